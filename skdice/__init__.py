@@ -1,0 +1,33 @@
+"""skdice: scikit-learn estimators for text where the positive class is rare.
+
+>>> import skdice
+>>> "DiceTokenClassifier" in dir(skdice)
+True
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from skdice.estimators import DiceSequenceClassifier, DiceTokenClassifier
+
+__version__ = "0.1.0"
+__all__ = ["DiceSequenceClassifier", "DiceTokenClassifier", "__version__"]
+
+# Loaded on first use, so that `import skdice` stays quick and imports no transformers.
+_LAZY = {
+    "DiceSequenceClassifier": "skdice.estimators",
+    "DiceTokenClassifier": "skdice.estimators",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(importlib.import_module(_LAZY[name]), name)
+    raise AttributeError(f"module 'skdice' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

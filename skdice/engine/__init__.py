@@ -1,0 +1,1 @@
+"""The training engine: a skorch net with length-wise batches, mixed precision and schedules."""

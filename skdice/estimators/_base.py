@@ -1,0 +1,338 @@
+"""What the transformer estimators share: parameters, building the net, training, probabilities."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from scipy.special import expit, log_softmax
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import Tags
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from skdice import backbones
+from skdice.engine.batching import EncodedDataset, Padder
+from skdice.engine.module import EncoderWithHead, freeze
+from skdice.engine.net import FineTuningNet, resolve_device, seeded
+from skdice.engine.schedules import SCHEDULES
+from skdice.losses import Loss, resolve_loss
+
+__all__ = ["TransformerEstimator", "check_weights", "draw_seed", "split_indices"]
+
+
+def draw_seed(random_state: int | np.random.RandomState | None) -> int:
+    """A seed from `random_state`; None draws fresh entropy, not numpy's global generator."""
+    if random_state is None:
+        return int(np.random.SeedSequence().generate_state(1)[0])
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    return int(random_state)
+
+
+def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
+    """`sample_weight` as a float array of shape (n_rows,), or None."""
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.ndim == 0:
+        weights = np.full(n_rows, float(weights))
+    if weights.shape != (n_rows,):
+        raise ValueError(
+            f"sample_weight has shape {weights.shape}, but X holds {n_rows} rows: give one "
+            "weight for each row"
+        )
+    if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
+        raise ValueError("sample_weight must be finite, not negative, and not all zero")
+    return weights
+
+
+class TransformerEstimator(BaseEstimator):
+    """Base of the text estimators; subclasses hold the parameters and the task's own steps."""
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        "loss": [str, Loss],
+        "backbone": [str, Path],
+        "max_length": [Interval(Integral, 4, None, closed="left"), None],
+        "max_epochs": [Interval(Integral, 1, None, closed="left")],
+        "lr": [Interval(Real, 0, None, closed="neither")],
+        "batch_size": [Interval(Integral, 1, None, closed="left")],
+        "gradient_accumulation": [Interval(Integral, 1, None, closed="left")],
+        "max_grad_norm": [Interval(Real, 0, None, closed="neither"), None],
+        "weight_decay": [Interval(Real, 0, None, closed="left")],
+        "schedule": [StrOptions(set(SCHEDULES))],
+        "warmup": [Interval(Real, 0, 1, closed="both")],
+        "dropout": [Interval(Real, 0, 1, closed="left")],
+        "frozen": [
+            StrOptions({"none", "embeddings", "encoder"}),
+            Interval(Integral, 0, None, closed="left"),
+        ],
+        "precision": [StrOptions({"auto", "fp32", "fp16", "bf16"})],
+        "device": [str],
+        "early_stopping": ["boolean"],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "callbacks": [list, None],
+        "net_params": [dict, None],
+        "warm_start": ["boolean"],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    # Declared for type checkers; the subclasses' constructors set them.
+    loss: str | Loss
+    backbone: str
+    max_length: int | None
+    max_epochs: int
+    lr: float
+    batch_size: int
+    gradient_accumulation: int
+    max_grad_norm: float | None
+    weight_decay: float
+    schedule: str
+    warmup: float
+    dropout: float
+    frozen: str | int
+    precision: str
+    device: str
+    early_stopping: bool
+    validation_fraction: float
+    n_iter_no_change: int
+    callbacks: list[Any] | None
+    net_params: dict[str, Any] | None
+    warm_start: bool
+    random_state: Any
+    verbose: int
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; ``loss__alpha`` also works while `loss` is a name."""
+        if any(key.startswith("loss__") for key in params):
+            loss = params.pop("loss", self.loss)
+            self.loss = resolve_loss(loss)
+        return super().set_params(**params)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "net_")
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.two_d_array = False
+        tags.input_tags.string = True
+        return tags
+
+    # ---- before the work
+
+    def _check_params(self) -> None:
+        """Refuse bad parameters before anything is loaded or trained."""
+        self._validate_params()
+        resolve_loss(self.loss)
+        backbones.find_backbone(self.backbone)
+        device = resolve_device(self.device)
+        try:
+            kind = torch.device(device).type
+        except RuntimeError as error:
+            raise ValueError(
+                f"device={self.device!r} is not a torch device: use 'auto', 'cpu', 'cuda', "
+                "'cuda:0' or 'mps'"
+            ) from error
+        if kind == "cuda" and not torch.cuda.is_available():
+            raise ValueError(f"device={self.device!r} asks for CUDA, and there is none: use 'auto'")
+        if self.precision == "fp16" and kind == "cpu":
+            raise ValueError("precision='fp16' needs a GPU: use 'auto', 'bf16' or 'fp32' on a CPU")
+
+    def _check_validation(self, X_val: Any, y_val: Any) -> None:
+        if (X_val is None) != (y_val is None):
+            missing = "X_val" if X_val is None else "y_val"
+            raise ValueError(f"{missing} is missing: give X_val and y_val together, or neither")
+
+    # ---- the net
+
+    def _build(self, n_outputs: int, pooling: str | None, seed: int) -> None:
+        """Load tokenizer and encoder, put a new head on them, and let go of the last fit."""
+        tokenizer = backbones.load_tokenizer(self.backbone)
+        with seeded(seed, resolve_device(self.device)):
+            encoder = backbones.load_encoder(self.backbone)
+            limit = backbones.max_positions(encoder.config, tokenizer)
+            if self.max_length is not None and self.max_length > limit:
+                raise ValueError(
+                    f"max_length={self.max_length} is more than the {limit} positions of backbone "
+                    f"{self.backbone!r}: lower it, or leave it None"
+                )
+            module = self._assemble(encoder, n_outputs, pooling)
+        freeze(module, self.frozen)
+        for name in ("net_", "history_", "n_iter_"):
+            self.__dict__.pop(name, None)
+        self.tokenizer_, self._module = tokenizer, module
+
+    def _assemble(self, encoder: Any, n_outputs: int, pooling: str | None) -> EncoderWithHead:
+        return EncoderWithHead(
+            encoder,
+            n_outputs,
+            dropout=self.dropout,
+            pooling=pooling,
+            cls_last=encoder.config.model_type == "xlnet",
+        )
+
+    def _max_length(self) -> int:
+        limit = backbones.max_positions(self._module.encoder.config, self.tokenizer_)
+        return min(self.max_length or limit, limit)
+
+    def _make_net(self, criterion: Any, seed: int) -> FineTuningNet:
+        settings: dict[str, Any] = dict(
+            criterion=criterion,
+            padder=Padder.of(self.tokenizer_),
+            gradient_accumulation=self.gradient_accumulation,
+            max_grad_norm=self.max_grad_norm,
+            weight_decay=self.weight_decay,
+            schedule=self.schedule,
+            warmup=self.warmup,
+            precision=self.precision,
+            shuffle_seed=seed,
+            max_epochs=self.max_epochs,
+            lr=self.lr,
+            batch_size=self.batch_size,
+            device=resolve_device(self.device),
+            train_split=None,
+            callbacks=clone(self.callbacks, safe=False) if self.callbacks else None,
+            verbose=int(self.verbose),
+        )
+        return FineTuningNet(self._module, **{**settings, **(self.net_params or {})})
+
+    def _train(
+        self,
+        dataset: EncodedDataset,
+        class_counts: np.ndarray,
+        background: int | None,
+        seed: int,
+        *,
+        multilabel: bool = False,
+        validation_score: Callable[[], float] | None = None,
+        epochs: int | None = None,
+    ) -> None:
+        """Train `self._module` on `dataset`; also after an interrupt the estimator is usable."""
+        criterion = clone(resolve_loss(self.loss))
+        criterion.prepare(class_counts, background=background, multilabel=multilabel)
+        goes_on = epochs is not None and hasattr(self, "net_")
+        if goes_on:
+            net = self.net_
+            net.criterion_ = criterion.to(net.device)
+        else:
+            net = self._make_net(criterion, seed)
+            history = self.net_.history if self._continues else None
+            with seeded(seed, net.device):
+                net.initialize()
+            if history is not None:
+                net.history = history
+        if epochs is not None:
+            # How many calls will follow is unknown, so the rate stays where the user put it.
+            net.schedule, net.warmup = "constant", 0.0
+        self.net_ = net
+        if validation_score is not None:
+            net.validation_score = lambda _: validation_score()
+            net.patience = self.n_iter_no_change if self.early_stopping else None
+        try:
+            with seeded(seed + len(net.history), net.device):
+                net.partial_fit(dataset, epochs=epochs)
+        finally:
+            net.validation_score = None  # a closure over the data, which must not be pickled
+            self.history_ = [
+                {key: value for key, value in epoch.items() if key != "batches"}
+                for epoch in net.history
+                if "train_loss" in epoch  # an interrupted epoch has none
+            ]
+            self.n_iter_ = len(self.history_)
+
+    _continues = False
+
+    # ---- probabilities
+
+    def _log_probabilities(self, logits: np.ndarray) -> np.ndarray:
+        return log_softmax(logits.astype(np.float64), axis=-1)
+
+    @staticmethod
+    def _sigmoid(logits: np.ndarray) -> np.ndarray:
+        return expit(logits.astype(np.float64))
+
+    def _check_fitted(self) -> None:
+        check_is_fitted(self)
+
+    # ---- files
+
+    def save_pretrained(self, folder: str | Path) -> Path:
+        """Write the fitted estimator as safetensors and JSON.
+
+        Parameters
+        ----------
+        folder : str or Path
+            Made if missing. It gets ``skdice.json``, ``model.safetensors``, the encoder's
+            ``config.json`` and the tokenizer's files; each file replaces its old version only
+            when it is complete.
+
+        Returns
+        -------
+        Path
+            The folder.
+
+        Raises
+        ------
+        NotFittedError
+            If the estimator is not fitted.
+        TypeError
+            If the loss is not one of skdice's own (pickle the estimator instead).
+        """
+        from skdice.estimators._storage import save
+
+        self._check_fitted()
+        return save(self, Path(folder))
+
+    @classmethod
+    def from_pretrained(cls, folder: str | Path, *, device: str = "auto") -> Self:
+        """Read an estimator that `save_pretrained` wrote; nothing in the files is executed.
+
+        Parameters
+        ----------
+        folder : str or Path
+        device : str, default="auto"
+            Where to predict.
+
+        Raises
+        ------
+        ValueError
+            If the folder holds no estimator of this class.
+        """
+        from skdice.estimators._storage import load
+
+        return load(cls, Path(folder), device)
+
+
+def split_indices(
+    n_rows: int, fraction: float, seed: int, strata: Sequence[Any] | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Train and validation indices, stratified where every stratum has two rows or more."""
+    from sklearn.model_selection import train_test_split
+
+    if n_rows < 2:
+        raise ValueError(
+            f"validation_fraction={fraction} of {n_rows} rows leaves nothing to train on: give "
+            "X_val and y_val, or early_stopping=False"
+        )
+    size = min(max(1, round(n_rows * fraction)), n_rows - 1)
+    if strata is not None:
+        _, counts = np.unique(np.asarray(strata), return_counts=True)
+        if counts.min() < 2 or size < len(counts) or n_rows - size < len(counts):
+            warnings.warn(
+                "the validation split is not stratified, as some class has too few examples: "
+                "give X_val and y_val to choose it yourself",
+                stacklevel=3,
+            )
+            strata = None
+    train, validation = train_test_split(
+        np.arange(n_rows), test_size=size, random_state=seed % 2**32, stratify=strata
+    )
+    return train, validation

@@ -1,0 +1,137 @@
+"""Fitted estimators as safetensors and JSON, so that loading one executes nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from skdice import backbones
+from skdice.engine.module import freeze
+from skdice.engine.net import resolve_device
+from skdice.losses import LOSSES, Loss
+
+FORMAT = 1
+STATE = "skdice.json"
+
+
+def _loss_to_json(loss: str | Loss) -> Any:
+    if isinstance(loss, str):
+        return loss
+    for name, cls in LOSSES.items():
+        if type(loss) is cls:
+            params = loss.get_params(deep=False)
+            return {"name": name, "params": {k: _plain(v, f"loss.{k}") for k, v in params.items()}}
+    raise TypeError(
+        f"loss={loss!r} is not one of skdice's own losses and cannot be written as JSON: pickle "
+        "the estimator instead"
+    )
+
+
+def _plain(value: Any, where: str) -> Any:
+    if isinstance(value, (torch.Tensor, np.ndarray, np.generic)):
+        return value.tolist()
+    if isinstance(value, Path):
+        return str(value)
+    try:
+        json.dumps(value)
+    except TypeError as error:
+        raise TypeError(
+            f"{where}={value!r} cannot be written as JSON: pickle the estimator"
+        ) from error
+    return value
+
+
+# Settings of training that may hold code; a loaded estimator predicts without them.
+_NOT_STORED = ("callbacks", "net_params", "random_state")
+
+
+def save(estimator: Any, folder: Path) -> Path:
+    """Write `estimator` to `folder`; each file is complete before it takes its place."""
+    from safetensors.torch import save_file
+
+    params = {
+        name: _plain(value, name)
+        for name, value in estimator.get_params(deep=False).items()
+        if name not in (*_NOT_STORED, "loss")
+    }
+    seed = estimator.random_state
+    params["random_state"] = int(seed) if isinstance(seed, (int, np.integer)) else None
+    params["loss"] = _loss_to_json(estimator.loss)
+    state = {
+        "format": FORMAT,
+        "class": type(estimator).__name__,
+        "params": params,
+        "fitted": {name: _plain(v, name) for name, v in estimator._fitted_state().items()},
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    module = estimator._module
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".writing-") as temporary:
+        new = Path(temporary)
+        module.encoder.config.save_pretrained(new)
+        estimator.tokenizer_.save_pretrained(new)
+        weights = {k: v.detach().cpu().contiguous() for k, v in module.state_dict().items()}
+        save_file(weights, new / "model.safetensors", metadata={"format": "pt"})
+        (new / STATE).write_text(json.dumps(state, indent=2, ensure_ascii=False), encoding="utf-8")
+        files = sorted(p for p in new.rglob("*") if p.is_file())
+        # The state comes last: a folder that holds it holds everything it speaks of.
+        files.sort(key=lambda p: p.name == STATE)
+        for file in files:
+            target = folder / file.relative_to(new)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(file, target)
+    return folder
+
+
+def read_state(folder: Path) -> dict[str, Any]:
+    """The JSON of a saved estimator."""
+    path = folder / STATE
+    if not path.is_file():
+        raise ValueError(
+            f"{str(folder)!r} holds no {STATE}: give a folder that save_pretrained of an skdice "
+            "estimator wrote"
+        )
+    try:
+        state = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{str(path)!r} is damaged ({error}): save the estimator again") from error
+    if state.get("format") != FORMAT:
+        raise ValueError(
+            f"{str(path)!r} has format {state.get('format')!r}, this skdice reads {FORMAT}: "
+            "install the version that wrote it"
+        )
+    return state
+
+
+def load(cls: type[Any], folder: Path, device: str) -> Any:
+    """Read an estimator of class `cls` from `folder`."""
+    from safetensors.torch import load_file
+    from transformers import AutoConfig, AutoModel
+
+    state = read_state(folder)
+    if state["class"] != cls.__name__:
+        raise ValueError(
+            f"{str(folder)!r} holds a {state['class']}, not a {cls.__name__}: use "
+            f"{state['class']}.from_pretrained"
+        )
+    params = dict(state["params"])
+    loss = params.pop("loss")
+    if isinstance(loss, dict):
+        loss = LOSSES[loss["name"]](**loss["params"])
+    estimator = cls(loss=loss, **{**params, "device": device})
+    fitted = estimator._restore_fitted(state["fitted"])
+    estimator.tokenizer_ = backbones.load_tokenizer(str(folder))
+    config = AutoConfig.from_pretrained(folder)
+    encoder = backbones.without_pooler(AutoModel.from_config(config))
+    estimator._module = estimator._assemble(encoder, fitted["n_outputs"], fitted["pooling"])
+    estimator._module.load_state_dict(load_file(folder / "model.safetensors"))
+    freeze(estimator._module, estimator.frozen)
+    estimator.net_ = estimator._make_net(criterion=torch.nn.Module(), seed=0)
+    estimator.net_.set_params(device=resolve_device(device))
+    estimator.net_.initialize()
+    return estimator

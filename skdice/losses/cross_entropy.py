@@ -1,0 +1,168 @@
+"""Cross-entropy, plain and weighted (Li et al., 2020, Eq. 1 and 2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from skdice.losses._base import Loss, Problem, check_number, class_vector
+
+__all__ = ["CrossEntropyLoss", "WeightedCrossEntropyLoss"]
+
+
+def signed_log_p(problem: Problem) -> tuple[Tensor, Tensor]:
+    """Log-probability of each class, and of its absence for sigmoid problems."""
+    return problem.log_p(), problem.log_not_p()
+
+
+class CrossEntropyLoss(Loss):
+    """Cross-entropy: -log p of the right class (Eq. 1).
+
+    Parameters
+    ----------
+    label_smoothing : float, default=0.0
+        Share of the target that is spread evenly over all classes, from 0 to 1.
+    class_weight : sequence of float or None, default=None
+        A factor for each class; (2,) for one logit. The mean divides by the number of examples,
+        not by the sum of these factors.
+    ignore_index : int, default=-100
+    multilabel : bool, default=False
+    reduction : {"mean", "sum", "none"}, default="mean"
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skdice.losses import CrossEntropyLoss
+    >>> logits = torch.tensor([[2.0, 0.0], [0.0, 0.0]])
+    >>> CrossEntropyLoss(reduction="none")(logits, torch.tensor([0, 1]))
+    tensor([0.1269, 0.6931])
+    """
+
+    def __init__(
+        self,
+        *,
+        label_smoothing: float = 0.0,
+        class_weight: Any = None,
+        ignore_index: int = -100,
+        multilabel: bool = False,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__()
+        self.label_smoothing = label_smoothing
+        self.class_weight = class_weight
+        self.ignore_index = ignore_index
+        self.multilabel = multilabel
+        self.reduction = reduction
+        self._check()
+        check_number("label_smoothing", label_smoothing, 0, 1)
+
+    def _class_weight(self) -> Any:
+        return self.class_weight
+
+    def _elements(self, problem: Problem) -> Tensor:
+        smoothing = getattr(self, "label_smoothing", 0.0)
+        n_classes = problem.logits.shape[-1]
+        if problem.kind == "multiclass":
+            target = (1 - smoothing) * problem.target + smoothing / n_classes
+            weight = class_vector("class_weight", self._class_weight(), n_classes, target)
+            if weight is not None:
+                target = target * weight
+            return -(target * problem.log_p()).sum(-1)
+        target = (1 - smoothing) * problem.target + smoothing / 2
+        positive, negative = self._two_sided(n_classes, target)
+        elements = -(
+            positive * target * problem.log_p() + negative * (1 - target) * problem.log_not_p()
+        )
+        return elements[:, 0] if problem.kind == "binary" else elements
+
+    def _two_sided(self, n_classes: int, like: Tensor) -> tuple[Any, Any]:
+        """Weights of the positive and the negative side of sigmoid problems."""
+        weight = self._class_weight()
+        if weight is None:
+            return 1.0, 1.0
+        if n_classes == 1:
+            pair = class_vector("class_weight", weight, 2, like)
+            assert pair is not None
+            return pair[..., 1], pair[..., 0]
+        return class_vector("class_weight", weight, n_classes, like), 1.0
+
+
+class WeightedCrossEntropyLoss(CrossEntropyLoss):
+    """Cross-entropy with a weight for each class (Eq. 2).
+
+    The weight of class t is ``log10((n - n_t) / n_t + K)``, with n examples in training, n_t of
+    them of the class (Section 3.2). The mean divides by the number of examples N.
+
+    Parameters
+    ----------
+    K : float, default=1.0
+        A larger K evens the weights out. With ``K=1`` a class that makes up all but a few of the
+        examples weighs next to nothing.
+    class_weight : sequence of float or None, default=None
+        Weights to use as they are instead.
+    ignore_index : int, default=-100
+    multilabel : bool, default=False
+    reduction : {"mean", "sum", "none"}, default="mean"
+
+    Raises
+    ------
+    ValueError
+        When called without `class_weight` before `prepare` has told it the class counts.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skdice.losses import WeightedCrossEntropyLoss
+    >>> loss = WeightedCrossEntropyLoss(K=1).prepare(class_counts=[90, 10])
+    >>> [round(weight, 3) for weight in loss.weights_.tolist()]
+    [0.046, 1.0]
+    """
+
+    def __init__(
+        self,
+        *,
+        K: float = 1.0,
+        class_weight: Any = None,
+        ignore_index: int = -100,
+        multilabel: bool = False,
+        reduction: str = "mean",
+    ) -> None:
+        Loss.__init__(self)
+        self.K = K
+        self.class_weight = class_weight
+        self.ignore_index = ignore_index
+        self.multilabel = multilabel
+        self.reduction = reduction
+        self._check()
+        check_number("K", K, 0, open_low=True)
+
+    def _log_odds(self, count: Any) -> Any:
+        # A class that training does not hold counts once, or its weight would be infinite.
+        count = np.maximum(count, 1.0)
+        ratio = torch.as_tensor((np.maximum(self.n_samples_, count) - count) / count)
+        return torch.log10(ratio + self.K)
+
+    @property
+    def weights_(self) -> Tensor:
+        """The weight of each class, of shape (n_classes,)."""
+        return self._log_odds(self.class_counts_)
+
+    def _class_weight(self) -> Any:
+        if self.class_weight is not None:
+            return self.class_weight
+        if not hasattr(self, "class_counts_"):
+            raise ValueError(
+                "WeightedCrossEntropyLoss needs class counts: call prepare(class_counts=...) "
+                "first, or give class_weight"
+            )
+        return self.weights_
+
+    def _two_sided(self, n_classes: int, like: Tensor) -> tuple[Any, Any]:
+        if n_classes == 1 or self.class_weight is not None:
+            return super()._two_sided(n_classes, like)
+        self._class_weight()
+        negative = self._log_odds(self.n_samples_ - self.class_counts_)
+        return self.weights_.to(like), negative.to(like)

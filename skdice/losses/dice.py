@@ -1,0 +1,91 @@
+"""Dice loss (Li et al., 2020, Eq. 5 to 8)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+from skdice.losses._overlap import OverlapLoss
+
+__all__ = ["DiceLoss"]
+
+
+class DiceLoss(OverlapLoss):
+    """Dice loss: one minus a soft F1.
+
+    For one class, with p its probability and y 1 for its examples (Eq. 7, squared)::
+
+        1 - (2 sum p y + smooth) / (sum p^2 + sum y^2 + smooth)
+
+    Parameters
+    ----------
+    squared : bool, default=True
+        Squares in the denominator (Milletari et al., 2016); False leaves them out (Eq. 6).
+    smooth : float, default=1.0
+        Added to numerator and denominator (gamma in Eq. 5).
+    aggregation : {"auto", "pooled", "class", "example"}, default="auto"
+        Over what counts are summed before the ratio is taken. "example": over nothing, as in the
+        paper's Table 2, then averaged over the counted classes. "class": over the batch, for each
+        class. "pooled": over the batch and all counted classes, a soft micro F1. Auto is pooled
+        where there is a background class or one logit, and class otherwise.
+    background : "auto", int or None, default="auto"
+        The class that is no class of its own, such as ``O``: its examples are negatives of the
+        others. Auto is what `prepare` was told, and None without it.
+    absent : {"include", "ignore"}, default="include"
+        Whether a class without an example in the batch counts, with ``aggregation="class"``; it
+        can then only push its probabilities down.
+    class_weight : sequence of float or None, default=None
+        A factor for each class.
+    ohem_ratio : float, default=0.0
+        Online hard example mining: above 0, each class keeps only as many of its most probable
+        negatives as it has positives, times this ratio, rounded down (at least one).
+    ignore_index : int, default=-100
+        Target of positions that do not count.
+    multilabel : bool, default=False
+        Targets are 0/1 rows and each class has a sigmoid of its own.
+    reduction : {"mean", "sum", "none"}, default="mean"
+        With "none": one loss an example ("example"), one a class ("class"), or one ("pooled").
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skdice.losses import DiceLoss
+    >>> logits = torch.tensor([[3.0, 0.0], [0.0, 3.0], [3.0, 0.0]], requires_grad=True)
+    >>> loss = DiceLoss(background=0)(logits, torch.tensor([0, 1, 0]))
+    >>> round(loss.item(), 4)
+    0.0023
+    >>> loss.backward()
+    """
+
+    def __init__(
+        self,
+        *,
+        squared: bool = True,
+        smooth: float = 1.0,
+        aggregation: str = "auto",
+        background: int | str | None = "auto",
+        absent: str = "include",
+        class_weight: Any = None,
+        ohem_ratio: float = 0.0,
+        ignore_index: int = -100,
+        multilabel: bool = False,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__()
+        self.squared = squared
+        self.smooth = smooth
+        self.aggregation = aggregation
+        self.background = background
+        self.absent = absent
+        self.class_weight = class_weight
+        self.ohem_ratio = ohem_ratio
+        self.ignore_index = ignore_index
+        self.multilabel = multilabel
+        self.reduction = reduction
+        self._check()
+
+    def _counts(self, p: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+        if self.squared:
+            return 2 * p * target, p * p + target * target
+        return 2 * p * target, p + target

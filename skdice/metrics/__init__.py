@@ -1,0 +1,29 @@
+"""Metrics over spans and tokens, and scorers for scikit-learn's model selection."""
+
+from skdice.metrics.span import (
+    span_f1_score,
+    span_f1_scorer,
+    span_macro_f1_scorer,
+    span_precision_recall_fscore_support,
+    span_precision_score,
+    span_precision_scorer,
+    span_recall_score,
+    span_recall_scorer,
+    span_report,
+    token_f1_score,
+    token_f1_scorer,
+)
+
+__all__ = [
+    "span_f1_score",
+    "span_f1_scorer",
+    "span_macro_f1_scorer",
+    "span_precision_recall_fscore_support",
+    "span_precision_score",
+    "span_precision_scorer",
+    "span_recall_score",
+    "span_recall_scorer",
+    "span_report",
+    "token_f1_score",
+    "token_f1_scorer",
+]

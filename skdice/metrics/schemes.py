@@ -1,0 +1,216 @@
+"""Tag schemes: how tags mark spans, and which tag may follow which.
+
+Tags are ``O`` or ``PREFIX-TYPE``. In every scheme a span is read leniently, as the CoNLL evaluation
+script does, so that an ill-formed sequence still has spans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+__all__ = ["SCHEMES", "check_tags", "get_spans", "infer_scheme", "to_tags", "transitions"]
+
+SCHEMES = ("iob1", "iob2", "bioes", "bmes", "plain")
+
+_PREFIXES = {"iob1": "BI", "iob2": "BI", "bioes": "BIES", "bmes": "BMES"}
+
+
+def _split(tag: str) -> tuple[str, str]:
+    prefix, _, kind = tag.partition("-")
+    return prefix, kind or "_"
+
+
+def infer_scheme(tag_lists: Iterable[Sequence[str]]) -> str:
+    """The scheme of tagged sentences.
+
+    Plain if any tag is neither ``O`` nor ``PREFIX-TYPE`` with a prefix of B, I, E, S, M; bmes if
+    there is an M; bioes if there is an S or E; iob1 if spans start with I and B is only seen
+    right after a span of the same type; iob2 otherwise.
+
+    Examples
+    --------
+    >>> from skdice.metrics.schemes import infer_scheme
+    >>> infer_scheme([["B-PER", "I-PER", "O"]]), infer_scheme([["NOUN", "VERB"]])
+    ('iob2', 'plain')
+    """
+    prefixes: set[str] = set()
+    starts_with_i = starts_with_b = False
+    for tags in tag_lists:
+        previous = "O"
+        for tag in tags:
+            if tag != "O":
+                prefix, kind = _split(tag)
+                if prefix not in ("B", "I", "E", "S", "M"):
+                    return "plain"
+                prefixes.add(prefix)
+                after_same = previous != "O" and _split(previous)[1] == kind
+                starts_with_i |= prefix == "I" and not after_same
+                starts_with_b |= prefix == "B" and not after_same
+            previous = tag
+    if not prefixes:
+        return "plain" if not tag_lists else "iob2"
+    if "M" in prefixes:
+        return "bmes"
+    if prefixes & {"S", "E"}:
+        return "bioes"
+    return "iob1" if starts_with_i and not starts_with_b else "iob2"
+
+
+def get_spans(tags: Sequence[str], scheme: str = "iob2") -> list[tuple[str, int, int]]:
+    """Spans as (type, start, end), end exclusive.
+
+    Parameters
+    ----------
+    tags : list of str
+    scheme : {"iob1", "iob2", "bioes", "bmes", "plain"}, default="iob2"
+        ``plain`` makes a span of every token, with its tag as the type.
+
+    Examples
+    --------
+    >>> from skdice.metrics.schemes import get_spans
+    >>> get_spans(["B-PER", "I-PER", "O", "B-LOC"])
+    [('PER', 0, 2), ('LOC', 3, 4)]
+    """
+    _check_scheme(scheme)
+    if scheme == "plain":
+        return [(tag, i, i + 1) for i, tag in enumerate(tags)]
+    spans: list[tuple[str, int, int]] = []
+    start, previous, kind = 0, "O", ""
+    for i, tag in enumerate([*tags, "O"]):
+        prefix, new_kind = _split(tag)
+        if _ends(previous, prefix, kind, new_kind):
+            spans.append((kind, start, i))
+        if _starts(previous, prefix, kind, new_kind):
+            start = i
+        previous, kind = prefix, new_kind
+    return spans
+
+
+def _ends(previous: str, prefix: str, kind: str, new_kind: str) -> bool:
+    if previous == "O":
+        return False
+    return previous in ("E", "S") or prefix in ("B", "S", "O") or kind != new_kind
+
+
+def _starts(previous: str, prefix: str, kind: str, new_kind: str) -> bool:
+    if prefix == "O":
+        return False
+    return prefix in ("B", "S") or previous in ("E", "S", "O") or kind != new_kind
+
+
+def to_tags(spans: Iterable[tuple[str, int, int]], n: int, scheme: str = "iob2") -> list[str]:
+    """Tags of `n` tokens from spans that do not overlap; the inverse of `get_spans`.
+
+    Examples
+    --------
+    >>> from skdice.metrics.schemes import to_tags
+    >>> to_tags([("PER", 0, 2)], 3, "bioes")
+    ['B-PER', 'E-PER', 'O']
+    """
+    _check_scheme(scheme)
+    tags = ["O"] * n
+    before: tuple[str, int] | None = None
+    for kind, start, end in sorted(spans, key=lambda span: span[1]):
+        if not 0 <= start < end <= n or any(tag != "O" for tag in tags[start:end]):
+            raise ValueError(
+                f"span {(kind, start, end)} lies outside {n} tokens or overlaps another"
+            )
+        size = end - start
+        if scheme == "plain":
+            tags[start:end] = [kind] * size
+            continue
+        inner = "M" if scheme == "bmes" else "I"
+        row = ["B"] + [inner] * (size - 1)
+        if scheme in ("bioes", "bmes"):
+            row = ["S"] if size == 1 else [*row[:-1], "E"]
+        elif scheme == "iob1" and before != (kind, start):
+            row[0] = "I"
+        tags[start:end] = [f"{prefix}-{kind}" for prefix in row]
+        before = (kind, end)
+    return tags
+
+
+def _check_scheme(scheme: str) -> None:
+    if scheme not in SCHEMES:
+        raise ValueError(f"scheme={scheme!r} is unknown: use one of {SCHEMES}")
+
+
+def _follows(previous: str, tag: str, scheme: str) -> bool:
+    """Whether `tag` may follow `previous` (``O`` at both ends of a sentence)."""
+    (old, old_kind), (new, new_kind) = _split(previous), _split(tag)
+    same = old != "O" and new != "O" and old_kind == new_kind
+    if scheme == "iob2":
+        return new != "I" or same
+    if scheme == "iob1":
+        return new != "B" or same
+    inner = "M" if scheme == "bmes" else "I"
+    if old in ("B", inner):  # an open span must go on
+        return new in (inner, "E") and same
+    return new in ("O", "B", "S")
+
+
+def check_tags(y: Iterable[Sequence[str]], scheme: str) -> None:
+    """Refuse ill-formed tags.
+
+    Raises
+    ------
+    ValueError
+        Naming the sentence and the position of the first tag at fault.
+
+    Examples
+    --------
+    >>> from skdice.metrics.schemes import check_tags
+    >>> check_tags([["O", "I-PER"]], "iob2")
+    Traceback (most recent call last):
+    ...
+    ValueError: y[0][1]: the tag 'I-PER' cannot follow 'O' in scheme 'iob2'...
+    """
+    _check_scheme(scheme)
+    if scheme == "plain":
+        return
+    for i, tags in enumerate(y):
+        fault = find_fault(tags, scheme)
+        if fault is not None:
+            raise ValueError(
+                f"y[{i}][{fault[0]}]: {fault[1]} in scheme {scheme!r}: mend the tags, or use "
+                "scheme='auto' to read them leniently"
+            )
+
+
+def find_fault(tags: Sequence[str], scheme: str) -> tuple[int, str] | None:
+    """Position and description of the first ill-formed tag, or None."""
+    previous = "O"
+    for j, tag in enumerate(tags):
+        prefix = _split(tag)[0]
+        if tag != "O" and (prefix not in _PREFIXES[scheme] or "-" not in tag):
+            return j, f"the tag {tag!r} has no prefix of {', '.join(_PREFIXES[scheme])}"
+        if not _follows(previous, tag, scheme):
+            where = f"follow {previous!r}" if j else "begin a sentence"
+            return j, f"the tag {tag!r} cannot {where}"
+        previous = tag
+    if tags and not _follows(previous, "O", scheme):
+        return len(tags) - 1, f"the tag {previous!r} cannot end a sentence"
+    return None
+
+
+def transitions(classes: Sequence[str], scheme: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Which tags may begin a sentence, follow one another, and end it.
+
+    Returns
+    -------
+    start : ndarray of bool, shape (n_classes,)
+    follow : ndarray of bool, shape (n_classes, n_classes)
+        ``follow[i, j]``: class j may follow class i.
+    end : ndarray of bool, shape (n_classes,)
+    """
+    _check_scheme(scheme)
+    n = len(classes)
+    if scheme == "plain":
+        return np.ones(n, bool), np.ones((n, n), bool), np.ones(n, bool)
+    names = [str(c) for c in classes]
+    start = np.array([_follows("O", tag, scheme) for tag in names])
+    follow = np.array([[_follows(a, b, scheme) for b in names] for a in names])
+    end = np.array([_follows(tag, "O", scheme) for tag in names])
+    return start, follow, end

@@ -1,0 +1,226 @@
+"""Precision, recall and F1 over spans (entities), and over tokens for plain tags."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import make_scorer
+
+from skdice.metrics.schemes import SCHEMES, get_spans, infer_scheme
+
+__all__ = [
+    "span_f1_score",
+    "span_f1_scorer",
+    "span_macro_f1_scorer",
+    "span_precision_recall_fscore_support",
+    "span_precision_score",
+    "span_precision_scorer",
+    "span_recall_score",
+    "span_recall_scorer",
+    "span_report",
+    "token_f1_score",
+    "token_f1_scorer",
+]
+
+
+def _aligned(y_true: Any, y_pred: Any) -> tuple[list[list[str]], list[list[str]]]:
+    true, pred = [list(row) for row in y_true], [list(row) for row in y_pred]
+    if len(true) != len(pred):
+        raise ValueError(f"y_true holds {len(true)} sentences and y_pred {len(pred)}")
+    for i, (a, b) in enumerate(zip(true, pred, strict=True)):
+        if len(a) != len(b):
+            raise ValueError(f"y_true[{i}] has {len(a)} tags, but y_pred[{i}] has {len(b)}")
+    return true, pred
+
+
+def _resolve(scheme: str, true: list[list[str]]) -> str:
+    if scheme == "auto":
+        return infer_scheme(true)
+    if scheme not in SCHEMES:
+        raise ValueError(f"scheme={scheme!r} is unknown: use 'auto' or one of {SCHEMES}")
+    return scheme
+
+
+def _ratio(hits: np.ndarray, totals: np.ndarray, zero_division: float) -> np.ndarray:
+    result = np.full(len(hits), float(zero_division))
+    np.divide(hits, totals, out=result, where=totals > 0)
+    return result
+
+
+def span_precision_recall_fscore_support(
+    y_true: Any,
+    y_pred: Any,
+    *,
+    average: str | None = None,
+    scheme: str = "auto",
+    labels: Sequence[str] | None = None,
+    zero_division: float = 0.0,
+) -> tuple[Any, Any, Any, Any]:
+    """Precision, recall, F1 and number of true spans.
+
+    A predicted span is right if its type and both borders are.
+
+    Parameters
+    ----------
+    y_true, y_pred : lists of lists of str
+        Tags; each sentence as long in one as in the other.
+    average : {"micro", "macro", "weighted"} or None, default=None
+        None gives arrays with one value for each type, types in sorted order.
+    scheme : {"auto", "iob1", "iob2", "bioes", "bmes", "plain"}, default="auto"
+        Auto reads it off `y_true`.
+    labels : list of str, default=None
+        Types to count; None is every type in `y_true` or `y_pred`.
+    zero_division : float, default=0.0
+        Value of a ratio with nothing below the line.
+
+    Returns
+    -------
+    precision, recall, fscore, support
+        Floats and an int, or arrays of shape (n_types,).
+
+    Raises
+    ------
+    ValueError
+        If lengths differ (naming the first sentence), or for an unknown `average` or `scheme`.
+
+    References
+    ----------
+    E. Tjong Kim Sang, F. De Meulder, "Introduction to the CoNLL-2003 Shared Task", 2003.
+
+    Examples
+    --------
+    >>> from skdice.metrics import span_precision_recall_fscore_support
+    >>> y_true = [["B-PER", "I-PER", "O", "B-LOC"]]
+    >>> y_pred = [["B-PER", "I-PER", "O", "O"]]
+    >>> span_precision_recall_fscore_support(y_true, y_pred, average="micro")
+    (1.0, 0.5, 0.6666666666666666, 2)
+    """
+    if average not in (None, "micro", "macro", "weighted"):
+        raise ValueError(f"average={average!r} must be 'micro', 'macro', 'weighted' or None")
+    true, pred = _aligned(y_true, y_pred)
+    scheme = _resolve(scheme, true)
+    n_true: Counter[str] = Counter()
+    n_pred: Counter[str] = Counter()
+    n_hits: Counter[str] = Counter()
+    for a, b in zip(true, pred, strict=True):
+        spans_true, spans_pred = set(get_spans(a, scheme)), set(get_spans(b, scheme))
+        n_true.update(span[0] for span in spans_true)
+        n_pred.update(span[0] for span in spans_pred)
+        n_hits.update(span[0] for span in spans_true & spans_pred)
+    types = sorted(set(n_true) | set(n_pred)) if labels is None else list(labels)
+    hits, found, support = (
+        np.array([counts[t] for t in types], dtype=np.int64) for counts in (n_hits, n_pred, n_true)
+    )
+    if average == "micro":
+        hits, found, support = (values.sum(keepdims=True) for values in (hits, found, support))
+    precision = _ratio(hits, found, zero_division)
+    recall = _ratio(hits, support, zero_division)
+    # F1 in counts: 2 TP / (2 TP + FP + FN) needs no division of two roundings.
+    fscore = _ratio(2 * hits, found + support, zero_division)
+    if average is None:
+        return precision, recall, fscore, support
+    if average == "micro":
+        return float(precision[0]), float(recall[0]), float(fscore[0]), int(support[0])
+    weights = support if average == "weighted" else np.ones(len(types))
+    if not weights.sum():
+        weights = np.ones(len(types))
+    if not len(types):
+        return (float(zero_division),) * 3 + (0,)
+    means = tuple(float(np.average(v, weights=weights)) for v in (precision, recall, fscore))
+    return (*means, int(support.sum()))
+
+
+def span_precision_score(
+    y_true: Any, y_pred: Any, *, average: str | None = "micro", **options: Any
+) -> Any:
+    """Share of predicted spans that are right; options of `span_precision_recall_fscore_support`."""
+    return span_precision_recall_fscore_support(y_true, y_pred, average=average, **options)[0]
+
+
+def span_recall_score(
+    y_true: Any, y_pred: Any, *, average: str | None = "micro", **options: Any
+) -> Any:
+    """Share of true spans that are found; options of `span_precision_recall_fscore_support`."""
+    return span_precision_recall_fscore_support(y_true, y_pred, average=average, **options)[1]
+
+
+def span_f1_score(
+    y_true: Any, y_pred: Any, *, average: str | None = "micro", **options: Any
+) -> Any:
+    """F1 over spans; options of `span_precision_recall_fscore_support`.
+
+    Examples
+    --------
+    >>> from skdice.metrics import span_f1_score
+    >>> span_f1_score([["B-PER", "O"], ["O", "B-LOC"]], [["B-PER", "O"], ["O", "O"]])
+    0.6666666666666666
+    """
+    return span_precision_recall_fscore_support(y_true, y_pred, average=average, **options)[2]
+
+
+def token_f1_score(
+    y_true: Any,
+    y_pred: Any,
+    *,
+    average: str | None = "micro",
+    background: str | None = "O",
+    zero_division: float = 0.0,
+) -> Any:
+    """F1 over tokens, the background tag left out of the counts.
+
+    With ``background=None``, or tags without it, the micro average is token accuracy.
+
+    Examples
+    --------
+    >>> from skdice.metrics import token_f1_score
+    >>> token_f1_score([["NOUN", "VERB"]], [["NOUN", "NOUN"]])
+    0.5
+    """
+    true, pred = _aligned(y_true, y_pred)
+    labels = sorted({tag for rows in (true, pred) for row in rows for tag in row} - {background})
+    return span_precision_recall_fscore_support(
+        true, pred, average=average, scheme="plain", labels=labels, zero_division=zero_division
+    )[2]
+
+
+def span_report(
+    y_true: Any, y_pred: Any, *, scheme: str = "auto", output_dict: bool = False, digits: int = 3
+) -> Any:
+    """Precision, recall, F1 and support of every type and of the averages, as text or a dict.
+
+    Examples
+    --------
+    >>> from skdice.metrics import span_report
+    >>> report = span_report([["B-PER", "O"]], [["B-PER", "O"]], output_dict=True)
+    >>> report["PER"]
+    {'precision': 1.0, 'recall': 1.0, 'f1': 1.0, 'support': 1}
+    """
+    true, pred = _aligned(y_true, y_pred)
+    scheme = _resolve(scheme, true)
+    columns = ("precision", "recall", "f1", "support")
+    spans = {s[0] for rows in (true, pred) for row in rows for s in get_spans(row, scheme)}
+    table: dict[str, dict[str, Any]] = {}
+    values = span_precision_recall_fscore_support(true, pred, scheme=scheme)
+    for name, *row in zip(sorted(spans), *(v.tolist() for v in values), strict=True):
+        table[name] = dict(zip(columns, row, strict=True))
+    for average in ("micro", "macro", "weighted"):
+        averaged = span_precision_recall_fscore_support(true, pred, average=average, scheme=scheme)
+        table[f"{average} avg"] = dict(zip(columns, averaged, strict=True))
+    if output_dict:
+        return table
+    width = max(len(name) for name in table)
+    lines = [" " * width + "".join(f"{column:>11}" for column in columns)]
+    for name, entry in table.items():
+        figures = "".join(f"{entry[column]:11.{digits}f}" for column in columns[:3])
+        lines.append(f"{name:>{width}}{figures}{entry['support']:11d}")
+    return "\n".join(lines) + "\n"
+
+
+span_f1_scorer = make_scorer(span_f1_score)
+span_macro_f1_scorer = make_scorer(span_f1_score, average="macro")
+span_precision_scorer = make_scorer(span_precision_score)
+span_recall_scorer = make_scorer(span_recall_score)
+token_f1_scorer = make_scorer(token_f1_score)

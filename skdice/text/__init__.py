@@ -1,0 +1,1 @@
+"""Text in, predictions out: containers, subwords, windows and decoding."""

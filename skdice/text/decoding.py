@@ -1,0 +1,88 @@
+"""From log-probabilities of tags to tag sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from skdice.metrics.schemes import transitions
+
+__all__ = ["decode", "viterbi"]
+
+
+def viterbi(
+    log_probs: np.ndarray, start: np.ndarray, follow: np.ndarray, end: np.ndarray
+) -> list[int]:
+    """The most probable sequence among those that the masks allow.
+
+    Parameters
+    ----------
+    log_probs : ndarray of shape (n_tokens, n_classes)
+    start, end : ndarray of bool, shape (n_classes,)
+        Classes that may begin and end a sentence.
+    follow : ndarray of bool, shape (n_classes, n_classes)
+        ``follow[i, j]``: class j may follow class i.
+
+    Returns
+    -------
+    list of int
+        Class indices, as many as tokens.
+
+    Raises
+    ------
+    ValueError
+        If the masks allow no sequence of this length.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdice.text.decoding import viterbi
+    >>> log_probs = np.log([[0.4, 0.6], [0.1, 0.9]])
+    >>> no_class_1_first = np.array([True, False])
+    >>> every = np.ones(2, bool)
+    >>> viterbi(log_probs, no_class_1_first, np.ones((2, 2), bool), every)
+    [0, 1]
+    """
+    n = len(log_probs)
+    if n == 0:
+        return []
+    forbidden = -np.inf
+    steps = np.where(follow, 0.0, forbidden)
+    best = log_probs[0] + np.where(start, 0.0, forbidden)
+    back = np.empty(log_probs.shape, dtype=np.int64)
+    for i in range(1, n):
+        paths = best[:, None] + steps
+        back[i] = paths.argmax(axis=0)
+        best = paths.max(axis=0) + log_probs[i]
+    best = best + np.where(end, 0.0, forbidden)
+    last = int(best.argmax())
+    if best[last] == forbidden:
+        raise ValueError(f"the classes allow no well-formed sequence of {n} tags")
+    sequence = [last]
+    for i in range(n - 1, 0, -1):
+        sequence.append(int(back[i][sequence[-1]]))
+    return sequence[::-1]
+
+
+def decode(
+    log_probs: Sequence[np.ndarray],
+    classes: Sequence[str],
+    scheme: str,
+    *,
+    constrained: bool = False,
+) -> list[list[str]]:
+    """Tags of many sentences: the best tag of each token, or the best well-formed sequence.
+
+    Raises
+    ------
+    ValueError
+        If `constrained` and the classes cannot form a sequence (an ``O`` always can).
+    """
+    names = [str(c) for c in classes]
+    if not constrained or scheme == "plain":
+        return [[names[i] for i in rows.argmax(axis=1)] if len(rows) else [] for rows in log_probs]
+    masks = transitions(names, scheme)
+    # A probability that rounds to 0 must not look like a forbidden tag.
+    floor = np.finfo(np.float64).min / 1e6
+    return [[names[i] for i in viterbi(np.maximum(rows, floor), *masks)] for rows in log_probs]

@@ -1,0 +1,153 @@
+"""What users pass as X and y: every accepted container becomes a plain list, or a clear error."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+__all__ = ["as_sentences", "as_tags", "as_texts", "object_array"]
+
+
+def object_array(rows: Sequence[Any]) -> np.ndarray:
+    """A 1-D object array of `rows`, also when all rows have the same length."""
+    array = np.empty(len(rows), dtype=object)
+    for i, row in enumerate(rows):
+        array[i] = row
+    return array
+
+
+def _rows(X: Any, name: str) -> list[Any]:
+    """The rows of a list, array, Series or frame; scikit-learn's wording for what has none."""
+    if sparse.issparse(X):
+        raise TypeError(
+            f"{name} is a sparse matrix, and a text estimator reads text: pass strings, or use "
+            "DiceClassifier for numbers"
+        )
+    if isinstance(X, (str, bytes)):
+        raise TypeError(f"{name} is a single string: put it in a list, as in [{name}]")
+    if hasattr(X, "to_numpy"):  # pandas and polars, without importing them
+        X = X.to_numpy()
+    if not hasattr(X, "__len__") or isinstance(X, dict):
+        raise TypeError(
+            f"{name} must be a list, an array, a Series or a frame, not {type(X).__name__}"
+        )
+    if isinstance(X, np.ndarray) and X.ndim == 0:
+        raise TypeError(f"{name} is a 0-dimensional array: pass a list of rows")
+    rows = list(X)
+    if not rows:
+        raise ValueError(f"{name} is empty (0 samples): at least 1 sample is required")
+    return rows
+
+
+def _string(value: Any, where: str) -> str:
+    if isinstance(value, str):
+        return str(value)
+    missing = value is None or (isinstance(value, float) and np.isnan(value))
+    remedy = "drop the row or fill it with ''" if missing else "convert it with str()"
+    raise TypeError(f"{where} is {value!r}, not a string: {remedy}")
+
+
+def as_texts(X: Any) -> list[str] | list[tuple[str, str]]:
+    """Texts, or pairs of texts, from any container that holds them.
+
+    Parameters
+    ----------
+    X : list of str, list of pairs, array of shape (n,), (n, 1) or (n, 2), Series or frame
+        One text a row, or two.
+
+    Returns
+    -------
+    list of str or list of (str, str)
+
+    Raises
+    ------
+    TypeError
+        If a value is not a string; the message names its row.
+    ValueError
+        If X is empty, or its rows do not hold one or two texts each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdice.text.inputs import as_texts
+    >>> as_texts(np.array([["a"], ["b"]], dtype=object))
+    ['a', 'b']
+    >>> as_texts([["a", "b"], ("c", "d")])
+    [('a', 'b'), ('c', 'd')]
+    """
+    rows = _rows(X, "X")
+    if isinstance(rows[0], (str, bytes)) or not hasattr(rows[0], "__len__"):
+        return [_string(row, f"X[{i}]") for i, row in enumerate(rows)]
+    width = len(rows[0])
+    if width not in (1, 2):
+        raise ValueError(
+            f"X[0] holds {width} values: each row must hold one text, or two for a pair. "
+            "For lists of tokens use DiceTokenClassifier"
+        )
+    pairs = []
+    for i, row in enumerate(rows):
+        if isinstance(row, str) or not hasattr(row, "__len__") or len(row) != width:
+            raise ValueError(f"X[{i}] is {row!r}, but X[0] holds {width} text(s): mixed rows")
+        pairs.append(tuple(_string(value, f"X[{i}][{j}]") for j, value in enumerate(row)))
+    return [pair[0] for pair in pairs] if width == 1 else pairs  # type: ignore[return-value]
+
+
+def as_sentences(X: Any) -> list[list[str]]:
+    """Sentences as lists of tokens; an empty sentence is legal, an empty X is not.
+
+    Raises
+    ------
+    TypeError
+        If a sentence is a string, or a token is not one.
+    ValueError
+        If X is empty.
+
+    Examples
+    --------
+    >>> from skdice.text.inputs import as_sentences
+    >>> as_sentences([["Anna", "sleeps"], []])
+    [['Anna', 'sleeps'], []]
+    """
+    sentences = []
+    for i, row in enumerate(_rows(X, "X")):
+        if isinstance(row, (str, bytes)) or not hasattr(row, "__len__"):
+            raise TypeError(
+                f"X[{i}] is {row!r}: each sentence must be a list of tokens; split the text first"
+            )
+        sentences.append([_string(token, f"X[{i}][{j}]") for j, token in enumerate(row)])
+    return sentences
+
+
+def as_tags(y: Any, sentences: list[list[str]]) -> list[list[str]]:
+    """Tags as lists of strings, one for each token of `sentences`.
+
+    Raises
+    ------
+    TypeError
+        If y is missing or a tag is not a string.
+    ValueError
+        If y has another number of sentences than X, or a sentence another number of tags than
+        tokens; the message names the first sentence at fault.
+    """
+    if y is None:
+        raise ValueError(
+            "This estimator requires y to be passed, but the target y is None: pass a list of "
+            "tag lists"
+        )
+    rows = _rows(y, "y")
+    if len(rows) != len(sentences):
+        raise ValueError(f"X holds {len(sentences)} sentences and y {len(rows)}: they must match")
+    tags = []
+    for i, (row, sentence) in enumerate(zip(rows, sentences, strict=True)):
+        if isinstance(row, (str, bytes)) or not hasattr(row, "__len__"):
+            raise TypeError(f"y[{i}] is {row!r}: it must be a list with one tag for each token")
+        if len(row) != len(sentence):
+            raise ValueError(
+                f"y[{i}] has {len(row)} tags, but X[{i}] has {len(sentence)} tokens "
+                f"({' '.join(sentence)[:60]!r}): give one tag for each token"
+            )
+        tags.append([_string(tag, f"y[{i}][{j}]") for j, tag in enumerate(row)])
+    return tags

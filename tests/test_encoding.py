@@ -1,0 +1,139 @@
+"""Containers, subword alignment and windows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from skdice.backbones import load_tokenizer
+from skdice.text.encoding import _cut, encode_sentences, encode_texts
+from skdice.text.inputs import as_sentences, as_tags, as_texts, object_array
+
+TEXTS = ["a b", "c"]
+PAIRS = [("a", "b"), ("c", "d")]
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        TEXTS,
+        tuple(TEXTS),
+        np.array(TEXTS),
+        np.array(TEXTS, dtype=object),
+        np.array(TEXTS, dtype=object).reshape(-1, 1),
+        [[t] for t in TEXTS],
+        pd.Series(TEXTS, index=[7, 3]),
+        pd.DataFrame({"text": TEXTS}),
+    ],
+)
+def test_every_container_of_texts(X):
+    assert as_texts(X) == TEXTS
+
+
+@pytest.mark.parametrize(
+    "X",
+    [PAIRS, [list(p) for p in PAIRS], np.array(PAIRS), pd.DataFrame(PAIRS), object_array(PAIRS)],
+)
+def test_every_container_of_pairs(X):
+    assert as_texts(X) == PAIRS
+
+
+@pytest.mark.parametrize(
+    ("X", "error", "message"),
+    [
+        ([], ValueError, "0 samples"),
+        ("one text", TypeError, "single string"),
+        (["a", None], TypeError, r"X\[1\] is None"),
+        (["a", float("nan")], TypeError, r"X\[1\] is nan"),
+        ([("a", "b"), "c"], ValueError, r"X\[1\]"),
+        ([("a", "b", "c")], ValueError, "3 values"),
+        (sparse.eye(2), TypeError, "sparse"),
+        (np.array(3), TypeError, "0-dimensional"),
+        ({"a": 1}, TypeError, "dict"),
+        (iter("ab"), TypeError, "must be a list"),
+    ],
+)
+def test_bad_texts_name_the_row(X, error, message):
+    with pytest.raises(error, match=message):
+        as_texts(X)
+
+
+def test_bad_sentences_name_the_first_at_fault():
+    with pytest.raises(TypeError, match=r"X\[1\] is 'not split'"):
+        as_sentences([["a"], "not split"])
+    with pytest.raises(TypeError, match=r"X\[0\]\[1\] is 3"):
+        as_sentences([["a", 3]])
+    sentences = [["a"], ["b", "c"], ["d", "e"]]
+    with pytest.raises(ValueError, match=r"y\[1\] has 1 tags, but X\[1\] has 2 tokens"):
+        as_tags([["O"], ["O"], ["O"]], sentences)
+    with pytest.raises(ValueError, match="3 sentences and y 2"):
+        as_tags([["O"], ["O", "O"]], sentences)
+    with pytest.raises(TypeError, match=r"y\[0\] is 'O'"):
+        as_tags(["O", ["O", "O"], ["O", "O"]], sentences)
+    with pytest.raises(TypeError, match=r"y\[2\]\[1\] is nan"):
+        as_tags([["O"], ["O", "O"], ["O", float("nan")]], sentences)
+
+
+def test_object_array_stays_one_dimensional():
+    assert object_array([["a", "b"], ["c", "d"]]).shape == (2,)
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    st.lists(st.integers(1, 6), max_size=60),
+    st.integers(6, 15),
+    st.integers(0, 5),
+)
+def test_windows_predict_every_word_once_and_fit(sizes, room, overlap):
+    windows = _cut(np.array(sizes, dtype=np.int64), room, overlap)
+    predicted = [w for *_, first, last in windows for w in range(first, last)]
+    assert predicted == list(range(len(sizes)))
+    for first, last, keep_first, keep_last in windows:
+        assert sum(sizes[first:last]) <= room
+        assert first <= keep_first < keep_last <= last
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta", "deberta-v2", "modernbert", "xlnet"])
+def test_positions_point_at_each_words_first_subword(tiny_backbones, kind):
+    tokenizer = load_tokenizer(tiny_backbones[kind])
+    sentences = [["anna", "zq7", "went", "\u200b", ""], [], ["x" * 40] * 9 + ["rome"]]
+    windows = encode_sentences(tokenizer, sentences, 20, stride=4)
+    seen = {0: [], 2: []}
+    for window in windows:
+        assert len(window) <= 20
+        seen[window.row] += window.words.tolist()
+        for position, word in zip(window.positions, window.words, strict=True):
+            own = tokenizer(sentences[window.row][word], add_special_tokens=False)["input_ids"]
+            assert window.input_ids[position] == (own or [tokenizer.unk_token_id])[0]
+    assert seen == {0: [0, 1, 2, 3, 4], 2: list(range(10))}
+    # One sentence that fits is what the tokenizer itself makes of it.
+    plain = tokenizer(["anna", "went"], is_split_into_words=True)
+    (window,) = encode_sentences(tokenizer, [["anna", "went"]], 20)
+    assert window.input_ids == plain["input_ids"]
+    assert window.token_type_ids == plain.get("token_type_ids")
+
+
+def test_all_subwords_and_bad_sizes(tiny_backbone):
+    tokenizer = load_tokenizer(tiny_backbone)
+    (window,) = encode_sentences(tokenizer, [["zq7", "anna"]], 20, all_subwords=True)
+    assert window.words.tolist() == [0, 0, 0, 1]
+    assert window.positions.tolist() == [1, 2, 3, 4]
+    with pytest.raises(ValueError, match="max_length=2"):
+        encode_sentences(tokenizer, [["a"]], 2)
+    with pytest.raises(ValueError, match="stride=18"):
+        encode_sentences(tokenizer, [["a"]], 20, stride=18)
+
+
+def test_texts_and_pairs_are_cut_to_length(tiny_backbone):
+    tokenizer = load_tokenizer(tiny_backbone)
+    short, long = encode_texts(tokenizer, ["anna", "bob " * 50], 10)
+    assert short.input_ids == tokenizer("anna")["input_ids"]
+    assert len(long) == 10
+    (pair,) = encode_texts(tokenizer, [("anna", "bob " * 50)], 10)
+    assert pair.input_ids[:3] == tokenizer("anna")["input_ids"]
+    assert len(pair) == 10
+    assert set(pair.token_type_ids) == {0, 1}

@@ -1,0 +1,309 @@
+"""Batches, schedules, freezing, accumulation, and what a fit leaves behind."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from transformers import get_cosine_schedule_with_warmup, get_linear_schedule_with_warmup
+
+from skdice import DiceSequenceClassifier, DiceTokenClassifier
+from skdice.backbones import load_encoder
+from skdice.engine.batching import LengthBatches
+from skdice.engine.module import EncoderWithHead, freeze, parameter_groups, pool
+from skdice.engine.schedules import SCHEDULES, schedule_factor
+from skdice.losses import TverskyLoss
+
+
+def _weights(estimator):
+    return {k: v.clone() for k, v in estimator.net_.module_.state_dict().items()}
+
+
+def _assert_same_weights(a, b, **tolerance):
+    for name, value in _weights(a).items():
+        torch.testing.assert_close(value, _weights(b)[name], **tolerance)
+
+
+def test_batches_hold_every_row_once_and_similar_lengths():
+    lengths = np.random.default_rng(0).integers(1, 100, size=203)
+    for generator in (None, np.random.default_rng(1)):
+        batches = list(LengthBatches(lengths, 8, generator))
+        assert sorted(np.concatenate(batches)) == list(range(203))
+        assert len(batches) == len(LengthBatches(lengths, 8, generator))
+        padded = sum(len(b) * lengths[b].max() for b in batches)
+        assert padded < 1.15 * lengths.sum()
+    again = [list(LengthBatches(lengths, 8, np.random.default_rng(s))) for s in (1, 1, 2)]
+    assert all((a == b).all() for a, b in zip(again[0], again[1], strict=True))
+    assert any(len(a) != len(b) or (a != b).any() for a, b in zip(again[0], again[2], strict=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "reference"),
+    [("linear", get_linear_schedule_with_warmup), ("cosine", get_cosine_schedule_with_warmup)],
+)
+def test_schedules_follow_transformers(name, reference):
+    parameter = torch.nn.Parameter(torch.zeros(1))
+    optimizer = torch.optim.SGD([parameter], lr=1.0)
+    theirs = reference(optimizer, num_warmup_steps=2, num_training_steps=20)
+    ours = schedule_factor(name, 20, 0.1)
+    factors = []
+    for _ in range(20):
+        optimizer.step()
+        theirs.step()
+        factors.append(theirs.get_last_lr()[0])
+    # Theirs begins at 0, which wastes the first update; ours is theirs one warm-up step on.
+    assert ours(1) == pytest.approx(1.0)
+    if name == "linear":
+        assert [ours(i) for i in range(2, 20)] == pytest.approx([1.0, *factors[2:19]])
+    assert all(
+        0 <= schedule_factor(s, 20, w)(i) <= 1
+        for s in SCHEDULES
+        for w in (0, 0.3, 1)
+        for i in range(20)
+    )
+
+
+def test_one_cycle_rises_then_falls():
+    factors = [schedule_factor("one_cycle", 100, 0.3)(i) for i in range(100)]
+    top = int(np.argmax(factors))
+    assert 25 <= top <= 31
+    assert max(factors) == pytest.approx(1.0)
+    assert factors == sorted(factors[:top]) + sorted(factors[top:], reverse=True)
+
+
+def test_weight_decay_spares_biases_and_norms(tiny_backbone):
+    module = EncoderWithHead(load_encoder(tiny_backbone), 3)
+    names = {id(p): n for n, p in module.named_parameters()}
+    decayed, spared = parameter_groups(module, 0.01)
+    assert decayed["weight_decay"] == 0.01
+    assert spared["weight_decay"] == 0
+    assert all(
+        "LayerNorm" in names[id(p)] or names[id(p)].endswith("bias") for p in spared["params"]
+    )
+    assert not any(
+        "LayerNorm" in names[id(p)] or names[id(p)].endswith("bias") for p in decayed["params"]
+    )
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta", "deberta-v2", "modernbert", "xlnet"])
+def test_freezing_embeddings_layers_or_all(tiny_backbones, kind):
+    def trainable(frozen):
+        module = EncoderWithHead(load_encoder(tiny_backbones[kind]), 3)
+        freeze(module, frozen)
+        return {n for n, p in module.named_parameters() if p.requires_grad}
+
+    everything = trainable("none")
+    assert trainable("encoder") == {"head.weight", "head.bias"}
+    without = trainable("embeddings")
+    assert any("embed" in n for n in everything - without)
+    one = trainable(1)
+    assert one < without
+    assert len(without - one) == len({n for n in without if ".0." in n})
+    with pytest.raises(ValueError, match="frozen=9"):
+        trainable(9)
+
+
+def test_frozen_parts_do_not_move_and_have_no_dropout(tiny_backbone, sentences):
+    X, y = sentences
+    tagger = DiceTokenClassifier(
+        backbone=tiny_backbone, frozen=1, max_epochs=1, lr=1e-2, random_state=0
+    ).fit(X, y)
+    before = load_encoder(tiny_backbone).state_dict()
+    after = tagger.net_.module_.encoder.state_dict()
+    moved = {k for k in after if not torch.equal(before[k], after[k])}
+    assert moved
+    assert not any(k.startswith("embeddings") or ".layer.0." in k for k in moved)
+    tagger.net_.module_.train()
+    assert not tagger.net_.module_.encoder.embeddings.training
+
+
+def test_pooling_ignores_padding():
+    hidden = torch.randn(2, 3, 4)
+    mask = torch.tensor([[1, 1, 0], [1, 1, 1]])
+    torch.testing.assert_close(pool(hidden, mask, "mean", False)[0], hidden[0, :2].mean(0))
+    torch.testing.assert_close(pool(hidden, mask, "max", False)[0], hidden[0, :2].amax(0))
+    torch.testing.assert_close(pool(hidden, mask, "cls", False), hidden[:, 0])
+    torch.testing.assert_close(pool(hidden, mask, "cls", True), hidden[:, -1])
+
+
+@pytest.mark.parametrize("loss", ["ce", "weighted_ce", "focal", "dice", "tversky", "dsc"])
+def test_accumulation_equals_one_big_batch(tiny_backbone, sentences, loss):
+    """Set-level losses are no sums over micro-batches; the update must be the same all the same."""
+    X, y = sentences
+    settings = dict(
+        loss=loss,
+        backbone=tiny_backbone,
+        max_epochs=2,
+        lr=1e-3,
+        random_state=3,
+        dropout=0.0,
+        # Dropout draws its masks batch by batch, so only without it can the two runs be equal.
+        net_params={"optimizer": torch.optim.SGD},
+    )
+    encoder = {"frozen": "encoder"}
+    for frozen in ({}, encoder):
+        big = DiceTokenClassifier(batch_size=16, **settings, **frozen)
+        small = DiceTokenClassifier(batch_size=4, gradient_accumulation=4, **settings, **frozen)
+        fits = []
+        for tagger in (big, small):
+            original = tagger._build
+
+            def build(*args, tagger=tagger, original=original, **kwargs):
+                original(*args, **kwargs)
+                for part in tagger._module.modules():
+                    if isinstance(part, torch.nn.Dropout):
+                        part.p = 0.0
+
+            tagger._build = build
+            fits.append(tagger.fit(X, y))
+            del tagger.__dict__["_build"]
+        _assert_same_weights(*fits, rtol=1e-4, atol=1e-6)
+
+
+def test_same_seed_same_weights_and_the_callers_generators_stay(tiny_backbone, sentences):
+    X, y = sentences
+    torch.manual_seed(5)
+    np.random.seed(5)
+    states = torch.get_rng_state(), np.random.get_state()[1].copy()
+    fits = [
+        DiceTokenClassifier(backbone=tiny_backbone, max_epochs=1, random_state=s).fit(X, y)
+        for s in (1, 1, 2)
+    ]
+    assert torch.equal(states[0], torch.get_rng_state())
+    assert (states[1] == np.random.get_state()[1]).all()
+    _assert_same_weights(fits[0], fits[1], rtol=0, atol=0)
+    assert not torch.equal(fits[0].net_.module_.head.weight, fits[2].net_.module_.head.weight)
+
+
+def test_early_stopping_restores_the_best_epoch(tiny_backbone, sentences):
+    X, y = sentences
+    seen = []
+
+    class Spy(DiceTokenClassifier):
+        def __init__(
+            self,
+            *,
+            backbone,
+            max_epochs=6,
+            early_stopping=True,
+            n_iter_no_change=2,
+            lr=1e-4,
+            random_state=0,
+        ):
+            super().__init__(
+                backbone=backbone,
+                max_epochs=max_epochs,
+                lr=lr,
+                early_stopping=early_stopping,
+                n_iter_no_change=n_iter_no_change,
+                random_state=random_state,
+            )
+
+        def _score(self, sentences, tags):
+            seen.append(self.net_.module_.head.weight.detach().clone())
+            return [0.1, 0.5, 0.4, 0.3, 0.9][len(seen) - 1]
+
+    tagger = Spy(backbone=tiny_backbone).fit(X, y, X_val=X[:4], y_val=y[:4])
+    assert len(seen) == 4  # two epochs without a better score end the fit
+    assert torch.equal(tagger.net_.module_.head.weight, seen[1])
+    assert [epoch["valid_score"] for epoch in tagger.history_] == [0.1, 0.5, 0.4, 0.3]
+    assert [epoch["valid_score_best"] for epoch in tagger.history_] == [True, True, False, False]
+
+
+def test_an_interrupt_keeps_the_best_weights_and_a_usable_estimator(tiny_backbone, sentences):
+    X, y = sentences
+    from skorch.callbacks import Callback
+
+    class Interrupt(Callback):
+        def on_epoch_begin(self, net, **kwargs):
+            if len(net.history) == 3:
+                raise KeyboardInterrupt
+
+    tagger = DiceTokenClassifier(
+        backbone=tiny_backbone, max_epochs=9, callbacks=[Interrupt()], random_state=0
+    )
+    with pytest.raises(KeyboardInterrupt):
+        tagger.fit(X, y)
+    assert tagger.n_iter_ == 2
+    assert len(tagger.predict(X)) == len(X)
+    two = DiceTokenClassifier(backbone=tiny_backbone, max_epochs=9, random_state=0)
+    two.fit(X, y)
+    assert two.n_iter_ == 9
+
+
+def test_gradient_clipping_bounds_the_update(tiny_backbone, sentences):
+    X, y = sentences
+    settings = dict(
+        backbone=tiny_backbone,
+        max_epochs=1,
+        lr=1.0,
+        schedule="constant",
+        warmup=0.0,
+        weight_decay=0.0,
+        batch_size=16,
+        random_state=0,
+        net_params={"optimizer": torch.optim.SGD},
+    )
+    start = DiceTokenClassifier(**{**settings, "lr": 1e-30}).fit(X, y)
+    clipped = DiceTokenClassifier(**settings, max_grad_norm=1e-2).fit(X, y)
+    moved = sum(((_weights(clipped)[k] - v).float() ** 2).sum() for k, v in _weights(start).items())
+    assert float(moved) ** 0.5 == pytest.approx(1e-2, rel=1e-2)
+
+
+def test_a_fit_on_changed_loss_parameters_starts_afresh(tiny_backbone, sentences):
+    X, y = sentences
+    loss = TverskyLoss(alpha=0.3, beta=0.7)
+    tagger = DiceTokenClassifier(loss=loss, backbone=tiny_backbone, max_epochs=1, random_state=0)
+    tagger.fit(X, y)
+    assert loss.get_params()["alpha"] == 0.3  # the caller's object is cloned, not prepared
+    tagger.set_params(loss__alpha=0.9).fit(X, y)
+    fresh = DiceTokenClassifier(
+        loss=TverskyLoss(alpha=0.9, beta=0.7), backbone=tiny_backbone, max_epochs=1, random_state=0
+    ).fit(X, y)
+    _assert_same_weights(tagger, fresh, rtol=0, atol=0)
+
+
+def test_sample_weight_of_two_is_the_example_twice(tiny_backbone):
+    texts = ["free money", "lunch today", "win a prize", "the bus was late"]
+    labels = [1, 0, 1, 0]
+    settings = dict(
+        loss="ce",
+        backbone=tiny_backbone,
+        max_epochs=1,
+        batch_size=8,
+        frozen="encoder",
+        dropout=0.0,
+        random_state=0,
+        net_params={"optimizer": torch.optim.SGD},
+        lr=0.1,
+    )
+    weighted = DiceSequenceClassifier(**settings).fit(texts, labels, sample_weight=[2, 1, 1, 1])
+    twice = DiceSequenceClassifier(**settings).fit([*texts, texts[0]], [*labels, 1])
+    _assert_same_weights(weighted, twice, rtol=1e-5, atol=1e-7)
+
+
+def test_bf16_autocast_trains(tiny_backbone, sentences):
+    X, y = sentences
+    tagger = DiceTokenClassifier(
+        backbone=tiny_backbone, max_epochs=1, precision="bf16", device="cpu", random_state=0
+    ).fit(X, y)
+    assert np.isfinite(tagger.history_[0]["train_loss"])
+    assert tagger.net_.module_.head.weight.dtype == torch.float32
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("precision", ["fp32", "fp16", "bf16"])
+@pytest.mark.parametrize("accumulation", [1, 2])
+def test_gpu_precisions_train(tiny_backbone, sentences, precision, accumulation):
+    X, y = sentences
+    tagger = DiceTokenClassifier(
+        backbone=tiny_backbone,
+        max_epochs=2,
+        precision=precision,
+        device="cuda",
+        batch_size=4,
+        gradient_accumulation=accumulation,
+        random_state=0,
+    ).fit(X, y)
+    assert np.isfinite(tagger.history_[-1]["train_loss"])
+    assert len(tagger.predict(X)) == len(X)

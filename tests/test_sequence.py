@@ -1,0 +1,185 @@
+"""DiceSequenceClassifier as a scikit-learn user meets it."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from imblearn.over_sampling import RandomOverSampler
+from imblearn.pipeline import make_pipeline as make_imblearn_pipeline
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_predict
+
+from skdice import DiceSequenceClassifier
+from skdice.estimators.sequence import positive_class
+from skdice.losses import LOSSES
+
+SPAM = ["win free money", "free prize call now", "win a free prize"]
+HAM = ["lunch today", "the bus was late", "meeting at the bank", "good team", "see the road"]
+X = (SPAM + HAM) * 2
+Y = np.array((["spam"] * 3 + ["ham"] * 5) * 2)
+
+
+@pytest.fixture
+def classifier(tiny_backbone):
+    return DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=1, lr=1e-3, random_state=0)
+
+
+@pytest.mark.parametrize("loss", list(LOSSES))
+def test_every_loss_learns_binary(tiny_backbone, loss):
+    classifier = DiceSequenceClassifier(
+        loss=loss, backbone=tiny_backbone, max_epochs=30, lr=1e-2, batch_size=8, random_state=0
+    ).fit(X, Y)
+    assert (classifier.predict(X) == Y).mean() > 0.9
+    probabilities = classifier.predict_proba(X)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1)
+    margin = classifier.decision_function(X)
+    np.testing.assert_allclose(margin, np.log(probabilities[:, 1] / probabilities[:, 0]), atol=1e-4)
+    assert classifier.score(X, Y) == (classifier.predict(X) == Y).mean()
+
+
+@pytest.mark.parametrize("loss", list(LOSSES))
+def test_every_loss_learns_three_classes_and_labels(tiny_backbone, loss):
+    settings = dict(backbone=tiny_backbone, max_epochs=40, lr=1e-2, batch_size=8, random_state=0)
+    texts = ["free money", "lunch today", "rome is old"] * 4
+    y = [5, -1, 7] * 4
+    many = DiceSequenceClassifier(loss=loss, **settings).fit(texts, y)
+    assert many.classes_.tolist() == [-1, 5, 7]
+    assert many.score(texts, y) > 0.9
+    assert many.decision_function(texts).shape == (12, 3)
+    Y = np.array([[1, 0], [0, 1], [1, 1]] * 4)
+    labels = DiceSequenceClassifier(loss=loss, **settings).fit(texts, Y)
+    assert labels.predict(texts).shape == (12, 2)
+    assert labels.score(texts, Y) > 0.9
+    assert ((labels.predict_proba(texts) > 0.5) == Y).mean() > 0.9
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta", "deberta-v2", "modernbert", "xlnet"])
+@pytest.mark.parametrize("pooling", ["cls", "mean", "max"])
+def test_backbones_poolings_and_batch_composition(tiny_backbones, kind, pooling):
+    classifier = DiceSequenceClassifier(
+        backbone=tiny_backbones[kind], pooling=pooling, max_epochs=1, random_state=0
+    ).fit(X, Y)
+    alone = np.concatenate([classifier.predict_proba([text]) for text in X[:5]])
+    np.testing.assert_allclose(alone, classifier.predict_proba(X)[:5], atol=1e-5)
+
+
+def test_input_kinds_give_equal_results(classifier):
+    kinds = [
+        X,
+        np.array(X),
+        np.array(X, dtype=object).reshape(-1, 1),
+        pd.Series(X, index=range(5, 5 + len(X))),
+        pd.DataFrame({"text": X}),
+    ]
+    tables = [classifier.fit(kind, Y).predict_proba(kind) for kind in kinds]
+    for table in tables[1:]:
+        np.testing.assert_array_equal(table, tables[0])
+
+
+def test_pairs(classifier):
+    pairs = [("free money", "money is free"), ("lunch", "the bus")] * 4
+    y = [1, 0] * 4
+    tables = [
+        classifier.fit(kind, y).predict_proba(kind)
+        for kind in (pairs, np.array(pairs), np.array(pairs, dtype=object), pd.DataFrame(pairs))
+    ]
+    for table in tables[1:]:
+        np.testing.assert_array_equal(table, tables[0])
+    swapped = classifier.predict_proba([(b, a) for a, b in pairs])
+    assert not np.allclose(swapped, tables[0])
+
+
+def test_the_positive_class():
+    zero_one = np.array([0, 1])
+    assert positive_class(zero_one, np.array([1, 9])) == 1
+    assert positive_class(np.array(["ham", "spam"]), np.array([9, 1])) == 1
+    assert positive_class(np.array(["fraud", "ok"]), np.array([1, 9])) == 0
+    assert positive_class(np.array(["a", "b"]), np.array([5, 5])) == 1
+    assert positive_class(zero_one, np.array([1, 9]), pos_label=0) == 0
+    with pytest.raises(ValueError, match="pos_label='x'"):
+        positive_class(np.array(["a", "b"]), np.array([5, 5]), pos_label="x")
+
+
+def test_scikit_learn_and_imbalanced_learn_tools(classifier):
+    grid = GridSearchCV(
+        classifier, {"loss": ["ce", "dsc"]}, cv=2, scoring="f1_macro", error_score="raise"
+    ).fit(X, Y)
+    assert grid.predict(X).shape == (16,)
+    assert cross_val_predict(classifier, X, Y, cv=2, method="predict_proba").shape == (16, 2)
+    column = np.array(X, dtype=object).reshape(-1, 1)
+    pipeline = make_imblearn_pipeline(RandomOverSampler(random_state=0), classifier)
+    assert pipeline.fit(column, Y).predict(column).shape == (16,)
+
+
+def test_pickle_and_files(classifier, tmp_path):
+    classifier.fit(X, Y)
+    read = DiceSequenceClassifier.from_pretrained(classifier.save_pretrained(tmp_path / "m"))
+    for other in (read, pickle.loads(pickle.dumps(classifier))):
+        np.testing.assert_allclose(other.predict_proba(X), classifier.predict_proba(X), atol=1e-6)
+        assert other.predict(X).tolist() == classifier.predict(X).tolist()
+    read.partial_fit(X, Y)
+
+
+def test_partial_fit_and_early_stopping(classifier):
+    classifier.partial_fit(X[:3], Y[:3], classes=["ham", "spam"])
+    classifier.partial_fit(X, Y)
+    assert classifier.n_iter_ == 2
+    with pytest.raises(ValueError, match="eggs"):
+        classifier.partial_fit(["a"], ["eggs"])
+    classifier.set_params(early_stopping=True, validation_fraction=0.25, max_epochs=3).fit(X, Y)
+    assert all("valid_score" in epoch for epoch in classifier.history_)
+    classifier.set_params(early_stopping=True, validation_fraction=0.01)
+    with pytest.warns(UserWarning, match="not stratified"):
+        classifier.fit(X, Y)
+
+
+def test_validation_rows_are_not_trained_on(classifier, monkeypatch):
+    seen = {}
+    original = DiceSequenceClassifier._train_labels
+
+    def spy(self, texts, labels, weights, seed, **kwargs):
+        seen.update(train=texts, held=kwargs["validation"][0])
+        return original(self, texts, labels, weights, seed, **kwargs)
+
+    monkeypatch.setattr(DiceSequenceClassifier, "_train_labels", spy)
+    texts = [f"{text} {i}" for i, text in enumerate(X)]
+    classifier.set_params(early_stopping=True, validation_fraction=0.25).fit(texts, Y)
+    assert not set(seen["train"]) & set(seen["held"])
+    assert sorted([*seen["train"], *seen["held"]]) == sorted(texts)
+
+
+def test_bad_input_is_named(classifier):
+    with pytest.raises(ValueError, match="16 rows and y 15"):
+        classifier.fit(X, Y[1:])
+    with pytest.raises(ValueError, match="one class only"):
+        classifier.fit(X, ["ham"] * 16)
+    with pytest.raises(ValueError, match=r"y\[1\] is missing"):
+        classifier.fit(["a", "b"], [0.0, float("nan")])
+    with pytest.raises(ValueError, match=r"y\[1\] is missing"):
+        classifier.fit(["a", "b"], np.array(["ham", None], dtype=object))
+    with pytest.raises(ValueError, match="Unknown label type"):
+        classifier.fit(["a", "b"], [0.5, 1.7])
+    with pytest.raises(ValueError, match="multi-label"):
+        classifier.fit(["a", "b"], [[1, 2], [3, 4]])
+    with pytest.raises(ValueError, match="y cannot be None|target y is None"):
+        classifier.fit(X, None)
+    with pytest.raises(TypeError, match=r"X\[1\] is 3"):
+        classifier.fit(["a", 3], Y[:2])
+    with pytest.raises(ValueError, match="pos_label='eggs'"):
+        classifier.set_params(pos_label="eggs").fit(X, Y)
+    with pytest.raises(NotFittedError):
+        classifier.predict(X)
+    classifier.set_params(pos_label=None).fit(X, Y)
+    with pytest.raises(ValueError, match="eggs"):
+        classifier.score(["a"], ["eggs"])
+
+
+def test_import_is_light():
+    import subprocess
+    import sys
+
+    code = "import sys, skdice; assert 'transformers' not in sys.modules and 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)

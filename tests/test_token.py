@@ -1,0 +1,283 @@
+"""DiceTokenClassifier as a scikit-learn user meets it."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
+
+from skdice import DiceTokenClassifier
+from skdice.losses import LOSSES, TverskyLoss
+from skdice.metrics import span_f1_score
+from skdice.metrics.schemes import check_tags
+
+
+@pytest.fixture
+def tagger(tiny_backbone):
+    return DiceTokenClassifier(backbone=tiny_backbone, max_epochs=1, lr=1e-3, random_state=0)
+
+
+@pytest.mark.parametrize("loss", list(LOSSES))
+def test_every_loss_learns_and_predicts(tiny_backbone, sentences, loss):
+    X, y = sentences
+    tagger = DiceTokenClassifier(
+        loss=loss,
+        backbone=tiny_backbone,
+        max_epochs=60,
+        lr=1e-2,
+        batch_size=8,
+        random_state=0,
+        dropout=0.0,
+    ).fit(X, y)
+    predicted = tagger.predict(X)
+    assert predicted.shape == (len(X),)
+    assert predicted.dtype == object
+    assert [len(row) for row in predicted] == [len(row) for row in X]
+    assert all(isinstance(tag, str) for row in predicted for tag in row)
+    assert tagger.score(X, y) > 0.8  # sixteen sentences seen sixty times
+    for row, sentence in zip(tagger.predict_proba(X), X, strict=True):
+        assert row.shape == (len(sentence), len(tagger.classes_))
+        np.testing.assert_allclose(row.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta", "deberta-v2", "modernbert", "xlnet"])
+def test_every_backbone_family(tiny_backbones, sentences, kind):
+    X, y = sentences
+    tagger = DiceTokenClassifier(
+        backbone=tiny_backbones[kind],
+        max_epochs=40,
+        lr=1e-2,
+        batch_size=8,
+        random_state=0,
+        loss="ce",
+        dropout=0.0,
+    ).fit(X, y)
+    assert tagger.score(X, y) > 0.8
+    one_by_one = [tagger.predict_proba([row])[0] for row in X[:4]]
+    for alone, together in zip(one_by_one, tagger.predict_proba(X), strict=False):
+        np.testing.assert_allclose(alone, together, atol=1e-5)  # padding changes nothing
+
+
+def test_empty_and_very_long_sentences_get_every_tag(tagger, sentences):
+    X, y = sentences
+    long = ["anna"] * 500
+    tagger.fit([*X, [], long], [*y, [], ["O"] * 500])
+    predicted = tagger.predict([[], long, ["rain"], ["\u200b", ""]])
+    assert [len(row) for row in predicted] == [0, 500, 1, 2]
+    assert tagger.predict_proba([[]])[0].shape == (0, len(tagger.classes_))
+    assert len(tagger.predict([[]])) == 1
+
+
+def test_label_all_subwords_averages_probabilities(tiny_backbone, sentences):
+    X, y = sentences
+    tagger = DiceTokenClassifier(
+        backbone=tiny_backbone, max_epochs=2, lr=1e-3, label_all_subwords=True, random_state=0
+    ).fit(X, y)
+    rows = tagger.predict_proba([["zzz9", "anna"]])[0]
+    assert rows.shape == (2, len(tagger.classes_))
+    np.testing.assert_allclose(rows.sum(axis=1), 1)
+    dataset = tagger._encode([["zzz9", "anna"]])
+    logits = tagger.net_.logits(dataset)[0]
+    e = np.exp(logits.astype(float))
+    e /= e.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(rows[0], e[:4].mean(axis=0), rtol=1e-6)
+
+
+@pytest.mark.parametrize("scheme", ["iob1", "iob2", "bioes", "bmes"])
+def test_constrained_output_is_never_ill_formed(tiny_backbone, scheme):
+    rows = {
+        "iob1": ["I-A", "B-A", "I-A", "O"],
+        "iob2": ["B-A", "B-A", "I-A", "O"],
+        "bioes": ["S-A", "B-A", "E-A", "O"],
+        "bmes": ["S-A", "B-A", "E-A", "O"],
+    }
+    X = [["anna", "bob", "dan", "rain"], ["rome"]] * 3
+    y = [rows[scheme], ["O"]] * 3
+    tagger = DiceTokenClassifier(
+        backbone=tiny_backbone, scheme=scheme, constrained=True, max_epochs=1, random_state=0
+    ).fit(X, y)
+    # A head that wants a tag which cannot begin a sentence everywhere.
+    wanted = {"iob1": "B-A", "iob2": "I-A", "bioes": "E-A", "bmes": "E-A"}[scheme]
+    with torch.no_grad():
+        tagger.net_.module_.head.bias[list(tagger.classes_).index(wanted)] = 5.0
+    sentences = [["a", "the", "rome", "bob", "x", "y"] * 4] * 3
+    check_tags([list(row) for row in tagger.predict(sentences)], scheme)
+    free = tagger.set_params(constrained=False).predict(sentences)
+    with pytest.raises(ValueError, match="tag"):
+        check_tags([list(row) for row in free], scheme)
+
+
+def test_plain_tags_score_as_token_accuracy(tiny_backbone):
+    X = [["anna", "went"], ["the", "bus", "was", "old"]] * 4
+    y = [["PROPN", "VERB"], ["DET", "NOUN", "AUX", "ADJ"]] * 4
+    tagger = DiceTokenClassifier(backbone=tiny_backbone, max_epochs=2, random_state=0).fit(X, y)
+    assert tagger.scheme_ == "plain"
+    pairs = [
+        (a, b) for t, p in zip(y, tagger.predict(X), strict=True) for a, b in zip(t, p, strict=True)
+    ]
+    assert tagger.score(X, y) == pytest.approx(np.mean([a == b for a, b in pairs]))
+
+
+def test_scikit_learn_tools_take_ragged_lists(tagger, sentences):
+    X, y = sentences
+    grid = GridSearchCV(tagger, {"loss": ["ce", "dsc"]}, cv=2, error_score="raise").fit(X, y)
+    assert grid.cv_results_["mean_test_score"].shape == (2,)
+    assert cross_val_score(tagger, X, y, cv=2).shape == (2,)
+    predicted = cross_val_predict(tagger, X, y, cv=2)
+    assert [len(row) for row in predicted] == [len(row) for row in y]
+    span_f1_score(y, predicted)
+
+
+def test_grid_search_in_two_processes(tagger, sentences):
+    X, y = sentences
+    grid = GridSearchCV(tagger, {"loss": ["ce", "dsc"]}, cv=2, n_jobs=2, error_score="raise")
+    alone = GridSearchCV(tagger, {"loss": ["ce", "dsc"]}, cv=2, error_score="raise")
+    a, b = grid.fit(X, y).cv_results_, alone.fit(X, y).cv_results_
+    np.testing.assert_allclose(a["mean_test_score"], b["mean_test_score"], atol=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["tversky", TverskyLoss(alpha=0.5, beta=0.5)])
+def test_loss_parameters_are_searchable(tagger, sentences, loss):
+    X, y = sentences
+    tagger.set_params(loss=loss)
+    assert loss == "tversky" or tagger.get_params()["loss__alpha"] == 0.5
+    grid = GridSearchCV(tagger, {"loss__alpha": [0.2, 0.8]}, cv=2, error_score="raise").fit(X, y)
+    assert grid.best_estimator_.loss.alpha in (0.2, 0.8)
+
+
+def test_clone_and_repr(tagger):
+    copy = clone(tagger.set_params(loss=TverskyLoss(alpha=0.2, beta=0.8)))
+    assert copy.loss is not tagger.loss
+    assert copy.get_params()["loss__alpha"] == 0.2
+    assert "TverskyLoss(alpha=0.2" in repr(copy)
+
+
+def test_nothing_before_fit(tagger, sentences):
+    assert not [a for a in vars(tagger) if a.endswith("_") and not a.startswith("_")]
+    for method in (tagger.predict, tagger.predict_proba):
+        with pytest.raises(NotFittedError):
+            method(sentences[0])
+    with pytest.raises(NotFittedError):
+        tagger.score(*sentences)
+    with pytest.raises(NotFittedError):
+        tagger.save_pretrained("never-made")
+
+
+def test_pickle_and_files_predict_the_same(tagger, sentences, tmp_path):
+    X, y = sentences
+    tagger.set_params(loss=TverskyLoss(alpha=0.4, beta=0.6), constrained=True).fit(X, y)
+    folder = tagger.save_pretrained(tmp_path / "model")
+    assert {"skdice.json", "model.safetensors", "config.json"} <= {p.name for p in folder.iterdir()}
+    assert not list(folder.glob(".writing*"))
+    read = DiceTokenClassifier.from_pretrained(folder)
+    assert read.loss.alpha == 0.4
+    assert read.get_params()["lr"] == tagger.lr
+    for other in (read, pickle.loads(pickle.dumps(tagger))):
+        for a, b in zip(tagger.predict_proba(X), other.predict_proba(X), strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-6)
+        assert other.predict(X).tolist() == tagger.predict(X).tolist()
+    tagger.save_pretrained(folder)  # over itself
+    read.partial_fit(X, y)  # a loaded estimator can be trained on
+
+
+def test_damaged_or_foreign_folders_are_refused(tagger, sentences, tmp_path):
+    from skdice import DiceSequenceClassifier
+
+    with pytest.raises(ValueError, match="holds no skdice"):
+        DiceTokenClassifier.from_pretrained(tmp_path)
+    folder = tagger.fit(*sentences).save_pretrained(tmp_path / "m")
+    with pytest.raises(ValueError, match="DiceTokenClassifier, not a DiceSequence"):
+        DiceSequenceClassifier.from_pretrained(folder)
+    (folder / "skdice.json").write_text('{"format": ')
+    with pytest.raises(ValueError, match="damaged"):
+        DiceTokenClassifier.from_pretrained(folder)
+
+
+def test_partial_fit_trains_one_epoch_and_warm_start_goes_on(tagger, sentences):
+    X, y = sentences
+    classes = sorted({t for row in y for t in row})
+    tagger.partial_fit(X[:2], y[:2], classes=classes)
+    assert tagger.classes_.tolist() == classes
+    tagger.partial_fit(X, y)
+    assert tagger.n_iter_ == 2
+    with pytest.raises(ValueError, match="B-NEW"):
+        tagger.partial_fit([["a"]], [["B-NEW"]])
+    tagger.set_params(warm_start=True).fit(X, y)
+    assert tagger.n_iter_ == 3
+    tagger.set_params(warm_start=False).fit(X, y)
+    assert tagger.n_iter_ == 1
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"loss": "dise"}, "dise"),
+        ({"loss": 3}, "loss"),
+        ({"backbone": "no/such/place/here"}, "backbone"),
+        ({"lr": 0}, "lr"),
+        ({"scheme": "bilo"}, "scheme"),
+        ({"device": "tpu9"}, "device"),
+        ({"precision": "fp16", "device": "cpu"}, "precision"),
+        ({"frozen": "some"}, "frozen"),
+        ({"frozen": 99}, "frozen=99"),
+        ({"max_length": 9999}, "max_length=9999"),
+        ({"stride": 5000}, "stride=5000"),
+        ({"schedule": "steps"}, "schedule"),
+        ({"batch_size": 0}, "batch_size"),
+    ],
+)
+def test_bad_parameters_are_named(tagger, sentences, params, message):
+    with pytest.raises(ValueError, match=message):
+        tagger.set_params(**params).fit(*sentences)
+    assert not hasattr(tagger, "net_")
+
+
+def test_bad_data_is_named_before_anything_is_loaded(sentences):
+    X, y = sentences
+    tagger = DiceTokenClassifier(backbone="nowhere/never-downloaded")
+    with pytest.raises(ValueError, match=r"y\[0\] has 1 tags, but X\[0\] has 5"):
+        tagger.fit(X, [["O"], *y[1:]])
+    with pytest.raises(ValueError, match="16 sentences and y 15"):
+        tagger.fit(X, y[1:])
+    with pytest.raises(ValueError, match="0 samples"):
+        tagger.fit([], [])
+    with pytest.raises(ValueError, match="one class only"):
+        tagger.fit([["a", "b"]], [["O", "O"]])
+    with pytest.raises(ValueError, match="no tag at all"):
+        tagger.fit([[], []], [[], []])
+    with pytest.raises(TypeError, match="nan"):
+        tagger.fit([["a"]], [[float("nan")]])
+    with pytest.raises(ValueError, match="y_val is missing"):
+        tagger.fit(X, y, X_val=X)
+    with pytest.raises(ValueError, match="sample_weight"):
+        tagger.fit(X, y, sample_weight=[1.0])
+    with pytest.raises(ValueError, match="I-PER"):
+        tagger.set_params(scheme="iob2").fit([["a", "b"]], [["O", "I-PER"]])
+    with pytest.raises(ValueError, match="work offline"):
+        tagger.set_params(scheme="auto").fit(X, y)
+
+
+def test_a_failed_refit_leaves_the_fitted_model(tagger, sentences):
+    X, y = sentences
+    before = tagger.fit(X, y).predict(X).tolist()
+    with pytest.raises(ValueError, match="max_length"):
+        tagger.set_params(max_length=9999).fit(X, y)
+    assert tagger.set_params(max_length=None).predict(X).tolist() == before
+
+
+def test_score_refuses_an_unseen_type(tagger, sentences):
+    X, y = sentences
+    tagger.fit(X, y)
+    with pytest.raises(ValueError, match="B-EVENT"):
+        tagger.score([["a"]], [["B-EVENT"]])
+    tagger.score([["a", "b", "c"]], [["B-LOC", "I-LOC", "O"]])  # I-LOC of a known type
+
+
+def test_validation_without_entities_warns(tagger, sentences):
+    with pytest.warns(UserWarning, match="no entity"):
+        tagger.fit(*sentences, X_val=[["a"]], y_val=[["O"]])
