@@ -164,7 +164,7 @@ def test_bad_input_is_named(classifier):
         classifier.fit(["a", "b"], [0.5, 1.7])
     with pytest.raises(ValueError, match="multi-label"):
         classifier.fit(["a", "b"], [[1, 2], [3, 4]])
-    with pytest.raises(ValueError, match="y cannot be None|target y is None"):
+    with pytest.raises(ValueError, match="target y is None"):
         classifier.fit(X, None)
     with pytest.raises(TypeError, match=r"X\[1\] is 3"):
         classifier.fit(["a", 3], Y[:2])
@@ -181,5 +181,5 @@ def test_import_is_light():
     import subprocess
     import sys
 
-    code = "import sys, skdice; assert 'transformers' not in sys.modules and 'torch' not in sys.modules"
+    code = "import sys, skdice; assert not {'transformers', 'torch'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,6 +1,6 @@
 """All six losses and a plain torch loop on WNUT17, full fine-tuning, dev F1 picks the epoch.
 
-    python examples/benchmarks/wnut17.py FOLDER --seeds 3 --out examples/benchmarks/results/wnut17.jsonl
+    python wnut17.py FOLDER --seeds 3 --out results/wnut17.jsonl
 
 FOLDER holds wnut17train.conll, emerging.dev.conll and emerging.test.annotated. Each finished run
 is one JSON line in --out; runs that are there already are not repeated.

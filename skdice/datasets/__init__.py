@@ -1,5 +1,18 @@
 """Readers of the field's formats, and a small corpus of our own."""
 
+from skdice.datasets._corpus import load_town_notes
+from skdice.datasets.auto import Dataset, read_dataset
 from skdice.datasets.conll import read_conll, read_conllu, write_conll
+from skdice.datasets.hub import from_hf
+from skdice.datasets.table import read_table
 
-__all__ = ["read_conll", "read_conllu", "write_conll"]
+__all__ = [
+    "Dataset",
+    "from_hf",
+    "load_town_notes",
+    "read_conll",
+    "read_conllu",
+    "read_dataset",
+    "read_table",
+    "write_conll",
+]

@@ -119,7 +119,9 @@ def read_conll(
     y: list[list[str]] = []
     width: int | None = None
     for sentence in _sentences(lines, separator):
-        tokens, tags, numbers = [], [], []
+        tokens: list[str] = []
+        tags: list[str] = []
+        numbers: list[int] = []
         for number, line, columns in sentence:
             if comment and not tokens and line.startswith(comment):
                 n = len(columns)
@@ -138,7 +140,7 @@ def read_conll(
             numbers.append(number)
         if not tokens:
             continue
-        fault = find_fault(tags, scheme) if scheme not in (None, "plain") else None  # type: ignore[arg-type]
+        fault = find_fault(tags, scheme) if scheme not in (None, "plain") else None
         if fault is not None:
             raise ValueError(
                 f"{str(path)!r}, line {numbers[fault[0]]}: {fault[1]} in scheme {scheme!r}: mend "

@@ -140,7 +140,7 @@ class Padder:
             ids[i, inside] = window.input_ids
             mask[i, inside] = 1
             if segments is not None:
-                segments[i, inside] = window.token_type_ids
+                segments[i, inside] = np.asarray(window.token_type_ids)
             positions.append(window.positions + (i * longest + offset))
         inputs = {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(mask)}
         if segments is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Self
@@ -108,6 +108,8 @@ class TransformerEstimator(BaseEstimator):
     warm_start: bool
     random_state: Any
     verbose: int
+    net_: FineTuningNet
+    history_: list[dict[str, Any]]
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; ``loss__alpha`` also works while `loss` is a name."""
@@ -312,7 +314,7 @@ class TransformerEstimator(BaseEstimator):
 
 
 def split_indices(
-    n_rows: int, fraction: float, seed: int, strata: Sequence[Any] | None = None
+    n_rows: int, fraction: float, seed: int, strata: Any = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Train and validation indices, stratified where every stratum has two rows or more."""
     from sklearn.model_selection import train_test_split

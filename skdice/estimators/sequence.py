@@ -29,15 +29,16 @@ __all__ = ["DiceSequenceClassifier", "positive_class"]
 def positive_class(classes: np.ndarray, counts: np.ndarray, pos_label: Any = None) -> int:
     """Index of the positive class of a two-class problem.
 
-    `pos_label` if given; else the label 1 of {0, 1} and {-1, 1} (scikit-learn's convention); else
-    the rarer class of the training labels.
+    `pos_label` if given; else the label 1 (or True) of {0, 1} and {-1, 1}, as is scikit-learn's
+    convention; else the rarer class of the training labels.
     """
     if pos_label is not None:
         found = np.flatnonzero(classes == pos_label)
         if not len(found):
             raise ValueError(f"pos_label={pos_label!r} is not among the classes {list(classes)}")
         return int(found[0])
-    if classes.dtype.kind in "biuf" and set(classes.tolist()) in ({0, 1}, {-1, 1}):
+    # Labels that were read from a file are the strings "0" and "1".
+    if classes.tolist() in ([0, 1], [-1, 1], ["0", "1"], ["-1", "1"]):
         return 1
     return 0 if counts[0] < counts[1] else 1
 
@@ -116,7 +117,7 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
 
     _parameter_constraints = {
         **TransformerEstimator._parameter_constraints,
-        "pos_label": "no_validation",
+        "pos_label": "no_validation",  # type: ignore[dict-item]
         "pooling": [StrOptions({"mean", "cls", "max"})],
     }
 
@@ -220,7 +221,7 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
             strata = None if multilabel else labels
             kept, held = split_indices(len(texts), self.validation_fraction, seed, strata)
             validation = ([texts[i] for i in held], labels[held])
-            texts, labels = [texts[i] for i in kept], labels[kept]  # type: ignore[assignment]
+            texts, labels = [texts[i] for i in kept], labels[kept]
             weights = None if weights is None else weights[kept]
 
         if not warm:
@@ -344,7 +345,7 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
     ) -> None:
         background = None
         if self.multilabel_:
-            targets = labels.astype(np.float32)
+            targets: Any = labels.astype(np.float32)
             counts = targets.sum(axis=0)
         else:
             targets = np.searchsorted(self.classes_, labels)
@@ -366,7 +367,7 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
 
     def _logits(self, X: Any) -> np.ndarray:
         self._check_fitted()
-        return np.stack(self.net_.logits(self._encode(as_texts(X))))  # type: ignore[arg-type]
+        return np.stack(self.net_.logits(self._encode(as_texts(X))))
 
     def _f1(self, texts: list[Any], labels: np.ndarray) -> float:
         """F1 of the positive class; macro over more classes or labels."""

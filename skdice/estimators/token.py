@@ -280,7 +280,9 @@ class DiceTokenClassifier(TransformerEstimator):
         """
         log_probabilities = self._predict_log(X)
         return object_array(
-            decode(log_probabilities, self.classes_, self.scheme_, constrained=self.constrained)
+            decode(
+                log_probabilities, list(self.classes_), self.scheme_, constrained=self.constrained
+            )
         )
 
     def predict_proba(self, X: Any) -> np.ndarray:

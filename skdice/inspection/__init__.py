@@ -1,1 +1,6 @@
+"""Looking at data and results."""
 
+from skdice.inspection.comparison import ComparisonDisplay
+from skdice.inspection.imbalance import Imbalance, imbalance
+
+__all__ = ["ComparisonDisplay", "Imbalance", "imbalance"]

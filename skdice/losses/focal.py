@@ -79,7 +79,8 @@ class FocalLoss(Loss):
                     background = getattr(self, "background_", None)
                 factor = alpha
                 if background is not None:
-                    negative = torch.arange(n_classes, device=target.device) == background
+                    classes = torch.arange(n_classes, device=target.device)
+                    negative = classes.eq(int(background))
                     factor = torch.where(negative, 1.0 - alpha, 1.0 * alpha).to(target)
             elif alpha is not None:
                 factor = class_vector("alpha", alpha, n_classes, target)

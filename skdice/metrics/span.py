@@ -129,21 +129,21 @@ def span_precision_recall_fscore_support(
         weights = np.ones(len(types))
     if not len(types):
         return (float(zero_division),) * 3 + (0,)
-    means = tuple(float(np.average(v, weights=weights)) for v in (precision, recall, fscore))
-    return (*means, int(support.sum()))
+    p, r, f = (float(np.average(v, weights=weights)) for v in (precision, recall, fscore))
+    return p, r, f, int(support.sum())
 
 
 def span_precision_score(
     y_true: Any, y_pred: Any, *, average: str | None = "micro", **options: Any
 ) -> Any:
-    """Share of predicted spans that are right; options of `span_precision_recall_fscore_support`."""
+    """Share of predicted spans that are right; see `span_precision_recall_fscore_support`."""
     return span_precision_recall_fscore_support(y_true, y_pred, average=average, **options)[0]
 
 
 def span_recall_score(
     y_true: Any, y_pred: Any, *, average: str | None = "micro", **options: Any
 ) -> Any:
-    """Share of true spans that are found; options of `span_precision_recall_fscore_support`."""
+    """Share of true spans that are found; see `span_precision_recall_fscore_support`."""
     return span_precision_recall_fscore_support(y_true, y_pred, average=average, **options)[1]
 
 

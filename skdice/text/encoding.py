@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -217,8 +218,6 @@ def _cut(sizes: np.ndarray, room: int, overlap: int) -> list[tuple[int, int, int
         first = back
     # Inside an overlap, the middle is where the left and right contexts are equally long.
     borders = [0]
-    borders += [
-        (later[0] + earlier[1]) // 2 for earlier, later in zip(spans, spans[1:], strict=False)
-    ]
+    borders += [(later[0] + earlier[1]) // 2 for earlier, later in pairwise(spans)]
     borders.append(n)
     return [(*span, borders[i], borders[i + 1]) for i, span in enumerate(spans)]

@@ -1,0 +1,8 @@
+"""The command `skdice`."""
+
+
+def main() -> None:
+    """Entry point."""
+    from skdice.cli.app import app
+
+    app()

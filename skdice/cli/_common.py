@@ -1,0 +1,102 @@
+"""What the commands share: readable errors, reading files, building estimators."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console
+
+OUT = Console()
+ERR = Console(stderr=True)
+DEBUG = False
+
+
+def set_debug(value: bool) -> None:
+    """Let errors through with their tracebacks."""
+    global DEBUG
+    DEBUG = value
+
+
+@contextlib.contextmanager
+def readable_errors() -> Iterator[None]:
+    """Exit 1 with one paragraph for bad data or a failed run, 130 for an interrupt."""
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    try:
+        yield
+    except KeyboardInterrupt:
+        ERR.print("[bold]interrupted[/bold]: what was finished before is kept")
+        raise typer.Exit(130) from None
+    except (ValueError, TypeError, OSError, ImportError, RuntimeError) as error:
+        if DEBUG:
+            raise
+        ERR.print("[bold red]error[/bold red]:", end=" ")
+        ERR.print(str(error), markup=False, highlight=False)
+        raise typer.Exit(1) from None
+
+
+def usage(message: str) -> typer.BadParameter:
+    """A mistake in the command line: exit 2."""
+    return typer.BadParameter(message)
+
+
+def column(value: str | None) -> int | str | None:
+    """A column given by index or by name."""
+    if value is None:
+        return None
+    return int(value) if value.lstrip("-").isdigit() else value
+
+
+def read(
+    path: Path,
+    task: str,
+    text_columns: list[str] | None = None,
+    label_column: str | None = None,
+    header: bool | None = None,
+) -> Any:
+    """A `Dataset` from a file, with the options of the command line."""
+    from skdice.datasets import read_dataset
+
+    dataset = read_dataset(path, task=task) if not (text_columns or label_column) else None
+    if dataset is not None and dataset.task == "tagging":
+        return dataset
+    options: dict[str, Any] = {"header": header}
+    if text_columns:
+        options["text_columns"] = [column(name) for name in text_columns]
+    if label_column is not None:
+        options["label_column"] = column(label_column)
+    if dataset is not None and header is None:
+        return dataset
+    return read_dataset(path, task="classification", **options)
+
+
+def load(folder: Path, device: str = "auto") -> Any:
+    """The saved estimator in `folder`, whatever its class."""
+    from skdice import estimators
+    from skdice.estimators._storage import read_state
+
+    name = read_state(folder)["class"]
+    return getattr(estimators, name).from_pretrained(folder, device=device)
+
+
+def estimator_for(task: str, **params: Any) -> Any:
+    """An unfitted estimator; parameters that are None keep their defaults."""
+    from skdice import DiceSequenceClassifier, DiceTokenClassifier
+
+    cls = DiceTokenClassifier if task == "tagging" else DiceSequenceClassifier
+    return cls(**{name: value for name, value in params.items() if value is not None})
+
+
+def frozen(value: str | None) -> str | int | None:
+    """``--frozen``: a name or a number of layers."""
+    return int(value) if value is not None and value.isdigit() else value
+
+
+def is_terminal() -> bool:
+    """Whether somebody looks at the progress bar."""
+    return sys.stderr.isatty()

@@ -1,0 +1,362 @@
+"""skdice imbalance, train, predict, evaluate and compare."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from skdice import __version__
+from skdice.cli import _common
+from skdice.cli._common import OUT, readable_errors, usage
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class Task(StrEnum):
+    """What a file holds."""
+
+    auto = "auto"
+    tagging = "tagging"
+    classification = "classification"
+
+
+TaskOption = Annotated[Task, typer.Option(help="Kind of file; auto looks at it.")]
+TextColumns = Annotated[
+    list[str] | None,
+    typer.Option("--text-column", help="Text column by name or index; twice for pairs."),
+]
+LabelColumn = Annotated[str | None, typer.Option(help="Label column, by name or index.")]
+Header = Annotated[
+    bool | None, typer.Option("--header/--no-header", help="First line names columns.")
+]
+Backbone = Annotated[str | None, typer.Option(help="Hub id or local folder of the encoder.")]
+Epochs = Annotated[int | None, typer.Option(min=1, help="Epochs to train.")]
+Rate = Annotated[float | None, typer.Option("--lr", help="Peak learning rate.")]
+BatchSize = Annotated[int | None, typer.Option(min=1, help="Examples in a batch.")]
+Frozen = Annotated[
+    str | None, typer.Option(help="none, embeddings, encoder, or how many lower layers to freeze.")
+]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps.")]
+Precision = Annotated[str | None, typer.Option(help="auto, fp32, fp16 or bf16.")]
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(f"skdice {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    debug: Annotated[bool, typer.Option(help="Show tracebacks.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Transformers for text where the positive class is rare.
+
+    [bold]Examples[/bold]
+
+    skdice compare
+
+    skdice imbalance train.conll
+
+    skdice train train.conll --loss dsc --out model
+    """
+    _common.set_debug(debug)
+
+
+@app.command()
+def imbalance(
+    files: Annotated[list[Path], typer.Argument(help="Files of tagged tokens or labelled texts.")],
+    task: TaskOption = Task.auto,
+    text_column: TextColumns = None,
+    label_column: LabelColumn = None,
+    header: Header = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Negatives, positives and their ratio, as in the paper's Table 1.
+
+    [bold]Examples[/bold]
+
+    skdice imbalance train.conll dev.conll
+
+    skdice imbalance reviews.csv --text-column text --label-column stars
+    """
+    from skdice.inspection import imbalance as count
+
+    with readable_errors():
+        found = {}
+        for file in files:
+            data = _common.read(file, task.value, text_column, label_column, header)
+            found[str(file)] = count(data.y)
+        if as_json:
+            typer.echo(
+                json.dumps({name: value.to_dict() for name, value in found.items()}, indent=2)
+            )
+            return
+        table = Table("file", "unit", box=None, header_style="bold")
+        for name in ("negatives", "positives", "ratio", "classes"):
+            table.add_column(name, justify="right")
+        for name, value in found.items():
+            negatives = f"{value.n_negative:,}" if value.background is not None else "-"
+            ratio = f"{value.ratio:.2f}" if value.background is not None else "-"
+            table.add_row(
+                Path(name).name,
+                value.unit,
+                negatives,
+                f"{value.n_positive:,}",
+                ratio,
+                str(len(value.counts)),
+            )
+        OUT.print(table)
+        for name, value in found.items():
+            OUT.print(f"\n[bold]{Path(name).name}[/bold], {value.unit} of each class")
+            for label, n in value.counts.items():
+                mark = "  (negative)" if label == value.background else ""
+                OUT.print(f"  {n:>9,}  {label}{mark}", markup=False, highlight=False)
+
+
+@app.command()
+def train(
+    file: Annotated[Path, typer.Argument(help="Training file.")],
+    out: Annotated[Path, typer.Option(help="Folder for the model.")],
+    loss: Annotated[
+        str, typer.Option(help="ce, weighted_ce, focal, dice, tversky or dsc.")
+    ] = "dsc",
+    dev: Annotated[Path | None, typer.Option(help="File whose F1 picks the best epoch.")] = None,
+    task: TaskOption = Task.auto,
+    text_column: TextColumns = None,
+    label_column: LabelColumn = None,
+    header: Header = None,
+    backbone: Backbone = None,
+    epochs: Epochs = None,
+    lr: Rate = None,
+    batch_size: BatchSize = None,
+    frozen: Frozen = None,
+    device: Device = "auto",
+    precision: Precision = None,
+    seed: Annotated[int, typer.Option(help="Random state.")] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Write over an earlier model.")] = False,
+) -> None:
+    """Train a tagger or a text classifier and save it.
+
+    [bold]Examples[/bold]
+
+    skdice train train.conll --dev dev.conll --loss dsc --out tagger
+
+    skdice train messages.tsv --loss focal --epochs 5 --out classifier
+    """
+    with readable_errors():
+        if (out / "skdice.json").exists() and not force:
+            raise usage(f"{str(out)!r} holds a model: give another --out, or --force")
+        data = _common.read(file, task.value, text_column, label_column, header)
+        held = None
+        if dev is not None:
+            held = _common.read(dev, data.task, text_column, label_column, header)
+        model = _common.estimator_for(
+            data.task,
+            loss=loss,
+            backbone=backbone,
+            max_epochs=epochs,
+            lr=lr,
+            batch_size=batch_size,
+            frozen=_common.frozen(frozen),
+            device=device,
+            precision=precision,
+            early_stopping=held is not None,
+            random_state=seed,
+            verbose=1,
+        )
+        model.fit(data.X, data.y, X_val=held.X if held else None, y_val=held.y if held else None)
+        model.save_pretrained(out)
+        OUT.print(f"saved {type(model).__name__} to {out}", markup=False, highlight=False)
+
+
+@app.command()
+def predict(
+    model: Annotated[Path, typer.Argument(help="Folder that train wrote.")],
+    file: Annotated[Path, typer.Argument(help="File to predict, with or without labels.")],
+    out: Annotated[Path | None, typer.Option(help="File to write; default is the screen.")] = None,
+    text_column: TextColumns = None,
+    label_column: LabelColumn = None,
+    header: Header = None,
+    device: Device = "auto",
+    force: Annotated[bool, typer.Option("--force", help="Write over an existing file.")] = False,
+) -> None:
+    """Predict a file: token TAB tag lines for a tagger, label TAB text lines for a classifier.
+
+    A file without labels has one token (or one text) a line.
+
+    [bold]Examples[/bold]
+
+    skdice predict tagger test.conll --out predicted.conll
+
+    skdice predict classifier messages.tsv
+    """
+    from skdice.datasets.conll import write_text
+
+    with readable_errors():
+        if out is not None and out.exists() and not force:
+            raise usage(f"{str(out)!r} exists: give another --out, or --force")
+        estimator = _common.load(model, device)
+        X = _inputs(estimator, file, text_column, label_column, header)
+        predicted = estimator.predict(X)
+        if hasattr(estimator, "scheme_"):
+            text = "\n".join(
+                "".join(f"{token}\t{tag}\n" for token, tag in zip(tokens, tags, strict=True))
+                for tokens, tags in zip(X, predicted, strict=True)
+            )
+        else:
+            rows = [[x] if isinstance(x, str) else list(x) for x in X]
+            cells = [[str(label), *row] for label, row in zip(predicted, rows, strict=True)]
+            text = "".join("\t".join(" ".join(c.split()) for c in row) + "\n" for row in cells)
+        if out is None:
+            typer.echo(text, nl=False)
+        else:
+            write_text(out, text)
+            OUT.print(f"wrote {len(X)} predictions to {out}", markup=False, highlight=False)
+
+
+def _inputs(
+    estimator: Any,
+    file: Path,
+    text_column: list[str] | None,
+    label_column: str | None,
+    header: bool | None,
+) -> list[Any]:
+    """X of a file that may hold labels or not."""
+    from skdice.datasets.conll import read_lines
+
+    lines = read_lines(file)
+    tagging = hasattr(estimator, "scheme_")
+    if all(len(line.split("\t")) < 2 for line in lines) and (
+        not tagging or all(len(line.split()) < 2 for line in lines)
+    ):
+        if not tagging:
+            return [line for line in lines if line.strip()]
+        blocks = "\n".join(line.strip() for line in lines).strip("\n").split("\n\n")
+        return [[token for token in block.split("\n") if token] for block in blocks]
+    task = "tagging" if tagging else "classification"
+    return _common.read(file, task, text_column, label_column, header).X
+
+
+@app.command()
+def evaluate(
+    model: Annotated[Path, typer.Argument(help="Folder that train wrote.")],
+    file: Annotated[Path, typer.Argument(help="Labelled file.")],
+    text_column: TextColumns = None,
+    label_column: LabelColumn = None,
+    header: Header = None,
+    device: Device = "auto",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Precision, recall and F1 of a saved model, for each class and on average.
+
+    [bold]Examples[/bold]
+
+    skdice evaluate tagger test.conll
+
+    skdice evaluate classifier test.tsv --json
+    """
+    from sklearn.metrics import classification_report
+
+    from skdice.metrics import span_report
+
+    with readable_errors():
+        estimator = _common.load(model, device)
+        tagging = hasattr(estimator, "scheme_")
+        task = "tagging" if tagging else "classification"
+        data = _common.read(file, task, text_column, label_column, header)
+        report: Any
+        if tagging:
+            predicted = estimator.predict(data.X)
+            report = span_report(data.y, predicted, scheme=estimator.scheme_, output_dict=as_json)
+        else:
+            predicted = [str(label) for label in estimator.predict(data.X)]
+            report = classification_report(
+                data.y, predicted, output_dict=as_json, zero_division=0, digits=3
+            )
+        unseen = (
+            set(Counter(data.y)) - {str(c) for c in estimator.classes_} if not tagging else None
+        )
+        if unseen:
+            _common.ERR.print(f"note: labels that training did not have: {sorted(unseen)}")
+        typer.echo(json.dumps(report, indent=2) if as_json else report)
+
+
+@app.command()
+def compare(
+    train: Annotated[
+        Path | None, typer.Option(help="Training file; default: the corpus within.")
+    ] = None,
+    test: Annotated[
+        Path | None, typer.Option(help="Test file; default: a fifth of --train.")
+    ] = None,
+    dev: Annotated[Path | None, typer.Option(help="File whose F1 picks the best epoch.")] = None,
+    losses: Annotated[
+        str, typer.Option(help="Losses to compare, comma between.")
+    ] = "ce,weighted_ce,focal,dice,tversky,dsc",
+    seeds: Annotated[int | None, typer.Option(min=1, help="Runs of each loss.")] = None,
+    output: Annotated[Path, typer.Option(help="Folder for the chart and the figures.")] = Path(
+        "skdice-compare"
+    ),
+    task: TaskOption = Task.auto,
+    text_column: TextColumns = None,
+    label_column: LabelColumn = None,
+    header: Header = None,
+    limit: Annotated[int | None, typer.Option(min=2, help="Use the first N training rows.")] = None,
+    backbone: Backbone = None,
+    epochs: Epochs = None,
+    lr: Rate = None,
+    batch_size: BatchSize = None,
+    frozen: Frozen = None,
+    device: Device = "auto",
+    precision: Precision = None,
+) -> None:
+    """Train one model per loss on the same data and seeds; print a table, write a chart.
+
+    Without --train it runs on the corpus that ships with skdice, in a few minutes on a laptop.
+
+    [bold]Examples[/bold]
+
+    skdice compare
+
+    skdice compare --train wnut17train.conll --dev emerging.dev.conll --test emerging.test.annotated
+
+    skdice compare --train sms.tsv --losses ce,dsc --seeds 5 --output sms
+    """
+    from skdice.cli._compare import run
+
+    with readable_errors():
+        run(
+            train,
+            test,
+            dev,
+            [name.strip() for name in losses.split(",") if name.strip()],
+            seeds,
+            output,
+            limit,
+            lambda path, kind: _common.read(path, kind, text_column, label_column, header),
+            task.value,
+            {
+                "backbone": backbone,
+                "max_epochs": epochs,
+                "lr": lr,
+                "batch_size": batch_size,
+                "frozen": _common.frozen(frozen),
+                "device": device,
+                "precision": precision,
+            },
+        )

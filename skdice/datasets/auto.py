@@ -1,0 +1,86 @@
+"""Read a file of any of the formats that skdice knows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from skdice.datasets.conll import CONLLU_COLUMNS, read_conll, read_conllu, read_lines
+from skdice.datasets.table import read_table
+
+__all__ = ["TASKS", "Dataset", "read_dataset"]
+
+TASKS = ("tagging", "classification")
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Examples of one task.
+
+    Attributes
+    ----------
+    X, y : list
+    task : {"tagging", "classification"}
+    path : Path or None
+    """
+
+    X: list[Any]
+    y: list[Any]
+    task: str
+    path: Path | None = None
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+
+def read_dataset(
+    path: str | Path, *, task: str = "auto", encoding: str = "utf-8", **options: Any
+) -> Dataset:
+    """Read tagged sentences or labelled texts.
+
+    Parameters
+    ----------
+    path : str or Path
+    task : {"auto", "tagging", "classification"}, default="auto"
+        Auto looks at the file: CoNLL-U, or columns in blocks between blank lines, are tagging.
+    encoding : str, default="utf-8"
+    **options
+        Of `read_table`, `read_conll` or `read_conllu`, whichever reads the file.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        As the reader does, and for an unknown `task`.
+    """
+    if task not in ("auto", *TASKS):
+        raise ValueError(f"task={task!r} must be one of {('auto', *TASKS)}")
+    path = Path(path)
+    lines = read_lines(path, encoding)
+    if task == "auto":
+        task = "tagging" if _in_blocks(lines) else "classification"
+    if task == "classification":
+        reader: Any = read_table
+    else:
+        reader = read_conllu if _is_conllu(lines) else read_conll
+    X, y = reader(path, encoding=encoding, **options)
+    return Dataset(X, y, task, path)
+
+
+def _in_blocks(lines: list[str]) -> bool:
+    """Whether blank lines stand between blocks of lines with short first columns."""
+    inner = "\n".join(lines).strip("\n").split("\n")
+    if any(not line.strip() for line in inner):
+        filled = [line for line in inner if line.strip() and not line.startswith("#")]
+        return all(len(line.split()[0]) == len(line.split("\t")[0]) for line in filled[:200])
+    return _is_conllu(lines)
+
+
+def _is_conllu(lines: list[str]) -> bool:
+    first = next((line for line in lines if line.strip() and not line.startswith("#")), "")
+    columns = first.split("\t")
+    return len(columns) == len(CONLLU_COLUMNS) and columns[0].split("-")[0].isdigit()

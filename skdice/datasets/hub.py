@@ -1,0 +1,72 @@
+"""A bridge from Hugging Face `datasets` objects."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+__all__ = ["from_hf"]
+
+
+def from_hf(
+    dataset: Any, *, text_columns: str | Sequence[str], label_column: str
+) -> tuple[list[Any], list[Any]]:
+    """X and y of a `datasets.Dataset`, with class ids turned into names.
+
+    Parameters
+    ----------
+    dataset : datasets.Dataset
+        One split, such as ``load_dataset(...)["train"]``.
+    text_columns : str or list of one or two str
+        The column of the text or tokens, or the two columns of a pair.
+    label_column : str
+        The column of the label, or of the tags.
+
+    Returns
+    -------
+    X : list of str, of (str, str), or of lists of str
+    y : list
+        Names where the column is a ``ClassLabel`` (or a sequence of them), values otherwise.
+
+    Raises
+    ------
+    TypeError
+        If `dataset` is not a single split.
+    ValueError
+        If it has no such column.
+
+    Examples
+    --------
+    >>> from datasets import ClassLabel, Dataset, Features, Value
+    >>> from skdice.datasets import from_hf
+    >>> features = Features({"text": Value("string"), "label": ClassLabel(names=["ham", "spam"])})
+    >>> rows = Dataset.from_dict({"text": ["hi", "win"], "label": [0, 1]}, features=features)
+    >>> from_hf(rows, text_columns="text", label_column="label")
+    (['hi', 'win'], ['ham', 'spam'])
+    """
+    features = getattr(dataset, "features", None)
+    if features is None or not hasattr(dataset, "column_names"):
+        what = f"has the splits {list(dataset)}" if isinstance(dataset, dict) else "is no dataset"
+        raise TypeError(f"dataset {what}: give one split, such as dataset['train']")
+    columns = [text_columns] if isinstance(text_columns, str) else list(text_columns)
+    for name in (*columns, label_column):
+        if name not in features:
+            raise ValueError(f"the dataset has no column {name!r}: it has {list(features)}")
+    if len(columns) not in (1, 2):
+        raise ValueError(f"text_columns={text_columns!r} must name one column, or two for a pair")
+    feature = features[label_column]
+    names = getattr(feature, "names", None) or getattr(
+        getattr(feature, "feature", None), "names", None
+    )
+    labels = list(dataset[label_column])
+    if names is not None:
+        for i, value in enumerate(labels):
+            for label in value if isinstance(value, list) else [value]:
+                if label is None or label < 0:
+                    raise ValueError(
+                        f"{label_column}[{i}] holds {label!r}, which marks rows without a label "
+                        "(as in hidden test splits): leave them out"
+                    )
+        labels = [[names[i] for i in v] if isinstance(v, list) else names[v] for v in labels]
+    texts = [list(dataset[name]) for name in columns]
+    return (texts[0] if len(texts) == 1 else list(zip(*texts, strict=True))), labels

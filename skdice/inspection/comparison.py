@@ -1,0 +1,74 @@
+"""A chart of a comparison of losses."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from skdice.model_selection.comparison import Comparison
+
+__all__ = ["ComparisonDisplay", "pyplot"]
+
+MEASURES = ("precision", "recall", "f1")
+
+
+def pyplot() -> Any:
+    """matplotlib's pyplot, or an error that says how to get it."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError("plots need matplotlib: pip install 'skdice[plot]'") from error
+    return plt
+
+
+class ComparisonDisplay:
+    """Precision, recall and F1 of each row of a comparison, every seed a dot.
+
+    Parameters
+    ----------
+    comparison : Comparison
+
+    Attributes
+    ----------
+    figure_, axes_ : matplotlib figure and array of axes, after `plot`
+    """
+
+    def __init__(self, comparison: Comparison) -> None:
+        self.comparison = comparison
+
+    @classmethod
+    def from_comparison(cls, comparison: Comparison) -> Self:
+        """Draw `comparison`."""
+        return cls(comparison).plot()
+
+    def plot(self) -> Self:
+        """Draw on a new figure: a bar at the mean, dots for the seeds."""
+        plt = pyplot()
+        rows = self.comparison.rows
+        height = 1.2 + 0.42 * max(len(rows), 1)
+        figure, axes = plt.subplots(1, 3, figsize=(10, height), sharey=True, layout="constrained")
+        best = max(range(len(rows)), key=lambda i: rows[i].mean("f1"), default=None)
+        for axis, measure in zip(axes, MEASURES, strict=True):
+            for i, row in enumerate(rows):
+                colour = "#c2571a" if i == best else "#4a6b8a"
+                mean = 100 * row.mean(measure)
+                axis.barh(i, mean, height=0.6, color=colour, alpha=0.35)
+                values = 100 * np.array(row.values(measure))
+                axis.plot(values, np.full(len(values), i), "o", color=colour, markersize=4)
+                axis.annotate(
+                    f"{mean:.1f}", (1.5, i), va="center", ha="left", fontsize=8, color="#222222"
+                )
+            axis.set_xlim(0, 100)
+            axis.set_title("F1" if measure == "f1" else measure.capitalize(), fontsize=10)
+            axis.set_xlabel("%", fontsize=8)
+            axis.grid(axis="x", alpha=0.25)
+            axis.set_axisbelow(True)
+            axis.tick_params(labelsize=8)
+            for side in ("top", "right", "left"):
+                axis.spines[side].set_visible(False)
+        axes[0].set_yticks(range(len(rows)), [row.label for row in rows], fontsize=9)
+        axes[0].invert_yaxis()
+        figure.suptitle(self.comparison.title, fontsize=11)
+        self.figure_, self.axes_ = figure, axes
+        return self

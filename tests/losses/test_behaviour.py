@@ -1,0 +1,369 @@
+"""Identities, extremes, and how losses behave as objects."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+
+from skdice.losses import (
+    LOSSES,
+    CrossEntropyLoss,
+    DiceLoss,
+    DSCLoss,
+    FocalLoss,
+    TverskyLoss,
+    WeightedCrossEntropyLoss,
+    dice_loss,
+    dsc_loss,
+    focal_loss,
+    for_trainer,
+    resolve_loss,
+    tversky_loss,
+)
+
+COUNTS = [80.0, 10.0, 7.0, 3.0]
+SET_LEVEL = [
+    DiceLoss(aggregation="class"),
+    DiceLoss(background=0),
+    DSCLoss(background=0),
+    TverskyLoss(background=0),
+]
+ALL = [
+    *(cls() for cls in LOSSES.values()),
+    *SET_LEVEL,
+    DiceLoss(aggregation="example", squared=False),
+    DiceLoss(background=0, ohem_ratio=1.0),
+    DSCLoss(aggregation="example", exponent=1.0),
+]
+
+
+def prepared(loss, background=0):
+    return copy.deepcopy(loss).prepare(COUNTS, background=background)
+
+
+def batch(n=12, c=4, seed=0, dtype=torch.float64):
+    generator = torch.Generator().manual_seed(seed)
+    logits = torch.randn(n, c, generator=generator, dtype=dtype)
+    return logits, torch.randint(c, (n,), generator=generator)
+
+
+@pytest.mark.parametrize("loss", ALL, ids=repr)
+def test_gradients_are_right(loss):
+    logits, target = batch(6)
+    loss = prepared(loss)
+    if loss.get_params().get("ohem_ratio"):
+        pytest.skip("the choice of hard negatives has jumps")
+    assert torch.autograd.gradcheck(lambda z: loss(z, target), logits.requires_grad_())
+
+
+@pytest.mark.parametrize("loss", ALL, ids=repr)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_extreme_logits_stay_finite(loss, dtype):
+    loss = prepared(loss)
+    for size in (10.0, 17.0, 1e4):
+        signs = torch.tensor(
+            [[1, -1, -1, -1], [-1, 1, -1, -1], [1, 1, -1, 0], [0, 0, 0, 0], [-1, -1, -1, 1]]
+        )
+        logits = (size * signs).to(dtype).requires_grad_()
+        value = loss(logits, torch.tensor([0, 1, 2, 3, 0]))
+        value.backward()
+        assert value.dtype == torch.float32
+        assert torch.isfinite(value)
+        assert torch.isfinite(logits.grad).all()
+
+
+def test_identities():
+    logits, target = batch()
+    for how in ("example", "class", "pooled"):
+        for squared in (True, False):
+            options = {"aggregation": how, "squared": squared, "background": 0}
+            dice = DiceLoss(smooth=2.0, **options)(logits, target)
+            tversky = TverskyLoss(alpha=0.5, beta=0.5, smooth=1.0, **options)(logits, target)
+            torch.testing.assert_close(tversky, dice)
+            dsc = DSCLoss(exponent=0.0, smooth=2.0, **options)(logits, target)
+            torch.testing.assert_close(dsc, dice)
+    torch.testing.assert_close(
+        FocalLoss(gamma=0.0)(logits, target), CrossEntropyLoss()(logits, target)
+    )
+    # A one-logit problem is the softmax over (0, z) with the first class as background.
+    z, y = logits[:, 0], (target > 1).long()
+    two = torch.stack([torch.zeros_like(z), z], dim=1)
+    for name, cls in LOSSES.items():
+        one_logit = cls().prepare([90, 10])(z, y)
+        two_logits = cls().prepare([90, 10], background=0)(two, y)
+        torch.testing.assert_close(one_logit, two_logits, msg=name)
+
+
+@pytest.mark.parametrize("loss", ALL, ids=repr)
+def test_order_of_classes_and_examples_does_not_matter(loss):
+    logits, target = batch()
+    if loss.get_params().get("background") == 0:
+        loss = loss.__sklearn_clone__().set_params(background="auto")
+    value = loss.__sklearn_clone__().prepare(COUNTS, background=0)(logits, target)
+    order = torch.tensor([2, 0, 3, 1])
+    inverse = order.argsort()
+    moved = loss.__sklearn_clone__()
+    moved.prepare([COUNTS[i] for i in order], background=int(inverse[0]))
+    torch.testing.assert_close(moved(logits[:, order], inverse[target]), value)
+    rows = torch.randperm(len(target), generator=torch.Generator().manual_seed(1))
+    torch.testing.assert_close(prepared(loss)(logits[rows], target[rows]), value)
+
+
+@pytest.mark.parametrize("loss", ALL, ids=repr)
+def test_ignored_and_masked_positions_change_nothing(loss):
+    loss = prepared(loss)
+    logits, target = batch(6)
+    value = loss(logits, target)
+    noise = torch.full((3, 4), float("nan"), dtype=torch.float64)
+    noise[0] = 1e4
+    longer = torch.cat([logits, noise]).requires_grad_()
+    ignored = loss(longer, torch.cat([target, torch.full((3,), -100)]))
+    torch.testing.assert_close(ignored, value)
+    ignored.backward()
+    assert (longer.grad[6:] == 0).all()
+    mask = torch.arange(9) < 6
+    masked = loss(longer, torch.cat([target, torch.tensor([1, 2, 0])]), mask=mask)
+    torch.testing.assert_close(masked, value)
+    # (N, L, C) is (N * L, C).
+    table = loss(logits.reshape(2, 3, 4), target.reshape(2, 3))
+    torch.testing.assert_close(table, value)
+    by_row = loss(
+        logits.reshape(2, 3, 4),
+        target.reshape(2, 3),
+        mask=torch.tensor([[1, 1, 1], [0, 0, 0]]).bool(),
+    )
+    torch.testing.assert_close(by_row, loss(logits[:3], target[:3]))
+
+
+@pytest.mark.parametrize("loss", ALL, ids=repr)
+def test_a_weight_of_two_is_the_example_twice(loss):
+    if loss.get_params().get("ohem_ratio"):
+        pytest.skip("mining counts examples, not weights")
+    loss = prepared(loss)
+    logits, target = batch(5)
+    weight = torch.tensor([2.0, 1, 1, 1, 1])
+    twice = loss(torch.cat([logits, logits[:1]]), torch.cat([target, target[:1]]))
+    torch.testing.assert_close(loss(logits, target, sample_weight=weight), twice)
+    # One weight for each sentence holds for all of its tokens.
+    spread = loss(
+        logits[:4].reshape(2, 2, 4), target[:4].reshape(2, 2), sample_weight=torch.tensor([3.0, 1])
+    )
+    flat = loss(logits[:4], target[:4], sample_weight=torch.tensor([3.0, 3, 1, 1]))
+    torch.testing.assert_close(spread, flat)
+
+
+@pytest.mark.parametrize("loss", ALL, ids=repr)
+def test_an_empty_batch_is_worth_nothing(loss):
+    loss = prepared(loss)
+    for logits, target in (
+        (torch.zeros(2, 4), torch.full((2,), -100)),
+        (torch.zeros(0, 4), torch.zeros(0, dtype=torch.long)),
+    ):
+        logits.requires_grad_()
+        value = loss(logits, target)
+        value.backward()
+        assert value.item() == 0
+        assert torch.isfinite(logits.grad).all()
+
+
+def test_reduction_means_what_it_says():
+    logits, target = batch(6)
+    target[2] = -100
+    for cls in (CrossEntropyLoss, FocalLoss):
+        parts = cls(reduction="none")(logits, target)
+        assert parts.shape == (6,)
+        assert parts[2] == 0
+        torch.testing.assert_close(cls(reduction="sum")(logits, target), parts.sum())
+        torch.testing.assert_close(cls(reduction="mean")(logits, target), parts.sum() / 5)
+    rows = CrossEntropyLoss(reduction="none")(logits.reshape(2, 3, 4), target.reshape(2, 3))
+    assert rows.shape == (2, 3)
+    for how, shape in (("example", (6,)), ("class", (4,)), ("pooled", ())):
+        assert DiceLoss(aggregation=how, reduction="none")(logits, target).shape == shape
+    classes = DiceLoss(aggregation="class", reduction="none")(logits, target)
+    torch.testing.assert_close(DiceLoss(aggregation="class")(logits, target), classes.mean())
+    total = DiceLoss(aggregation="class", reduction="sum")(logits, target)
+    torch.testing.assert_close(total, classes.sum())
+
+
+def test_absent_classes_can_be_left_out():
+    logits, _ = batch(4)
+    target = torch.tensor([0, 0, 1, 1])
+    every = DiceLoss(aggregation="class", reduction="none")(logits, target)
+    ignoring = DiceLoss(aggregation="class", absent="ignore")(logits, target)
+    torch.testing.assert_close(ignoring, every[:2].mean())
+
+
+def test_class_weight_of_overlap_losses():
+    logits, target = batch()
+    every = DiceLoss(aggregation="class", reduction="none")(logits, target)
+    weight = torch.tensor([1.0, 2.0, 0.0, 1.0])
+    weighted = DiceLoss(aggregation="class", class_weight=weight)(logits, target)
+    torch.testing.assert_close(weighted, (every * weight).sum() / 4)
+
+
+@pytest.mark.parametrize("cls", [DiceLoss, DSCLoss, TverskyLoss])
+def test_bounds(cls):
+    target = torch.tensor([0, 1, 2, 1])
+    right = 50.0 * torch.nn.functional.one_hot(target, 3).double()
+    for how in ("example", "class", "pooled"):
+        loss = cls(aggregation=how, background=0)
+        if cls is not DSCLoss:  # its decay takes weight from what is surely right
+            assert loss(right, target).item() == pytest.approx(0, abs=1e-9)
+        assert 0 <= loss(-right, target).item() <= 1
+
+
+def test_the_literal_dsc_is_best_at_one_half_and_says_so():
+    with pytest.warns(UserWarning, match="p = 1/2"):
+        literal = DSCLoss.literal(smooth=1e-9)
+    logits = torch.linspace(-6, 6, 2001, dtype=torch.float64)
+    values = torch.stack([literal(z.reshape(1), torch.ones(1)) for z in logits])
+    assert torch.sigmoid(logits[values.argmin()]).item() == pytest.approx(0.5, abs=0.01)
+    ours = torch.stack([DSCLoss()(z.reshape(1), torch.ones(1)) for z in logits])
+    assert torch.sigmoid(logits[ours.argmin()]).item() > 0.85
+
+
+@pytest.mark.parametrize(
+    ("cls", "name", "values"),
+    [
+        (TverskyLoss, "alpha", [0.1, 0.5, 0.9]),
+        (TverskyLoss, "beta", [0.1, 0.5, 0.9]),
+        (DSCLoss, "exponent", [0.0, 0.1, 1.0]),
+        (FocalLoss, "gamma", [0.0, 1.0, 2.5]),
+        (DiceLoss, "smooth", [0.1, 1.0, 5.0]),
+    ],
+)
+def test_many_settings_at_once(cls, name, values):
+    logits, target = batch()
+    grid = torch.tensor(values, dtype=torch.float64)
+    background = {"background": 0}
+    together = torch.func.vmap(lambda v: cls(**{name: v}, **background)(logits, target))(grid)
+    for value, got in zip(values, together, strict=True):
+        torch.testing.assert_close(got, cls(**{name: value}, **background)(logits, target))
+    parameter = torch.tensor(values[1], dtype=torch.float64, requires_grad=True)
+    cls(**{name: parameter}, **background)(logits, target).backward()
+    assert torch.isfinite(parameter.grad)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+@pytest.mark.parametrize("loss", ALL, ids=repr)
+def test_compiles_without_a_break(loss):
+    loss = prepared(loss)
+    logits, target = batch(dtype=torch.float32)
+    target[1] = -100
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda z, t: loss(z, t), backend="eager", fullgraph=True)
+    torch.testing.assert_close(compiled(logits, target), loss(logits, target))
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_parameters_clone_pickle_and_repr(name):
+    loss = resolve_loss(name)
+    assert resolve_loss(loss) is loss
+    assert clone(loss) is not loss
+    assert clone(loss).get_params() == loss.get_params()
+    loss.prepare(COUNTS, background=0)
+    assert not hasattr(clone(loss), "class_counts_")
+    logits, target = batch()
+    torch.testing.assert_close(
+        pickle.loads(pickle.dumps(loss))(logits, target), loss(logits, target)
+    )
+    assert eval(repr(loss), dict(vars(__import__("skdice.losses", fromlist=["x"])))).get_params()
+    with pytest.raises(ValueError, match="nonsense"):
+        loss.set_params(nonsense=1)
+    loss.set_params(reduction="sum")
+    assert "reduction='sum'" in repr(loss)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: TverskyLoss(alpha=-0.1), "alpha=-0.1"),
+        (lambda: TverskyLoss(beta=-1), "beta=-1"),
+        (lambda: FocalLoss(gamma=-1), "gamma=-1"),
+        (lambda: FocalLoss(alpha=1.5), "alpha=1.5"),
+        (lambda: DiceLoss(smooth=-1), "smooth=-1"),
+        (lambda: DSCLoss(exponent=-1), "exponent=-1"),
+        (lambda: DiceLoss(aggregation="batch"), "aggregation='batch'"),
+        (lambda: DiceLoss(background="O"), "background='O'"),
+        (lambda: DiceLoss(absent="drop"), "absent='drop'"),
+        (lambda: DiceLoss(reduction="avg"), "reduction='avg'"),
+        (lambda: DiceLoss(ohem_ratio=-1), "ohem_ratio=-1"),
+        (lambda: CrossEntropyLoss(label_smoothing=2), "label_smoothing=2"),
+        (lambda: WeightedCrossEntropyLoss(K=0), "K=0"),
+        (lambda: resolve_loss("dise"), "'dise'"),
+        (lambda: TverskyLoss().set_params(alpha=-3), "alpha=-3"),
+        (lambda: tversky_loss(torch.zeros(2, 2), torch.zeros(2).long(), beta=-2), "beta=-2"),
+    ],
+)
+def test_bad_parameters_are_named(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_bad_types_are_named():
+    with pytest.raises(TypeError, match="alpha='x'"):
+        TverskyLoss(alpha="x")
+    with pytest.raises(TypeError, match="loss=3"):
+        resolve_loss(3)
+
+
+@pytest.mark.parametrize(
+    ("logits", "target", "message"),
+    [
+        (torch.zeros(3, 4), torch.zeros(2).long(), r"\(3, 4\).*\(2,\)"),
+        (torch.zeros(3, 4), torch.tensor([0, 4, 1]), "holds 4"),
+        (torch.zeros(3, 4), torch.zeros(3), "do not fit"),
+        (torch.zeros(3), torch.tensor([0.0, float("nan"), 1]), "holds nan"),
+        (torch.zeros(3), torch.tensor([0, 2, 1]), "holds 2"),
+        (torch.zeros(3).long(), torch.zeros(3), "floating"),
+    ],
+)
+def test_bad_tensors_are_named(logits, target, message):
+    with pytest.raises(ValueError, match=message):
+        DiceLoss()(logits, target)
+
+
+def test_bad_weights_and_backgrounds_are_named():
+    with pytest.raises(ValueError, match="sample_weight has shape"):
+        DiceLoss()(*batch(4), sample_weight=torch.ones(3))
+    with pytest.raises(ValueError, match="background=9"):
+        DiceLoss(background=9)(*batch(4))
+    with pytest.raises(ValueError, match="class counts"):
+        WeightedCrossEntropyLoss()(*batch(4))
+    with pytest.raises(ValueError, match="class_weight"):
+        CrossEntropyLoss(class_weight=[1.0, 2.0])(*batch(4))
+
+
+def test_functions_are_the_classes():
+    logits, target = batch()
+    torch.testing.assert_close(
+        dice_loss(logits, target, background=0), DiceLoss(background=0)(logits, target)
+    )
+    torch.testing.assert_close(dsc_loss(logits, target), DSCLoss()(logits, target))
+    torch.testing.assert_close(
+        focal_loss(logits, target, gamma=1.0), FocalLoss(gamma=1.0)(logits, target)
+    )
+
+
+def test_in_the_trainers_terms():
+    logits, target = batch(8)
+    target[0] = -100
+    whole = CrossEntropyLoss()(logits, target)
+    loss = for_trainer("ce")
+    parts = [
+        loss({"logits": logits[rows]}, target[rows], num_items_in_batch=7)
+        for rows in (slice(0, 4), slice(4, 8))
+    ]
+    torch.testing.assert_close(sum(parts), whole)
+    torch.testing.assert_close(loss((logits,), target), whole)
+    half = for_trainer(DiceLoss(background=0), gradient_accumulation_steps=2)
+    torch.testing.assert_close(
+        half({"logits": logits}, target, num_items_in_batch=7),
+        DiceLoss(background=0)(logits, target) / 2,
+    )
+    assert np.isfinite(float(half((logits,), target)))
