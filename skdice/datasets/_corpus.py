@@ -23,6 +23,9 @@ def load_town_notes(*, subset: str = "all") -> tuple[list[list[str]], list[list[
     text, entities are rare, words are ambiguous (Hope and hope, Rose and rose, Marrow and
     marrows), and some names of the test sentences do not occur in the others.
 
+    There are 5,056 tokens, 8.7 tagged O to one inside an entity, and 251 mentions: 100 PER, 64 LOC,
+    62 ORG and 25 EVENT. Just over half of the sentences (56%) hold none.
+
     Parameters
     ----------
     subset : {"all", "train", "dev", "test"}, default="all"

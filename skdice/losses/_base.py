@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -11,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Loss", "Problem", "check_number"]
+__all__ = ["Loss", "Problem", "check_number", "check_per_class", "class_vector"]
 
 REDUCTIONS = ("mean", "sum", "none")
 
@@ -24,9 +25,11 @@ def check_number(
         return
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
         raise TypeError(f"{name}={value!r} must be a number, or a tensor of numbers")
-    if not (low < value if open_low else low <= value) or not value <= high:
+    inside = low < value if open_low else low <= value
+    if not (inside and value <= high and math.isfinite(value)):
         span = f"{'above' if open_low else 'at least'} {low}"
         span += "" if high == float("inf") else f" and at most {high}"
+        span += ", and finite" if high == float("inf") else ""
         raise ValueError(f"{name}={value!r} must be {span}")
 
 
@@ -45,8 +48,6 @@ class Problem:
         0 where a position is ignored or masked; (N, C) for a multi-label problem only.
     shape : tuple of int
         Of what ``reduction="none"`` returns.
-    hard : Tensor of shape (N,) or None
-        Class indices, where the target held such.
     """
 
     kind: str
@@ -54,7 +55,6 @@ class Problem:
     target: Tensor
     weight: Tensor
     shape: tuple[int, ...]
-    hard: Tensor | None = None
 
     @property
     def element_weight(self) -> Tensor:
@@ -111,6 +111,7 @@ class Loss(nn.Module):
     def _check(self) -> None:
         if self.reduction not in REDUCTIONS:
             raise ValueError(f"reduction={self.reduction!r} must be one of {REDUCTIONS}")
+        check_per_class("class_weight", getattr(self, "class_weight", None))
 
     # ---- scikit-learn's parameters
 
@@ -170,8 +171,23 @@ class Loss(nn.Module):
         Returns
         -------
         self
+
+        Raises
+        ------
+        ValueError
+            If a count is negative or no number, or `background` is no class.
         """
-        self.class_counts_ = np.asarray(class_counts, dtype=np.float64)
+        counts = np.asarray(class_counts, dtype=np.float64)
+        if counts.ndim != 1 or not (np.isfinite(counts) & (counts >= 0)).all():
+            raise ValueError(
+                f"class_counts={class_counts!r} must hold one number of at least 0 for each class"
+            )
+        if background is not None and not 0 <= background < len(counts):
+            raise ValueError(
+                f"background={background!r} must be None or one of the {len(counts)} classes that "
+                "class_counts has"
+            )
+        self.class_counts_ = counts
         self.background_ = background
         self.multilabel_ = multilabel
         self.n_samples_ = float(self.class_counts_.sum() if n_samples is None else n_samples)
@@ -193,7 +209,8 @@ class Loss(nn.Module):
         logits, target : Tensor
             Of the shapes that the class lists.
         sample_weight : Tensor of shape (N,) or of the target's shape, default=None
-        mask : bool Tensor of the target's shape, default=None
+            Weight 2 is the example twice. A row's weight holds for all of its elements.
+        mask : bool Tensor of shape (N,) or of the target's shape, default=None
             Positions that count; those whose target is `ignore_index` never do.
 
         Returns
@@ -204,7 +221,8 @@ class Loss(nn.Module):
         Raises
         ------
         ValueError
-            If shapes do not fit, or a target on the CPU is out of range.
+            If shapes do not fit, or a target or weight on the CPU is out of range. On other
+            devices values are not looked at, since that would hold up every step.
         """
         problem = self._problem(logits, target, sample_weight, mask)
         return self._loss(problem)
@@ -230,97 +248,124 @@ class Loss(nn.Module):
     def _problem(
         self, logits: Tensor, target: Tensor, sample_weight: Tensor | None, mask: Tensor | None
     ) -> Problem:
-        multilabel = self.multilabel or getattr(self, "multilabel_", False)
+        wrong = ValueError(
+            f"logits of shape {tuple(logits.shape)} and target of shape {tuple(target.shape)} and "
+            f"{target.dtype} do not fit: give (N,) and 0/1 (N,); (N, C) and class indices, which "
+            "are integers, (N,), or distributions, which are floats, (N, C); (N, L, C) and class "
+            "indices (N, L); or with multilabel=True (N, C) and 0/1 (N, C)"
+        )
         if not logits.is_floating_point():
             raise ValueError(f"logits have dtype {logits.dtype}: they must be floating point")
-        z = logits.to(torch.promote_types(logits.dtype, torch.float32))
-        hard = None
-        wrong = ValueError(
-            f"logits of shape {tuple(logits.shape)} and target of shape {tuple(target.shape)} do "
-            "not fit: give (N,) and (N,), (N, C) and (N,) or (N, C), or (N, L, C) and (N, L)"
-        )
-        if multilabel:
+        if logits.ndim == 0:
+            raise wrong
+        n_classes, width = logits.shape[-1], 1  # width: values that a target has per element
+        shape, indices = tuple(target.shape), False
+        if self.multilabel or getattr(self, "multilabel_", False):
             if logits.shape != target.shape or logits.ndim < 2:
                 raise wrong
-            kind, n_classes = "multilabel", logits.shape[-1]
-            z, values = z.reshape(-1, n_classes), target.reshape(-1, n_classes)
-            valid = values != self.ignore_index
-            self._check_values(values, valid, 0, 1)
-            encoded = torch.where(valid, values, torch.zeros_like(values)).to(z.dtype)
-            shape = tuple(target.shape)
-        elif logits.ndim == 1 or logits.shape[-1] == 1:
-            if target.numel() != logits.numel() or target.shape[0] != logits.shape[0]:
+            kind, width = "multilabel", n_classes
+        elif logits.ndim == 1 or n_classes == 1:
+            if target.numel() != logits.numel() or target.shape[:1] != logits.shape[:1]:
                 raise wrong
-            kind = "binary"
-            z, values = z.reshape(-1, 1), target.reshape(-1, 1)
-            valid = (values != self.ignore_index)[:, 0]
-            self._check_values(values[:, 0], valid, 0, 1)
-            zero = torch.zeros_like(values)
-            encoded = torch.where(valid.unsqueeze(-1), values, zero).to(z.dtype)
-            shape = tuple(target.shape)
+            kind, n_classes = "binary", 1
         elif target.shape == logits.shape[:-1] and not target.is_floating_point():
-            kind, n_classes = "multiclass", logits.shape[-1]
-            z, values = z.reshape(-1, n_classes), target.reshape(-1).long()
-            valid = values != self.ignore_index
-            self._check_values(values, valid, 0, n_classes - 1)
-            # Ignored positions get a class only to be one-hot; their weight is 0.
-            hard = torch.where(valid, values, torch.zeros_like(values))
-            encoded = (hard.unsqueeze(-1) == torch.arange(n_classes, device=z.device)).to(z.dtype)
-            shape = tuple(target.shape)
+            kind, indices = "multiclass", True
         elif target.shape == logits.shape and target.is_floating_point():
-            kind, n_classes = "multiclass", logits.shape[-1]
-            z, encoded = z.reshape(-1, n_classes), target.reshape(-1, n_classes).to(z.dtype)
-            valid = torch.ones(len(z), dtype=torch.bool, device=z.device)
-            shape = tuple(target.shape[:-1])
+            kind, width, shape = "multiclass", n_classes, shape[:-1]
         else:
             raise wrong
-        weight = valid.to(z.dtype)
+        z = logits.to(torch.promote_types(logits.dtype, torch.float32)).reshape(-1, n_classes)
+        values = target if target.is_floating_point() else target.long()
+        values = values.reshape(-1, width)
+        distributions = kind == "multiclass" and not indices
+        valid = torch.ones_like(z[:, :1], dtype=torch.bool)
+        if not distributions:
+            valid = values != self.ignore_index
+        like = valid if kind == "multilabel" else valid[:, 0]
         if mask is not None:
-            weight = weight * self._like(mask, "mask", weight, shape).to(z.dtype)
+            valid = valid & (self._like(mask, "mask", like, shape) != 0).reshape(valid.shape)
+        top = n_classes - 1 if indices else 1
+        self._check_target(values, valid, top, distributions)
+        # Positions that do not count get some legal target; their weight is 0.
+        values = torch.where(valid, values, torch.zeros_like(values))
+        encoded = values == torch.arange(n_classes, device=z.device) if indices else values
+        weight = valid.to(z.dtype)
         if sample_weight is not None:
-            weight = weight * self._like(sample_weight, "sample_weight", weight, shape).to(z.dtype)
+            given = self._like(sample_weight, "sample_weight", like, shape).to(z.dtype)
+            given = given.reshape(weight.shape)
+            if _any(valid & ~((given >= 0) & torch.isfinite(given))):
+                raise ValueError("sample_weight holds a negative, infinite or NaN value")
+            weight = torch.where(valid, given, torch.zeros_like(given))
         # A weight of 0 must also stop NaN or infinite logits of padding.
-        alive = weight if weight.ndim == 2 else weight.unsqueeze(-1)
-        z = torch.where(alive > 0, z, torch.zeros_like(z))
-        return Problem(kind, z, encoded, weight, shape, hard)
+        z = torch.where(weight > 0, z, torch.zeros_like(z))
+        if kind != "multilabel":
+            weight = weight[:, 0]
+        return Problem(kind, z, encoded.to(z.dtype), weight, shape)
 
     @staticmethod
-    def _like(values: Tensor, name: str, weight: Tensor, shape: tuple[int, ...]) -> Tensor:
-        values = torch.as_tensor(values, device=weight.device)
-        if tuple(values.shape) == shape or values.numel() == weight.numel():
-            return values.reshape(weight.shape)
-        if values.ndim == 1 and len(shape) > 1 and len(values) == shape[0]:
-            spread = values.reshape(-1, *[1] * (len(shape) - 1)).expand(shape)
-            return spread.reshape(weight.shape)
+    def _like(values: Tensor, name: str, like: Tensor, shape: tuple[int, ...]) -> Tensor:
+        values = torch.as_tensor(values, device=like.device)
+        # (N, 1) is as good as (N,); a transposed array is not.
+        if [n for n in values.shape if n != 1] == [n for n in shape if n != 1]:
+            return values.reshape(like.shape)
+        if tuple(values.shape) == shape[: values.ndim]:
+            spread = values.reshape(*values.shape, *[1] * (len(shape) - values.ndim)).expand(shape)
+            return spread.reshape(like.shape)
         raise ValueError(
             f"{name} has shape {tuple(values.shape)}, but the target's is {shape}: give one value "
             "for each element, or one for each example"
         )
 
-    def _check_values(self, values: Tensor, valid: Tensor, low: int, high: int) -> None:
-        # On a GPU this look would make every step wait for the device.
-        if values.device.type != "cpu" or torch.compiler.is_compiling() or _transformed(values):
-            return
-        wrong = valid & ~((values >= low) & (values <= high))
-        if wrong.any():
+    def _check_target(self, values: Tensor, valid: Tensor, top: int, distributions: bool) -> None:
+        wrong = valid & ~((values >= 0) & (values <= top))
+        if _any(wrong):
             value = values[wrong][0].item()
             raise ValueError(
-                f"target holds {value!r}: it must be from {low} to {high}, or ignore_index="
+                f"target holds {value!r}: it must be from 0 to {top}, or ignore_index="
                 f"{self.ignore_index}"
             )
+        if distributions:
+            total = values.sum(-1, keepdim=True)
+            wrong = valid & ((total - 1).abs() > 0.02)  # bfloat16 keeps two to three digits
+            if _any(wrong):
+                raise ValueError(
+                    f"target has a row that sums to {total[wrong][0].item():.4g}: distributions "
+                    "over classes sum to 1; for 0/1 rows of independent labels give "
+                    "multilabel=True"
+                )
 
 
-def _transformed(values: Tensor) -> bool:
-    return torch._C._functorch.is_functorch_wrapped_tensor(values)
+def _any(wrong: Tensor) -> bool:
+    """Whether a value is wrong, where looking is free."""
+    # On a GPU this look would make every step wait for the device.
+    if torch.compiler.is_compiling() or wrong.device.type != "cpu":
+        return False
+    try:
+        return bool(wrong.any())
+    except RuntimeError:  # under torch.func.vmap a tensor has no single truth value
+        return False
+
+
+def check_per_class(name: str, value: Any) -> None:
+    """Refuse what is not one factor for each class; tensors pass."""
+    if value is None or isinstance(value, Tensor):
+        return
+    if isinstance(value, str) or not isinstance(value, (np.ndarray, Sequence)):
+        raise TypeError(f"{name}={value!r} must be None or hold one number for each class")
+    numbers = np.asarray(value)
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iuf":
+        raise TypeError(f"{name}={value!r} must be None or hold one number for each class")
+    if not (np.isfinite(numbers) & (numbers >= 0)).all():
+        raise ValueError(f"{name}={value!r} must hold finite numbers of at least 0")
 
 
 def class_vector(name: str, value: Any, n_classes: int, like: Tensor) -> Tensor | None:
     """`value` as a tensor of shape (n_classes,), or None."""
     if value is None:
         return None
-    if not isinstance(value, (Tensor, np.ndarray, Sequence)):
-        raise TypeError(f"{name}={value!r} must hold one number for each class")
     vector = torch.as_tensor(value, dtype=like.dtype, device=like.device)
+    if n_classes == 1 and vector.shape[-1:] == (2,):
+        return vector[..., 1:]  # one logit: of the negative and the positive class
     if vector.shape[-1:] != (n_classes,):
         raise ValueError(f"{name} has {tuple(vector.shape)} values for {n_classes} classes")
     return vector

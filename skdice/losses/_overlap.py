@@ -43,6 +43,12 @@ class OverlapLoss(Loss):
                 f"background={self.background!r} must be 'auto', None or the index of a class"
             )
 
+    @property
+    def is_set_level(self) -> bool:
+        """Whether it is more than a mean over examples, so that batches do not add up."""
+        mines = isinstance(self.ohem_ratio, Tensor) or self.ohem_ratio > 0
+        return self.aggregation != "example" or mines
+
     # ---- what a subclass defines
 
     def _activation(self, p: Tensor, log_not_p: Tensor) -> Tensor:
@@ -50,13 +56,15 @@ class OverlapLoss(Loss):
         return p
 
     def _counts(self, p: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-        """Soft counts of shape (N, C): numerator and denominator, without smooth."""
+        """Soft counts of shape (N, C): of what agrees and of what does not, none negative."""
         raise NotImplementedError
 
-    def _score(self, numerator: Tensor, denominator: Tensor) -> Tensor:
-        tiny = torch.finfo(denominator.dtype).tiny
-        # clamp: with smooth=0, no positives and no probability the ratio would be 0/0.
-        return (numerator + self.smooth) / (denominator + self.smooth).clamp(min=tiny)
+    def _ratio(self, hits: Tensor, errors: Tensor) -> Tensor:
+        # The same as 1 - (hits + smooth) / (hits + errors + smooth), but never below 0 or above 1,
+        # and exact where the loss is small.
+        total = hits + errors + self.smooth
+        # clamp: with smooth=0, no positives and no probability the ratio would be 0/0; it is 0.
+        return errors / total.clamp(min=torch.finfo(total.dtype).tiny)
 
     # ---- aggregation
 
@@ -64,35 +72,31 @@ class OverlapLoss(Loss):
         n_classes = problem.logits.shape[-1]
         columns, how = self._columns(problem, n_classes)
         target = problem.target
-        log_not_p = problem.log_not_p()
-        p = self._activation(torch.exp(problem.log_p()), log_not_p)
+        log_p, log_not_p = problem.log_p(), problem.log_not_p()
+        p = self._activation(torch.exp(log_p), log_not_p)
         weight = problem.element_weight.expand_as(target)
-        if self.ohem_ratio:
-            weight = weight * self._hard(p, target, weight)
-        numerator, denominator = self._counts(p, target)
+        if isinstance(self.ohem_ratio, Tensor) or self.ohem_ratio > 0:
+            # By log-odds: they order also what rounds to 0 or 1, and what an activation bends.
+            weight = weight * self._kept((log_p - log_not_p).detach(), target, weight)
+        hits, errors = self._counts(p, target)
+        tiny = torch.finfo(p.dtype).tiny
         if how == "example":
-            losses = 1 - self._score(numerator, denominator)
-            if self.ohem_ratio:
-                losses = losses * (weight > 0)
-            share = columns / columns.sum().clamp(min=torch.finfo(p.dtype).tiny)
-            elements = (losses * share).sum(-1)
-            if problem.kind == "multilabel":
-                elements = losses * columns
-            return self._reduce(elements, problem)
-        numerator, denominator = (weight * numerator).sum(0), (weight * denominator).sum(0)
-        alive = (problem.weight.sum() > 0).to(p.dtype)  # an empty batch has no loss, and no NaN
+            losses = self._ratio(hits, errors)
+            if self.reduction == "mean":
+                share = weight * columns
+                return (losses * share).sum() / share.sum().clamp(min=tiny)
+            losses = losses * weight * columns / columns.sum().clamp(min=tiny)
+            losses = losses * n_classes if problem.kind == "multilabel" else losses.sum(-1)
+            return losses.sum() if self.reduction == "sum" else losses.reshape(problem.shape)
+        hits, errors = (weight * hits).sum(0), (weight * errors).sum(0)
         if how == "pooled":
-            numerator, denominator = (columns * numerator).sum(), (columns * denominator).sum()
-            return alive * (1 - self._score(numerator, denominator))
-        losses = alive * (1 - self._score(numerator, denominator))
+            return self._ratio((columns * hits).sum(), (columns * errors).sum())
+        losses = self._ratio(hits, errors)
         if self.absent == "ignore":
-            present = ((weight * target).sum(0) > 0).to(p.dtype)
-            columns = columns * present
-        if self.reduction == "none":
-            return losses * columns
-        if self.reduction == "sum":
-            return (losses * columns).sum()
-        return (losses * columns).sum() / columns.sum().clamp(min=torch.finfo(p.dtype).tiny)
+            columns = columns * ((weight * target).sum(0) > 0)
+        if self.reduction == "mean":
+            return (losses * columns).sum() / columns.sum().clamp(min=tiny)
+        return (losses * columns).sum() if self.reduction == "sum" else losses * columns
 
     def _columns(self, problem: Problem, n_classes: int) -> tuple[Tensor, str]:
         """A factor for each class, 0 for the background, and over what to aggregate."""
@@ -118,12 +122,16 @@ class OverlapLoss(Loss):
             how = "pooled" if pooled else "class"
         return columns, how
 
-    def _hard(self, p: Tensor, target: Tensor, weight: Tensor) -> Tensor:
+    def _kept(self, log_odds: Tensor, target: Tensor, weight: Tensor) -> Tensor:
         """1 for the positives and the hardest negatives of each class, 0 for the rest."""
         valid = weight > 0
         positive = valid & (target > 0.5)
         negative = valid & ~positive
-        k = (positive.sum(0) * self.ohem_ratio).floor().clamp(min=1)
-        score = torch.where(negative, p.detach(), torch.full_like(p, -1.0))
+        # The thousandth: 100 positives at ratio 0.29 are 29 negatives, not 28.99... rounded down.
+        k = (positive.sum(0) * self.ohem_ratio + 1e-3).floor().clamp(min=1)
+        score = torch.where(negative, log_odds, torch.full_like(log_odds, -torch.inf))
         rank = score.argsort(dim=0, descending=True, stable=True).argsort(dim=0)
-        return (positive | (negative & (rank < k))).to(p.dtype)
+        mined = positive | (negative & (rank < k))
+        if isinstance(self.ohem_ratio, Tensor):  # no branch on a tensor's value
+            mined = mined | (valid & (self.ohem_ratio <= 0))
+        return mined.to(log_odds.dtype)

@@ -13,11 +13,6 @@ from skdice.losses._base import Loss, Problem, check_number, class_vector
 __all__ = ["CrossEntropyLoss", "WeightedCrossEntropyLoss"]
 
 
-def signed_log_p(problem: Problem) -> tuple[Tensor, Tensor]:
-    """Log-probability of each class, and of its absence for sigmoid problems."""
-    return problem.log_p(), problem.log_not_p()
-
-
 class CrossEntropyLoss(Loss):
     """Cross-entropy: -log p of the right class (Eq. 1).
 
@@ -26,8 +21,8 @@ class CrossEntropyLoss(Loss):
     label_smoothing : float, default=0.0
         Share of the target that is spread evenly over all classes, from 0 to 1.
     class_weight : sequence of float or None, default=None
-        A factor for each class; (2,) for one logit. The mean divides by the number of examples,
-        not by the sum of these factors.
+        A factor for each class; (2,) for one logit; of each label's positives for a multi-label
+        problem. The mean divides by the number of examples, not by the sum of these factors.
     ignore_index : int, default=-100
     multilabel : bool, default=False
     reduction : {"mean", "sum", "none"}, default="mean"
@@ -100,7 +95,7 @@ class WeightedCrossEntropyLoss(CrossEntropyLoss):
     ----------
     K : float, default=1.0
         A larger K evens the weights out. With ``K=1`` a class that makes up all but a few of the
-        examples weighs next to nothing.
+        examples weighs next to nothing; with a smaller K its weight would be negative, and is 0.
     class_weight : sequence of float or None, default=None
         Weights to use as they are instead.
     ignore_index : int, default=-100
@@ -111,6 +106,11 @@ class WeightedCrossEntropyLoss(CrossEntropyLoss):
     ------
     ValueError
         When called without `class_weight` before `prepare` has told it the class counts.
+
+    References
+    ----------
+    X. Li, X. Sun, Y. Meng, J. Liang, F. Wu, J. Li, "Dice Loss for Data-imbalanced NLP Tasks",
+    ACL 2020, Section 3.2.
 
     Examples
     --------
@@ -143,7 +143,7 @@ class WeightedCrossEntropyLoss(CrossEntropyLoss):
         # A class that training does not hold counts once, or its weight would be infinite.
         count = np.maximum(count, 1.0)
         ratio = torch.as_tensor((np.maximum(self.n_samples_, count) - count) / count)
-        return torch.log10(ratio + self.K)
+        return torch.log10(ratio + self.K).clamp(min=0)
 
     @property
     def weights_(self) -> Tensor:

@@ -23,7 +23,8 @@ class DiceLoss(OverlapLoss):
     squared : bool, default=True
         Squares in the denominator (Milletari et al., 2016); False leaves them out (Eq. 6).
     smooth : float, default=1.0
-        Added to numerator and denominator (gamma in Eq. 5).
+        Added to numerator and denominator (gamma in Eq. 5). With 0, a class without examples
+        costs 1 unless its probabilities are 0 as well.
     aggregation : {"auto", "pooled", "class", "example"}, default="auto"
         Over what counts are summed before the ratio is taken. "example": over nothing, as in the
         paper's Table 2, then averaged over the counted classes. "class": over the batch, for each
@@ -36,16 +37,32 @@ class DiceLoss(OverlapLoss):
         Whether a class without an example in the batch counts, with ``aggregation="class"``; it
         can then only push its probabilities down.
     class_weight : sequence of float or None, default=None
-        A factor for each class.
+        A factor for each class: of its loss ("class", "example") or of its counts ("pooled").
     ohem_ratio : float, default=0.0
         Online hard example mining: above 0, each class keeps only as many of its most probable
-        negatives as it has positives, times this ratio, rounded down (at least one).
+        negatives as it has positives, times this ratio, rounded down (at least one, also
+        without positives). Examples are counted here, not their weights.
     ignore_index : int, default=-100
         Target of positions that do not count.
     multilabel : bool, default=False
         Targets are 0/1 rows and each class has a sigmoid of its own.
     reduction : {"mean", "sum", "none"}, default="mean"
         With "none": one loss an example ("example"), one a class ("class"), or one ("pooled").
+        The sum is theirs; the mean is weighted by `sample_weight` and `class_weight`, over what
+        mining kept. "pooled" is one number, whatever the reduction.
+
+    Notes
+    -----
+    Two softmax classes with a background are the same problem as one logit: one class is counted.
+    Pooled over *all* classes of a softmax, this is a soft accuracy.
+
+    References
+    ----------
+    X. Li, X. Sun, Y. Meng, J. Liang, F. Wu, J. Li, "Dice Loss for Data-imbalanced NLP Tasks",
+    ACL 2020, Eq. 5 to 8.
+
+    F. Milletari, N. Navab, S. Ahmadi, "V-Net: Fully Convolutional Neural Networks for Volumetric
+    Medical Image Segmentation", 3DV 2016.
 
     Examples
     --------
@@ -87,5 +104,5 @@ class DiceLoss(OverlapLoss):
 
     def _counts(self, p: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         if self.squared:
-            return 2 * p * target, p * p + target * target
-        return 2 * p * target, p + target
+            return 2 * p * target, (p - target) ** 2
+        return 2 * p * target, p * (1 - target) + (1 - p) * target

@@ -27,6 +27,16 @@ class DSCLoss(DiceLoss):
     ignore_index, multilabel, reduction
         As in `DiceLoss`.
 
+    Notes
+    -----
+    A positive is best at p = 1 / (1 + exponent): 0.91 by default, where its class is already the
+    most probable by far.
+
+    References
+    ----------
+    X. Li, X. Sun, Y. Meng, J. Liang, F. Wu, J. Li, "Dice Loss for Data-imbalanced NLP Tasks",
+    ACL 2020, Eq. 11.
+
     See Also
     --------
     DSCLoss.literal : the paper's formula to the letter.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from skdice.losses._base import Loss, Problem, check_number, class_vector
+from skdice.losses._base import Loss, Problem, check_number, check_per_class, class_vector
 
 __all__ = ["FocalLoss"]
 
@@ -21,7 +22,8 @@ class FocalLoss(Loss):
         How fast examples that are already right lose weight; 0 is cross-entropy.
     alpha : float, sequence of float or None, default=None
         Factor for each class. A number is the factor of the positives, whose complement to 1 the
-        background or negative class gets.
+        background or negative class gets. A sequence has (2,) factors for one logit, and for a
+        multi-label problem those of each label's positives.
     background : "auto", int or None, default="auto"
         The class that a single `alpha` takes as negative; auto is what `prepare` was told.
     ignore_index : int, default=-100
@@ -60,8 +62,10 @@ class FocalLoss(Loss):
         self.reduction = reduction
         self._check()
         check_number("gamma", gamma, 0)
-        if isinstance(alpha, (int, float)):
+        if isinstance(alpha, (int, float, np.number)):
             check_number("alpha", alpha, 0, 1)
+        else:
+            check_per_class("alpha", alpha)
 
     def _elements(self, problem: Problem) -> Tensor:
         log_p, log_not_p = problem.log_p(), problem.log_not_p()
@@ -69,7 +73,8 @@ class FocalLoss(Loss):
         n_classes = target.shape[-1]
         alpha: Any = self.alpha
         number = alpha is not None and (
-            isinstance(alpha, (int, float)) or (isinstance(alpha, Tensor) and alpha.ndim == 0)
+            isinstance(alpha, (int, float, np.number))
+            or (isinstance(alpha, Tensor) and alpha.ndim == 0)
         )
         if problem.kind == "multiclass":
             factor: Any = 1.0

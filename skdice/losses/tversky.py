@@ -86,9 +86,12 @@ class TverskyLoss(OverlapLoss):
         self._check()
         check_number("alpha", alpha, 0)
         check_number("beta", beta, 0)
+        numbers = not isinstance(alpha, Tensor) and not isinstance(beta, Tensor)
+        if numbers and alpha + beta == 0:
+            raise ValueError("alpha=0 and beta=0 count no error at all: set one of them above 0")
 
     def _counts(self, p: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         hit, missed, power = p * target, 1 - p, 2 if self.squared else 1
         false_positive = p**power * (1 - target)
         false_negative = missed**power * target
-        return hit, hit + self.alpha * false_positive + self.beta * false_negative
+        return hit, self.alpha * false_positive + self.beta * false_negative

@@ -1,0 +1,182 @@
+"""The command line, end to end on tiny models."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from skdice.cli.app import app
+from skdice.datasets import write_conll
+from skdice.inspection import ComparisonDisplay
+from skdice.model_selection import compare_losses
+
+SMS = "ham\tlunch today\nspam\twin free money\nham\tthe bus was late\nspam\tfree prize call\n" * 5
+
+
+def run(*args):
+    return CliRunner().invoke(app, [str(a) for a in args])
+
+
+@pytest.fixture
+def files(tmp_path, sentences):
+    X, y = sentences
+    write_conll(tmp_path / "train.conll", X, y)
+    write_conll(tmp_path / "test.conll", X[:6], y[:6])
+    (tmp_path / "sms.tsv").write_text(SMS)
+    return tmp_path
+
+
+def test_help_is_quick_and_has_examples():
+    import subprocess
+    import sys
+
+    code = (
+        "import sys; from skdice.cli.app import app\n"
+        "assert not {'torch', 'transformers', 'sklearn'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert run("--help").exit_code == 0
+    for command in ("compare", "imbalance", "train", "predict", "evaluate"):
+        result = run(command, "--help")
+        assert result.exit_code == 0
+        assert f"skdice {command} " in result.output
+        assert "Examples" in result.output
+    assert run("--version").output.startswith("skdice 0.")
+
+
+def test_imbalance(files):
+    result = run("imbalance", files / "train.conll", files / "sms.tsv")
+    assert result.exit_code == 0, result.output
+    assert "B-PER" in result.output
+    table = json.loads(run("imbalance", files / "train.conll", "--json").output)
+    (found,) = table.values()
+    assert found["n_negative"] / found["n_positive"] == found["ratio"]
+    assert found["counts"]["O"] == found["n_negative"]
+
+
+@pytest.mark.parametrize(("train", "test"), [("train.conll", "test.conll"), ("sms.tsv", "sms.tsv")])
+def test_train_predict_evaluate(files, tiny_backbone, train, test):
+    model = files / "model"
+    common = ("--backbone", tiny_backbone, "--epochs", 2)
+    args = ("train", files / train, "--dev", files / test, "--out", model, *common)
+    result = run(*args)
+    assert result.exit_code == 0, result.output
+    again = run(*args)
+    assert again.exit_code == 2
+    assert "--force" in again.output
+    assert run(*args, "--force").exit_code == 0
+
+    out = files / "predicted"
+    assert run("predict", model, files / test, "--out", out).exit_code == 0
+    assert run("predict", model, files / test, "--out", out).exit_code == 2
+    assert out.read_text() == run("predict", model, files / test).output
+    n_lines = len([line for line in (files / test).read_text().splitlines() if line])
+    assert len([line for line in out.read_text().splitlines() if line]) == n_lines
+
+    report = json.loads(run("evaluate", model, files / test, "--json").output)
+    assert "macro avg" in report
+    assert "macro avg" in run("evaluate", model, files / test).output
+
+
+def test_predict_takes_files_without_labels(files, tiny_backbone):
+    common = ("--backbone", tiny_backbone, "--epochs", 1)
+    assert run("train", files / "train.conll", "--out", files / "m", *common).exit_code == 0
+    (files / "bare").write_text("anna\nsleeps\n\nrome\n")
+    lines = run("predict", files / "m", files / "bare").output.split("\n")
+    assert [line.split("\t")[0] for line in lines] == ["anna", "sleeps", "", "rome", ""]
+    assert run("train", files / "sms.tsv", "--out", files / "c", *common).exit_code == 0
+    (files / "bare").write_text("free money\nlunch\n")
+    lines = run("predict", files / "c", files / "bare").output.splitlines()
+    assert [line.split("\t")[1] for line in lines] == ["free money", "lunch"]
+
+
+@pytest.mark.parametrize("train", ["train.conll", "sms.tsv"])
+def test_compare_writes_table_chart_and_figures(files, tiny_backbone, train):
+    out = files / "out"
+    result = run(
+        "compare", "--train", files / train, "--losses", "ce, dsc", "--seeds", 2, "--epochs", 1,
+        "--backbone", tiny_backbone, "--output", out,
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert "F1" in result.output
+    figures = json.loads((out / "comparison.json").read_text())
+    assert [row["label"] for row in figures["rows"]] == ["ce", "dsc"]
+    assert [run["seed"] for run in figures["rows"][0]["runs"]] == [0, 1]
+    assert figures["settings"]["max_epochs"] == 1
+    assert figures["environment"]["torch"]
+    assert (out / "comparison.png").read_bytes()[:4] == b"\x89PNG"
+    assert sorted(p.name for p in out.iterdir()) == ["comparison.json", "comparison.png"]
+
+
+def test_compare_runs_on_the_corpus_by_default(files, tiny_backbone):
+    result = run(
+        "compare", "--losses", "ce", "--seeds", 1, "--epochs", 1, "--limit", 20, "--frozen", "none",
+        "--backbone", tiny_backbone, "--output", files / "out",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert "town notes: 20 train, 70 dev, 109 test" in result.output
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "message"),
+    [
+        (("imbalance", "{}/nowhere"), 1, "no file"),
+        (("train", "{}/train.conll", "--out", "{}/m", "--loss", "dise"), 1, "dise"),
+        (("train", "{}/train.conll", "--out", "{}/m", "--backbone", "a/b/c"), 1, "backbone"),
+        (("predict", "{}", "{}/train.conll"), 1, "skdice.json"),
+        (("compare", "--losses", "no", "--train", "{}/train.conll", "--output", "{}/o"), 1, "'no'"),
+        (("compare", "--test", "{}/test.conll"), 2, "--train"),
+        (("train",), 2, "Missing"),
+        (("nonsense",), 2, "No such command"),
+    ],
+)  # fmt: skip
+def test_errors_have_codes_and_no_traceback(files, args, code, message):
+    result = run(*(arg.format(files) for arg in args))
+    assert result.exit_code == code
+    assert message in result.output
+    assert "Traceback" not in result.output
+    assert not (files / "m").exists()
+
+
+def test_an_interrupt_keeps_finished_runs(files, tiny_backbone, monkeypatch):
+    from skdice import DiceTokenClassifier
+
+    fit = DiceTokenClassifier.fit
+
+    def interrupted(self, *args, **kwargs):
+        if self.loss == "dice":
+            raise KeyboardInterrupt
+        return fit(self, *args, **kwargs)
+
+    monkeypatch.setattr(DiceTokenClassifier, "fit", interrupted)
+    out = files / "out"
+    result = run(
+        "compare", "--train", files / "train.conll", "--losses", "ce,dice", "--seeds", 1,
+        "--epochs", 1, "--backbone", tiny_backbone, "--output", out,
+    )  # fmt: skip
+    assert result.exit_code == 130
+    rows = json.loads((out / "comparison.json").read_text())["rows"]
+    assert [row["n_runs"] for row in rows] == [1, 0]
+    assert (out / "comparison.png").exists()
+
+
+def test_compare_losses_in_python(tiny_backbone, sentences):
+    from skdice import DiceTokenClassifier
+    from skdice.losses import TverskyLoss
+
+    X, y = sentences
+    tagger = DiceTokenClassifier(backbone=tiny_backbone, max_epochs=1)
+    losses = ["ce", TverskyLoss(alpha=0.1, beta=0.9)]
+    found = compare_losses(tagger, X, y, X_test=X, y_test=y, losses=losses, seeds=[3])
+    assert [row.label for row in found.rows] == ["ce", "TverskyLoss(alpha=0.1, beta=0.9)"]
+    tagger.set_params(loss="ce", random_state=3).fit(X, y)
+    assert found.rows[0].mean("f1") == tagger.score(X, y)
+    display = ComparisonDisplay.from_comparison(found)
+    assert [label.get_text() for label in display.axes_[0].get_yticklabels()] == [
+        row.label for row in found.rows
+    ]
+    for bad in ({"losses": []}, {"seeds": 0}, {"losses": ["nope"]}):
+        with pytest.raises(ValueError, match="loss"):
+            compare_losses(tagger, X, y, X_test=X, y_test=y, **bad)

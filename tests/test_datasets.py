@@ -1,0 +1,222 @@
+"""Readers, the corpus, and the count of imbalance."""
+
+from __future__ import annotations
+
+import datasets as hf
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from skdice.datasets import (
+    from_hf,
+    read_conll,
+    read_conllu,
+    read_dataset,
+    read_table,
+    write_conll,
+)
+from skdice.inspection import imbalance
+
+PLAIN = ([["Ann", "sleeps"], ["Rome"]], [["B-PER", "O"], ["B-LOC"]])
+
+
+def put(folder, text, name="a.conll", encoding="utf-8"):
+    path = folder / name
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Ann\tB-PER\nsleeps\tO\n\nRome\tB-LOC\n",
+        "Ann B-PER\nsleeps O\n\nRome B-LOC",
+        "\n\nAnn\tB-PER\nsleeps\tO\n \t \n\n\nRome\tB-LOC\n\n\n",
+        "\ufeffAnn\tB-PER\r\nsleeps\tO\r\n\r\nRome\tB-LOC\r\n",
+        "-DOCSTART- O\n\nAnn B-PER\nsleeps O\n\n-DOCSTART- O\n\nRome B-LOC\n",
+        "# a comment of several words\nAnn\tB-PER\nsleeps\tO\n\n# id = 2\nRome\tB-LOC\n",
+    ],
+)
+def test_conll_variants(tmp_path, text):
+    assert read_conll(put(tmp_path, text)) == PLAIN
+
+
+def test_conll_columns_in_any_order(tmp_path):
+    path = put(tmp_path, "B-PER 1 NNP Ann\nO 2 VB sleeps\n\nB-LOC 1 NNP Rome\n")
+    assert read_conll(path, token_column=3, tag_column=0) == PLAIN
+    assert read_conll(path, token_column=-1, tag_column=2)[1] == [["NNP", "VB"], ["NNP"]]
+    with pytest.raises(ValueError, match="tag_column=7 is beyond the 4"):
+        read_conll(path, tag_column=7)
+
+
+def test_conll_takes_a_hash_as_a_token(tmp_path):
+    text = "Ann\tB-PER\n\n#\tO\n1\tO\n\n#tag\tO\n"
+    assert read_conll(put(tmp_path, text))[0] == [["Ann"], ["#", "1"], ["#tag"]]
+    assert read_conll(put(tmp_path, "#hot\tO\nnow\tO\n"))[0] == [["#hot", "now"]]
+
+
+def test_conll_tokens_may_hold_odd_spaces(tmp_path):
+    text = "a\u2028b\tO\n10\u00a0000\tO\n"
+    assert read_conll(put(tmp_path, text))[0] == [["a\u2028b", "10\u00a0000"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("Ann\tB-PER\nsleeps\n", {}, "line 2: 1 column"),
+        ("Ann\tB-PER\nsleeps\tO\tx\n", {}, "line 2: 3 column"),
+        ("Ann\nsleeps\n", {}, "line 1: one column only"),
+        ("", {}, "is empty"),
+        (" \n\n", {}, "is empty"),
+        ("-DOCSTART- O\n", {}, "no tagged token"),
+        ("a\tO\n\nb\tO\nc\tI-X\n", {"scheme": "iob2"}, "line 4: the tag 'I-X' cannot follow 'O'"),
+    ],
+)
+def test_bad_conll_names_the_line(tmp_path, text, options, message):
+    with pytest.raises(ValueError, match=message):
+        read_conll(put(tmp_path, text), **options)
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        read_conll(tmp_path / "nowhere")
+    latin = put(tmp_path, "a\tO\n\ncaf\u00e9\tO\n", encoding="latin-1")
+    with pytest.raises(ValueError, match=r"line 3: byte 8 is not utf-8.*encoding="):
+        read_conll(latin)
+    assert read_conll(latin, encoding="latin-1")[0] == [["a"], ["caf\u00e9"]]
+
+
+CONLLU = """\
+# sent_id = 1
+1-2\tvamonos\t_\t_\t_\t_\t_\t_\t_\t_
+1\tvamos\tir\tVERB\tV\t_\t0\troot\t_\t_
+2\tnos\tnos\tPRON\tP\t_\t1\tobj\t_\t_
+2.1\tgone\tgo\tVERB\tV\t_\t_\t_\t_\t_
+
+# sent_id = 2
+1\t#\t#\tSYM\tS\t_\t0\troot\t_\t_
+"""
+
+
+def test_conllu_skips_multiword_and_empty_nodes(tmp_path):
+    path = put(tmp_path, CONLLU, "a.conllu")
+    assert read_conllu(path) == ([["vamos", "nos"], ["#"]], [["VERB", "PRON"], ["SYM"]])
+    assert read_conllu(path, tag_column="deprel")[1] == [["root", "obj"], ["root"]]
+    with pytest.raises(ValueError, match="tag_column='pos'"):
+        read_conllu(path, tag_column="pos")
+    with pytest.raises(ValueError, match="line 2: 3 column"):
+        read_conllu(put(tmp_path, "# x\n1\ta\tb\n"))
+
+
+token = st.text(st.characters(codec="utf-8", exclude_categories=("Z", "C")), min_size=1, max_size=5)
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(
+        st.lists(st.tuples(token, st.sampled_from(["O", "B-A", "I-A"])), min_size=1, max_size=5),
+        min_size=1,
+        max_size=5,
+    )
+)
+def test_what_is_written_is_read(tmp_path, rows):
+    X, y = [[t for t, _ in r] for r in rows], [[t for _, t in r] for r in rows]
+    if not any(row[0].startswith(("-DOCSTART-", "\ufeff")) for row in X):
+        assert read_conll(write_conll(tmp_path / "w.conll", X, y)) == (X, y)
+
+
+def test_write_conll_refuses_what_it_could_not_read(tmp_path):
+    for X, y, message in (
+        ([["a b\tc"]], [["O"]], "has no place"),
+        ([["a"]], [["O", "O"]], "1 tokens"),
+        ([["a"]], [], "1 sentences"),
+        ([[" "]], [["O"]], "has no place"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            write_conll(tmp_path / "x.conll", X, y)
+    assert not list(tmp_path.iterdir())
+
+
+def test_tables(tmp_path):
+    csv = put(tmp_path, 'text,label\n"a, ""b""\nc",x\nd,y\n', "a.csv")
+    assert read_table(csv) == (['a, "b"\nc', "d"], ["x", "y"])
+    tsv = put(tmp_path, '\ufeffQuality\tid\tone\ttwo\n1\t7\tsay "hi\tb\n0\t8\tc\t"d\n', "b.tsv")
+    pairs = [('say "hi', "b"), ("c", '"d')]
+    assert read_table(tsv, text_columns=["one", "two"]) == (pairs, ["1", "0"])
+    assert read_table(tsv, text_columns=[2, 3]) == (pairs, ["1", "0"])
+    assert read_table(tsv, text_columns="one")[0] == ['say "hi', "c"]
+    sms = put(tmp_path, "ham\tsee you\nspam\twin, now\nham\tok\n", "sms")
+    assert read_table(sms) == (["see you", "win, now", "ok"], ["ham", "spam", "ham"])
+    assert read_table(put(tmp_path, "a,b\nc,d\n", "h.csv"), header=True, label_column="b") == (
+        ["c"],
+        ["d"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("a,b\nc\n", {}, "line 2: 1 column"),
+        ("a\nb\n", {}, "one column only"),
+        ("text,label\n", {}, "header only"),
+        ("text,label\na,\n", {}, "line 2: the label is empty"),
+        ("a,b,c,d\n1,2,3,4\n", {}, "say which hold the text"),
+        ("a,b\n1,2\n", {"text_columns": "nope"}, "text_columns='nope'"),
+        ("a,b\n1,2\n", {"label_column": 5}, "label_column=5"),
+        ("a,b\n1,2\n", {"text_columns": [0, 1, 2]}, "more than two"),
+        ('a,b\n"1,2\n', {}, "line 2: unexpected end of data"),
+    ],
+)
+def test_bad_tables_name_the_line(tmp_path, text, options, message):
+    with pytest.raises(ValueError, match=message):
+        read_table(put(tmp_path, text, "a.csv"), **options)
+
+
+def test_the_kind_of_a_file_is_seen(tmp_path):
+    assert read_dataset(put(tmp_path, "Ann\tB-PER\n\nRome\tB-LOC\n", "a.tsv")).task == "tagging"
+    assert read_dataset(put(tmp_path, CONLLU, "ud.conll")).y[0] == ["VERB", "PRON"]
+    data = read_dataset(put(tmp_path, "ham\tsee you\nspam\twin now\n", "b"))
+    assert (data.task, len(data)) == ("classification", 2)
+    gaps = put(tmp_path, "text,label\nsee you,ham\n\nwin now,spam\n", "c.csv")
+    assert read_dataset(gaps).task == "classification"
+    with pytest.raises(ValueError, match="task='ner'"):
+        read_dataset(gaps, task="ner")
+
+
+def test_a_bridge_from_hugging_face():
+    tags = hf.ClassLabel(names=["O", "B-PER"])
+    features = hf.Features({"tokens": hf.List(hf.Value("string")), "tags": hf.List(tags)})
+    rows = hf.Dataset.from_dict(
+        {"tokens": [["Ann", "x"], []], "tags": [[1, 0], []]}, features=features
+    )
+    X, y = from_hf(rows, text_columns="tokens", label_column="tags")
+    assert (X, y) == ([["Ann", "x"], []], [["B-PER", "O"], []])
+    pairs = hf.Dataset.from_dict({"a": ["x"], "b": ["y"], "label": [3]})
+    assert from_hf(pairs, text_columns=["a", "b"], label_column="label") == ([("x", "y")], [3])
+    with pytest.raises(ValueError, match="no column 'c'"):
+        from_hf(pairs, text_columns="c", label_column="label")
+    with pytest.raises(TypeError, match=r"splits \['train'\]"):
+        from_hf(hf.DatasetDict(train=pairs), text_columns="a", label_column="label")
+    hidden = hf.Dataset.from_dict(
+        {"a": ["x"], "label": [-1]},
+        features=hf.Features({"a": hf.Value("string"), "label": hf.ClassLabel(names=["n", "p"])}),
+    )
+    with pytest.raises(ValueError, match="hidden test"):
+        from_hf(hidden, text_columns="a", label_column="label")
+
+
+def test_imbalance():
+    found = imbalance([["O", "O", "B-A"], [], ["O"]])
+    assert (found.unit, found.n_negative, found.n_positive, found.ratio) == ("tokens", 3, 1, 3)
+    assert imbalance(np.array([0, 1, 1, 1])).background == 0
+    assert imbalance(["1", "1", "0"]).background == "0"
+    assert imbalance(["ham", "ham", "spam"]).ratio == 2
+    assert imbalance(["a", "b", "c"]).background is None
+    assert imbalance(["a", "b", "c", "a"], background="a").counts == {"a": 2, "b": 1, "c": 1}
+    assert imbalance([["NOUN", "VERB"]]).background is None
+    for bad in ([], [[]]):
+        with pytest.raises(ValueError, match="y"):
+            imbalance(bad)
+    with pytest.raises(ValueError, match="background='z'"):
+        imbalance(["a", "b"], background="z")

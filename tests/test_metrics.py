@@ -1,0 +1,159 @@
+"""Span metrics against seqeval, on random tags."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import seqeval.metrics
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import BaseEstimator
+from sklearn.metrics import f1_score
+from sklearn.model_selection import GridSearchCV, cross_val_score
+
+from skdice.metrics import (
+    span_f1_score,
+    span_f1_scorer,
+    span_macro_f1_scorer,
+    span_precision_recall_fscore_support,
+    span_precision_score,
+    span_precision_scorer,
+    span_recall_score,
+    span_recall_scorer,
+    span_report,
+    token_f1_score,
+    token_f1_scorer,
+)
+
+PREFIXES = {"iob2": "BI", "iob1": "BI", "bioes": "BIES"}
+
+
+@st.composite
+def pairs(draw, prefixes):
+    tags = ["O", *(f"{p}-{t}" for p in prefixes for t in ("A", "B", "C-D"))]
+    lengths = draw(st.lists(st.integers(0, 8), min_size=1, max_size=6))
+    rows = [
+        [draw(st.lists(st.sampled_from(tags), min_size=n, max_size=n)) for n in lengths]
+        for _ in range(2)
+    ]
+    return rows[0], rows[1]
+
+
+@pytest.mark.parametrize("scheme", PREFIXES)
+@settings(deadline=None, max_examples=150)
+@given(st.data())
+def test_equals_seqeval(scheme, data):
+    y_true, y_pred = data.draw(pairs(PREFIXES[scheme]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for average in ("micro", "macro", "weighted"):
+            for ours, theirs in (
+                (span_precision_score, seqeval.metrics.precision_score),
+                (span_recall_score, seqeval.metrics.recall_score),
+                (span_f1_score, seqeval.metrics.f1_score),
+            ):
+                expected = theirs(y_true, y_pred, average=average, zero_division=0)
+                if np.isnan(expected):  # seqeval's mean over no type at all
+                    expected = 0.0
+                got = ours(y_true, y_pred, average=average, scheme=scheme)
+                assert got == pytest.approx(expected), (average, ours)
+        spans = {
+            e[0]
+            for rows in (y_true, y_pred)
+            for e in seqeval.metrics.sequence_labeling.get_entities(rows)
+        }
+        if spans:
+            expected = seqeval.metrics.f1_score(y_true, y_pred, average=None, zero_division=0)
+            values = span_precision_recall_fscore_support(y_true, y_pred, scheme=scheme)
+            assert values[2].tolist() == pytest.approx(expected.tolist())
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.data())
+def test_token_f1_equals_scikit_learn(data):
+    y_true, y_pred = data.draw(pairs("BI"))
+    flat_true, flat_pred = ([t for row in rows for t in row] for rows in (y_true, y_pred))
+    labels = sorted({*flat_true, *flat_pred} - {"O"})
+    if labels:
+        for average in ("micro", "macro"):
+            expected = f1_score(
+                flat_true, flat_pred, labels=labels, average=average, zero_division=0
+            )
+            assert token_f1_score(y_true, y_pred, average=average) == pytest.approx(expected)
+    if flat_true:
+        accuracy = np.mean([a == b for a, b in zip(flat_true, flat_pred, strict=True)])
+        assert token_f1_score(y_true, y_pred, background=None) == pytest.approx(accuracy)
+        assert span_f1_score(y_true, y_pred, scheme="plain") == pytest.approx(accuracy)
+
+
+def test_zero_division_and_labels():
+    y_true, y_pred = [["B-A", "O", "B-B"]], [["B-A", "B-C", "O"]]
+    assert span_precision_score([["O"]], [["O"]], scheme="iob2") == 0
+    assert span_f1_score([["O"]], [["O"]], scheme="iob2", zero_division=1.0) == 1
+    assert span_f1_score([["O"]], [["O"]], scheme="iob2", average="macro") == 0
+    precision, recall, fscore, support = span_precision_recall_fscore_support(
+        y_true, y_pred, labels=["B", "A"], average=None
+    )
+    assert precision.tolist() == [0, 1]
+    assert recall.tolist() == [0, 1]
+    assert fscore.tolist() == [0, 1]
+    assert support.tolist() == [1, 1]
+    assert span_f1_score(y_true, y_pred, labels=["A"]) == 1
+
+
+def test_report():
+    y_true, y_pred = [["B-A", "O", "B-B"]], [["B-A", "B-B", "O"]]
+    table = span_report(y_true, y_pred, output_dict=True)
+    assert table["A"] == {"precision": 1.0, "recall": 1.0, "f1": 1.0, "support": 1}
+    assert table["micro avg"]["f1"] == 0.5
+    text = span_report(y_true, y_pred)
+    assert "weighted avg" in text
+    assert len(text.splitlines()) == 6
+
+
+def test_errors_name_the_sentence():
+    with pytest.raises(ValueError, match="2 sentences and y_pred 1"):
+        span_f1_score([["O"], ["O"]], [["O"]])
+    with pytest.raises(ValueError, match=r"y_true\[1\] has 2 tags, but y_pred\[1\] has 1"):
+        span_f1_score([["O"], ["O", "O"]], [["O"], ["O"]])
+    with pytest.raises(ValueError, match="average='samples'"):
+        span_f1_score([["O"]], [["O"]], average="samples")
+    with pytest.raises(ValueError, match="scheme='bilou'"):
+        span_f1_score([["O"]], [["O"]], scheme="bilou")
+
+
+class Echo(BaseEstimator):
+    """Tags a token with itself, or everything with O."""
+
+    def __init__(self, echo=True):
+        self.echo = echo
+
+    def fit(self, X, y):
+        self.fitted_ = True
+        return self
+
+    def predict(self, X):
+        rows = np.empty(len(X), dtype=object)
+        for i, row in enumerate(X):
+            rows[i] = list(row) if self.echo else ["O"] * len(row)
+        return rows
+
+
+@pytest.mark.parametrize(
+    "scorer",
+    [
+        span_f1_scorer,
+        span_macro_f1_scorer,
+        span_precision_scorer,
+        span_recall_scorer,
+        token_f1_scorer,
+    ],
+)
+def test_scorers_work_on_ragged_lists(scorer):
+    X = [["B-A", "O"], ["B-B"], ["O", "B-A", "I-A"], ["B-A", "B-B"]]
+    assert cross_val_score(Echo(), X, X, cv=2, scoring=scorer).tolist() == [1, 1]
+    grid = GridSearchCV(Echo(), {"echo": [False, True]}, cv=2, scoring=scorer).fit(X, X)
+    assert grid.best_params_ == {"echo": True}
+    assert grid.cv_results_["mean_test_score"].tolist() == [0, 1]
