@@ -1,43 +1,39 @@
 """skdice's losses in a Hugging Face Trainer: python examples/hf_trainer.py
 
-A tiny random BERT learns to find a rare class of sentences for a few steps. It is made here, so
-nothing is downloaded; in your own work put ``AutoModelForSequenceClassification`` in its place.
+A tiny random BERT looks for a rare class of sentences for a few steps. It is made here, so nothing
+is downloaded; in your own work put ``AutoModelForSequenceClassification`` in its place.
 """
 
 from __future__ import annotations
 
 import tempfile
+from typing import Any
 
-import torch
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
 from transformers import (
     BertConfig,
     BertForSequenceClassification,
     DataCollatorWithPadding,
     PreTrainedTokenizerFast,
+    PrinterCallback,
     Trainer,
     TrainingArguments,
+    set_seed,
 )
 
 from skdice.losses import DSCLoss, Loss, for_trainer
 
-SENTENCES = [
-    ("the bus was late again", 0),
-    ("you won a free prize call now", 1),
-    ("lunch at noon today", 0),
-    ("rain all day in the hills", 0),
-    ("see you at the river", 0),
-    ("claim your free money now", 1),
-    ("the report is on your desk", 0),
-    ("we met near the old bridge", 0),
-]
+# One sentence in eight asks for something: label 1.
+ORDINARY = ["the bus is late", "lunch at noon", "rain in the hills", "we met near the bridge"]
+ORDINARY += ["the report is ready", "see you at the river", "a new road to town"]
+SENTENCES = [(f"{text} {day}", 0) for text in ORDINARY for day in range(8)]
+SENTENCES += [(f"claim your free prize now {day}", 1) for day in range(8)]
 
 
 def make_tokenizer() -> PreTrainedTokenizerFast:
     """A tokenizer that knows the words above."""
-    from tokenizers import Tokenizer
-    from tokenizers.models import WordLevel
-    from tokenizers.pre_tokenizers import Whitespace
-
     words = sorted({word for text, _ in SENTENCES for word in text.split()})
     vocabulary = {word: i for i, word in enumerate(["[PAD]", "[UNK]", *words])}
     tokenizer = Tokenizer(WordLevel(vocabulary, unk_token="[UNK]"))
@@ -54,45 +50,51 @@ def make_model(vocabulary_size: int) -> BertForSequenceClassification:
         num_attention_heads=2,
         intermediate_size=32,
         max_position_embeddings=32,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
         num_labels=2,
     )
     return BertForSequenceClassification(config)
 
 
-def main(loss: str | Loss | None = None, max_steps: int = 3, accumulate: int = 2) -> list[float]:
-    """Train for `max_steps` updates and return the loss of each."""
-    torch.manual_seed(0)
+def train(loss: str | Loss | None, **settings: Any) -> list[float]:
+    """The training loss of each update; None is the model's own loss.
+
+    `settings` go to `transformers.TrainingArguments`.
+    """
+    set_seed(0)
     tokenizer = make_tokenizer()
     data = [{**tokenizer(text), "labels": label} for text, label in SENTENCES]
-    # Class 0, most of the sentences, is the background: the loss is about class 1.
-    loss = DSCLoss(background=0) if loss is None else loss
     with tempfile.TemporaryDirectory() as folder:
+        defaults: dict[str, Any] = dict(
+            output_dir=folder,
+            max_steps=3,
+            per_device_train_batch_size=16,
+            learning_rate=1e-2,
+            logging_steps=1,
+            save_strategy="no",
+            report_to="none",
+            use_cpu=True,
+            disable_tqdm=True,
+            dataloader_pin_memory=False,
+        )
         trainer = Trainer(
             model=make_model(len(tokenizer)),
-            args=TrainingArguments(
-                output_dir=folder,
-                max_steps=max_steps,
-                per_device_train_batch_size=4,
-                gradient_accumulation_steps=accumulate,
-                learning_rate=1e-2,
-                logging_steps=1,
-                save_strategy="no",
-                report_to="none",
-                use_cpu=True,
-                disable_tqdm=True,
-                dataloader_pin_memory=False,
-            ),
+            args=TrainingArguments(**{**defaults, **settings}),
             train_dataset=data,
             data_collator=DataCollatorWithPadding(tokenizer),
-            compute_loss_func=for_trainer(loss),
+            compute_loss_func=None if loss is None else for_trainer(loss),
         )
+        trainer.remove_callback(PrinterCallback)
         trainer.train()
-    return [entry["loss"] for entry in map(_numbers, trainer.state.log_history) if "loss" in entry]
+    return [float(entry["loss"]) for entry in trainer.state.log_history if "loss" in entry]
 
 
-def _numbers(entry: dict[str, object]) -> dict[str, float]:
-    return {key: float(value) for key, value in entry.items() if isinstance(value, (int, float))}
+def main() -> None:
+    # Class 0, most of the sentences, is the background: this loss is about class 1.
+    for loss in ("ce", DSCLoss(background=0)):
+        print(f"{loss}: loss of each update {[round(value, 4) for value in train(loss)]}")
 
 
 if __name__ == "__main__":
-    print("loss of each update:", [round(value, 4) for value in main()])
+    main()

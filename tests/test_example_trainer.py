@@ -1,23 +1,25 @@
-"""The Hugging Face Trainer example runs, and its losses mean what they should."""
+"""The Hugging Face Trainer takes skdice's losses and accumulates them rightly."""
 
 from __future__ import annotations
 
 import importlib.util
 import pickle
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
+import torch
 
-from skdice.losses import CrossEntropyLoss, DiceLoss, WeightedCrossEntropyLoss, for_trainer
-
-pytest.importorskip("accelerate")
+from skdice.losses import CrossEntropyLoss, DiceLoss, FocalLoss, WeightedCrossEntropyLoss
+from skdice.losses import for_trainer as wrap
 
 
 @pytest.fixture(scope="module")
 def example() -> ModuleType:
+    pytest.importorskip("accelerate")
     path = Path(__file__).parents[1] / "examples" / "hf_trainer.py"
     spec = importlib.util.spec_from_file_location("hf_trainer_example", path)
     assert spec is not None
@@ -27,41 +29,72 @@ def example() -> ModuleType:
     return module
 
 
-def test_the_example_trains(example, capsys):
-    losses = example.main()
-    assert len(losses) == 3
-    assert all(np.isfinite(losses))
-    assert losses[-1] < losses[0]
+@pytest.mark.parametrize("loss", ["ce", "focal", "dice", "tversky", "dsc"])
+def test_losses_train(example, loss):
+    values = example.train(loss, per_device_train_batch_size=64, max_steps=6)
+    assert len(values) == 6
+    assert np.isfinite(values).all()
+    assert values[-1] < values[0]
 
 
 @pytest.mark.parametrize(
     "loss",
     [
         CrossEntropyLoss(),
+        FocalLoss(),
         WeightedCrossEntropyLoss(class_weight=[0.1, 1.0]),
         DiceLoss(background=0, aggregation="example"),
     ],
+    ids=repr,
 )
-def test_accumulation_is_one_big_batch(example, loss, capsys):
-    """All eight sentences make one update, in one batch or in two."""
-    in_two = example.main(loss, max_steps=1, accumulate=2)
-    again = example.main(loss, max_steps=1, accumulate=2)
-    assert in_two == again
-    # Dropout draws differ between one batch and two, so compare the scale only.
-    assert 0 < in_two[0] < 1.2
+def test_accumulation_is_one_big_batch(example, loss):
+    whole = example.train(loss)
+    parts = example.train(loss, per_device_train_batch_size=4, gradient_accumulation_steps=4)
+    assert parts == pytest.approx(whole, rel=2e-3)  # four digits are logged
 
 
-def test_the_wrapper_pickles_and_refuses():
-    wrapped = pickle.loads(pickle.dumps(for_trainer(DiceLoss(background=0))))
+def test_micro_batches_of_a_set_level_loss_count_by_their_targets():
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(8, 3, generator=generator)
+    target = torch.tensor([0, 1, 2, 0, 1, 2, 0, -100])
+    loss = DiceLoss(background=0)
+    parts = [slice(0, 3), slice(3, 8)]
+    got = sum(wrap(loss)((logits[s],), target[s], num_items_in_batch=7) for s in parts)
+    want = sum(loss(logits[s], target[s]) * n / 7 for s, n in zip(parts, (3, 4), strict=True))
+    torch.testing.assert_close(got, want)
+    torch.testing.assert_close(wrap(loss)((logits,), target, 7), loss(logits, target))
+
+
+@pytest.mark.parametrize("multilabel", [False, True])
+def test_rows_of_targets(multilabel):
+    """The Trainer counts each entry of a row."""
+    logits = torch.randn(6, 3, generator=torch.Generator().manual_seed(0))
+    target = (logits.flip(0) > 0).float() if multilabel else torch.softmax(logits.flip(0), -1)
+    for cls in (CrossEntropyLoss, lambda **k: DiceLoss(aggregation="example", **k)):
+        loss = cls(multilabel=multilabel)
+        torch.testing.assert_close(
+            wrap(loss)({"logits": logits}, target, target.numel()), loss(logits, target)
+        )
+
+
+def test_the_wrapper_as_an_object():
+    wrapped = pickle.loads(pickle.dumps(wrap(DiceLoss(background=0))))
     assert repr(wrapped) == "for_trainer(DiceLoss(background=0))"
     with pytest.raises(ValueError, match="reduction='mean'"):
-        for_trainer(DiceLoss(reduction="none"))
-    with pytest.raises(ValueError, match="labels"):
-        wrapped({"logits": None}, None)
+        wrap(DiceLoss(reduction="none"))
+    with pytest.raises(ValueError, match="labels=None"):
+        wrapped({"logits": torch.zeros(2, 2)}, None)
+    with pytest.raises(ValueError, match="'dise'"):
+        wrap("dise")
 
 
-def test_the_wrapper_needs_no_transformers():
-    import subprocess
-
+def test_losses_import_no_transformers():
     code = "import sys, skdice.losses; sys.exit('transformers' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_example_says_what_is_true(example, capsys):
+    assert example.train("ce") == pytest.approx(example.train(None), abs=1e-4)  # BERT's own loss
+    example.main()
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in lines] == ["ce", "DSCLoss(background=0)"]

@@ -219,7 +219,12 @@ class TransformerEstimator(BaseEstimator):
     ) -> None:
         """Train `self._module` on `dataset`; also after an interrupt the estimator is usable."""
         criterion = clone(resolve_loss(self.loss))
-        criterion.prepare(class_counts, background=background, multilabel=multilabel)
+        criterion.prepare(
+            class_counts,
+            background=background,
+            multilabel=multilabel,
+            n_samples=len(dataset) if multilabel else None,
+        )
         goes_on = epochs is not None and hasattr(self, "net_")
         if goes_on:
             net = self.net_

@@ -1,0 +1,244 @@
+"""What losses make of odd inputs, and the corners of mining and aggregation."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skdice.losses import (
+    LOSSES,
+    CrossEntropyLoss,
+    DiceLoss,
+    DSCLoss,
+    FocalLoss,
+    TverskyLoss,
+    WeightedCrossEntropyLoss,
+)
+
+NAN = float("nan")
+
+
+def prepared(name):
+    return LOSSES[name]().prepare([6, 3, 2], background=0)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_masked_positions_may_hold_anything(name):
+    loss = prepared(name)
+    logits = torch.randn(3, 3, generator=torch.Generator().manual_seed(0))
+    want = loss(logits[:2], torch.tensor([1, 2]))
+    mask, weight = torch.tensor([True, True, False]), torch.tensor([1.0, 1.0, NAN])
+    got = loss(logits, torch.tensor([1, 2, -1]), mask=mask, sample_weight=weight)
+    torch.testing.assert_close(got, want)
+    soft = torch.eye(3)[[1, 2, 0]]
+    soft[2] = NAN
+    torch.testing.assert_close(loss(logits, soft, mask=mask.int()), want)
+    z = logits[:, :1]
+    one = LOSSES[name]().prepare([6, 3])
+    got = one(z, torch.tensor([[1.0], [0.0], [NAN]]), mask=mask)
+    torch.testing.assert_close(got, one(z[:2, 0], torch.tensor([1, 0])))
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_ignored_labels_of_a_row_change_nothing(name):
+    """In multi-label rows, single labels can be unknown."""
+    loss = LOSSES[name](multilabel=True).prepare([6, 3, 2], n_samples=11)
+    logits = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
+    target = torch.tensor([[1, 0, 0], [0, -100, 1], [1, 1, 0], [0, 0, -100]])
+    other = logits.clone()
+    other[1, 1], other[3, 2] = NAN, 1e4
+    torch.testing.assert_close(loss(other, target), loss(logits, target))
+    rows = torch.tensor([2.0, 1, 1, 1])
+    twice = loss(torch.cat([logits, logits[:1]]), torch.cat([target, target[:1]]))
+    torch.testing.assert_close(loss(logits, target, sample_weight=rows), twice)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int32, torch.bool, torch.float16])
+def test_binary_targets_of_any_type(dtype):
+    z, y = torch.tensor([0.5, -1.0, 2.0]), torch.tensor([1, 0, 1])
+    torch.testing.assert_close(DiceLoss()(z, y.to(dtype)), DiceLoss()(z, y))
+    if dtype != torch.float16:
+        two = torch.stack([torch.zeros(3), z], 1)
+        torch.testing.assert_close(CrossEntropyLoss()(two, y.to(dtype)), CrossEntropyLoss()(two, y))
+
+
+@pytest.mark.parametrize(
+    ("logits", "target", "message"),
+    [
+        (torch.zeros(2, 2), torch.tensor([[0.5, 0.5], [NAN, 1.0]]), "holds nan"),
+        (torch.zeros(2, 3), torch.tensor([[1.0, 1, 0], [0, 0, 1]]), "multilabel=True"),
+        (torch.zeros(2, 3), torch.tensor([[1, 1, 0], [0, 0, 1]]), "multilabel=True"),
+        (torch.zeros(2, 3), torch.zeros(2, 2), r"\(2, 3\).*\(2, 2\)"),
+        (torch.zeros(2, 3), torch.tensor([0.0, 1.0]), "integers"),
+        (torch.tensor(1.0), torch.tensor(1.0), "do not fit"),
+        (torch.zeros(4, 1), torch.zeros(3), "do not fit"),
+    ],
+)
+@pytest.mark.parametrize("name", ["ce", "focal", "dice"])
+def test_wrong_targets_are_named(name, logits, target, message):
+    with pytest.raises(ValueError, match=message):
+        LOSSES[name]()(logits, target)
+
+
+def test_wrong_weights_are_named():
+    logits, target = torch.zeros(2, 3, 4), torch.zeros(2, 3).long()
+    with pytest.raises(ValueError, match=r"sample_weight has shape \(3, 2\)"):
+        DiceLoss()(logits, target, sample_weight=torch.ones(3, 2))
+    with pytest.raises(ValueError, match=r"mask has shape \(6,\)"):
+        DiceLoss()(logits, target, mask=torch.ones(6).bool())
+    for value in (-1.0, NAN, math.inf):
+        with pytest.raises(ValueError, match="sample_weight holds"):
+            DiceLoss()(logits, target, sample_weight=torch.tensor([1.0, value]))
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: DiceLoss(class_weight="balanced"), TypeError, "class_weight='balanced'"),
+        (lambda: DiceLoss(class_weight={0: 1.0}), TypeError, "class_weight="),
+        (lambda: CrossEntropyLoss(class_weight=[-1, 2]), ValueError, "class_weight="),
+        (lambda: CrossEntropyLoss(class_weight=[1, NAN]), ValueError, "class_weight="),
+        (lambda: FocalLoss(alpha=[1.0, -1.0]), ValueError, "alpha="),
+        (lambda: FocalLoss(gamma=True), TypeError, "gamma=True"),
+        (lambda: TverskyLoss(alpha=0, beta=0.0), ValueError, "alpha=0 and beta=0"),
+        (lambda: DiceLoss(smooth=math.inf), ValueError, "smooth=inf"),
+        (lambda: DiceLoss(smooth=NAN), ValueError, "smooth=nan"),
+        (lambda: DiceLoss().prepare([3, -1]), ValueError, "class_counts="),
+        (lambda: DiceLoss().prepare([3, 1], background=2), ValueError, "background=2"),
+    ],
+)
+def test_wrong_settings_are_named(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
+
+
+def test_a_refused_setting_changes_nothing():
+    loss = TverskyLoss(alpha=0.2, beta=0.8)
+    with pytest.raises(ValueError, match="beta=-1"):
+        loss.set_params(alpha=0.5, beta=-1)
+    assert loss.get_params() == TverskyLoss(alpha=0.2, beta=0.8).get_params()
+    assert FocalLoss(alpha=np.float32(0.25)).alpha == np.float32(0.25)
+
+
+def test_weights_are_never_negative():
+    weights = WeightedCrossEntropyLoss(K=0.5).prepare([95, 5]).weights_
+    assert weights[0] == 0
+    assert weights[1].item() == pytest.approx(math.log10(95 / 5 + 0.5))
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.integers(0, 2**16),
+    st.sampled_from(["example", "class", "pooled"]),
+    st.booleans(),
+    st.sampled_from([0.0, 1e-3, 1.0]),
+    st.sampled_from([1.0, 20.0, 200.0]),
+    st.sampled_from([DiceLoss, DSCLoss, TverskyLoss]),
+)
+def test_overlap_losses_are_between_0_and_1(seed, how, squared, smooth, scale, cls):
+    generator = torch.Generator().manual_seed(seed)
+    logits = (scale * torch.randn(9, 3, generator=generator)).requires_grad_()
+    target = torch.randint(3, (9,), generator=generator)
+    loss = cls(aggregation=how, squared=squared, smooth=smooth, reduction="none")
+    values = loss(logits, target)
+    assert ((values >= 0) & (values <= 1)).all()
+    values.sum().backward()
+    assert torch.isfinite(logits.grad).all()
+    right = 60.0 * torch.nn.functional.one_hot(target, 3).float()
+    if cls is not DSCLoss and (smooth > 0 or how == "pooled"):
+        assert loss(right, target).abs().max() < 1e-6
+
+
+@pytest.mark.parametrize("exponent", [0.5, 1.0, 2.0])
+def test_the_literal_dsc_has_its_optimum_at_one_over_one_plus_exponent(exponent):
+    loss = DSCLoss(exponent=exponent, squared=False, aggregation="example", reduction="none")
+    p = torch.linspace(0.05, 0.95, 1801, dtype=torch.float64)
+    logits = torch.logit(p).requires_grad_()
+    positive = loss(logits, torch.ones(len(p)))
+    best = 1 / (1 + exponent)
+    assert p[positive.argmin()].item() == pytest.approx(best, abs=1e-3)
+    (slope,) = torch.autograd.grad(positive.sum(), logits)
+    assert (slope[p < best - 1e-3] < 0).all()
+    assert (slope[p > best + 1e-3] > 0).all()
+    # And a false positive beyond it is pushed on towards 1.
+    (slope,) = torch.autograd.grad(loss(logits, torch.zeros(len(p))).sum(), logits)
+    assert (slope[p > best + 1e-3] < 0).all()
+
+
+def test_the_hardest_negative_is_the_most_probable_one():
+    """Also where the decay makes it small, and where its probability rounds to 1."""
+    z, y = torch.tensor([0.0, 40.0, 30.0, 1.0, -3.0]), torch.tensor([1, 0, 0, 0, 0])
+    for loss in (DiceLoss, DSCLoss, TverskyLoss):
+        got = loss(ohem_ratio=1.0)(z, y)
+        torch.testing.assert_close(got, loss()(z[:2], y[:2]), msg=loss.__name__)
+
+
+@pytest.mark.parametrize("how", ["example", "class", "pooled"])
+def test_mining_counts(how):
+    def kept(z, y, ratio, **more):
+        # Rows with a gradient are the ones that were kept.
+        z = z.clone().requires_grad_()
+        DiceLoss(aggregation=how, ohem_ratio=ratio)(z, y, **more).backward()
+        return int((z.grad[y == 0] != 0).sum())
+
+    z = torch.zeros(400)  # all tied
+    y = (torch.arange(400) < 100).long()
+    assert [kept(z, y, r) for r in (0.29, 0.5, 1.0, 1.1, 2.0, 9.0)] == [29, 50, 100, 110, 200, 300]
+    assert kept(z, torch.zeros_like(y), 1.0) == 1  # no positives: one negative
+    assert kept(z, y, 0.001) == 1
+    assert kept(z, y, 1.0, mask=torch.arange(400) >= 90) == 10
+
+
+def test_mining_averages_over_what_it_kept():
+    z, y = torch.tensor([0.3, 2.0, 1.0, -3.0, -4.0]), torch.tensor([1, 0, 0, 0, 0])
+    mined = DiceLoss(aggregation="example", ohem_ratio=2.0)
+    torch.testing.assert_close(mined(z, y), DiceLoss(aggregation="example")(z[:3], y[:3]))
+    every = DiceLoss(aggregation="example", ohem_ratio=100.0)(z, y)
+    torch.testing.assert_close(every, DiceLoss(aggregation="example")(z, y))
+    grid = torch.tensor([0.0, 2.0])
+    got = torch.func.vmap(lambda r: DiceLoss(ohem_ratio=r)(z, y))(grid)
+    torch.testing.assert_close(got, torch.stack([DiceLoss()(z, y), DiceLoss()(z[:3], y[:3])]))
+
+
+def test_class_weights_mean_the_same_in_all_kinds():
+    logits = torch.randn(6, 3, generator=torch.Generator().manual_seed(0))
+    labels = (torch.randn(6, 3, generator=torch.Generator().manual_seed(1)) > 0).float()
+    weight = [1.0, 2.0, 0.5]
+    for how in ("example", "class"):
+        parts = [DiceLoss(aggregation=how)(logits[:, c], labels[:, c]) for c in range(3)]
+        want = sum(w * part for w, part in zip(weight, parts, strict=True)) / 3.5
+        got = DiceLoss(aggregation=how, class_weight=weight, multilabel=True)
+        torch.testing.assert_close(got(logits, labels), want)
+    # With one counted class its own weight cancels; pooled counts are weighed against smooth.
+    z, y = logits[:, 0], labels[:, 0]
+    for options in ({"aggregation": "class"}, {"aggregation": "pooled", "smooth": 0.0}):
+        weighted = DiceLoss(class_weight=[1, 5], **options)
+        torch.testing.assert_close(weighted(z, y), DiceLoss(**options)(z, y))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+@pytest.mark.parametrize("name", LOSSES)
+def test_compiled_gradients(name):
+    logits = torch.randn(2, 4, 3, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    target = torch.tensor([[0, 1, 2, -100], [0, 0, 1, -100]])
+    loss = prepared(name)
+    (want,) = torch.autograd.grad(loss(logits, target), logits)
+    torch._dynamo.reset()
+    compiled = torch.compile(loss, backend="aot_eager", fullgraph=True)
+    (got,) = torch.autograd.grad(compiled(logits, target), logits)
+    torch.testing.assert_close(got, want)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_many_batches_at_once(name):
+    logits = torch.randn(3, 5, 3, generator=torch.Generator().manual_seed(0))
+    target = torch.randint(3, (3, 5), generator=torch.Generator().manual_seed(1))
+    loss = prepared(name)
+    together = torch.func.vmap(loss)(logits, target)
+    apart = torch.stack([loss(z, y) for z, y in zip(logits, target, strict=True)])
+    torch.testing.assert_close(together, apart)
