@@ -11,13 +11,14 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from skdice.estimators import DiceSequenceClassifier, DiceTokenClassifier
+    from skdice.estimators import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
 
 __version__ = "0.1.0"
-__all__ = ["DiceSequenceClassifier", "DiceTokenClassifier", "__version__"]
+__all__ = ["DiceClassifier", "DiceSequenceClassifier", "DiceTokenClassifier", "__version__"]
 
 # Loaded on first use, so that `import skdice` stays quick and imports no transformers.
 _LAZY = {
+    "DiceClassifier": "skdice.estimators",
     "DiceSequenceClassifier": "skdice.estimators",
     "DiceTokenClassifier": "skdice.estimators",
 }

@@ -1,0 +1,105 @@
+"""DiceClassifier: all of scikit-learn's checks, in every loss, with no expected failure."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from imblearn.over_sampling import SMOTE
+from imblearn.pipeline import make_pipeline
+from scipy import sparse
+from sklearn.datasets import make_classification
+from sklearn.metrics import f1_score
+from sklearn.model_selection import GridSearchCV
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from skdice import DiceClassifier
+from skdice.losses import LOSSES, FocalLoss, TverskyLoss
+
+X, Y = make_classification(300, weights=[0.9], class_sep=1.5, random_state=0)
+
+
+@pytest.mark.filterwarnings("ignore")
+@parametrize_with_checks([DiceClassifier(loss=loss) for loss in LOSSES])
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_rare_positives_are_found(loss):
+    classifier = DiceClassifier(loss=loss, random_state=0).fit(X, Y)
+    assert f1_score(Y, classifier.predict(X)) > 0.6
+    np.testing.assert_allclose(classifier.predict_proba(X).sum(axis=1), 1)
+
+
+def test_input_kinds_give_equal_results():
+    tables = [
+        DiceClassifier(max_epochs=5, random_state=0).fit(kind, Y).predict_proba(kind)
+        for kind in (X, sparse.csr_array(X), sparse.csc_matrix(X), pd.DataFrame(X), X.tolist())
+    ]
+    for table in tables[1:]:
+        np.testing.assert_allclose(table, tables[0], rtol=1e-10)
+    single = DiceClassifier(max_epochs=5, random_state=0).fit(X.astype(np.float32), Y)
+    assert single.predict_proba(X).dtype == np.float32
+    np.testing.assert_allclose(single.predict_proba(X), tables[0], atol=1e-4)
+
+
+def test_modules_and_hidden_layers():
+    rings = np.random.default_rng(0).normal(size=(400, 2))
+    inside = (np.hypot(*rings.T) < 0.7).astype(int)
+    linear = DiceClassifier(random_state=0).fit(rings, inside)
+    deep = DiceClassifier(hidden_layer_sizes=(16,), random_state=0).fit(rings, inside)
+    assert deep.score(rings, inside) > 0.95 > linear.score(rings, inside)
+
+    def make(n_features, n_classes):
+        return torch.nn.Sequential(
+            torch.nn.Linear(n_features, 16), torch.nn.Tanh(), torch.nn.Linear(16, n_classes)
+        )
+
+    assert (
+        DiceClassifier(module=make, random_state=0).fit(rings, inside).score(rings, inside) > 0.95
+    )
+    module = make(2, 2)
+    before = module[0].weight.detach().clone()
+    classifier = DiceClassifier(module=module, random_state=0).fit(rings, inside)
+    assert classifier.score(rings, inside) > 0.95
+    assert torch.equal(module[0].weight, before)  # the user's module is copied
+
+
+def test_tools_around_it():
+    grid = GridSearchCV(
+        DiceClassifier(loss=TverskyLoss(alpha=0.5, beta=0.5), max_epochs=10, random_state=0),
+        {"loss__alpha": [0.1, 0.9]},
+        cv=2,
+        scoring="f1",
+        error_score="raise",
+    ).fit(X, Y)
+    assert grid.best_params_["loss__alpha"] in (0.1, 0.9)
+    pipeline = make_pipeline(SMOTE(random_state=0), DiceClassifier(max_epochs=10, random_state=0))
+    assert pipeline.fit(X, Y).predict(X).shape == Y.shape
+    classifier = pipeline[-1]
+    np.testing.assert_array_equal(
+        pickle.loads(pickle.dumps(classifier)).predict_proba(X), classifier.predict_proba(X)
+    )
+
+
+def test_early_stopping_restores_the_best_epoch():
+    classifier = DiceClassifier(
+        loss=FocalLoss(), early_stopping=True, n_iter_no_change=3, lr=0.5, random_state=0
+    ).fit(X, Y)
+    scores = [epoch["valid_score"] for epoch in classifier.history_]
+    assert len(scores) == int(np.argmax(scores)) + 4 or len(scores) == 100
+
+
+def test_bad_input_is_named():
+    with pytest.raises(ValueError, match="'dise'"):
+        DiceClassifier(loss="dise").fit(X, Y)
+    with pytest.raises(ValueError, match="one class only"):
+        DiceClassifier().fit(X, np.zeros(300))
+    with pytest.raises(ValueError, match="pos_label='x'"):
+        DiceClassifier(pos_label="x").fit(X, Y)
+    with pytest.raises(ValueError, match="NaN"):
+        DiceClassifier().fit(np.full((2, 2), np.nan), [0, 1])
