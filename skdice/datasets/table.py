@@ -96,7 +96,8 @@ def read_table(
             shown = names if names is not None else f"0 to {width - 1}"
             raise ValueError(
                 f"{str(path)!r} has {width} columns ({shown}): say which hold the text with "
-                "text_columns, and which the label with label_column"
+                "text_columns (--text-column), and which the label with label_column "
+                "(--label-column)"
             )
     y = [cells[label].strip() for _, cells in rows]
     for (number, _), value in zip(rows, y, strict=True):
