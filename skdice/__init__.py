@@ -11,17 +11,28 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from skdice.estimators import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
+    from skdice.estimators import (
+        BiasTunedClassifier,
+        BiasTunedTagger,
+        DiceClassifier,
+        DiceSequenceClassifier,
+        DiceTokenClassifier,
+        TransformerFeatures,
+    )
 
 __version__ = "0.1.0"
-__all__ = ["DiceClassifier", "DiceSequenceClassifier", "DiceTokenClassifier", "__version__"]
+__all__ = [
+    "BiasTunedClassifier",
+    "BiasTunedTagger",
+    "DiceClassifier",
+    "DiceSequenceClassifier",
+    "DiceTokenClassifier",
+    "TransformerFeatures",
+    "__version__",
+]
 
 # Loaded on first use, so that `import skdice` stays quick and imports no transformers.
-_LAZY = {
-    "DiceClassifier": "skdice.estimators",
-    "DiceSequenceClassifier": "skdice.estimators",
-    "DiceTokenClassifier": "skdice.estimators",
-}
+_LAZY = {name: "skdice.estimators" for name in __all__ if name != "__version__"}
 
 
 def __getattr__(name: str) -> Any:

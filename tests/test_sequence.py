@@ -13,8 +13,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 
 from skdice import DiceSequenceClassifier
-from skdice.estimators.sequence import positive_class
 from skdice.losses import LOSSES
+from skdice.metrics import positive_class
 
 SPAM = ["win free money", "free prize call now", "win a free prize"]
 HAM = ["lunch today", "the bus was late", "meeting at the bank", "good team", "see the road"]

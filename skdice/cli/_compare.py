@@ -21,6 +21,7 @@ from skdice.cli import _common
 from skdice.cli._common import ERR, OUT
 from skdice.datasets.auto import Dataset
 from skdice.model_selection.comparison import Comparison, Row, compare_losses
+from skdice.model_selection.rows import parse_row
 
 # Chosen so that six losses with two seeds take less than three minutes on two cores.
 DEMO: dict[str, Any] = {"max_epochs": 7, "lr": 5e-4, "batch_size": 16, "frozen": 4}
@@ -48,8 +49,9 @@ def run(
     read: Callable[[Path, str], Dataset],
     task: str,
     params: dict[str, Any],
+    features: bool = False,
 ) -> None:
-    """Read the data, compare the losses, and write what was found."""
+    """Read the data, compare the rows, and write what was found."""
     demo = train is None
     if demo and (test is not None or dev is not None):
         raise _common.usage("--test and --dev need --train")
@@ -63,11 +65,18 @@ def run(
     held = parts.get("dev")
     n_seeds = seeds or (DEMO_SEEDS if demo else 3)
     output.mkdir(parents=True, exist_ok=True)
-    estimator = _common.estimator_for(
-        parts["train"].task, early_stopping=held is not None, **params
-    )
-    # With a dev set every epoch is run and the best one kept, so that all losses cost the same.
-    estimator.set_params(n_iter_no_change=estimator.max_epochs)
+    specs = [parse_row(loss) for loss in losses]
+    if features:
+        estimator = _on_features(parts, params)
+    else:
+        estimator = _common.estimator_for(
+            parts["train"].task, early_stopping=held is not None, **params
+        )
+        # With a dev set every epoch is run and the best one kept: all losses cost the same.
+        estimator.set_params(n_iter_no_change=estimator.max_epochs)
+    # A tuned row without a dev set is fitted on a part, or on folds, and then on everything.
+    again = 0 if held is not None else 5 if features else 1
+    fits = sum(1 + (again if spec.decision else 0) for spec in specs)
 
     columns = (
         TextColumn("{task.description}"),
@@ -80,9 +89,9 @@ def run(
     )
     found: list[Comparison] = []
     sizes = ", ".join(f"{len(part)} {name}" for name, part in parts.items())
-    OUT.print(f"{title}: {sizes}; {len(losses)} losses x {n_seeds} seeds", highlight=False)
+    OUT.print(f"{title}: {sizes}; {len(losses)} rows x {n_seeds} seeds", highlight=False)
     with Progress(*columns, console=ERR, disable=not _common.is_terminal()) as progress:
-        bar = progress.add_task("training", total=len(losses) * n_seeds * estimator.max_epochs)
+        bar = progress.add_task("training", total=fits * n_seeds * estimator.max_epochs)
 
         def advance() -> None:
             progress.advance(bar)
@@ -110,7 +119,7 @@ def run(
                 y_test=parts["test"].y,
                 X_val=held.X if held else None,
                 y_val=held.y if held else None,
-                losses=losses,
+                losses=specs,
                 seeds=n_seeds,
                 title=title,
                 on_run=on_run,
@@ -121,10 +130,32 @@ def run(
                 report(found[0], output)
 
 
+def _on_features(parts: dict[str, Dataset], params: dict[str, Any]) -> Any:
+    """Put vectors of the frozen backbone in place of the texts, and give a head to train."""
+    from skdice import DiceClassifier, TransformerFeatures
+
+    if parts["train"].task != "classification":
+        raise _common.usage("--features is for texts; for tags use --frozen encoder")
+    known = {"max_epochs", "lr", "batch_size"}
+    unused = sorted(k for k, v in params.items() if k in ("frozen", "precision") and v is not None)
+    if unused:
+        raise _common.usage(f"--{unused[0]} has no meaning with --features")
+    encoder = TransformerFeatures(
+        device=params["device"],
+        **({"backbone": params["backbone"]} if params["backbone"] else {}),
+    ).fit(parts["train"].X)
+    with ERR.status("encoding the texts, once"):
+        for name, part in parts.items():
+            vectors = encoder.transform(part.X)
+            parts[name] = Dataset(vectors, part.y, part.task, part.path)  # type: ignore[arg-type]
+    chosen = {k: v for k, v in params.items() if k in known and v is not None}
+    return DiceClassifier(**chosen)
+
+
 def report(comparison: Comparison, output: Path) -> None:
     """Print the table, draw the chart, and say where things are."""
     table = Table(title=f"F1 and its parts, in % ({comparison.measure})", header_style="bold")
-    table.add_column("loss")
+    table.add_column("row")
     for name in ("precision", "recall", "F1", "seconds"):
         table.add_column(name, justify="right")
     rows = [row for row in comparison.rows if row.runs]

@@ -305,9 +305,19 @@ def compare(
         Path | None, typer.Option(help="Test file; default: a fifth of --train.")
     ] = None,
     dev: Annotated[Path | None, typer.Option(help="File whose F1 picks the best epoch.")] = None,
-    losses: Annotated[
-        str, typer.Option(help="Losses to compare, comma between.")
+    rows: Annotated[
+        str,
+        typer.Option(
+            "--rows",
+            "--losses",
+            help="What to compare, comma between: losses, also with a sampler or a tuned decision, "
+            "as in 'ce + RandomOverSampler, ce + tuned, dsc'.",
+        ),
     ] = "ce,weighted_ce,focal,dice,tversky,dsc",
+    features: Annotated[
+        bool,
+        typer.Option("--features", help="Train heads on frozen features: seconds for a row."),
+    ] = False,
     seeds: Annotated[int | None, typer.Option(min=1, help="Runs of each loss.")] = None,
     output: Annotated[Path, typer.Option(help="Folder for the chart and the figures.")] = Path(
         "skdice-compare"
@@ -325,7 +335,7 @@ def compare(
     device: Device = "auto",
     precision: Precision = None,
 ) -> None:
-    """Train one model per loss on the same data and seeds; print a table, write a chart.
+    """Train one model per row on the same data and seeds; print a table, write a chart.
 
     Without --train it runs on the corpus that ships with skdice, in a few minutes on a laptop.
 
@@ -336,6 +346,8 @@ def compare(
     skdice compare --train wnut17train.conll --dev emerging.dev.conll --test emerging.test.annotated
 
     skdice compare --train sms.tsv --losses ce,dsc --seeds 5 --output sms
+
+    skdice compare --train sms.tsv --rows "ce, ce + tuned, ce + SMOTE, dsc" --features
     """
     from skdice.cli._compare import run
 
@@ -344,7 +356,7 @@ def compare(
             train,
             test,
             dev,
-            [name.strip() for name in losses.split(",") if name.strip()],
+            [name.strip() for name in rows.split(",") if name.strip()],
             seeds,
             output,
             limit,
@@ -359,4 +371,5 @@ def compare(
                 "device": device,
                 "precision": precision,
             },
+            features,
         )

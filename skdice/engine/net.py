@@ -65,6 +65,8 @@ class FineTuningNet(NeuralNet):
     patience : int or None, default=None
         Epochs without a better ``valid_score`` before training stops; with a number, the best
         epoch's weights come back at the end.
+    rows_of_epoch : callable or None, default=None
+        From the epoch's number, from 1, to the rows to train on; None is every row once.
     **kwargs
         Of `skorch.NeuralNet`.
     """
@@ -84,6 +86,7 @@ class FineTuningNet(NeuralNet):
         shuffle_seed: int = 0,
         validation_score: Callable[[FineTuningNet], float] | None = None,
         patience: int | None = None,
+        rows_of_epoch: Callable[[int], np.ndarray] | None = None,
         optimizer: Any = torch.optim.AdamW,
         **kwargs: Any,
     ) -> None:
@@ -98,6 +101,7 @@ class FineTuningNet(NeuralNet):
         self.shuffle_seed = shuffle_seed
         self.validation_score = validation_score
         self.patience = patience
+        self.rows_of_epoch = rows_of_epoch
 
     @property
     def _default_callbacks(self) -> list[tuple[str, Any]]:
@@ -144,14 +148,23 @@ class FineTuningNet(NeuralNet):
         """The micro-batches of each update, in this epoch's random order."""
         size = self.batch_size
         generator = np.random.default_rng([self.shuffle_seed, epoch])
-        together = LengthBatches(dataset.lengths, size * self.gradient_accumulation, generator)
-        for rows in together:
+        drawn = self._drawn(dataset, epoch)
+        lengths = dataset.lengths[drawn]
+        for chosen in LengthBatches(lengths, size * self.gradient_accumulation, generator):
+            rows = drawn[chosen]
             parts = [rows[i : i + size] for i in range(0, len(rows), size)]
             yield [self.padder([dataset[int(i)] for i in part]) for part in parts]
 
     def n_updates(self, dataset: EncodedDataset) -> int:
         """Updates in one epoch."""
-        return len(LengthBatches(dataset.lengths, self.batch_size * self.gradient_accumulation))
+        n_rows = len(self._drawn(dataset, len(self.history)))
+        return -(-n_rows // (self.batch_size * self.gradient_accumulation))
+
+    def _drawn(self, dataset: EncodedDataset, epoch: int) -> np.ndarray:
+        """Rows of an epoch; a sampler may repeat some and leave some out."""
+        if self.rows_of_epoch is None:
+            return np.arange(len(dataset))
+        return self.rows_of_epoch(epoch)
 
     # ---- training
 

@@ -1,7 +1,16 @@
 """scikit-learn estimators, one file for each task."""
 
+from skdice.estimators.bias import BiasTunedClassifier, BiasTunedTagger
 from skdice.estimators.classifier import DiceClassifier
+from skdice.estimators.features import TransformerFeatures
 from skdice.estimators.sequence import DiceSequenceClassifier
 from skdice.estimators.token import DiceTokenClassifier
 
-__all__ = ["DiceClassifier", "DiceSequenceClassifier", "DiceTokenClassifier"]
+__all__ = [
+    "BiasTunedClassifier",
+    "BiasTunedTagger",
+    "DiceClassifier",
+    "DiceSequenceClassifier",
+    "DiceTokenClassifier",
+    "TransformerFeatures",
+]

@@ -13,7 +13,7 @@ import torch
 from scipy.special import expit, log_softmax
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from skdice import backbones
@@ -22,8 +22,15 @@ from skdice.engine.module import EncoderWithHead, freeze
 from skdice.engine.net import FineTuningNet, resolve_device, seeded
 from skdice.engine.schedules import SCHEDULES
 from skdice.losses import Loss, resolve_loss
+from skdice.resampling.batches import check_sampler, draw_rows
 
-__all__ = ["TransformerEstimator", "check_weights", "draw_seed", "split_indices"]
+__all__ = [
+    "TransformerEstimator",
+    "check_device",
+    "check_weights",
+    "draw_seed",
+    "split_indices",
+]
 
 
 def draw_seed(random_state: int | np.random.RandomState | None) -> int:
@@ -52,6 +59,19 @@ def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
     return weights
 
 
+def check_device(device: str) -> str:
+    """The kind of `device` (``"cpu"``, ``"cuda"``, ``"mps"``); refuses what is not there."""
+    try:
+        kind = torch.device(resolve_device(device)).type
+    except RuntimeError as error:
+        raise ValueError(
+            f"device={device!r} is not a torch device: use 'auto', 'cpu', 'cuda', 'cuda:0' or 'mps'"
+        ) from error
+    if kind == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"device={device!r} asks for CUDA, and there is none: use 'auto'")
+    return kind
+
+
 class TransformerEstimator(BaseEstimator):
     """Base of the text estimators; subclasses hold the parameters and the task's own steps."""
 
@@ -77,6 +97,7 @@ class TransformerEstimator(BaseEstimator):
         "early_stopping": ["boolean"],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "sampler": [HasMethods("fit_resample"), None],
         "callbacks": [list, None],
         "net_params": [dict, None],
         "warm_start": ["boolean"],
@@ -103,6 +124,7 @@ class TransformerEstimator(BaseEstimator):
     early_stopping: bool
     validation_fraction: float
     n_iter_no_change: int
+    sampler: Any
     callbacks: list[Any] | None
     net_params: dict[str, Any] | None
     warm_start: bool
@@ -134,17 +156,10 @@ class TransformerEstimator(BaseEstimator):
         """Refuse bad parameters before anything is loaded or trained."""
         self._validate_params()
         resolve_loss(self.loss)
+        if self.sampler is not None:
+            check_sampler(self.sampler)
         backbones.find_backbone(self.backbone)
-        device = resolve_device(self.device)
-        try:
-            kind = torch.device(device).type
-        except RuntimeError as error:
-            raise ValueError(
-                f"device={self.device!r} is not a torch device: use 'auto', 'cpu', 'cuda', "
-                "'cuda:0' or 'mps'"
-            ) from error
-        if kind == "cuda" and not torch.cuda.is_available():
-            raise ValueError(f"device={self.device!r} asks for CUDA, and there is none: use 'auto'")
+        kind = check_device(self.device)
         if self.precision == "fp16" and kind == "cpu":
             raise ValueError("precision='fp16' needs a GPU: use 'auto', 'bf16' or 'fp32' on a CPU")
 
@@ -152,6 +167,18 @@ class TransformerEstimator(BaseEstimator):
         if (X_val is None) != (y_val is None):
             missing = "X_val" if X_val is None else "y_val"
             raise ValueError(f"{missing} is missing: give X_val and y_val together, or neither")
+
+    def _draw_epochs(self, y: Any, seed: int) -> Callable[[int], np.ndarray] | None:
+        """From an epoch's number to the rows that `sampler` draws for it."""
+        if self.sampler is None:
+            return None
+
+        def rows(epoch: int) -> np.ndarray:
+            mixed = np.random.default_rng([seed, epoch]).integers(2**31 - 1)
+            return draw_rows(self.sampler, y, int(mixed))
+
+        rows(0)  # a strategy that cannot be is refused before anything is loaded
+        return rows
 
     # ---- the net
 
@@ -215,6 +242,7 @@ class TransformerEstimator(BaseEstimator):
         *,
         multilabel: bool = False,
         validation_score: Callable[[], float] | None = None,
+        rows_of_epoch: Callable[[int], np.ndarray] | None = None,
         epochs: int | None = None,
     ) -> None:
         """Train `self._module` on `dataset`; also after an interrupt the estimator is usable."""
@@ -243,11 +271,13 @@ class TransformerEstimator(BaseEstimator):
         if validation_score is not None:
             net.validation_score = lambda _: validation_score()
             net.patience = self.n_iter_no_change if self.early_stopping else None
+        net.rows_of_epoch = rows_of_epoch
         try:
             with seeded(seed + len(net.history), net.device):
                 net.partial_fit(dataset, epochs=epochs)
         finally:
-            net.validation_score = None  # a closure over the data, which must not be pickled
+            # Closures over the data, which must not be pickled.
+            net.validation_score = net.rows_of_epoch = None
             self.history_ = [
                 {key: value for key, value in epoch.items() if key != "batches"}
                 for epoch in net.history
@@ -319,27 +349,37 @@ class TransformerEstimator(BaseEstimator):
 
 
 def split_indices(
-    n_rows: int, fraction: float, seed: int, strata: Any = None
+    n_rows: int, fraction: float, seed: int, strata: Any = None, keys: Any = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Train and validation indices, stratified where every stratum has two rows or more."""
+    """Train and validation indices, stratified where every stratum has two rows or more.
+
+    Rows with equal `keys` stay on one side, and validation holds one of them only: a sampler in
+    front of the estimator repeats rows, and what was trained on must not be validated on.
+    """
     from sklearn.model_selection import train_test_split
 
-    if n_rows < 2:
+    where = np.arange(n_rows)
+    group = where
+    if keys is not None:
+        numbers: dict[Any, int] = {}
+        group = np.array([numbers.setdefault(key, len(numbers)) for key in keys])
+    firsts = np.unique(group, return_index=True)[1]
+    n = len(firsts)
+    if n < 2:
         raise ValueError(
-            f"validation_fraction={fraction} of {n_rows} rows leaves nothing to train on: give "
-            "X_val and y_val, or early_stopping=False"
+            f"validation_fraction={fraction} of {n} distinct rows leaves nothing to train on: "
+            "give X_val and y_val, or early_stopping=False"
         )
-    size = min(max(1, round(n_rows * fraction)), n_rows - 1)
+    size = min(max(1, round(n * fraction)), n - 1)
     if strata is not None:
-        _, counts = np.unique(np.asarray(strata), return_counts=True)
-        if counts.min() < 2 or size < len(counts) or n_rows - size < len(counts):
+        strata = np.asarray(strata)[firsts]
+        _, counts = np.unique(strata, return_counts=True)
+        if counts.min() < 2 or size < len(counts) or n - size < len(counts):
             warnings.warn(
                 "the validation split is not stratified, as some class has too few examples: "
                 "give X_val and y_val to choose it yourself",
                 stacklevel=3,
             )
             strata = None
-    train, validation = train_test_split(
-        np.arange(n_rows), test_size=size, random_state=seed % 2**32, stratify=strata
-    )
-    return train, validation
+    held = train_test_split(firsts, test_size=size, random_state=seed % 2**32, stratify=strata)[1]
+    return where[~np.isin(group, group[held])], held

@@ -48,7 +48,7 @@ def _plain(value: Any, where: str) -> Any:
 
 
 # Settings of training that may hold code; a loaded estimator predicts without them.
-_NOT_STORED = ("callbacks", "net_params", "random_state")
+_NOT_STORED = ("callbacks", "net_params", "random_state", "sampler")
 
 
 def save(estimator: Any, folder: Path) -> Path:

@@ -25,8 +25,8 @@ from skdice.engine.batching import Padder
 from skdice.engine.net import Batch, FineTuningNet, resolve_device, seeded
 from skdice.engine.schedules import SCHEDULES
 from skdice.estimators._base import draw_seed, split_indices
-from skdice.estimators.sequence import positive_class
 from skdice.losses import Loss, resolve_loss
+from skdice.metrics import positive_class
 
 __all__ = ["DiceClassifier"]
 
@@ -73,6 +73,14 @@ class Head(nn.Module):
 
     def forward(self, X: torch.Tensor) -> torch.Tensor:
         return self.body(X)
+
+
+def _row_keys(X: Any) -> list[Any]:
+    """Something for each row that equal rows have in common."""
+    if not sparse.issparse(X):
+        return [row.tobytes() for row in X]
+    parts = [slice(*ends) for ends in pairwise(X.indptr)]
+    return [(X.indices[part].tobytes(), X.data[part].tobytes()) for part in parts]
 
 
 def _tensor(rows: Any) -> torch.Tensor:
@@ -263,7 +271,9 @@ class DiceClassifier(ClassifierMixin, BaseEstimator):
         seed = draw_seed(self.random_state)
         held = None
         if self.early_stopping:
-            train, validation = split_indices(len(y), self.validation_fraction, seed, target)
+            train, validation = split_indices(
+                len(y), self.validation_fraction, seed, target, _row_keys(X)
+            )
             held = Rows(X[validation]), target[validation]
             X, target = X[train], target[train]
             sample_weight = None if sample_weight is None else sample_weight[train]

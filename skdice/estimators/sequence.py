@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -20,27 +21,11 @@ from skdice.estimators._base import (
     split_indices,
 )
 from skdice.losses import Loss
+from skdice.metrics import positive_class
 from skdice.text.encoding import encode_texts
 from skdice.text.inputs import as_texts
 
-__all__ = ["DiceSequenceClassifier", "positive_class"]
-
-
-def positive_class(classes: np.ndarray, counts: np.ndarray, pos_label: Any = None) -> int:
-    """Index of the positive class of a two-class problem.
-
-    `pos_label` if given; else the label 1 (or True) of {0, 1} and {-1, 1}, as is scikit-learn's
-    convention; else the rarer class of the training labels.
-    """
-    if pos_label is not None:
-        found = np.flatnonzero(classes == pos_label)
-        if not len(found):
-            raise ValueError(f"pos_label={pos_label!r} is not among the classes {list(classes)}")
-        return int(found[0])
-    # Labels that were read from a file are the strings "0" and "1".
-    if classes.tolist() in ([0, 1], [-1, 1], ["0", "1"], ["-1", "1"]):
-        return 1
-    return 0 if counts[0] < counts[1] else 1
+__all__ = ["DiceSequenceClassifier"]
 
 
 class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
@@ -86,6 +71,9 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
         rising, and restore the best epoch.
     validation_fraction : float, default=0.1
     n_iter_no_change : int, default=3
+    sampler : imbalanced-learn sampler or None, default=None
+        Draws the texts of each epoch of `fit` anew, after validation texts were set aside:
+        `RandomOverSampler`, `RandomUnderSampler` or one of `skdice.resampling`.
     callbacks : list of skorch callbacks or None, default=None
     net_params : dict or None, default=None
     warm_start : bool, default=False
@@ -144,6 +132,7 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 3,
+        sampler: Any = None,
         callbacks: list[Any] | None = None,
         net_params: dict[str, Any] | None = None,
         warm_start: bool = False,
@@ -170,6 +159,7 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
+        self.sampler = sampler
         self.callbacks = callbacks
         self.net_params = net_params
         self.warm_start = warm_start
@@ -219,16 +209,17 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
         seed = draw_seed(self.random_state)
         if validation is None and self.early_stopping:
             strata = None if multilabel else labels
-            kept, held = split_indices(len(texts), self.validation_fraction, seed, strata)
+            kept, held = split_indices(len(texts), self.validation_fraction, seed, strata, texts)
             validation = ([texts[i] for i in held], labels[held])
             texts, labels = [texts[i] for i in kept], labels[kept]
             weights = None if weights is None else weights[kept]
+        drawing = self._draw_epochs(labels, seed)
 
         if not warm:
             self._build(len(classes), pooling=self.pooling, seed=seed)
         self.classes_, self.multilabel_ = classes, multilabel
         self._continues = warm
-        self._train_labels(texts, labels, weights, seed, validation=validation)
+        self._train_labels(texts, labels, weights, seed, validation=validation, drawing=drawing)
         return self
 
     def partial_fit(
@@ -341,9 +332,11 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
         seed: int,
         *,
         validation: tuple[list[Any], np.ndarray] | None = None,
+        drawing: Callable[[int], np.ndarray] | None = None,
         epochs: int | None = None,
     ) -> None:
         background = None
+        seen = slice(None) if drawing is None else drawing(0)
         if self.multilabel_:
             targets: Any = labels.astype(np.float32)
             counts = targets.sum(axis=0)
@@ -355,6 +348,8 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
                 if epochs is None or not hasattr(self, "positive_"):
                     self.positive_ = positive_class(self.classes_, counts, self.pos_label)
                 background = 1 - self.positive_
+            # What a loss derives from class counts is to fit the data that it sees.
+            counts = np.bincount(targets[seen], minlength=len(self.classes_))
         self._train(
             self._encode(texts, targets, weights),
             counts,
@@ -362,6 +357,7 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
             seed,
             multilabel=self.multilabel_,
             validation_score=None if validation is None else lambda: self._f1(*validation),
+            rows_of_epoch=drawing,
             epochs=epochs,
         )
 

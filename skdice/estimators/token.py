@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from numbers import Integral
 from typing import Any, Self
 
@@ -80,6 +81,9 @@ class DiceTokenClassifier(TransformerEstimator):
         Share of the sentences held out when `early_stopping` and no `X_val` is given.
     n_iter_no_change : int, default=3
         Epochs without a better score before stopping.
+    sampler : imbalanced-learn sampler or None, default=None
+        Draws the sentences of each epoch of `fit` anew, after validation sentences were set aside:
+        `skdice.resampling.TagOverSampler` or `BackgroundUnderSampler`.
     callbacks : list of skorch callbacks or None, default=None
     net_params : dict or None, default=None
         Further settings of the skorch net, such as ``{"optimizer": torch.optim.SGD}``.
@@ -150,6 +154,7 @@ class DiceTokenClassifier(TransformerEstimator):
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 3,
+        sampler: Any = None,
         callbacks: list[Any] | None = None,
         net_params: dict[str, Any] | None = None,
         warm_start: bool = False,
@@ -178,6 +183,7 @@ class DiceTokenClassifier(TransformerEstimator):
         self.early_stopping = early_stopping
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
+        self.sampler = sampler
         self.callbacks = callbacks
         self.net_params = net_params
         self.warm_start = warm_start
@@ -221,18 +227,21 @@ class DiceTokenClassifier(TransformerEstimator):
         classes, scheme = self._learn_tags(tags, warm)
         seed = draw_seed(self.random_state)
         if validation is None and self.early_stopping:
-            kept, held = split_indices(len(sentences), self.validation_fraction, seed)
+            keys = [tuple(sentence) for sentence in sentences]
+            kept, held = split_indices(len(sentences), self.validation_fraction, seed, keys=keys)
             validation = ([sentences[i] for i in held], [tags[i] for i in held])
             sentences, tags = [sentences[i] for i in kept], [tags[i] for i in kept]
             weights = None if weights is None else weights[kept]
         if validation is not None and not any(t != "O" for row in validation[1] for t in row):
             warnings.warn("the validation sentences hold no entity: their F1 is 0", stacklevel=2)
 
+        drawing = self._draw_epochs(tags, seed)
+
         if not warm:
             self._build(len(classes), pooling=None, seed=seed)
         self.classes_, self.scheme_ = classes, scheme
         self._continues = warm
-        self._train_tags(sentences, tags, weights, seed, validation=validation)
+        self._train_tags(sentences, tags, weights, seed, validation=validation, drawing=drawing)
         return self
 
     def partial_fit(
@@ -369,11 +378,24 @@ class DiceTokenClassifier(TransformerEstimator):
         seed: int,
         *,
         validation: tuple[list[list[str]], list[list[str]]] | None = None,
+        drawing: Callable[[int], np.ndarray] | None = None,
         epochs: int | None = None,
     ) -> None:
         dataset = self._encode(sentences, tags, weights)
         assert dataset.targets is not None
-        counts = np.bincount(np.concatenate(dataset.targets), minlength=len(self.classes_))
+        window_rows = np.array([window.row for window in dataset.windows])
+
+        def windows(epoch: int) -> np.ndarray:
+            assert drawing is not None
+            drawn = drawing(epoch)
+            first = np.searchsorted(window_rows, drawn, "left")
+            last = np.searchsorted(window_rows, drawn, "right")
+            return np.concatenate([np.arange(*ends) for ends in zip(first, last, strict=True)])
+
+        seen = range(len(dataset)) if drawing is None else windows(0)
+        # What a loss derives from class counts is to fit the data that it sees.
+        tokens = np.concatenate([dataset.targets[i] for i in seen])
+        counts = np.bincount(tokens, minlength=len(self.classes_))
         background = np.flatnonzero(self.classes_ == "O")
         self._train(
             dataset,
@@ -381,6 +403,7 @@ class DiceTokenClassifier(TransformerEstimator):
             int(background[0]) if len(background) and self.scheme_ != "plain" else None,
             seed,
             validation_score=None if validation is None else lambda: self._score(*validation),
+            rows_of_epoch=None if drawing is None else windows,
             epochs=epochs,
         )
 

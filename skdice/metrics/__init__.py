@@ -1,5 +1,6 @@
 """Metrics over spans and tokens, and scorers for scikit-learn's model selection."""
 
+from skdice.metrics.positive import positive_class
 from skdice.metrics.span import (
     span_f1_score,
     span_f1_scorer,
@@ -15,6 +16,7 @@ from skdice.metrics.span import (
 )
 
 __all__ = [
+    "positive_class",
     "span_f1_score",
     "span_f1_scorer",
     "span_macro_f1_scorer",

@@ -1,4 +1,4 @@
-"""Train one estimator per loss on the same data and seeds, and compare."""
+"""Train one model per row on the same data and seeds, and compare."""
 
 from __future__ import annotations
 
@@ -14,16 +14,19 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.metrics import precision_recall_fscore_support
+from sklearn.utils.validation import has_fit_parameter
 
 from skdice.datasets.conll import write_text
-from skdice.metrics import span_precision_recall_fscore_support
+from skdice.metrics import positive_class, span_precision_recall_fscore_support
+from skdice.model_selection.rows import parse_row
+from skdice.resampling.batches import check_sampler
 
 __all__ = ["Comparison", "Row", "compare_losses", "precision_recall_f1"]
 
 
 @dataclass
 class Row:
-    """One loss: its runs, one for each seed that is finished."""
+    """One row: its runs, one for each seed that is finished."""
 
     label: str
     runs: list[dict[str, float]] = field(default_factory=list)
@@ -82,11 +85,13 @@ def _finite(value: float) -> float | None:
     return value if np.isfinite(value) else None
 
 
-def precision_recall_f1(estimator: Any, X: Any, y: Any) -> tuple[dict[str, float], str]:
+def precision_recall_f1(
+    estimator: Any, X: Any, y: Any, pos_label: Any = None
+) -> tuple[dict[str, float], str]:
     """Precision, recall and F1 of a fitted estimator, and what they are of.
 
-    Spans (micro) for a tagger, tokens for plain tags; the positive class of two; the macro average
-    of more classes.
+    Spans (micro) for a tagger, tokens for plain tags; `pos_label` if given; the macro average of
+    all classes otherwise.
     """
     predicted = estimator.predict(X)
     if hasattr(estimator, "scheme_"):
@@ -94,12 +99,11 @@ def precision_recall_f1(estimator: Any, X: Any, y: Any) -> tuple[dict[str, float
             y, predicted, average="micro", scheme=estimator.scheme_
         )
         measure = "tokens, micro" if estimator.scheme_ == "plain" else "spans, micro"
-    elif hasattr(estimator, "positive_"):
-        positive = estimator.classes_[estimator.positive_]
+    elif pos_label is not None:
         values = precision_recall_fscore_support(
-            np.asarray(y) == positive, predicted == positive, average="binary", zero_division=0
+            np.asarray(y) == pos_label, predicted == pos_label, average="binary", zero_division=0
         )
-        measure = f"class {positive!s}"
+        measure = f"class {pos_label!s}"
     else:
         values = precision_recall_fscore_support(y, predicted, average="macro", zero_division=0)
         measure = "classes, macro"
@@ -120,17 +124,21 @@ def compare_losses(
     title: str = "",
     on_run: Callable[[Comparison, Row], None] | None = None,
 ) -> Comparison:
-    """Fit `estimator` once for each loss and seed, and score it on the test data.
+    """Fit `estimator` once for each row and seed, and score it on the test data.
 
     Parameters
     ----------
-    estimator : DiceTokenClassifier or DiceSequenceClassifier
+    estimator : DiceTokenClassifier, DiceSequenceClassifier or DiceClassifier
         Cloned for every run, with ``loss`` and ``random_state`` set.
     X, y : training data
     X_test, y_test : test data
     X_val, y_val : validation data, default=None
-        Handed to ``fit``; with ``early_stopping=True`` they choose the epoch.
+        Handed to every ``fit`` that takes them: they choose the epoch with
+        ``early_stopping=True``, and the biases of tuned rows.
     losses : list of str or Loss, default=all six names
+        The rows: a loss by name or as an object; a string may add a sampler and a tuned decision,
+        as in ``"ce + RandomOverSampler"`` and ``"ce + tuned"`` (see
+        `skdice.model_selection.rows.parse_row`).
     seeds : int or list of int, default=3
         An int is that many seeds, from 0.
     title : str, default=""
@@ -144,15 +152,16 @@ def compare_losses(
     Raises
     ------
     ValueError
-        If `losses` or `seeds` is empty, or a loss is unknown.
+        If `losses` or `seeds` is empty, or a row cannot be read; before anything is trained.
     """
-    from skdice.losses import resolve_loss
-
     chosen = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
     if not chosen or not losses:
         raise ValueError(f"losses={losses!r} and seeds={seeds!r} must each name at least one")
-    for loss in losses:
-        resolve_loss(loss)
+    specs = [parse_row(loss) for loss in losses]
+    estimator, pos_label = _with_pos_label(estimator, y)
+    for spec in specs:
+        if spec.sampler is not None and "sampler" in estimator.get_params(deep=False):
+            check_sampler(spec.sampler)
     settings: dict[str, Any] = {
         name: value
         for name, value in estimator.get_params(deep=False).items()
@@ -161,26 +170,37 @@ def compare_losses(
     }
     settings.update(
         seeds=chosen,
-        n_train=len(X),
-        n_val=0 if X_val is None else len(X_val),
-        n_test=len(X_test),
+        n_train=len(y),
+        n_val=0 if y_val is None else len(y_val),
+        n_test=len(y_test),
     )
-    rows = [Row(loss if isinstance(loss, str) else repr(loss)) for loss in losses]
+    rows = [Row(spec.label) for spec in specs]
     comparison = Comparison(title, "", rows, settings, _environment())
-    # Seed by seed, so that what an interrupt leaves compares all losses.
+    # Seed by seed, so that what an interrupt leaves compares all rows.
     for seed in chosen:
-        for loss, row in zip(losses, rows, strict=True):
-            model = clone(estimator).set_params(
-                loss=loss if isinstance(loss, str) else clone(loss), random_state=seed
-            )
+        for spec, row in zip(specs, rows, strict=True):
+            model = spec.build(estimator, seed)
+            held = {"X_val": X_val, "y_val": y_val} if has_fit_parameter(model, "X_val") else {}
             started = time.perf_counter()
-            model.fit(X, y, X_val=X_val, y_val=y_val)
+            model.fit(X, y, **held)
             seconds = time.perf_counter() - started
-            figures, comparison.measure = precision_recall_f1(model, X_test, y_test)
+            figures, comparison.measure = precision_recall_f1(model, X_test, y_test, pos_label)
             row.runs.append({"seed": seed, **figures, "seconds": seconds})
             if on_run is not None:
                 on_run(comparison, row)
     return comparison
+
+
+def _with_pos_label(estimator: Any, y: Any) -> tuple[Any, Any]:
+    """The estimator with its positive class fixed before a sampler evens the classes out."""
+    if "pos_label" not in estimator.get_params(deep=False) or np.ndim(y) != 1:
+        return estimator, None
+    classes, counts = np.unique(np.asarray(y), return_counts=True)
+    if len(classes) != 2:
+        return estimator, None
+    which = positive_class(classes, counts, estimator.pos_label)
+    label = classes.tolist()[which]
+    return clone(estimator).set_params(pos_label=label), label
 
 
 def _environment() -> dict[str, str]:

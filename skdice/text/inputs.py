@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils import _safe_indexing
 
-__all__ = ["as_sentences", "as_tags", "as_texts", "object_array"]
+__all__ = ["as_sentences", "as_tags", "as_texts", "object_array", "take"]
 
 
 def object_array(rows: Sequence[Any]) -> np.ndarray:
@@ -17,6 +18,14 @@ def object_array(rows: Sequence[Any]) -> np.ndarray:
     for i, row in enumerate(rows):
         array[i] = row
     return array
+
+
+def take(X: Any, indices: np.ndarray) -> Any:
+    """Rows of `X` by position, in a container of the same kind; frames get a fresh index."""
+    if isinstance(X, (list, tuple)):
+        return [X[i] for i in indices]
+    rows = _safe_indexing(X, indices)
+    return rows.reset_index(drop=True) if hasattr(rows, "reset_index") else rows
 
 
 def _rows(X: Any, name: str) -> list[Any]:

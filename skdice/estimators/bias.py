@@ -1,0 +1,527 @@
+"""Tuned decisions: a bias for each class, chosen on held-out data for F1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import log_softmax
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score
+from sklearn.model_selection import (
+    KFold,
+    StratifiedKFold,
+    StratifiedShuffleSplit,
+    check_cv,
+    cross_val_predict,
+)
+from sklearn.utils import Tags, get_tags
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from skdice.metrics import positive_class, span_f1_score
+from skdice.metrics.counting import SpanCounter
+from skdice.text.decoding import decode
+from skdice.text.inputs import as_sentences, as_tags, object_array, take
+
+__all__ = ["BiasTunedClassifier", "BiasTunedTagger", "tune_bias"]
+
+_OFFSETS = np.concatenate([-np.geomspace(0.1, 8, 12), np.geomspace(0.1, 8, 12)])
+_TAUS = np.arange(-0.5, 2.01, 0.125)
+
+
+def tune_bias(
+    log_p: np.ndarray,
+    truth: np.ndarray,
+    score: Callable[[np.ndarray], float],
+    *,
+    per_class: bool = True,
+    n_passes: int = 3,
+) -> np.ndarray:
+    """Biases b such that the classes argmax(log p + b) score best.
+
+    First along the log-prior, b = -tau log(prior) (post-hoc logit adjustment; tau = 0 is no
+    bias), then class by class, in up to `n_passes` passes.
+
+    Parameters
+    ----------
+    log_p : ndarray of shape (n, n_classes)
+    truth : ndarray of int, shape (n,)
+        True class indices; -1 for a class that the model does not know.
+    score : callable
+        From class indices of shape (n,) to a number, higher being better.
+    per_class : bool, default=True
+        False stops after the line along the log-prior.
+    n_passes : int, default=3
+
+    Returns
+    -------
+    ndarray of shape (n_classes,)
+
+    References
+    ----------
+    A. K. Menon et al., "Long-tail learning via logit adjustment", ICLR 2021, Equation 9.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.metrics import f1_score
+    >>> from skdice.estimators.bias import tune_bias
+    >>> log_p = np.log([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.6, 0.4]])
+    >>> truth = np.array([0, 0, 1, 1])
+    >>> bias = tune_bias(log_p, truth, lambda predicted: f1_score(truth, predicted))
+    >>> (log_p + bias).argmax(axis=1).tolist()
+    [0, 0, 1, 1]
+    """
+    n_classes = log_p.shape[1]
+    known = truth[truth >= 0]
+    prior = np.log((np.bincount(known, minlength=n_classes) + 1.0) / (len(known) + n_classes))
+    best = score(log_p.argmax(axis=1))
+    bias = np.zeros(n_classes)
+    for tau in sorted(_TAUS, key=abs):  # of equals the smallest change wins
+        value = score((log_p - tau * prior).argmax(axis=1))
+        if value > best + 1e-12:
+            best, bias = value, -tau * prior
+    if not per_class:
+        return bias
+    # Only differences of biases matter: the most frequent class keeps its own.
+    fixed = int(prior.argmax())
+    for _ in range(n_passes):
+        before = best
+        for k in [k for k in range(n_classes) if k != fixed] + ([fixed] if n_classes > 2 else []):
+            others = log_p + bias
+            others[:, k] = -np.inf
+            rival = others.argmax(axis=1)
+            # Above this bias, a row goes to class k.
+            flip = others[np.arange(len(rival)), rival] - log_p[:, k]
+            chosen = np.where(flip < bias[k], k, rival)
+            near = np.sort(
+                flip[((truth == k) | (chosen == k)) & ((truth != fixed) | (chosen != fixed))]
+            )
+            between = (near[1:] + near[:-1]) / 2
+            if len(between) > 48:
+                between = between[np.linspace(0, len(between) - 1, 48).astype(int)]
+            candidates = np.concatenate([bias[k] + _OFFSETS, between])
+            candidates = candidates[np.isfinite(candidates)]
+            for candidate in candidates[np.argsort(np.abs(candidates - bias[k]), kind="stable")]:
+                value = score(np.where(flip < candidate, k, rival))
+                if value > best + 1e-12:
+                    best, bias[k] = value, candidate
+        if best <= before + 1e-12:
+            break
+    return bias
+
+
+def _log(probabilities: np.ndarray) -> np.ndarray:
+    return np.log(np.maximum(probabilities, np.finfo(np.float64).tiny))
+
+
+_CV: list[Any] = [
+    Interval(Real, 0, 1, closed="neither"),
+    Interval(Integral, 2, None, closed="left"),
+    StrOptions({"prefit"}),
+    HasMethods(["split", "get_n_splits"]),
+    None,
+]
+
+
+class BiasTunedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    """A classifier whose decision is tuned for F1 on held-out data.
+
+    The rival that any loss has to beat: cross-entropy, and then a bias for each class, added to
+    the log-probabilities. With two classes that is threshold tuning, as in scikit-learn's
+    `TunedThresholdClassifierCV`; this one also does more classes.
+
+    Parameters
+    ----------
+    estimator : classifier with ``predict_proba``
+    scoring : {"auto", "f1", "f1_macro", "accuracy", "balanced_accuracy"} or callable, \
+default="auto"
+        What to maximise; auto is the F1 of the positive class for two classes and macro F1 for
+        more. A callable takes true and predicted labels.
+    bias : {"per_class", "prior"}, default="per_class"
+        Prior tunes one number, tau in b = -tau log(prior).
+    pos_label : label or None, default=None
+        The positive class of two, chosen as in `DiceSequenceClassifier` if None.
+    cv : int, float, splitter, "prefit" or None, default=None
+        Held-out data: folds (None is 5), or a share of the rows, or everything for an estimator
+        that is fitted already. With folds and shares the estimator is then fitted on all rows.
+        Ignored if `fit` gets ``X_val``.
+    random_state : int, RandomState or None, default=None
+        Of the split, for a share.
+
+    Attributes
+    ----------
+    estimator_ : fitted classifier
+    bias_ : ndarray of shape (n_classes,)
+        Added to the log-probabilities.
+    classes_ : ndarray of shape (n_classes,)
+
+    References
+    ----------
+    A. K. Menon et al., "Long-tail learning via logit adjustment", ICLR 2021.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from skdice import BiasTunedClassifier, DiceClassifier
+    >>> X, y = make_classification(weights=[0.9], random_state=0)
+    >>> tuned = BiasTunedClassifier(DiceClassifier(loss="ce", random_state=0)).fit(X, y)
+    >>> tuned.bias_.shape
+    (2,)
+    """
+
+    _parameter_constraints: dict[str, Any] = {
+        "estimator": [HasMethods(["fit", "predict_proba"])],
+        "scoring": [
+            StrOptions({"auto", "f1", "f1_macro", "accuracy", "balanced_accuracy"}),
+            callable,
+        ],
+        "bias": [StrOptions({"per_class", "prior"})],
+        "pos_label": "no_validation",
+        "cv": _CV,
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        scoring: str | Callable[[Any, Any], float] = "auto",
+        bias: str = "per_class",
+        pos_label: Any = None,
+        cv: Any = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.scoring = scoring
+        self.bias = bias
+        self.pos_label = pos_label
+        self.cv = cv
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.input_tags = inner.input_tags
+        if inner.classifier_tags is not None and tags.classifier_tags is not None:
+            tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
+        return tags
+
+    def fit(self, X: Any, y: Any, *, X_val: Any = None, y_val: Any = None, **params: Any) -> Self:
+        """Fit the estimator, and tune the biases on rows that it did not see.
+
+        Parameters
+        ----------
+        X, y : as the estimator takes them
+        X_val, y_val : as X and y, default=None
+            Rows to tune on, also handed to the estimator's ``fit`` if that takes them.
+        **params : dict
+            For the estimator's ``fit``, such as ``sample_weight``.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            For bad parameters, or if one of `X_val` and `y_val` is missing.
+        """
+        self._validate_params()
+        if y is None:
+            raise ValueError(
+                f"This {type(self).__name__} estimator requires y to be passed, but the target y "
+                "is None"
+            )
+        _both_or_neither(X_val, y_val)
+        check_classification_targets(y)
+        labels = np.asarray(y)
+        if X_val is not None:
+            more = _with_validation(self.estimator, X_val, y_val, params)
+            self.estimator_ = clone(self.estimator).fit(X, y, **more)
+            proba, labels = self.estimator_.predict_proba(X_val), np.asarray(y_val)
+        elif self.cv == "prefit":
+            check_is_fitted(self.estimator)
+            self.estimator_ = self.estimator
+            proba = self.estimator_.predict_proba(X)
+        elif isinstance(self.cv, Real) and not isinstance(self.cv, Integral):
+            splitter = StratifiedShuffleSplit(
+                1, test_size=float(self.cv), random_state=self.random_state
+            )
+            train, held = next(splitter.split(np.zeros(len(labels)), labels))
+            chosen = {name: take(value, train) for name, value in params.items()}
+            part = clone(self.estimator).fit(take(X, train), take(y, train), **chosen)
+            proba, labels = part.predict_proba(take(X, held)), labels[held]
+            self.estimator_ = clone(self.estimator).fit(X, y, **params)
+        else:
+            self.estimator_ = clone(self.estimator).fit(X, y, **params)
+            proba = cross_val_predict(
+                self.estimator,
+                X,
+                y,
+                cv=self._folds(y, labels),
+                method="predict_proba",
+                params=params or None,
+            )
+        self.classes_ = self.estimator_.classes_
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+        truth = np.searchsorted(self.classes_, labels)
+        truth = np.where(np.isin(labels, self.classes_), truth, -1)
+        score = self._score_of(truth)
+        self.bias_ = tune_bias(_log(proba), truth, score, per_class=self.bias == "per_class")
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Labels of shape (n,)."""
+        return self.classes_[self.decide(X).argmax(axis=1)]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of shape (n, n_classes) after the biases."""
+        return np.exp(self.predict_log_proba(X))
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Log-probabilities of shape (n, n_classes) after the biases."""
+        return log_softmax(self.decide(X), axis=1)
+
+    def decide(self, X: Any) -> np.ndarray:
+        """Log-probabilities plus biases, of shape (n, n_classes)."""
+        check_is_fitted(self)
+        return _log(self.estimator_.predict_proba(X)) + self.bias_
+
+    def _folds(self, y: Any, labels: np.ndarray) -> Any:
+        n_folds = 5 if self.cv is None else self.cv
+        if not isinstance(n_folds, Integral):
+            return check_cv(n_folds, y, classifier=True)
+        smallest = int(np.unique(labels, return_counts=True)[1].min())
+        if smallest < 2:
+            raise ValueError(
+                f"a class of y has {smallest} row: held-out data needs 2 of each; leave the class "
+                "out, or give X_val and y_val"
+            )
+        return StratifiedKFold(min(int(n_folds), smallest))
+
+    def _score_of(self, truth: np.ndarray) -> Callable[[np.ndarray], float]:
+        """The objective, from predicted class indices."""
+        n_classes = len(self.classes_)
+        binary = n_classes == 2
+        kind = self.scoring
+        if kind == "auto":
+            kind = "f1" if binary else "f1_macro"
+        if callable(kind):
+            metric, names = kind, self.classes_
+            return lambda predicted: float(metric(names[truth], names[predicted]))
+        if kind == "accuracy":
+            return lambda predicted: float(accuracy_score(truth, predicted))
+        if kind == "balanced_accuracy":
+            return lambda predicted: float(balanced_accuracy_score(truth, predicted))
+        if kind == "f1":
+            if not binary:
+                raise ValueError(
+                    f"scoring='f1' is for two classes, and y has {n_classes}: use 'f1_macro'"
+                )
+            counts = np.bincount(truth[truth >= 0], minlength=2)
+            which = positive_class(self.classes_, counts, self.pos_label)
+            right = truth == which
+            return lambda predicted: float(f1_score(right, predicted == which, zero_division=0))
+        support = np.bincount(truth[truth >= 0], minlength=n_classes)
+
+        def macro(predicted: np.ndarray) -> float:
+            hits = np.bincount(predicted[predicted == truth], minlength=n_classes)
+            total = support + np.bincount(predicted, minlength=n_classes)
+            return float(np.mean(2 * hits[total > 0] / total[total > 0]))
+
+        return macro
+
+
+class BiasTunedTagger(MetaEstimatorMixin, BaseEstimator):
+    """A tagger whose decision is tuned for span F1 on held-out sentences.
+
+    A bias for each tag is added to the log-probabilities of every token before decoding.
+
+    Parameters
+    ----------
+    estimator : DiceTokenClassifier
+    bias : {"per_class", "prior"}, default="per_class"
+        Prior tunes one number, tau in b = -tau log(prior).
+    cv : int, float, splitter, "prefit" or None, default=None
+        Held-out sentences: folds (None is 5), or a share, or everything for a tagger that is
+        fitted already. With folds and shares the tagger is then fitted on all sentences. Ignored
+        if `fit` gets ``X_val``.
+    random_state : int, RandomState or None, default=None
+        Of the split.
+
+    Attributes
+    ----------
+    estimator_ : fitted tagger
+    bias_ : ndarray of shape (n_classes,)
+    classes_ : ndarray of str, shape (n_classes,)
+    scheme_ : str
+
+    References
+    ----------
+    A. K. Menon et al., "Long-tail learning via logit adjustment", ICLR 2021.
+
+    Examples
+    --------
+    >>> from skdice import BiasTunedTagger, DiceTokenClassifier
+    >>> X = [["Ann", "lives", "in", "Rome"], ["it", "rains"]] * 4
+    >>> y = [["B-PER", "O", "O", "B-LOC"], ["O", "O"]] * 4
+    >>> tagger = DiceTokenClassifier(loss="ce", max_epochs=1, random_state=0)
+    >>> BiasTunedTagger(tagger, cv=0.5, random_state=0).fit(X, y).bias_.shape
+    (3,)
+    """
+
+    _parameter_constraints: dict[str, Any] = {
+        "estimator": [HasMethods(["fit", "predict_proba"])],
+        "bias": [StrOptions({"per_class", "prior"})],
+        "cv": _CV,
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        bias: str = "per_class",
+        cv: Any = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.bias = bias
+        self.cv = cv
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = get_tags(self.estimator).input_tags
+        tags.target_tags.required = True
+        return tags
+
+    def fit(self, X: Any, y: Any, *, X_val: Any = None, y_val: Any = None, **params: Any) -> Self:
+        """Fit the tagger, and tune the biases on sentences that it did not see.
+
+        Parameters
+        ----------
+        X, y : lists of lists of str
+            Tokens and tags.
+        X_val, y_val : as X and y, default=None
+            Sentences to tune on, also handed to the tagger's ``fit``.
+        **params : dict
+            For the tagger's ``fit``, such as ``sample_weight``.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            For bad parameters or data, before anything is trained.
+        """
+        self._validate_params()
+        _both_or_neither(X_val, y_val)
+        sentences = as_sentences(X)
+        tags = as_tags(y, sentences)
+        if X_val is not None:
+            held = as_sentences(X_val)
+            as_tags(y_val, held)
+            more = _with_validation(self.estimator, X_val, y_val, params)
+            self.estimator_ = clone(self.estimator).fit(X, y, **more)
+            rounds = [(self.estimator_, held, as_tags(y_val, held))]
+        elif self.cv == "prefit":
+            check_is_fitted(self.estimator)
+            self.estimator_ = self.estimator
+            rounds = [(self.estimator_, sentences, tags)]
+        else:
+            rounds = [
+                (
+                    clone(self.estimator).fit(
+                        take(X, train),
+                        take(y, train),
+                        **{name: take(value, train) for name, value in params.items()},
+                    ),
+                    take(sentences, held),
+                    take(tags, held),
+                )
+                for train, held in self._splits(len(sentences))
+            ]
+            self.estimator_ = clone(self.estimator).fit(X, y, **params)
+        self.classes_, self.scheme_ = self.estimator_.classes_, self.estimator_.scheme_
+        self._tune(rounds)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Tags of every token, as a 1-D object array of lists."""
+        constrained = getattr(self.estimator_, "constrained", False)
+        rows = self._biased(X)
+        return object_array(
+            decode(rows, list(self.classes_), self.scheme_, constrained=constrained)
+        )
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities after the biases, an array of shape (n_tokens, n_classes) a sentence."""
+        return object_array([np.exp(log_softmax(rows, axis=1)) for rows in self._biased(X)])
+
+    def score(self, X: Any, y: Any) -> float:
+        """Micro span F1; token micro F1 for plain tags."""
+        sentences = as_sentences(X)
+        tags = as_tags(y, sentences)
+        return float(span_f1_score(tags, self.predict(sentences), scheme=self.scheme_))
+
+    # ---- the steps
+
+    def _biased(self, X: Any) -> list[np.ndarray]:
+        check_is_fitted(self)
+        return [_log(rows) + self.bias_ for rows in self.estimator_.predict_proba(X)]
+
+    def _splits(self, n_rows: int) -> Any:
+        if isinstance(self.cv, Real) and not isinstance(self.cv, Integral):
+            size = min(max(1, round(n_rows * float(self.cv))), n_rows - 1)
+            order = np.random.default_rng(_seed(self.random_state)).permutation(n_rows)
+            return [(np.sort(order[size:]), np.sort(order[:size]))]
+        n_folds: Any = 5 if self.cv is None else self.cv
+        if isinstance(n_folds, Integral):
+            seed = _seed(self.random_state)
+            return KFold(int(n_folds), shuffle=True, random_state=seed).split(np.zeros(n_rows))
+        return n_folds.split(np.zeros(n_rows))
+
+    def _tune(self, rounds: list[tuple[Any, list[list[str]], list[list[str]]]]) -> None:
+        index = {tag: i for i, tag in enumerate(self.classes_)}
+        tables, tags = [], []
+        for tagger, held, truth in rounds:
+            # A fold may lack a tag that others have.
+            columns = [index[tag] for tag in tagger.classes_]
+            for rows in tagger.predict_proba(held):
+                table = np.zeros((len(rows), len(index)))
+                table[:, columns] = rows
+                tables.append(_log(table))
+            tags += truth
+        counter = SpanCounter(tags, list(self.classes_), self.scheme_)
+        known = np.array([index.get(tag, -1) for row in tags for tag in row])
+        self.bias_ = tune_bias(
+            np.concatenate(tables), known, counter.f1, per_class=self.bias == "per_class"
+        )
+
+
+def _seed(random_state: Any) -> int | None:
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    return random_state
+
+
+def _both_or_neither(X_val: Any, y_val: Any) -> None:
+    if (X_val is None) != (y_val is None):
+        missing = "X_val" if X_val is None else "y_val"
+        raise ValueError(f"{missing} is missing: give X_val and y_val together, or neither")
+
+
+def _with_validation(estimator: Any, X_val: Any, y_val: Any, params: dict[str, Any]) -> Any:
+    if not has_fit_parameter(estimator, "X_val"):
+        return params
+    return {**params, "X_val": X_val, "y_val": y_val}

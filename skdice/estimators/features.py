@@ -1,0 +1,309 @@
+"""TransformerFeatures: texts in, vectors of a frozen transformer out."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from numbers import Integral
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _check_feature_names, check_is_fitted
+from transformers import AutoModel
+
+from skdice import backbones
+from skdice.backbones import DEFAULT_BACKBONE
+from skdice.engine.batching import EncodedDataset, LengthBatches, Padder
+from skdice.engine.module import pool
+from skdice.engine.net import resolve_device, seeded
+from skdice.estimators._base import check_device
+from skdice.text.encoding import encode_texts
+from skdice.text.inputs import as_texts
+
+__all__ = ["TransformerFeatures"]
+
+
+class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Turn texts, or pairs of texts, into vectors of a transformer that is not trained.
+
+    Resamplers that interpolate, such as SMOTE, and every classifier of scikit-learn can follow it
+    in a pipeline.
+
+    Parameters
+    ----------
+    backbone : str, default="sentence-transformers/all-MiniLM-L6-v2"
+        Any `AutoModel` by hub id or local folder.
+    pooling : {"mean", "cls", "max"}, default="mean"
+        How the hidden states of a text become one vector.
+    layer : int, default=-1
+        Whose hidden states are pooled: 0 is the embeddings, -1 the last layer.
+    pairs : {"separate", "joint"}, default="separate"
+        Separate encodes the texts u and v of a pair one by one and gives
+        ``[u, v, |u - v|, u * v]``, four times as many features; joint encodes both as one input.
+    max_length : int or None, default=None
+        Subwords kept of a text or joint pair; None is what the backbone allows, 512 at most.
+    batch_size : int, default=64
+    precision : {"auto", "fp32", "bf16"}, default="auto"
+        Auto is bf16 on a CUDA device that has it and fp32 elsewhere.
+    device : str, default="auto"
+    cache : str, Path or None, default=None
+        Folder in which vectors are kept by content: a text that was seen with the same weights
+        and settings is not encoded again, in this process or another.
+
+    Attributes
+    ----------
+    encoder_ : transformers.PreTrainedModel
+    tokenizer_ : transformers tokenizer
+    n_features_in_ : int
+        1 for texts, 2 for pairs.
+
+    References
+    ----------
+    N. Reimers, I. Gurevych, "Sentence-BERT", EMNLP 2019 (the features of a pair).
+
+    Examples
+    --------
+    >>> from imblearn.over_sampling import SMOTE
+    >>> from imblearn.pipeline import make_pipeline
+    >>> from skdice import DiceClassifier, TransformerFeatures
+    >>> X = ["a free prize", "see you at lunch", "free money", "the bus is late", "good night"]
+    >>> y = ["spam", "ham", "spam", "ham", "ham"]
+    >>> smote = SMOTE(k_neighbors=1, random_state=0)
+    >>> model = make_pipeline(TransformerFeatures(), smote, DiceClassifier(loss="dsc"))
+    >>> model.fit(X, y).predict(X).shape
+    (5,)
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        "backbone": [str, Path],
+        "pooling": [StrOptions({"mean", "cls", "max"})],
+        "layer": [Integral],
+        "pairs": [StrOptions({"separate", "joint"})],
+        "max_length": [Interval(Integral, 4, None, closed="left"), None],
+        "batch_size": [Interval(Integral, 1, None, closed="left")],
+        "precision": [StrOptions({"auto", "fp32", "bf16"})],
+        "device": [str],
+        "cache": [str, Path, None],
+    }
+
+    def __init__(
+        self,
+        *,
+        backbone: str = DEFAULT_BACKBONE,
+        pooling: str = "mean",
+        layer: int = -1,
+        pairs: str = "separate",
+        max_length: int | None = None,
+        batch_size: int = 64,
+        precision: str = "auto",
+        device: str = "auto",
+        cache: str | Path | None = None,
+    ) -> None:
+        self.backbone = backbone
+        self.pooling = pooling
+        self.layer = layer
+        self.pairs = pairs
+        self.max_length = max_length
+        self.batch_size = batch_size
+        self.precision = precision
+        self.device = device
+        self.cache = cache
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.string = True
+        return tags
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Load the backbone; nothing is learnt from the texts.
+
+        Parameters
+        ----------
+        X : list of str or of pairs, array of shape (n,), (n, 1) or (n, 2), Series or frame
+        y : ignored
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            For bad parameters or texts, before anything is loaded.
+        """
+        self._validate_params()
+        check_device(self.device)
+        backbones.find_backbone(self.backbone)
+        texts = as_texts(X)
+        tokenizer = backbones.load_tokenizer(self.backbone)
+        with seeded(0, "cpu"):
+            encoder = backbones.load_encoder(self.backbone).eval().requires_grad_(False)
+        depth = encoder.config.num_hidden_layers
+        if not -depth - 1 <= self.layer <= depth:
+            raise ValueError(
+                f"layer={self.layer} is not in the backbone, which has {depth} layers: use "
+                f"{-depth - 1} to {depth}"
+            )
+        limit = backbones.max_positions(encoder.config, tokenizer)
+        if self.max_length is not None and self.max_length > limit:
+            raise ValueError(
+                f"max_length={self.max_length} is more than the {limit} positions of backbone "
+                f"{self.backbone!r}: lower it, or leave it None"
+            )
+        if hasattr(X, "columns"):
+            _check_feature_names(self, X, reset=True)
+        self.encoder_, self.tokenizer_ = encoder, tokenizer
+        self.n_features_in_ = 1 if isinstance(texts[0], str) else 2
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Vectors of shape (n, n_features), float32.
+
+        Parameters
+        ----------
+        X : as in `fit`
+
+        Raises
+        ------
+        ValueError
+            If X holds pairs where `fit` saw texts, or the other way round.
+        """
+        check_is_fitted(self)
+        texts = as_texts(X)
+        width = 1 if isinstance(texts[0], str) else 2
+        if width != self.n_features_in_:
+            kinds = {1: "texts", 2: "pairs"}
+            raise ValueError(
+                f"X holds {kinds[width]}, but fit saw {kinds[self.n_features_in_]}: "
+                f"{type(self).__name__} is expecting {self.n_features_in_} features as input"
+            )
+        if width == 1 or self.pairs == "joint":
+            return self._vectors(texts)
+        n = len(texts)
+        both = self._vectors([pair[0] for pair in texts] + [pair[1] for pair in texts])
+        u, v = both[:n], both[n:]
+        return np.hstack([u, v, np.abs(u - v), u * v])
+
+    @property
+    def _n_features_out(self) -> int:
+        blocks = 4 if self.n_features_in_ == 2 and self.pairs == "separate" else 1
+        return blocks * self.encoder_.config.hidden_size
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The encoder goes as configuration and weights: transformers hangs closures on it."""
+        state = dict(super().__getstate__())
+        if "encoder_" in state:
+            encoder = state["encoder_"]
+            weights = {name: values.cpu() for name, values in encoder.state_dict().items()}
+            state["encoder_"] = (encoder.config, weights)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Build the encoder from its configuration and weights."""
+        super().__setstate__(state)
+        if "encoder_" in state:
+            config, weights = state["encoder_"]
+            with seeded(0, "cpu"):
+                encoder = backbones.without_pooler(AutoModel.from_config(config))
+            encoder.load_state_dict(weights)
+            self.encoder_ = encoder.eval().requires_grad_(False)
+
+    # ---- the steps
+
+    def _vectors(self, texts: Sequence[Any]) -> np.ndarray:
+        """One vector for each text, every distinct text encoded once."""
+        distinct = list(dict.fromkeys(texts))
+        if self.cache is None:
+            table = dict(zip(distinct, self._encode(distinct), strict=True))
+        else:
+            table = self._through_cache(distinct, Path(self.cache).expanduser())
+        return np.stack([table[text] for text in texts])
+
+    @torch.no_grad()
+    def _encode(self, texts: list[Any]) -> np.ndarray:
+        device = resolve_device(self.device)
+        encoder, padder = self.encoder_.to(device), Padder.of(self.tokenizer_)
+        limit = backbones.max_positions(encoder.config, self.tokenizer_)
+        windows = encode_texts(self.tokenizer_, texts, min(self.max_length or limit, limit))
+        dataset = EncodedDataset(windows)
+        rows = np.empty((len(texts), encoder.config.hidden_size), dtype=np.float32)
+        autocast = torch.autocast(
+            torch.device(device).type, torch.bfloat16, enabled=self._dtype(device) == "bf16"
+        )
+        for batch in LengthBatches(dataset.lengths, self.batch_size):
+            inputs, _, _ = padder([dataset[int(i)] for i in batch])
+            inputs = {name: values.to(device) for name, values in inputs.items()}
+            with autocast:
+                states = encoder(**inputs, output_hidden_states=True)
+            # The last entry of hidden_states may lack the final normalisation.
+            last = self.layer in (-1, encoder.config.num_hidden_layers)
+            hidden = states.last_hidden_state if last else states.hidden_states[self.layer]
+            cls_last = encoder.config.model_type == "xlnet"
+            vectors = pool(hidden.float(), inputs["attention_mask"], self.pooling, cls_last)
+            rows[batch] = vectors.cpu().numpy()
+        return rows
+
+    def _dtype(self, device: str) -> str:
+        if self.precision != "auto":
+            return self.precision
+        cuda = device.startswith("cuda") and torch.cuda.is_bf16_supported()
+        return "bf16" if cuda else "fp32"
+
+    # ---- the cache
+
+    def _through_cache(self, texts: list[Any], folder: Path) -> dict[Any, np.ndarray]:
+        """Vectors of `texts`, those that are missing encoded and added."""
+        folder.mkdir(parents=True, exist_ok=True)
+        file = folder / "features.sqlite"
+        salt = self._fingerprint()
+        keys = {text: hashlib.sha256(salt + repr(text).encode()).digest() for text in texts}
+        try:
+            with closing(sqlite3.connect(file, timeout=300)) as database:
+                with database:
+                    database.execute(
+                        "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, value BLOB)"
+                    )
+                table: dict[Any, np.ndarray] = {}
+                for text, key in keys.items():
+                    query = "SELECT value FROM vectors WHERE key = ?"
+                    found = database.execute(query, (key,)).fetchone()
+                    if found is not None:
+                        table[text] = np.frombuffer(found[0], dtype=np.float32)
+                missing = [text for text in texts if text not in table]
+                if missing:
+                    rows = self._encode(missing)
+                    table.update(zip(missing, rows, strict=True))
+                    with database:
+                        database.executemany(
+                            "INSERT OR IGNORE INTO vectors VALUES (?, ?)",
+                            [
+                                (keys[text], row.tobytes())
+                                for text, row in zip(missing, rows, strict=True)
+                            ],
+                        )
+        except sqlite3.DatabaseError as error:
+            raise ValueError(
+                f"cache={str(self.cache)!r}: {file.name} there cannot be used ({error}): remove "
+                "it, or give another folder"
+            ) from error
+        return table
+
+    def _fingerprint(self) -> bytes:
+        """Digest of all that decides the vectors besides the texts."""
+        config = {**self.encoder_.config.to_dict(), "_name_or_path": None}
+        digest = hashlib.sha256(repr(sorted(config.items(), key=str)).encode())
+        for name, values in self.encoder_.state_dict().items():
+            digest.update(name.encode())
+            digest.update(values.cpu().reshape(-1).view(torch.uint8).numpy().data)
+        digest.update(self.tokenizer_.backend_tokenizer.to_str().encode())
+        kind = self._dtype(resolve_device(self.device))
+        digest.update(repr((self.pooling, self.layer, self.max_length, kind)).encode())
+        return digest.digest()

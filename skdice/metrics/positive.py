@@ -1,0 +1,26 @@
+"""Which of two classes is the positive one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["positive_class"]
+
+
+def positive_class(classes: np.ndarray, counts: np.ndarray, pos_label: Any = None) -> int:
+    """Index of the positive class of a two-class problem.
+
+    `pos_label` if given; else the label 1 (or True) of {0, 1} and {-1, 1}, as is scikit-learn's
+    convention; else the rarer class of the training labels.
+    """
+    if pos_label is not None:
+        found = np.flatnonzero(classes == pos_label)
+        if not len(found):
+            raise ValueError(f"pos_label={pos_label!r} is not among the classes {list(classes)}")
+        return int(found[0])
+    # Labels that were read from a file are the strings "0" and "1".
+    if classes.tolist() in ([0, 1], [-1, 1], ["0", "1"], ["-1", "1"]):
+        return 1
+    return 0 if counts[0] < counts[1] else 1

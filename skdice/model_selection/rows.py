@@ -1,0 +1,120 @@
+"""The rows of a comparison: a loss, and what a careful user would put beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+
+from skdice.losses import Loss, resolve_loss
+
+__all__ = ["RowSpec", "parse_row"]
+
+# Modules of imbalanced-learn in which a sampler is looked for by name.
+_MODULES = ("imblearn.over_sampling", "imblearn.under_sampling", "imblearn.combine")
+DECISIONS = {"tuned": "per_class", "prior": "prior"}
+
+
+@dataclass
+class RowSpec:
+    """One row: how to train, on what draw of the data, and how to decide.
+
+    Attributes
+    ----------
+    label : str
+    loss : str or Loss
+    sampler : imbalanced-learn sampler or None
+    decision : {"tuned", "prior"} or None
+    """
+
+    label: str
+    loss: Any
+    sampler: Any = None
+    decision: str | None = None
+
+    def build(self, estimator: Any, seed: int) -> Any:
+        """An unfitted model like `estimator`.
+
+        A sampler goes into the estimator if that draws rows by itself, and in front of it, in a
+        pipeline, if not.
+        """
+        loss = self.loss if isinstance(self.loss, str) else clone(self.loss)
+        model = clone(estimator).set_params(loss=loss, random_state=seed)
+        if self.sampler is not None:
+            sampler = clone(self.sampler)
+            if "random_state" in sampler.get_params():
+                sampler.set_params(random_state=seed)
+            if "sampler" in model.get_params(deep=False):
+                model.set_params(sampler=sampler)
+            else:
+                from skdice.resampling import make_pipeline
+
+                model = make_pipeline(sampler, model)
+        if self.decision is None:
+            return model
+        from skdice.estimators import BiasTunedClassifier, BiasTunedTagger, DiceClassifier
+
+        bias = DECISIONS[self.decision]
+        if "scheme" in model.get_params(deep=False):
+            return BiasTunedTagger(model, bias=bias, cv=0.2, random_state=seed)
+        pos_label = model[-1].pos_label if isinstance(model, Pipeline) else model.pos_label
+        # Without validation data: five folds where a fit takes seconds, else a fifth held out.
+        cv = 5 if isinstance(estimator, DiceClassifier) else 0.2
+        return BiasTunedClassifier(model, bias=bias, pos_label=pos_label, cv=cv, random_state=seed)
+
+
+def parse_row(row: str | Loss | RowSpec) -> RowSpec:
+    """Read a row such as ``"ce"``, ``"ce + RandomOverSampler"`` or ``"dsc + tuned"``.
+
+    Parameters
+    ----------
+    row : str, Loss or RowSpec
+        A string starts with the name of a loss. After a plus may come the class of a sampler, of
+        imbalanced-learn or `skdice.resampling`; and ``tuned``, a bias for each class chosen on
+        held-out data, or ``prior``, one number chosen so (post-hoc logit adjustment).
+
+    Raises
+    ------
+    ValueError
+        If a part is not known.
+
+    Examples
+    --------
+    >>> from skdice.model_selection.rows import parse_row
+    >>> parse_row("ce+RandomOverSampler + tuned")
+    RowSpec(label='ce + RandomOverSampler + tuned', loss='ce', \
+sampler=RandomOverSampler(), decision='tuned')
+    """
+    if isinstance(row, RowSpec):
+        return row
+    if not isinstance(row, str):
+        resolve_loss(row)
+        return RowSpec(repr(row), row)
+    loss, *others = [part.strip() for part in row.split("+")]
+    resolve_loss(loss)
+    spec = RowSpec(" + ".join([loss, *others]), loss)
+    for part in others:
+        if part in DECISIONS and spec.decision is None:
+            spec.decision = part
+        elif part not in DECISIONS and spec.sampler is None:
+            spec.sampler = _sampler(part, row)
+        else:
+            raise ValueError(f"the row {row!r} holds two of a kind: one sampler and one decision")
+    return spec
+
+
+def _sampler(name: str, row: str) -> Any:
+    import importlib
+
+    import skdice.resampling
+
+    for module in (skdice.resampling, *map(importlib.import_module, _MODULES)):
+        found = getattr(module, name, None)
+        if isinstance(found, type) and hasattr(found, "fit_resample"):
+            return found()
+    raise ValueError(
+        f"the row {row!r} holds {name!r}, which is neither 'tuned' nor 'prior' nor a sampler of "
+        "imbalanced-learn or skdice.resampling, such as RandomOverSampler or TagOverSampler"
+    )

@@ -1,0 +1,102 @@
+"""Resampling as a way to draw batches, without a copy of the data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from imblearn.utils._tags import get_tags
+from sklearn.base import clone
+
+__all__ = ["BalancedBatchSampler", "check_sampler", "draw_rows"]
+
+
+def check_sampler(sampler: Any) -> None:
+    """Refuse what cannot draw rows without looking at their values.
+
+    Raises
+    ------
+    TypeError
+        If `sampler` has no `fit_resample`.
+    ValueError
+        If it makes new rows, or compares rows.
+    """
+    if not hasattr(sampler, "fit_resample"):
+        raise TypeError(
+            f"sampler={sampler!r} has no fit_resample: give a sampler object such as "
+            "RandomOverSampler()"
+        )
+    tags = get_tags(sampler)
+    draws = getattr(tags.sampler_tags, "sample_indices", False) and tags.input_tags.string
+    draws = draws and getattr(sampler, "draws_rows", True)
+    if not draws or getattr(sampler, "shrinkage", None) is not None:
+        raise ValueError(
+            f"sampler={sampler!r} makes new rows or compares rows, but here rows can only be "
+            "drawn: use RandomOverSampler, RandomUnderSampler or a sampler of skdice.resampling. "
+            "SMOTE and its kin go into an imblearn pipeline, after TransformerFeatures"
+        )
+
+
+def draw_rows(sampler: Any, y: Any, seed: int) -> np.ndarray:
+    """Row numbers that `sampler` draws for the labels, or tag lists, `y`."""
+    drawer = clone(sampler)
+    if "random_state" in drawer.get_params():
+        drawer.set_params(random_state=seed)
+    y = y.to_numpy() if hasattr(y, "to_numpy") else y
+    tagged = isinstance(y[0], (list, tuple)) or np.ndim(y[0]) == 1
+    # A tag sampler reads only lengths from X; the others take a column of row numbers.
+    drawer.fit_resample(y if tagged else np.arange(len(y)).reshape(-1, 1), y)
+    return np.asarray(drawer.sample_indices_)
+
+
+class BalancedBatchSampler:
+    """Batches of row numbers, drawn through an imbalanced-learn sampler.
+
+    Give it to a torch `DataLoader` as ``batch_sampler``. Every pass over it draws anew.
+
+    Parameters
+    ----------
+    sampler : imbalanced-learn sampler
+        One that draws rows: `RandomOverSampler`, `RandomUnderSampler`, or one of this package.
+    y : array of shape (n,), or list of lists of str
+        Labels, or tags for a tag sampler.
+    batch_size : int, default=32
+    random_state : int, default=0
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `sampler` makes new rows or compares rows, or `batch_size` is below 1.
+
+    Examples
+    --------
+    >>> from imblearn.under_sampling import RandomUnderSampler
+    >>> from skdice.resampling import BalancedBatchSampler
+    >>> batches = BalancedBatchSampler(RandomUnderSampler(), [0] * 90 + [1] * 10, batch_size=8)
+    >>> [len(batch) for batch in batches]
+    [8, 8, 4]
+    """
+
+    def __init__(
+        self, sampler: Any, y: Any, *, batch_size: int = 32, random_state: int = 0
+    ) -> None:
+        check_sampler(sampler)
+        if batch_size < 1:
+            raise ValueError(f"batch_size={batch_size} must be at least 1")
+        self.sampler = sampler
+        self.y = y
+        self.batch_size = batch_size
+        self.random_state = random_state
+        self._epoch = 0
+        self._n_rows = len(draw_rows(sampler, y, random_state))
+
+    def __len__(self) -> int:
+        return -(-self._n_rows // self.batch_size)
+
+    def __iter__(self) -> Iterator[list[int]]:
+        seed = int(np.random.default_rng([self.random_state, self._epoch]).integers(2**31 - 1))
+        self._epoch += 1
+        rows = np.random.default_rng(seed).permutation(draw_rows(self.sampler, self.y, seed))
+        for start in range(0, len(rows), self.batch_size):
+            yield rows[start : start + self.batch_size].tolist()

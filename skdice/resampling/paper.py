@@ -1,0 +1,142 @@
+"""The training sets of the paper's Table 8."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import column_or_1d
+
+from skdice.metrics import positive_class
+from skdice.resampling.replacement import EntityReplacement
+from skdice.resampling.text import TextOverSampler
+from skdice.text.inputs import as_texts, take
+
+__all__ = ["table8_training_sets"]
+
+# The paper takes QQP from 37 % positives to 21 %: negatives for each positive, after over before.
+_ODDS_GROWTH = (0.79 / 0.21) / (0.63 / 0.37)
+
+
+def table8_training_sets(
+    X: Any,
+    y: Any,
+    *,
+    pos_label: Any = None,
+    gazetteer: Any = None,
+    random_state: int | np.random.RandomState | None = None,
+) -> dict[str, tuple[Any, Any]]:
+    """The five training sets of the paper's Table 8, scaled to the data.
+
+    The paper has 363,871 pairs, 37 % of them positive. With N negatives, P positives and
+    g = (0.79/0.21) / (0.63/0.37):
+
+    ========================= ========= ========= ==================================
+    set                       positives negatives in the paper
+    ========================= ========= ========= ==================================
+    original                  P         N         363,871 at 37/63
+    + positive                N         N         458,477 at 50/50
+    + negative                P         g N       458,477 at 21/79 (see the notes)
+    - negative                P         P         269,165 at 50/50
+    + positive & negative     N         N         458,477 at 50/50
+    ========================= ========= ========= ==================================
+
+    Parameters
+    ----------
+    X : list of str or of pairs, array of shape (n,), (n, 1) or (n, 2), Series or frame
+    y : array of shape (n,)
+        Two classes.
+    pos_label : label or None, default=None
+        The positive class, which must be the rarer one; None chooses as
+        `DiceSequenceClassifier` does.
+    gazetteer : dict or fitted tagger, default=None
+        Added rows are then copies with other entities (`EntityReplacement`), as in the paper;
+        None repeats rows.
+    random_state : int, RandomState or None, default=None
+
+    Returns
+    -------
+    dict
+        From the set's name to ``(X, y)``, in containers of the same kinds.
+
+    Raises
+    ------
+    ValueError
+        If `y` does not hold two classes, or the positive class is not the rarer one.
+
+    Notes
+    -----
+    The paper's figures for "+ negative" cannot all hold: 458,477 rows of which 21 % are positive
+    have fewer positives than the original set, though none is said to be dropped. The share is
+    kept here and the size follows. By its figures "+ positive & negative" has as many negatives
+    as the original; here they are drawn from the original and the added ones alike.
+
+    References
+    ----------
+    X. Li et al., "Dice Loss for Data-imbalanced NLP Tasks", ACL 2020, Section 5.1 and Table 8.
+
+    Examples
+    --------
+    >>> from skdice.resampling import table8_training_sets
+    >>> sets = table8_training_sets([f"text {i}" for i in range(100)], [1] * 37 + [0] * 63)
+    >>> {name: (sum(y), len(y)) for name, (X, y) in sets.items()}["+ negative"]
+    (37, 176)
+    """
+    generator = check_random_state(random_state)
+    n_rows = len(as_texts(X))
+    labels = column_or_1d(y)
+    if len(labels) != n_rows:
+        raise ValueError(f"X holds {n_rows} rows and y {len(labels)}: they must match")
+    classes, counts = np.unique(labels, return_counts=True)
+    if len(classes) != 2:
+        raise ValueError(f"y holds {len(classes)} classes: Table 8 is about two")
+    which = positive_class(classes, counts, pos_label)
+    positive, negative = classes.tolist()[which], classes.tolist()[1 - which]
+    n_positive, n_negative = int(counts[which]), int(counts[1 - which])
+    if n_positive >= n_negative:
+        raise ValueError(
+            f"the positive class {positive!r} has {n_positive} rows and the other {n_negative}: "
+            f"Table 8 needs it to be rarer; give pos_label={negative!r}"
+        )
+
+    def grow(label: Any, n_wanted: int) -> tuple[Any, Any]:
+        options: dict[str, Any] = {
+            "sampling_strategy": {label: n_wanted},
+            "random_state": generator.randint(2**31 - 1),
+        }
+        if gazetteer is None:
+            return TextOverSampler(**options).fit_resample(X, y)
+        return EntityReplacement(gazetteer=gazetteer, **options).fit_resample(X, y)
+
+    def shrink(data: tuple[Any, Any], label: Any, n_wanted: int) -> tuple[Any, Any]:
+        rows = np.flatnonzero(column_or_1d(data[1]) == label)
+        dropped = generator.choice(rows, size=len(rows) - n_wanted, replace=False)
+        kept = np.setdiff1d(np.arange(len(data[1])), dropped)
+        return take(data[0], kept), take(data[1], kept)
+
+    more_positive = grow(positive, n_negative)
+    more_negative = grow(negative, round(_ODDS_GROWTH * n_negative))
+    # Both kinds of growth, and the negatives cut back to the paper's size.
+    added = np.arange(n_rows, len(more_negative[1]))
+    both = tuple(
+        _join(part, take(more, added))
+        for part, more in zip(more_positive, more_negative, strict=True)
+    )
+    return {
+        "original": (X, y),
+        "+ positive": more_positive,
+        "+ negative": more_negative,
+        "- negative": shrink((X, y), negative, n_positive),
+        "+ positive & negative": shrink(both, negative, n_negative),
+    }
+
+
+def _join(first: Any, second: Any) -> Any:
+    if isinstance(first, list):
+        return [*first, *second]
+    if hasattr(first, "to_numpy"):
+        import pandas as pd
+
+        return pd.concat([first, second], ignore_index=True)
+    return np.concatenate([first, second])

@@ -1,0 +1,68 @@
+"""imbalanced-learn's pipeline, with a word to whoever puts SMOTE in front of raw text."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from imblearn.pipeline import Pipeline as _Pipeline
+from imblearn.utils._tags import get_tags
+from sklearn.pipeline import _name_estimators
+
+__all__ = ["Pipeline", "make_pipeline"]
+
+
+class Pipeline(_Pipeline):
+    """imbalanced-learn's `Pipeline`, which checks its samplers before any work.
+
+    A sampler that computes with rows, such as SMOTE, cannot read text: it needs a transformer,
+    such as `TransformerFeatures`, before it. Everything else is as in imbalanced-learn.
+
+    Examples
+    --------
+    >>> from imblearn.over_sampling import SMOTE
+    >>> from skdice import DiceSequenceClassifier
+    >>> from skdice.resampling import make_pipeline
+    >>> make_pipeline(SMOTE(), DiceSequenceClassifier()).fit(["a", "b"], [0, 1])
+    Traceback (most recent call last):
+    ...
+    ValueError: SMOTE() computes with numbers, but X holds text here: put TransformerFeatures()...
+    """
+
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
+        """Check the samplers, then fit as imbalanced-learn does."""
+        self._check_samplers(X)
+        return super().fit(X, y, **params)
+
+    def _check_samplers(self, X: Any) -> None:
+        if not _holds_text(X):
+            return
+        for _, step in self.steps:
+            if hasattr(step, "transform"):
+                return
+            if hasattr(step, "fit_resample") and not get_tags(step).input_tags.string:
+                raise ValueError(
+                    f"{step!r} computes with numbers, but X holds text here: put "
+                    "TransformerFeatures() before it, or use a sampler that only draws rows, such "
+                    "as TextOverSampler()"
+                )
+
+
+def make_pipeline(*steps: Any, memory: Any = None, verbose: bool = False) -> Pipeline:
+    """A `Pipeline` of `steps`, named by their classes.
+
+    Parameters
+    ----------
+    *steps : estimators
+    memory : str, joblib.Memory or None, default=None
+    verbose : bool, default=False
+    """
+    return Pipeline(_name_estimators(steps), memory=memory, verbose=verbose)
+
+
+def _holds_text(X: Any) -> bool:
+    """Whether the first value of `X` is a string."""
+    value = X.to_numpy() if hasattr(X, "to_numpy") else X
+    while isinstance(value, (list, tuple, np.ndarray)) and np.size(value):
+        value = value[0]
+    return isinstance(value, str)

@@ -1,0 +1,389 @@
+"""Augmentation by swapping entity mentions for others of the same type (Section 5.1)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from imblearn.base import BaseSampler
+from imblearn.over_sampling.base import BaseOverSampler
+from imblearn.utils import check_sampling_strategy
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+
+from skdice.metrics.schemes import get_spans, infer_scheme, to_tags
+from skdice.resampling.tags import TagOverSampler
+from skdice.text.inputs import as_sentences, as_tags, as_texts, object_array, take
+
+__all__ = ["EntityReplacement", "build_gazetteer"]
+
+_WORD = re.compile(r"\w+|[^\w\s]")
+
+Gazetteer = dict[str, list[tuple[str, ...]]]
+
+
+class Mention(NamedTuple):
+    """An entity in a text, by token or by character."""
+
+    kind: str
+    start: int
+    end: int
+    key: tuple[str, ...]  # its tokens in lower case
+
+
+def build_gazetteer(X: Any, y: Any) -> dict[str, list[list[str]]]:
+    """The distinct mentions of every type in tagged sentences, each as a list of tokens.
+
+    Parameters
+    ----------
+    X, y : lists of lists of str
+        Tokens and tags.
+
+    Returns
+    -------
+    dict
+        From type to mentions in the order of their first appearance.
+
+    Examples
+    --------
+    >>> from skdice.resampling import build_gazetteer
+    >>> build_gazetteer([["in", "New", "York"]], [["O", "B-LOC", "I-LOC"]])
+    {'LOC': [['New', 'York']]}
+    """
+    sentences = as_sentences(X)
+    tags = as_tags(y, sentences)
+    scheme = infer_scheme(tags)
+    found: dict[str, dict[tuple[str, ...], None]] = {}
+    for tokens, row in zip(sentences, tags, strict=True):
+        for kind, start, end in get_spans(row, scheme):
+            found.setdefault(kind, {})[tuple(tokens[start:end])] = None
+    return {kind: [list(tokens) for tokens in mentions] for kind, mentions in found.items()}
+
+
+class EntityReplacement(BaseSampler):
+    """Add copies of rare rows with their entity mentions swapped for others of the same type.
+
+    The augmentation of the paper's Section 5.1. For tagged sentences the rows to copy are drawn
+    as by `TagOverSampler`; for texts and pairs with class labels, as by random over-sampling, out
+    of the rows that hold a mention. The same mention gets the same replacement in both texts of a
+    pair, so that a paraphrase stays one.
+
+    Parameters
+    ----------
+    gazetteer : "tags", dict or fitted tagger, default="tags"
+        Where mentions come from: the tags of `y` (tagged sentences only); a dict from type to
+        mentions, as strings or lists of tokens; or a fitted `DiceTokenClassifier`, which looks
+        for them in X.
+    sampling_strategy : float, str, list, dict or callable, default="auto"
+        How many rows to have of each class, as in imbalanced-learn; for tagged sentences as in
+        `TagOverSampler`.
+    rate : float, default=1.0
+        Chance that a mention is swapped; at least one of a row always is.
+    random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    sample_indices_ : ndarray of shape (n_new,)
+        The row that each row comes from; the first n are X itself, unchanged.
+    gazetteer_ : dict
+        Mentions of every type, as tuples of tokens.
+
+    References
+    ----------
+    X. Li et al., "Dice Loss for Data-imbalanced NLP Tasks", ACL 2020, Section 5.1.
+
+    Examples
+    --------
+    >>> from skdice.resampling import EntityReplacement
+    >>> swap = EntityReplacement(gazetteer={"CITY": ["Rome", "New York"]}, random_state=0)
+    >>> X = [("Is Rome old?", "How old is Rome?"), ("Hello.", "Bye."), ("Yes?", "No?")]
+    >>> X_more, y_more = swap.fit_resample(X, [1, 0, 0])
+    >>> X_more[3], y_more[3]
+    (('Is New York old?', 'How old is New York?'), 1)
+    """
+
+    _sampling_type = "over-sampling"
+    draws_rows = False  # unlike a sampler that only repeats or drops rows
+
+    _parameter_constraints: dict = {
+        **BaseOverSampler._parameter_constraints,
+        "gazetteer": [StrOptions({"tags"}), dict, HasMethods("predict")],
+        "rate": [Interval(Real, 0, 1, closed="right")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        *,
+        gazetteer: Any = "tags",
+        sampling_strategy: Any = "auto",
+        rate: float = 1.0,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.gazetteer = gazetteer
+        self.sampling_strategy = sampling_strategy
+        self.rate = rate
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> EntityReplacement:
+        """Check the data and the `sampling_strategy`; `fit_resample` is what draws."""
+        self.fit_resample(X, y)
+        return self
+
+    def fit_resample(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """Add rows with swapped mentions.
+
+        Parameters
+        ----------
+        X : list of lists of str; or texts or pairs in a list, array, Series or frame
+            Sentences as tokens if `y` holds tags, texts or pairs if it holds labels.
+        y : list of lists of str, or array of shape (n,)
+
+        Returns
+        -------
+        X_resampled, y_resampled
+            In containers of the same kinds.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If the data or `gazetteer` do not fit, or a class that is to grow has no mention with
+            another to take its place.
+        """
+        self._validate_params()
+        random_state = check_random_state(self.random_state)
+        rows = y.to_numpy() if hasattr(y, "to_numpy") else y
+        tagged = len(rows) > 0 and (
+            isinstance(rows[0], (list, tuple, np.ndarray)) and np.ndim(rows[0]) == 1
+        )
+        if tagged:
+            return self._resample_tagged(X, y, random_state)
+        return self._resample_texts(X, y, random_state)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.sparse = False
+        tags.input_tags.dataframe = False
+        tags.input_tags.string = True
+        tags.sampler_tags.sample_indices = True
+        return tags
+
+    def _fit_resample(self, X: Any, y: Any, **params: Any) -> Any:
+        raise NotImplementedError  # of the parent's fit_resample, which is for tables
+
+    # ---- tagged sentences
+
+    def _resample_tagged(self, X: Any, y: Any, random_state: Any) -> tuple[Any, Any]:
+        sentences = as_sentences(X)
+        tags = as_tags(y, sentences)
+        scheme = infer_scheme(tags)
+        self.gazetteer_ = self._tagged_gazetteer(sentences, tags)
+        others = _Others(self.gazetteer_)
+        mentions = [
+            [
+                Mention(kind, start, end, _key(tokens[start:end]))
+                for kind, start, end in get_spans(row, scheme)
+            ]
+            for tokens, row in zip(sentences, tags, strict=True)
+        ]
+        usable = np.flatnonzero([any(map(others.has, row)) for row in mentions])
+        drawer = TagOverSampler(sampling_strategy=self.sampling_strategy)
+        if isinstance(self.sampling_strategy, Real):
+            drawn = drawer._to_ratio(tags, random_state)
+            drawn = drawn[np.isin(drawn, usable)]
+        else:
+            drawn = drawer._to_counts(tags, usable, random_state)
+        new_tokens, new_tags = [], []
+        for i in drawn:
+            chosen = self._choose(mentions[i], others, random_state)
+            tokens: list[str] = []
+            spans: list[tuple[str, int, int]] = []
+            done = 0
+            for mention in mentions[i]:
+                tokens += sentences[i][done : mention.start]
+                words = chosen.get(mention.key, sentences[i][mention.start : mention.end])
+                spans.append((mention.kind, len(tokens), len(tokens) + len(words)))
+                tokens += words
+                done = mention.end
+            tokens += sentences[i][done:]
+            new_tokens.append(tokens)
+            new_tags.append(to_tags(spans, len(tokens), scheme))
+        self.sample_indices_ = np.append(np.arange(len(tags)), drawn)
+        return _extend(X, new_tokens), _extend(y, new_tags)
+
+    def _tagged_gazetteer(self, sentences: list[list[str]], tags: list[list[str]]) -> Gazetteer:
+        if hasattr(self.gazetteer, "predict"):
+            tags = list(self.gazetteer.predict(sentences))
+        elif not isinstance(self.gazetteer, str):
+            return _read_gazetteer(self.gazetteer, split=str.split)
+        found = build_gazetteer(sentences, tags)
+        return {kind: [tuple(mention) for mention in rows] for kind, rows in found.items()}
+
+    # ---- texts and pairs
+
+    def _resample_texts(self, X: Any, y: Any, random_state: Any) -> tuple[Any, Any]:
+        texts = as_texts(X)
+        labels = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+        if labels.shape != (len(texts),):
+            raise ValueError(f"X holds {len(texts)} rows and y has shape {labels.shape}")
+        if isinstance(self.gazetteer, str):
+            raise ValueError(
+                "gazetteer='tags' needs y to hold tags: for texts with class labels give a dict "
+                "from type to mentions, or a fitted DiceTokenClassifier"
+            )
+        rows = [(text,) if isinstance(text, str) else text for text in texts]
+        mentions = self._find(rows)
+        others = _Others(self.gazetteer_)
+        usable = np.array([any(others.has(m) for side in row for m in side) for row in mentions])
+        strategy = check_sampling_strategy(self.sampling_strategy, labels, "over-sampling")
+        self.sampling_strategy_ = strategy
+        drawn: list[int] = []
+        for label, n_rows in strategy.items():
+            holders = np.flatnonzero(usable & (labels == label))
+            if n_rows and not len(holders):
+                raise ValueError(
+                    f"no text of class {np.array(label).item()!r} holds a mention that another "
+                    "could replace: add to the gazetteer, or use TextOverSampler"
+                )
+            drawn += random_state.choice(holders, size=n_rows).tolist() if n_rows else []
+        new = []
+        for i in drawn:
+            chosen = self._choose([m for side in mentions[i] for m in side], others, random_state)
+            sides = [
+                _swap(text, side, chosen) for text, side in zip(rows[i], mentions[i], strict=True)
+            ]
+            new.append(sides[0] if isinstance(texts[i], str) else tuple(sides))
+        self.sample_indices_ = np.append(np.arange(len(texts)), drawn).astype(np.int64)
+        return _extend(X, new), take(y, self.sample_indices_)
+
+    def _find(self, rows: Sequence[Sequence[str]]) -> list[list[list[Mention]]]:
+        """Mentions, by character, in each side of each row; sets `gazetteer_`."""
+        words = [[list(_WORD.finditer(text)) for text in row] for row in rows]
+        if not hasattr(self.gazetteer, "predict"):
+            self.gazetteer_ = _read_gazetteer(self.gazetteer, split=_WORD.findall)
+            known = {_key(m): kind for kind, group in self.gazetteer_.items() for m in group}
+            longest = max(map(len, known), default=0)
+            return [[_look_up(side, known, longest) for side in row] for row in words]
+        flat = [[match.group() for match in side] for row in words for side in row]
+        tags = iter(self.gazetteer.predict(flat))
+        found: dict[str, dict[tuple[str, ...], None]] = {}
+        mentions = []
+        for row in words:
+            sides = []
+            for side in row:
+                spans = get_spans(next(tags), self.gazetteer.scheme_)
+                tokens = [match.group() for match in side]
+                for kind, start, end in spans:
+                    found.setdefault(kind, {})[tuple(tokens[start:end])] = None
+                sides.append(
+                    [
+                        Mention(k, side[a].start(), side[b - 1].end(), _key(tokens[a:b]))
+                        for k, a, b in spans
+                    ]
+                )
+            mentions.append(sides)
+        self.gazetteer_ = {kind: list(group) for kind, group in found.items()}
+        return mentions
+
+    def _choose(
+        self, mentions: Iterable[Mention], others: _Others, random_state: Any
+    ) -> dict[tuple[str, ...], tuple[str, ...]]:
+        """A replacement for the mentions of one row that are to be swapped."""
+        distinct = {m.key: m for m in mentions if others.has(m)}
+        swapped = [m for m in distinct.values() if random_state.uniform() < self.rate]
+        if not swapped:
+            swapped = [list(distinct.values())[random_state.randint(len(distinct))]]
+        return {m.key: others.draw(m, random_state) for m in swapped}
+
+
+class _Others:
+    """Mentions of a type other than a given one."""
+
+    def __init__(self, gazetteer: Gazetteer) -> None:
+        self.gazetteer = gazetteer
+        self.keys = {kind: {_key(m) for m in group} for kind, group in gazetteer.items()}
+
+    def has(self, mention: Mention) -> bool:
+        return bool(self.keys.get(mention.kind, set()) - {mention.key})
+
+    def draw(self, mention: Mention, random_state: Any) -> tuple[str, ...]:
+        group = self.gazetteer[mention.kind]
+        while True:
+            other = group[random_state.randint(len(group))]
+            if _key(other) != mention.key:
+                return other
+
+
+def _key(tokens: Iterable[str]) -> tuple[str, ...]:
+    return tuple(token.casefold() for token in tokens)
+
+
+def _read_gazetteer(gazetteer: Any, split: Any) -> Gazetteer:
+    if not isinstance(gazetteer, Mapping):
+        raise TypeError(
+            f"gazetteer={gazetteer!r} must be 'tags', a dict from type to mentions, or a fitted "
+            "tagger with predict"
+        )
+    table: Gazetteer = {}
+    for kind, group in gazetteer.items():
+        if isinstance(group, str) or not all(group):
+            raise ValueError(
+                f"gazetteer[{kind!r}] = {group!r} must be a list of mentions, none of them empty"
+            )
+        table[str(kind)] = [tuple(split(m)) if isinstance(m, str) else tuple(m) for m in group]
+    return table
+
+
+def _look_up(
+    words: list[re.Match[str]], known: dict[tuple[str, ...], str], longest: int
+) -> list[Mention]:
+    """Mentions among the words of a text, the longest first at every word."""
+    keys = _key(match.group() for match in words)
+    found, i = [], 0
+    while i < len(words):
+        for size in range(min(longest, len(words) - i), 0, -1):
+            key = keys[i : i + size]
+            if key in known:
+                found.append(Mention(known[key], words[i].start(), words[i + size - 1].end(), key))
+                i += size - 1
+                break
+        i += 1
+    return found
+
+
+def _swap(
+    text: str, mentions: list[Mention], chosen: dict[tuple[str, ...], tuple[str, ...]]
+) -> str:
+    parts, done = [], 0
+    for mention in mentions:
+        parts.append(text[done : mention.start])
+        if mention.key in chosen:
+            parts.append(" ".join(chosen[mention.key]))
+        else:
+            parts.append(text[mention.start : mention.end])
+        done = mention.end
+    return "".join([*parts, text[done:]])
+
+
+def _extend(X: Any, rows: list[Any]) -> Any:
+    """`X` and after it `rows`, in a container of the same kind."""
+    if isinstance(X, (list, tuple)):
+        return [*X, *rows]
+    if hasattr(X, "to_numpy"):
+        grown = take(X, np.append(np.arange(len(X)), np.zeros(len(rows), dtype=np.int64)))
+        table = hasattr(X, "columns")
+        for i, row in enumerate(rows):
+            if table:
+                grown.iloc[len(X) + i] = [row] if isinstance(row, str) else list(row)
+            else:
+                grown.iat[len(X) + i] = row
+        return grown
+    if X.ndim == 1:
+        return object_array([*X, *rows])
+    width = X.shape[1]
+    new = np.array([[row] if width == 1 else list(row) for row in rows], dtype=object)
+    return np.vstack([X.astype(object), new.reshape(len(rows), width)])

@@ -1,0 +1,274 @@
+"""Samplers that draw whole tagged sentences; imbalanced-learn's own refuse ragged tags."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from imblearn.base import BaseSampler
+from imblearn.utils import check_sampling_strategy
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from skdice.metrics.schemes import get_spans, infer_scheme
+from skdice.text.inputs import as_sentences, as_tags, take
+
+__all__ = ["BackgroundUnderSampler", "TagOverSampler", "TagSampler"]
+
+
+class TagSampler(BaseSampler):
+    """Base of the samplers of tagged sentences."""
+
+    _sampling_type = "bypass"
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Check the sentences and the `sampling_strategy`; `fit_resample` is what draws."""
+        self.fit_resample(X, y)
+        return self
+
+    def fit_resample(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """Draw sentences.
+
+        Parameters
+        ----------
+        X : list of lists of str
+            Tokens.
+        y : list of lists of str
+            One tag for each token.
+
+        Returns
+        -------
+        X_resampled, y_resampled
+            In containers of the same kinds.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a sentence has another number of tags than tokens (its index is named), or the
+            strategy asks for what cannot be.
+        """
+        self._validate_params()
+        tags = as_tags(y, as_sentences(X))
+        self.sample_indices_ = self._draw(tags, check_random_state(self.random_state))
+        return take(X, self.sample_indices_), take(y, self.sample_indices_)
+
+    def _draw(self, tags: list[list[str]], random_state: np.random.RandomState) -> np.ndarray:
+        raise NotImplementedError
+
+    def _fit_resample(self, X: Any, y: Any, **params: Any) -> Any:
+        raise NotImplementedError  # of the parent's fit_resample, which is for tables
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.sparse = False
+        tags.input_tags.dataframe = False
+        tags.input_tags.string = True
+        tags.sampler_tags.sample_indices = True
+        return tags
+
+
+def positive_tokens(tags: list[list[str]], background: str) -> tuple[np.ndarray, np.ndarray]:
+    """Positive and negative tokens of each sentence."""
+    positive = np.array([sum(tag != background for tag in row) for row in tags], dtype=np.int64)
+    return positive, np.array([len(row) for row in tags], dtype=np.int64) - positive
+
+
+def check_token_ratio(
+    ratio: float, positive: np.ndarray, negative: np.ndarray, sampling_type: str
+) -> None:
+    """Refuse, in imbalanced-learn's words, a ratio below the one that there is."""
+    if positive.sum() > ratio * negative.sum():
+        tokens = np.repeat([1, 0], [positive.sum(), negative.sum()])
+        check_sampling_strategy(min(ratio, 1.0), tokens, sampling_type)
+
+
+class TagOverSampler(TagSampler):
+    """Repeat sentences that hold rare tags.
+
+    Parameters
+    ----------
+    sampling_strategy : float, str, list, dict or callable, default="auto"
+        As in imbalanced-learn, counted in mentions (spans of an entity type; tokens of a plain
+        tag). A dict gives for a type the mentions wanted; ``"auto"`` brings every type up to the
+        most frequent one. The rarest type is served first, with sentences that hold it, drawn at
+        random; what else they hold counts too, so a type can end above its target. A float is the
+        ratio of positive to negative *tokens* wanted (0.25: four negatives to a positive).
+    background : str, default="O"
+        The negative tag, for a float.
+    random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    sample_indices_ : ndarray of shape (n_new,)
+        Sentences that were taken; the first n are X itself.
+
+    Examples
+    --------
+    >>> from skdice.resampling import TagOverSampler
+    >>> X = [["Ann", "sleeps"], ["in", "Rome"], ["in", "Oslo"]]
+    >>> y = [["B-PER", "O"], ["O", "B-LOC"], ["O", "B-LOC"]]
+    >>> sampler = TagOverSampler(random_state=0)
+    >>> X_more, y_more = sampler.fit_resample(X, y)
+    >>> sampler.sample_indices_.tolist()
+    [0, 1, 2, 0]
+    """
+
+    _sampling_type = "over-sampling"
+
+    _parameter_constraints: dict = {
+        "sampling_strategy": [
+            Interval(Real, 0, None, closed="neither"),
+            StrOptions({"auto", "minority", "not minority", "not majority", "all"}),
+            list,
+            dict,
+            callable,
+        ],
+        "background": [str],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        *,
+        sampling_strategy: Any = "auto",
+        background: str = "O",
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.sampling_strategy = sampling_strategy
+        self.background = background
+        self.random_state = random_state
+
+    def _draw(self, tags: list[list[str]], random_state: np.random.RandomState) -> np.ndarray:
+        kept = np.arange(len(tags))
+        if isinstance(self.sampling_strategy, Real):
+            return np.append(kept, self._to_ratio(tags, random_state))
+        return np.append(kept, self._to_counts(tags, kept, random_state))
+
+    def _to_counts(
+        self, tags: list[list[str]], usable: np.ndarray, random_state: np.random.RandomState
+    ) -> np.ndarray:
+        """Sentences, out of `usable`, to add until every type has its mentions."""
+        scheme = infer_scheme(tags)
+        held = [[span[0] for span in get_spans(row, scheme)] for row in tags]
+        mentions = np.array([kind for row in held for kind in row])
+        if len(np.unique(mentions)) < 2:
+            raise ValueError(
+                f"y holds {sorted(set(mentions.tolist()))!r} as types: to draw by type there must "
+                "be 2 or more; give sampling_strategy a float for a ratio of tokens"
+            )
+        self.sampling_strategy_ = check_sampling_strategy(
+            self.sampling_strategy, mentions, "over-sampling"
+        )
+        types, totals = np.unique(mentions, return_counts=True)
+        names = types.tolist()
+        counts = np.zeros((len(tags), len(types)), dtype=np.int64)
+        for i, row in enumerate(held):
+            for kind in row:
+                counts[i, names.index(kind)] += 1
+        wanted = {names.index(kind): n for kind, n in self.sampling_strategy_.items()}
+        added = np.zeros(len(types), dtype=np.int64)
+        drawn: list[int] = []
+        for j in sorted(wanted, key=lambda j: totals[j]):
+            holders = usable[counts[usable, j] > 0]
+            if not len(holders) and added[j] < wanted[j]:
+                raise ValueError(
+                    f"no sentence can be drawn for the type {names[j]!r}: none holds a mention "
+                    "that another of its type could replace; add to the gazetteer, or use "
+                    "TagOverSampler"
+                )
+            while added[j] < wanted[j]:
+                i = int(random_state.choice(holders))
+                drawn.append(i)
+                added += counts[i]
+        return np.array(drawn, dtype=np.int64)
+
+    def _to_ratio(self, tags: list[list[str]], random_state: np.random.RandomState) -> np.ndarray:
+        """Sentences to add until positive to negative tokens reach the ratio."""
+        ratio = float(self.sampling_strategy)
+        positive, negative = positive_tokens(tags, self.background)
+        check_token_ratio(ratio, positive, negative, "over-sampling")
+        gain = positive - ratio * negative
+        helpful = np.flatnonzero(gain > 0)
+        missing = -gain.sum()
+        if missing > 0 and not len(helpful):
+            densest = max((positive / np.maximum(negative, 1)).max(), 0)
+            raise ValueError(
+                f"sampling_strategy={ratio} cannot be reached by repeating sentences: the densest "
+                f"has {densest:.3g} positive tokens for each negative one"
+            )
+        drawn: list[int] = []
+        while missing > 1e-9:
+            i = int(random_state.choice(helpful))
+            drawn.append(i)
+            missing -= gain[i]
+        return np.array(drawn, dtype=np.int64)
+
+
+class BackgroundUnderSampler(TagSampler):
+    """Drop sentences whose tags are all background.
+
+    Parameters
+    ----------
+    sampling_strategy : "auto" or float, default="auto"
+        Auto drops all of them. A float is the ratio of positive to negative tokens wanted (0.25:
+        four negatives to a positive): as many are dropped at random as it takes.
+    background : str, default="O"
+        The negative tag.
+    random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    sample_indices_ : ndarray of shape (n_new,)
+        Sentences that were kept, in their order.
+
+    Examples
+    --------
+    >>> from skdice.resampling import BackgroundUnderSampler
+    >>> X = [["Ann", "sleeps"], ["it", "rains"]]
+    >>> BackgroundUnderSampler().fit_resample(X, [["B-PER", "O"], ["O", "O"]])
+    ([['Ann', 'sleeps']], [['B-PER', 'O']])
+    """
+
+    _sampling_type = "under-sampling"
+
+    _parameter_constraints: dict = {
+        "sampling_strategy": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "background": [str],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        *,
+        sampling_strategy: str | float = "auto",
+        background: str = "O",
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.sampling_strategy = sampling_strategy
+        self.background = background
+        self.random_state = random_state
+
+    def _draw(self, tags: list[list[str]], random_state: np.random.RandomState) -> np.ndarray:
+        positive, negative = positive_tokens(tags, self.background)
+        if not positive.any():
+            raise ValueError(
+                f"every tag in y is the background {self.background!r}: nothing would be left"
+            )
+        empty = np.flatnonzero(positive == 0)
+        if self.sampling_strategy == "auto":
+            return np.setdiff1d(np.arange(len(tags)), empty)
+        ratio = float(self.sampling_strategy)
+        if negative.sum() > positive.sum():
+            check_token_ratio(ratio, positive, negative, "under-sampling")
+        order = random_state.permutation(empty)
+        left = negative.sum() - np.append(0, np.cumsum(negative[order]))
+        enough = np.flatnonzero(positive.sum() >= ratio * left)
+        if not len(enough):
+            raise ValueError(
+                f"sampling_strategy={ratio} cannot be reached by dropping all {len(empty)} "
+                f"background sentences, which gives {positive.sum() / left[-1]:.3g}: lower it, or "
+                "add a TagOverSampler"
+            )
+        return np.setdiff1d(np.arange(len(tags)), order[: enough[0]])

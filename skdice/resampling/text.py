@@ -1,0 +1,140 @@
+"""Random over- and under-sampling of texts and pairs in the containers that users have."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from imblearn.over_sampling import RandomOverSampler
+from imblearn.over_sampling.base import BaseOverSampler
+from imblearn.under_sampling import RandomUnderSampler
+
+from skdice.text.inputs import as_texts, take
+
+__all__ = ["TextOverSampler", "TextUnderSampler"]
+
+
+class _Texts:
+    """Let an imbalanced-learn sampler draw rows of texts through a column of row numbers."""
+
+    def fit(self, X: Any, y: Any, **params: Any) -> Self:
+        """Check X, y and `sampling_strategy`; `fit_resample` is what draws."""
+        return super().fit(_numbered(X, y), y, **params)  # type: ignore[misc]
+
+    def fit_resample(self, X: Any, y: Any, **params: Any) -> tuple[Any, Any]:
+        """Draw rows.
+
+        Parameters
+        ----------
+        X : list of str or of pairs, array of shape (n,), (n, 1) or (n, 2), Series or frame
+            A table of numbers, dense or sparse, is drawn from as imbalanced-learn does.
+        y : array of shape (n,)
+
+        Returns
+        -------
+        X_resampled, y_resampled
+            In containers of the same kinds.
+        """
+        numbered = _numbered(X, y)
+        rows, labels = super().fit_resample(numbered, y, **params)  # type: ignore[misc]
+        if numbered is X:
+            return rows, labels
+        return take(X, self.sample_indices_), labels  # type: ignore[attr-defined]
+
+
+def _numbered(X: Any, y: Any) -> Any:
+    """Row numbers of shape (n, 1) for texts in lists and 1-D arrays; other tables as they are."""
+    if len(y) and isinstance(y, (list, tuple)) and isinstance(y[0], (list, tuple)):
+        raise ValueError(
+            "y[0] is a list of tags: draw tagged sentences with TagOverSampler or "
+            "BackgroundUnderSampler"
+        )
+    if isinstance(X, (list, tuple)) and X:
+        first = X[0]
+        of_texts = isinstance(first, str) or (
+            isinstance(first, (list, tuple)) and bool(first) and isinstance(first[0], str)
+        )
+    else:
+        of_texts = getattr(X, "ndim", 2) == 1
+    return np.arange(len(as_texts(X))).reshape(-1, 1) if of_texts else X
+
+
+class TextOverSampler(_Texts, RandomOverSampler):
+    """Repeat texts of the smaller classes, drawn at random.
+
+    imbalanced-learn's `RandomOverSampler`, which refuses 1-D text, for every container that the
+    estimators of this package take.
+
+    Parameters
+    ----------
+    sampling_strategy : float, str, dict or callable, default="auto"
+        As in imbalanced-learn; a dict gives the exact number of rows of each class afterwards.
+    random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    sample_indices_ : ndarray of shape (n_new,)
+        Rows of X that were taken; the first n are X itself.
+    sampling_strategy_ : dict
+        Rows to add to each class.
+
+    Examples
+    --------
+    >>> from skdice.resampling import TextOverSampler
+    >>> X, y = ["free prize", "see you", "at lunch"], [1, 0, 0]
+    >>> TextOverSampler(random_state=0).fit_resample(X, y)
+    (['free prize', 'see you', 'at lunch', 'free prize'], [1, 0, 0, 1])
+    """
+
+    _parameter_constraints: dict = {**BaseOverSampler._parameter_constraints}
+    _parameter_constraints["random_state"] = ["random_state"]
+
+    shrinkage = None  # the parent's noise is for numbers
+
+    def __init__(
+        self,
+        *,
+        sampling_strategy: Any = "auto",
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.sampling_strategy = sampling_strategy
+        self.random_state = random_state
+
+
+class TextUnderSampler(_Texts, RandomUnderSampler):
+    """Drop texts of the larger classes, drawn at random.
+
+    Parameters
+    ----------
+    sampling_strategy : float, str, dict or callable, default="auto"
+        As in imbalanced-learn; a dict gives the exact number of rows of each class afterwards.
+    random_state : int, RandomState or None, default=None
+    replacement : bool, default=False
+
+    Attributes
+    ----------
+    sample_indices_ : ndarray of shape (n_new,)
+        Rows of X that were kept.
+    sampling_strategy_ : dict
+        Rows to keep of each class.
+
+    Examples
+    --------
+    >>> from skdice.resampling import TextUnderSampler
+    >>> X, y = ["free prize", "see you", "at lunch"], [1, 0, 0]
+    >>> TextUnderSampler(random_state=0).fit_resample(X, y)[1]
+    [0, 1]
+    """
+
+    def __init__(
+        self,
+        *,
+        sampling_strategy: Any = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        replacement: bool = False,
+    ) -> None:
+        super().__init__(
+            sampling_strategy=sampling_strategy,
+            random_state=random_state,
+            replacement=replacement,
+        )

@@ -1,0 +1,177 @@
+"""TransformerFeatures: vectors equal to a hand-made forward pass, cached by content."""
+
+from __future__ import annotations
+
+import pickle
+import sqlite3
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from imblearn.over_sampling import SMOTE
+from imblearn.pipeline import make_pipeline
+from sklearn.compose import make_column_transformer
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+from sklearn.preprocessing import StandardScaler
+from transformers import AutoModel, AutoTokenizer
+
+from skdice import DiceClassifier, TransformerFeatures
+from skdice.resampling import make_pipeline as checked_pipeline
+
+TEXTS = ["win free money now", "lunch", "the bus was late today", "meeting at the bank", "lunch"]
+PAIRS = [("free money", "money is free"), ("lunch", "the bus"), ("rome", "rome is old")]
+
+
+@pytest.fixture
+def features(tiny_backbone):
+    return TransformerFeatures(backbone=tiny_backbone)
+
+
+def by_hand(backbone, text, pooling, layer):
+    model, tokenizer = AutoModel.from_pretrained(backbone), AutoTokenizer.from_pretrained(backbone)
+    inputs = tokenizer(*([text] if isinstance(text, str) else text), return_tensors="pt")
+    with torch.no_grad():
+        hidden = model.eval()(**inputs, output_hidden_states=True).hidden_states[layer][0]
+    last = model.config.model_type == "xlnet"
+    cls = hidden[-1] if last else hidden[0]
+    return {"cls": cls, "mean": hidden.mean(0), "max": hidden.amax(0)}[pooling].numpy()
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta", "deberta-v2", "xlnet"])
+@pytest.mark.parametrize("pooling", ["cls", "mean", "max"])
+@pytest.mark.parametrize("layer", [-1, 0, 1])
+def test_vectors_equal_a_forward_pass(tiny_backbones, kind, pooling, layer):
+    backbone = tiny_backbones[kind]
+    features = TransformerFeatures(backbone=backbone, pooling=pooling, layer=layer)
+    table = features.fit_transform(TEXTS)
+    assert table.shape == (5, 16)
+    assert table.dtype == np.float32
+    expected = [by_hand(backbone, text, pooling, layer) for text in TEXTS]
+    np.testing.assert_allclose(table, expected, atol=1e-5)
+
+
+def test_pairs(tiny_backbone, features):
+    u = features.fit(TEXTS).transform([pair[0] for pair in PAIRS])
+    v = features.transform([pair[1] for pair in PAIRS])
+    separate = features.fit_transform(PAIRS)
+    np.testing.assert_allclose(separate, np.hstack([u, v, np.abs(u - v), u * v]), atol=1e-6)
+    assert len(features.get_feature_names_out()) == separate.shape[1] == 64
+    joint = features.set_params(pairs="joint").fit_transform(PAIRS)
+    expected = [by_hand(tiny_backbone, pair, "mean", -1) for pair in PAIRS]
+    np.testing.assert_allclose(joint, expected, atol=1e-5)
+    assert len(features.get_feature_names_out()) == 16
+    with pytest.raises(ValueError, match="X holds texts, but fit saw pairs"):
+        features.transform(TEXTS)
+
+
+def test_the_batch_makes_no_difference(features):
+    whole = features.fit(TEXTS).transform(TEXTS)
+    alone = np.vstack([features.transform([text]) for text in TEXTS])
+    np.testing.assert_allclose(whole, alone, atol=1e-5)
+    small = features.set_params(batch_size=1).fit_transform(TEXTS)
+    np.testing.assert_allclose(small, whole, atol=1e-5)
+
+
+def test_the_cache_goes_by_content(features, tiny_backbones, tmp_path, monkeypatch):
+    plain = features.fit_transform(TEXTS)
+    encoded: list[str] = []
+    encode = TransformerFeatures._encode
+
+    def spy(self, texts):
+        encoded.extend(texts)
+        return encode(self, texts)
+
+    monkeypatch.setattr(TransformerFeatures, "_encode", spy)
+    cached = features.set_params(cache=tmp_path / "made")
+    np.testing.assert_array_equal(cached.fit_transform(TEXTS[:3]), plain[:3])
+    assert sorted(encoded) == sorted(TEXTS[:3])
+    encoded.clear()
+    # Another object reads what this one wrote, and encodes the rest only, each text once.
+    again = TransformerFeatures(backbone=features.backbone, cache=tmp_path / "made")
+    np.testing.assert_allclose(again.fit_transform(TEXTS), plain, atol=1e-6)
+    assert encoded == [TEXTS[3]]
+    encoded.clear()
+    for change in (
+        {"pooling": "max"},
+        {"layer": 1},
+        {"max_length": 4},
+        {"backbone": tiny_backbones["roberta"]},
+    ):
+        again.set_params(**change).fit_transform(["lunch"])
+        assert encoded == ["lunch"]
+        encoded.clear()
+
+
+def test_a_damaged_cache_is_named(features, tmp_path):
+    (tmp_path / "features.sqlite").write_bytes(b"no database at all" * 100)
+    with pytest.raises(ValueError, match=r"cache=.*cannot be used"):
+        features.set_params(cache=tmp_path).fit_transform(TEXTS)
+
+
+def test_with_scikit_learn_and_imbalanced_learn(features, tmp_path):
+    X, y = TEXTS * 4, [1, 0, 0, 0, 0] * 4
+    model = make_pipeline(
+        features.set_params(cache=tmp_path),
+        SMOTE(k_neighbors=1, random_state=0),
+        DiceClassifier(loss="dsc", max_epochs=5, random_state=0),
+    )
+    grid = GridSearchCV(model, {"diceclassifier__loss": ["ce", "dsc"]}, cv=2, error_score="raise")
+    assert grid.fit(X, y).predict(X).shape == (20,)
+    for texts in (X, np.array(X, dtype=object).reshape(-1, 1), pd.DataFrame({"text": X})):
+        with pytest.raises(ValueError, match="put TransformerFeatures"):
+            checked_pipeline(SMOTE(), DiceClassifier()).fit(texts, y)
+    checked = checked_pipeline(features, SMOTE(k_neighbors=1, random_state=0), model[-1])
+    assert checked.fit(X, y).predict(X).tolist() == model.fit(X, y).predict(X).tolist()
+
+
+def test_set_output_and_column_transformer(features):
+    frame = pd.DataFrame({"text": TEXTS, "length": [4.0, 1.0, 5.0, 4.0, 1.0]})
+    out = features.set_output(transform="pandas").fit_transform(frame[["text"]])
+    assert out.columns.tolist() == features.get_feature_names_out().tolist()
+    assert out.columns[0] == "transformerfeatures0"
+    assert features.feature_names_in_.tolist() == ["text"]
+    both = make_column_transformer((features, "text"), (StandardScaler(), ["length"]))
+    assert both.fit_transform(frame).shape == (5, 17)
+
+
+def test_pickle_and_the_callers_generators(features):
+    torch.manual_seed(3)
+    expected = torch.rand(1)
+    torch.manual_seed(3)
+    table = features.fit_transform(TEXTS)
+    assert torch.equal(torch.rand(1), expected)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(features)).transform(TEXTS), table)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"layer": 3}, "layer=3 is not in the backbone, which has 2 layers"),
+        ({"layer": -4}, "layer=-4"),
+        ({"max_length": 65}, "max_length=65 is more than the 64 positions"),
+        ({"pooling": "sum"}, "'pooling' parameter"),
+        ({"device": "gpu"}, "device='gpu'"),
+        ({"backbone": "no/such/folder"}, "no/such/folder"),
+    ],
+)
+def test_bad_parameters_are_named(features, params, message):
+    with pytest.raises(ValueError, match=message):
+        features.set_params(**params).fit(TEXTS)
+
+
+def test_bad_texts_are_named(features):
+    with pytest.raises(TypeError, match=r"X\[1\] is 3"):
+        features.fit(["a", 3])
+    with pytest.raises(NotFittedError):
+        features.transform(TEXTS)
+
+
+def test_several_writers_share_a_cache(features, tmp_path):
+    features.set_params(cache=tmp_path).fit_transform(TEXTS)
+    # A second connection that holds a read lock does not stop a writer.
+    with sqlite3.connect(tmp_path / "features.sqlite") as reader:
+        reader.execute("SELECT count(*) FROM vectors").fetchone()
+        features.transform(["rome is new"])
+        assert reader.execute("SELECT count(*) FROM vectors").fetchone() == (5,)
