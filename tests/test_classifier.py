@@ -1,4 +1,4 @@
-"""DiceClassifier: all of scikit-learn's checks, in every loss, with no expected failure."""
+"""DiceClassifier on numbers; scikit-learn's checks of it are in test_common.py."""
 
 from __future__ import annotations
 
@@ -14,18 +14,11 @@ from scipy import sparse
 from sklearn.datasets import make_classification
 from sklearn.metrics import f1_score
 from sklearn.model_selection import GridSearchCV
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skdice import DiceClassifier
 from skdice.losses import LOSSES, FocalLoss, TverskyLoss
 
 X, Y = make_classification(300, weights=[0.9], class_sep=1.5, random_state=0)
-
-
-@pytest.mark.filterwarnings("ignore")
-@parametrize_with_checks([DiceClassifier(loss=loss) for loss in LOSSES])
-def test_scikit_learns_checks(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize("loss", LOSSES)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
+from sklearn.metrics import f1_score
 from typer.testing import CliRunner
 
 from skdice.cli.app import app
@@ -180,3 +182,62 @@ def test_compare_losses_in_python(tiny_backbone, sentences):
     for bad in ({"losses": []}, {"seeds": 0}, {"losses": ["nope"]}):
         with pytest.raises(ValueError, match="loss"):
             compare_losses(tagger, X, y, X_test=X, y_test=y, **bad)
+
+
+def test_compare_samplers_and_tuned_decisions(tiny_backbone):
+    from imblearn.under_sampling import RandomUnderSampler
+
+    from skdice import BiasTunedClassifier, DiceSequenceClassifier
+
+    X = ["win free money", "lunch today", "the bus was late", "old road", "new school"] * 4
+    y = np.array(["spam", "ham", "ham", "ham", "ham"] * 4)
+    classifier = DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=1, lr=1e-2)
+    rows = ["ce + RandomUnderSampler", "ce+tuned", "dsc + prior", "ce"]
+    data = {"X_test": X, "y_test": y, "X_val": X[:5], "y_val": y[:5]}
+    found = compare_losses(classifier, X, y, losses=rows, seeds=[3], **data)
+    assert [row.label for row in found.rows] == [
+        "ce + RandomUnderSampler",
+        "ce + tuned",
+        "dsc + prior",
+        "ce",
+    ]
+    assert found.measure == "class spam"
+    held = {"X_val": X[:5], "y_val": y[:5]}
+    drawn = classifier.set_params(
+        loss="ce", random_state=3, pos_label="spam", sampler=RandomUnderSampler(random_state=3)
+    ).fit(X, y, **held)
+    expected = f1_score(y, drawn.predict(X), pos_label="spam", zero_division=0)
+    assert found.rows[0].mean("f1") == expected
+    tuned = BiasTunedClassifier(classifier.set_params(sampler=None), random_state=3)
+    predicted = tuned.fit(X, y, **held).predict(X)
+    assert found.rows[1].mean("f1") == f1_score(y, predicted, pos_label="spam", zero_division=0)
+    for row in ("ce + nope", "ce + tuned + prior", "ce + numpy", "nope + tuned"):
+        with pytest.raises(ValueError, match=r"row|loss"):
+            compare_losses(classifier, X, y, losses=[row], **data)
+    with pytest.raises(ValueError, match="TransformerFeatures"):
+        compare_losses(classifier, X, y, losses=["ce + SMOTE"], **data)
+
+
+def test_compare_rows_on_features_and_on_tags(files, tiny_backbone):
+    rows = "ce, ce + tuned, ce + SMOTE, ce + TextUnderSampler, dsc"
+    result = run(
+        "compare", "--train", files / "sms.tsv", "--rows", rows, "--seeds", 1, "--epochs", 5,
+        "--features", "--backbone", tiny_backbone, "--output", files / "f",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    found = json.loads((files / "f" / "comparison.json").read_text())
+    assert [row["label"] for row in found["rows"]] == [row.strip() for row in rows.split(",")]
+    assert all(row["n_runs"] == 1 for row in found["rows"])
+    assert found["measure"] == "class spam"
+    rows = "ce + tuned, ce + TagOverSampler, ce + BackgroundUnderSampler"
+    result = run(
+        "compare", "--train", files / "train.conll", "--rows", rows, "--seeds", 1, "--epochs", 1,
+        "--backbone", tiny_backbone, "--output", files / "t",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    found = json.loads((files / "t" / "comparison.json").read_text())
+    assert [row["n_runs"] for row in found["rows"]] == [1, 1, 1]
+    for bad in (("--train", files / "train.conll"), ("--train", files / "sms.tsv", "--frozen", 1)):
+        result = run("compare", *bad, "--features", "--output", files / "b")
+        assert result.exit_code == 2
+        assert "--features" in result.output

@@ -251,7 +251,7 @@ class TransformerEstimator(BaseEstimator):
             class_counts,
             background=background,
             multilabel=multilabel,
-            n_samples=len(dataset) if multilabel else None,
+            n_samples=_total_weight(dataset) if multilabel else None,
         )
         goes_on = epochs is not None and hasattr(self, "net_")
         if goes_on:
@@ -346,6 +346,10 @@ class TransformerEstimator(BaseEstimator):
         from skdice.estimators._storage import load
 
         return load(cls, Path(folder), device)
+
+
+def _total_weight(dataset: EncodedDataset) -> float:
+    return float(len(dataset) if dataset.weights is None else np.sum(dataset.weights))
 
 
 def split_indices(

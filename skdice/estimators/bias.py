@@ -9,18 +9,16 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score
+from sklearn.metrics import accuracy_score, balanced_accuracy_score
 from sklearn.model_selection import (
     KFold,
     StratifiedKFold,
     StratifiedShuffleSplit,
-    check_cv,
-    cross_val_predict,
 )
-from sklearn.utils import Tags, get_tags
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils import Tags, column_or_1d, get_tags, indexable
+from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import _check_method_params, check_is_fitted, has_fit_parameter
 
 from skdice.metrics import positive_class, span_f1_score
 from skdice.metrics.counting import SpanCounter
@@ -97,13 +95,13 @@ def tune_bias(
             rival = others.argmax(axis=1)
             # Above this bias, a row goes to class k.
             flip = others[np.arange(len(rival)), rival] - log_p[:, k]
-            chosen = np.where(flip < bias[k], k, rival)
-            near = np.sort(
-                flip[((truth == k) | (chosen == k)) & ((truth != fixed) | (chosen != fixed))]
-            )
-            between = (near[1:] + near[:-1]) / 2
-            if len(between) > 48:
-                between = between[np.linspace(0, len(between) - 1, 48).astype(int)]
+            # F1 of class k is best just above the flip of a row that is of class k.
+            order = np.sort(flip)
+            own = flip[truth == k]
+            after = np.minimum(np.searchsorted(order, own, "right"), len(order) - 1)
+            between = np.unique((own + np.maximum(order[after], own + 1e-6)) / 2)
+            if len(between) > 64:
+                between = between[np.linspace(0, len(between) - 1, 64).astype(int)]
             candidates = np.concatenate([bias[k] + _OFFSETS, between])
             candidates = candidates[np.isfinite(candidates)]
             for candidate in candidates[np.argsort(np.abs(candidates - bias[k]), kind="stable")]:
@@ -120,7 +118,7 @@ def _log(probabilities: np.ndarray) -> np.ndarray:
 
 
 _CV: list[Any] = [
-    Interval(Real, 0, 1, closed="neither"),
+    Interval(RealNotInt, 0, 1, closed="neither"),
     Interval(Integral, 2, None, closed="left"),
     StrOptions({"prefit"}),
     HasMethods(["split", "get_n_splits"]),
@@ -238,48 +236,46 @@ default="auto"
                 "is None"
             )
         _both_or_neither(X_val, y_val)
+        X, y = indexable(X, y)
         check_classification_targets(y)
-        labels = np.asarray(y)
+        labels = column_or_1d(y)
         if X_val is not None:
             more = _with_validation(self.estimator, X_val, y_val, params)
             self.estimator_ = clone(self.estimator).fit(X, y, **more)
-            proba, labels = self.estimator_.predict_proba(X_val), np.asarray(y_val)
+            rounds = [(self.estimator_, X_val, np.asarray(y_val))]
         elif self.cv == "prefit":
             check_is_fitted(self.estimator)
             self.estimator_ = self.estimator
-            proba = self.estimator_.predict_proba(X)
-        elif isinstance(self.cv, Real) and not isinstance(self.cv, Integral):
-            splitter = StratifiedShuffleSplit(
-                1, test_size=float(self.cv), random_state=self.random_state
-            )
-            train, held = next(splitter.split(np.zeros(len(labels)), labels))
-            chosen = {name: take(value, train) for name, value in params.items()}
-            part = clone(self.estimator).fit(take(X, train), take(y, train), **chosen)
-            proba, labels = part.predict_proba(take(X, held)), labels[held]
-            self.estimator_ = clone(self.estimator).fit(X, y, **params)
+            rounds = [(self.estimator_, X, labels)]
         else:
+            splits = list(self._splits(X, labels))
             self.estimator_ = clone(self.estimator).fit(X, y, **params)
-            proba = cross_val_predict(
-                self.estimator,
-                X,
-                y,
-                cv=self._folds(y, labels),
-                method="predict_proba",
-                params=params or None,
-            )
+            rounds = [
+                (_fit_part(self.estimator, X, y, train, params), take(X, held), labels[held])
+                for train, held in splits
+            ]
         self.classes_ = self.estimator_.classes_
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
-        truth = np.searchsorted(self.classes_, labels)
-        truth = np.where(np.isin(labels, self.classes_), truth, -1)
-        score = self._score_of(truth)
-        self.bias_ = tune_bias(_log(proba), truth, score, per_class=self.bias == "per_class")
+        log_p, truth = [], []
+        for model, rows, answers in rounds:
+            table = np.zeros((len(answers), len(self.classes_)))
+            table[:, np.searchsorted(self.classes_, model.classes_)] = model.predict_proba(rows)
+            log_p.append(_log(table))
+            index = np.searchsorted(self.classes_, answers) % len(self.classes_)
+            truth.append(np.where(self.classes_[index] == answers, index, -1))
+        known = np.concatenate(truth)
+        score = self._score_of(known)
+        self.bias_ = tune_bias(
+            np.concatenate(log_p), known, score, per_class=self.bias == "per_class"
+        )
         return self
 
     def predict(self, X: Any) -> np.ndarray:
         """Labels of shape (n,)."""
-        return self.classes_[self.decide(X).argmax(axis=1)]
+        best = self.decide(X).argmax(axis=1)
+        return self.classes_[best]
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of shape (n, n_classes) after the biases."""
@@ -294,17 +290,24 @@ default="auto"
         check_is_fitted(self)
         return _log(self.estimator_.predict_proba(X)) + self.bias_
 
-    def _folds(self, y: Any, labels: np.ndarray) -> Any:
-        n_folds = 5 if self.cv is None else self.cv
-        if not isinstance(n_folds, Integral):
-            return check_cv(n_folds, y, classifier=True)
+    def _splits(self, X: Any, labels: np.ndarray) -> Any:
+        """Train and held-out indices."""
+        rows = np.zeros(len(labels))
+        cv: Any = 5 if self.cv is None else self.cv
+        if isinstance(cv, Real) and not isinstance(cv, Integral):
+            splitter = StratifiedShuffleSplit(
+                1, test_size=float(cv), random_state=self.random_state
+            )
+            return splitter.split(rows, labels)
+        if not isinstance(cv, Integral):
+            return cv.split(X, labels)
         smallest = int(np.unique(labels, return_counts=True)[1].min())
         if smallest < 2:
             raise ValueError(
-                f"a class of y has {smallest} row: held-out data needs 2 of each; leave the class "
-                "out, or give X_val and y_val"
+                "a class of y has 1 sample only, and held-out data needs 2 of each: leave the "
+                "class out, or give X_val and y_val"
             )
-        return StratifiedKFold(min(int(n_folds), smallest))
+        return StratifiedKFold(min(int(cv), smallest)).split(rows, labels)
 
     def _score_of(self, truth: np.ndarray) -> Callable[[np.ndarray], float]:
         """The objective, from predicted class indices."""
@@ -328,7 +331,13 @@ default="auto"
             counts = np.bincount(truth[truth >= 0], minlength=2)
             which = positive_class(self.classes_, counts, self.pos_label)
             right = truth == which
-            return lambda predicted: float(f1_score(right, predicted == which, zero_division=0))
+
+            def f1(predicted: np.ndarray) -> float:
+                found = predicted == which
+                total = right.sum() + found.sum()
+                return float(2 * (right & found).sum() / total) if total else 0.0
+
+            return f1
         support = np.bincount(truth[truth >= 0], minlength=n_classes)
 
         def macro(predicted: np.ndarray) -> float:
@@ -441,11 +450,7 @@ class BiasTunedTagger(MetaEstimatorMixin, BaseEstimator):
         else:
             rounds = [
                 (
-                    clone(self.estimator).fit(
-                        take(X, train),
-                        take(y, train),
-                        **{name: take(value, train) for name, value in params.items()},
-                    ),
+                    _fit_part(self.estimator, X, y, train, params),
                     take(sentences, held),
                     take(tags, held),
                 )
@@ -458,8 +463,8 @@ class BiasTunedTagger(MetaEstimatorMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """Tags of every token, as a 1-D object array of lists."""
-        constrained = getattr(self.estimator_, "constrained", False)
         rows = self._biased(X)
+        constrained = getattr(self.estimator_, "constrained", False)
         return object_array(
             decode(rows, list(self.classes_), self.scheme_, constrained=constrained)
         )
@@ -513,6 +518,12 @@ def _seed(random_state: Any) -> int | None:
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31 - 1))
     return random_state
+
+
+def _fit_part(estimator: Any, X: Any, y: Any, rows: np.ndarray, params: dict[str, Any]) -> Any:
+    """A clone fitted on some of the rows."""
+    chosen = _check_method_params(X, params, rows)
+    return clone(estimator).fit(take(X, rows), take(y, rows), **chosen)
 
 
 def _both_or_neither(X_val: Any, y_val: Any) -> None:

@@ -104,7 +104,8 @@ class DiceClassifier(ClassifierMixin, BaseEstimator):
         A name, or a loss object such as ``TverskyLoss(alpha=0.3, beta=0.7)``.
     pos_label : label or None, default=None
         The positive class of a binary problem, whose F1 the overlap losses optimise. None is the
-        label 1 of {0, 1} or {-1, 1}, and otherwise the rarer class.
+        label 1 of {0, 1} or {-1, 1}, and otherwise the rarer class. Inside a meta-estimator that
+        numbers the labels (voting, stacking, bagging, one-vs-rest) give the number.
     hidden_layer_sizes : tuple of int, default=()
         Layers of an MLP with ReLU; none is a linear classifier.
     module : torch.nn.Module, callable or None, default=None

@@ -40,7 +40,8 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
         object such as ``TverskyLoss(alpha=0.3, beta=0.7)``.
     pos_label : label or None, default=None
         The positive class of a binary problem, whose F1 the overlap losses optimise. None is the
-        label 1 of {0, 1} or {-1, 1}, and otherwise the rarer class.
+        label 1 of {0, 1} or {-1, 1}, and otherwise the rarer class. Inside a meta-estimator that
+        numbers the labels (voting, stacking, bagging, one-vs-rest) give the number.
     backbone : str, default="sentence-transformers/all-MiniLM-L6-v2"
         Any `AutoModel` by hub id or local folder.
     pooling : {"mean", "cls", "max"}, default="mean"
@@ -336,20 +337,22 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
         epochs: int | None = None,
     ) -> None:
         background = None
-        seen = slice(None) if drawing is None else drawing(0)
+        # Weight 2 is the text twice, and drawn twice is, too.
+        share = np.ones(len(labels)) if weights is None else weights
         if self.multilabel_:
             targets: Any = labels.astype(np.float32)
-            counts = targets.sum(axis=0)
+            counts = share @ targets
         else:
             targets = np.searchsorted(self.classes_, labels)
-            counts = np.bincount(targets, minlength=len(self.classes_))
+            counts = np.bincount(targets, share, minlength=len(self.classes_))
             if len(self.classes_) == 2:
                 # Kept over warm starts, where new data may turn the majority round.
                 if epochs is None or not hasattr(self, "positive_"):
                     self.positive_ = positive_class(self.classes_, counts, self.pos_label)
                 background = 1 - self.positive_
-            # What a loss derives from class counts is to fit the data that it sees.
-            counts = np.bincount(targets[seen], minlength=len(self.classes_))
+            if drawing is not None:
+                seen = drawing(0)
+                counts = np.bincount(targets[seen], share[seen], minlength=len(self.classes_))
         self._train(
             self._encode(texts, targets, weights),
             counts,

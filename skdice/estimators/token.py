@@ -392,10 +392,12 @@ class DiceTokenClassifier(TransformerEstimator):
             last = np.searchsorted(window_rows, drawn, "right")
             return np.concatenate([np.arange(*ends) for ends in zip(first, last, strict=True)])
 
+        # Weight 2 is the sentence twice, and drawn twice is, too.
         seen = range(len(dataset)) if drawing is None else windows(0)
-        # What a loss derives from class counts is to fit the data that it sees.
-        tokens = np.concatenate([dataset.targets[i] for i in seen])
-        counts = np.bincount(tokens, minlength=len(self.classes_))
+        counts = np.zeros(len(self.classes_))
+        for i in seen:
+            share = 1.0 if dataset.weights is None else dataset.weights[i]
+            counts += share * np.bincount(dataset.targets[i], minlength=len(counts))
         background = np.flatnonzero(self.classes_ == "O")
         self._train(
             dataset,

@@ -18,7 +18,7 @@ def positive_class(classes: np.ndarray, counts: np.ndarray, pos_label: Any = Non
     if pos_label is not None:
         found = np.flatnonzero(classes == pos_label)
         if not len(found):
-            raise ValueError(f"pos_label={pos_label!r} is not among the classes {list(classes)}")
+            raise ValueError(f"pos_label={pos_label!r} is not among the classes {classes.tolist()}")
         return int(found[0])
     # Labels that were read from a file are the strings "0" and "1".
     if classes.tolist() in ([0, 1], [-1, 1], ["0", "1"], ["-1", "1"]):

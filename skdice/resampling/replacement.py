@@ -23,6 +23,7 @@ __all__ = ["EntityReplacement", "build_gazetteer"]
 _WORD = re.compile(r"\w+|[^\w\s]")
 
 Gazetteer = dict[str, list[tuple[str, ...]]]
+Swaps = dict[tuple[str, tuple[str, ...]], tuple[str, ...]]
 
 
 class Mention(NamedTuple):
@@ -32,6 +33,11 @@ class Mention(NamedTuple):
     start: int
     end: int
     key: tuple[str, ...]  # its tokens in lower case
+
+    @property
+    def name(self) -> tuple[str, tuple[str, ...]]:
+        """What equal mentions of one type share."""
+        return self.kind, self.key
 
 
 def build_gazetteer(X: Any, y: Any) -> dict[str, list[list[str]]]:
@@ -154,6 +160,10 @@ class EntityReplacement(BaseSampler):
             another to take its place.
         """
         self._validate_params()
+        if y is None:
+            raise ValueError(
+                "requires y to be passed, but the target y is None: pass tags or labels"
+            )
         random_state = check_random_state(self.random_state)
         rows = y.to_numpy() if hasattr(y, "to_numpy") else y
         tagged = len(rows) > 0 and (
@@ -205,7 +215,7 @@ class EntityReplacement(BaseSampler):
             done = 0
             for mention in mentions[i]:
                 tokens += sentences[i][done : mention.start]
-                words = chosen.get(mention.key, sentences[i][mention.start : mention.end])
+                words = chosen.get(mention.name, sentences[i][mention.start : mention.end])
                 spans.append((mention.kind, len(tokens), len(tokens) + len(words)))
                 tokens += words
                 done = mention.end
@@ -289,15 +299,13 @@ class EntityReplacement(BaseSampler):
         self.gazetteer_ = {kind: list(group) for kind, group in found.items()}
         return mentions
 
-    def _choose(
-        self, mentions: Iterable[Mention], others: _Others, random_state: Any
-    ) -> dict[tuple[str, ...], tuple[str, ...]]:
+    def _choose(self, mentions: Iterable[Mention], others: _Others, random_state: Any) -> Swaps:
         """A replacement for the mentions of one row that are to be swapped."""
-        distinct = {m.key: m for m in mentions if others.has(m)}
+        distinct = {m.name: m for m in mentions if others.has(m)}
         swapped = [m for m in distinct.values() if random_state.uniform() < self.rate]
         if not swapped:
             swapped = [list(distinct.values())[random_state.randint(len(distinct))]]
-        return {m.key: others.draw(m, random_state) for m in swapped}
+        return {m.name: others.draw(m, random_state) for m in swapped}
 
 
 class _Others:
@@ -355,14 +363,12 @@ def _look_up(
     return found
 
 
-def _swap(
-    text: str, mentions: list[Mention], chosen: dict[tuple[str, ...], tuple[str, ...]]
-) -> str:
+def _swap(text: str, mentions: list[Mention], chosen: Swaps) -> str:
     parts, done = [], 0
     for mention in mentions:
         parts.append(text[done : mention.start])
-        if mention.key in chosen:
-            parts.append(" ".join(chosen[mention.key]))
+        if mention.name in chosen:
+            parts.append(" ".join(chosen[mention.name]))
         else:
             parts.append(text[mention.start : mention.end])
         done = mention.end

@@ -8,6 +8,7 @@ import numpy as np
 from imblearn.over_sampling import RandomOverSampler
 from imblearn.over_sampling.base import BaseOverSampler
 from imblearn.under_sampling import RandomUnderSampler
+from sklearn.utils import check_consistent_length
 
 from skdice.text.inputs import as_texts, take
 
@@ -44,7 +45,10 @@ class _Texts:
 
 def _numbered(X: Any, y: Any) -> Any:
     """Row numbers of shape (n, 1) for texts in lists and 1-D arrays; other tables as they are."""
-    if len(y) and isinstance(y, (list, tuple)) and isinstance(y[0], (list, tuple)):
+    if y is None:
+        raise ValueError("the sampler requires y to be passed, but the target y is None")
+    check_consistent_length(X, y)
+    if isinstance(y, (list, tuple)) and y and isinstance(y[0], (list, tuple)):
         raise ValueError(
             "y[0] is a list of tags: draw tagged sentences with TagOverSampler or "
             "BackgroundUnderSampler"
@@ -55,7 +59,8 @@ def _numbered(X: Any, y: Any) -> Any:
             isinstance(first, (list, tuple)) and bool(first) and isinstance(first[0], str)
         )
     else:
-        of_texts = getattr(X, "ndim", 2) == 1
+        kind = getattr(getattr(X, "dtype", None), "kind", "O")
+        of_texts = getattr(X, "ndim", 2) == 1 and kind in "OUT"
     return np.arange(len(as_texts(X))).reshape(-1, 1) if of_texts else X
 
 

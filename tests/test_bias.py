@@ -1,0 +1,218 @@
+"""Tuned decisions against brute force, and span counts against the plain metric."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from imblearn.over_sampling import RandomOverSampler
+from scipy import sparse
+from scipy.special import log_softmax
+from sklearn.datasets import make_classification
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import balanced_accuracy_score, f1_score
+from sklearn.model_selection import GridSearchCV, PredefinedSplit, cross_val_predict
+from sklearn.naive_bayes import GaussianNB
+
+from skdice import (
+    BiasTunedClassifier,
+    BiasTunedTagger,
+    DiceClassifier,
+    DiceSequenceClassifier,
+    DiceTokenClassifier,
+)
+from skdice.estimators.bias import tune_bias
+from skdice.metrics import span_f1_score
+from skdice.metrics.counting import SpanCounter
+from skdice.metrics.schemes import SCHEMES
+
+X, Y = make_classification(600, weights=[0.9], flip_y=0.05, random_state=0)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data(), st.sampled_from(SCHEMES))
+def test_counted_spans_equal_the_metric(data, scheme):
+    prefixes = {"iob1": "BI", "iob2": "BI", "bioes": "BIES", "bmes": "BMES", "plain": ""}[scheme]
+    classes = ["O"] + [f"{p}-{kind}" for p in prefixes for kind in ("X", "Y")]
+    classes += ["N", "V"] if scheme == "plain" else []
+    lengths = data.draw(st.lists(st.integers(0, 6), min_size=1, max_size=4))
+    rows = [
+        data.draw(st.lists(st.integers(0, len(classes) - 1), min_size=2 * n, max_size=2 * n))
+        for n in lengths
+    ]
+    y_true = [[classes[i] for i in row[: len(row) // 2]] for row in rows]
+    y_pred = [[classes[i] for i in row[len(row) // 2 :]] for row in rows]
+    flat = np.array([classes.index(tag) for row in y_pred for tag in row], dtype=int)
+    counter = SpanCounter(y_true, classes, scheme)
+    assert counter.f1(flat) == pytest.approx(span_f1_score(y_true, y_pred, scheme=scheme))
+    # A tag that the model does not know still counts as missed.
+    fewer = SpanCounter(y_true, classes[:2], scheme)
+    only = [[classes[0]] * len(row) for row in y_true]
+    expected = span_f1_score(y_true, only, scheme=scheme)
+    assert fewer.f1(np.zeros(len(flat), dtype=int)) == pytest.approx(expected)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10_000), st.integers(4, 60))
+def test_two_classes_reach_the_best_threshold(seed, n):
+    rng = np.random.default_rng(seed)
+    truth = (rng.uniform(size=n) < 0.3).astype(int)
+    log_p = log_softmax(rng.normal(size=(n, 2)) + truth[:, None] * [0, 0.8], axis=1)
+
+    def score(predicted):
+        hits = (predicted & truth).sum()
+        return 2 * hits / max(predicted.sum() + truth.sum(), 1)
+
+    bias = tune_bias(log_p, truth, score)
+    margin = log_p[:, 1] - log_p[:, 0]
+    thresholds = [-np.inf, *np.sort(margin), np.inf]
+    best = max(score((margin >= t).astype(int)) for t in thresholds)
+    assert score((log_p + bias).argmax(axis=1)) >= best - 1e-9
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10_000), st.booleans())
+def test_more_classes_never_lose_on_what_they_are_tuned_on(seed, per_class):
+    rng = np.random.default_rng(seed)
+    truth = rng.choice(4, size=200, p=[0.7, 0.2, 0.07, 0.03])
+    log_p = log_softmax(rng.normal(size=(200, 4)) + np.eye(4)[truth] + [1, 0, 0, 0], axis=1)
+
+    def score(predicted):
+        return f1_score(truth, predicted, average="macro", zero_division=0)
+
+    bias = tune_bias(log_p, truth, score, per_class=per_class)
+    assert score((log_p + bias).argmax(axis=1)) >= score(log_p.argmax(axis=1))
+    assert np.isfinite(bias).all()
+
+
+def test_a_bias_is_found_that_is_known():
+    """Probabilities off by a known factor: the bias puts them right."""
+    rng = np.random.default_rng(0)
+    truth = rng.choice(3, size=3000, p=[0.8, 0.15, 0.05])
+    log_p = log_softmax(rng.normal(size=(3000, 3)) + 3 * np.eye(3)[truth], axis=1)
+    off = np.array([2.0, -1.0, -2.5])
+
+    def score(predicted):
+        return f1_score(truth, predicted, average="macro", zero_division=0)
+
+    biased = log_p + off
+    assert score(biased.argmax(axis=1)) < 0.65
+    tuned = biased + tune_bias(biased, truth, score)
+    reference = log_p + tune_bias(log_p, truth, score)
+    assert score(tuned.argmax(axis=1)) == pytest.approx(score(reference.argmax(axis=1)), abs=0.01)
+
+
+@pytest.mark.parametrize("cv", [None, 3, 0.3, "prefit", PredefinedSplit(np.arange(600) % 2)])
+@pytest.mark.parametrize("bias", ["per_class", "prior"])
+def test_held_out_data_in_every_way(cv, bias):
+    inner = GaussianNB()
+    if cv == "prefit":
+        inner.fit(X, Y)
+    tuned = BiasTunedClassifier(inner, cv=cv, bias=bias, random_state=0).fit(X, Y)
+    assert tuned.score(X, Y) == (tuned.predict(X) == Y).mean()
+    np.testing.assert_allclose(tuned.predict_proba(X).sum(axis=1), 1)
+    np.testing.assert_array_equal(tuned.predict_proba(X).argmax(axis=1), tuned.predict(X))
+    # The estimator that predicts was fitted on all rows.
+    np.testing.assert_array_equal(
+        tuned.estimator_.predict_proba(X), GaussianNB().fit(X, Y).predict_proba(X)
+    )
+
+
+def test_cross_validated_probabilities_are_what_is_tuned_on():
+    proba = cross_val_predict(LogisticRegression(), X, Y, cv=5, method="predict_proba")
+    expected = tune_bias(np.log(proba), Y, lambda p: f1_score(Y, p, zero_division=0))
+    tuned = BiasTunedClassifier(LogisticRegression()).fit(X, Y)
+    np.testing.assert_allclose(tuned.bias_, expected)
+
+
+def test_validation_rows_of_the_user_are_what_is_tuned_on():
+    inner = LogisticRegression()
+    tuned = BiasTunedClassifier(inner).fit(X[:400], Y[:400], X_val=X[400:], y_val=Y[400:])
+    log_p = inner.fit(X[:400], Y[:400]).predict_log_proba(X[400:])
+    expected = tune_bias(log_p, Y[400:], lambda p: f1_score(Y[400:], p, zero_division=0))
+    np.testing.assert_allclose(tuned.bias_, expected)
+    with pytest.raises(ValueError, match="y_val is missing"):
+        BiasTunedClassifier(inner).fit(X, Y, X_val=X)
+
+
+def test_scoring():
+    names = np.array(["common", "rare"])[Y]
+    by_rare = BiasTunedClassifier(GaussianNB()).fit(X, names)
+    by_name = BiasTunedClassifier(GaussianNB(), pos_label="rare", scoring="f1").fit(X, names)
+    np.testing.assert_array_equal(by_rare.bias_, by_name.bias_)
+    other = BiasTunedClassifier(GaussianNB(), pos_label="common").fit(X, names)
+    assert not np.array_equal(other.bias_, by_name.bias_)
+    named = BiasTunedClassifier(GaussianNB(), scoring="balanced_accuracy").fit(X, names)
+    called = BiasTunedClassifier(GaussianNB(), scoring=balanced_accuracy_score).fit(X, names)
+    np.testing.assert_array_equal(named.bias_, called.bias_)
+    three = np.arange(600) % 3
+    with pytest.raises(ValueError, match="scoring='f1' is for two classes, and y has 3"):
+        BiasTunedClassifier(GaussianNB(), scoring="f1").fit(X, three)
+    with pytest.raises(ValueError, match="1 sample only"):
+        BiasTunedClassifier(GaussianNB()).fit(X, [1] + [0] * 599)
+    with pytest.raises(ValueError, match="'scoring' parameter"):
+        BiasTunedClassifier(GaussianNB(), scoring="f2").fit(X, Y)
+
+
+def test_sparse_rows_weights_and_a_grid_over_the_inner_loss():
+    weights = np.where(Y == 1, 5.0, 1.0)
+    plain = BiasTunedClassifier(LogisticRegression()).fit(X, Y)
+    weighted = BiasTunedClassifier(LogisticRegression()).fit(X, Y, sample_weight=weights)
+    assert not np.allclose(plain.estimator_.coef_, weighted.estimator_.coef_)
+    expected = LogisticRegression().fit(X, Y, sample_weight=weights).coef_
+    np.testing.assert_allclose(weighted.estimator_.coef_, expected)
+    rows = sparse.csr_array(X)
+    np.testing.assert_allclose(
+        BiasTunedClassifier(LogisticRegression()).fit(rows, Y).bias_, plain.bias_
+    )
+    inner = DiceClassifier(max_epochs=5, random_state=0)
+    grid = GridSearchCV(
+        BiasTunedClassifier(inner, cv=2),
+        {"estimator__loss": ["ce", "dsc"]},
+        cv=2,
+        scoring="f1",
+        error_score="raise",
+    ).fit(X, Y)
+    assert grid.best_estimator_.estimator_.loss == grid.best_params_["estimator__loss"]
+
+
+def test_a_text_classifier_and_its_sampler(tiny_backbone):
+    texts = ["win free money", "lunch today", "the bus was late", "old road", "new school"] * 4
+    labels = np.array(["spam", "ham", "ham", "ham", "ham"] * 4)
+    inner = DiceSequenceClassifier(
+        loss="ce", backbone=tiny_backbone, max_epochs=2, random_state=0, sampler=RandomOverSampler()
+    )
+    tuned = BiasTunedClassifier(inner, cv=0.5, random_state=0).fit(texts, labels)
+    assert set(tuned.predict(texts)) <= {"spam", "ham"}
+    held = BiasTunedClassifier(inner).fit(texts, labels, X_val=texts[:5], y_val=labels[:5])
+    assert "valid_score" in held.estimator_.history_[-1]  # the inner fit saw them too
+
+
+@pytest.mark.parametrize("constrained", [False, True])
+def test_a_tagger(tiny_backbone, sentences, constrained):
+    X, y = sentences
+    inner = DiceTokenClassifier(
+        loss="ce",
+        backbone=tiny_backbone,
+        max_epochs=8,
+        lr=3e-3,
+        batch_size=4,
+        random_state=0,
+        constrained=constrained,
+    )
+    tuned = BiasTunedTagger(inner).fit(X, y, X_val=X, y_val=y)
+    plain = inner.fit(X, y, X_val=X, y_val=y)
+    assert tuned.scheme_ == "iob2"
+    if not constrained:  # the search counts spans of the unconstrained decoding
+        assert tuned.score(X, y) > plain.score(X, y)
+    tables = tuned.predict_proba(X)
+    moved = [np.log(rows) + tuned.bias_ for rows in plain.predict_proba(X)]
+    for table, expected in zip(tables, moved, strict=True):
+        np.testing.assert_allclose(table, np.exp(log_softmax(expected, axis=1)), atol=1e-6)
+    if not constrained:
+        assert [list(tuned.classes_[t.argmax(axis=1)]) for t in tables] == list(tuned.predict(X))
+    folds = BiasTunedTagger(inner.set_params(max_epochs=1), cv=2, random_state=0).fit(X, y)
+    assert folds.predict(X).shape == (16,)
+    with pytest.raises(ValueError, match=r"y\[0\] has 1 tags"):
+        BiasTunedTagger(inner).fit(X, [["O"], *y[1:]])
