@@ -22,10 +22,10 @@ from skdice import (
     DiceSequenceClassifier,
     DiceTokenClassifier,
 )
-from skdice.estimators.bias import tune_bias
 from skdice.metrics import span_f1_score
 from skdice.metrics.counting import SpanCounter
 from skdice.metrics.schemes import SCHEMES
+from skdice.metrics.tuning import tune_bias
 
 X, Y = make_classification(600, weights=[0.9], flip_y=0.05, random_state=0)
 
