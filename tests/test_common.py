@@ -29,6 +29,8 @@ from skdice import (
     BiasTunedClassifier,
     BiasTunedTagger,
     DiceClassifier,
+    DiceMRCTagger,
+    DiceQuestionAnswerer,
     DiceSequenceClassifier,
     DiceTokenClassifier,
     TransformerFeatures,
@@ -79,6 +81,9 @@ LABELS = np.array(["spam", "ham", "spam", "ham"] * 3)
 PAIRS = [("free money", "money is free"), ("lunch", "the bus"), ("rome", "paris")] * 4
 SENTENCES = [["anna", "went", "to", "paris"], ["rain"], ["bob", "works"], ["acme", "is", "old"]] * 3
 TAGS = [["B-PER", "O", "O", "B-LOC"], ["O"], ["B-PER", "O"], ["B-ORG", "O", "O"]] * 3
+SPANS = [[("PER", 0, 1), ("LOC", 3, 4)], [], [("PER", 0, 1)], [("ORG", 0, 1), ("X", 0, 2)]] * 3
+QUESTIONS = [("who went", "today anna went to paris"), ("where to", "the bus to rome is old")] * 6
+ANSWERS = [[(6, "anna")], [(11, "rome")]] * 6
 
 
 def _tiny(cls, **params):
@@ -95,6 +100,15 @@ TEXT_ESTIMATORS: dict[str, tuple[Callable[[str], Any], Any, Any]] = {
     **{
         f"token {loss}": (_tiny(DiceTokenClassifier, loss=loss), SENTENCES, TAGS) for loss in LOSSES
     },
+    **{
+        f"reader {loss}": (_tiny(DiceQuestionAnswerer, loss=loss), QUESTIONS, ANSWERS)
+        for loss in LOSSES
+    },
+    **{
+        f"mrc tagger {loss}": (_tiny(DiceMRCTagger, loss=loss), SENTENCES, TAGS)
+        for loss in ("ce", "dsc")
+    },
+    "mrc tagger spans": (_tiny(DiceMRCTagger), SENTENCES, SPANS),
     "features": (lambda backbone: TransformerFeatures(backbone=backbone), TEXTS, LABELS),
     "features pairs": (lambda backbone: TransformerFeatures(backbone=backbone), PAIRS, None),
     "tuned sequence": (
@@ -171,7 +185,15 @@ def test_no_estimator_is_left_out():
 @pytest.mark.parametrize("check", WITHOUT_DATA)
 @pytest.mark.parametrize(
     "name",
-    ["sequence dsc", "token dsc", "features", "tuned token", *list(SENTENCE_SAMPLERS)[:3]],
+    [
+        "sequence dsc",
+        "token dsc",
+        "reader dsc",
+        "mrc tagger dsc",
+        "features",
+        "tuned token",
+        *list(SENTENCE_SAMPLERS)[:3],
+    ],
 )
 def test_scikit_learns_checks_without_data(name, check, tiny_backbone):
     if name in SENTENCE_SAMPLERS:

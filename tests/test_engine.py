@@ -9,7 +9,7 @@ from transformers import get_cosine_schedule_with_warmup, get_linear_schedule_wi
 
 from skdice import DiceSequenceClassifier, DiceTokenClassifier
 from skdice.backbones import load_encoder
-from skdice.engine.batching import LengthBatches
+from skdice.engine.batching import LengthBatches, length_chunks
 from skdice.engine.module import EncoderWithHead, freeze, parameter_groups, pool
 from skdice.engine.schedules import SCHEDULES, schedule_factor
 from skdice.losses import TverskyLoss
@@ -24,17 +24,51 @@ def _assert_same_weights(a, b, **tolerance):
         torch.testing.assert_close(value, _weights(b)[name], **tolerance)
 
 
-def test_batches_hold_every_row_once_and_similar_lengths():
+def test_prediction_batches_hold_every_row_once_and_similar_lengths():
     lengths = np.random.default_rng(0).integers(1, 100, size=203)
-    for generator in (None, np.random.default_rng(1)):
-        batches = list(LengthBatches(lengths, 8, generator))
-        assert sorted(np.concatenate(batches)) == list(range(203))
-        assert len(batches) == len(LengthBatches(lengths, 8, generator))
-        padded = sum(len(b) * lengths[b].max() for b in batches)
-        assert padded < 1.15 * lengths.sum()
-    again = [list(LengthBatches(lengths, 8, np.random.default_rng(s))) for s in (1, 1, 2)]
-    assert all((a == b).all() for a, b in zip(again[0], again[1], strict=True))
-    assert any(len(a) != len(b) or (a != b).any() for a, b in zip(again[0], again[2], strict=True))
+    batches = list(LengthBatches(lengths, 8))
+    assert sorted(np.concatenate(batches)) == list(range(203))
+    assert max(map(len, batches)) == 8
+    assert sum(len(b) * lengths[b].max() for b in batches) < 1.1 * lengths.sum()
+
+
+def test_chunks_of_a_batch_save_padding():
+    lengths = np.random.default_rng(0).integers(5, 100, size=32)
+    for unit, n_groups in ((1, 4), (600, 2), (10_000, 1)):
+        groups = length_chunks(lengths, unit)
+        assert len(groups) == n_groups
+        assert sorted(np.concatenate(groups)) == list(range(32))
+    padded = [
+        sum(len(g) * lengths[g].max() for g in length_chunks(lengths, u)) for u in (1, 10_000)
+    ]
+    assert padded[0] < 0.75 * padded[1]
+    assert [g.tolist() for g in length_chunks(np.array([3, 1]), 1)] == [[1], [0]]
+    assert [g.tolist() for g in length_chunks(np.array([3]), 1)] == [[0]]
+
+
+def test_training_batches_are_drawn_at_random(tiny_backbone, sentences):
+    """No batch is made of one length, and an update is that of the batch as a whole."""
+    X, y = sentences
+    tagger = DiceTokenClassifier(
+        backbone=tiny_backbone, max_epochs=1, batch_size=4, dropout=0.0, random_state=0
+    ).fit(X, y)
+    net, dataset = tagger.net_, tagger._encode(X, y)
+    epochs = [
+        [sorted(t for inputs, _, _ in update for i in inputs for t in i["attention_mask"].sum(1))
+         for update in net.updates(dataset, epoch)]
+        for epoch in (1, 1, 2)
+    ]  # fmt: skip
+    assert epochs[0] == epochs[1] != epochs[2]
+    assert sorted(t for batch in epochs[0] for t in batch) == sorted(dataset.lengths)
+    assert sum(len(set(map(int, batch))) > 1 for batch in epochs[0]) == 4
+    inputs, target, _ = net._batch(dataset, np.arange(16), dataset.lengths)
+    assert len(inputs) == 1
+    order = np.argsort(dataset.lengths, kind="stable")
+    whole, expected, _ = net.padder([dataset[int(i)] for i in order])
+    net._set_training(False)
+    parts = [net.padder([dataset[int(i)] for i in group])[0] for group in np.array_split(order, 4)]
+    torch.testing.assert_close(net._logits(parts), net._logits([whole]), atol=1e-5, rtol=1e-5)
+    assert torch.equal(target, expected)
 
 
 @pytest.mark.parametrize(

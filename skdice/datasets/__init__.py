@@ -4,6 +4,7 @@ from skdice.datasets._corpus import load_town_notes
 from skdice.datasets.auto import Dataset, read_dataset
 from skdice.datasets.conll import read_conll, read_conllu, write_conll
 from skdice.datasets.hub import from_hf
+from skdice.datasets.squad import read_mrc_ner, read_squad, write_squad_predictions
 from skdice.datasets.table import read_table
 
 __all__ = [
@@ -13,6 +14,9 @@ __all__ = [
     "read_conll",
     "read_conllu",
     "read_dataset",
+    "read_mrc_ner",
+    "read_squad",
     "read_table",
     "write_conll",
+    "write_squad_predictions",
 ]

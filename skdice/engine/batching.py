@@ -11,7 +11,7 @@ from torch.utils.data import Dataset
 
 from skdice.text.encoding import Window
 
-__all__ = ["EncodedDataset", "LengthBatches", "Padder"]
+__all__ = ["EncodedDataset", "LengthBatches", "Padder", "length_chunks"]
 
 
 class EncodedDataset(Dataset):
@@ -49,51 +49,50 @@ class EncodedDataset(Dataset):
 
 
 class LengthBatches:
-    """Batch indices such that the members of a batch have similar lengths.
-
-    Shuffled, the rows are cut into pools of some batches, sorted by length inside each pool, and
-    the batches drawn in random order: padding falls away while batches stay random enough.
+    """Batches from the shortest row to the longest, for prediction.
 
     Parameters
     ----------
     lengths : ndarray of shape (n_rows,)
     batch_size : int
-    generator : numpy.random.Generator or None
-        None gives batches from the shortest row to the longest.
-    pool : int, default=50
-        Batches in one pool.
     """
 
-    def __init__(
-        self,
-        lengths: np.ndarray,
-        batch_size: int,
-        generator: np.random.Generator | None = None,
-        pool: int = 50,
-    ) -> None:
+    def __init__(self, lengths: np.ndarray, batch_size: int) -> None:
         self.lengths = lengths
         self.batch_size = batch_size
-        self.generator = generator
-        self.pool = pool
-
-    def __len__(self) -> int:
-        return -(-len(self.lengths) // self.batch_size)
 
     def __iter__(self) -> Iterator[np.ndarray]:
-        size = self.batch_size
-        if self.generator is None:
-            order = np.argsort(self.lengths, kind="stable")
-            yield from (order[i : i + size] for i in range(0, len(order), size))
-            return
-        order = self.generator.permutation(len(self.lengths))
-        step = size * self.pool
-        batches: list[np.ndarray] = []
-        for start in range(0, len(order), step):
-            pool = order[start : start + step]
-            pool = pool[np.argsort(self.lengths[pool], kind="stable")]
-            batches += [pool[i : i + size] for i in range(0, len(pool), size)]
-        for i in self.generator.permutation(len(batches)):
-            yield batches[i]
+        order = np.argsort(self.lengths, kind="stable")
+        yield from (order[i : i + self.batch_size] for i in range(0, len(order), self.batch_size))
+
+
+def length_chunks(lengths: np.ndarray, unit: int) -> list[np.ndarray]:
+    """The rows of a training batch in one, two or four groups of similar length.
+
+    Batches have to be drawn at random: if all texts of a batch were of one length, a token of a
+    short text would weigh more in the batch's mean than one of a long text. So it is inside the
+    batch that padding is saved, by running the encoder on each group.
+
+    Parameters
+    ----------
+    lengths : ndarray of shape (n_rows,)
+    unit : int
+        Subwords, padding included, that are worth a run of the encoder.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdice.engine.batching import length_chunks
+    >>> [rows.tolist() for rows in length_chunks(np.array([9, 2, 8, 3]), unit=10)]
+    [[1, 3], [2, 0]]
+    """
+    order = np.argsort(lengths, kind="stable")
+    for n_groups in (4, 2):
+        groups = np.array_split(order, n_groups)
+        padded = [len(rows) * int(lengths[rows].max()) for rows in groups if len(rows)]
+        if len(padded) == n_groups and sum(padded) >= n_groups * unit:
+            return groups
+    return [order]
 
 
 class Padder:
@@ -154,7 +153,7 @@ class Padder:
             stack = np.concatenate if per_word else np.stack
             target = torch.from_numpy(stack([np.asarray(row[1]) for row in rows]))
         if rows[0][2] is not None:
-            counts = [len(window.positions) if per_word else 1 for window in windows]
+            counts = [window.n_predictions if per_word else 1 for window in windows]
             weight = torch.from_numpy(
                 np.repeat(np.array([row[2] for row in rows], dtype=np.float32), counts)
             )

@@ -12,13 +12,14 @@ from skorch import NeuralNet
 from skorch.callbacks import EpochTimer, PrintLog
 from torch import nn
 
-from skdice.engine.batching import EncodedDataset, LengthBatches, Padder
+from skdice.engine.batching import EncodedDataset, LengthBatches, Padder, length_chunks
 from skdice.engine.module import parameter_groups
 from skdice.engine.schedules import schedule_factor
 
 __all__ = ["FineTuningNet", "resolve_device", "seeded"]
 
-Batch = tuple[dict[str, torch.Tensor], torch.Tensor | None, torch.Tensor | None]
+Inputs = list[dict[str, torch.Tensor]]
+Batch = tuple[Inputs, torch.Tensor | None, torch.Tensor | None]
 
 
 def resolve_device(device: str) -> str:
@@ -42,7 +43,7 @@ def seeded(seed: int, device: str) -> Iterator[None]:
 class FineTuningNet(NeuralNet):
     """Fine-tune an `EncoderWithHead` on an `EncodedDataset`.
 
-    What skorch does not do is here: batches by length, one update from several micro-batches that
+    What skorch does not do is here: little padding, one update from several micro-batches that
     equals the update from one big batch, autocast, gradient clipping, a schedule stepped with
     each update, and the best epoch's weights restored at the end.
 
@@ -146,14 +147,27 @@ class FineTuningNet(NeuralNet):
 
     def updates(self, dataset: EncodedDataset, epoch: int) -> Iterator[list[Batch]]:
         """The micro-batches of each update, in this epoch's random order."""
-        size = self.batch_size
         generator = np.random.default_rng([self.shuffle_seed, epoch])
-        drawn = self._drawn(dataset, epoch)
-        lengths = dataset.lengths[drawn]
-        for chosen in LengthBatches(lengths, size * self.gradient_accumulation, generator):
-            rows = drawn[chosen]
+        order = generator.permutation(self._drawn(dataset, epoch))
+        lengths, size = dataset.lengths, self.batch_size
+        step = size * self.gradient_accumulation
+        for start in range(0, len(order), step):
+            rows = order[start : start + step]
             parts = [rows[i : i + size] for i in range(0, len(rows), size)]
-            yield [self.padder([dataset[int(i)] for i in part]) for part in parts]
+            yield [self._batch(dataset, part, lengths[part]) for part in parts]
+
+    def _batch(self, dataset: EncodedDataset, rows: np.ndarray, lengths: np.ndarray) -> Batch:
+        """Rows as tensors: inputs in groups of similar length, all targets in their order."""
+        unit = 256 if torch.device(self.device).type == "cpu" else 8192
+        groups = [
+            self.padder([dataset[int(i)] for i in rows[chunk]])
+            for chunk in length_chunks(lengths, unit)
+        ]
+        target = torch.cat([group[1] for group in groups])  # type: ignore[misc]
+        weight = None
+        if groups[0][2] is not None:
+            weight = torch.cat([group[2] for group in groups])  # type: ignore[misc]
+        return [group[0] for group in groups], target, weight
 
     def n_updates(self, dataset: EncodedDataset) -> int:
         """Updates in one epoch."""
@@ -273,10 +287,14 @@ class FineTuningNet(NeuralNet):
         _set_random_state(device, after)
         return logits.detach(), loss
 
-    def _logits(self, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
-        moved = {k: v.to(self.device, non_blocking=True) for k, v in inputs.items()}
-        with self._autocast():
-            return self.module_(**moved)
+    def _logits(self, inputs: Inputs) -> torch.Tensor:
+        """Logits of groups of inputs, one after the other."""
+        parts = []
+        for group in inputs:
+            moved = {k: v.to(self.device, non_blocking=True) for k, v in group.items()}
+            with self._autocast():
+                parts.append(self.module_(**moved))
+        return parts[0] if len(parts) == 1 else torch.cat(parts)
 
     def _loss(
         self, logits: torch.Tensor, target: torch.Tensor | None, weight: torch.Tensor | None
@@ -301,9 +319,9 @@ class FineTuningNet(NeuralNet):
         rows: list[Any] = [None] * len(dataset)
         for batch in LengthBatches(dataset.lengths, size):
             inputs, _, _ = self.padder([(dataset.windows[i], None, None) for i in batch])
-            values = self._logits(inputs).float().cpu().numpy()
+            values = self._logits([inputs]).float().cpu().numpy()
             if "positions" in inputs:
-                ends = np.cumsum([len(dataset.windows[i].positions) for i in batch])
+                ends = np.cumsum([dataset.windows[i].n_predictions for i in batch])
                 pieces: Sequence[np.ndarray] = np.split(values, ends[:-1])
             else:
                 pieces = list(values)

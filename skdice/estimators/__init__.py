@@ -3,6 +3,8 @@
 from skdice.estimators.bias import BiasTunedClassifier, BiasTunedTagger
 from skdice.estimators.classifier import DiceClassifier
 from skdice.estimators.features import TransformerFeatures
+from skdice.estimators.mrc_tagger import DiceMRCTagger
+from skdice.estimators.question_answering import DiceQuestionAnswerer
 from skdice.estimators.sequence import DiceSequenceClassifier
 from skdice.estimators.token import DiceTokenClassifier
 
@@ -10,6 +12,8 @@ __all__ = [
     "BiasTunedClassifier",
     "BiasTunedTagger",
     "DiceClassifier",
+    "DiceMRCTagger",
+    "DiceQuestionAnswerer",
     "DiceSequenceClassifier",
     "DiceTokenClassifier",
     "TransformerFeatures",

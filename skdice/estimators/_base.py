@@ -212,10 +212,13 @@ class TransformerEstimator(BaseEstimator):
         limit = backbones.max_positions(self._module.encoder.config, self.tokenizer_)
         return min(self.max_length or limit, limit)
 
+    def _make_padder(self) -> Padder:
+        return Padder.of(self.tokenizer_)
+
     def _make_net(self, criterion: Any, seed: int) -> FineTuningNet:
         settings: dict[str, Any] = dict(
             criterion=criterion,
-            padder=Padder.of(self.tokenizer_),
+            padder=self._make_padder(),
             gradient_accumulation=self.gradient_accumulation,
             max_grad_norm=self.max_grad_norm,
             weight_decay=self.weight_decay,
@@ -246,13 +249,32 @@ class TransformerEstimator(BaseEstimator):
         epochs: int | None = None,
     ) -> None:
         """Train `self._module` on `dataset`; also after an interrupt the estimator is usable."""
-        criterion = clone(resolve_loss(self.loss))
-        criterion.prepare(
+        criterion = clone(resolve_loss(self.loss)).prepare(
             class_counts,
             background=background,
             multilabel=multilabel,
             n_samples=_total_weight(dataset) if multilabel else None,
         )
+        self._train_with(
+            criterion,
+            dataset,
+            seed,
+            validation_score=validation_score,
+            rows_of_epoch=rows_of_epoch,
+            epochs=epochs,
+        )
+
+    def _train_with(
+        self,
+        criterion: Any,
+        dataset: EncodedDataset,
+        seed: int,
+        *,
+        validation_score: Callable[[], float] | None = None,
+        rows_of_epoch: Callable[[int], np.ndarray] | None = None,
+        epochs: int | None = None,
+    ) -> None:
+        """Train with a prepared criterion."""
         goes_on = epochs is not None and hasattr(self, "net_")
         if goes_on:
             net = self.net_

@@ -56,7 +56,7 @@ def save(estimator: Any, folder: Path) -> Path:
     from safetensors.torch import save_file
 
     params = {
-        name: _plain(value, name)
+        name: _loss_to_json(value) if isinstance(value, Loss) else _plain(value, name)
         for name, value in estimator.get_params(deep=False).items()
         if name not in (*_NOT_STORED, "loss")
     }
@@ -120,10 +120,10 @@ def load(cls: type[Any], folder: Path, device: str) -> Any:
             f"{state['class']}.from_pretrained"
         )
     params = dict(state["params"])
-    loss = params.pop("loss")
-    if isinstance(loss, dict):
-        loss = LOSSES[loss["name"]](**loss["params"])
-    estimator = cls(loss=loss, **{**params, "device": device})
+    for name in ("loss", "match_loss"):
+        if isinstance(params.get(name), dict):
+            params[name] = LOSSES[params[name]["name"]](**params[name]["params"])
+    estimator = cls(**{**params, "device": device})
     fitted = estimator._restore_fitted(state["fitted"])
     estimator.tokenizer_ = backbones.load_tokenizer(str(folder))
     config = AutoConfig.from_pretrained(folder)

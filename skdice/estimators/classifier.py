@@ -48,7 +48,7 @@ class TableNet(FineTuningNet):
         for start in range(0, len(order), self.batch_size):
             rows = np.sort(order[start : start + self.batch_size])
             weight = None if dataset.weight is None else torch.from_numpy(dataset.weight[rows])
-            yield [({"X": _tensor(dataset.X[rows])}, torch.from_numpy(dataset.y[rows]), weight)]
+            yield [([{"X": _tensor(dataset.X[rows])}], torch.from_numpy(dataset.y[rows]), weight)]
 
     def n_updates(self, dataset: Any) -> int:
         return -(-dataset.X.shape[0] // self.batch_size)
@@ -58,7 +58,7 @@ class TableNet(FineTuningNet):
         self._set_training(False)
         size = batch_size or 4096
         parts = [
-            self._logits({"X": _tensor(dataset.X[start : start + size])}).cpu().numpy()
+            self._logits([{"X": _tensor(dataset.X[start : start + size])}]).cpu().numpy()
             for start in range(0, dataset.X.shape[0], size)
         ]
         return np.concatenate(parts)

@@ -1,6 +1,13 @@
 """Metrics over spans and tokens, and scorers for scikit-learn's model selection."""
 
 from skdice.metrics.positive import positive_class
+from skdice.metrics.reading import (
+    answer_exact_match_score,
+    answer_exact_match_scorer,
+    answer_f1_score,
+    answer_f1_scorer,
+    normalize_answer,
+)
 from skdice.metrics.span import (
     span_f1_score,
     span_f1_scorer,
@@ -11,11 +18,17 @@ from skdice.metrics.span import (
     span_recall_score,
     span_recall_scorer,
     span_report,
+    spans_f1_score,
     token_f1_score,
     token_f1_scorer,
 )
 
 __all__ = [
+    "answer_exact_match_score",
+    "answer_exact_match_scorer",
+    "answer_f1_score",
+    "answer_f1_scorer",
+    "normalize_answer",
     "positive_class",
     "span_f1_score",
     "span_f1_scorer",
@@ -26,6 +39,7 @@ __all__ = [
     "span_recall_score",
     "span_recall_scorer",
     "span_report",
+    "spans_f1_score",
     "token_f1_score",
     "token_f1_scorer",
 ]

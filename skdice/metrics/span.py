@@ -21,6 +21,7 @@ __all__ = [
     "span_recall_score",
     "span_recall_scorer",
     "span_report",
+    "spans_f1_score",
     "token_f1_score",
     "token_f1_scorer",
 ]
@@ -159,6 +160,32 @@ def span_f1_score(
     0.6666666666666666
     """
     return span_precision_recall_fscore_support(y_true, y_pred, average=average, **options)[2]
+
+
+def spans_f1_score(y_true: Any, y_pred: Any) -> float:
+    """Micro F1 over spans given as such, which may be nested.
+
+    Parameters
+    ----------
+    y_true, y_pred : lists of lists of (type, start, end)
+
+    Raises
+    ------
+    ValueError
+        If the numbers of sentences differ.
+
+    Examples
+    --------
+    >>> from skdice.metrics import spans_f1_score
+    >>> spans_f1_score([[("ORG", 0, 4), ("LOC", 3, 4)]], [[("ORG", 0, 4)]])
+    0.6666666666666666
+    """
+    true, pred = list(y_true), list(y_pred)
+    if len(true) != len(pred):
+        raise ValueError(f"y_true holds {len(true)} sentences and y_pred {len(pred)}")
+    pairs = [(set(map(tuple, a)), set(map(tuple, b))) for a, b in zip(true, pred, strict=True)]
+    total = sum(len(a) + len(b) for a, b in pairs)
+    return 2 * sum(len(a & b) for a, b in pairs) / total if total else 0.0
 
 
 def token_f1_score(

@@ -37,6 +37,11 @@ class Window:
     def __len__(self) -> int:
         return len(self.input_ids)
 
+    @property
+    def n_predictions(self) -> int:
+        """Rows that the head's output has for this window."""
+        return len(self.positions)
+
 
 @dataclass(frozen=True, slots=True)
 class Template:

@@ -1,0 +1,82 @@
+"""Heads that score starts, ends and whole spans, and their batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from skdice.engine.batching import Padder
+from skdice.engine.module import EncoderWithHead
+
+__all__ = ["EncoderWithSpanHeads", "SpanPadder"]
+
+
+class SpanPadder(Padder):
+    """Batches of `QueryWindow`: which positions make up each candidate, and the outputs' order."""
+
+    def __call__(
+        self, rows: Sequence[tuple[Any, Any, Any]]
+    ) -> tuple[dict[str, torch.Tensor], torch.Tensor | None, torch.Tensor | None]:
+        inputs, target, weight = super().__call__(rows)
+        windows = [row[0] for row in rows]
+        sizes = np.array([len(window.positions) for window in windows])
+        first_position = np.cumsum(sizes) - sizes
+        counts = np.array([len(window.pairs) for window in windows])
+        first_pair = np.cumsum(counts) - counts
+        total = int(sizes.sum())
+        # The module puts all starts, ends, answerables and matches one after the other.
+        order: list[Any] = []
+        for window, p, m in zip(windows, first_position, first_pair, strict=True):
+            words = np.arange(p + 1, p + len(window.positions))
+            matches = 3 * total + np.arange(m, m + len(window.pairs))
+            order += [words, total + words, [2 * total + p], matches]
+        pairs = [w.pairs + p for w, p in zip(windows, first_position, strict=True)]
+        inputs["pairs"] = torch.from_numpy(np.concatenate(pairs))
+        inputs["order"] = torch.from_numpy(np.concatenate(order).astype(np.int64))
+        return inputs, target, weight
+
+
+class EncoderWithSpanHeads(EncoderWithHead):
+    """`encoder` -> dropout -> start, end, answerable for each position, match for each span.
+
+    A span's match is u(first) . v(last) / sqrt(size) plus a term of each border: it needs a
+    vector of `size` for each word, not one of twice the hidden size for each pair of words.
+
+    Parameters
+    ----------
+    encoder : transformers.PreTrainedModel
+    dropout : float
+    size : int, default=64
+    """
+
+    def __init__(self, encoder: Any, dropout: float = 0.1, size: int = 64) -> None:
+        super().__init__(encoder, 3, dropout)
+        hidden = encoder.config.hidden_size
+        self.size = size
+        self.first = nn.Linear(hidden, size + 1)
+        self.last = nn.Linear(hidden, size + 1)
+
+    def forward(  # type: ignore[override]
+        self,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor,
+        positions: torch.Tensor,
+        pairs: torch.Tensor,
+        order: torch.Tensor,
+        token_type_ids: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """Logits of shape (n_predictions of all windows,)."""
+        inputs = {"input_ids": input_ids, "attention_mask": attention_mask}
+        if token_type_ids is not None:
+            inputs["token_type_ids"] = token_type_ids
+        hidden = self.encoder(**inputs).last_hidden_state
+        vectors = self.dropout(hidden.flatten(0, 1).index_select(0, positions))
+        borders = self.head(vectors)
+        u = self.first(vectors).index_select(0, pairs[:, 0])
+        v = self.last(vectors).index_select(0, pairs[:, 1])
+        match = (u[:, :-1] * v[:, :-1]).sum(-1) / self.size**0.5 + u[:, -1] + v[:, -1]
+        return torch.cat([borders.T.flatten(), match]).index_select(0, order)

@@ -1,0 +1,406 @@
+"""DiceMRCTagger: named entity recognition as reading comprehension (BERT-MRC)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import expit
+from sklearn.base import clone
+from sklearn.utils._param_validation import Interval
+
+from skdice.backbones import DEFAULT_BACKBONE
+from skdice.engine.batching import EncodedDataset, Padder
+from skdice.engine.spans import EncoderWithSpanHeads, SpanPadder
+from skdice.estimators._base import (
+    TransformerEstimator,
+    check_weights,
+    draw_seed,
+    split_indices,
+)
+from skdice.losses import Loss, resolve_loss
+from skdice.losses._reading import HeadsLoss
+from skdice.metrics import spans_f1_score
+from skdice.metrics.schemes import to_tags
+from skdice.text.entities import Span, as_entities, check_queries
+from skdice.text.inputs import as_sentences, object_array
+from skdice.text.reading import QueryWindow, encode_queries
+from skdice.text.spans import flat_spans
+
+__all__ = ["DiceMRCTagger"]
+
+
+class DiceMRCTagger(TransformerEstimator):
+    """Tag entities by asking for each type: a query and the sentence are read together.
+
+    For every word, one head says whether an entity of the type asked for starts there, one
+    whether it ends there; for every pair of words, one whether they are the borders of the same
+    entity. Entities may be nested.
+
+    Parameters
+    ----------
+    loss : str or Loss, default="dsc"
+        Of the start and end heads, each a binary problem over all words of a batch.
+    match_loss : str, Loss or None, default=None
+        Of the span head; None is `loss`.
+    queries : dict or None, default=None
+        From entity type to the text that asks for it; None makes one from the type's name.
+    start_weight, end_weight, match_weight : float, default=1.0
+        Shares of the heads' losses.
+    answerable_weight : float, default=0.0
+        Share of a head that says whether a sentence holds the type at all. Above 0, entities are
+        only predicted where it says so.
+    max_span_length : int or None, default=None
+        Words of the longest candidate; None is the longest entity in training.
+    stride : int, default=32
+        Subwords that the windows of a long sentence share.
+    backbone : str, default="sentence-transformers/all-MiniLM-L6-v2"
+        Any `AutoModel` by hub id or local folder.
+    max_length : int or None, default=None
+        Subwords of query and sentence together; None is what the backbone allows.
+    max_epochs : int, default=3
+    lr : float, default=1e-4
+    batch_size : int, default=32
+        Pairs of query and sentence.
+    gradient_accumulation : int, default=1
+    max_grad_norm : float or None, default=1.0
+    weight_decay : float, default=0.01
+    schedule : {"linear", "constant", "cosine", "polynomial", "one_cycle"}, default="linear"
+    warmup : float, default=0.1
+    dropout : float, default=0.1
+    frozen : {"none", "embeddings", "encoder"} or int, default="none"
+    precision : {"auto", "fp32", "fp16", "bf16"}, default="auto"
+    device : str, default="auto"
+    early_stopping : bool, default=False
+        Stop when span F1 on validation sentences stops rising, and restore the best epoch.
+    validation_fraction : float, default=0.1
+    n_iter_no_change : int, default=3
+    callbacks : list of skorch callbacks or None, default=None
+    net_params : dict or None, default=None
+    warm_start : bool, default=False
+    random_state : int, RandomState or None, default=None
+    verbose : int, default=0
+
+    Attributes
+    ----------
+    queries_ : dict
+        From type to query, in the order of the types.
+    scheme_ : str or None
+        The scheme of the tags in training; None if spans were given, which are then predicted.
+    max_span_length_ : int
+    net_ : FineTuningNet
+    tokenizer_ : transformers tokenizer
+    history_ : list of dict
+    n_iter_ : int
+
+    Notes
+    -----
+    Losses count words of the sentence only, never the query, special tokens or padding. A span is
+    predicted where start, end and match are each more probable than not; its score is their
+    geometric mean.
+
+    References
+    ----------
+    X. Li, J. Feng, Y. Meng, Q. Han, F. Wu, J. Li, "A Unified MRC Framework for Named Entity
+    Recognition", ACL 2020.
+    X. Li et al., "Dice Loss for Data-imbalanced NLP Tasks", ACL 2020, Section 4.2.
+
+    Examples
+    --------
+    >>> from skdice import DiceMRCTagger
+    >>> X = [["Ann", "lives", "in", "Rome"], ["it", "rains"]]
+    >>> y = [["B-PER", "O", "O", "B-LOC"], ["O", "O"]]
+    >>> tagger = DiceMRCTagger(max_epochs=1, random_state=0).fit(X, y)
+    >>> tagger.queries_
+    {'LOC': 'find every location', 'PER': 'find every person'}
+    >>> tagger.predict(X).shape
+    (2,)
+    """
+
+    _parameter_constraints = {
+        **{k: v for k, v in TransformerEstimator._parameter_constraints.items() if k != "sampler"},
+        "match_loss": [str, Loss, None],
+        "queries": [dict, None],
+        "start_weight": [Interval(Real, 0, None, closed="left")],
+        "end_weight": [Interval(Real, 0, None, closed="left")],
+        "match_weight": [Interval(Real, 0, None, closed="left")],
+        "answerable_weight": [Interval(Real, 0, None, closed="left")],
+        "max_span_length": [Interval(Integral, 1, None, closed="left"), None],
+        "stride": [Interval(Integral, 0, None, closed="left")],
+    }
+    sampler = None
+
+    def __init__(
+        self,
+        *,
+        loss: str | Loss = "dsc",
+        match_loss: str | Loss | None = None,
+        queries: dict[str, str] | None = None,
+        start_weight: float = 1.0,
+        end_weight: float = 1.0,
+        match_weight: float = 1.0,
+        answerable_weight: float = 0.0,
+        max_span_length: int | None = None,
+        stride: int = 32,
+        backbone: str = DEFAULT_BACKBONE,
+        max_length: int | None = None,
+        max_epochs: int = 3,
+        lr: float = 1e-4,
+        batch_size: int = 32,
+        gradient_accumulation: int = 1,
+        max_grad_norm: float | None = 1.0,
+        weight_decay: float = 0.01,
+        schedule: str = "linear",
+        warmup: float = 0.1,
+        dropout: float = 0.1,
+        frozen: str | int = "none",
+        precision: str = "auto",
+        device: str = "auto",
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 3,
+        callbacks: list[Any] | None = None,
+        net_params: dict[str, Any] | None = None,
+        warm_start: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.loss = loss
+        self.match_loss = match_loss
+        self.queries = queries
+        self.start_weight = start_weight
+        self.end_weight = end_weight
+        self.match_weight = match_weight
+        self.answerable_weight = answerable_weight
+        self.max_span_length = max_span_length
+        self.stride = stride
+        self.backbone = backbone
+        self.max_length = max_length
+        self.max_epochs = max_epochs
+        self.lr = lr
+        self.batch_size = batch_size
+        self.gradient_accumulation = gradient_accumulation
+        self.max_grad_norm = max_grad_norm
+        self.weight_decay = weight_decay
+        self.schedule = schedule
+        self.warmup = warmup
+        self.dropout = dropout
+        self.frozen = frozen
+        self.precision = precision
+        self.device = device
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.callbacks = callbacks
+        self.net_params = net_params
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self, X: Any, y: Any, *, sample_weight: Any = None, X_val: Any = None, y_val: Any = None
+    ) -> Self:
+        """Fine-tune on sentences with entities.
+
+        Parameters
+        ----------
+        X : list of lists of str
+            Tokens.
+        y : list of lists of str, or list of lists of (type, start, end)
+            Tags, or spans in tokens with the end exclusive; spans may be nested.
+        sample_weight : array of shape (n_sentences,), default=None
+        X_val, y_val : as X and y, default=None
+            Validation sentences: scored after each epoch, and used by `early_stopping`.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            For bad parameters or data, before anything is loaded; the message names the sentence.
+        """
+        self._check_params()
+        if self.match_loss is not None:
+            resolve_loss(self.match_loss)
+        self._check_validation(X_val, y_val)
+        sentences = as_sentences(X)
+        spans, scheme = as_entities(y, sentences)
+        weights = check_weights(sample_weight, len(sentences))
+        validation = None
+        if X_val is not None:
+            val_sentences = as_sentences(X_val)
+            validation = val_sentences, as_entities(y_val, val_sentences)[0]
+        types = sorted({kind for row in spans for kind, _, _ in row})
+        if not types:
+            raise ValueError("y holds no entity at all: a tagger needs some to learn from")
+        queries = check_queries(self.queries, types)
+        seed = draw_seed(self.random_state)
+        if validation is None and self.early_stopping:
+            keys = [tuple(sentence) for sentence in sentences]
+            kept, held = split_indices(len(keys), self.validation_fraction, seed, keys=keys)
+            validation = [sentences[i] for i in held], [spans[i] for i in held]
+            sentences, spans = [sentences[i] for i in kept], [spans[i] for i in kept]
+            weights = None if weights is None else weights[kept]
+
+        warm = self.warm_start and hasattr(self, "net_")
+        if not warm:
+            self._build(3, pooling=None, seed=seed)
+        self._continues = warm
+        self.queries_, self.scheme_ = queries, scheme
+        longest = max((end - start for row in spans for _, start, end in row), default=1)
+        self.max_span_length_ = self.max_span_length or longest
+        windows = self._windows(sentences)
+        targets = [self._target(window, spans[window.row]) for window in windows]
+        dataset = EncodedDataset(
+            windows,
+            targets,
+            None if weights is None else weights[[window.row for window in windows]],
+        )
+        score: Callable[[], float] | None = None
+        if validation is not None:
+            score = self._validation_score(*validation)
+        self._train_with(self._criterion(targets), dataset, seed, validation_score=score)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Tags as in training, or spans if training had spans.
+
+        Returns
+        -------
+        ndarray of object, shape (n_sentences,)
+            Each a list of tags without overlaps, or a list of (type, start, end).
+        """
+        self._check_fitted()
+        sentences = as_sentences(X)
+        rows = []
+        for sentence, found in zip(sentences, self.predict_spans(sentences), strict=True):
+            spans = [span[:3] for span in found]
+            rows.append(
+                spans if self.scheme_ is None else to_tags(spans, len(sentence), self.scheme_)
+            )
+        return object_array(rows)
+
+    def predict_spans(self, X: Any) -> np.ndarray:
+        """Spans with their scores.
+
+        Returns
+        -------
+        ndarray of object, shape (n_sentences,)
+            Each a list of (type, start, end, score), by position. Trained on tags, spans do not
+            overlap: the higher score wins. Trained on spans, they may be nested.
+        """
+        self._check_fitted()
+        sentences = as_sentences(X)
+        windows = self._windows(sentences)
+        found: list[dict[Span, float]] = [{} for _ in sentences]
+        if windows:
+            for window, logits in zip(
+                windows, self.net_.logits(EncodedDataset(windows)), strict=True
+            ):
+                for span, value in self._read(window, expit(logits.astype(np.float64))):
+                    best = found[window.row].get(span, 0.0)
+                    found[window.row][span] = max(best, value)
+        rows = []
+        for spans in found:
+            scored = [(*span, score) for span, score in spans.items()]
+            if self.scheme_ is None:
+                rows.append(sorted(scored, key=lambda s: (s[1], -s[2], s[0])))
+            else:
+                rows.append(flat_spans(scored))
+        return object_array(rows)
+
+    def score(self, X: Any, y: Any) -> float:
+        """Micro F1 over spans."""
+        sentences = as_sentences(X)
+        return self._score(sentences, as_entities(y, sentences)[0])
+
+    # ---- the steps
+
+    def _assemble(self, encoder: Any, n_outputs: int, pooling: str | None) -> EncoderWithSpanHeads:
+        return EncoderWithSpanHeads(encoder, dropout=self.dropout)
+
+    def _make_padder(self) -> Padder:
+        return SpanPadder.of(self.tokenizer_)
+
+    def _windows(self, sentences: list[list[str]]) -> list[QueryWindow]:
+        return encode_queries(
+            self.tokenizer_,
+            sentences,
+            list(self.queries_.values()),
+            self._max_length(),
+            stride=self.stride,
+            longest=self.max_span_length_,
+        )
+
+    def _target(self, window: QueryWindow, spans: list[Span]) -> np.ndarray:
+        """0/1 and the head (0 start, 1 end, 2 match, 3 answerable) of each output."""
+        n, kind = window.n_words, list(self.queries_)[window.query]
+        first = int(window.words[1]) if n else 0
+        inside = [
+            (start - first, end - 1 - first)
+            for label, start, end in spans
+            if label == kind and first <= start and end <= first + n
+        ]
+        starts, ends = np.zeros(n), np.zeros(n)
+        starts[[s for s, _ in inside]] = 1
+        ends[[e for _, e in inside]] = 1
+        # Pairs are positions, where word 0 stands at 1.
+        wanted = {(s + 1, e + 1) for s, e in inside}
+        matches = np.array([tuple(pair) in wanted for pair in window.pairs.tolist()], dtype=float)
+        values = np.concatenate([starts, ends, [float(bool(inside))], matches])
+        heads = np.repeat([0, 1, 3, 2], [n, n, 1, len(matches)])
+        return np.stack([values, heads], axis=1).astype(np.float32)
+
+    def _criterion(self, targets: list[np.ndarray]) -> HeadsLoss:
+        table = np.concatenate(targets)
+        match_loss = self.loss if self.match_loss is None else self.match_loss
+        losses = []
+        for head, loss in enumerate((self.loss, self.loss, match_loss, self.loss)):
+            values = table[table[:, 1] == head, 0]
+            counts = np.array([len(values) - values.sum(), values.sum()])
+            losses.append(clone(resolve_loss(loss)).prepare(counts))
+        weights = (self.start_weight, self.end_weight, self.match_weight, self.answerable_weight)
+        return HeadsLoss(losses, weights)
+
+    def _read(self, window: QueryWindow, p: np.ndarray) -> list[tuple[Span, float]]:
+        """Spans of one window with their scores, from the probabilities of its outputs."""
+        n, kind = window.n_words, list(self.queries_)[window.query]
+        starts, ends, answerable, match = np.split(p, [n, 2 * n, 2 * n + 1])
+        if self.answerable_weight and answerable[0] <= 0.5:
+            return []
+        first, last = window.pairs[:, 0] - 1, window.pairs[:, 1] - 1
+        parts = np.stack([starts[first], ends[last], match])
+        chosen = np.flatnonzero((parts > 0.5).all(axis=0))
+        values = np.exp(np.log(parts[:, chosen]).mean(axis=0))
+        words = window.words[1:]
+        return [
+            ((kind, int(words[first[i]]), int(words[last[i]]) + 1), float(value))
+            for i, value in zip(chosen, values, strict=True)
+        ]
+
+    def _score(self, sentences: list[list[str]], spans: list[list[Span]]) -> float:
+        found = [[span[:3] for span in row] for row in self.predict_spans(sentences)]
+        return spans_f1_score(spans, found)
+
+    def _validation_score(
+        self, sentences: list[list[str]], spans: list[list[Span]]
+    ) -> Callable[[], float]:
+        return lambda: self._score(sentences, spans)
+
+    def _fitted_state(self) -> dict[str, Any]:
+        return {
+            "queries": self.queries_,
+            "scheme": self.scheme_,
+            "max_span_length": self.max_span_length_,
+            "n_outputs": 3,
+            "pooling": None,
+        }
+
+    def _restore_fitted(self, state: dict[str, Any]) -> dict[str, Any]:
+        self.queries_, self.scheme_ = state["queries"], state["scheme"]
+        self.max_span_length_ = state["max_span_length"]
+        return state

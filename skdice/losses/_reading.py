@@ -1,0 +1,102 @@
+"""Losses of readers: several one-vs-rest problems over the tokens of a batch, as one criterion."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from skdice.losses._base import Loss
+from skdice.losses.cross_entropy import CrossEntropyLoss
+
+__all__ = ["HeadsLoss", "SpanEndsLoss"]
+
+
+class SpanEndsLoss(nn.Module):
+    """Where an answer starts and where it ends: the mean of the two losses.
+
+    With `CrossEntropyLoss` each side is a softmax over the positions of a window, as BERT reads
+    SQuAD. Every other loss sees each side as one binary problem over all tokens of the batch.
+
+    Parameters
+    ----------
+    loss : Loss
+        Prepared with the counts of tokens that are no border and that are one.
+
+    Notes
+    -----
+    The target has shape (n, 3): 0/1 for start and end, and 1 at the first position of a window.
+    """
+
+    def __init__(self, loss: Loss) -> None:
+        super().__init__()
+        self.loss = loss
+        self.over_positions = type(loss) is CrossEntropyLoss
+        if self.over_positions and getattr(loss, "class_weight", None) is not None:
+            raise ValueError(
+                "loss=CrossEntropyLoss(class_weight=...) has no classes to weight here, where it "
+                "is a softmax over positions: use WeightedCrossEntropyLoss"
+            )
+
+    def forward(
+        self, logits: Tensor, target: Tensor, sample_weight: Tensor | None = None
+    ) -> Tensor:
+        """The loss of logits of shape (n, 2)."""
+        sides = target[:, :2].to(torch.float32)
+        if not self.over_positions:
+            parts = [
+                self.loss(logits[:, side], sides[:, side], sample_weight=sample_weight)
+                for side in range(2)
+            ]
+            return torch.stack(parts).mean()
+        window = target[:, 2].long().cumsum(0) - 1
+        n_windows = int(window[-1]) + 1
+        z = logits.float()
+        index = window.unsqueeze(-1).expand_as(z)
+        top = z.new_full((n_windows, 2), -torch.inf).scatter_reduce(0, index, z.detach(), "amax")
+        total = z.new_zeros(n_windows, 2).index_add(0, window, torch.exp(z - top[window]))
+        log_p = z - top[window] - torch.log(total)[window]
+        smoothing = float(getattr(self.loss, "label_smoothing", 0.0))
+        size = z.new_zeros(n_windows).index_add(0, window, z.new_ones(len(z)))
+        share = (1 - smoothing) * sides + smoothing / size[window].unsqueeze(-1)
+        losses = z.new_zeros(n_windows, 2).index_add(0, window, -share * log_p).mean(dim=1)
+        if sample_weight is None:
+            return losses.mean()
+        weight = sample_weight.to(losses.dtype)[target[:, 2] == 1]
+        return (losses * weight).sum() / weight.sum().clamp(min=torch.finfo(weight.dtype).tiny)
+
+
+class HeadsLoss(nn.Module):
+    """Several binary problems whose logits stand in one vector.
+
+    Parameters
+    ----------
+    losses : list of Loss
+        One for each head, prepared.
+    weights : list of float
+        Their shares in the sum.
+
+    Notes
+    -----
+    The target has shape (n, 2): 0/1, and the head that an element belongs to.
+    """
+
+    def __init__(self, losses: Sequence[Loss], weights: Sequence[float]) -> None:
+        super().__init__()
+        self.losses = nn.ModuleList(losses)
+        self.weights = list(weights)
+
+    def forward(
+        self, logits: Tensor, target: Tensor, sample_weight: Tensor | None = None
+    ) -> Tensor:
+        """The weighted sum of the heads' losses, for logits of shape (n,)."""
+        total = logits.new_zeros((), dtype=torch.float32)
+        for head, (loss, share) in enumerate(zip(self.losses, self.weights, strict=True)):
+            if not share:
+                continue
+            of_head = target[:, 1] == head
+            weight = None if sample_weight is None else sample_weight[of_head]
+            part = loss(logits[of_head], target[of_head, 0], sample_weight=weight)
+            total = total + share * part
+        return total

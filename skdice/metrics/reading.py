@@ -1,0 +1,137 @@
+"""Exact match and token F1 of answers, as SQuAD's and CMRC 2018's evaluations count them."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import make_scorer
+
+__all__ = [
+    "answer_exact_match_score",
+    "answer_exact_match_scorer",
+    "answer_f1_score",
+    "answer_f1_scorer",
+    "normalize_answer",
+]
+
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_WIDE_PUNCTUATION = set("，。：？！《》「」『』“”‘’（）、；…·～－—" + string.punctuation)
+_CHINESE_PIECE = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]|[^\s\u3400-\u9fff\uf900-\ufaff]+")
+LANGUAGES = ("en", "zh")
+
+
+def normalize_answer(text: str) -> str:
+    """Lower case, without punctuation, articles and extra white space, as SQuAD compares answers.
+
+    Examples
+    --------
+    >>> from skdice.metrics import normalize_answer
+    >>> normalize_answer("The  Cat's tail.")
+    'cats tail'
+    """
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+
+
+def _pieces(text: str, language: str) -> list[str]:
+    """What F1 counts: words, or Chinese characters (and whole words of other scripts)."""
+    if language == "en":
+        return normalize_answer(text).split()
+    cleaned = "".join(" " if c in _WIDE_PUNCTUATION else c for c in text.lower())
+    return _CHINESE_PIECE.findall(cleaned)
+
+
+def answer_texts(answers: Any) -> list[str]:
+    """The texts of one row's answers; [""] where there is none."""
+    if answers is None:
+        return [""]
+    if isinstance(answers, str):
+        return [answers]
+    if isinstance(answers, dict):
+        texts = answers["text"]
+        return answer_texts(texts) if isinstance(texts, str) else list(texts) or [""]
+    if len(answers) == 2 and isinstance(answers[1], str) and not isinstance(answers[0], str):
+        return [answers[1]]
+    texts = [text for answer in answers for text in answer_texts(answer)]
+    return texts or [""]
+
+
+def _best(y_true: Any, y_pred: Any, language: str, score: Any) -> list[float]:
+    """The best score of each prediction over its row's answers."""
+    if language not in LANGUAGES:
+        raise ValueError(f"language={language!r} must be one of {LANGUAGES}")
+    rows, texts = list(y_true), list(y_pred)
+    if len(rows) != len(texts):
+        raise ValueError(f"y_true holds {len(rows)} rows and y_pred {len(texts)}")
+    found = []
+    for answers, text in zip(rows, texts, strict=True):
+        gold = [answer for answer in answer_texts(answers) if _pieces(answer, language)] or [""]
+        found.append(max(score(_pieces(g, language), _pieces(text, language)) for g in gold))
+    return found
+
+
+def _overlap(gold: list[str], predicted: list[str]) -> float:
+    if not gold or not predicted:
+        return float(gold == predicted)
+    shared = sum((Counter(gold) & Counter(predicted)).values())
+    return 2 * shared / (len(gold) + len(predicted))
+
+
+def answer_f1_score(y_true: Any, y_pred: Sequence[str], *, language: str = "en") -> float:
+    """Mean F1 over the words that a prediction and its best answer share.
+
+    Parameters
+    ----------
+    y_true : list of answers
+        For each question ``(start, text)``, several of them, a text, SQuAD's dicts, or None or []
+        where there is no answer.
+    y_pred : list of str
+        Empty for no answer.
+    language : {"en", "zh"}, default="en"
+        English as in SQuAD: words, in lower case, without articles and punctuation. Chinese:
+        characters, with words of other scripts whole.
+
+    Returns
+    -------
+    float
+        From 0 to 1; the official script's figure divided by 100.
+
+    Raises
+    ------
+    ValueError
+        If lengths differ, or for an unknown `language`.
+
+    References
+    ----------
+    P. Rajpurkar et al., "SQuAD", EMNLP 2016; "Know What You Don't Know", ACL 2018.
+
+    Examples
+    --------
+    >>> from skdice.metrics import answer_f1_score
+    >>> answer_f1_score([[(4, "the black cat")], []], ["A black dog", ""])
+    0.75
+    """
+    return float(np.mean(_best(y_true, y_pred, language, _overlap)))
+
+
+def answer_exact_match_score(y_true: Any, y_pred: Sequence[str], *, language: str = "en") -> float:
+    """Share of predictions that equal one of their answers, after normalising both.
+
+    Parameters and errors are those of `answer_f1_score`.
+
+    Examples
+    --------
+    >>> from skdice.metrics import answer_exact_match_score
+    >>> answer_exact_match_score([[(0, "The cat"), (0, "Tom")], []], ["cat!", "dog"])
+    0.5
+    """
+    return float(np.mean(_best(y_true, y_pred, language, lambda g, p: float(g == p))))
+
+
+answer_f1_scorer = make_scorer(answer_f1_score)
+answer_exact_match_scorer = make_scorer(answer_exact_match_score)

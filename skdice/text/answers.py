@@ -1,0 +1,162 @@
+"""Questions with contexts, and their answers: every accepted form becomes one, or a clear error."""
+
+from __future__ import annotations
+
+import unicodedata
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from skdice.text.inputs import _rows, as_texts
+
+__all__ = ["Answer", "align_answer", "as_answers", "as_questions"]
+
+Answer = tuple[int, str]
+MISALIGNED = ("raise", "drop", "fix")
+
+
+def as_questions(X: Any) -> list[tuple[str, str]]:
+    """(question, context) pairs from any container of pairs.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a row is no pair of strings, or a context is empty; the message names the row.
+
+    Warns
+    -----
+    UserWarning
+        If a context is shorter than its question, which suggests that the two are swapped.
+    """
+    pairs = as_texts(X)
+    if isinstance(pairs[0], str):
+        raise ValueError(
+            "X holds single texts: each row must be a pair (question, context), in that order"
+        )
+    short = []
+    for i, (question, context) in enumerate(pairs):
+        if not context.strip():
+            raise ValueError(f"X[{i}] has an empty context (question {question[:60]!r}): drop it")
+        if not question.strip():
+            raise ValueError(f"X[{i}] has an empty question: drop it")
+        if len(context) < len(question):
+            short.append(i)
+    if short:
+        question, context = pairs[short[0]]
+        message = (
+            f"X[{short[0]}] has a context ({context[:40]!r}) shorter than its question "
+            f"({question[:40]!r}): rows are (question, context), in that order"
+        )
+        if len(short) == len(pairs) > 1:
+            raise ValueError(f"{message}; every row is like this, so the two are swapped")
+        warnings.warn(message, stacklevel=3)
+    return pairs
+
+
+def as_answers(
+    y: Any, contexts: Sequence[str], on_misaligned: str = "raise", names: Any = None
+) -> list[list[Answer] | None]:
+    """Answers of each question as (start, text); [] where there is none, None for a row to drop.
+
+    Parameters
+    ----------
+    y : list
+        A row is ``(start, text)``, a list of them, SQuAD's ``{"text": [...], "answer_start":
+        [...]}`` or list of such dicts, or None or [] for a question without an answer. `start`
+        counts characters from 0.
+    contexts : list of str
+    on_misaligned : {"raise", "drop", "fix"}, default="raise"
+        What to do with an answer that the context does not hold at `start`: an error; no such
+        answer (and no such row, if it has no other); or the nearest place that holds it, and a
+        row without one is dropped.
+    names : list of str or None, default=None
+        What to call the rows in messages; None is ``y[i]``.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a row has another form, or for a misaligned answer; the message names the row.
+    """
+    if y is None:
+        raise ValueError(
+            "This estimator requires y to be passed, but the target y is None: pass answers"
+        )
+    if on_misaligned not in MISALIGNED:
+        raise ValueError(f"on_misaligned={on_misaligned!r} must be one of {MISALIGNED}")
+    rows = _rows(y, "y")
+    if len(rows) != len(contexts):
+        raise ValueError(f"X holds {len(contexts)} rows and y {len(rows)}: they must match")
+    found: list[list[Answer] | None] = []
+    for i, (row, context) in enumerate(zip(rows, contexts, strict=True)):
+        where = f"y[{i}]" if names is None else str(names[i])
+        answers = _read(row, where)
+        aligned = []
+        for start, text in answers:
+            place = align_answer(context, start, text, on_misaligned, where)
+            if place is not None:
+                aligned.append((place, context[place : place + len(text)]))
+        found.append(None if answers and not aligned else aligned)
+    return found
+
+
+def _read(row: Any, where: str) -> list[Answer]:
+    """The answers of a row in any of its forms; answers without text are left out."""
+    if row is None or (isinstance(row, float) and np.isnan(row)):
+        return []
+    if isinstance(row, dict):
+        starts = row.get("answer_start", row.get("start"))
+        texts = row.get("text")
+        if starts is None or texts is None:
+            raise ValueError(f"{where} is {row!r}: a dict needs 'text' and 'answer_start'")
+        if isinstance(texts, str):
+            starts, texts = [starts], [texts]
+        row = list(zip(starts, texts, strict=True))
+    if isinstance(row, str):
+        raise TypeError(
+            f"{where} is the string {row!r}: an answer is (start, text), with the character at "
+            "which it starts in the context"
+        )
+    row = list(row)
+    if len(row) == 2 and isinstance(row[1], str):
+        row = [row]
+    answers: list[Answer] = []
+    for answer in row:
+        if isinstance(answer, dict):
+            answers += _read(answer, where)
+            continue
+        if len(answer) != 2 or not isinstance(answer[1], str) or int(answer[0]) != answer[0]:
+            raise ValueError(f"{where} holds {answer!r}: an answer is (start, text)")
+        if answer[1].strip():
+            answers.append((int(answer[0]), answer[1]))
+    return answers
+
+
+def align_answer(context: str, start: int, text: str, how: str, where: str) -> int | None:
+    """Where `context` holds `text`: `start` if it is there, else as `how` says; None to drop."""
+    if start >= 0 and context[start : start + len(text)] == text:
+        return start
+    if how == "drop":
+        return None
+    if how == "fix":
+        return _nearest(context, text, start)
+    raise ValueError(
+        f"{where}: the answer {text!r} is not in the context at character {start}, which holds "
+        f"{context[max(start, 0) : max(start, 0) + len(text)]!r}: give the right start, or "
+        "on_misaligned='fix' for the nearest place that holds it, or 'drop'"
+    )
+
+
+def _nearest(context: str, text: str, start: int) -> int | None:
+    """The place nearest to `start` at which `context` holds `text`, letters' width aside."""
+    haystack, needle = context, text
+    folded = unicodedata.normalize("NFKC", context), unicodedata.normalize("NFKC", text)
+    if needle not in haystack and len(folded[0]) == len(context) and len(folded[1]) == len(text):
+        haystack, needle = folded
+    best, place = None, haystack.find(needle)
+    while place >= 0:
+        if best is None or abs(place - start) < abs(best - start):
+            best = place
+        place = haystack.find(needle, place + 1)
+    return best

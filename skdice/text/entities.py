@@ -1,0 +1,120 @@
+"""Entities as tags or as spans, and the questions that ask for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from skdice.metrics.schemes import get_spans, infer_scheme
+from skdice.text.inputs import _rows, as_tags
+
+__all__ = ["Span", "as_entities", "check_queries", "default_query"]
+
+Span = tuple[str, int, int]
+
+_NAMES = {
+    "PER": "person",
+    "LOC": "location",
+    "ORG": "organization",
+    "GPE": "geopolitical entity",
+    "FAC": "facility",
+    "VEH": "vehicle",
+    "WEA": "weapon",
+    "MISC": "miscellaneous name",
+    "NORP": "nationality, religious or political group",
+}
+
+
+def default_query(label: str) -> str:
+    """A question made from a label's name.
+
+    Examples
+    --------
+    >>> from skdice.text.entities import default_query
+    >>> default_query("PER"), default_query("creative-work")
+    ('find every person', 'find every creative work')
+    """
+    name = _NAMES.get(label.upper(), label.replace("-", " ").replace("_", " ").lower())
+    return f"find every {name}"
+
+
+def check_queries(queries: Any, types: Sequence[str]) -> dict[str, str]:
+    """A query for each type, in sorted order.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `queries` is no dict of strings, or a type has none.
+    """
+    if queries is None:
+        return {kind: default_query(kind) for kind in sorted(types)}
+    if not isinstance(queries, Mapping) or not all(
+        isinstance(text, str) and text.strip() for text in queries.values()
+    ):
+        raise TypeError(f"queries={queries!r} must be a dict from label to a question")
+    missing = sorted(set(types) - set(queries))
+    if missing:
+        raise ValueError(
+            f"queries has no question for the label {missing[0]!r} (it has {sorted(queries)}): "
+            "add one, or give queries=None for questions made from the labels' names"
+        )
+    return {kind: queries[kind] for kind in sorted(queries)}
+
+
+def as_entities(y: Any, sentences: list[list[str]]) -> tuple[list[list[Span]], str | None]:
+    """Spans of each sentence, and the scheme if `y` holds tags (None if it holds spans).
+
+    Parameters
+    ----------
+    y : list of lists of str, or list of lists of (type, start, end)
+        Tags, or spans in tokens with the end exclusive, which may overlap.
+    sentences : list of lists of str
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a row does not fit its sentence; the message names it.
+    """
+    if y is None:
+        raise ValueError(
+            "This estimator requires y to be passed, but the target y is None: pass tags or spans"
+        )
+    rows = _rows(y, "y")
+    first = next((row[0] for row in rows if hasattr(row, "__len__") and len(row)), None)
+    if isinstance(first, str) and not (
+        len(rows) == len(sentences) and all(_is_span(row) for row in rows if len(row))
+    ):
+        tags = as_tags(rows, sentences)
+        scheme = infer_scheme(tags)
+        if scheme == "plain":
+            raise ValueError(
+                "y holds plain tags, and a reader needs entities: give tags such as B-PER, or "
+                "spans (type, start, end)"
+            )
+        return [list(get_spans(row, scheme)) for row in tags], scheme
+    if len(rows) != len(sentences):
+        raise ValueError(f"X holds {len(sentences)} sentences and y {len(rows)}: they must match")
+    found = []
+    for i, (row, sentence) in enumerate(zip(rows, sentences, strict=True)):
+        spans = []
+        for span in row:
+            if not _is_span(span):
+                raise TypeError(f"y[{i}] holds {span!r}: a span is (type, start, end)")
+            kind, start, end = span[0], int(span[1]), int(span[2])
+            if not 0 <= start < end <= len(sentence):
+                raise ValueError(
+                    f"y[{i}] holds {(kind, start, end)!r}, which lies outside the "
+                    f"{len(sentence)} tokens of X[{i}] ({' '.join(sentence)[:60]!r})"
+                )
+            spans.append((str(kind), start, end))
+        found.append(spans)
+    return found, None
+
+
+def _is_span(span: Any) -> bool:
+    return (
+        isinstance(span, (tuple, list))
+        and len(span) == 3
+        and isinstance(span[0], str)
+        and not any(isinstance(border, str) for border in span[1:])
+    )

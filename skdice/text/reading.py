@@ -1,0 +1,270 @@
+"""Question and context -> windows of subwords, and where each prediction is to be read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from skdice.text.encoding import Window, _cut, _subwords_of_words
+
+__all__ = [
+    "PairTemplate",
+    "QueryWindow",
+    "ReadingWindow",
+    "cut_context",
+    "encode_queries",
+    "encode_questions",
+    "pair_template",
+]
+
+
+@dataclass(slots=True)
+class ReadingWindow(Window):
+    """A question with a part of its context.
+
+    `positions` are the summary token (``[CLS]``), where "no answer" is read, and then the context
+    tokens; `words` numbers them in the whole context, with -1 for the summary token.
+
+    Attributes
+    ----------
+    offsets : ndarray of int, shape (n_predictions, 2)
+        Characters of each context token, start and end; (0, 0) for the summary token.
+    context_score : ndarray of float, shape (n_predictions,)
+        How much context a token has on its poorer side; of a token's windows, the one with the
+        highest score decides.
+    """
+
+    offsets: np.ndarray = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
+    context_score: np.ndarray = field(default_factory=lambda: np.zeros(0))
+
+
+@dataclass(frozen=True, slots=True)
+class PairTemplate:
+    """The special tokens that a tokenizer puts around two texts, and all segment ids."""
+
+    before: list[int]
+    between: list[int]
+    after: list[int]
+    segments: tuple[list[int], int, list[int], int, list[int]]
+    with_segments: bool
+    summary: int | None
+
+    @property
+    def size(self) -> int:
+        return len(self.before) + len(self.between) + len(self.after)
+
+    def build(self, first: list[int], second: list[int]) -> tuple[list[int], list[int] | None, int]:
+        """Input ids, segment ids, and where the second text starts."""
+        ids = [*self.before, *first, *self.between, *second, *self.after]
+        start = len(self.before) + len(first) + len(self.between)
+        if not self.with_segments:
+            return ids, None, start
+        before, one, between, two, after = self.segments
+        segments = [*before, *[one] * len(first), *between, *[two] * len(second), *after]
+        return ids, segments, start
+
+    def summary_position(self, ids: list[int]) -> int:
+        """Where the summary token stands: first for BERT, last for XLNet."""
+        return ids.index(self.summary) if self.summary in ids else 0
+
+
+def pair_template(tokenizer: Any) -> PairTemplate:
+    """Read the special tokens off an encoded probe, so that any backbone's order is right."""
+    one = tokenizer("a", add_special_tokens=False)["input_ids"]
+    two = tokenizer("b", add_special_tokens=False)["input_ids"]
+    full = tokenizer("a", "b")
+    ids = full["input_ids"]
+    i = next(i for i in range(len(ids)) if ids[i : i + len(one)] == one)
+    after_one = i + len(one)
+    j = next(j for j in range(after_one, len(ids)) if ids[j : j + len(two)] == two)
+    after_two = j + len(two)
+    segments = full.get("token_type_ids")
+    kinds = segments if segments is not None else [0] * len(ids)
+    return PairTemplate(
+        before=ids[:i],
+        between=ids[after_one:j],
+        after=ids[after_two:],
+        segments=(kinds[:i], kinds[i], kinds[after_one:j], kinds[j], kinds[after_two:]),
+        with_segments=segments is not None,
+        summary=tokenizer.cls_token_id,
+    )
+
+
+def cut_context(n_tokens: int, room: int, stride: int) -> list[tuple[int, int]]:
+    """Windows of `room` tokens, each overlapping the one before by `stride`, ends exclusive.
+
+    Examples
+    --------
+    >>> from skdice.text.reading import cut_context
+    >>> cut_context(10, room=6, stride=2)
+    [(0, 6), (4, 10)]
+    """
+    spans, first = [], 0
+    while True:
+        last = min(first + room, n_tokens)
+        spans.append((first, last))
+        if last == n_tokens:
+            return spans
+        first = last - min(stride, room - 1)
+
+
+def encode_questions(
+    tokenizer: Any,
+    pairs: Sequence[tuple[str, str]],
+    max_length: int,
+    *,
+    stride: int,
+    max_question_length: int,
+) -> list[ReadingWindow]:
+    """Windows of question and context; every context is tokenised once.
+
+    Raises
+    ------
+    ValueError
+        If a question, cut to `max_question_length` subwords, leaves no room for its context.
+    """
+    shape = pair_template(tokenizer)
+    questions = list(dict.fromkeys(question for question, _ in pairs))
+    contexts = list(dict.fromkeys(context for _, context in pairs))
+    question_ids = dict(
+        zip(questions, tokenizer(questions, add_special_tokens=False)["input_ids"], strict=True)
+    )
+    encoded = tokenizer(contexts, add_special_tokens=False, return_offsets_mapping=True)
+    context_ids = dict(zip(contexts, encoded["input_ids"], strict=True))
+    context_offsets = {
+        context: np.array(offsets, dtype=np.int64).reshape(-1, 2)
+        for context, offsets in zip(contexts, encoded["offset_mapping"], strict=True)
+    }
+    windows = []
+    for row, (question, context) in enumerate(pairs):
+        asked = question_ids[question][:max_question_length]
+        room = max_length - shape.size - len(asked)
+        if room < 1:
+            raise ValueError(
+                f"X[{row}]: the question takes {len(asked)} of max_length={max_length} subwords "
+                "and leaves no room for the context: raise max_length or lower "
+                "max_question_length"
+            )
+        ids, offsets = context_ids[context], context_offsets[context]
+        if not ids:
+            raise ValueError(f"X[{row}] has a context without any subword: {context[:40]!r}")
+        # Some tokenizers count the space before a word to it.
+        for first, last in cut_context(len(ids), room, stride):
+            inputs, segments, start = shape.build(asked, ids[first:last])
+            where = np.arange(last - first)
+            window = ReadingWindow(
+                inputs,
+                segments,
+                np.append(shape.summary_position(inputs), where + start),
+                np.append(-1, where + first),
+                row,
+                np.vstack([[[0, 0]], _trimmed(context, offsets[first:last])]),
+                np.append(0, np.minimum(where, where[::-1]) + 0.01 * (last - first)),
+            )
+            windows.append(window)
+    return windows
+
+
+def _trimmed(context: str, offsets: np.ndarray) -> np.ndarray:
+    """Offsets without the white space that byte-level tokenizers count to a word."""
+    trimmed = offsets.copy()
+    for i, (start, end) in enumerate(offsets):
+        while start < end and context[start].isspace():
+            start += 1
+        trimmed[i, 0] = start
+    return trimmed
+
+
+@dataclass(slots=True)
+class QueryWindow(Window):
+    """A query with a part of a sentence.
+
+    `positions` are the summary token and then the first subword of each word; `words` numbers
+    them in the sentence, with -1 for the summary token. The outputs of a window are its starts
+    and its ends (one a word), then whether there is an answer at all, then its candidate spans.
+
+    Attributes
+    ----------
+    pairs : ndarray of int, shape (n_candidates, 2)
+        First and last word of each candidate, as indices into `positions`.
+    query : int
+        Index of the query.
+    """
+
+    pairs: np.ndarray = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
+    query: int = 0
+
+    @property
+    def n_words(self) -> int:
+        return len(self.positions) - 1
+
+    @property
+    def n_predictions(self) -> int:
+        """Rows that the heads' output has for this window."""
+        return 2 * self.n_words + 1 + len(self.pairs)
+
+
+def candidate_pairs(n_words: int, longest: int) -> np.ndarray:
+    """Every span of 1 to `longest` words, first and last as positions, where word 0 is at 1.
+
+    Examples
+    --------
+    >>> from skdice.text.reading import candidate_pairs
+    >>> candidate_pairs(3, 2).tolist()
+    [[1, 1], [1, 2], [2, 2], [2, 3], [3, 3]]
+    """
+    first = np.repeat(np.arange(n_words), longest)
+    last = first + np.tile(np.arange(longest), n_words)
+    inside = last < n_words
+    return np.stack([first[inside], last[inside]], axis=1) + 1
+
+
+def encode_queries(
+    tokenizer: Any,
+    sentences: Sequence[Sequence[str]],
+    queries: Sequence[str],
+    max_length: int,
+    *,
+    stride: int,
+    longest: int,
+) -> list[QueryWindow]:
+    """Every sentence with every query; an empty sentence has no window.
+
+    Raises
+    ------
+    ValueError
+        If a query leaves no room for a sentence.
+    """
+    shape = pair_template(tokenizer)
+    asked = tokenizer(list(queries), add_special_tokens=False)["input_ids"]
+    room = max_length - shape.size - max(map(len, asked))
+    if room < 2:
+        i = int(np.argmax([len(ids) for ids in asked]))
+        raise ValueError(
+            f"the query {queries[i]!r} takes {len(asked[i])} of max_length={max_length} subwords "
+            "and leaves no room for a sentence: shorten it, or raise max_length"
+        )
+    windows = []
+    for row, words in enumerate(_subwords_of_words(tokenizer, sentences, room)):
+        sizes = np.array([len(word) for word in words], dtype=np.int64)
+        for first, last, *_ in _cut(sizes, room, min(stride, room // 2)):
+            subwords = [subword for word in words[first:last] for subword in word]
+            begins = np.cumsum(sizes[first:last]) - sizes[first:last]
+            pairs = candidate_pairs(last - first, longest)
+            for query, ids in enumerate(asked):
+                inputs, segments, start = shape.build(ids, subwords)
+                windows.append(
+                    QueryWindow(
+                        inputs,
+                        segments,
+                        np.append(shape.summary_position(inputs), begins + start),
+                        np.append(-1, np.arange(first, last)),
+                        row,
+                        pairs,
+                        query,
+                    )
+                )
+    return windows

@@ -1,0 +1,130 @@
+"""From scores of starts and ends to answers and entities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+__all__ = ["Candidate", "best_answers", "flat_spans", "tune_null_threshold"]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A possible answer: characters `start` to `end` of a context, and its score."""
+
+    start: int
+    end: int
+    score: float
+
+
+def best_answers(
+    windows: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]],
+    n_best: int,
+    max_tokens: int,
+) -> tuple[list[Candidate], float]:
+    """The best answers over all windows of a question, and the score of no answer.
+
+    A start or an end counts in the window where its token has most context. The score of "no
+    answer" is its lowest over the windows: every window must say that it is not there.
+
+    Parameters
+    ----------
+    windows : list of (scores, words, offsets, context_score)
+        Scores of shape (n, 2) and the arrays of a `ReadingWindow`.
+    n_best : int
+    max_tokens : int
+        The longest answer, in tokens.
+
+    Returns
+    -------
+    answers : list of Candidate
+        Best first, no two with the same characters.
+    null : float
+    """
+    best_context: dict[int, float] = {}
+    if len(windows) > 1:
+        for _, words, _, context in windows:
+            for word, value in zip(words.tolist(), context.tolist(), strict=True):
+                if word >= 0 and value > best_context.get(word, -np.inf):
+                    best_context[word] = value
+    null = min(float(scores[words == -1].sum()) for scores, words, _, _ in windows)
+    found: dict[tuple[int, int], float] = {}
+    for scores, words, offsets, context in windows:
+        inside = np.flatnonzero(words >= 0)
+        allowed = inside
+        if best_context:
+            mine = [best_context[int(words[i])] <= context[i] for i in inside]
+            allowed = inside[mine]
+        if not len(allowed):
+            continue
+        keep = max(20, n_best)
+        starts = allowed[np.argsort(-scores[allowed, 0], kind="stable")[:keep]]
+        ends = inside[np.argsort(-scores[inside, 1], kind="stable")[:keep]]
+        length = words[ends][None, :] - words[starts][:, None] + 1
+        total = scores[starts, 0][:, None] + scores[ends, 1][None, :]
+        total = np.where((length >= 1) & (length <= max_tokens), total, -np.inf)
+        for flat in np.argsort(-total, axis=None, kind="stable")[: 3 * n_best]:
+            a, b = np.unravel_index(flat, total.shape)
+            if total[a, b] == -np.inf:
+                break
+            place = int(offsets[starts[a], 0]), int(offsets[ends[b], 1])
+            if place[0] < place[1]:
+                found[place] = max(found.get(place, -np.inf), float(total[a, b]))
+    ranked = sorted(found.items(), key=lambda item: (-item[1], item[0]))[:n_best]
+    return [Candidate(*place, score) for place, score in ranked], null
+
+
+def tune_null_threshold(
+    gaps: np.ndarray, value_of_answer: np.ndarray, value_of_null: np.ndarray
+) -> float:
+    """The threshold of "no answer" that gives the best mean value.
+
+    A question is left unanswered where its gap, the score of no answer minus that of the best
+    answer, is above the threshold.
+
+    Parameters
+    ----------
+    gaps : ndarray of shape (n,)
+    value_of_answer, value_of_null : ndarray of shape (n,)
+        What each question earns (its F1) if it is answered, and if it is not.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdice.text.spans import tune_null_threshold
+    >>> tune_null_threshold(np.array([-2.0, 1.0]), np.array([1.0, 0.0]), np.array([0.0, 1.0]))
+    -0.5
+    """
+    order = np.argsort(gaps, kind="stable")
+    sorted_gaps = gaps[order]
+    answered = np.append(0.0, np.cumsum(value_of_answer[order]))
+    refused = np.append(0.0, np.cumsum(value_of_null[order]))
+    # With the first k in the order answered, the others refused.
+    total = answered + refused[-1] - refused
+    between = np.concatenate(
+        [[sorted_gaps[0] - 1], (sorted_gaps[1:] + sorted_gaps[:-1]) / 2, [sorted_gaps[-1] + 1]]
+    )
+    possible = np.append(np.append(True, sorted_gaps[1:] > sorted_gaps[:-1]), True)
+    total = np.where(possible, total, -np.inf)
+    best = np.flatnonzero(total >= total.max() - 1e-12)
+    return float(between[best[np.argmin(np.abs(between[best]))]])
+
+
+def flat_spans(
+    spans: Iterable[tuple[str, int, int, float]],
+) -> list[tuple[str, int, int, float]]:
+    """Spans without overlaps: the highest score first, what it overlaps falls away.
+
+    Examples
+    --------
+    >>> from skdice.text.spans import flat_spans
+    >>> flat_spans([("LOC", 1, 3, 0.6), ("ORG", 0, 2, 0.9), ("PER", 4, 5, 0.7)])
+    [('ORG', 0, 2, 0.9), ('PER', 4, 5, 0.7)]
+    """
+    kept: list[tuple[str, int, int, float]] = []
+    for span in sorted(spans, key=lambda s: (-s[3], s[1], s[2], s[0])):
+        if all(span[2] <= other[1] or span[1] >= other[2] for other in kept):
+            kept.append(span)
+    return sorted(kept, key=lambda s: s[1:3])
