@@ -241,3 +241,88 @@ def test_compare_rows_on_features_and_on_tags(files, tiny_backbone):
         result = run("compare", *bad, "--features", "--output", files / "b")
         assert result.exit_code == 2
         assert "--features" in result.output
+
+
+QAS = [
+    {"id": "a", "question": "who", "answers": [{"text": "anna", "answer_start": 0}]},
+    {"id": "b", "question": "where", "answers": [{"text": "paris", "answer_start": 13}]},
+    {"id": "c", "question": "why", "answers": [], "is_impossible": True},
+]
+
+
+@pytest.fixture
+def squad(tmp_path):
+    paragraphs = [
+        {
+            "context": f"anna went to paris . {word}",
+            "qas": [{**question, "id": f"{question['id']}{i}"} for question in QAS],
+        }
+        for i, word in enumerate(["old", "new", "good", "bad", "sun"])
+    ]
+    path = tmp_path / "squad.json"
+    path.write_text(json.dumps({"data": [{"title": "t", "paragraphs": paragraphs}]}))
+    return path
+
+
+def test_reading_on_the_command_line(squad, tiny_backbone, tmp_path):
+    common = ("--backbone", tiny_backbone, "--epochs", 1)
+    table = json.loads(run("imbalance", squad, "--json").output)
+    (found,) = table.values()
+    assert (found["n_positive"], found["n_negative"]) == (20, 15 * 6 - 20)
+    model = tmp_path / "reader"
+    result = run("train", squad, "--dev", squad, "--out", model, *common)
+    assert result.exit_code == 0, result.output
+    out = tmp_path / "answers.json"
+    assert run("predict", model, squad, "--out", out).exit_code == 0
+    answers = json.loads(out.read_text())
+    assert sorted(answers) == sorted(f"{q}{i}" for q in "abc" for i in range(5))
+    report = json.loads(run("evaluate", model, squad, "--json").output)
+    assert report["questions with answer"] == 10
+    assert report["questions"] == 15
+    parts = 10 * report["f1 with answer"] + 5 * report["f1 without answer"]
+    assert report["f1"] == pytest.approx(parts / 15)
+    assert "exact match" in run("evaluate", model, squad).output
+    result = run("compare", "--train", squad, "--losses", "ce,dsc", "--seeds", 1, *common,
+                 "--output", tmp_path / "c")  # fmt: skip
+    assert result.exit_code == 0, result.output
+    figures = json.loads((tmp_path / "c" / "comparison.json").read_text())
+    assert figures["settings"]["n_train"] == 12  # whole contexts
+    assert set(figures["rows"][0]["runs"][0]) == {"seed", "exact_match", "f1", "seconds"}
+    assert "exact match" in result.output
+    text = squad.read_text().replace('"answer_start": 13', '"answer_start": 12')
+    squad.write_text(text)
+    result = run("train", squad, "--out", tmp_path / "other", *common)
+    assert result.exit_code == 1
+    assert "question 'b0'" in result.output
+    args = ("--out", tmp_path / "other", "--on-misaligned", "fix")
+    assert run("train", squad, *args, *common).exit_code == 0
+
+
+def test_entities_by_asking_on_the_command_line(files, tiny_backbone, sentences):
+    common = ("--backbone", tiny_backbone, "--epochs", 1)
+    task = ("--task", "mrc-ner")
+    X, _ = sentences
+    table = json.loads(run("imbalance", files / "train.conll", *task, "--json").output)
+    (found,) = table.values()
+    assert found["n_positive"] + found["n_negative"] == 3 * sum(map(len, X))
+    model = files / "asker"
+    assert run("train", files / "train.conll", *task, "--out", model, *common).exit_code == 0
+    out = files / "predicted.conll"
+    assert run("predict", model, files / "test.conll", "--out", out).exit_code == 0
+    assert len(out.read_text().split()) == 2 * sum(map(len, X[:6]))
+    report = json.loads(run("evaluate", model, files / "test.conll", "--json").output)
+    assert set(report) == {"precision", "recall", "f1"}
+    result = run("compare", "--train", files / "train.conll", *task, "--losses", "ce,dsc",
+                 "--seeds", 1, *common, "--output", files / "c")  # fmt: skip
+    assert result.exit_code == 0, result.output
+    records = [
+        {"qas_id": f"{i}.0", "context": " ".join(tokens), "query": "who", "entity_label": "PER",
+         "start_position": [0], "end_position": [0]}
+        for i, tokens in enumerate(X[:4])
+    ]  # fmt: skip
+    (files / "m.json").write_text(json.dumps(records))
+    assert run("train", files / "m.json", "--out", files / "n", *common).exit_code == 0
+    result = run("predict", files / "n", files / "m.json")
+    lines = [json.loads(line) for line in result.output.splitlines()]
+    assert [line["tokens"] for line in lines] == X[:4]
+    assert "f1" in json.loads(run("evaluate", files / "n", files / "m.json", "--json").output)

@@ -58,12 +58,16 @@ def read(
     text_columns: list[str] | None = None,
     label_column: str | None = None,
     header: bool | None = None,
+    on_misaligned: str = "raise",
 ) -> Any:
     """A `Dataset` from a file, with the options of the command line."""
     from skdice.datasets import read_dataset
 
+    if task == "qa" or (task == "auto" and path.suffix == ".json" and not text_columns):
+        squad = {"on_misaligned": on_misaligned}
+        return read_dataset(path, task=task, **(squad if on_misaligned != "raise" else {}))
     dataset = read_dataset(path, task=task) if not (text_columns or label_column) else None
-    if dataset is not None and dataset.task == "tagging":
+    if dataset is not None and dataset.task in ("tagging", "mrc-ner"):
         return dataset
     options: dict[str, Any] = {"header": header}
     if text_columns:
@@ -86,15 +90,30 @@ def load(folder: Path, device: str = "auto") -> Any:
 
 def estimator_for(task: str, **params: Any) -> Any:
     """An unfitted estimator; parameters that are None keep their defaults."""
-    from skdice import DiceSequenceClassifier, DiceTokenClassifier
+    import skdice
 
-    cls = DiceTokenClassifier if task == "tagging" else DiceSequenceClassifier
+    names = {
+        "tagging": "DiceTokenClassifier",
+        "classification": "DiceSequenceClassifier",
+        "qa": "DiceQuestionAnswerer",
+        "mrc-ner": "DiceMRCTagger",
+    }
+    cls = getattr(skdice, names[task])
     return cls(**{name: value for name, value in params.items() if value is not None})
 
 
 def frozen(value: str | None) -> str | int | None:
     """``--frozen``: a name or a number of layers."""
     return int(value) if value is not None and value.isdigit() else value
+
+
+def task_of(estimator: Any) -> str:
+    """The task that a loaded estimator does."""
+    if hasattr(estimator, "exact_match"):
+        return "qa"
+    if hasattr(estimator, "queries_"):
+        return "mrc-ner"
+    return "tagging" if hasattr(estimator, "scheme_") else "classification"
 
 
 def is_terminal() -> bool:

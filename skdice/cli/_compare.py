@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,7 @@ def run(
         params = {**DEMO, **given}
     if limit is not None:
         part = parts["train"]
-        parts["train"] = Dataset(part.X[:limit], part.y[:limit], part.task, part.path)
+        parts["train"] = replace(part, X=part.X[:limit], y=part.y[:limit])
     held = parts.get("dev")
     n_seeds = seeds or (DEMO_SEEDS if demo else 3)
     output.mkdir(parents=True, exist_ok=True)
@@ -70,7 +71,10 @@ def run(
         estimator = _on_features(parts, params)
     else:
         estimator = _common.estimator_for(
-            parts["train"].task, early_stopping=held is not None, **params
+            parts["train"].task,
+            early_stopping=held is not None,
+            queries=parts["train"].queries,
+            **params,
         )
         # With a dev set every epoch is run and the best one kept: all losses cost the same.
         estimator.set_params(n_iter_no_change=estimator.max_epochs)
@@ -147,7 +151,7 @@ def _on_features(parts: dict[str, Dataset], params: dict[str, Any]) -> Any:
     with ERR.status("encoding the texts, once"):
         for name, part in parts.items():
             vectors = encoder.transform(part.X)
-            parts[name] = Dataset(vectors, part.y, part.task, part.path)  # type: ignore[arg-type]
+            parts[name] = replace(part, X=vectors)  # type: ignore[arg-type]
     chosen = {k: v for k, v in params.items() if k in known and v is not None}
     return DiceClassifier(**chosen)
 
@@ -156,13 +160,13 @@ def report(comparison: Comparison, output: Path) -> None:
     """Print the table, draw the chart, and say where things are."""
     table = Table(title=f"F1 and its parts, in % ({comparison.measure})", header_style="bold")
     table.add_column("row")
-    for name in ("precision", "recall", "F1", "seconds"):
-        table.add_column(name, justify="right")
+    for name in (*comparison.measures, "seconds"):
+        table.add_column("F1" if name == "f1" else name.replace("_", " "), justify="right")
     rows = [row for row in comparison.rows if row.runs]
     best = max(rows, key=lambda row: row.mean("f1"))
     for row in rows:
         cells = []
-        for name in ("precision", "recall", "f1"):
+        for name in comparison.measures:
             spread = f" ± {100 * row.sd(name):4.1f}" if len(row.runs) > 1 else ""
             cells.append(f"{100 * row.mean(name):.1f}{spread}")
         style = "bold" if row is best else None
@@ -203,7 +207,7 @@ def _file_data(
     read: Callable[[Path, str], Dataset],
     task: str,
 ) -> tuple[str, dict[str, Dataset]]:
-    from sklearn.model_selection import train_test_split
+    from sklearn.model_selection import GroupShuffleSplit, train_test_split
 
     data = read(train, task)
     parts = {"train": data}
@@ -212,12 +216,17 @@ def _file_data(
     if test is not None:
         parts["test"] = read(test, data.task)
     else:
-        strata = data.y if data.task == "classification" else None
-        kept, held = train_test_split(
-            range(len(data)), test_size=0.2, random_state=0, stratify=strata
-        )
+        rows = range(len(data))
+        if data.task == "qa":
+            # Questions about one context stay together, or the test would be half known.
+            groups = [context for _, context in data.X]
+            splitter = GroupShuffleSplit(1, test_size=0.2, random_state=0)
+            kept, held = next(splitter.split(rows, groups=groups))
+        else:
+            strata = data.y if data.task == "classification" else None
+            kept, held = train_test_split(rows, test_size=0.2, random_state=0, stratify=strata)
         parts["train"], parts["test"] = (
-            Dataset([data.X[i] for i in rows], [data.y[i] for i in rows], data.task, train)
-            for rows in (kept, held)
+            replace(data, X=[data.X[i] for i in part], y=[data.y[i] for i in part], ids=None)
+            for part in (kept, held)
         )
     return train.name, parts

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,8 +30,25 @@ class Task(StrEnum):
     auto = "auto"
     tagging = "tagging"
     classification = "classification"
+    qa = "qa"
+    mrc_ner = "mrc-ner"
 
 
+class Misaligned(StrEnum):
+    """What to do with an answer that is not where its file says."""
+
+    stop = "raise"
+    drop = "drop"
+    fix = "fix"
+
+
+MisalignedOption = Annotated[
+    Misaligned,
+    typer.Option(
+        "--on-misaligned",
+        help="Answers that their context does not hold at their offset: raise, drop or fix.",
+    ),
+]
 TaskOption = Annotated[Task, typer.Option(help="Kind of file; auto looks at it.")]
 TextColumns = Annotated[
     list[str] | None,
@@ -84,6 +102,7 @@ def imbalance(
     text_column: TextColumns = None,
     label_column: LabelColumn = None,
     header: Header = None,
+    on_misaligned: MisalignedOption = Misaligned.stop,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Negatives, positives and their ratio, as in the paper's Table 1.
@@ -93,14 +112,22 @@ def imbalance(
     skdice imbalance train.conll dev.conll
 
     skdice imbalance reviews.csv --text-column text --label-column stars
+
+    skdice imbalance squad.json
+
+    skdice imbalance train.conll --task mrc-ner
     """
     from skdice.inspection import imbalance as count
+    from skdice.inspection import reading_imbalance
 
     with readable_errors():
         found = {}
         for file in files:
-            data = _common.read(file, task.value, text_column, label_column, header)
-            found[str(file)] = count(data.y)
+            data = _common.read(
+                file, task.value, text_column, label_column, header, on_misaligned.value
+            )
+            reading = data.task in ("qa", "mrc-ner")
+            found[str(file)] = reading_imbalance(data.X, data.y) if reading else count(data.y)
         if as_json:
             typer.echo(
                 json.dumps({name: value.to_dict() for name, value in found.items()}, indent=2)
@@ -148,26 +175,37 @@ def train(
     device: Device = "auto",
     precision: Precision = None,
     seed: Annotated[int, typer.Option(help="Random state.")] = 0,
+    on_misaligned: MisalignedOption = Misaligned.stop,
     force: Annotated[bool, typer.Option("--force", help="Write over an earlier model.")] = False,
 ) -> None:
-    """Train a tagger or a text classifier and save it.
+    """Train a tagger, a text classifier or a reader and save it.
 
     [bold]Examples[/bold]
 
     skdice train train.conll --dev dev.conll --loss dsc --out tagger
 
     skdice train messages.tsv --loss focal --epochs 5 --out classifier
+
+    skdice train squad-train.json --dev squad-dev.json --out reader
+
+    skdice train train.conll --task mrc-ner --out mrc-tagger
     """
     with readable_errors():
         if (out / "skdice.json").exists() and not force:
             raise usage(f"{str(out)!r} holds a model: give another --out, or --force")
-        data = _common.read(file, task.value, text_column, label_column, header)
-        held = None
-        if dev is not None:
-            held = _common.read(dev, data.task, text_column, label_column, header)
+        read = partial(
+            _common.read,
+            text_columns=text_column,
+            label_column=label_column,
+            header=header,
+            on_misaligned=on_misaligned.value,
+        )
+        data = read(file, task.value)
+        held = read(dev, data.task) if dev is not None else None
         model = _common.estimator_for(
             data.task,
             loss=loss,
+            queries=data.queries,
             backbone=backbone,
             max_epochs=epochs,
             lr=lr,
@@ -197,13 +235,17 @@ def predict(
 ) -> None:
     """Predict a file: token TAB tag lines for a tagger, label TAB text lines for a classifier.
 
-    A file without labels has one token (or one text) a line.
+    A file without labels has one token (or one text) a line. A reader of answers takes SQuAD's
+    JSON and writes the JSON that SQuAD's evaluation takes; entities that may be nested are
+    written as JSON lines.
 
     [bold]Examples[/bold]
 
     skdice predict tagger test.conll --out predicted.conll
 
     skdice predict classifier messages.tsv
+
+    skdice predict reader squad-dev.json --out predictions.json
     """
     from skdice.datasets.conll import write_text
 
@@ -211,16 +253,27 @@ def predict(
         if out is not None and out.exists() and not force:
             raise usage(f"{str(out)!r} exists: give another --out, or --force")
         estimator = _common.load(model, device)
-        X = _inputs(estimator, file, text_column, label_column, header)
+        kind = _common.task_of(estimator)
+        if kind == "qa":
+            questions = _common.read(file, "qa", on_misaligned="fix")
+            X, ids = questions.X, questions.ids
+        else:
+            X = _inputs(estimator, file, text_column, label_column, header)
         predicted = estimator.predict(X)
-        if hasattr(estimator, "scheme_"):
+        if kind == "qa":
+            answers = dict(zip(ids, predicted, strict=True))
+            text = json.dumps(answers, ensure_ascii=False, indent=1) + "\n"
+        elif kind == "mrc-ner" and estimator.scheme_ is None:
+            rows = [{"tokens": t, "spans": s} for t, s in zip(X, predicted, strict=True)]
+            text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        elif kind in ("tagging", "mrc-ner"):
             text = "\n".join(
                 "".join(f"{token}\t{tag}\n" for token, tag in zip(tokens, tags, strict=True))
                 for tokens, tags in zip(X, predicted, strict=True)
             )
         else:
-            rows = [[x] if isinstance(x, str) else list(x) for x in X]
-            cells = [[str(label), *row] for label, row in zip(predicted, rows, strict=True)]
+            columns = [[x] if isinstance(x, str) else list(x) for x in X]
+            cells = [[str(label), *row] for label, row in zip(predicted, columns, strict=True)]
             text = "".join("\t".join(" ".join(c.split()) for c in row) + "\n" for row in cells)
         if out is None:
             typer.echo(text, nl=False)
@@ -239,6 +292,8 @@ def _inputs(
     """X of a file that may hold labels or not."""
     from skdice.datasets.conll import read_lines
 
+    if file.suffix == ".json" and _common.task_of(estimator) == "mrc-ner":
+        return _common.read(file, "mrc-ner").X
     lines = read_lines(file)
     tagging = hasattr(estimator, "scheme_")
     if all(len(line.split("\t")) < 2 for line in lines) and (
@@ -260,15 +315,21 @@ def evaluate(
     label_column: LabelColumn = None,
     header: Header = None,
     device: Device = "auto",
+    on_misaligned: MisalignedOption = Misaligned.stop,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Precision, recall and F1 of a saved model, for each class and on average.
+
+    Of a reader of answers, exact match and F1 as in SQuAD's evaluation, also apart for questions
+    with and without an answer.
 
     [bold]Examples[/bold]
 
     skdice evaluate tagger test.conll
 
     skdice evaluate classifier test.tsv --json
+
+    skdice evaluate reader squad-dev.json
     """
     from sklearn.metrics import classification_report
 
@@ -276,11 +337,15 @@ def evaluate(
 
     with readable_errors():
         estimator = _common.load(model, device)
-        tagging = hasattr(estimator, "scheme_")
-        task = "tagging" if tagging else "classification"
-        data = _common.read(file, task, text_column, label_column, header)
+        task = _common.task_of(estimator)
+        tagging = task == "tagging"
+        data = _common.read(file, task, text_column, label_column, header, on_misaligned.value)
         report: Any
-        if tagging:
+        if task in ("qa", "mrc-ner"):
+            report = _reading_report(estimator, data)
+            if not as_json:
+                report = "".join(f"{name:>24} {value:8.4f}\n" for name, value in report.items())
+        elif tagging:
             predicted = estimator.predict(data.X)
             report = span_report(data.y, predicted, scheme=estimator.scheme_, output_dict=as_json)
         else:
@@ -288,12 +353,36 @@ def evaluate(
             report = classification_report(
                 data.y, predicted, output_dict=as_json, zero_division=0, digits=3
             )
-        unseen = (
-            set(Counter(data.y)) - {str(c) for c in estimator.classes_} if not tagging else None
-        )
+        unseen = None
+        if task == "classification":
+            unseen = set(Counter(data.y)) - {str(c) for c in estimator.classes_}
         if unseen:
             _common.ERR.print(f"note: labels that training did not have: {sorted(unseen)}")
         typer.echo(json.dumps(report, indent=2) if as_json else report)
+
+
+def _reading_report(estimator: Any, data: Any) -> dict[str, float]:
+    """Figures of a reader: SQuAD's for answers, precision, recall and F1 for entities."""
+    from skdice.metrics import answer_exact_match_score, answer_f1_score
+    from skdice.model_selection.comparison import precision_recall_f1
+
+    if not hasattr(estimator, "exact_match"):
+        return precision_recall_f1(estimator, data.X, data.y)[0]
+    predicted = list(estimator.predict(data.X))
+    report: dict[str, float] = {}
+    for name, kept in (
+        ("", range(len(data.y))),
+        (" with answer", [i for i, row in enumerate(data.y) if row]),
+        (" without answer", [i for i, row in enumerate(data.y) if not row]),
+    ):
+        if not len(kept):
+            continue
+        y, texts = [data.y[i] for i in kept], [predicted[i] for i in kept]
+        language = estimator.language
+        report[f"exact match{name}"] = answer_exact_match_score(y, texts, language=language)
+        report[f"f1{name}"] = answer_f1_score(y, texts, language=language)
+        report[f"questions{name}"] = len(kept)
+    return report
 
 
 @app.command()
@@ -334,6 +423,7 @@ def compare(
     frozen: Frozen = None,
     device: Device = "auto",
     precision: Precision = None,
+    on_misaligned: MisalignedOption = Misaligned.stop,
 ) -> None:
     """Train one model per row on the same data and seeds; print a table, write a chart.
 
@@ -348,6 +438,8 @@ def compare(
     skdice compare --train sms.tsv --losses ce,dsc --seeds 5 --output sms
 
     skdice compare --train sms.tsv --rows "ce, ce + tuned, ce + SMOTE, dsc" --features
+
+    skdice compare --train squad-train.json --test squad-dev.json --losses ce,focal,dice,dsc
     """
     from skdice.cli._compare import run
 
@@ -360,7 +452,9 @@ def compare(
             seeds,
             output,
             limit,
-            lambda path, kind: _common.read(path, kind, text_column, label_column, header),
+            lambda path, kind: _common.read(
+                path, kind, text_column, label_column, header, on_misaligned.value
+            ),
             task.value,
             {
                 "backbone": backbone,

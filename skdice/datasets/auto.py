@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from skdice.datasets.conll import CONLLU_COLUMNS, read_conll, read_conllu, read_lines
+from skdice.datasets.squad import read_mrc_ner, read_squad
 from skdice.datasets.table import read_table
 
 __all__ = ["TASKS", "Dataset", "read_dataset"]
 
-TASKS = ("tagging", "classification")
+TASKS = ("tagging", "classification", "qa", "mrc-ner")
 
 
 @dataclass(frozen=True)
@@ -21,14 +22,20 @@ class Dataset:
     Attributes
     ----------
     X, y : list
-    task : {"tagging", "classification"}
+    task : {"tagging", "classification", "qa", "mrc-ner"}
     path : Path or None
+    ids : list of str or None
+        Of questions.
+    queries : dict or None
+        From entity type to the question that a BERT-MRC file asks for it.
     """
 
     X: list[Any]
     y: list[Any]
     task: str
     path: Path | None = None
+    ids: list[str] | None = None
+    queries: dict[str, str] | None = None
 
     def __len__(self) -> int:
         return len(self.X)
@@ -37,16 +44,18 @@ class Dataset:
 def read_dataset(
     path: str | Path, *, task: str = "auto", encoding: str = "utf-8", **options: Any
 ) -> Dataset:
-    """Read tagged sentences or labelled texts.
+    """Read tagged sentences, labelled texts, or questions with answers.
 
     Parameters
     ----------
     path : str or Path
-    task : {"auto", "tagging", "classification"}, default="auto"
-        Auto looks at the file: CoNLL-U, or columns in blocks between blank lines, are tagging.
+    task : {"auto", "tagging", "classification", "qa", "mrc-ner"}, default="auto"
+        Auto looks at the file: CoNLL-U, or columns in blocks between blank lines, are tagging;
+        JSON is SQuAD's, or BERT-MRC's if it is a list. Entities to be read by asking may also
+        come from tagged sentences.
     encoding : str, default="utf-8"
     **options
-        Of `read_table`, `read_conll` or `read_conllu`, whichever reads the file.
+        Of `read_table`, `read_conll`, `read_conllu` or `read_squad`, whichever reads the file.
 
     Returns
     -------
@@ -61,6 +70,15 @@ def read_dataset(
         raise ValueError(f"task={task!r} must be one of {('auto', *TASKS)}")
     path = Path(path)
     lines = read_lines(path, encoding)
+    start = next((line.lstrip("\ufeff").strip() for line in lines if line.strip()), "")
+    if start[:1] in ("{", "[") and path.suffix == ".json" and task in ("auto", "qa", "mrc-ner"):
+        if task == "mrc-ner" or (task == "auto" and start[0] == "["):
+            sentences, spans, queries = read_mrc_ner(path)
+            return Dataset(sentences, spans, "mrc-ner", path, queries=queries)
+        pairs, answers, ids = read_squad(path, return_ids=True, **options)
+        return Dataset(pairs, answers, "qa", path, ids)
+    if task == "qa":
+        raise ValueError(f"{str(path)!r} is not a SQuAD file: questions are read from JSON")
     if task == "auto":
         task = "tagging" if _in_blocks(lines) else "classification"
     if task == "classification":

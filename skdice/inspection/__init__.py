@@ -1,6 +1,6 @@
 """Looking at data and results."""
 
 from skdice.inspection.comparison import ComparisonDisplay
-from skdice.inspection.imbalance import Imbalance, imbalance
+from skdice.inspection.imbalance import Imbalance, imbalance, reading_imbalance
 
-__all__ = ["ComparisonDisplay", "Imbalance", "imbalance"]
+__all__ = ["ComparisonDisplay", "Imbalance", "imbalance", "reading_imbalance"]

@@ -10,8 +10,6 @@ from skdice.model_selection.comparison import Comparison
 
 __all__ = ["ComparisonDisplay", "pyplot"]
 
-MEASURES = ("precision", "recall", "f1")
-
 
 def pyplot() -> Any:
     """matplotlib's pyplot, or an error that says how to get it."""
@@ -47,9 +45,15 @@ class ComparisonDisplay:
         plt = pyplot()
         rows = self.comparison.rows
         height = 1.2 + 0.42 * max(len(rows), 1)
-        figure, axes = plt.subplots(1, 3, figsize=(10, height), sharey=True, layout="constrained")
+        figure, axes = plt.subplots(
+            1,
+            len(self.comparison.measures),
+            figsize=(10, height),
+            sharey=True,
+            layout="constrained",
+        )
         best = max(range(len(rows)), key=lambda i: rows[i].mean("f1"), default=None)
-        for axis, measure in zip(axes, MEASURES, strict=True):
+        for axis, measure in zip(axes, self.comparison.measures, strict=True):
             for i, row in enumerate(rows):
                 colour = "#c2571a" if i == best else "#4a6b8a"
                 mean = 100 * row.mean(measure)
@@ -60,7 +64,8 @@ class ComparisonDisplay:
                     f"{mean:.1f}", (1.5, i), va="center", ha="left", fontsize=8, color="#222222"
                 )
             axis.set_xlim(0, 100)
-            axis.set_title("F1" if measure == "f1" else measure.capitalize(), fontsize=10)
+            name = "F1" if measure == "f1" else measure.replace("_", " ").capitalize()
+            axis.set_title(name, fontsize=10)
             axis.set_xlabel("%", fontsize=8)
             axis.grid(axis="x", alpha=0.25)
             axis.set_axisbelow(True)

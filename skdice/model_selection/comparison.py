@@ -17,9 +17,16 @@ from sklearn.metrics import precision_recall_fscore_support
 from sklearn.utils.validation import has_fit_parameter
 
 from skdice.datasets.conll import write_text
-from skdice.metrics import positive_class, span_precision_recall_fscore_support
+from skdice.metrics import (
+    answer_exact_match_score,
+    answer_f1_score,
+    positive_class,
+    span_precision_recall_fscore_support,
+)
 from skdice.model_selection.rows import parse_row
 from skdice.resampling.batches import check_sampler
+from skdice.text.entities import as_entities
+from skdice.text.inputs import as_sentences
 
 __all__ = ["Comparison", "Row", "compare_losses", "precision_recall_f1"]
 
@@ -32,7 +39,7 @@ class Row:
     runs: list[dict[str, float]] = field(default_factory=list)
 
     def values(self, name: str) -> list[float]:
-        """``precision``, ``recall``, ``f1`` or ``seconds`` of every run."""
+        """One of the comparison's `measures`, or ``seconds``, of every run."""
         return [run[name] for run in self.runs]
 
     def mean(self, name: str) -> float:
@@ -53,6 +60,7 @@ class Comparison:
     rows: list[Row]
     settings: dict[str, Any]
     environment: dict[str, str]
+    measures: tuple[str, ...] = ("precision", "recall", "f1")
 
     def to_dict(self) -> dict[str, Any]:
         """All figures as plain values."""
@@ -67,7 +75,7 @@ class Comparison:
                     "n_runs": len(row.runs),
                     **{
                         name: {"mean": _finite(row.mean(name)), "sd": _finite(row.sd(name))}
-                        for name in ("precision", "recall", "f1", "seconds")
+                        for name in (*self.measures, "seconds")
                     },
                     "runs": row.runs,
                 }
@@ -91,21 +99,43 @@ def precision_recall_f1(
     """Precision, recall and F1 of a fitted estimator, and what they are of.
 
     Spans (micro) for a tagger, tokens for plain tags; `pos_label` if given; the macro average of
-    all classes otherwise.
+    all classes otherwise. Of answers, the exact match and F1 of SQuAD's evaluation.
     """
-    predicted = estimator.predict(X)
-    if hasattr(estimator, "scheme_"):
+    if hasattr(estimator, "exact_match"):
+        predicted = estimator.predict(X)
+        language = estimator.language
+        return {
+            "exact_match": answer_exact_match_score(y, predicted, language=language),
+            "f1": answer_f1_score(y, predicted, language=language),
+        }, "answers"
+    if hasattr(estimator, "queries_"):
+        sentences = as_sentences(X)
+        gold = as_entities(y, sentences)[0]
+        rows = [[span[:3] for span in row] for row in estimator.predict_spans(sentences)]
+        true, found = ({(i, *s) for i, row in enumerate(r) for s in row} for r in (gold, rows))
+        hits = len(true & found)
+        values: Any = (
+            hits / max(len(found), 1),
+            hits / max(len(true), 1),
+            2 * hits / max(len(true) + len(found), 1),
+        )
+        measure = "spans, micro"
+    elif hasattr(estimator, "scheme_"):
+        predicted = estimator.predict(X)
         values = span_precision_recall_fscore_support(
             y, predicted, average="micro", scheme=estimator.scheme_
         )
         measure = "tokens, micro" if estimator.scheme_ == "plain" else "spans, micro"
     elif pos_label is not None:
+        predicted = estimator.predict(X)
         values = precision_recall_fscore_support(
             np.asarray(y) == pos_label, predicted == pos_label, average="binary", zero_division=0
         )
         measure = f"class {pos_label!s}"
     else:
-        values = precision_recall_fscore_support(y, predicted, average="macro", zero_division=0)
+        values = precision_recall_fscore_support(
+            y, estimator.predict(X), average="macro", zero_division=0
+        )
         measure = "classes, macro"
     return dict(zip(("precision", "recall", "f1"), map(float, values[:3]), strict=True)), measure
 
@@ -128,7 +158,7 @@ def compare_losses(
 
     Parameters
     ----------
-    estimator : DiceTokenClassifier, DiceSequenceClassifier or DiceClassifier
+    estimator : any estimator of skdice that has a loss
         Cloned for every run, with ``loss`` and ``random_state`` set.
     X, y : training data
     X_test, y_test : test data
@@ -185,6 +215,7 @@ def compare_losses(
             model.fit(X, y, **held)
             seconds = time.perf_counter() - started
             figures, comparison.measure = precision_recall_f1(model, X_test, y_test, pos_label)
+            comparison.measures = tuple(figures)
             row.runs.append({"seed": seed, **figures, "seconds": seconds})
             if on_run is not None:
                 on_run(comparison, row)
