@@ -15,6 +15,7 @@ from skdice import backbones
 from skdice.engine.module import freeze
 from skdice.engine.net import resolve_device
 from skdice.losses import LOSSES, Loss
+from skdice.losses._registry import COMPOUNDS
 
 FORMAT = 1
 STATE = "skdice.json"
@@ -23,14 +24,25 @@ STATE = "skdice.json"
 def _loss_to_json(loss: str | Loss) -> Any:
     if isinstance(loss, str):
         return loss
-    for name, cls in LOSSES.items():
+    for name, cls in {**LOSSES, **COMPOUNDS}.items():
         if type(loss) is cls:
-            params = loss.get_params(deep=False)
-            return {"name": name, "params": {k: _plain(v, f"loss.{k}") for k, v in params.items()}}
+            params = {
+                k: _loss_to_json(v) if isinstance(v, Loss) else _plain(v, f"loss.{k}")
+                for k, v in loss.get_params(deep=False).items()
+            }
+            return {"name": name, "params": params}
     raise TypeError(
         f"loss={loss!r} is not one of skdice's own losses and cannot be written as JSON: pickle "
         "the estimator instead"
     )
+
+
+def _loss_from_json(loss: Any) -> Any:
+    """What `_loss_to_json` wrote; other values are left as they are."""
+    if not isinstance(loss, dict):
+        return loss
+    params = {name: _loss_from_json(value) for name, value in loss["params"].items()}
+    return {**LOSSES, **COMPOUNDS}[loss["name"]](**params)
 
 
 def _plain(value: Any, where: str) -> Any:
@@ -121,8 +133,8 @@ def load(cls: type[Any], folder: Path, device: str) -> Any:
         )
     params = dict(state["params"])
     for name in ("loss", "match_loss"):
-        if isinstance(params.get(name), dict):
-            params[name] = LOSSES[params[name]["name"]](**params[name]["params"])
+        if name in params:
+            params[name] = _loss_from_json(params[name])
     estimator = cls(**{**params, "device": device})
     fitted = estimator._restore_fitted(state["fitted"])
     estimator.tokenizer_ = backbones.load_tokenizer(str(folder))

@@ -9,6 +9,7 @@
 from skdice.losses._base import Loss
 from skdice.losses._registry import LOSSES, resolve_loss
 from skdice.losses._trainer import for_trainer
+from skdice.losses.compound import CompoundLoss
 from skdice.losses.cross_entropy import CrossEntropyLoss, WeightedCrossEntropyLoss
 from skdice.losses.dice import DiceLoss
 from skdice.losses.dsc import DSCLoss
@@ -25,6 +26,7 @@ from skdice.losses.tversky import TverskyLoss
 
 __all__ = [
     "LOSSES",
+    "CompoundLoss",
     "CrossEntropyLoss",
     "DSCLoss",
     "DiceLoss",

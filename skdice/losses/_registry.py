@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from skdice.losses._base import Loss
+from skdice.losses.compound import CompoundLoss
 from skdice.losses.cross_entropy import CrossEntropyLoss, WeightedCrossEntropyLoss
 from skdice.losses.dice import DiceLoss
 from skdice.losses.dsc import DSCLoss
 from skdice.losses.focal import FocalLoss
 from skdice.losses.tversky import TverskyLoss
 
-__all__ = ["LOSSES", "resolve_loss"]
+__all__ = ["COMPOUNDS", "LOSSES", "resolve_loss"]
 
 LOSSES: dict[str, type[Loss]] = {
     "ce": CrossEntropyLoss,
@@ -19,6 +20,10 @@ LOSSES: dict[str, type[Loss]] = {
     "tversky": TverskyLoss,
     "dsc": DSCLoss,
 }
+
+
+# Beside the paper's six.
+COMPOUNDS: dict[str, type[Loss]] = {"ce_dice": CompoundLoss}
 
 
 def resolve_loss(loss: str | Loss) -> Loss:
@@ -39,8 +44,9 @@ def resolve_loss(loss: str | Loss) -> Loss:
     """
     if isinstance(loss, Loss):
         return loss
+    known = {**LOSSES, **COMPOUNDS}
     if not isinstance(loss, str):
-        raise TypeError(f"loss={loss!r} must be one of {list(LOSSES)} or an skdice loss object")
-    if loss not in LOSSES:
-        raise ValueError(f"loss={loss!r} is unknown: use one of {list(LOSSES)}, or a loss object")
-    return LOSSES[loss]()
+        raise TypeError(f"loss={loss!r} must be one of {list(known)} or an skdice loss object")
+    if loss not in known:
+        raise ValueError(f"loss={loss!r} is unknown: use one of {list(known)}, or a loss object")
+    return known[loss]()

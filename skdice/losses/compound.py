@@ -1,0 +1,126 @@
+"""Cross-entropy plus an overlap loss, as is the standard in image segmentation."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import torch
+from sklearn.base import clone
+from torch import Tensor
+
+from skdice.losses._base import Loss, Problem, check_number
+
+__all__ = ["CompoundLoss"]
+
+
+class CompoundLoss(Loss):
+    """A mean of two losses: (1 - weight) first + weight second.
+
+    Cross-entropy gives every token a gradient, also where an overlap loss is flat; the overlap
+    loss says what the errors cost. Their sum is what segmentation has used since nnU-Net.
+
+    Parameters
+    ----------
+    first, second : str or Loss, default="ce" and "dice"
+        Names, or losses of this package with ``reduction="mean"``. Their own parameters are
+        reached as ``second__smooth``, in an estimator as ``loss__second__smooth``.
+    weight : float, default=0.5
+        Share of the second, from 0 to 1.
+    ignore_index : int, default=-100
+    multilabel : bool, default=False
+    reduction : {"mean"}, default="mean"
+
+    Raises
+    ------
+    ValueError, TypeError
+        For an unknown loss, a share outside 0 to 1, or another reduction.
+
+    References
+    ----------
+    F. Isensee et al., "nnU-Net", Nature Methods 18, 2021.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skdice.losses import CompoundLoss, CrossEntropyLoss, DiceLoss
+    >>> logits, target = torch.zeros(4, 3), torch.tensor([0, 0, 1, 2])
+    >>> both = CompoundLoss(weight=0.25)(logits, target)
+    >>> parts = CrossEntropyLoss()(logits, target), DiceLoss()(logits, target)
+    >>> torch.isclose(both, 0.75 * parts[0] + 0.25 * parts[1])
+    tensor(True)
+    """
+
+    def __init__(
+        self,
+        first: str | Loss = "ce",
+        second: str | Loss = "dice",
+        weight: Any = 0.5,
+        ignore_index: int = -100,
+        multilabel: bool = False,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__()
+        from skdice.losses._registry import resolve_loss
+
+        # Objects also where names were given, so that their parameters can be set.
+        self.first = resolve_loss(first)
+        self.second = resolve_loss(second)
+        self.weight = weight
+        self.ignore_index = ignore_index
+        self.multilabel = multilabel
+        self.reduction = reduction
+        self._check()
+
+    def _check(self) -> None:
+        super()._check()
+        check_number("weight", self.weight, 0, 1)
+        for name in ("first", "second"):
+            part = getattr(self, name)
+            if self.reduction != "mean" or part.reduction != "mean":
+                raise ValueError(
+                    f"a CompoundLoss needs reduction='mean', also of its parts ({name}={part!r}): "
+                    "an overlap loss has no value for each example to add"
+                )
+
+    @property
+    def is_set_level(self) -> bool:
+        """Whether it is more than a mean over examples, so that batches do not add up."""
+        return any(getattr(part, "is_set_level", False) for part in (self.first, self.second))
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Constructor arguments by name, with those of the parts if `deep`."""
+        params = super().get_params(deep=False)
+        if deep:
+            for name in ("first", "second"):
+                params.update(
+                    {f"{name}__{key}": value for key, value in params[name].get_params().items()}
+                )
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Change constructor arguments, or those of a part as in ``second__smooth``."""
+        own = {name: value for name, value in params.items() if "__" not in name}
+        super().set_params(**own)
+        for name, value in params.items():
+            part, _, key = name.partition("__")
+            if key:
+                if part not in ("first", "second"):
+                    raise ValueError(f"Invalid parameter {part!r} for CompoundLoss")
+                getattr(self, part).set_params(**{key: value})
+        return self
+
+    def __sklearn_clone__(self) -> Self:
+        params = super().get_params(deep=False)
+        return type(self)(**{**params, "first": clone(self.first), "second": clone(self.second)})
+
+    def prepare(self, *args: Any, **kwargs: Any) -> Self:
+        """Tell both losses about the training data; see `Loss.prepare`."""
+        super().prepare(*args, **kwargs)
+        self.first.prepare(*args, **kwargs)
+        self.second.prepare(*args, **kwargs)
+        return self
+
+    def _loss(self, problem: Problem) -> Tensor:
+        first, second = self.first._loss(problem), self.second._loss(problem)
+        weight = torch.as_tensor(self.weight, dtype=first.dtype, device=first.device)
+        return torch.lerp(first, second, weight)

@@ -1,0 +1,116 @@
+"""CompoundLoss: the sum that it says it is, and parameters that reach its parts."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+
+from skdice import DiceClassifier, DiceSequenceClassifier
+from skdice.losses import (
+    LOSSES,
+    CompoundLoss,
+    CrossEntropyLoss,
+    DiceLoss,
+    TverskyLoss,
+    resolve_loss,
+)
+
+torch.manual_seed(0)
+PROBLEMS = {
+    "binary": (torch.randn(12), torch.randint(0, 2, (12,)), {}),
+    "multiclass": (torch.randn(12, 4), torch.randint(0, 4, (12,)), {}),
+    "tagging": (torch.randn(3, 4, 5), torch.randint(0, 5, (3, 4)), {}),
+    "multilabel": (torch.randn(12, 3), torch.randint(0, 2, (12, 3)).float(), {"multilabel": True}),
+}
+
+
+@pytest.mark.parametrize("kind", PROBLEMS)
+@pytest.mark.parametrize("second", [name for name in LOSSES if name != "ce"])
+@pytest.mark.parametrize("weight", [0.0, 0.3, 1.0])
+def test_it_is_the_weighted_mean(kind, second, weight):
+    logits, target, options = PROBLEMS[kind]
+    counts = [9, 3] if kind == "binary" else [5, 4, 2, 1, 1][: logits.shape[-1]]
+    parts = [resolve_loss(name).set_params(**options) for name in ("ce", second)]
+    loss = CompoundLoss("ce", second, weight, **options)
+    for module in (loss, *parts):
+        module.prepare(counts, multilabel=kind == "multilabel", n_samples=12)
+    weights = torch.rand(logits.shape[0])
+    first, other = (part(logits, target, sample_weight=weights) for part in parts)
+    expected = (1 - weight) * first + weight * other
+    torch.testing.assert_close(loss(logits, target, sample_weight=weights), expected)
+
+
+def test_gradients_and_ignored_positions():
+    logits = torch.randn(6, 3, dtype=torch.float64, requires_grad=True)
+    target = torch.tensor([0, 1, 2, -100, 0, 1])
+    loss = CompoundLoss(second=DiceLoss(background=0), weight=0.4)
+    assert torch.autograd.gradcheck(lambda z: loss(z, target), logits)
+    changed = logits.detach().clone()
+    changed[3] = 50.0
+    torch.testing.assert_close(loss(changed, target), loss(logits.detach(), target))
+
+
+def test_many_shares_at_once():
+    logits, target, _ = PROBLEMS["multiclass"]
+    shares = torch.tensor([0.0, 0.25, 1.0])
+    many = torch.func.vmap(lambda w: CompoundLoss(weight=w)(logits, target))(shares)
+    single = torch.stack([CompoundLoss(weight=float(w))(logits, target) for w in shares])
+    torch.testing.assert_close(many, single)
+
+
+def test_parameters_reach_the_parts():
+    loss = CompoundLoss("ce", TverskyLoss(alpha=0.2, beta=0.8), weight=0.7)
+    assert loss.get_params()["second__alpha"] == 0.2
+    assert "second=TverskyLoss(alpha=0.2, beta=0.8), weight=0.7" in repr(loss)
+    copy = clone(loss).set_params(second__alpha=0.4, weight=0.1, first__label_smoothing=0.2)
+    assert (loss.second.alpha, loss.weight, loss.first.label_smoothing) == (0.2, 0.7, 0.0)
+    assert (copy.second.alpha, copy.weight, copy.first.label_smoothing) == (0.4, 0.1, 0.2)
+    read = pickle.loads(pickle.dumps(copy))
+    logits, target, _ = PROBLEMS["multiclass"]
+    torch.testing.assert_close(read(logits, target), copy(logits, target))
+    assert loss.is_set_level
+    assert not CompoundLoss("ce", "focal").is_set_level
+
+
+def test_inside_estimators(tiny_backbone, tmp_path):
+    X = np.random.default_rng(0).normal(size=(80, 3))
+    y = (X[:, 0] > 1).astype(int)
+    grid = GridSearchCV(
+        DiceClassifier(loss="ce_dice", max_epochs=5, random_state=0),
+        {"loss__weight": [0.1, 0.9], "loss__second__smooth": [0.5]},
+        cv=2,
+        error_score="raise",
+    ).fit(X, y)
+    assert grid.best_estimator_.loss.second.smooth == 0.5
+    assert grid.best_estimator_.loss.weight == grid.best_params_["loss__weight"]
+    texts, labels = ["win free money", "lunch today", "old road"] * 4, [1, 0, 0] * 4
+    model = DiceSequenceClassifier(
+        loss=CompoundLoss(second=DiceLoss(smooth=0.5), weight=0.2),
+        backbone=tiny_backbone,
+        max_epochs=1,
+        random_state=0,
+    ).fit(texts, labels)
+    read = DiceSequenceClassifier.from_pretrained(model.save_pretrained(tmp_path / "m"))
+    assert (read.loss.weight, read.loss.second.smooth) == (0.2, 0.5)
+    assert isinstance(read.loss.first, CrossEntropyLoss)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"weight": 1.5}, "weight=1.5 must be at least 0"),
+        ({"first": "dise"}, "'dise' is unknown"),
+        ({"second": DiceLoss(reduction="none")}, "reduction='mean'"),
+        ({"reduction": "sum"}, "reduction='mean'"),
+        ({"third__smooth": 1}, "'third'"),
+        ({"second__nope": 1}, "'nope'"),
+    ],
+)
+def test_bad_parameters_are_named(params, message):
+    with pytest.raises(ValueError, match=message):
+        CompoundLoss().set_params(**params)
