@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import string
+from collections.abc import Sequence
 
 import pytest
 
@@ -65,7 +66,9 @@ WORDS = [
 ]
 
 
-def build_tiny_backbone(folder: str, kind: str = "bert", **config: object) -> str:
+def build_tiny_backbone(
+    folder: str, kind: str = "bert", words: Sequence[str] = WORDS, **config: object
+) -> str:
     """Write a random encoder and its tokenizer of `kind` to `folder`."""
     import torch
     import transformers
@@ -73,7 +76,7 @@ def build_tiny_backbone(folder: str, kind: str = "bert", **config: object) -> st
 
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     letters = list(string.ascii_lowercase + string.digits + ".,!?'-")
-    vocabulary = special + WORDS + letters + ["##" + c for c in letters]
+    vocabulary = special + list(words) + letters + ["##" + c for c in letters]
     index = {w: i for i, w in enumerate(dict.fromkeys(vocabulary))}
     tokenizer = Tokenizer(models.WordPiece(index, unk_token="[UNK]"))
     from tokenizers import normalizers
@@ -166,6 +169,13 @@ def tiny_backbones(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         kind: build_tiny_backbone(str(tmp_path_factory.mktemp(kind)), kind)
         for kind in ("bert", "roberta", "deberta-v2", "modernbert", "xlnet")
     }
+
+
+@pytest.fixture(scope="session")
+def chinese_backbone(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A random BERT whose tokenizer knows some Chinese characters."""
+    folder = str(tmp_path_factory.mktemp("tiny-bert-zh"))
+    return build_tiny_backbone(folder, words=sorted("北京大学上海在哪里，。"))
 
 
 @pytest.fixture

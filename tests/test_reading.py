@@ -533,10 +533,14 @@ def test_tools_around_the_mrc_tagger(tiny_backbone, tmp_path):
     assert len(grid.predict(X)) == 10
     predicted = cross_val_predict(model, X, y, cv=2)
     assert list(predicted[:5]) == list(tagger(tiny_backbone).fit(X[5:], y[5:]).predict(X[:5]))
-    nested = tagger(tiny_backbone, match_loss=DiceLoss(smooth=0.5), early_stopping=True)
+    nested = tagger(
+        tiny_backbone, end_loss="ce", match_loss=DiceLoss(smooth=0.5), early_stopping=True
+    )
     nested.fit(X * 2, NESTED * 4)
     read = DiceMRCTagger.from_pretrained(nested.save_pretrained(tmp_path / "m"))
-    assert read.match_loss.smooth == 0.5
+    assert (read.match_loss.smooth, read.end_loss) == (0.5, "ce")
+    kinds = [type(loss).__name__ for loss in nested.net_.criterion_.losses]
+    assert kinds == ["DSCLoss", "CrossEntropyLoss", "DiceLoss", "DSCLoss"]
     for copy in (read, pickle.loads(pickle.dumps(nested))):
         assert copy.predict_spans(X).tolist() == nested.predict_spans(X).tolist()
 
@@ -619,3 +623,19 @@ def test_bert_mrc_files(tmp_path):
     path.write_text(json.dumps({}))
     with pytest.raises(ValueError, match="not a BERT-MRC file"):
         read_mrc_ner(path)
+
+
+def test_chinese(chinese_backbone):
+    """A tokenizer of characters: offsets, windows and tags of single characters."""
+    pairs = [("北京大学在哪里", "北京大学在北京。"), ("上海大学在哪里", "上海大学，在上海。")] * 3
+    answers = [(5, "北京"), (6, "上海")] * 3
+    model = reader(chinese_backbone, loss="ce", max_epochs=60, dropout=0.0, language="zh")
+    model.fit(pairs, answers)
+    assert list(model.predict(pairs[:2])) == ["北京", "上海"]
+    assert model.score(pairs, answers) == model.exact_match(pairs, answers) == 1
+    characters = [list("北京大学在北京"), list("上海大学")]
+    tags = [["B-ORG", "I-ORG", "I-ORG", "I-ORG", "O", "B-LOC", "I-LOC"],
+            ["B-ORG", "I-ORG", "I-ORG", "I-ORG"]]  # fmt: skip
+    asker = tagger(chinese_backbone, loss="ce", max_epochs=80, dropout=0.0)
+    asker.set_params(queries={"ORG": "大学", "LOC": "哪里"})
+    assert asker.fit(characters, tags).predict(characters).tolist() == tags

@@ -132,7 +132,7 @@ def load(cls: type[Any], folder: Path, device: str) -> Any:
             f"{state['class']}.from_pretrained"
         )
     params = dict(state["params"])
-    for name in ("loss", "match_loss"):
+    for name in ("loss", "end_loss", "match_loss"):
         if name in params:
             params[name] = _loss_from_json(params[name])
     estimator = cls(**{**params, "device": device})

@@ -42,9 +42,9 @@ class DiceMRCTagger(TransformerEstimator):
     Parameters
     ----------
     loss : str or Loss, default="dsc"
-        Of the start and end heads, each a binary problem over all words of a batch.
-    match_loss : str, Loss or None, default=None
-        Of the span head; None is `loss`.
+        Of the start head, a binary problem over all words of a batch.
+    end_loss, match_loss : str, Loss or None, default=None
+        Of the end head and of the span head; None is `loss`.
     queries : dict or None, default=None
         From entity type to the text that asks for it; None makes one from the type's name.
     start_weight, end_weight, match_weight : float, default=1.0
@@ -121,6 +121,7 @@ class DiceMRCTagger(TransformerEstimator):
 
     _parameter_constraints = {
         **{k: v for k, v in TransformerEstimator._parameter_constraints.items() if k != "sampler"},
+        "end_loss": [str, Loss, None],
         "match_loss": [str, Loss, None],
         "queries": [dict, None],
         "start_weight": [Interval(Real, 0, None, closed="left")],
@@ -136,6 +137,7 @@ class DiceMRCTagger(TransformerEstimator):
         self,
         *,
         loss: str | Loss = "dsc",
+        end_loss: str | Loss | None = None,
         match_loss: str | Loss | None = None,
         queries: dict[str, str] | None = None,
         start_weight: float = 1.0,
@@ -168,6 +170,7 @@ class DiceMRCTagger(TransformerEstimator):
         verbose: int = 0,
     ) -> None:
         self.loss = loss
+        self.end_loss = end_loss
         self.match_loss = match_loss
         self.queries = queries
         self.start_weight = start_weight
@@ -224,8 +227,8 @@ class DiceMRCTagger(TransformerEstimator):
             For bad parameters or data, before anything is loaded; the message names the sentence.
         """
         self._check_params()
-        if self.match_loss is not None:
-            resolve_loss(self.match_loss)
+        for loss in (self.end_loss, self.match_loss):
+            resolve_loss(self.loss if loss is None else loss)
         self._check_validation(X_val, y_val)
         sentences = as_sentences(X)
         spans, scheme = as_entities(y, sentences)
@@ -357,9 +360,9 @@ class DiceMRCTagger(TransformerEstimator):
 
     def _criterion(self, targets: list[np.ndarray]) -> HeadsLoss:
         table = np.concatenate(targets)
-        match_loss = self.loss if self.match_loss is None else self.match_loss
         losses = []
-        for head, loss in enumerate((self.loss, self.loss, match_loss, self.loss)):
+        for head, given in enumerate((self.loss, self.end_loss, self.match_loss, self.loss)):
+            loss = self.loss if given is None else given
             values = table[table[:, 1] == head, 0]
             counts = np.array([len(values) - values.sum(), values.sum()])
             losses.append(clone(resolve_loss(loss)).prepare(counts))
