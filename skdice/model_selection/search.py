@@ -1,0 +1,617 @@
+"""LossSearchCV: search the losses' own parameters with Optuna."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from joblib import Parallel, delayed
+from scipy.stats import rankdata
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.exceptions import FitFailedWarning
+from sklearn.metrics import check_scoring
+from sklearn.metrics._scorer import _check_multimetric_scoring
+from sklearn.model_selection import check_cv
+from sklearn.utils import Tags, get_tags, indexable
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_method_params, check_is_fitted, has_fit_parameter
+from skorch.callbacks import Callback
+
+from skdice.estimators._base import draw_seed
+from skdice.model_selection.spaces import as_spaces, check_space, cloned, suggest
+from skdice.text.inputs import take
+
+__all__ = ["LossSearchCV"]
+
+
+class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
+    """Search parameters with Optuna and cross-validation, in `GridSearchCV`'s manner.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Any scikit-learn estimator; made for those of skdice, whose epochs Optuna's pruners see.
+    param_distributions : dict, list of dicts or None, default=None
+        From parameter to an Optuna distribution, a list of choices, or a function of the other
+        parameters, such as ``OneMinus("loss__alpha")``. A list of dicts searches all of them. None
+        is `loss_space` of the estimator's loss.
+    n_trials : int, default=32
+        With a storage, trials that the study then has in all.
+    timeout : float or None, default=None
+        Seconds after which no new trial is begun.
+    cv : int, splitter, iterable or None, default=None
+        As in `GridSearchCV`.
+    scoring : str, callable, list, dict or None, default=None
+        As in `GridSearchCV`; several are possible, with `refit` naming the one that counts.
+    refit : bool or str, default=True
+        Fit the best parameters on all data.
+    pruner : optuna pruner, "median" or None, default="median"
+        Ends a trial that does worse than others did at the same epoch of the same fold. Where
+        the estimator does not report epochs, it sees the scores of finished folds.
+    sampler : optuna sampler or None, default=None
+        None is Optuna's TPE, seeded with `random_state`.
+    storage : str, optuna storage or None, default=None
+        Where the study is kept, so that it can be gone on with and shared between processes.
+    study_name : str or None, default=None
+        With `storage`: the study to make, or to go on with.
+    n_jobs : int or None, default=None
+        Trials at a time, through joblib; above 1 only finished folds are seen by the pruner.
+    callbacks : list of callables or None, default=None
+        Called with the study and the trial after each trial.
+    error_score : "raise" or float, default=nan
+        What a trial whose fit fails scores; its error is kept in ``study_``.
+    return_train_score : bool, default=False
+    progress_bar : bool, default=False
+    random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    best_params_ : dict
+    best_score_ : float
+    best_index_ : int
+    best_estimator_ : estimator
+        With `refit`.
+    cv_results_ : dict of arrays
+        As in `GridSearchCV`, one row for each finished, pruned or failed trial, with its number
+        and state; what a pruned trial did not run is NaN.
+    study_ : optuna.Study
+    n_splits_ : int
+    refit_time_ : float
+
+    References
+    ----------
+    T. Akiba et al., "Optuna", KDD 2019.
+    X. Li et al., "Dice Loss for Data-imbalanced NLP Tasks", ACL 2020, Table 10.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from skdice import DiceClassifier
+    >>> from skdice.model_selection import LossSearchCV, loss_space
+    >>> X, y = make_classification(weights=[0.9], random_state=0)
+    >>> search = LossSearchCV(
+    ...     DiceClassifier(max_epochs=5, random_state=0),
+    ...     [loss_space("tversky"), loss_space("weighted_ce")],
+    ...     n_trials=4, cv=2, scoring="f1", random_state=0)
+    >>> search.fit(X, y).best_estimator_.predict(X).shape
+    (100,)
+    """
+
+    _parameter_constraints: dict[str, Any] = {
+        "estimator": [HasMethods(["fit"])],
+        "param_distributions": [dict, list, tuple, None],
+        "n_trials": [Interval(Integral, 1, None, closed="left")],
+        "timeout": [Interval(Real, 0, None, closed="neither"), None],
+        "cv": ["cv_object"],
+        "scoring": [str, callable, list, tuple, dict, None],
+        "refit": ["boolean", str],
+        "pruner": [StrOptions({"median"}), HasMethods("prune"), None],
+        "sampler": [HasMethods("sample_independent"), None],
+        "storage": [str, object, None],
+        "study_name": [str, None],
+        "n_jobs": [Integral, None],
+        "callbacks": [list, None],
+        "error_score": [StrOptions({"raise"}), Real],
+        "return_train_score": ["boolean"],
+        "progress_bar": ["boolean"],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        param_distributions: Any = None,
+        *,
+        n_trials: int = 32,
+        timeout: float | None = None,
+        cv: Any = None,
+        scoring: Any = None,
+        refit: bool | str = True,
+        pruner: Any = "median",
+        sampler: Any = None,
+        storage: Any = None,
+        study_name: str | None = None,
+        n_jobs: int | None = None,
+        callbacks: list[Callable[[Any, Any], None]] | None = None,
+        error_score: Any = np.nan,
+        return_train_score: bool = False,
+        progress_bar: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.param_distributions = param_distributions
+        self.n_trials = n_trials
+        self.timeout = timeout
+        self.cv = cv
+        self.scoring = scoring
+        self.refit = refit
+        self.pruner = pruner
+        self.sampler = sampler
+        self.storage = storage
+        self.study_name = study_name
+        self.n_jobs = n_jobs
+        self.callbacks = callbacks
+        self.error_score = error_score
+        self.return_train_score = return_train_score
+        self.progress_bar = progress_bar
+        self.random_state = random_state
+
+    @property
+    def _estimator_type(self) -> Any:
+        return getattr(self.estimator, "_estimator_type", None)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.estimator_type = inner.estimator_type
+        tags.classifier_tags = inner.classifier_tags
+        tags.regressor_tags = inner.regressor_tags
+        tags.target_tags = inner.target_tags
+        tags.input_tags = inner.input_tags
+        return tags
+
+    # ---- the search
+
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
+        """Run the trials, and fit the best parameters on all data.
+
+        Parameters
+        ----------
+        X, y : as the estimator takes them
+        **params : dict
+            For the estimator's ``fit``, such as ``sample_weight``, and the splitter's ``groups``.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            For bad parameters, an empty or degenerate space, folds without a class, a storage
+            that cannot be reached or a study with another space; before a trial runs.
+        """
+        self._validate_params()
+        X, y, groups = indexable(X, y, params.pop("groups", None))
+        if y is None and get_tags(self.estimator).target_tags.required:
+            raise ValueError(
+                f"This {type(self).__name__} estimator requires y to be passed, but the target y "
+                "is None"
+            )
+        if is_classifier(self.estimator):
+            check_classification_targets(y)
+        spaces = as_spaces(self.param_distributions, self.estimator)
+        check_space(self.estimator, spaces)
+        splitter = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
+        splits = list(splitter.split(X, y, groups))
+        if is_classifier(self.estimator):
+            _check_folds(np.asarray(y), splits)
+        scorers, key = self._scorers()
+        study = self._study(spaces)
+        job = _Job(self, X, y, params, splits, scorers, key)
+        self.study_, self.n_splits_, self.scorer_ = study, len(splits), scorers
+        self.multimetric_ = len(scorers) > 1 or isinstance(self.scoring, (list, tuple, dict))
+        try:
+            self._optimize(study, spaces, job)
+        finally:
+            # Also after an interrupt: what is finished can be looked at.
+            self._collect(study, spaces, list(scorers), key)
+        if not np.isfinite(self.cv_results_[f"mean_test_{key}"]).any():
+            if job.error is None:
+                raise ValueError(
+                    "no trial has a score: give n_trials, timeout or the pruner more room"
+                )
+            if type(job.error) is not ValueError:
+                raise job.error
+            raise ValueError(
+                f"every trial failed (fit got {['X', 'y', *params]}), the last with: {job.error}"
+            ) from job.error
+        if self.refit:
+            started = time.perf_counter()
+            best = clone(self.estimator).set_params(**cloned(self.best_params_))
+            self.best_estimator_ = (
+                best.fit(X, y, **params) if y is not None else best.fit(X, **params)
+            )
+            self.refit_time_ = time.perf_counter() - started
+            for name in ("n_features_in_", "feature_names_in_"):
+                if hasattr(self.best_estimator_, name):
+                    setattr(self, name, getattr(self.best_estimator_, name))
+        return self
+
+    def _scorers(self) -> tuple[dict[str, Any], str]:
+        """Scorers by name, and the name that counts."""
+        if isinstance(self.scoring, (list, tuple, dict)):
+            scorers = _check_multimetric_scoring(self.estimator, self.scoring)
+            if not isinstance(self.refit, str) or self.refit not in scorers:
+                raise ValueError(
+                    f"refit={self.refit!r} must name one of the scores {list(scorers)}, by which "
+                    "the best parameters are chosen"
+                )
+            return scorers, self.refit
+        return {"score": check_scoring(self.estimator, self.scoring)}, "score"
+
+    def _study(self, spaces: list[Any]) -> Any:
+        import optuna
+
+        seed = draw_seed(self.random_state) if self.random_state is not None else None
+        sampler = self.sampler or optuna.samplers.TPESampler(seed=seed)
+        pruner = optuna.pruners.NopPruner() if self.pruner is None else self.pruner
+        if pruner == "median":
+            pruner = optuna.pruners.MedianPruner(n_startup_trials=5)
+        with _quiet():
+            try:
+                study = optuna.create_study(
+                    storage=self.storage,
+                    study_name=self.study_name,
+                    sampler=sampler,
+                    pruner=pruner,
+                    direction="maximize",
+                    load_if_exists=self.study_name is not None,
+                )
+            except Exception as error:
+                raise ValueError(
+                    f"storage={self.storage!r} with study_name={self.study_name!r} cannot be used: "
+                    f"{type(error).__name__}: {error}"
+                ) from error
+        described = repr(spaces)
+        before = study.user_attrs.get("space")
+        if before is not None and before != described:
+            raise ValueError(
+                f"study_name={self.study_name!r} is a study of another space in this storage "
+                f"({before[:200]}): give another study_name"
+            )
+        study.set_user_attr("space", described)
+        return study
+
+    def _optimize(self, study: Any, spaces: list[Any], job: _Job) -> None:
+        import optuna
+
+        ended = None if self.timeout is None else time.monotonic() + self.timeout
+        n_jobs = 1 if self.n_jobs is None else self.n_jobs
+        bar = _Bar(self.n_trials) if self.progress_bar else None
+        with _quiet():
+            while self._left(study) > 0 and (ended is None or time.monotonic() < ended):
+                if n_jobs == 1:
+                    trials = [study.ask()]
+                    outcomes: Any = [job.run(suggest(trials[0], spaces), trials[0])]
+                else:
+                    n = min(self._left(study), job.n_workers(n_jobs))
+                    trials = [study.ask() for _ in range(n)]
+                    chosen = [suggest(trial, spaces) for trial in trials]
+                    outcomes = Parallel(n_jobs=n_jobs)(delayed(job.run)(p) for p in chosen)
+                for trial, outcome in zip(trials, outcomes, strict=True):
+                    for name, value in outcome.attributes().items():
+                        trial.set_user_attr(name, value)
+                    states = optuna.trial.TrialState
+                    job.error = outcome.error or job.error
+                    if outcome.error is not None and self.error_score == "raise":
+                        study.tell(trial, state=states.FAIL)
+                        raise outcome.error
+                    if outcome.error is not None:
+                        warnings.warn(
+                            f"trial {trial.number} failed and scores {self.error_score}: "
+                            f"{outcome.error!r}",
+                            FitFailedWarning,
+                            stacklevel=2,
+                        )
+                    value = outcome.mean(job.key)
+                    if outcome.pruned:
+                        study.tell(trial, state=states.PRUNED)
+                    elif np.isfinite(value):
+                        study.tell(trial, value)
+                    else:
+                        study.tell(trial, state=states.FAIL)
+                    frozen = study.trials[trial.number]
+                    for callback in self.callbacks or []:
+                        callback(study, frozen)
+                    if bar is not None:
+                        bar.step(study)
+
+    def _left(self, study: Any) -> int:
+        """Trials that are still to be begun."""
+        return self.n_trials - len(study.get_trials(deepcopy=False))
+
+    def _collect(self, study: Any, spaces: list[Any], names: Sequence[str], key: str) -> None:
+        """`cv_results_` and the best trial, from all trials of the study that have run."""
+        from optuna.trial import FixedTrial
+
+        rows = [t for t in study.trials if "test_scores" in t.user_attrs]
+        results: dict[str, Any] = {
+            "trial": np.array([t.number for t in rows], dtype=int),
+            "state": np.array([t.state.name for t in rows], dtype=object),
+        }
+        params = [suggest(FixedTrial(t.params), spaces) for t in rows]
+        for kind in ("fit_time", "score_time"):
+            times = [t.user_attrs[kind] or [np.nan] for t in rows]
+            results[f"mean_{kind}"] = np.array([np.mean(row) for row in times])
+            results[f"std_{kind}"] = np.array([np.std(row) for row in times])
+        for name in sorted({n for p in params for n in p}):
+            values = np.ma.masked_all(len(rows), dtype=object)
+            for i, p in enumerate(params):
+                if name in p:
+                    values[i] = p[name]
+            results[f"param_{name}"] = values
+        results["params"] = params
+        kinds = ["test", "train"] if self.return_train_score else ["test"]
+        for kind in kinds:
+            for name in names:
+                table = np.full((len(rows), self.n_splits_), np.nan)
+                for i, trial in enumerate(rows):
+                    found = trial.user_attrs[f"{kind}_scores"].get(name, [])
+                    table[i, : len(found)] = [np.nan if v is None else v for v in found]
+                for split in range(self.n_splits_):
+                    results[f"split{split}_{kind}_{name}"] = table[:, split]
+                results[f"mean_{kind}_{name}"] = table.mean(axis=1) if len(rows) else np.zeros(0)
+                results[f"std_{kind}_{name}"] = table.std(axis=1) if len(rows) else np.zeros(0)
+        for name in names:
+            means = results[f"mean_test_{name}"]
+            worst = np.where(np.isfinite(means), means, -np.inf)
+            results[f"rank_test_{name}"] = rankdata(-worst, method="min").astype(np.int32)
+        self.cv_results_ = results
+        means = results[f"mean_test_{key}"]
+        if len(means) and np.isfinite(means).any():
+            self.best_index_ = int(np.nanargmax(means))
+            self.best_params_ = params[self.best_index_]
+            self.best_score_ = float(means[self.best_index_])
+
+    # ---- what the best estimator does
+
+    def _check_refit(self) -> Any:
+        check_is_fitted(self)
+        if not hasattr(self, "best_estimator_"):
+            raise AttributeError(
+                f"this search has no best estimator (refit={self.refit!r}): use best_params_"
+            )
+        return self.best_estimator_
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "cv_results_")
+
+    @property
+    def classes_(self) -> Any:
+        """Classes of the best estimator."""
+        return self._check_refit().classes_
+
+    def score(self, X: Any, y: Any = None, **params: Any) -> float:
+        """The score that the best parameters were chosen by."""
+        best = self._check_refit()
+        key = str(self.refit) if self.multimetric_ else "score"
+        return float(self.scorer_[key](best, X, y, **params))
+
+
+def _delegated(name: str) -> Any:
+    def has(self: Any) -> bool:
+        return hasattr(getattr(self, "best_estimator_", self.estimator), name)
+
+    @available_if(has)
+    def method(self: Any, X: Any) -> Any:
+        return getattr(self._check_refit(), name)(X)
+
+    method.__name__ = name
+    method.__doc__ = f"`{name}` of the best estimator."
+    return method
+
+
+for _name in (
+    "predict",
+    "predict_proba",
+    "predict_log_proba",
+    "decision_function",
+    "transform",
+    "predict_spans",
+):
+    setattr(LossSearchCV, _name, _delegated(_name))
+
+
+class _Outcome:
+    """What one trial ran."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.test: dict[str, list[float]] = {name: [] for name in names}
+        self.train: dict[str, list[float]] = {name: [] for name in names}
+        self.fit_time: list[float] = []
+        self.score_time: list[float] = []
+        self.pruned = False
+        self.error: Exception | None = None
+
+    def mean(self, key: str) -> float:
+        return float(np.mean(self.test[key])) if self.test[key] else float("nan")
+
+    def attributes(self) -> dict[str, Any]:
+        """As plain values, for the study's storage."""
+        found = {
+            "test_scores": _finite(self.test),
+            "train_scores": _finite(self.train),
+            "fit_time": self.fit_time,
+            "score_time": self.score_time,
+        }
+        if self.error is not None:
+            found["error"] = f"{type(self.error).__name__}: {self.error}"
+        return found
+
+
+class _Job:
+    """One trial: fit and score on every fold, ended early where the pruner says so."""
+
+    def __init__(
+        self,
+        search: LossSearchCV,
+        X: Any,
+        y: Any,
+        fit_params: dict[str, Any],
+        splits: list[Any],
+        scorers: dict[str, Any],
+        key: str,
+    ) -> None:
+        self.estimator = search.estimator
+        self.error_score = search.error_score
+        self.with_train = search.return_train_score
+        self.X, self.y, self.fit_params = X, y, fit_params
+        self.splits, self.scorers, self.key = splits, scorers, key
+        self.error: Exception | None = None  # of the last trial that failed
+
+    @staticmethod
+    def n_workers(n_jobs: int) -> int:
+        from joblib import effective_n_jobs
+
+        return effective_n_jobs(n_jobs)
+
+    def run(self, params: dict[str, Any], trial: Any = None) -> _Outcome:
+        """Run a trial; `trial` lets its pruner end it."""
+        import optuna
+
+        outcome = _Outcome(list(self.scorers))
+        for fold, (train, test) in enumerate(self.splits):
+            started = time.perf_counter()
+            try:
+                model = clone(self.estimator).set_params(**cloned(params))
+                self._fit(model, fold, train, test, trial)
+                outcome.fit_time.append(time.perf_counter() - started)
+                started = time.perf_counter()
+                self._score(model, test, outcome.test)
+                if self.with_train:
+                    self._score(model, train, outcome.train)
+                outcome.score_time.append(time.perf_counter() - started)
+            except optuna.TrialPruned:
+                outcome.pruned = True
+                return outcome
+            except Exception as error:
+                outcome.error = error
+                scores = np.nan if self.error_score == "raise" else float(self.error_score)
+                for name in self.scorers:
+                    outcome.test[name] += [scores] * (len(self.splits) - fold)
+                return outcome
+            if trial is not None and fold + 1 < len(self.splits):
+                # After the epochs of this fold, and before those of the next.
+                trial.report(outcome.mean(self.key), (fold + 1) * _FOLD - 1)
+                if trial.should_prune():
+                    outcome.pruned = True
+                    return outcome
+        return outcome
+
+    def _fit(self, model: Any, fold: int, train: Any, test: Any, trial: Any) -> None:
+        X, y = take_rows(self.X, train), take_rows(self.y, train)
+        chosen = _check_method_params(self.X, self.fit_params, train)
+        if trial is not None and self._reports_epochs(model):
+            callback = _PruneEpochs(trial, fold * _FOLD)
+            model.set_params(callbacks=[*(model.callbacks or []), callback])
+            chosen["X_val"], chosen["y_val"] = take_rows(self.X, test), take_rows(self.y, test)
+        if y is None:
+            model.fit(X, **chosen)
+        else:
+            model.fit(X, y, **chosen)
+
+    def _reports_epochs(self, model: Any) -> bool:
+        """Whether a fit can score the fold's test rows each epoch without being led by them."""
+        return (
+            has_fit_parameter(model, "X_val")
+            and hasattr(model, "callbacks")
+            and not getattr(model, "early_stopping", True)
+        )
+
+    def _score(self, model: Any, rows: Any, into: dict[str, list[float]]) -> None:
+        X, y = take_rows(self.X, rows), take_rows(self.y, rows)
+        for name, scorer in self.scorers.items():
+            into[name].append(float(scorer(model, X) if y is None else scorer(model, X, y)))
+
+
+_FOLD = 10_000  # steps of a fold, more than any fit has epochs
+
+
+class _PruneEpochs(Callback):
+    """Report each epoch's validation score to a trial, and end it where its pruner says so."""
+
+    def __init__(self, trial: Any, first: int) -> None:
+        self.trial = trial
+        self.first = first
+
+    def __sklearn_clone__(self) -> _PruneEpochs:
+        return self  # a trial cannot be copied
+
+    def __deepcopy__(self, memo: Any) -> _PruneEpochs:
+        return self
+
+    def on_epoch_end(self, net: Any, **kwargs: Any) -> None:
+        import optuna
+
+        self.trial.report(net.history[-1]["valid_score"], self.first + len(net.history) - 1)
+        if self.trial.should_prune():
+            raise optuna.TrialPruned
+
+
+class _Bar:
+    def __init__(self, n_trials: int) -> None:
+        from rich.progress import Progress
+
+        self.progress = Progress()
+        self.task = self.progress.add_task("trials", total=n_trials)
+        self.progress.start()
+
+    def step(self, study: Any) -> None:
+        done = len(study.get_trials(deepcopy=False))
+        self.progress.update(self.task, completed=done)
+        if done >= (self.progress.tasks[0].total or 0):
+            self.progress.stop()
+
+
+def take_rows(X: Any, rows: Any) -> Any:
+    """Rows of X, or None."""
+    return None if X is None else take(X, np.asarray(rows))
+
+
+def _check_folds(labels: np.ndarray, splits: list[Any]) -> None:
+    if labels.ndim != 1:
+        return
+    classes = set(np.unique(labels).tolist())
+    for fold, (train, _) in enumerate(splits):
+        missing = classes - set(np.unique(labels[train]).tolist())
+        if missing:
+            raise ValueError(
+                f"cv leaves the class {sorted(missing, key=str)[0]!r} out of the training rows of "
+                f"fold {fold}: use fewer folds, or StratifiedKFold"
+            )
+
+
+def _finite(scores: dict[str, list[float]]) -> dict[str, list[float | None]]:
+    return {n: [v if np.isfinite(v) else None for v in values] for n, values in scores.items()}
+
+
+class _quiet:
+    """Optuna's log below warnings, and the caller's setting back afterwards."""
+
+    def __enter__(self) -> None:
+        import optuna
+
+        self.level = optuna.logging.get_verbosity()
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+
+    def __exit__(self, *_: object) -> None:
+        import optuna
+
+        optuna.logging.set_verbosity(self.level)

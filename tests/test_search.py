@@ -1,0 +1,270 @@
+"""LossSearchCV: the trials it runs are the cross-validations that it says, and nothing is lost."""
+
+from __future__ import annotations
+
+import functools
+import pickle
+
+import numpy as np
+import optuna
+import pytest
+from optuna.distributions import FloatDistribution, IntDistribution
+from scipy.stats import rankdata
+from sklearn.base import clone
+from sklearn.datasets import make_classification
+from sklearn.exceptions import FitFailedWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import f1_score, make_scorer
+from sklearn.model_selection import StratifiedKFold, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from skdice import DiceClassifier, DiceTokenClassifier
+from skdice.losses import LOSSES, TverskyLoss
+from skdice.losses._registry import COMPOUNDS
+from skdice.model_selection import LossSearchCV, OneMinus, loss_space
+
+X, Y = make_classification(240, weights=[0.85], flip_y=0.05, random_state=0)
+BASE = DiceClassifier(max_epochs=5, random_state=0)
+
+
+def search(space=None, estimator=BASE, **params):
+    settings = dict(n_trials=5, cv=2, scoring="f1", random_state=0)
+    return LossSearchCV(estimator, space or loss_space("tversky"), **{**settings, **params})
+
+
+@pytest.mark.filterwarnings("ignore")
+@parametrize_with_checks(
+    [search(loss_space("weighted_ce"), BASE.set_params(max_epochs=20), n_trials=2, scoring=None)]
+)
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("loss", [*LOSSES, *COMPOUNDS])
+def test_every_loss_has_a_space(loss):
+    found = search(loss_space(loss), n_trials=2).fit(X, Y)
+    assert found.best_params_["loss"] == loss
+    assert len(found.best_params_) > 1
+    assert clone(found.estimator).set_params(loss=loss) is not None
+
+
+def test_scores_are_those_of_cross_validation():
+    found = search([loss_space("tversky"), loss_space("weighted_ce")], n_trials=6).fit(X, Y)
+    results = found.cv_results_
+    assert len(results["params"]) == 6
+    assert {p["loss"] for p in results["params"]} == {"tversky", "weighted_ce"}
+    for i, params in enumerate(results["params"]):
+        if params["loss"] == "tversky":
+            assert params["loss__alpha"] + params["loss__beta"] == pytest.approx(1)
+            assert results["param_loss__alpha"][i] == params["loss__alpha"]
+            assert results["param_loss__K"].mask[i]
+        if results["state"][i] == "COMPLETE":
+            model = clone(BASE).set_params(**params)
+            expected = cross_validate(model, X, Y, cv=2, scoring="f1")["test_score"]
+            got = [results[f"split{k}_test_score"][i] for k in range(2)]
+            np.testing.assert_allclose(got, expected)
+            assert results["mean_test_score"][i] == pytest.approx(np.mean(expected))
+    means = np.where(np.isfinite(results["mean_test_score"]), results["mean_test_score"], -1)
+    np.testing.assert_array_equal(results["rank_test_score"], rankdata(-means, method="min"))
+    assert found.best_index_ == means.argmax()
+    assert found.best_score_ == means.max()
+    best = clone(BASE).set_params(**found.best_params_).fit(X, Y)
+    np.testing.assert_array_equal(found.predict_proba(X), best.predict_proba(X))
+    assert found.score(X, Y) == f1_score(Y, best.predict(X))
+    assert pickle.loads(pickle.dumps(found)).predict(X).tolist() == found.predict(X).tolist()
+
+
+def test_the_same_seed_searches_the_same():
+    first, second = (search(n_trials=4).fit(X, Y) for _ in range(2))
+    assert first.cv_results_["params"] == second.cv_results_["params"]
+    other = search(n_trials=4, random_state=1).fit(X, Y)
+    assert first.cv_results_["params"] != other.cv_results_["params"]
+
+
+def test_several_scores():
+    scoring = {"f1": "f1", "recall": "recall"}
+    found = search(scoring=scoring, refit="recall", pruner=None, return_train_score=True).fit(X, Y)
+    results = found.cv_results_
+    assert results["mean_test_recall"][found.best_index_] == results["mean_test_recall"].max()
+    assert {"mean_test_f1", "rank_test_f1", "split1_train_recall"} <= set(results)
+    with pytest.raises(ValueError, match="refit=True must name one of the scores"):
+        search(scoring=scoring).fit(X, Y)
+    loose = search(refit=False).fit(X, Y)
+    assert loose.best_params_["loss"] == "tversky"
+    with pytest.raises(AttributeError, match="no best estimator"):
+        loose.predict(X)
+
+
+def test_spaces():
+    steps = make_pipeline(StandardScaler(), BASE)
+    space = loss_space("tversky", prefix="diceclassifier__")
+    space["diceclassifier__lr"] = FloatDistribution(1e-3, 1e-1, log=True)
+    space["diceclassifier__max_epochs"] = IntDistribution(2, 4)
+    space["standardscaler__with_mean"] = [True, False]
+    found = search(space, steps, n_trials=3).fit(X, Y)
+    params = found.best_params_
+    assert 2 <= params["diceclassifier__max_epochs"] <= 4
+    total = params["diceclassifier__loss__alpha"] + params["diceclassifier__loss__beta"]
+    assert total == pytest.approx(1)
+    free = search(loss_space("tversky", tied=False), n_trials=3).fit(X, Y).best_params_
+    assert free["loss__alpha"] + free["loss__beta"] != pytest.approx(1)
+    objects = search({"loss": [TverskyLoss(alpha=0.2), "ce"]}, n_trials=4).fit(X, Y)
+    assert {repr(p["loss"]) for p in objects.cv_results_["params"]} <= {
+        "TverskyLoss(alpha=0.2)",
+        "'ce'",
+    }
+    assert OneMinus("a")({"a": 0.25}) == 0.75
+    auto = LossSearchCV(BASE.set_params(loss="focal"), n_trials=1, cv=2, random_state=0).fit(X, Y)
+    assert "loss__gamma" in auto.best_params_
+    BASE.set_params(loss="dsc")
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"space": {"loss__nope": [1]}}, "Invalid parameter 'nope'"),
+        ({"space": {"nope": [1]}}, "'nope'"),
+        ({"space": {"loss": ["ce"], "loss__alpha": FloatDistribution(0, 1)}}, "'alpha'"),
+        ({"space": [{}]}, "param_distributions is empty"),
+        ({"space": {"lr": []}}, r"param_distributions\['lr'\]"),
+        ({"space": {"lr": 3}}, r"param_distributions\['lr'\]=3"),
+        ({"storage": "sqlite:////no/such/folder/a.db"}, "storage='sqlite"),
+        ({"n_trials": 0}, "'n_trials' parameter"),
+    ],
+)
+def test_bad_searches_are_refused_before_a_trial(params, message, monkeypatch):
+    monkeypatch.setattr(DiceClassifier, "fit", lambda *a, **k: pytest.fail("a trial ran"))
+    with pytest.raises((ValueError, TypeError), match=message):
+        search(**params).fit(X, Y)
+
+
+def test_degenerate_spaces_and_folds_are_refused():
+    pooled = DiceClassifier(loss=TverskyLoss(aggregation="pooled", background=None))
+    space = {"loss__alpha": FloatDistribution(0.1, 0.9)}
+    with pytest.raises(ValueError, match="only alpha \\+ beta counts"):
+        search(space, pooled).fit(X, Y)
+    halves = [(np.flatnonzero(Y == 0), np.flatnonzero(Y == 1)), (np.arange(9), np.arange(9, 20))]
+    with pytest.raises(ValueError, match="cv leaves the class 1 out"):
+        search(cv=halves).fit(X, Y)
+
+
+def test_failed_trials_keep_their_error_and_break_nothing():
+    space = {"lr": [1e-2, 1e9], "loss": ["ce"]}
+
+    class Fragile(DiceClassifier):
+        def fit(self, X, y, sample_weight=None):
+            if self.lr > 1:
+                raise ValueError("lr is absurd")
+            return super().fit(X, y, sample_weight)
+
+    estimator = Fragile(max_epochs=2, random_state=0)
+    with pytest.warns(FitFailedWarning, match="lr is absurd"):
+        found = search(space, estimator, n_trials=8).fit(X, Y)
+    assert found.best_params_["lr"] == 1e-2
+    failed = [t for t in found.study_.trials if t.state.name == "FAIL"]
+    assert failed
+    assert all(t.user_attrs["error"] == "ValueError: lr is absurd" for t in failed)
+    rows = found.cv_results_["state"] == "FAIL"
+    assert rows.sum() == len(failed)
+    assert np.isnan(found.cv_results_["mean_test_score"][rows]).all()
+    with pytest.raises(ValueError, match="lr is absurd"):
+        search(space, estimator, n_trials=8, error_score="raise").fit(X, Y)
+    with pytest.warns(FitFailedWarning), pytest.raises(ValueError, match="every trial failed"):
+        search({"lr": [1e9]}, estimator, n_trials=2).fit(X, Y)
+    with pytest.warns(FitFailedWarning):
+        zero = search(space, estimator, n_trials=8, error_score=0.0).fit(X, Y)
+    assert (zero.cv_results_["mean_test_score"][rows] == 0).all()
+
+
+class Never(optuna.pruners.BasePruner):
+    """Prunes every trial but the first at a given step."""
+
+    def __init__(self, step):
+        self.step = step
+        self.seen = []
+
+    def prune(self, study, trial):
+        self.seen.append((trial.number, trial.last_step))
+        return trial.number > 0 and trial.last_step >= self.step
+
+
+def test_a_pruned_trial_costs_only_what_it_ran(tiny_backbone, sentences, monkeypatch):
+    epochs = []
+    fit = DiceTokenClassifier.fit
+
+    @functools.wraps(fit)
+    def spy(self, *args, **kwargs):
+        try:
+            return fit(self, *args, **kwargs)
+        finally:
+            epochs.append(len(self.net_.history))
+
+    monkeypatch.setattr(DiceTokenClassifier, "fit", spy)
+    tagger = DiceTokenClassifier(backbone=tiny_backbone, max_epochs=3, random_state=0)
+    pruner = Never(10_001)
+    found = search(estimator=tagger, pruner=pruner, n_trials=3, scoring=None).fit(*sentences)
+    # Each epoch of each fold is seen, and the scores of finished folds between them.
+    assert [step for number, step in pruner.seen if number == 0] == [
+        0, 1, 2, 9_999, 10_000, 10_001, 10_002
+    ]  # fmt: skip
+    assert epochs == [3, 3, 3, 2, 3, 2, 3]  # the second folds end early; the last is the refit
+    assert found.cv_results_["state"].tolist() == ["COMPLETE", "PRUNED", "PRUNED"]
+    assert np.isnan(found.cv_results_["mean_test_score"][1:]).all()
+    assert found.best_index_ == 0
+    scores = found.study_.trials[0].intermediate_values
+    assert scores[9_999] == pytest.approx(found.cv_results_["split0_test_score"][0])
+    assert scores[2] == pytest.approx(scores[9_999])  # the last epoch is the fold's score
+
+
+def test_an_interrupt_keeps_what_is_finished():
+    class Stop:
+        def __call__(self, study, trial):
+            if trial.number == 2:
+                raise KeyboardInterrupt
+
+    found = search(n_trials=20, callbacks=[Stop()])
+    with pytest.raises(KeyboardInterrupt):
+        found.fit(X, Y)
+    assert len(found.cv_results_["params"]) == 3
+    assert found.best_params_ in found.cv_results_["params"]
+
+
+def test_a_study_is_gone_on_with(tmp_path):
+    storage = f"sqlite:///{tmp_path / 'study.db'}"
+    first = search(n_trials=3, storage=storage, study_name="s").fit(X, Y)
+    more = search(n_trials=5, storage=storage, study_name="s").fit(X, Y)
+    assert len(more.study_.trials) == 5
+    assert more.cv_results_["params"][:3] == first.cv_results_["params"]
+    np.testing.assert_array_equal(
+        more.cv_results_["mean_test_score"][:3], first.cv_results_["mean_test_score"]
+    )
+    done = search(n_trials=5, storage=storage, study_name="s").fit(X, Y)
+    assert done.best_params_ == more.best_params_
+    with pytest.raises(ValueError, match="study of another space"):
+        search(loss_space("focal"), storage=storage, study_name="s").fit(X, Y)
+
+
+def test_trials_in_parallel_and_fit_parameters():
+    weights = np.where(Y == 1, 3.0, 1.0)
+    found = search(n_jobs=2, pruner=None).fit(X, Y, sample_weight=weights)
+    assert len(found.study_.trials) == 5
+    params = found.cv_results_["params"][0]
+    for k, (train, test) in enumerate(StratifiedKFold(2).split(X, Y)):
+        model = clone(BASE).set_params(**params).fit(X[train], Y[train], weights[train])
+        expected = f1_score(Y[test], model.predict(X[test]))
+        assert found.cv_results_[f"split{k}_test_score"][0] == pytest.approx(expected)
+
+
+def test_timeout_callbacks_and_other_estimators():
+    seen = []
+    found = search(n_trials=3, callbacks=[lambda study, trial: seen.append(trial.number)])
+    found.fit(X, Y)
+    assert seen == [0, 1, 2]
+    short = search(n_trials=10_000, timeout=0.5).fit(X, Y)
+    assert 1 <= len(short.study_.trials) < 10_000
+    space = {"C": FloatDistribution(1e-3, 10, log=True)}
+    plain = search(space, LogisticRegression(), scoring=make_scorer(f1_score)).fit(X, Y)
+    assert 1e-3 <= plain.best_params_["C"] <= 10
+    assert optuna.logging.get_verbosity() == optuna.logging.INFO
