@@ -268,3 +268,73 @@ def test_timeout_callbacks_and_other_estimators():
     plain = search(space, LogisticRegression(), scoring=make_scorer(f1_score)).fit(X, Y)
     assert 1e-3 <= plain.best_params_["C"] <= 10
     assert optuna.logging.get_verbosity() == optuna.logging.INFO
+
+
+WORKER = """
+import sys, time
+import numpy as np
+from optuna.distributions import FloatDistribution
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
+from sklearn.linear_model import LogisticRegression
+from skdice.model_selection import LossSearchCV
+
+class Slow(LogisticRegression):
+    def fit(self, X, y):
+        time.sleep(float(sys.argv[2]))
+        return super().fit(X, y)
+
+X = np.arange(40.0).reshape(-1, 1)
+y = (X[:, 0] % 4 == 0).astype(int)
+search = LossSearchCV(
+    Slow(), {"C": FloatDistribution(1e-3, 10.0, log=True)}, n_trials=int(sys.argv[3]), cv=2,
+    storage=JournalStorage(JournalFileBackend(sys.argv[1])), study_name="s",
+)
+print("ready", flush=True)
+search.fit(X, y)
+print(len(search.cv_results_["params"]))
+"""
+
+
+def test_processes_share_a_study_and_a_killed_one_loses_nothing(tmp_path):
+    import signal
+    import subprocess
+    import sys
+    import time
+
+    path, n = tmp_path / "journal.log", 16
+    command = [sys.executable, "-c", WORKER, str(path), "0.15", str(n)]
+    doomed = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    others = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    assert doomed.stdout is not None
+    assert doomed.stdout.readline().strip() == "ready"
+    backend = optuna.storages.journal.JournalFileBackend(str(path))
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:  # until it is in the middle of a trial
+        if path.exists():
+            storage = optuna.storages.JournalStorage(backend)
+            studies = [s.study_name for s in storage.get_all_studies()]
+            if "s" in studies:
+                study = optuna.load_study(study_name="s", storage=storage)
+                running = [t for t in study.trials if t.state.name == "RUNNING"]
+                mine = [t for t in running if t.user_attrs.get("worker", [0, 0])[1] == doomed.pid]
+                if mine:
+                    break
+        time.sleep(0.02)
+    doomed.send_signal(signal.SIGKILL)
+    doomed.wait()
+    doomed.stdout.close()
+    for process in others:
+        out, _ = process.communicate(timeout=120)
+        assert process.returncode == 0
+        assert out.split() == ["ready", str(n)]
+    study = optuna.load_study(study_name="s", storage=optuna.storages.JournalStorage(backend))
+    complete = [t for t in study.trials if t.state.name in ("COMPLETE", "PRUNED")]
+    lost = [t for t in study.trials if "lost" in t.user_attrs]
+    assert len(complete) == n
+    assert len(lost) == 1
+    retries = [t for t in complete if t.user_attrs.get("retry_of") == lost[0].number]
+    assert [t.params for t in retries] == [lost[0].params]
+    assert not [t for t in study.trials if t.state.name == "RUNNING"]
+    values = [t.params["C"] for t in complete]
+    assert len(set(values)) == n  # none twice

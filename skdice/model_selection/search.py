@@ -24,6 +24,7 @@ from sklearn.utils.validation import _check_method_params, check_is_fitted, has_
 from skorch.callbacks import Callback
 
 from skdice.estimators._base import draw_seed
+from skdice.model_selection import workers
 from skdice.model_selection.spaces import as_spaces, check_space, cloned, suggest
 from skdice.text.inputs import take
 
@@ -57,7 +58,9 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
     sampler : optuna sampler or None, default=None
         None is Optuna's TPE, seeded with `random_state`.
     storage : str, optuna storage or None, default=None
-        Where the study is kept, so that it can be gone on with and shared between processes.
+        Where the study is kept, so that it can be gone on with, and be worked on by several
+        processes that fit the same search. A trial of a process that was killed is run again by
+        another on the same machine; on others, that takes a storage with a heartbeat.
     study_name : str or None, default=None
         With `storage`: the study to make, or to go on with.
     n_jobs : int or None, default=None
@@ -290,52 +293,53 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         return study
 
     def _optimize(self, study: Any, spaces: list[Any], job: _Job) -> None:
-        import optuna
-
         ended = None if self.timeout is None else time.monotonic() + self.timeout
         n_jobs = 1 if self.n_jobs is None else self.n_jobs
         bar = _Bar(self.n_trials) if self.progress_bar else None
         with _quiet():
-            while self._left(study) > 0 and (ended is None or time.monotonic() < ended):
+            while ended is None or time.monotonic() < ended:
+                trials = workers.claim(study, self.n_trials, job.n_workers(n_jobs))
+                if not trials:
+                    if not workers.others_at_work(study):
+                        break
+                    time.sleep(0.2)  # a trial of theirs may yet be lost, and ours to repeat
+                    continue
+                chosen = [suggest(trial, spaces) for trial in trials]
                 if n_jobs == 1:
-                    trials = [study.ask()]
-                    outcomes: Any = [job.run(suggest(trials[0], spaces), trials[0])]
+                    with workers.heartbeat(study, trials[0]):
+                        outcomes: Any = [job.run(chosen[0], trials[0])]
                 else:
-                    n = min(self._left(study), job.n_workers(n_jobs))
-                    trials = [study.ask() for _ in range(n)]
-                    chosen = [suggest(trial, spaces) for trial in trials]
                     outcomes = Parallel(n_jobs=n_jobs)(delayed(job.run)(p) for p in chosen)
                 for trial, outcome in zip(trials, outcomes, strict=True):
-                    for name, value in outcome.attributes().items():
-                        trial.set_user_attr(name, value)
-                    states = optuna.trial.TrialState
-                    job.error = outcome.error or job.error
-                    if outcome.error is not None and self.error_score == "raise":
-                        study.tell(trial, state=states.FAIL)
-                        raise outcome.error
-                    if outcome.error is not None:
-                        warnings.warn(
-                            f"trial {trial.number} failed and scores {self.error_score}: "
-                            f"{outcome.error!r}",
-                            FitFailedWarning,
-                            stacklevel=2,
-                        )
-                    value = outcome.mean(job.key)
-                    if outcome.pruned:
-                        study.tell(trial, state=states.PRUNED)
-                    elif np.isfinite(value):
-                        study.tell(trial, value)
-                    else:
-                        study.tell(trial, state=states.FAIL)
-                    frozen = study.trials[trial.number]
-                    for callback in self.callbacks or []:
-                        callback(study, frozen)
+                    self._tell(study, trial, outcome, job)
                     if bar is not None:
                         bar.step(study)
 
-    def _left(self, study: Any) -> int:
-        """Trials that are still to be begun."""
-        return self.n_trials - len(study.get_trials(deepcopy=False))
+    def _tell(self, study: Any, trial: Any, outcome: _Outcome, job: _Job) -> None:
+        """Write what a trial ran into the study."""
+        from optuna.trial import TrialState
+
+        for name, value in outcome.attributes().items():
+            trial.set_user_attr(name, value)
+        job.error = outcome.error or job.error
+        if outcome.error is not None and self.error_score == "raise":
+            study.tell(trial, state=TrialState.FAIL)
+            raise outcome.error
+        if outcome.error is not None:
+            warnings.warn(
+                f"trial {trial.number} failed and scores {self.error_score}: {outcome.error!r}",
+                FitFailedWarning,
+                stacklevel=2,
+            )
+        value = outcome.mean(job.key)
+        if outcome.pruned:
+            study.tell(trial, state=TrialState.PRUNED)
+        elif np.isfinite(value):
+            study.tell(trial, value)
+        else:
+            study.tell(trial, state=TrialState.FAIL)
+        for callback in self.callbacks or []:
+            callback(study, study.trials[trial.number])
 
     def _collect(self, study: Any, spaces: list[Any], names: Sequence[str], key: str) -> None:
         """`cv_results_` and the best trial, from all trials of the study that have run."""
