@@ -40,7 +40,7 @@ def test_help_is_quick_and_has_examples():
     )
     subprocess.run([sys.executable, "-c", code], check=True)
     assert run("--help").exit_code == 0
-    for command in ("compare", "imbalance", "train", "predict", "evaluate"):
+    for command in ("compare", "imbalance", "train", "predict", "evaluate", "tune"):
         result = run(command, "--help")
         assert result.exit_code == 0
         assert f"skdice {command} " in result.output
@@ -326,3 +326,27 @@ def test_entities_by_asking_on_the_command_line(files, tiny_backbone, sentences)
     lines = [json.loads(line) for line in result.output.splitlines()]
     assert [line["tokens"] for line in lines] == X[:4]
     assert "f1" in json.loads(run("evaluate", files / "n", files / "m.json", "--json").output)
+
+
+def test_tune(files, tiny_backbone):
+    out = files / "tuned"
+    args = ("tune", files / "train.conll", "--losses", "tversky,focal", "--trials", 3, "--folds", 2,
+            "--epochs", 1, "--backbone", tiny_backbone, "--output", out)  # fmt: skip
+    result = run(*args, "--storage", files / "study.log")
+    assert result.exit_code == 0, result.output
+    found = json.loads((out / "trials.json").read_text())
+    assert len(found["trials"]) == 3
+    assert found["best"]["params"]["loss"] in ("tversky", "focal")
+    assert run("predict", out / "model", files / "test.conll").exit_code == 0
+    more = run(*[5 if a == 3 else a for a in args], "--storage", files / "study.log")
+    assert more.exit_code == 0, more.output
+    again = json.loads((out / "trials.json").read_text())
+    assert again["trials"][:3] == found["trials"]
+    assert len(again["trials"]) == 5
+    result = run("tune", files / "sms.tsv", "--trials", 2, "--folds", 2, "--epochs", 2,
+                 "--features", "--backbone", tiny_backbone, "--output", files / "f")  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert "best: {'loss': 'tversky'" in result.output
+    result = run("tune", files / "sms.tsv", "--losses", "nope")
+    assert result.exit_code == 1
+    assert "'nope'" in result.output

@@ -338,3 +338,27 @@ def test_processes_share_a_study_and_a_killed_one_loses_nothing(tmp_path):
     assert not [t for t in study.trials if t.state.name == "RUNNING"]
     values = [t.params["C"] for t in complete]
     assert len(set(values)) == n  # none twice
+
+
+def test_the_sweep_over_alpha():
+    from skdice.inspection import TverskySweepDisplay
+
+    display = TverskySweepDisplay.from_estimator(BASE, X, Y, alphas=[0.8, 0.2], cv=2)
+    assert display.alphas.tolist() == [0.2, 0.8]
+    model = clone(BASE).set_params(loss=TverskyLoss(alpha=0.2, beta=0.8))
+    expected = cross_validate(model, X, Y, cv=2, scoring=["precision", "recall", "f1"])
+    for name in ("precision", "recall", "f1"):
+        np.testing.assert_allclose(display.values[name][0], expected[f"test_{name}"])
+    lines = {line.get_label(): line.get_ydata() for line in display.ax_.get_lines()}
+    np.testing.assert_allclose(lines["F1"], 100 * display.values["f1"].mean(axis=1))
+    scoring = {"precision": "precision", "recall": "recall", "f1": "f1"}
+    found = search(scoring=scoring, refit="f1", pruner=None).fit(X, Y)
+    again = TverskySweepDisplay.from_search(found)
+    assert len(again.alphas) == 5
+    assert (np.diff(again.alphas) > 0).all()
+    assert again.values["f1"].mean(axis=1).max() == pytest.approx(found.best_score_)
+    assert found.best_params_["loss__alpha"] in again.alphas
+    with pytest.raises(ValueError, match="no score named 'precision'"):
+        TverskySweepDisplay.from_search(search(n_trials=1).fit(X, Y))
+    with pytest.raises(ValueError, match="alphas="):
+        TverskySweepDisplay.from_estimator(BASE, X, Y, alphas=[2.0])

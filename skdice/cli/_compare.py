@@ -68,7 +68,7 @@ def run(
     output.mkdir(parents=True, exist_ok=True)
     specs = [parse_row(loss) for loss in losses]
     if features:
-        estimator = _on_features(parts, params)
+        estimator = on_features(parts, params)
     else:
         estimator = _common.estimator_for(
             parts["train"].task,
@@ -134,7 +134,7 @@ def run(
                 report(found[0], output)
 
 
-def _on_features(parts: dict[str, Dataset], params: dict[str, Any]) -> Any:
+def on_features(parts: dict[str, Dataset], params: dict[str, Any]) -> Any:
     """Put vectors of the frozen backbone in place of the texts, and give a head to train."""
     from skdice import DiceClassifier, TransformerFeatures
 

@@ -1,4 +1,4 @@
-"""skdice imbalance, train, predict, evaluate and compare."""
+"""skdice imbalance, train, predict, evaluate, compare and tune."""
 
 from __future__ import annotations
 
@@ -466,4 +466,81 @@ def compare(
                 "precision": precision,
             },
             features,
+        )
+
+
+@app.command()
+def tune(
+    train: Annotated[Path, typer.Argument(help="File whose folds are trained and scored.")],
+    losses: Annotated[
+        str, typer.Option(help="Losses whose own parameters are searched, comma between.")
+    ] = "tversky",
+    trials: Annotated[int, typer.Option(min=1, help="Trials in all.")] = 32,
+    folds: Annotated[int, typer.Option(min=2, help="Folds of each trial.")] = 3,
+    timeout: Annotated[
+        float | None, typer.Option(min=0, help="Seconds after which no trial is begun.")
+    ] = None,
+    storage: Annotated[
+        str | None,
+        typer.Option(help="Journal file or database URL: go on later, or with several processes."),
+    ] = None,
+    study_name: Annotated[str | None, typer.Option(help="Name of the study there.")] = None,
+    jobs: Annotated[int, typer.Option(help="Trials at a time; more than 1 prunes none.")] = 1,
+    features: Annotated[
+        bool, typer.Option("--features", help="Search with heads on frozen features.")
+    ] = False,
+    output: Annotated[Path, typer.Option(help="Folder for the figures and the model.")] = Path(
+        "skdice-tune"
+    ),
+    task: TaskOption = Task.auto,
+    text_column: TextColumns = None,
+    label_column: LabelColumn = None,
+    header: Header = None,
+    backbone: Backbone = None,
+    epochs: Epochs = None,
+    lr: Rate = None,
+    batch_size: BatchSize = None,
+    frozen: Frozen = None,
+    device: Device = "auto",
+    precision: Precision = None,
+    seed: Annotated[int, typer.Option(help="Random state.")] = 0,
+    on_misaligned: MisalignedOption = Misaligned.stop,
+) -> None:
+    """Search the losses' own parameters by cross-validation, and fit the best.
+
+    Several processes with the same --storage work on the same study; a stopped search goes on.
+
+    [bold]Examples[/bold]
+
+    skdice tune sms.tsv --losses tversky --features
+
+    skdice tune train.conll --losses tversky,weighted_ce --trials 50 --storage study.log
+    """
+    from skdice.cli._tune import run
+
+    with readable_errors():
+        data = _common.read(
+            train, task.value, text_column, label_column, header, on_misaligned.value
+        )
+        run(
+            data,
+            [name.strip() for name in losses.split(",") if name.strip()],
+            trials,
+            folds,
+            timeout,
+            storage,
+            study_name,
+            jobs,
+            seed,
+            output,
+            features,
+            {
+                "backbone": backbone,
+                "max_epochs": epochs,
+                "lr": lr,
+                "batch_size": batch_size,
+                "frozen": _common.frozen(frozen),
+                "device": device,
+                "precision": precision,
+            },
         )

@@ -2,5 +2,12 @@
 
 from skdice.inspection.comparison import ComparisonDisplay
 from skdice.inspection.imbalance import Imbalance, imbalance, reading_imbalance
+from skdice.inspection.sweep import TverskySweepDisplay
 
-__all__ = ["ComparisonDisplay", "Imbalance", "imbalance", "reading_imbalance"]
+__all__ = [
+    "ComparisonDisplay",
+    "Imbalance",
+    "TverskySweepDisplay",
+    "imbalance",
+    "reading_imbalance",
+]

@@ -1,0 +1,143 @@
+"""`skdice tune`: search the losses' own parameters, with a live table."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from rich.live import Live
+from rich.table import Table
+
+from skdice.cli import _common
+from skdice.cli._common import ERR, OUT
+from skdice.datasets.auto import Dataset
+from skdice.datasets.conll import write_text
+
+
+def run(
+    data: Dataset,
+    losses: list[str],
+    n_trials: int,
+    folds: int,
+    timeout: float | None,
+    storage: str | None,
+    study_name: str | None,
+    n_jobs: int,
+    seed: int,
+    output: Path,
+    features: bool,
+    params: dict[str, Any],
+) -> None:
+    """Search, show the best trials as they come, and write what was found."""
+    from skdice.model_selection import LossSearchCV, loss_space
+
+    if features:
+        parts = {"train": data}
+        from skdice.cli._compare import on_features
+
+        estimator = on_features(parts, params)
+        data = parts["train"]
+    else:
+        estimator = _common.estimator_for(data.task, queries=data.queries, **params)
+    estimator.set_params(random_state=seed)
+    search = LossSearchCV(
+        estimator,
+        [loss_space(loss) for loss in losses],
+        n_trials=n_trials,
+        timeout=timeout,
+        cv=folds,
+        scoring=scorer_for(data),
+        refit=not features,
+        storage=storage_for(storage),
+        study_name=study_name or ("skdice" if storage else None),
+        n_jobs=n_jobs,
+        random_state=seed,
+    )
+    output.mkdir(parents=True, exist_ok=True)
+    OUT.print(
+        f"{data.path.name if data.path else 'data'}: {len(data)} examples, {n_trials} trials, "
+        f"{folds} folds, losses {', '.join(losses)}",
+        highlight=False,
+    )
+    with Live(console=ERR, refresh_per_second=4, transient=True) as live:
+        search.set_params(callbacks=[lambda study, trial: live.update(best_trials(study))])
+        try:
+            search.fit(data.X, data.y)
+        finally:
+            if hasattr(search, "study_"):
+                report(search, output)
+    if hasattr(search, "best_estimator_") and hasattr(search.best_estimator_, "save_pretrained"):
+        search.best_estimator_.save_pretrained(output / "model")
+        OUT.print(f"model:   {output / 'model'}", markup=False, highlight=False)
+
+
+def scorer_for(data: Dataset) -> Any:
+    """F1 of the rarer class of two, macro F1 of more, and the estimator's own score otherwise."""
+    from sklearn.metrics import f1_score, make_scorer
+
+    from skdice.metrics import positive_class
+
+    if data.task != "classification":
+        return None
+    import numpy as np
+
+    classes, counts = np.unique(data.y, return_counts=True)
+    if len(classes) == 2:
+        positive = classes.tolist()[positive_class(classes, counts)]
+        return make_scorer(f1_score, pos_label=positive, zero_division=0)
+    return make_scorer(f1_score, average="macro", zero_division=0)
+
+
+def storage_for(storage: str | None) -> Any:
+    """A storage from a URL, or a journal from the path of a file."""
+    if storage is None or "://" in storage:
+        return storage
+    from optuna.storages import JournalStorage
+    from optuna.storages.journal import JournalFileBackend
+
+    return JournalStorage(JournalFileBackend(storage))
+
+
+def best_trials(study: Any, n: int = 8) -> Table:
+    """The best trials so far."""
+    trials = study.get_trials(deepcopy=False)
+    done = sorted((t for t in trials if t.value is not None), key=lambda t: -t.value)
+    states: dict[str, int] = {}
+    for trial in trials:
+        states[trial.state.name.lower()] = states.get(trial.state.name.lower(), 0) + 1
+    table = Table(title=", ".join(f"{count} {name}" for name, count in states.items()))
+    table.add_column("trial", justify="right")
+    table.add_column("F1, %", justify="right")
+    table.add_column("parameters")
+    for trial in done[:n]:
+        shown = ", ".join(
+            f"{name.rpartition(':')[2].removeprefix('loss__')}={value:.4g}"
+            for name, value in trial.params.items()
+            if isinstance(value, float)
+        )
+        table.add_row(str(trial.number), f"{100 * trial.value:.2f}", shown)
+    return table
+
+
+def report(search: Any, output: Path) -> None:
+    """Print the best trials and write all of them."""
+    OUT.print(best_trials(search.study_))
+    results = search.cv_results_
+    rows = [
+        {
+            "trial": int(results["trial"][i]),
+            "state": results["state"][i],
+            "params": params,
+            "f1": None if value != value else float(value),
+        }
+        for i, (params, value) in enumerate(
+            zip(results["params"], results["mean_test_score"], strict=True)
+        )
+    ]
+    best = {"params": getattr(search, "best_params_", None)}
+    if hasattr(search, "best_score_"):
+        best["f1"] = search.best_score_
+        OUT.print(f"best: {search.best_params_}", markup=False, highlight=False)
+    write_text(output / "trials.json", json.dumps({"best": best, "trials": rows}, indent=2) + "\n")
+    OUT.print(f"trials:  {output / 'trials.json'}", markup=False, highlight=False)

@@ -1,0 +1,156 @@
+"""Precision, recall and F1 over Tversky's alpha (the paper's Table 10 as a picture)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import check_cv
+
+from skdice.inspection.comparison import pyplot
+from skdice.losses import TverskyLoss
+from skdice.model_selection.comparison import _with_pos_label, precision_recall_f1
+from skdice.text.inputs import take
+
+__all__ = ["TverskySweepDisplay"]
+
+MEASURES = ("precision", "recall", "f1")
+COLOURS = {"precision": "#4a6b8a", "recall": "#7a9a5b", "f1": "#c2571a"}
+
+
+class TverskySweepDisplay:
+    """How precision and recall trade places as alpha, the price of a false positive, rises.
+
+    Parameters
+    ----------
+    alphas : array of shape (n_alphas,)
+    values : dict of arrays of shape (n_alphas, n_folds)
+        ``precision``, ``recall`` and ``f1``.
+    measure : str, default=""
+        What they are of.
+
+    Attributes
+    ----------
+    figure_, ax_ : matplotlib figure and axes, after `plot`
+
+    References
+    ----------
+    X. Li et al., "Dice Loss for Data-imbalanced NLP Tasks", ACL 2020, Table 10.
+    """
+
+    def __init__(self, alphas: Any, values: dict[str, Any], measure: str = "") -> None:
+        order = np.argsort(alphas, kind="stable")
+        self.alphas = np.asarray(alphas, dtype=float)[order]
+        self.values = {name: np.asarray(values[name], dtype=float)[order] for name in MEASURES}
+        self.measure = measure
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        alphas: Sequence[float] = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9),
+        cv: Any = 3,
+    ) -> Self:
+        """Fit `estimator` with each alpha, and beta = 1 - alpha, on every fold, and draw.
+
+        Parameters
+        ----------
+        estimator : any estimator of skdice that has a loss
+            Its loss is used if it is a `TverskyLoss`, with alpha and beta set.
+        X, y : data
+        alphas : list of float, default=0.1 to 0.9
+        cv : int, splitter or iterable, default=3
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_classification
+        >>> from skdice import DiceClassifier
+        >>> from skdice.inspection import TverskySweepDisplay
+        >>> X, y = make_classification(weights=[0.9], random_state=0)
+        >>> display = TverskySweepDisplay.from_estimator(
+        ...     DiceClassifier(max_epochs=5, random_state=0), X, y, alphas=[0.3, 0.7], cv=2)
+        >>> display.values["f1"].shape
+        (2, 2)
+        """
+        if not len(alphas) or not all(0 <= alpha <= 1 for alpha in alphas):
+            raise ValueError(f"alphas={alphas!r} must hold numbers from 0 to 1")
+        estimator, pos_label = _with_pos_label(estimator, y)
+        base = estimator.loss if isinstance(estimator.loss, TverskyLoss) else TverskyLoss()
+        splitter = check_cv(cv, y, classifier=is_classifier(estimator))
+        splits = list(splitter.split(X, y))
+        values = {name: np.empty((len(alphas), len(splits))) for name in MEASURES}
+        measure = ""
+        for i, alpha in enumerate(alphas):
+            loss = clone(base).set_params(alpha=float(alpha), beta=1.0 - float(alpha))
+            for j, (train, test) in enumerate(splits):
+                model = clone(estimator).set_params(loss=clone(loss))
+                model.fit(take(X, train), take(y, train))
+                found, measure = precision_recall_f1(model, take(X, test), take(y, test), pos_label)
+                for name in MEASURES:
+                    values[name][i, j] = found[name]
+        return cls(alphas, values, measure).plot()
+
+    @classmethod
+    def from_search(cls, search: Any) -> Self:
+        """Draw the finished trials of a `LossSearchCV` over alpha.
+
+        Parameters
+        ----------
+        search : LossSearchCV
+            Fitted with ``scoring={"precision": ..., "recall": ..., "f1": ...}``.
+
+        Raises
+        ------
+        ValueError
+            If alpha was not searched, or one of the scores is missing.
+        """
+        results = search.cv_results_
+        missing = [name for name in MEASURES if f"mean_test_{name}" not in results]
+        if missing:
+            raise ValueError(
+                f"the search has no score named {missing[0]!r}: fit it with scoring={{'precision': "
+                "..., 'recall': ..., 'f1': ...}"
+            )
+        keys = [k for k in results if k.startswith("param_") and k.endswith("loss__alpha")]
+        if not keys:
+            raise ValueError(
+                "the search has no parameter loss__alpha: search loss_space('tversky')"
+            )
+        done = np.isfinite(results["mean_test_f1"]) & ~np.ma.getmaskarray(results[keys[0]])
+        alphas = np.array(results[keys[0]][done], dtype=float)
+        values = {
+            name: np.stack(
+                [results[f"split{k}_test_{name}"][done] for k in range(search.n_splits_)], axis=1
+            )
+            for name in MEASURES
+        }
+        return cls(alphas, values).plot()
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw on `ax` or a new figure: a line at the mean, the spread over folds around it."""
+        plt = pyplot()
+        if ax is None:
+            _, ax = plt.subplots(figsize=(6, 4), layout="constrained")
+        for name in MEASURES:
+            mean, spread = 100 * self.values[name].mean(1), 100 * self.values[name].std(1)
+            label = "F1" if name == "f1" else name
+            ax.plot(self.alphas, mean, "o-", color=COLOURS[name], label=label, markersize=4)
+            ax.fill_between(
+                self.alphas, mean - spread, mean + spread, color=COLOURS[name], alpha=0.15, lw=0
+            )
+        best = int(self.values["f1"].mean(1).argmax())
+        ax.axvline(self.alphas[best], color="#999999", lw=0.8, ls=":")
+        ax.set_xlabel("alpha (beta = 1 - alpha)")
+        ax.set_ylabel(f"% ({self.measure})" if self.measure else "%")
+        ax.set_title(
+            f"best F1 {100 * self.values['f1'][best].mean():.1f} at {self.alphas[best]:.2f}"
+        )
+        ax.grid(alpha=0.25)
+        ax.legend(frameon=False)
+        self.figure_, self.ax_ = ax.figure, ax
+        return self
