@@ -61,6 +61,12 @@ class Problem:
         """Weights of shape (N, 1) or (N, C)."""
         return self.weight if self.weight.ndim == 2 else self.weight.unsqueeze(-1)
 
+    def p(self) -> Tensor:
+        """Probabilities of shape (N, C)."""
+        if self.kind == "multiclass":
+            return torch.softmax(self.logits, dim=-1)
+        return torch.sigmoid(self.logits)
+
     def log_p(self) -> Tensor:
         """Log-probabilities of shape (N, C)."""
         if self.kind == "multiclass":

@@ -51,9 +51,9 @@ class OverlapLoss(Loss):
 
     # ---- what a subclass defines
 
-    def _activation(self, p: Tensor, log_not_p: Tensor) -> Tensor:
-        """What stands in for the probability."""
-        return p
+    def _activation(self, problem: Problem) -> Tensor:
+        """Probabilities, or what stands in for them."""
+        return problem.p()
 
     def _counts(self, p: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         """Soft counts of shape (N, C): of what agrees and of what does not, none negative."""
@@ -72,12 +72,12 @@ class OverlapLoss(Loss):
         n_classes = problem.logits.shape[-1]
         columns, how = self._columns(problem, n_classes)
         target = problem.target
-        log_p, log_not_p = problem.log_p(), problem.log_not_p()
-        p = self._activation(torch.exp(log_p), log_not_p)
+        p = self._activation(problem)
         weight = problem.element_weight.expand_as(target)
         if isinstance(self.ohem_ratio, Tensor) or self.ohem_ratio > 0:
             # By log-odds: they order also what rounds to 0 or 1, and what an activation bends.
-            weight = weight * self._kept((log_p - log_not_p).detach(), target, weight)
+            log_odds = (problem.log_p() - problem.log_not_p()).detach()
+            weight = weight * self._kept(log_odds, target, weight)
         hits, errors = self._counts(p, target)
         tiny = torch.finfo(p.dtype).tiny
         if how == "example":

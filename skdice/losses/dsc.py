@@ -8,7 +8,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from skdice.losses._base import check_number
+from skdice.losses._base import Problem, check_number
 from skdice.losses.dice import DiceLoss
 
 __all__ = ["DSCLoss"]
@@ -108,6 +108,6 @@ class DSCLoss(DiceLoss):
         literal: dict[str, Any] = {"exponent": 1.0, "squared": False, "aggregation": "example"}
         return cls(**{**literal, **params})
 
-    def _activation(self, p: Tensor, log_not_p: Tensor) -> Tensor:
+    def _activation(self, problem: Problem) -> Tensor:
         # Through the logarithm: a power of 1 - p has no finite gradient where p rounds to 1.
-        return torch.exp(self.exponent * log_not_p) * p
+        return torch.exp(self.exponent * problem.log_not_p()) * problem.p()

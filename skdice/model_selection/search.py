@@ -24,7 +24,7 @@ from sklearn.utils.validation import _check_method_params, check_is_fitted, has_
 from skorch.callbacks import Callback
 
 from skdice.estimators._base import draw_seed
-from skdice.model_selection import workers
+from skdice.model_selection import lanes, workers
 from skdice.model_selection.spaces import as_spaces, check_space, cloned, suggest
 from skdice.text.inputs import take
 
@@ -52,6 +52,13 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         As in `GridSearchCV`; several are possible, with `refit` naming the one that counts.
     refit : bool or str, default=True
         Fit the best parameters on all data.
+    strategy : {"auto", "full", "shared"}, default="auto"
+        Full fits the estimator for each trial and fold. Shared trains `n_lanes` trials at once,
+        as lanes over the same batches; each ends where its own fit would end. That takes a
+        `DiceClassifier` with a linear head and a search over ``loss``, its parameters, ``lr`` and
+        ``weight_decay``; auto is shared where that is so.
+    n_lanes : int, default=16
+        Trials that are asked for and trained together if shared; nothing is pruned then.
     pruner : optuna pruner, "median" or None, default="median"
         Ends a trial that does worse than others did at the same epoch of the same fold. Where
         the estimator does not report epochs, it sees the scores of finished folds.
@@ -114,6 +121,8 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         "cv": ["cv_object"],
         "scoring": [str, callable, list, tuple, dict, None],
         "refit": ["boolean", str],
+        "strategy": [StrOptions({"auto", "full", "shared"})],
+        "n_lanes": [Interval(Integral, 1, None, closed="left")],
         "pruner": [StrOptions({"median"}), HasMethods("prune"), None],
         "sampler": [HasMethods("sample_independent"), None],
         "storage": [str, object, None],
@@ -136,6 +145,8 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         cv: Any = None,
         scoring: Any = None,
         refit: bool | str = True,
+        strategy: str = "auto",
+        n_lanes: int = 16,
         pruner: Any = "median",
         sampler: Any = None,
         storage: Any = None,
@@ -154,6 +165,8 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.cv = cv
         self.scoring = scoring
         self.refit = refit
+        self.strategy = strategy
+        self.n_lanes = n_lanes
         self.pruner = pruner
         self.sampler = sampler
         self.storage = storage
@@ -216,6 +229,11 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         if is_classifier(self.estimator):
             _check_folds(np.asarray(y), splits)
         scorers, key = self._scorers()
+        names = sorted({name for space in spaces for name in space})
+        reason = lanes.why_not(self.estimator, names, params, X)
+        if self.strategy == "shared" and reason is not None:
+            raise ValueError(f"strategy='shared' is not possible: {reason}; use 'full' or 'auto'")
+        self.strategy_ = "full" if self.strategy == "full" or reason is not None else "shared"
         study = self._study(spaces)
         job = _Job(self, X, y, params, splits, scorers, key)
         self.study_, self.n_splits_, self.scorer_ = study, len(splits), scorers
@@ -298,16 +316,20 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         bar = _Bar(self.n_trials) if self.progress_bar else None
         with _quiet():
             while ended is None or time.monotonic() < ended:
-                trials = workers.claim(study, self.n_trials, job.n_workers(n_jobs))
+                shared = self.strategy_ == "shared"
+                n_wanted = self.n_lanes if shared else job.n_workers(n_jobs)
+                trials = workers.claim(study, self.n_trials, n_wanted)
                 if not trials:
                     if not workers.others_at_work(study):
                         break
                     time.sleep(0.2)  # a trial of theirs may yet be lost, and ours to repeat
                     continue
                 chosen = [suggest(trial, spaces) for trial in trials]
-                if n_jobs == 1:
+                if shared:
+                    outcomes: Any = job.run_lanes(chosen)
+                elif n_jobs == 1:
                     with workers.heartbeat(study, trials[0]):
-                        outcomes: Any = [job.run(chosen[0], trials[0])]
+                        outcomes = [job.run(chosen[0], trials[0])]
                 else:
                     outcomes = Parallel(n_jobs=n_jobs)(delayed(job.run)(p) for p in chosen)
                 for trial, outcome in zip(trials, outcomes, strict=True):
@@ -518,6 +540,33 @@ class _Job:
                     outcome.pruned = True
                     return outcome
         return outcome
+
+    def run_lanes(self, chosen: list[dict[str, Any]]) -> list[_Outcome]:
+        """Run several trials at once; where that fails, one by one, so that each has its error."""
+        outcomes = [_Outcome(list(self.scorers)) for _ in chosen]
+        try:
+            for train, test in self.splits:
+                models = [clone(self.estimator).set_params(**cloned(p)) for p in chosen]
+                started = time.perf_counter()
+                X, y = take_rows(self.X, train), take_rows(self.y, train)
+                X_test, y_test = take_rows(self.X, test), take_rows(self.y, test)
+                both = np.concatenate([X_test, X]) if self.with_train else X_test
+                fitted = lanes.fit_lanes(models, X, y, both)
+                share = (time.perf_counter() - started) / len(chosen)
+                for outcome, model in zip(outcomes, fitted, strict=True):
+                    outcome.fit_time.append(share)
+                    started = time.perf_counter()
+                    parts = [(outcome.test, X_test, y_test, slice(None, len(test)))]
+                    if self.with_train:
+                        parts.append((outcome.train, X, y, slice(len(test), None)))
+                    for into, rows, answers, part in parts:
+                        of_part = lanes.LaneModel(model.classes, model.logits[part])
+                        for name, scorer in self.scorers.items():
+                            into[name].append(float(scorer(of_part, rows, answers)))
+                    outcome.score_time.append(time.perf_counter() - started)
+        except Exception:
+            return [self.run(params) for params in chosen]
+        return outcomes
 
     def _fit(self, model: Any, fold: int, train: Any, test: Any, trial: Any) -> None:
         X, y = take_rows(self.X, train), take_rows(self.y, train)
