@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import lru_cache
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Self
@@ -27,6 +28,8 @@ from skdice.resampling.batches import check_sampler, draw_rows
 __all__ = [
     "TransformerEstimator",
     "check_device",
+    "check_max_length",
+    "check_validation",
     "check_weights",
     "draw_seed",
     "split_indices",
@@ -70,6 +73,23 @@ def check_device(device: str) -> str:
     if kind == "cuda" and not torch.cuda.is_available():
         raise ValueError(f"device={device!r} asks for CUDA, and there is none: use 'auto'")
     return kind
+
+
+def check_validation(X_val: Any, y_val: Any) -> None:
+    """Refuse one of `X_val` and `y_val` without the other."""
+    if (X_val is None) != (y_val is None):
+        missing = "X_val" if X_val is None else "y_val"
+        raise ValueError(f"{missing} is missing: give X_val and y_val together, or neither")
+
+
+def check_max_length(max_length: int | None, encoder: Any, tokenizer: Any, backbone: Any) -> None:
+    """Refuse more subwords than the backbone has positions for."""
+    limit = backbones.max_positions(encoder.config, tokenizer)
+    if max_length is not None and max_length > limit:
+        raise ValueError(
+            f"max_length={max_length} is more than the {limit} positions of backbone "
+            f"{backbone!r}: lower it, or leave it None"
+        )
 
 
 class TransformerEstimator(BaseEstimator):
@@ -163,16 +183,12 @@ class TransformerEstimator(BaseEstimator):
         if self.precision == "fp16" and kind == "cpu":
             raise ValueError("precision='fp16' needs a GPU: use 'auto', 'bf16' or 'fp32' on a CPU")
 
-    def _check_validation(self, X_val: Any, y_val: Any) -> None:
-        if (X_val is None) != (y_val is None):
-            missing = "X_val" if X_val is None else "y_val"
-            raise ValueError(f"{missing} is missing: give X_val and y_val together, or neither")
-
     def _draw_epochs(self, y: Any, seed: int) -> Callable[[int], np.ndarray] | None:
         """From an epoch's number to the rows that `sampler` draws for it."""
         if self.sampler is None:
             return None
 
+        @lru_cache(maxsize=1)  # the first epoch's rows are also counted and checked
         def rows(epoch: int) -> np.ndarray:
             mixed = np.random.default_rng([seed, epoch]).integers(2**31 - 1)
             return draw_rows(self.sampler, y, int(mixed))
@@ -187,12 +203,7 @@ class TransformerEstimator(BaseEstimator):
         tokenizer = backbones.load_tokenizer(self.backbone)
         with seeded(seed, resolve_device(self.device)):
             encoder = backbones.load_encoder(self.backbone)
-            limit = backbones.max_positions(encoder.config, tokenizer)
-            if self.max_length is not None and self.max_length > limit:
-                raise ValueError(
-                    f"max_length={self.max_length} is more than the {limit} positions of backbone "
-                    f"{self.backbone!r}: lower it, or leave it None"
-                )
+            check_max_length(self.max_length, encoder, tokenizer, self.backbone)
             module = self._assemble(encoder, n_outputs, pooling)
         freeze(module, self.frozen)
         for name in ("net_", "history_", "n_iter_"):

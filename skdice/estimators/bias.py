@@ -20,6 +20,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, St
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_method_params, check_is_fitted, has_fit_parameter
 
+from skdice.estimators._base import check_validation, draw_seed
 from skdice.metrics import positive_class, span_f1_score
 from skdice.metrics.counting import SpanCounter
 from skdice.metrics.tuning import tune_bias
@@ -151,7 +152,7 @@ default="auto"
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y "
                 "is None"
             )
-        _both_or_neither(X_val, y_val)
+        check_validation(X_val, y_val)
         X, y = indexable(X, y)
         check_classification_targets(y)
         labels = column_or_1d(y)
@@ -350,7 +351,7 @@ class BiasTunedTagger(MetaEstimatorMixin, BaseEstimator):
             For bad parameters or data, before anything is trained.
         """
         self._validate_params()
-        _both_or_neither(X_val, y_val)
+        check_validation(X_val, y_val)
         sentences = as_sentences(X)
         tags = as_tags(y, sentences)
         if X_val is not None:
@@ -404,11 +405,11 @@ class BiasTunedTagger(MetaEstimatorMixin, BaseEstimator):
     def _splits(self, n_rows: int) -> Any:
         if isinstance(self.cv, Real) and not isinstance(self.cv, Integral):
             size = min(max(1, round(n_rows * float(self.cv))), n_rows - 1)
-            order = np.random.default_rng(_seed(self.random_state)).permutation(n_rows)
+            order = np.random.default_rng(draw_seed(self.random_state)).permutation(n_rows)
             return [(np.sort(order[size:]), np.sort(order[:size]))]
         n_folds: Any = 5 if self.cv is None else self.cv
         if isinstance(n_folds, Integral):
-            seed = _seed(self.random_state)
+            seed = draw_seed(self.random_state)
             return KFold(int(n_folds), shuffle=True, random_state=seed).split(np.zeros(n_rows))
         return n_folds.split(np.zeros(n_rows))
 
@@ -430,22 +431,10 @@ class BiasTunedTagger(MetaEstimatorMixin, BaseEstimator):
         )
 
 
-def _seed(random_state: Any) -> int | None:
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31 - 1))
-    return random_state
-
-
 def _fit_part(estimator: Any, X: Any, y: Any, rows: np.ndarray, params: dict[str, Any]) -> Any:
     """A clone fitted on some of the rows."""
     chosen = _check_method_params(X, params, rows)
     return clone(estimator).fit(take(X, rows), take(y, rows), **chosen)
-
-
-def _both_or_neither(X_val: Any, y_val: Any) -> None:
-    if (X_val is None) != (y_val is None):
-        missing = "X_val" if X_val is None else "y_val"
-        raise ValueError(f"{missing} is missing: give X_val and y_val together, or neither")
 
 
 def _with_validation(estimator: Any, X_val: Any, y_val: Any, params: dict[str, Any]) -> Any:

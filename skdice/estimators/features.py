@@ -23,7 +23,7 @@ from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine.batching import EncodedDataset, LengthBatches, Padder
 from skdice.engine.module import pool
 from skdice.engine.net import resolve_device, seeded
-from skdice.estimators._base import check_device
+from skdice.estimators._base import check_device, check_max_length
 from skdice.text.encoding import encode_texts
 from skdice.text.inputs import as_texts
 
@@ -152,12 +152,7 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                 f"layer={self.layer} is not in the backbone, which has {depth} layers: use "
                 f"{-depth - 1} to {depth}"
             )
-        limit = backbones.max_positions(encoder.config, tokenizer)
-        if self.max_length is not None and self.max_length > limit:
-            raise ValueError(
-                f"max_length={self.max_length} is more than the {limit} positions of backbone "
-                f"{self.backbone!r}: lower it, or leave it None"
-            )
+        check_max_length(self.max_length, encoder, tokenizer, self.backbone)
         if hasattr(X, "columns"):
             _check_feature_names(self, X, reset=True)
         self.encoder_, self.tokenizer_ = encoder, tokenizer

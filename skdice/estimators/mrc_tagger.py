@@ -16,6 +16,7 @@ from skdice.engine.batching import EncodedDataset, Padder
 from skdice.engine.spans import EncoderWithSpanHeads, SpanPadder
 from skdice.estimators._base import (
     TransformerEstimator,
+    check_validation,
     check_weights,
     draw_seed,
     split_indices,
@@ -229,7 +230,7 @@ class DiceMRCTagger(TransformerEstimator):
         self._check_params()
         for loss in (self.end_loss, self.match_loss):
             resolve_loss(self.loss if loss is None else loss)
-        self._check_validation(X_val, y_val)
+        check_validation(X_val, y_val)
         sentences = as_sentences(X)
         spans, scheme = as_entities(y, sentences)
         weights = check_weights(sample_weight, len(sentences))

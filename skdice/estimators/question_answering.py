@@ -17,12 +17,13 @@ from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine.batching import EncodedDataset
 from skdice.estimators._base import (
     TransformerEstimator,
+    check_validation,
     check_weights,
     draw_seed,
     split_indices,
 )
 from skdice.losses import Loss, resolve_loss
-from skdice.losses._reading import SpanEndsLoss
+from skdice.losses._reading import SpanEndsLoss, is_over_positions
 from skdice.metrics import answer_exact_match_score, answer_f1_score
 from skdice.text.answers import Answer, as_answers, as_questions
 from skdice.text.inputs import object_array
@@ -218,7 +219,7 @@ class DiceQuestionAnswerer(TransformerEstimator):
         """
         self._check_params()
         SpanEndsLoss(resolve_loss(self.loss))
-        self._check_validation(X_val, y_val)
+        check_validation(X_val, y_val)
         pairs, answers, kept = self._check_data(X, y)
         weights = check_weights(sample_weight, len(kept))
         weights = None if weights is None else weights[kept]
@@ -377,7 +378,7 @@ class DiceQuestionAnswerer(TransformerEstimator):
         """Candidates and the score of no answer, for every question."""
         windows = self._windows(pairs)
         groups: list[list[Any]] = [[] for _ in pairs]
-        positions = type(resolve_loss(self.loss)).__name__ == "CrossEntropyLoss"
+        positions = is_over_positions(resolve_loss(self.loss))
         for window, logits in zip(windows, self.net_.logits(EncodedDataset(windows)), strict=True):
             scores = logits.astype(np.float64)
             # Sums of log-probabilities, where each side is a probability of its own.

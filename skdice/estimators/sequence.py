@@ -16,6 +16,7 @@ from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine.batching import EncodedDataset
 from skdice.estimators._base import (
     TransformerEstimator,
+    check_validation,
     check_weights,
     draw_seed,
     split_indices,
@@ -197,7 +198,7 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
             For bad parameters or data, before anything is loaded or trained.
         """
         self._check_params()
-        self._check_validation(X_val, y_val)
+        check_validation(X_val, y_val)
         texts = as_texts(X)
         labels = _check_labels(y, len(texts))
         weights = check_weights(sample_weight, len(texts))

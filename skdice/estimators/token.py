@@ -14,6 +14,7 @@ from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine.batching import EncodedDataset
 from skdice.estimators._base import (
     TransformerEstimator,
+    check_validation,
     check_weights,
     draw_seed,
     split_indices,
@@ -215,7 +216,7 @@ class DiceTokenClassifier(TransformerEstimator):
             For bad parameters or data, before anything is loaded; the message names the sentence.
         """
         self._check_params()
-        self._check_validation(X_val, y_val)
+        check_validation(X_val, y_val)
         sentences = as_sentences(X)
         tags = as_tags(y, sentences)
         weights = check_weights(sample_weight, len(sentences))

@@ -10,7 +10,12 @@ from torch import Tensor, nn
 from skdice.losses._base import Loss
 from skdice.losses.cross_entropy import CrossEntropyLoss
 
-__all__ = ["HeadsLoss", "SpanEndsLoss"]
+__all__ = ["HeadsLoss", "SpanEndsLoss", "is_over_positions"]
+
+
+def is_over_positions(loss: Loss) -> bool:
+    """Whether a reader takes `loss` as a softmax over positions: plain cross-entropy."""
+    return type(loss) is CrossEntropyLoss
 
 
 class SpanEndsLoss(nn.Module):
@@ -32,7 +37,7 @@ class SpanEndsLoss(nn.Module):
     def __init__(self, loss: Loss) -> None:
         super().__init__()
         self.loss = loss
-        self.over_positions = type(loss) is CrossEntropyLoss
+        self.over_positions = is_over_positions(loss)
         if self.over_positions and getattr(loss, "class_weight", None) is not None:
             raise ValueError(
                 "loss=CrossEntropyLoss(class_weight=...) has no classes to weight here, where it "

@@ -178,10 +178,6 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.progress_bar = progress_bar
         self.random_state = random_state
 
-    @property
-    def _estimator_type(self) -> Any:
-        return getattr(self.estimator, "_estimator_type", None)
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         inner = get_tags(self.estimator)

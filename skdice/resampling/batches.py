@@ -9,6 +9,8 @@ import numpy as np
 from imblearn.utils._tags import get_tags
 from sklearn.base import clone
 
+from skdice.text.inputs import holds_tags
+
 __all__ = ["BalancedBatchSampler", "check_sampler", "draw_rows"]
 
 
@@ -43,10 +45,8 @@ def draw_rows(sampler: Any, y: Any, seed: int) -> np.ndarray:
     drawer = clone(sampler)
     if "random_state" in drawer.get_params():
         drawer.set_params(random_state=seed)
-    y = y.to_numpy() if hasattr(y, "to_numpy") else y
-    tagged = isinstance(y[0], (list, tuple)) or np.ndim(y[0]) == 1
     # A tag sampler reads only lengths from X; the others take a column of row numbers.
-    drawer.fit_resample(y if tagged else np.arange(len(y)).reshape(-1, 1), y)
+    drawer.fit_resample(y if holds_tags(y) else np.arange(len(y)).reshape(-1, 1), y)
     return np.asarray(drawer.sample_indices_)
 
 

@@ -8,15 +8,14 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
-from imblearn.base import BaseSampler
 from imblearn.over_sampling.base import BaseOverSampler
 from imblearn.utils import check_sampling_strategy
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from skdice.metrics.schemes import get_spans, infer_scheme, to_tags
-from skdice.resampling.tags import TagOverSampler
-from skdice.text.inputs import as_sentences, as_tags, as_texts, object_array, take
+from skdice.resampling.tags import TagOverSampler, TagSampler
+from skdice.text.inputs import as_sentences, as_tags, as_texts, holds_tags, object_array, take
 
 __all__ = ["EntityReplacement", "build_gazetteer"]
 
@@ -69,7 +68,7 @@ def build_gazetteer(X: Any, y: Any) -> dict[str, list[list[str]]]:
     return {kind: [list(tokens) for tokens in mentions] for kind, mentions in found.items()}
 
 
-class EntityReplacement(BaseSampler):
+class EntityReplacement(TagSampler):
     """Add copies of rare rows with their entity mentions swapped for others of the same type.
 
     The augmentation of the paper's Section 5.1. For tagged sentences the rows to copy are drawn
@@ -134,11 +133,6 @@ class EntityReplacement(BaseSampler):
         self.rate = rate
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any) -> EntityReplacement:
-        """Check the data and the `sampling_strategy`; `fit_resample` is what draws."""
-        self.fit_resample(X, y)
-        return self
-
     def fit_resample(self, X: Any, y: Any) -> tuple[Any, Any]:
         """Add rows with swapped mentions.
 
@@ -165,25 +159,9 @@ class EntityReplacement(BaseSampler):
                 "requires y to be passed, but the target y is None: pass tags or labels"
             )
         random_state = check_random_state(self.random_state)
-        rows = y.to_numpy() if hasattr(y, "to_numpy") else y
-        tagged = len(rows) > 0 and (
-            isinstance(rows[0], (list, tuple, np.ndarray)) and np.ndim(rows[0]) == 1
-        )
-        if tagged:
+        if holds_tags(y):
             return self._resample_tagged(X, y, random_state)
         return self._resample_texts(X, y, random_state)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        tags.input_tags.sparse = False
-        tags.input_tags.dataframe = False
-        tags.input_tags.string = True
-        tags.sampler_tags.sample_indices = True
-        return tags
-
-    def _fit_resample(self, X: Any, y: Any, **params: Any) -> Any:
-        raise NotImplementedError  # of the parent's fit_resample, which is for tables
 
     # ---- tagged sentences
 

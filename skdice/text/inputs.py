@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import _safe_indexing
 
-__all__ = ["as_sentences", "as_tags", "as_texts", "object_array", "take"]
+__all__ = ["as_sentences", "as_tags", "as_texts", "holds_tags", "object_array", "take"]
 
 
 def object_array(rows: Sequence[Any]) -> np.ndarray:
@@ -26,6 +26,12 @@ def take(X: Any, indices: np.ndarray) -> Any:
         return [X[i] for i in indices]
     rows = _safe_indexing(X, indices)
     return rows.reset_index(drop=True) if hasattr(rows, "reset_index") else rows
+
+
+def holds_tags(y: Any) -> bool:
+    """Whether the rows of `y` are lists of tags, and not labels."""
+    rows = y.to_numpy() if hasattr(y, "to_numpy") else y
+    return len(rows) > 0 and (isinstance(rows[0], (list, tuple)) or np.ndim(rows[0]) == 1)
 
 
 def _rows(X: Any, name: str) -> list[Any]:
