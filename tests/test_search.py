@@ -294,6 +294,7 @@ LANES = [
     *(TverskyLoss(alpha=a, beta=1 - a) for a in (0.1, 0.5, 0.9)),
     CrossEntropyLoss(),
     CrossEntropyLoss(label_smoothing=0.1),
+    CrossEntropyLoss(tau=0.5),
     FocalLoss(gamma=1.0),
     FocalLoss(gamma=3.0),
     WeightedCrossEntropyLoss(K=2.0),

@@ -58,10 +58,16 @@ def collate(tokenizer, rows):
     return inputs
 
 
-def step(model, optimizer, schedule, inputs, starts, ends):
+def autocast(precision):
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    return torch.autocast(device, dtype=torch.bfloat16, enabled=precision == "bf16")
+
+
+def step(model, optimizer, schedule, inputs, starts, ends, precision="fp32"):
     model.train()
     optimizer.zero_grad(set_to_none=True)
-    loss = model(**inputs, start_positions=starts, end_positions=ends).loss
+    with autocast(precision):
+        loss = model(**inputs, start_positions=starts, end_positions=ends).loss
     loss.backward()
     nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     optimizer.step()
@@ -82,17 +88,17 @@ def optimizer_for(model, lr):
 
 
 @torch.no_grad()
-def rank(model, tokenizer, pairs):
+def rank(model, tokenizer, pairs, precision="fp32"):
     """For each pair its best answer, its score, and the score of no answer."""
     model.eval()
     best = [("", -np.inf, np.inf)] * len(pairs)
     rows = sorted(encode(tokenizer, pairs), key=lambda row: len(row[1]))
     for first in range(0, len(rows), 32):
         batch = rows[first : first + 32]
-        output = model(**collate(tokenizer, batch))
-        for (i, ids, _, offsets), s, e in zip(
-            batch, output.start_logits.numpy(), output.end_logits.numpy(), strict=False
-        ):
+        with autocast(precision):
+            output = model(**collate(tokenizer, batch))
+        logits = output.start_logits.float().numpy(), output.end_logits.float().numpy()
+        for (i, ids, _, offsets), s, e in zip(batch, *logits, strict=False):
             s, e = s[: len(ids)], e[: len(ids)]
             text, score, null = best[i]
             null = min(null, s[0] + e[0])
@@ -106,7 +112,7 @@ def rank(model, tokenizer, pairs):
     return best
 
 
-def fit(backbone, X, y, *, epochs, lr, batch_size, seed):
+def fit(backbone, X, y, *, epochs, lr, batch_size, seed, precision="fp32"):
     """Train as `DiceQuestionAnswerer(loss="ce")` does by default."""
     torch.manual_seed(seed)
     model, tokenizer = load(backbone)
@@ -127,5 +133,6 @@ def fit(backbone, X, y, *, epochs, lr, batch_size, seed):
         for first in range(0, len(order), batch_size):
             chosen = order[first : first + batch_size]
             inputs = collate(tokenizer, [rows[i] for i in chosen])
-            step(model, optimizer, schedule, inputs, labels[chosen, 0], labels[chosen, 1])
+            starts, ends = labels[chosen].T
+            step(model, optimizer, schedule, inputs, starts, ends, precision)
     return model, tokenizer

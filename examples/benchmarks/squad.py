@@ -41,6 +41,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--lr", type=float, default=1e-4)
     parser.add_argument("--batch-size", type=int, default=16)
+    parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
     args = parser.parse_args()
     titles = [a["title"] for a in json.loads(args.file.read_text())["data"]]
     train = read_squad(args.file, articles=titles[: args.train - 1])
@@ -53,6 +54,7 @@ def main() -> None:
         "epochs": args.epochs,
         "lr": args.lr,
         "batch_size": args.batch_size,
+        "precision": args.precision,
         "n_train": len(train[0]),
         "n_dev": len(dev[0]),
         "n_test": len(test[0]),
@@ -73,13 +75,16 @@ def main() -> None:
             if any((r["row"], r["seed"], r["settings"]) == (row, seed, settings) for r in done):
                 continue
             started = time.perf_counter()
-            options = {"lr": args.lr, "batch_size": args.batch_size}
+            options = {name: settings[name] for name in ("lr", "batch_size", "precision")}
             if row == "plain torch ce":
                 backbone = find_backbone(DEFAULT_BACKBONE)
                 model, tokenizer = plain_reader.fit(
                     backbone, *train, epochs=args.epochs, seed=seed, **options
                 )
-                ranked = [plain_reader.rank(model, tokenizer, X) for X in (dev[0], test[0])]
+                ranked = [
+                    plain_reader.rank(model, tokenizer, X, args.precision)
+                    for X in (dev[0], test[0])
+                ]
             else:
                 reader = DiceQuestionAnswerer(
                     loss=row,

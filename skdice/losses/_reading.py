@@ -38,6 +38,11 @@ class SpanEndsLoss(nn.Module):
         super().__init__()
         self.loss = loss
         self.over_positions = is_over_positions(loss)
+        if self.over_positions and getattr(loss, "tau", 0.0):
+            raise ValueError(
+                f"loss=CrossEntropyLoss(tau={loss.tau!r}) has no classes whose prior to add here, "
+                "where it is a softmax over positions: leave tau at 0"
+            )
         if self.over_positions and getattr(loss, "class_weight", None) is not None:
             raise ValueError(
                 "loss=CrossEntropyLoss(class_weight=...) has no classes to weight here, where it "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,9 +24,17 @@ class CrossEntropyLoss(Loss):
     class_weight : sequence of float or None, default=None
         A factor for each class; (2,) for one logit; of each label's positives for a multi-label
         problem. The mean divides by the number of examples, not by the sum of these factors.
+    tau : float, default=0.0
+        Add this much of the log-prior of each class (of its log-odds, for sigmoids) to the logits
+        in training only, so that what is predicted favours rare classes (Menon et al., 2021,
+        Eq. 10). It needs the class counts that `prepare` gets; the estimators give them.
     ignore_index : int, default=-100
     multilabel : bool, default=False
     reduction : {"mean", "sum", "none"}, default="mean"
+
+    References
+    ----------
+    A. K. Menon et al., "Long-tail learning via logit adjustment", ICLR 2021.
 
     Examples
     --------
@@ -41,6 +50,7 @@ class CrossEntropyLoss(Loss):
         *,
         label_smoothing: float = 0.0,
         class_weight: Any = None,
+        tau: float = 0.0,
         ignore_index: int = -100,
         multilabel: bool = False,
         reduction: str = "mean",
@@ -48,16 +58,40 @@ class CrossEntropyLoss(Loss):
         super().__init__()
         self.label_smoothing = label_smoothing
         self.class_weight = class_weight
+        self.tau = tau
         self.ignore_index = ignore_index
         self.multilabel = multilabel
         self.reduction = reduction
         self._check()
         check_number("label_smoothing", label_smoothing, 0, 1)
+        check_number("tau", tau, 0)
 
     def _class_weight(self) -> Any:
         return self.class_weight
 
+    def _adjusted(self, problem: Problem) -> Problem:
+        """The problem with the log-prior added to its logits."""
+        tau = getattr(self, "tau", 0.0)
+        if not isinstance(tau, Tensor) and tau == 0:
+            return problem
+        if not hasattr(self, "class_counts_"):
+            raise ValueError(
+                f"CrossEntropyLoss(tau={tau!r}) needs class counts: call prepare(class_counts=...) "
+                "first, or leave tau at 0"
+            )
+        # A class that training does not hold counts once, or its log-prior would be infinite.
+        counts = np.maximum(self.class_counts_, 1.0)
+        if problem.kind == "multiclass":
+            prior = np.log(counts / counts.sum())
+        elif problem.kind == "binary":
+            prior = np.log(counts[1:] / counts[0])
+        else:
+            prior = np.log(counts / np.maximum(self.n_samples_ - counts, 1.0))
+        shift = tau * torch.as_tensor(prior).to(problem.logits)
+        return replace(problem, logits=problem.logits + shift)
+
     def _elements(self, problem: Problem) -> Tensor:
+        problem = self._adjusted(problem)
         smoothing = getattr(self, "label_smoothing", 0.0)
         n_classes = problem.logits.shape[-1]
         if problem.kind == "multiclass":

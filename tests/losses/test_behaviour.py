@@ -294,6 +294,8 @@ def test_parameters_clone_pickle_and_repr(name):
         (lambda: DiceLoss(reduction="avg"), "reduction='avg'"),
         (lambda: DiceLoss(ohem_ratio=-1), "ohem_ratio=-1"),
         (lambda: CrossEntropyLoss(label_smoothing=2), "label_smoothing=2"),
+        (lambda: CrossEntropyLoss(tau=-1), "tau=-1"),
+        (lambda: CrossEntropyLoss(tau=1)(torch.zeros(1, 2), torch.tensor([0])), "class counts"),
         (lambda: WeightedCrossEntropyLoss(K=0), "K=0"),
         (lambda: resolve_loss("dise"), "'dise'"),
         (lambda: TverskyLoss().set_params(alpha=-3), "alpha=-3"),

@@ -209,6 +209,34 @@ def test_weighted_cross_entropy_weighs_both_sides_of_each_label():
     assert loss(logits, target).item() == pytest.approx(want / 6)
 
 
+@pytest.mark.parametrize("tau", [0.25, 1.0, torch.tensor(0.5)])
+def test_cross_entropy_with_the_log_prior_added_to_the_logits(tau):
+    logits = torch.tensor([[0.3, -1.0, 2.0], [2.0, 0.1, 0.4]], dtype=torch.float64)
+    counts, n = [70.0, 25.0, 5.0], 100
+    strength = float(tau)
+
+    target = torch.tensor([2, 0])
+    want = 0.0
+    for row, t in zip(logits.tolist(), target.tolist(), strict=True):
+        shifted = [z + strength * math.log(c / n) for z, c in zip(row, counts, strict=True)]
+        want -= math.log(softmax(shifted)[t]) / 2
+    got = CrossEntropyLoss(tau=tau).prepare(counts)(logits, target)
+    assert got.item() == pytest.approx(want)
+
+    labels = torch.tensor([[1, 0, 0], [0, 1, 1]])
+    want = 0.0
+    for row, ts in zip(logits.tolist(), labels.tolist(), strict=True):
+        for z, t, c in zip(row, ts, counts, strict=True):
+            p = sigmoid(z + strength * math.log(c / (n - c)))
+            want -= math.log(p if t else 1 - p) / 6
+    loss = CrossEntropyLoss(tau=tau).prepare(counts, multilabel=True, n_samples=n)
+    assert loss(logits, labels).item() == pytest.approx(want)
+
+    p = sigmoid(0.3 + strength * math.log(10 / 90))
+    loss = CrossEntropyLoss(tau=tau).prepare([90, 10])
+    assert loss(logits[:1, 0], torch.tensor([1])).item() == pytest.approx(-math.log(p))
+
+
 @SLOW
 @given(seeds, sizes, st.floats(0, 1))
 def test_cross_entropy_is_torchs(seed, size, smoothing):
