@@ -1,0 +1,202 @@
+"""What each table of the paper asks, on the data at hand.
+
+A row has one setting, or four that compete on the development rows with seed 0; the winner is run
+with every seed, and only those runs are in the tables. So every row has the same budget. A row
+whose candidates leave the learning rate open takes the one that cross-entropy chose.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+RATES = (1e-4, 2e-4, 3e-4, 5e-4)
+
+# Epochs and sentences (texts, questions) in a batch, for every row alike.
+SETTINGS: dict[str, dict[str, Any]] = {
+    "wnut17": {"max_epochs": 3, "batch_size": 32, "lr": 3e-4},
+    "bc5cdr": {"max_epochs": 3, "batch_size": 32, "lr": 3e-4},
+    "weibo": {"max_epochs": 5, "batch_size": 32, "lr": 3e-4},
+    "ud_en": {"max_epochs": 1, "batch_size": 32, "lr": 3e-4},
+    "ud_zh": {"max_epochs": 3, "batch_size": 32, "lr": 3e-4},
+    "mrpc": {"max_epochs": 3, "batch_size": 32, "lr": 1e-4},
+    "sms": {"max_epochs": 2, "batch_size": 32, "lr": 1e-4},
+    "sms_rare": {"max_epochs": 3, "batch_size": 32, "lr": 1e-4},
+    "clinc_oos": {"max_epochs": 2, "batch_size": 32, "lr": 1e-4},
+    "clinc_intents": {"max_epochs": 5, "batch_size": 32, "lr": 3e-4},
+    "squad2": {"max_epochs": 2, "batch_size": 16, "lr": 1e-4},
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table.
+
+    Attributes
+    ----------
+    label : str
+    candidates : list of dict
+        Parameters of the estimator; several compete on the development rows.
+    decision : {"plain", "tuned"}
+        Tuned adds a bias for each class, chosen on the development rows.
+    sampler : str or None
+        "over" or "under".
+    reader : bool
+        Tag by asking (`DiceMRCTagger`).
+    train_set : str or None
+        One of the five of the paper's Table 8.
+    """
+
+    label: str
+    candidates: list[dict[str, Any]]
+    decision: str = "plain"
+    sampler: str | None = None
+    reader: bool = False
+    train_set: str | None = None
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A table: which rows on which data sets.
+
+    Attributes
+    ----------
+    title : str
+    tasks : list of str
+    rows : list of Row
+    measure : {"f1", "accuracy"}
+    missing : dict
+        What the paper has and we have not, and what would run it.
+    """
+
+    title: str
+    tasks: list[str]
+    rows: list[Row]
+    measure: str = "f1"
+    missing: dict[str, str] = field(default_factory=dict)
+
+
+def losses(*names: str, **options: Any) -> list[Row]:
+    """One row a loss, with its defaults."""
+    return [Row(name, [{"loss": name}], **options) for name in names]
+
+
+def rates(loss: str, label: str | None = None, **options: Any) -> Row:
+    """A loss with its defaults, whose learning rate is chosen."""
+    return Row(label or loss, [{"loss": loss, "lr": lr} for lr in RATES], **options)
+
+
+RIVALS = [
+    rates("ce"),
+    rates("ce", "ce, tuned", decision="tuned"),
+    Row("weighted_ce", [{"loss": "weighted_ce", "loss__K": float(K)} for K in (1, 2, 5, 10)]),
+    Row("focal", [{"loss": "focal", "loss__gamma": gamma} for gamma in (0.5, 1.0, 2.0, 3.0)]),
+    Row(
+        "ce with log-prior, tuned",
+        [{"loss": "ce", "loss__tau": tau} for tau in (0.25, 0.5, 0.75, 1.0)],
+        decision="tuned",
+    ),
+    rates("ce", "ce, over-sampling", sampler="over"),
+    rates("ce", "ce, under-sampling", sampler="under"),
+    rates("ce_dice"),
+    rates("dice"),
+    Row(
+        "tversky",
+        [
+            {"loss": "tversky", "loss__alpha": alpha, "loss__beta": round(1 - alpha, 1)}
+            for alpha in (0.3, 0.5, 0.6, 0.7)
+        ],
+    ),
+    rates("dsc"),
+    rates("dsc", "dsc, tuned", decision="tuned"),
+]
+
+FIVE_SETS = ("original", "+ positive", "+ negative", "- negative", "+ positive & negative")
+BERT = "--backbone bert-base-chinese"
+
+EXPERIMENTS: dict[str, Experiment] = {
+    "rivals": Experiment(
+        "Every loss beside its cheap rivals, all tuned on development rows with equal budgets",
+        ["wnut17", "clinc_oos", "sms_rare", "bc5cdr"],
+        RIVALS,
+    ),
+    "table3": Experiment(
+        "Table 3: part-of-speech tagging, Chinese",
+        ["ud_zh"],
+        losses("ce", "focal", "dice", "dsc"),
+        missing={
+            "CTB5, CTB6": "licensed by the LDC",
+            "a Chinese backbone": f"run.py table3 {BERT}",
+        },
+    ),
+    "table4": Experiment(
+        "Table 4: part-of-speech tagging, English",
+        ["ud_en"],
+        losses("ce", "focal", "dice", "dsc"),
+        missing={"WSJ": "licensed by the LDC", "Ritter's tweets": "not at hand"},
+    ),
+    "table5": Experiment(
+        "Table 5: named entity recognition, as tagging and as reading",
+        ["wnut17", "weibo"],
+        [
+            *losses("ce", "focal", "dice", "dsc"),
+            *(
+                Row(f"reading, {name}", [{"loss": name}], reader=True)
+                for name in ("ce", "focal", "dice", "dsc")
+            ),
+        ],
+        missing={
+            "CoNLL 2003, OntoNotes 4 and 5, MSRA": "licensed; any CoNLL file works with skdice "
+            "compare --train train.conll --test test.conll [--task mrc-ner]",
+        },
+    ),
+    "table6": Experiment(
+        "Table 6: reading comprehension",
+        ["squad2"],
+        losses("ce", "focal", "dice", "dsc"),
+        missing={
+            "SQuAD 1.1 and 2.0 in full, Quoref": "not at hand; skdice compare --task qa "
+            "--train train-v2.0.json --test dev-v2.0.json",
+        },
+    ),
+    "table7": Experiment(
+        "Table 7: paraphrase identification",
+        ["mrpc"],
+        losses("ce", "focal", "dice", "dsc"),
+        missing={"QQP": "not at hand; skdice compare --train qqp.tsv"},
+    ),
+    "table8": Experiment(
+        "Table 8: training sets of other sizes and balances",
+        ["clinc_oos"],
+        [
+            Row(f"{name} | {chosen}", [{"loss": name}], train_set=chosen)
+            for name in ("ce", "focal", "dice", "dsc")
+            for chosen in FIVE_SETS
+        ],
+        missing={"QQP": "not at hand"},
+    ),
+    "table9": Experiment(
+        "Table 9: a task judged by accuracy",
+        ["clinc_intents"],
+        losses("ce", "dice", "dsc"),
+        measure="accuracy",
+        missing={"SST-2, SST-5": "not at hand; skdice compare --train sst2.tsv"},
+    ),
+    "table10": Experiment(
+        "Table 10: Tversky's alpha, beta = 1 - alpha",
+        ["wnut17", "sms_rare"],
+        [
+            Row(
+                f"{alpha:.1f}",
+                [
+                    {
+                        "loss": "tversky",
+                        "loss__alpha": round(alpha, 1),
+                        "loss__beta": round(1 - alpha, 1),
+                    }
+                ],
+            )
+            for alpha in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+        ],
+    ),
+}

@@ -1,0 +1,322 @@
+"""Run the experiments of one table.
+
+    python run.py table7 --data FOLDER                    # the paper's shape, defaults of each loss
+    python run.py rivals --data FOLDER --tasks wnut17 --seeds 5 --workers 2
+    python run.py table7 --data FOLDER --limit 64 --seeds 1 --out /tmp/trial.jsonl   # the machinery
+
+Every finished run is one JSON line in --out: what was run, its figures, versions and hardware. Runs
+that are there are not repeated, so a killed command goes on where it was; tables share runs. Then
+`report.py` makes tables and charts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import platform
+import time
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from pathlib import Path
+from typing import Any
+
+import tasks
+from experiments import EXPERIMENTS, SETTINGS, Experiment, Row
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results" / "runs.jsonl"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("table", choices=EXPERIMENTS)
+    parser.add_argument("--data", type=Path, required=True, help="folder of the data sets")
+    parser.add_argument("--tasks", nargs="+", help="some of the table's data sets only")
+    parser.add_argument("--rows", nargs="+", help="some of the table's rows only, by label")
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--workers", type=int, default=1, help="runs at a time")
+    parser.add_argument("--threads", type=int, default=1, help="of torch, for each run")
+    parser.add_argument("--precision", choices=["auto", "fp32", "bf16"], default="auto")
+    parser.add_argument("--backbone", help="instead of the default one")
+    parser.add_argument("--limit", type=int, help="rows of each part, to try the machinery")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    args = parser.parse_args()
+    experiment = narrowed(EXPERIMENTS[args.table], args.tasks, args.rows)
+    common: dict[str, Any] = {"precision": args.precision}
+    if args.backbone is not None:
+        common["backbone"] = args.backbone
+    if args.limit is not None:
+        common["limit"] = args.limit
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    running: dict[Any, str] = {}
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(args.workers, mp_context=context) as pool:
+        while True:
+            records = read(args.out)
+            busy = set(running.values())
+            for job in missing_jobs(experiment, records, args.seeds, common):
+                if len(running) == args.workers:
+                    break
+                if key(job) not in busy:
+                    busy.add(key(job))
+                    running[pool.submit(run, job, args.data, args.threads)] = key(job)
+            if not running:
+                break
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                record = future.result()
+                del running[future]
+                with args.out.open("a") as file:
+                    file.write(json.dumps(record) + "\n")
+                print(line(record), flush=True)
+
+
+def narrowed(experiment: Experiment, names: Any, labels: Any) -> Experiment:
+    """Some of the data sets and rows; cross-entropy stays, since others take its rate."""
+    for asked, known in (
+        (names, experiment.tasks),
+        (labels, [row.label for row in experiment.rows]),
+    ):
+        if unknown := set(asked or ()) - set(known):
+            raise SystemExit(f"{sorted(unknown)} is not in this table: it has {known}")
+    rows = [row for row in experiment.rows if not labels or row.label in labels]
+    chosen = names or experiment.tasks
+    return Experiment(experiment.title, chosen, rows, experiment.measure, experiment.missing)
+
+
+# ---- what to run
+
+
+def key(job: dict[str, Any]) -> str:
+    return json.dumps(job, sort_keys=True)
+
+
+def job_of(task: str, row: Row, params: dict[str, Any], seed: int, common: Any) -> dict[str, Any]:
+    """All that a run depends on, as plain values."""
+    how = {"sampler": row.sampler, "reader": row.reader or None, "train_set": row.train_set}
+    given = {name: value for name, value in how.items() if value is not None}
+    return {"task": task, "seed": seed, **common, **given, **SETTINGS[task], **params}
+
+
+def missing_jobs(
+    experiment: Experiment, records: list[dict[str, Any]], seeds: int, common: Any
+) -> Iterator[dict[str, Any]]:
+    """What has still to run and can, seed by seed so that an interrupt leaves whole tables."""
+    done = {key(record["job"]): record for record in records}
+    chosen: dict[tuple[str, str], dict[str, Any] | None] = {}
+    for task in experiment.tasks:
+        for row in experiment.rows:
+            jobs = candidates(experiment, done, task, row, common)
+            for job in jobs or []:
+                if len(jobs or []) > 1 and key(job) not in done:
+                    yield job
+    for seed in range(seeds):
+        for task in experiment.tasks:
+            for row in experiment.rows:
+                if (task, row.label) not in chosen:
+                    chosen[task, row.label] = choice(experiment, done, task, row, common)
+                best = chosen[task, row.label]
+                if best is not None and key({**best, "seed": seed}) not in done:
+                    yield {**best, "seed": seed}
+
+
+def candidates(
+    experiment: Experiment, done: dict[str, Any], task: str, row: Row, common: Any
+) -> list[dict[str, Any]] | None:
+    """The row's candidates with seed 0; None while they wait for cross-entropy's rate."""
+    rate = {}
+    if len(row.candidates) > 1 and "lr" not in row.candidates[0]:
+        leader = next(other for other in EXPERIMENTS["rivals"].rows if other.label == "ce")
+        best = choice(experiment, done, task, leader, common)
+        if best is None:
+            return None
+        rate = {"lr": best["lr"]}
+    return [job_of(task, row, {**rate, **params}, 0, common) for params in row.candidates]
+
+
+def choice(
+    experiment: Experiment, done: dict[str, Any], task: str, row: Row, common: Any
+) -> dict[str, Any] | None:
+    """The candidate with the best development score; None before all have run."""
+    jobs = candidates(experiment, done, task, row, common)
+    if jobs is None or len(jobs) == 1:
+        return jobs[0] if jobs else None
+    if any(key(job) not in done for job in jobs):
+        return None
+    measure = experiment.measure
+    return max(jobs, key=lambda job: done[key(job)][row.decision]["dev"][measure])
+
+
+# ---- one run
+
+
+def run(job: dict[str, Any], folder: Path, threads: int) -> dict[str, Any]:
+    """Fit and score one model, with and without a decision tuned on the development rows."""
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    import torch
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(threads)
+    started = time.perf_counter()
+    task = tasks.load(job["task"], folder, job["seed"], job.get("limit"))
+    model = estimator_for(task, job)
+    X, y = training_rows(task, job)
+    model.fit(X, y, X_val=task.dev[0], y_val=task.dev[1])
+    seconds = time.perf_counter() - started
+    record = {"job": job, "seconds": round(seconds, 1), **environment()}
+    record["history"] = [
+        {name: epoch[name] for name in ("train_loss", "valid_score") if name in epoch}
+        for epoch in model.history_
+    ]
+    record["plain"] = {part: scores(task, model, getattr(task, part)) for part in ("dev", "test")}
+    tuned = tuned_on_dev(task, model)
+    if tuned is not None:
+        record["tuned"] = {
+            part: scores(task, tuned, getattr(task, part)) for part in ("dev", "test")
+        }
+    return record
+
+
+def estimator_for(task: tasks.Task, job: dict[str, Any]) -> Any:
+    """An unfitted estimator of skdice with all that the job says."""
+    import skdice
+
+    kinds = {
+        "tags": skdice.DiceMRCTagger if job.get("reader") else skdice.DiceTokenClassifier,
+        "labels": skdice.DiceSequenceClassifier,
+        "answers": skdice.DiceQuestionAnswerer,
+    }
+    own = ("task", "seed", "limit", "sampler", "reader", "train_set")
+    params = {name: value for name, value in job.items() if name not in own}
+    model = kinds[task.kind](random_state=job["seed"]).set_params(loss=params.pop("loss"))
+    if task.kind == "answers":
+        params |= {"max_length": 384, "stride": 128}
+    else:
+        # The best epoch by development F1 is kept, in every row alike.
+        params |= {"early_stopping": True, "n_iter_no_change": job["max_epochs"]}
+    if task.pos_label is not None:
+        params["pos_label"] = task.pos_label
+    if "sampler" in job:
+        params["sampler"] = sampler(task.kind, job["sampler"], job["seed"])
+    return model.set_params(**params)
+
+
+def sampler(kind: str, name: str, seed: int) -> Any:
+    from skdice import resampling
+
+    if kind == "tags":
+        found = {"over": resampling.TagOverSampler, "under": resampling.BackgroundUnderSampler}
+    else:
+        found = {"over": resampling.TextOverSampler, "under": resampling.TextUnderSampler}
+    return found[name](random_state=seed)
+
+
+def training_rows(task: tasks.Task, job: dict[str, Any]) -> Any:
+    from skdice.resampling import table8_training_sets
+
+    if "train_set" not in job:
+        return task.train
+    made = table8_training_sets(*task.train, pos_label=task.pos_label, random_state=job["seed"])
+    return made[job["train_set"]]
+
+
+def tuned_on_dev(task: tasks.Task, model: Any) -> Any:
+    """The fitted model with its decision tuned; None for readers, which have no classes."""
+    from skdice import BiasTunedClassifier, BiasTunedTagger
+
+    if task.kind == "labels" and len(model.classes_) == 2:
+        tuner = BiasTunedClassifier(model, cv="prefit", pos_label=task.pos_label)
+    elif task.kind == "tags" and not hasattr(model, "queries_"):
+        tuner = BiasTunedTagger(model, cv="prefit")
+    else:
+        return None
+    return tuner.fit(*task.dev)
+
+
+def scores(task: tasks.Task, model: Any, part: tuple[list[Any], list[Any]]) -> dict[str, float]:
+    """Precision, recall and F1 (and accuracy); of answers, exact match and F1."""
+    import numpy as np
+    from sklearn.metrics import precision_recall_fscore_support
+
+    from skdice.metrics import (
+        answer_exact_match_score,
+        answer_f1_score,
+        span_precision_recall_fscore_support,
+    )
+
+    X, y = part
+    predicted = model.predict(X)
+    if task.kind == "answers":
+        return {
+            "exact_match": answer_exact_match_score(y, predicted),
+            "f1": answer_f1_score(y, predicted),
+        }
+    found: dict[str, float] = {}
+    if task.kind == "tags":
+        values = span_precision_recall_fscore_support(y, predicted, average="micro")
+    else:
+        truth = np.asarray(y)
+        found["accuracy"] = float((truth == predicted).mean())
+        average = "macro" if task.pos_label is None else "binary"
+        if task.pos_label is not None:
+            truth, predicted = truth == task.pos_label, predicted == task.pos_label
+        values = precision_recall_fscore_support(truth, predicted, average=average, zero_division=0)
+    return {
+        **dict(zip(("precision", "recall", "f1"), map(float, values[:3]), strict=True)),
+        **found,
+    }
+
+
+def environment() -> dict[str, Any]:
+    import sklearn
+    import torch
+    import transformers
+
+    import skdice
+
+    cuda = torch.cuda.is_available()
+    return {
+        "skdice": skdice.__version__,
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+        "sklearn": sklearn.__version__,
+        "python": platform.python_version(),
+        "device": torch.cuda.get_device_name() if cuda else platform.machine(),
+        "threads": torch.get_num_threads(),
+        "date": time.strftime("%Y-%m-%d"),
+    }
+
+
+# ---- results
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """The finished runs; a line that a kill cut short is passed over."""
+    found = []
+    for text in path.read_text().splitlines() if path.exists() else []:
+        try:
+            found.append(json.loads(text))
+        except json.JSONDecodeError:
+            continue
+    return found
+
+
+def line(record: dict[str, Any]) -> str:
+    job = record["job"]
+    what = {
+        name: value
+        for name, value in job.items()
+        if name not in ("task", "max_epochs", "batch_size", "precision")
+    }
+    test = " ".join(f"{name} {100 * v:.2f}" for name, v in record["plain"]["test"].items())
+    more = f" | tuned {100 * record['tuned']['test']['f1']:.2f}" if "tuned" in record else ""
+    dev = 100 * record["plain"]["dev"]["f1"]
+    return f"{job['task']} {what}: dev {dev:.2f} test {test}{more} ({record['seconds']:.0f} s)"
+
+
+if __name__ == "__main__":
+    main()

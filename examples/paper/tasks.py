@@ -1,0 +1,214 @@
+"""The data sets of the experiments, each as training, development and test rows.
+
+All are read from one folder that the caller names; nothing of them is kept here. `FILES` says what
+lies where. A set without a split of its own is split by the seed, so that its spread over seeds is
+also one over splits.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from skdice.datasets import read_conll, read_conllu, read_squad
+
+FILES = {
+    "wnut17": ["wnut17train.conll", "emerging.dev.conll", "emerging.test.annotated"],
+    "bc5cdr": ["train.tsv", "devel.tsv", "test.tsv"],
+    "weibo": [f"weiboNER_2nd_conll.{part}" for part in ("train", "dev", "test")],
+    "ud_en_ewt": [f"en_ewt-ud-{part}.conllu" for part in ("train", "dev", "test")],
+    "ud_zh_v1_hankcs": [f"{part}.conll" for part in ("train", "dev", "test")],
+    "mrpc": ["msr_paraphrase_train.txt", "msr_paraphrase_test.txt"],
+    "sms_spam": ["SMSSpamCollection"],
+    "clinc_oos": ["data_imbalanced.json"],
+    "squad2_half_dev": ["dev-v2.0.json"],
+}
+
+
+@dataclass(frozen=True)
+class Task:
+    """Rows of one data set.
+
+    Attributes
+    ----------
+    name : str
+    kind : {"tags", "labels", "answers"}
+    train, dev, test : tuple of (X, y)
+    pos_label : label or None
+        Whose F1 counts; None is micro span F1 for tags and macro F1 for labels.
+    """
+
+    name: str
+    kind: str
+    train: tuple[list[Any], list[Any]]
+    dev: tuple[list[Any], list[Any]]
+    test: tuple[list[Any], list[Any]]
+    pos_label: Any = None
+
+
+def load(name: str, folder: Path, seed: int = 0, limit: int | None = None) -> Task:
+    """Read a data set.
+
+    Parameters
+    ----------
+    name : one of `TASKS`
+    folder : Path
+        Holds one folder for each data set, named as in `FILES`.
+    seed : int, default=0
+        Of the split, where the data have none.
+    limit : int or None, default=None
+        Keep this many rows of each part, drawn at random; for a trial of the machinery.
+    """
+    if name not in TASKS:
+        raise SystemExit(f"data set {name!r} is unknown: use one of {', '.join(TASKS)}")
+    task = TASKS[name](folder, seed)
+    if limit is not None:
+        parts = {part: _sample(getattr(task, part), limit) for part in ("train", "dev", "test")}
+        task = replace(task, **parts)
+    return task
+
+
+def paths(name: str, folder: Path) -> list[Path]:
+    """The files of a data set; says which one is missing."""
+    found = [folder / name / file for file in FILES[name]]
+    for path in found:
+        if not path.exists():
+            raise SystemExit(f"{path} is missing: --data must name the folder that holds {name}/")
+    return found
+
+
+def _sample(part: tuple[list[Any], list[Any]], limit: int) -> tuple[list[Any], list[Any]]:
+    X, y = part
+    chosen = np.random.default_rng(0).permutation(len(X))[:limit]
+    return [X[i] for i in chosen], [y[i] for i in chosen]
+
+
+def _split(X: list[Any], y: list[Any], shares: tuple[float, float], seed: int) -> list[Any]:
+    """Dev and test of the given shares and the rest, each class apart."""
+    generator = np.random.default_rng(seed)
+    parts: list[list[int]] = [[], [], []]
+    for label in sorted(set(y)):
+        rows = generator.permutation([i for i, other in enumerate(y) if other == label])
+        n_dev, n_test = (round(share * len(rows)) for share in shares)
+        for part, chosen in zip(
+            parts, np.split(rows, [len(rows) - n_dev - n_test, len(rows) - n_test]), strict=True
+        ):
+            part.extend(chosen.tolist())
+    return [([X[i] for i in sorted(part)], [y[i] for i in sorted(part)]) for part in parts]
+
+
+# ---- tags
+
+
+def _tags(name: str, reader: Any = read_conll, **options: Any) -> Any:
+    def read(folder: Path, seed: int) -> Task:
+        parts = [reader(path, **options) for path in paths(name, folder)]
+        return Task(name, "tags", *parts)
+
+    return read
+
+
+def _bc5cdr(folder: Path, seed: int) -> Task:
+    train, dev, test = (read_conll(path) for path in paths("bc5cdr", folder))
+    # The whole of it takes hours; the first fold of the design's grid had as many.
+    return Task("bc5cdr", "tags", _sample(train, 1900), _sample(dev, 900), test)
+
+
+def _weibo(folder: Path, seed: int) -> Task:
+    parts = []
+    for path in paths("weibo", folder):
+        X, y = read_conll(path)
+        # A character is followed by its place in the word, which no other set tells.
+        parts.append(([[token[0] for token in row] for row in X], y))
+    return Task("weibo", "tags", *parts)
+
+
+# ---- labels
+
+
+def _mrpc_rows(path: Path) -> tuple[list[Any], list[str]]:
+    # Quotes are text in this file: a reader that knows quoting swallows rows.
+    rows = [line.split("\t") for line in path.read_text("utf-8-sig").splitlines()[1:]]
+    return [(row[3], row[4]) for row in rows], [row[0] for row in rows]
+
+
+def _mrpc(folder: Path, seed: int) -> Task:
+    train, test = (_mrpc_rows(path) for path in paths("mrpc", folder))
+    train, dev, _ = _split(*train, (0.1, 0.0), 0)
+    return Task("mrpc", "labels", train, dev, test, "1")
+
+
+def _sms_rows(folder: Path) -> tuple[list[str], list[str]]:
+    lines = paths("sms_spam", folder)[0].read_text("utf-8").splitlines()
+    rows = [line.split("\t", 1) for line in lines if line]
+    return [text for _, text in rows], [label for label, _ in rows]
+
+
+def _sms(folder: Path, seed: int) -> Task:
+    return Task("sms", "labels", *_split(*_sms_rows(folder), (0.2, 0.3), seed), "spam")
+
+
+def _sms_rare(folder: Path, seed: int) -> Task:
+    """One spam in forty: spam is dropped until it is 2.5 % of the messages."""
+    X, y = _sms_rows(folder)
+    spam = np.array([i for i, label in enumerate(y) if label == "spam"])
+    n_kept = round((len(y) - len(spam)) * 0.025 / 0.975)
+    dropped = set(np.random.default_rng(seed).permutation(spam)[n_kept:].tolist())
+    kept = [i for i in range(len(y)) if i not in dropped]
+    parts = _split([X[i] for i in kept], [y[i] for i in kept], (0.2, 0.3), seed)
+    return Task("sms_rare", "labels", *parts, "spam")
+
+
+def _clinc(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(paths("clinc_oos", folder)[0].read_text())
+    return found
+
+
+def _clinc_oos(folder: Path, seed: int) -> Task:
+    """Out-of-scope questions among those of 150 intents: 100 of 10,625 in training."""
+    data, parts = _clinc(folder), []
+    for part in ("train", "val", "test"):
+        texts = [text for text, _ in data[part]] + [text for text, _ in data[f"oos_{part}"]]
+        labels = ["in"] * len(data[part]) + ["oos"] * len(data[f"oos_{part}"])
+        parts.append((texts, labels))
+    return Task("clinc_oos", "labels", *parts, "oos")
+
+
+def _clinc_intents(folder: Path, seed: int) -> Task:
+    """150 intents with 25 to 100 examples each; no class is a background."""
+    data = _clinc(folder)
+    parts = [([x for x, _ in data[p]], [label for _, label in data[p]]) for p in _PARTS]
+    return Task("clinc_intents", "labels", *parts)
+
+
+_PARTS = ("train", "val", "test")
+
+
+# ---- answers
+
+
+def _squad2(folder: Path, seed: int) -> Task:
+    """Twelve articles to train on, of which the last tunes the null threshold, and four to test."""
+    file = paths("squad2_half_dev", folder)[0]
+    titles = [article["title"] for article in json.loads(file.read_text())["data"]]
+    parts = [read_squad(file, articles=chosen) for chosen in (titles[:11], [titles[11]])]
+    return Task("squad2", "answers", *parts, read_squad(file, articles=titles[12:]))
+
+
+TASKS: dict[str, Any] = {
+    "wnut17": _tags("wnut17"),
+    "bc5cdr": _bc5cdr,
+    "weibo": _weibo,
+    "ud_en": _tags("ud_en_ewt", read_conllu),
+    "ud_zh": _tags("ud_zh_v1_hankcs", read_conllu),
+    "mrpc": _mrpc,
+    "sms": _sms,
+    "sms_rare": _sms_rare,
+    "clinc_oos": _clinc_oos,
+    "clinc_intents": _clinc_intents,
+    "squad2": _squad2,
+}

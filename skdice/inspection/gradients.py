@@ -1,0 +1,160 @@
+"""Derivatives of the losses in p (the paper's Figure 1)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+import torch
+from sklearn.base import clone
+
+from skdice.inspection.comparison import pyplot
+from skdice.losses import LOSSES, DiceLoss, DSCLoss, Loss, TverskyLoss, resolve_loss
+
+__all__ = ["LossGradientDisplay"]
+
+
+class LossGradientDisplay:
+    """How hard each loss pushes one example, by the probability that it has.
+
+    Parameters
+    ----------
+    p : array of shape (n_points,)
+        Probability of the positive class.
+    gradients : dict of pairs of arrays of shape (n_points,)
+        From a name to the derivatives in p for a positive and for a negative example.
+
+    Attributes
+    ----------
+    figure_, axes_ : matplotlib figure and array of two axes, after `plot`
+
+    Notes
+    -----
+    A derivative below 0 pushes p up. It is that of the loss of a whole batch, times the size of
+    the batch: for a mean over examples that is the derivative of the example's own loss.
+
+    References
+    ----------
+    X. Li et al., "Dice Loss for Data-imbalanced NLP Tasks", ACL 2020, Figure 1.
+    """
+
+    def __init__(self, p: Any, gradients: Mapping[str, tuple[Any, Any]]) -> None:
+        self.p = np.asarray(p, dtype=float)
+        self.gradients = {
+            name: tuple(np.asarray(side, dtype=float) for side in sides)
+            for name, sides in gradients.items()
+        }
+
+    @classmethod
+    def from_losses(
+        cls,
+        losses: Mapping[str, str | Loss] | None = None,
+        *,
+        n_points: int = 99,
+        n_positive: int = 10,
+        n_negative: int = 90,
+        p_positive: float = 0.7,
+        p_negative: float = 0.1,
+    ) -> Self:
+        """Differentiate and draw.
+
+        Parameters
+        ----------
+        losses : dict or None, default=None
+            From a label to a loss by name or as an object; None is the six losses with their
+            defaults, and dice, Tversky and DSC as printed in the paper's Table 2.
+        n_points : int, default=99
+            Probabilities, evenly spread between 0 and 1.
+        n_positive, n_negative : int, default=10 and 90
+            The rest of the batch, which counts for losses over a whole batch; and the class
+            counts that weighted cross-entropy takes its weights from.
+        p_positive, p_negative : float, default=0.7 and 0.1
+            Probabilities that the rest has.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For an unknown loss, or numbers out of range.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skdice.inspection import LossGradientDisplay
+        >>> display = LossGradientDisplay.from_losses({"cross-entropy": "ce"}, n_points=3)
+        >>> positive, negative = display.gradients["cross-entropy"]
+        >>> np.round(positive, 2), np.round(negative, 2)
+        (array([-4.  , -2.  , -1.33]), array([1.33, 2.  , 4.  ]))
+        """
+        for name, value in (("p_positive", p_positive), ("p_negative", p_negative)):
+            if not 0 < value < 1:
+                raise ValueError(f"{name}={value!r} must lie between 0 and 1")
+        for name, count in (
+            ("n_points", n_points),
+            ("n_positive", n_positive),
+            ("n_negative", n_negative),
+        ):
+            if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+                raise ValueError(f"{name}={count!r} must be an integer of at least 1")
+        others = torch.tensor([p_positive] * n_positive + [p_negative] * n_negative).double()
+        labels = torch.tensor([1] * n_positive + [0] * n_negative)
+        p = np.linspace(0, 1, n_points + 2)[1:-1]
+        gradients = {}
+        for name, loss in (_paper_and_defaults() if losses is None else losses).items():
+            loss = clone(resolve_loss(loss)).prepare([n_negative, n_positive])
+            gradients[name] = tuple(
+                np.array([_derivative(loss, value, side, others, labels) for value in p])
+                for side in (1, 0)
+            )
+        return cls(p, gradients).plot()
+
+    def plot(self, axes: Any = None) -> Self:
+        """Draw on two axes, for a positive and a negative example, or on a new figure."""
+        plt = pyplot()
+        if axes is None:
+            _, axes = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
+        axes = np.asarray(axes).ravel()
+        if len(axes) != 2:
+            raise ValueError(f"axes holds {len(axes)} axes: give two")
+        printed = [name for name in self.gradients if name.endswith(PRINTED)]
+        kinds = list(dict.fromkeys(name.removesuffix(PRINTED) for name in self.gradients))
+        for side, (ax, title) in enumerate(zip(axes, ("positive", "negative"), strict=True)):
+            for name, sides in self.gradients.items():
+                colour = f"C{kinds.index(name.removesuffix(PRINTED)) % 10}"
+                style = "--" if name in printed else "-"
+                ax.plot(self.p, sides[side], style, color=colour, label=name, lw=1.5)
+            ax.axhline(0, color="#999999", lw=0.8)
+            low, high = (-12, 2) if side == 0 else (-2, 8)
+            ax.set_ylim(low, high)
+            ax.set_xlabel("p")
+            ax.set_title(f"a {title} example")
+            ax.grid(alpha=0.25)
+        axes[0].set_ylabel("derivative of the loss in p")
+        axes[1].legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
+        self.figure_, self.axes_ = axes[0].figure, axes
+        return self
+
+
+PRINTED = ", as printed"
+
+
+def _paper_and_defaults() -> dict[str, str | Loss]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        literal = DSCLoss.literal()
+    return {
+        **{name: name for name in LOSSES},
+        f"dice{PRINTED}": DiceLoss(aggregation="example"),
+        f"tversky{PRINTED}": TverskyLoss(squared=False, aggregation="example"),
+        f"dsc{PRINTED}": literal,
+    }
+
+
+def _derivative(loss: Loss, p: float, side: int, others: Any, labels: Any) -> float:
+    """dL/dp of one example beside `others`, times the batch's size."""
+    value = torch.tensor([p], dtype=torch.float64, requires_grad=True)
+    logits = torch.logit(torch.cat([value, others]))
+    target = torch.cat([torch.tensor([side]), labels])
+    (found,) = torch.autograd.grad(loss(logits, target), value)
+    return float(found) * len(target)
