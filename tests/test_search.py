@@ -366,6 +366,35 @@ def test_why_trials_cannot_share():
         assert search(space, estimator, strategy="auto", n_trials=1).fit(X, Y).strategy_ == "full"
 
 
+def worker_of_score(model, rows, labels):
+    """The process that scores, as a score."""
+    import os
+
+    return float(os.getpid())
+
+
+def test_trials_run_on_a_dask_cluster():
+    import os
+
+    import joblib
+
+    distributed = pytest.importorskip("distributed")
+    scoring = {"f1": "f1", "worker": worker_of_score}
+    settings = dict(n_trials=4, scoring=scoring, refit="f1", n_jobs=2)
+    here = search(**settings).fit(X, Y)
+    cluster = distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+    )
+    with cluster, distributed.Client(cluster) as client, joblib.parallel_config("dask"):
+        there = search(**settings).fit(X, Y)
+        pids = set(client.run(os.getpid).values())
+    assert set(there.cv_results_["mean_test_worker"].tolist()) <= pids
+    assert there.cv_results_["params"] == here.cv_results_["params"]
+    np.testing.assert_array_equal(
+        there.cv_results_["mean_test_f1"], here.cv_results_["mean_test_f1"]
+    )
+
+
 WORKER = """
 import sys, time
 import numpy as np
