@@ -331,12 +331,29 @@ def test_a_lane_ends_where_its_own_fit_ends(n_classes):
         )
         for loss, rate in zip(LANES, rates, strict=True)
     ]
-    found = fit_lanes(models, rows, labels, rows)
-    for model, lane in zip(models, found, strict=True):
-        solo = model.fit(rows, labels)
-        np.testing.assert_allclose(lane.logits, solo._logits(rows), atol=1e-9)
-        np.testing.assert_array_equal(lane.predict(rows), solo.predict(rows))
-        np.testing.assert_allclose(lane.decision_function(rows), solo.decision_function(rows))
+    everything = np.arange(150)
+    # Folds of other sizes: 5, 3 and 2 batches an epoch, of which two end in a part of one.
+    folds = [(everything, everything), (everything[:96], everything[96:]), (everything[90:], [3])]
+    for (train, asked), of_fold in zip(folds, fit_lanes(models, rows, labels, folds), strict=True):
+        for model, lane in zip(models, of_fold, strict=True):
+            solo = model.fit(rows[train], labels[train])
+            np.testing.assert_allclose(lane.logits, solo._logits(rows[asked]), atol=1e-9)
+            np.testing.assert_array_equal(lane.predict(rows[asked]), solo.predict(rows[asked]))
+            np.testing.assert_allclose(
+                lane.decision_function(rows[asked]), solo.decision_function(rows[asked])
+            )
+
+
+def test_lanes_of_folds_with_other_backgrounds():
+    rows, labels = make_classification(80, 5, random_state=0)
+    order = np.argsort(labels, kind="stable")
+    folds = [(order[:60], order[60:]), (order[20:], order[:20])]  # either class is the rarer one
+    labels = np.array(["a", "b"])[labels]
+    models = [DiceClassifier(loss=loss, max_epochs=2, random_state=0) for loss in ("dice", "dsc")]
+    for (train, asked), of_fold in zip(folds, fit_lanes(models, rows, labels, folds), strict=True):
+        for model, lane in zip(models, of_fold, strict=True):
+            solo = model.fit(rows[train], labels[train])
+            np.testing.assert_allclose(lane.logits, solo._logits(rows[asked]), atol=1e-9)
 
 
 def test_shared_and_full_find_the_same():

@@ -103,10 +103,11 @@ class LossGradientDisplay:
         gradients = {}
         for name, loss in (_paper_and_defaults() if losses is None else losses).items():
             loss = clone(resolve_loss(loss)).prepare([n_negative, n_positive])
-            gradients[name] = tuple(
+            positive, negative = (
                 np.array([_derivative(loss, value, side, others, labels) for value in p])
                 for side in (1, 0)
             )
+            gradients[name] = positive, negative
         return cls(p, gradients).plot()
 
     def plot(self, axes: Any = None) -> Self:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -38,9 +39,10 @@ class SpanEndsLoss(nn.Module):
         super().__init__()
         self.loss = loss
         self.over_positions = is_over_positions(loss)
-        if self.over_positions and getattr(loss, "tau", 0.0):
+        tau: Any = getattr(loss, "tau", 0.0)
+        if self.over_positions and tau:
             raise ValueError(
-                f"loss=CrossEntropyLoss(tau={loss.tau!r}) has no classes whose prior to add here, "
+                f"loss=CrossEntropyLoss(tau={tau!r}) has no classes whose prior to add here, "
                 "where it is a softmax over positions: leave tau at 0"
             )
         if self.over_positions and getattr(loss, "class_weight", None) is not None:

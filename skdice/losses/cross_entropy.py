@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -80,15 +79,14 @@ class CrossEntropyLoss(Loss):
                 "first, or leave tau at 0"
             )
         # A class that training does not hold counts once, or its log-prior would be infinite.
-        counts = np.maximum(self.class_counts_, 1.0)
+        counts = torch.as_tensor(self.class_counts_).clamp(min=1.0)
         if problem.kind == "multiclass":
-            prior = np.log(counts / counts.sum())
+            prior = torch.log(counts / counts.sum())
         elif problem.kind == "binary":
-            prior = np.log(counts[1:] / counts[0])
+            prior = torch.log(counts[1:] / counts[0])
         else:
-            prior = np.log(counts / np.maximum(self.n_samples_ - counts, 1.0))
-        shift = tau * torch.as_tensor(prior).to(problem.logits)
-        return replace(problem, logits=problem.logits + shift)
+            prior = torch.log(counts / (self.n_samples_ - counts).clamp(min=1.0))
+        return replace(problem, logits=problem.logits + tau * prior.to(problem.logits))
 
     def _elements(self, problem: Problem) -> Tensor:
         problem = self._adjusted(problem)
@@ -175,8 +173,8 @@ class WeightedCrossEntropyLoss(CrossEntropyLoss):
 
     def _log_odds(self, count: Any) -> Any:
         # A class that training does not hold counts once, or its weight would be infinite.
-        count = np.maximum(count, 1.0)
-        ratio = torch.as_tensor((np.maximum(self.n_samples_, count) - count) / count)
+        count = torch.as_tensor(count).clamp(min=1.0)
+        ratio = (self.n_samples_ - count).clamp(min=0.0) / count
         return torch.log10(ratio + self.K).clamp(min=0)
 
     @property

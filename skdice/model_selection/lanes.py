@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,20 +19,37 @@ from skdice.estimators._base import draw_seed
 from skdice.losses import Loss, resolve_loss
 from skdice.metrics import positive_class
 
-__all__ = ["HeadLanes", "LaneModel", "fit_lanes", "why_not"]
+__all__ = ["Fold", "HeadLanes", "LaneModel", "fit_lanes", "why_not"]
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Training rows of one fold.
+
+    Attributes
+    ----------
+    rows : ndarray of int, shape (n_rows,)
+    target : ndarray of int, shape (n_rows,)
+    counts : ndarray of shape (n_classes,)
+    """
+
+    rows: np.ndarray
+    target: np.ndarray
+    counts: np.ndarray
 
 
 class HeadLanes:
-    """Linear classifiers that differ in their loss and learning rate only.
+    """Linear classifiers that differ in their loss, learning rate and fold only.
 
-    Each lane sees the same batches in the same order and starts from the same weights, so that it
-    ends where `DiceClassifier` with the same settings and seed ends; what they share is done once.
+    Each lane sees the batches of its fold in the order in which `DiceClassifier` with the same
+    settings and seed does, and starts from the same weights, so that it ends where that ends; what
+    the lanes share is done once.
 
     Parameters
     ----------
     losses : list of Loss
-        One for each lane.
-    lr, weight_decay : array of shape (n_lanes,)
+        One for each of the settings.
+    lr, weight_decay : array of shape (n_settings,)
     max_epochs, batch_size : int
     schedule : str
     warmup : float
@@ -40,8 +58,8 @@ class HeadLanes:
 
     Attributes
     ----------
-    weight : Tensor of shape (n_lanes, n_classes, n_features)
-    bias : Tensor of shape (n_lanes, n_classes)
+    weight : Tensor of shape (n_folds, n_settings, n_classes, n_features)
+    bias : Tensor of shape (n_folds, n_settings, n_classes)
     """
 
     def __init__(
@@ -69,60 +87,82 @@ class HeadLanes:
         self.seed = seed
         self.device = device
 
-    def fit(
-        self, X: np.ndarray, target: np.ndarray, counts: np.ndarray, background: int | None
-    ) -> HeadLanes:
-        """Train all lanes.
+    def fit(self, X: np.ndarray, folds: Sequence[Fold], background: int | None) -> HeadLanes:
+        """Train every setting on every fold.
 
         Parameters
         ----------
-        X : ndarray of shape (n_rows, n_features)
-        target : ndarray of int, shape (n_rows,)
-        counts : ndarray of shape (n_classes,)
+        X : ndarray of shape (n, n_features)
+            The rows of all folds.
+        folds : list of Fold
         background : int or None
         """
-        n_lanes, (n_rows, n_features), n_classes = len(self.losses), X.shape, len(counts)
+        shape = len(folds), len(self.losses)
+        n_classes = len(folds[0].counts)
         with seeded(self.seed, self.device):
             # As DiceClassifier makes its layer, so that both start alike.
-            layer = torch.nn.Linear(n_features, n_classes)
+            layer = torch.nn.Linear(X.shape[1], n_classes)
         dtype = torch.from_numpy(X[:1]).dtype
-        weight, bias = (
-            p.detach().to(self.device, dtype).expand(n_lanes, *p.shape).clone()
+        self.weight, self.bias = (
+            p.detach().to(self.device, dtype).expand(*shape, *p.shape).clone()
             for p in (layer.weight, layer.bias)
         )
+        counts = torch.tensor(np.stack([f.counts for f in folds]), device=self.device).double()
         groups = [_Group(self.losses, lanes, self.device) for lanes in _alike(self.losses)]
         for group in groups:
-            group.prepare(counts, background)
-        lr = torch.as_tensor(self.lr.copy(), dtype=dtype, device=self.device)
-        decay = torch.as_tensor(self.weight_decay.copy(), dtype=dtype, device=self.device)
-        steps = [_AdamW(weight, decay), _AdamW(bias, torch.zeros_like(decay))]
-        rows, answers = (torch.from_numpy(a).to(self.device) for a in (X, target))
-        n_batches = -(-n_rows // self.batch_size)
-        factor = schedule_factor(self.schedule, n_batches * self.max_epochs, self.warmup)
-        step = 0
-        for epoch in range(1, self.max_epochs + 1):
-            order = np.random.default_rng([self.seed, epoch]).permutation(n_rows)
-            for start in range(0, n_rows, self.batch_size):
-                chosen = torch.from_numpy(np.sort(order[start : start + self.batch_size]))
-                chosen = chosen.to(self.device)
-                x, y = rows[chosen], answers[chosen]
-                z = torch.einsum("bh,kch->kbc", x, weight) + bias.unsqueeze(1)
-                slope = torch.empty_like(z)
-                for group in groups:
-                    slope[group.lanes] = group.slope(z[group.lanes], y).to(dtype)
-                gradients = torch.einsum("kbc,bh->kch", slope, x), slope.sum(1)
-                rate = lr * factor(step)
-                for optimizer, gradient in zip(steps, gradients, strict=True):
-                    optimizer.step(gradient, rate)
-                step += 1
-        self.weight, self.bias = weight, bias
+            group.prepare(folds[0].counts, background)
+        lr, decay = (
+            torch.as_tensor(v.copy(), dtype=dtype, device=self.device)
+            for v in (self.lr, self.weight_decay)
+        )
+        optimizers = [_AdamW(self.weight, decay), _AdamW(self.bias, torch.zeros_like(decay))]
+        everything = torch.from_numpy(X).to(self.device)
+        for rows, target, valid, factors in self._batches(folds):
+            x, y = everything[rows.to(self.device)], target.to(self.device)
+            weight = None if bool(valid.all()) else valid.to(self.device, dtype)
+            z = torch.einsum("fbh,fkch->fkbc", x, self.weight) + self.bias.unsqueeze(2)
+            slope = torch.empty_like(z)
+            for group in groups:
+                slope[:, group.lanes] = group.slope(z[:, group.lanes], y, weight, counts).to(dtype)
+            gradients = torch.einsum("fkbc,fbh->fkch", slope, x), slope.sum(2)
+            rate = factors.to(self.device, dtype).unsqueeze(1) * lr
+            for optimizer, gradient in zip(optimizers, gradients, strict=True):
+                optimizer.step(gradient, rate)
         return self
 
+    def _batches(self, folds: Sequence[Fold]) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
+        """Rows, targets and what counts, of shape (n_folds, batch_size), and the rate's factors.
+
+        Folds of other sizes have other numbers of batches: one that is through rests at rate 0.
+        """
+        lengths = [-(-len(fold.rows) // self.batch_size) for fold in folds]
+        totals = [n * self.max_epochs for n in lengths]
+        rates = [schedule_factor(self.schedule, total, self.warmup) for total in totals]
+        orders: list[np.ndarray] = [np.zeros(0, dtype=int)] * len(folds)
+        for step in range(max(totals)):
+            size = len(folds), self.batch_size
+            rows, target = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+            valid, factors = np.zeros(size, dtype=bool), np.zeros(len(folds))
+            for f, fold in enumerate(folds):
+                if step >= totals[f]:
+                    continue
+                epoch, batch = divmod(step, lengths[f])
+                if batch == 0:
+                    generator = np.random.default_rng([self.seed, epoch + 1])
+                    orders[f] = generator.permutation(len(fold.rows))
+                first = batch * self.batch_size
+                chosen = np.sort(orders[f][first : first + self.batch_size])
+                rows[f, : len(chosen)] = fold.rows[chosen]
+                target[f, : len(chosen)] = fold.target[chosen]
+                valid[f, : len(chosen)] = True
+                factors[f] = rates[f](step)
+            yield tuple(torch.from_numpy(a) for a in (rows, target, valid, factors))  # type: ignore[misc]
+
     @torch.no_grad()
-    def logits(self, X: np.ndarray) -> np.ndarray:
-        """Logits of shape (n_lanes, n_rows, n_classes)."""
+    def logits(self, X: np.ndarray, fold: int) -> np.ndarray:
+        """Logits of shape (n_settings, n_rows, n_classes)."""
         x = torch.from_numpy(np.ascontiguousarray(X)).to(self.device)
-        z = torch.einsum("bh,kch->kbc", x, self.weight) + self.bias.unsqueeze(1)
+        z = torch.einsum("bh,kch->kbc", x, self.weight[fold]) + self.bias[fold].unsqueeze(1)
         return z.cpu().numpy()
 
 
@@ -147,15 +187,36 @@ def why_not(estimator: Any, names: Sequence[str], fit_params: Any, X: Any) -> st
     return None
 
 
-def fit_lanes(models: Sequence[Any], X: np.ndarray, y: Any, X_test: np.ndarray) -> list[LaneModel]:
-    """Train `models`, unfitted `DiceClassifier`s, as lanes; what each says of `X_test`."""
+def fit_lanes(
+    models: Sequence[Any], X: np.ndarray, y: Any, folds: Sequence[tuple[Any, Any]]
+) -> list[list[LaneModel]]:
+    """Train `models`, unfitted `DiceClassifier`s, on every fold at once.
+
+    Parameters
+    ----------
+    models : list of DiceClassifier
+    X : ndarray of shape (n, n_features)
+    y : array of shape (n,)
+    folds : list of (train, asked)
+        Indices of rows to train on, and of rows to say something of.
+
+    Returns
+    -------
+    list of list of LaneModel
+        One list for each fold, with what each model says of the rows asked for.
+    """
     first = models[0]
     X, y = check_X_y(X, y, dtype=[np.float64, np.float32])
-    classes, target = np.unique(y, return_inverse=True)
-    counts = np.bincount(target)
-    background = None
-    if len(classes) == 2:
-        background = 1 - positive_class(classes, counts, first.pos_label)
+    parts, backgrounds = [], []
+    for train, _ in folds:
+        classes, target = np.unique(y[train], return_inverse=True)
+        counts = np.bincount(target)
+        parts.append(Fold(np.asarray(train), target, counts))
+        binary = len(classes) == 2
+        which = positive_class(classes, counts, first.pos_label) if binary else None
+        backgrounds.append(None if which is None else 1 - which)
+    if len(set(backgrounds)) > 1 or len({len(part.counts) for part in parts}) > 1:
+        return [fit_lanes(models, X, y, [fold])[0] for fold in folds]
     lanes = HeadLanes(
         [resolve_loss(model.loss) for model in models],
         lr=[model.lr for model in models],
@@ -166,8 +227,11 @@ def fit_lanes(models: Sequence[Any], X: np.ndarray, y: Any, X_test: np.ndarray) 
         warmup=first.warmup,
         seed=draw_seed(first.random_state),
         device=resolve_device(first.device),
-    ).fit(X, target, counts, background)
-    return [LaneModel(classes, logits) for logits in lanes.logits(X_test.astype(X.dtype))]
+    ).fit(X, parts, backgrounds[0])
+    return [
+        [LaneModel(np.unique(y[train]), logits) for logits in lanes.logits(X[asked], f)]
+        for f, (train, asked) in enumerate(folds)
+    ]
 
 
 class LaneModel(ClassifierMixin, BaseEstimator):
@@ -216,8 +280,9 @@ class _AdamW:
         self.t = 0
 
     def step(self, gradient: Tensor, lr: Tensor) -> None:
+        """One step; `lr` has shape (n_folds, n_settings)."""
         self.t += 1
-        shape = (-1, *[1] * (gradient.ndim - 1))
+        shape = (*lr.shape, *[1] * (gradient.ndim - 2))
         self.parameter.mul_(1 - (lr * self.decay).reshape(shape))
         self.mean.lerp_(gradient, 0.1)
         self.square.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
@@ -230,7 +295,9 @@ class _Group:
     """Lanes whose losses differ in numbers only; the numbers are tensors over the lanes."""
 
     def __init__(self, losses: Sequence[Loss], lanes: list[int], device: str) -> None:
-        self.lanes = lanes
+        # A slice where it can be one: a list would copy the logits of all lanes.
+        in_a_row = lanes == list(range(lanes[0], lanes[-1] + 1))
+        self.lanes: Any = slice(lanes[0], lanes[-1] + 1) if in_a_row else lanes
         self.base = clone(losses[lanes[0]])
         table = [losses[lane].get_params(deep=True) for lane in lanes]
         self.values = {
@@ -238,26 +305,35 @@ class _Group:
             for name in table[0]
             if _is_number(table[0][name]) and any(row[name] != table[0][name] for row in table)
         }
-        shared = self.values or None
-        self.slopes = torch.func.vmap(
-            torch.func.grad(self._loss, argnums=1), in_dims=(0 if shared else None, 0, None)
-        )
+        slope = torch.func.grad(self._loss, argnums=1)
+        over_lanes = (0 if self.values else None, 0, None, None, None)
+        self.slopes = torch.func.vmap(slope, in_dims=over_lanes)
 
     def prepare(self, counts: np.ndarray, background: int | None) -> None:
         self.base.prepare(counts, background=background)
 
-    def slope(self, z: Tensor, y: Tensor) -> Tensor:
-        """Each lane's gradient of its loss in its logits, of shape (k, b, c)."""
-        return self.slopes(self.values, z, y)
+    def slope(self, z: Tensor, y: Tensor, weight: Tensor | None, counts: Tensor) -> Tensor:
+        """Each lane's gradient of its loss in its logits, of shape (f, k, b, c)."""
+        over_folds = (None, 0, 0, None if weight is None else 0, 0)
+        return torch.func.vmap(self.slopes, in_dims=over_folds)(self.values, z, y, weight, counts)
 
-    def _loss(self, values: dict[str, Tensor], logits: Tensor, y: Tensor) -> Tensor:
+    def _loss(
+        self,
+        values: dict[str, Tensor],
+        logits: Tensor,
+        y: Tensor,
+        weight: Tensor | None,
+        counts: Tensor,
+    ) -> Tensor:
         for name, value in values.items():
             *path, last = name.split("__")
             owner: Any = self.base
             for part in path:
                 owner = getattr(owner, part)
             setattr(owner, last, value)
-        return self.base(logits, y)
+        for module in self.base.modules():  # a compound loss has two more
+            module.class_counts_, module.n_samples_ = counts, counts.sum()
+        return self.base(logits, y, sample_weight=weight)
 
 
 def _is_number(value: Any) -> bool:

@@ -540,25 +540,25 @@ class _Job:
     def run_lanes(self, chosen: list[dict[str, Any]]) -> list[_Outcome]:
         """Run several trials at once; where that fails, one by one, so that each has its error."""
         outcomes = [_Outcome(list(self.scorers)) for _ in chosen]
+        models = [clone(self.estimator).set_params(**cloned(p)) for p in chosen]
+        asked = [
+            (train, np.concatenate([test, train]) if self.with_train else test)
+            for train, test in self.splits
+        ]
+        started = time.perf_counter()
         try:
-            for train, test in self.splits:
-                models = [clone(self.estimator).set_params(**cloned(p)) for p in chosen]
-                started = time.perf_counter()
-                X, y = take_rows(self.X, train), take_rows(self.y, train)
-                X_test, y_test = take_rows(self.X, test), take_rows(self.y, test)
-                both = np.concatenate([X_test, X]) if self.with_train else X_test
-                fitted = lanes.fit_lanes(models, X, y, both)
-                share = (time.perf_counter() - started) / len(chosen)
-                for outcome, model in zip(outcomes, fitted, strict=True):
+            fitted = lanes.fit_lanes(models, self.X, self.y, asked)
+            share = (time.perf_counter() - started) / (len(chosen) * len(asked))
+            for (train, test), of_fold in zip(self.splits, fitted, strict=True):
+                for outcome, model in zip(outcomes, of_fold, strict=True):
                     outcome.fit_time.append(share)
                     started = time.perf_counter()
-                    parts = [(outcome.test, X_test, y_test, slice(None, len(test)))]
+                    sides = [(outcome.test, test, slice(None, len(test)))]
                     if self.with_train:
-                        parts.append((outcome.train, X, y, slice(len(test), None)))
-                    for into, rows, answers, part in parts:
+                        sides.append((outcome.train, train, slice(len(test), None)))
+                    for into, rows, part in sides:
                         of_part = lanes.LaneModel(model.classes, model.logits[part])
-                        for name, scorer in self.scorers.items():
-                            into[name].append(float(scorer(of_part, rows, answers)))
+                        self._score(of_part, rows, into)
                     outcome.score_time.append(time.perf_counter() - started)
         except Exception:
             return [self.run(params) for params in chosen]
