@@ -1,6 +1,9 @@
 """All six losses and a plain torch loop on WNUT17, full fine-tuning, dev F1 picks the epoch.
 
     python wnut17.py FOLDER --seeds 3 --out results/wnut17.jsonl
+    python wnut17.py FOLDER --rows "reading ce" "reading dsc" --out results/wnut17.jsonl
+
+The second asks for each of the six types in turn (DiceMRCTagger); a batch is then one of questions.
 
 FOLDER holds wnut17train.conll, emerging.dev.conll and emerging.test.annotated. Each finished run
 is one JSON line in --out; runs that are there already are not repeated.
@@ -21,12 +24,13 @@ import sklearn
 import torch
 import transformers
 
-from skdice import DiceTokenClassifier, __version__
+from skdice import DiceMRCTagger, DiceTokenClassifier, __version__
 from skdice.backbones import DEFAULT_BACKBONE, find_backbone
 from skdice.datasets import read_conll
 from skdice.metrics import span_f1_score, span_precision_score, span_recall_score
 
 ROWS = ["plain torch ce", "ce", "weighted_ce", "focal", "dice", "tversky", "dsc"]
+READING = [f"reading {loss}" for loss in ("ce", "focal", "dice", "dsc")]
 
 
 def main() -> None:
@@ -34,15 +38,18 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--rows", nargs="+", default=ROWS, choices=ROWS)
+    parser.add_argument("--rows", nargs="+", default=ROWS, choices=ROWS + READING)
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--lr", type=float, default=3e-4)
     parser.add_argument("--batch-size", type=int, default=32)
+    parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
     args = parser.parse_args()
     names = "wnut17train.conll", "emerging.dev.conll", "emerging.test.annotated"
     train, dev, test = (read_conll(args.folder / name) for name in names)
     args.out.parent.mkdir(parents=True, exist_ok=True)
     settings = {"epochs": args.epochs, "lr": args.lr, "batch_size": args.batch_size}
+    if args.precision != "fp32":
+        settings["precision"] = args.precision
     machine = {
         "skdice": __version__,
         "torch": torch.__version__,
@@ -61,6 +68,8 @@ def main() -> None:
             ):
                 continue
             started = time.perf_counter()
+            if row == "plain torch ce" and args.precision != "fp32":
+                raise SystemExit("the plain loop computes in fp32: leave --precision out")
             if row == "plain torch ce":
                 predicted = plain_loop.fit_predict(
                     find_backbone(DEFAULT_BACKBONE),
@@ -69,11 +78,15 @@ def main() -> None:
                     seed=seed,
                     dev=dev,
                     score=span_f1_score,
-                    **settings,
+                    epochs=args.epochs,
+                    lr=args.lr,
+                    batch_size=args.batch_size,
                 )
             else:
-                tagger = DiceTokenClassifier(
-                    loss=row,
+                reads = row.startswith("reading ")
+                tagger = (DiceMRCTagger if reads else DiceTokenClassifier)(
+                    loss=row.removeprefix("reading "),
+                    precision=args.precision,
                     max_epochs=args.epochs,
                     lr=args.lr,
                     batch_size=args.batch_size,

@@ -22,8 +22,9 @@ class CompoundLoss(Loss):
     Parameters
     ----------
     first, second : str or Loss, default="ce" and "dice"
-        Names, or losses of this package with ``reduction="mean"``. Their own parameters are
-        reached as ``second__smooth``, in an estimator as ``loss__second__smooth``.
+        Names, of the formulas alone, or losses of this package with ``reduction="mean"``. Their
+        own parameters are reached as ``second__smooth``, in an estimator as
+        ``loss__second__smooth``.
     weight : float, default=0.5
         Share of the second, from 0 to 1.
     ignore_index : int, default=-100
@@ -60,11 +61,13 @@ class CompoundLoss(Loss):
         reduction: str = "mean",
     ) -> None:
         super().__init__()
-        from skdice.losses._registry import resolve_loss
+        from skdice.losses._registry import LOSSES, resolve_loss
 
         # Objects also where names were given, so that their parameters can be set.
-        self.first = resolve_loss(first)
-        self.second = resolve_loss(second)
+        self.first, self.second = (
+            LOSSES[part]() if isinstance(part, str) and part in LOSSES else resolve_loss(part)
+            for part in (first, second)
+        )
         self.weight = weight
         self.ignore_index = ignore_index
         self.multilabel = multilabel

@@ -42,6 +42,11 @@ class DiceLoss(OverlapLoss):
         Online hard example mining: above 0, each class keeps only as many of its most probable
         negatives as it has positives, times this ratio, rounded down (at least one, also
         without positives). Examples are counted here, not their weights.
+    ce_weight : float, default=0.0
+        Share of cross-entropy that is mixed in, from 0 to 1: it keeps a gradient on examples whose
+        probability is next to 0, where that of an overlap loss vanishes, so that training does not
+        end with every example called negative. A loss asked for by name, as in ``loss="dice"``,
+        has 0.5; the classes have 0, the formula alone. It counts every class, the background too.
     ignore_index : int, default=-100
         Target of positions that do not count.
     multilabel : bool, default=False
@@ -85,6 +90,7 @@ class DiceLoss(OverlapLoss):
         absent: str = "include",
         class_weight: Any = None,
         ohem_ratio: float = 0.0,
+        ce_weight: float = 0.0,
         ignore_index: int = -100,
         multilabel: bool = False,
         reduction: str = "mean",
@@ -97,6 +103,7 @@ class DiceLoss(OverlapLoss):
         self.absent = absent
         self.class_weight = class_weight
         self.ohem_ratio = ohem_ratio
+        self.ce_weight = ce_weight
         self.ignore_index = ignore_index
         self.multilabel = multilabel
         self.reduction = reduction

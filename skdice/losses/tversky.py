@@ -29,7 +29,7 @@ class TverskyLoss(OverlapLoss):
     beta : float, default=0.7
         Weight of false negatives; a larger one favours recall.
     squared : bool, default=True
-    smooth, aggregation, background, absent, class_weight, ohem_ratio
+    smooth, aggregation, background, absent, class_weight, ohem_ratio, ce_weight
         As in `DiceLoss`.
     ignore_index, multilabel, reduction
         As in `DiceLoss`.
@@ -66,6 +66,7 @@ class TverskyLoss(OverlapLoss):
         absent: str = "include",
         class_weight: Any = None,
         ohem_ratio: float = 0.0,
+        ce_weight: float = 0.0,
         ignore_index: int = -100,
         multilabel: bool = False,
         reduction: str = "mean",
@@ -80,6 +81,7 @@ class TverskyLoss(OverlapLoss):
         self.absent = absent
         self.class_weight = class_weight
         self.ohem_ratio = ohem_ratio
+        self.ce_weight = ce_weight
         self.ignore_index = ignore_index
         self.multilabel = multilabel
         self.reduction = reduction
