@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin
+from sklearn.base import ClassifierMixin, clone
 from sklearn.metrics import f1_score
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import StrOptions
@@ -297,6 +297,22 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
                     "sklearn.metrics"
                 )
         return super().score(X, labels, sample_weight)
+
+    def frozen_vectors(self, X: Any) -> np.ndarray:
+        """Vectors of texts or pairs before fine-tuning, without changing this classifier.
+
+        Parameters
+        ----------
+        X : as in `fit`
+
+        Returns
+        -------
+        ndarray of shape (n, hidden_size)
+        """
+        self._check_params()
+        blank = clone(self)
+        blank._build(2, pooling=self.pooling, seed=0)
+        return np.stack(blank._vectors(as_texts(X)))
 
     # ---- the steps
 

@@ -8,6 +8,7 @@ from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skdice.backbones import DEFAULT_BACKBONE
@@ -327,6 +328,36 @@ class DiceTokenClassifier(TransformerEstimator):
                         "misses with skdice.metrics.span_f1_score(y, tagger.predict(X))"
                     )
         return self._score(sentences, tags)
+
+    def frozen_vectors(self, X: Any, y: Any) -> tuple[np.ndarray, str]:
+        """Vectors of every word before fine-tuning, without changing this tagger.
+
+        Parameters
+        ----------
+        X, y : as in `fit`
+
+        Returns
+        -------
+        vectors : ndarray of shape (n_words, hidden_size)
+            The words of all sentences, one sentence after the other.
+        scheme : str
+            Of the tags.
+        """
+        self._check_params()
+        sentences = as_sentences(X)
+        blank = clone(self)
+        classes, scheme = blank._learn_tags(as_tags(y, sentences), warm=False)
+        blank._build(len(classes), pooling=None, seed=0)
+        tables: list[Any] = [[None] * len(sentence) for sentence in sentences]
+        windows = blank._encode(sentences).windows
+        for window, rows in zip(windows, blank._vectors(sentences), strict=True):
+            for word, vector in zip(window.words, rows, strict=True):
+                tables[window.row][word] = vector
+        width = blank._module.encoder.config.hidden_size
+        # A word without a subword, such as a lone emoji modifier, has no vector of its own.
+        zero = np.zeros(width, dtype=np.float32)
+        words = [zero if vector is None else vector for row in tables for vector in row]
+        return np.stack(words), scheme
 
     # ---- the steps
 

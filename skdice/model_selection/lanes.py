@@ -188,7 +188,12 @@ def why_not(estimator: Any, names: Sequence[str], fit_params: Any, X: Any) -> st
 
 
 def fit_lanes(
-    models: Sequence[Any], X: np.ndarray, y: Any, folds: Sequence[tuple[Any, Any]]
+    models: Sequence[Any],
+    X: np.ndarray,
+    y: Any,
+    folds: Sequence[tuple[Any, Any]],
+    *,
+    background: Any = None,
 ) -> list[list[LaneModel]]:
     """Train `models`, unfitted `DiceClassifier`s, on every fold at once.
 
@@ -199,6 +204,8 @@ def fit_lanes(
     y : array of shape (n,)
     folds : list of (train, asked)
         Indices of rows to train on, and of rows to say something of.
+    background : label or None, default=None
+        None is, of two classes, the one that is not positive.
 
     Returns
     -------
@@ -207,16 +214,20 @@ def fit_lanes(
     """
     first = models[0]
     X, y = check_X_y(X, y, dtype=[np.float64, np.float32])
-    parts, backgrounds = [], []
+    parts: list[Fold] = []
+    backgrounds: list[int | None] = []
     for train, _ in folds:
         classes, target = np.unique(y[train], return_inverse=True)
         counts = np.bincount(target)
         parts.append(Fold(np.asarray(train), target, counts))
-        binary = len(classes) == 2
-        which = positive_class(classes, counts, first.pos_label) if binary else None
-        backgrounds.append(None if which is None else 1 - which)
+        if background is not None:
+            backgrounds.append(int(np.flatnonzero(classes == background)[0]))
+        elif len(classes) == 2:
+            backgrounds.append(1 - positive_class(classes, counts, first.pos_label))
+        else:
+            backgrounds.append(None)
     if len(set(backgrounds)) > 1 or len({len(part.counts) for part in parts}) > 1:
-        return [fit_lanes(models, X, y, [fold])[0] for fold in folds]
+        return [fit_lanes(models, X, y, [fold], background=background)[0] for fold in folds]
     lanes = HeadLanes(
         [resolve_loss(model.loss) for model in models],
         lr=[model.lr for model in models],

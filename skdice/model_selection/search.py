@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -20,15 +20,18 @@ from sklearn.utils import Tags, get_tags, indexable
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_method_params, check_is_fitted, has_fit_parameter
-from skorch.callbacks import Callback
+from sklearn.utils.validation import check_is_fitted
 
 from skdice.estimators._base import draw_seed
-from skdice.model_selection import lanes, workers
+from skdice.model_selection import lanes, screening, workers
 from skdice.model_selection.spaces import as_spaces, check_space, cloned, suggest
-from skdice.text.inputs import take
+from skdice.model_selection.trials import Job, Outcome
 
 __all__ = ["LossSearchCV"]
+
+
+_WORTH_A_PROBE = 16  # trials; a probe costs as much as some of them
+_PROBE, _AGREES = 6, 0.7
 
 
 class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
@@ -54,9 +57,20 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         Fit the best parameters on all data.
     strategy : {"auto", "full", "shared"}, default="auto"
         Full fits the estimator for each trial and fold. Shared trains `n_lanes` trials at once,
-        as lanes over the same batches; each ends where its own fit would end. That takes a
-        `DiceClassifier` with a linear head and a search over ``loss``, its parameters, ``lr`` and
-        ``weight_decay``; auto is shared where that is so.
+        as lanes over the same batches.
+
+        For a `DiceClassifier` with a linear head and a search over ``loss``, its parameters, ``lr``
+        and ``weight_decay``, each lane ends where its own fit would end, and auto is shared.
+
+        For `DiceSequenceClassifier` and `DiceTokenClassifier` and a search over ``loss`` and its
+        parameters, the lanes are linear heads on the vectors of the frozen encoder, which is run
+        once; then the `n_finalists` best are fitted in full, and the best of those wins. Whether
+        heads rank losses as full fits do differs by data set: auto fits 6 trials of the first
+        lanes in full as well, and goes on with full fits if the two rankings agree by less than
+        0.7 (Spearman). It is full from the start where `n_trials` is below 16 or there is a
+        `storage`.
+    n_finalists : int, default=3
+        Trials that are fitted in full after a search over heads.
     n_lanes : int, default=16
         Trials that are asked for and trained together if shared; nothing is pruned then.
     pruner : optuna pruner, "median" or None, default="median"
@@ -93,6 +107,12 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
     study_ : optuna.Study
     n_splits_ : int
     refit_time_ : float
+    strategy_ : {"full", "shared"}
+        What was done in the end.
+    agreement_ : float
+        Spearman's correlation between heads and full fits, where auto looked at it. Trials of
+        which only heads ran have the state ``SCREENED`` in `cv_results_`, with their scores in
+        ``mean_shared_<score>``; what was not fitted in full is NaN elsewhere.
 
     References
     ----------
@@ -122,6 +142,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         "scoring": [str, callable, list, tuple, dict, None],
         "refit": ["boolean", str],
         "strategy": [StrOptions({"auto", "full", "shared"})],
+        "n_finalists": [Interval(Integral, 1, None, closed="left")],
         "n_lanes": [Interval(Integral, 1, None, closed="left")],
         "pruner": [StrOptions({"median"}), HasMethods("prune"), None],
         "sampler": [HasMethods("sample_independent"), None],
@@ -146,6 +167,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         scoring: Any = None,
         refit: bool | str = True,
         strategy: str = "auto",
+        n_finalists: int = 3,
         n_lanes: int = 16,
         pruner: Any = "median",
         sampler: Any = None,
@@ -166,6 +188,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.scoring = scoring
         self.refit = refit
         self.strategy = strategy
+        self.n_finalists = n_finalists
         self.n_lanes = n_lanes
         self.pruner = pruner
         self.sampler = sampler
@@ -226,19 +249,16 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
             _check_folds(np.asarray(y), splits)
         scorers, key = self._scorers()
         names = sorted({name for space in spaces for name in space})
-        reason = lanes.why_not(self.estimator, names, params, X)
-        if self.strategy == "shared" and reason is not None:
-            raise ValueError(f"strategy='shared' is not possible: {reason}; use 'full' or 'auto'")
-        self.strategy_ = "full" if self.strategy == "full" or reason is not None else "shared"
+        screen = self._plan(X, y, names, params, splits)
         study = self._study(spaces)
-        job = _Job(self, X, y, params, splits, scorers, key)
+        job = Job(self, X, y, params, splits, scorers, key)
         self.study_, self.n_splits_, self.scorer_ = study, len(splits), scorers
         self.multimetric_ = len(scorers) > 1 or isinstance(self.scoring, (list, tuple, dict))
         try:
-            self._optimize(study, spaces, job)
+            self._optimize(study, spaces, job, screen)
         finally:
             # Also after an interrupt: what is finished can be looked at.
-            self._collect(study, spaces, list(scorers), key)
+            self._collect(study, spaces, job)
         if not np.isfinite(self.cv_results_[f"mean_test_{key}"]).any():
             if job.error is None:
                 raise ValueError(
@@ -260,6 +280,26 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
                 if hasattr(self.best_estimator_, name):
                     setattr(self, name, getattr(self.best_estimator_, name))
         return self
+
+    def _plan(self, X: Any, y: Any, names: list[str], params: Any, splits: Any) -> Any:
+        """Decide on the strategy; the vectors of the frozen encoder where heads stand for fits."""
+        self.__dict__.pop("agreement_", None)
+        self.strategy_ = "full"
+        if self.strategy == "full":
+            return None
+        reason = lanes.why_not(self.estimator, names, params, X)
+        if reason is None:
+            self.strategy_ = "shared"
+            return None
+        if hasattr(self.estimator, "backbone"):
+            reason = screening.why_not(self.estimator, names, params, y)
+        if self.strategy == "shared" and reason is not None:
+            raise ValueError(f"strategy='shared' is not possible: {reason}; use 'full' or 'auto'")
+        few = self.n_trials < _WORTH_A_PROBE or self.storage is not None
+        if reason is not None or (self.strategy == "auto" and few):
+            return None
+        self.strategy_ = "shared"
+        return screening.Screen(self.estimator, X, y, splits)
 
     def _scorers(self) -> tuple[dict[str, Any], str]:
         """Scorers by name, and the name that counts."""
@@ -306,10 +346,11 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         study.set_user_attr("space", described)
         return study
 
-    def _optimize(self, study: Any, spaces: list[Any], job: _Job) -> None:
+    def _optimize(self, study: Any, spaces: list[Any], job: Job, screen: Any) -> None:
         ended = None if self.timeout is None else time.monotonic() + self.timeout
         n_jobs = 1 if self.n_jobs is None else self.n_jobs
         bar = _Bar(self.n_trials) if self.progress_bar else None
+        judged: list[tuple[int, dict[str, Any], float]] = []  # by their heads
         with _quiet():
             while ended is None or time.monotonic() < ended:
                 shared = self.strategy_ == "shared"
@@ -321,19 +362,63 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
                     time.sleep(0.2)  # a trial of theirs may yet be lost, and ours to repeat
                     continue
                 chosen = [suggest(trial, spaces) for trial in trials]
-                if shared:
-                    outcomes: Any = job.run_lanes(chosen)
+                if shared and screen is not None:
+                    outcomes: Any = job.run_heads(screen, chosen)
+                elif shared:
+                    outcomes = job.run_lanes(chosen)
                 elif n_jobs == 1:
                     with workers.heartbeat(study, trials[0]):
                         outcomes = [job.run(chosen[0], trials[0])]
                 else:
                     outcomes = Parallel(n_jobs=n_jobs)(delayed(job.run)(p) for p in chosen)
-                for trial, outcome in zip(trials, outcomes, strict=True):
+                for trial, params, outcome in zip(trials, chosen, outcomes, strict=True):
                     self._tell(study, trial, outcome, job)
+                    if outcome.screened and np.isfinite(outcome.mean(job.key)):
+                        judged.append((trial.number, params, outcome.mean(job.key)))
                     if bar is not None:
                         bar.step(study)
+                probing = self.strategy == "auto" and not hasattr(self, "agreement_")
+                if shared and probing and len(judged) >= _PROBE:
+                    self._probe(judged, job)
+            if self.strategy_ == "shared" and judged:
+                best = sorted(judged, key=lambda row: -row[2])[: self.n_finalists]
+                self._run_in_full(best, job)
 
-    def _tell(self, study: Any, trial: Any, outcome: _Outcome, job: _Job) -> None:
+    def _probe(self, judged: list[tuple[int, dict[str, Any], float]], job: Job) -> None:
+        """Fit some trials in full, and say whether their heads ranked them alike."""
+        scores = [row[2] for row in judged]
+        rows = [judged[i] for i in screening.spread_over(scores, _PROBE)]
+        self._run_in_full(rows, job)
+        found = [(row[2], job.finals[row[0]].mean(job.key)) for row in rows]
+        pairs = [pair for pair in found if np.isfinite(pair[1])]
+        self.agreement_ = screening.agreement(*zip(*pairs, strict=True)) if pairs else 0.0
+        if self.agreement_ < _AGREES:
+            warnings.warn(
+                f"heads on the frozen encoder rank these losses otherwise than full fits do "
+                f"(Spearman {self.agreement_:.2f} over {len(pairs)} trials): going on with full "
+                "fits",
+                stacklevel=4,
+            )
+            self.strategy_ = "full"
+
+    def _run_in_full(self, rows: list[tuple[int, dict[str, Any], float]], job: Job) -> None:
+        """Cross-validate trials of which only heads ran."""
+        rows = [row for row in rows if row[0] not in job.finals]
+        outcomes = Parallel(n_jobs=self.n_jobs)(delayed(job.run)(params) for _, params, _ in rows)
+        for (number, _, _), outcome in zip(rows, outcomes, strict=True):
+            job.finals[number] = outcome
+            if outcome.error is not None:
+                job.error = outcome.error
+                if self.error_score == "raise":
+                    raise outcome.error
+                warnings.warn(
+                    f"trial {number} failed in full and scores {self.error_score}: "
+                    f"{outcome.error!r}",
+                    FitFailedWarning,
+                    stacklevel=3,
+                )
+
+    def _tell(self, study: Any, trial: Any, outcome: Outcome, job: Job) -> None:
         """Write what a trial ran into the study."""
         from optuna.trial import TrialState
 
@@ -359,18 +444,28 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         for callback in self.callbacks or []:
             callback(study, study.trials[trial.number])
 
-    def _collect(self, study: Any, spaces: list[Any], names: Sequence[str], key: str) -> None:
+    def _collect(self, study: Any, spaces: list[Any], job: Job) -> None:
         """`cv_results_` and the best trial, from all trials of the study that have run."""
         from optuna.trial import FixedTrial
 
+        names, key = list(job.scorers), job.key
         rows = [t for t in study.trials if "test_scores" in t.user_attrs]
+        # What was fitted in full after its heads; the study keeps what the heads said.
+        found = [
+            job.finals[t.number].attributes() if t.number in job.finals else t.user_attrs
+            for t in rows
+        ]
+        states = [
+            "SCREENED" if "shared_scores" in f else t.state.name
+            for f, t in zip(found, rows, strict=True)
+        ]
         results: dict[str, Any] = {
             "trial": np.array([t.number for t in rows], dtype=int),
-            "state": np.array([t.state.name for t in rows], dtype=object),
+            "state": np.array(states, dtype=object),
         }
         params = [suggest(FixedTrial(t.params), spaces) for t in rows]
         for kind in ("fit_time", "score_time"):
-            times = [t.user_attrs[kind] or [np.nan] for t in rows]
+            times = [f[kind] or [np.nan] for f in found]
             results[f"mean_{kind}"] = np.array([np.mean(row) for row in times])
             results[f"std_{kind}"] = np.array([np.std(row) for row in times])
         for name in sorted({n for p in params for n in p}):
@@ -384,13 +479,19 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         for kind in kinds:
             for name in names:
                 table = np.full((len(rows), self.n_splits_), np.nan)
-                for i, trial in enumerate(rows):
-                    found = trial.user_attrs[f"{kind}_scores"].get(name, [])
-                    table[i, : len(found)] = [np.nan if v is None else v for v in found]
+                for i, of_trial in enumerate(found):
+                    values = of_trial[f"{kind}_scores"].get(name, [])
+                    table[i, : len(values)] = [np.nan if v is None else v for v in values]
                 for split in range(self.n_splits_):
                     results[f"split{split}_{kind}_{name}"] = table[:, split]
                 results[f"mean_{kind}_{name}"] = table.mean(axis=1) if len(rows) else np.zeros(0)
                 results[f"std_{kind}_{name}"] = table.std(axis=1) if len(rows) else np.zeros(0)
+        if any("shared_scores" in t.user_attrs for t in rows):
+            for name in names:
+                heads = [t.user_attrs.get("shared_scores", {}).get(name, []) for t in rows]
+                results[f"mean_shared_{name}"] = np.array(
+                    [np.mean(v) if v and None not in v else np.nan for v in heads], dtype=float
+                )
         for name in names:
             means = results[f"mean_test_{name}"]
             worst = np.where(np.isfinite(means), means, -np.inf)
@@ -451,169 +552,6 @@ for _name in (
     setattr(LossSearchCV, _name, _delegated(_name))
 
 
-class _Outcome:
-    """What one trial ran."""
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self.test: dict[str, list[float]] = {name: [] for name in names}
-        self.train: dict[str, list[float]] = {name: [] for name in names}
-        self.fit_time: list[float] = []
-        self.score_time: list[float] = []
-        self.pruned = False
-        self.error: Exception | None = None
-
-    def mean(self, key: str) -> float:
-        return float(np.mean(self.test[key])) if self.test[key] else float("nan")
-
-    def attributes(self) -> dict[str, Any]:
-        """As plain values, for the study's storage."""
-        found = {
-            "test_scores": _finite(self.test),
-            "train_scores": _finite(self.train),
-            "fit_time": self.fit_time,
-            "score_time": self.score_time,
-        }
-        if self.error is not None:
-            found["error"] = f"{type(self.error).__name__}: {self.error}"
-        return found
-
-
-class _Job:
-    """One trial: fit and score on every fold, ended early where the pruner says so."""
-
-    def __init__(
-        self,
-        search: LossSearchCV,
-        X: Any,
-        y: Any,
-        fit_params: dict[str, Any],
-        splits: list[Any],
-        scorers: dict[str, Any],
-        key: str,
-    ) -> None:
-        self.estimator = search.estimator
-        self.error_score = search.error_score
-        self.with_train = search.return_train_score
-        self.X, self.y, self.fit_params = X, y, fit_params
-        self.splits, self.scorers, self.key = splits, scorers, key
-        self.error: Exception | None = None  # of the last trial that failed
-
-    @staticmethod
-    def n_workers(n_jobs: int) -> int:
-        from joblib import effective_n_jobs
-
-        return effective_n_jobs(n_jobs)
-
-    def run(self, params: dict[str, Any], trial: Any = None) -> _Outcome:
-        """Run a trial; `trial` lets its pruner end it."""
-        import optuna
-
-        outcome = _Outcome(list(self.scorers))
-        for fold, (train, test) in enumerate(self.splits):
-            started = time.perf_counter()
-            try:
-                model = clone(self.estimator).set_params(**cloned(params))
-                self._fit(model, fold, train, test, trial)
-                outcome.fit_time.append(time.perf_counter() - started)
-                started = time.perf_counter()
-                self._score(model, test, outcome.test)
-                if self.with_train:
-                    self._score(model, train, outcome.train)
-                outcome.score_time.append(time.perf_counter() - started)
-            except optuna.TrialPruned:
-                outcome.pruned = True
-                return outcome
-            except Exception as error:
-                outcome.error = error
-                scores = np.nan if self.error_score == "raise" else float(self.error_score)
-                for name in self.scorers:
-                    outcome.test[name] += [scores] * (len(self.splits) - fold)
-                return outcome
-            if trial is not None and fold + 1 < len(self.splits):
-                # After the epochs of this fold, and before those of the next.
-                trial.report(outcome.mean(self.key), (fold + 1) * _FOLD - 1)
-                if trial.should_prune():
-                    outcome.pruned = True
-                    return outcome
-        return outcome
-
-    def run_lanes(self, chosen: list[dict[str, Any]]) -> list[_Outcome]:
-        """Run several trials at once; where that fails, one by one, so that each has its error."""
-        outcomes = [_Outcome(list(self.scorers)) for _ in chosen]
-        models = [clone(self.estimator).set_params(**cloned(p)) for p in chosen]
-        asked = [
-            (train, np.concatenate([test, train]) if self.with_train else test)
-            for train, test in self.splits
-        ]
-        started = time.perf_counter()
-        try:
-            fitted = lanes.fit_lanes(models, self.X, self.y, asked)
-            share = (time.perf_counter() - started) / (len(chosen) * len(asked))
-            for (train, test), of_fold in zip(self.splits, fitted, strict=True):
-                for outcome, model in zip(outcomes, of_fold, strict=True):
-                    outcome.fit_time.append(share)
-                    started = time.perf_counter()
-                    sides = [(outcome.test, test, slice(None, len(test)))]
-                    if self.with_train:
-                        sides.append((outcome.train, train, slice(len(test), None)))
-                    for into, rows, part in sides:
-                        of_part = lanes.LaneModel(model.classes, model.logits[part])
-                        self._score(of_part, rows, into)
-                    outcome.score_time.append(time.perf_counter() - started)
-        except Exception:
-            return [self.run(params) for params in chosen]
-        return outcomes
-
-    def _fit(self, model: Any, fold: int, train: Any, test: Any, trial: Any) -> None:
-        X, y = take_rows(self.X, train), take_rows(self.y, train)
-        chosen = _check_method_params(self.X, self.fit_params, train)
-        if trial is not None and self._reports_epochs(model):
-            callback = _PruneEpochs(trial, fold * _FOLD)
-            model.set_params(callbacks=[*(model.callbacks or []), callback])
-            chosen["X_val"], chosen["y_val"] = take_rows(self.X, test), take_rows(self.y, test)
-        if y is None:
-            model.fit(X, **chosen)
-        else:
-            model.fit(X, y, **chosen)
-
-    def _reports_epochs(self, model: Any) -> bool:
-        """Whether a fit can score the fold's test rows each epoch without being led by them."""
-        return (
-            has_fit_parameter(model, "X_val")
-            and hasattr(model, "callbacks")
-            and not getattr(model, "early_stopping", True)
-        )
-
-    def _score(self, model: Any, rows: Any, into: dict[str, list[float]]) -> None:
-        X, y = take_rows(self.X, rows), take_rows(self.y, rows)
-        for name, scorer in self.scorers.items():
-            into[name].append(float(scorer(model, X) if y is None else scorer(model, X, y)))
-
-
-_FOLD = 10_000  # steps of a fold, more than any fit has epochs
-
-
-class _PruneEpochs(Callback):
-    """Report each epoch's validation score to a trial, and end it where its pruner says so."""
-
-    def __init__(self, trial: Any, first: int) -> None:
-        self.trial = trial
-        self.first = first
-
-    def __sklearn_clone__(self) -> _PruneEpochs:
-        return self  # a trial cannot be copied
-
-    def __deepcopy__(self, memo: Any) -> _PruneEpochs:
-        return self
-
-    def on_epoch_end(self, net: Any, **kwargs: Any) -> None:
-        import optuna
-
-        self.trial.report(net.history[-1]["valid_score"], self.first + len(net.history) - 1)
-        if self.trial.should_prune():
-            raise optuna.TrialPruned
-
-
 class _Bar:
     def __init__(self, n_trials: int) -> None:
         from rich.progress import Progress
@@ -629,11 +567,6 @@ class _Bar:
             self.progress.stop()
 
 
-def take_rows(X: Any, rows: Any) -> Any:
-    """Rows of X, or None."""
-    return None if X is None else take(X, np.asarray(rows))
-
-
 def _check_folds(labels: np.ndarray, splits: list[Any]) -> None:
     if labels.ndim != 1:
         return
@@ -645,10 +578,6 @@ def _check_folds(labels: np.ndarray, splits: list[Any]) -> None:
                 f"cv leaves the class {sorted(missing, key=str)[0]!r} out of the training rows of "
                 f"fold {fold}: use fewer folds, or StratifiedKFold"
             )
-
-
-def _finite(scores: dict[str, list[float]]) -> dict[str, list[float | None]]:
-    return {n: [v if np.isfinite(v) else None for v in values] for n, values in scores.items()}
 
 
 class _quiet:

@@ -1,0 +1,175 @@
+"""Trials of a text estimator judged by their head alone, on vectors of the frozen encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.special import log_softmax
+from sklearn.base import BaseEstimator, clone
+
+from skdice.metrics import span_f1_score
+from skdice.model_selection.lanes import LaneModel, fit_lanes
+from skdice.text.decoding import decode
+from skdice.text.inputs import as_sentences, as_tags, as_texts, object_array
+
+__all__ = ["Screen", "TagLane", "agreement", "spread_over", "why_not"]
+
+# Of the heads: enough for a linear layer on standardised vectors, at a rate that none diverges at.
+MAX_EPOCHS, LR = 20, 1e-2
+BATCH = {"labels": 64, "tags": 512}
+
+
+def why_not(estimator: Any, names: Sequence[str], fit_params: Any, y: Any) -> str | None:
+    """Why trials of `estimator` cannot be screened; None if they can."""
+    from skdice.estimators import DiceSequenceClassifier, DiceTokenClassifier
+
+    kind = type(estimator)
+    if kind not in (DiceSequenceClassifier, DiceTokenClassifier):
+        return f"{kind.__name__} is neither DiceSequenceClassifier nor DiceTokenClassifier"
+    for name in ("sampler", "label_all_subwords"):
+        if getattr(estimator, name, None):
+            return f"it has {name}={getattr(estimator, name)!r}"
+    other = [name for name in names if name != "loss" and not name.startswith("loss__")]
+    if other:
+        return f"{other[0]!r} is searched, which says nothing of a head alone"
+    if fit_params:
+        return f"fit got {sorted(fit_params)}"
+    if kind is DiceSequenceClassifier and np.ndim(y) != 1:
+        return "the labels are 0/1 rows"
+    return None
+
+
+class Screen:
+    """The rows of a search as vectors of the frozen encoder, computed once.
+
+    Parameters
+    ----------
+    estimator : DiceSequenceClassifier or DiceTokenClassifier
+        Unfitted.
+    X, y : data
+    splits : list of (train, test)
+        Indices of texts or sentences.
+    """
+
+    def __init__(self, estimator: Any, X: Any, y: Any, splits: Sequence[tuple[Any, Any]]) -> None:
+        from skdice.estimators import DiceTokenClassifier
+
+        self.estimator = estimator
+        self.tagging = isinstance(estimator, DiceTokenClassifier)
+        if self.tagging:
+            sentences = as_sentences(X)
+            tags = as_tags(y, sentences)
+            vectors, self.scheme = estimator.frozen_vectors(sentences, tags)
+            ends = np.cumsum([len(sentence) for sentence in sentences])
+            places = [np.arange(a, b) for a, b in zip([0, *ends[:-1]], ends, strict=True)]
+            labels = np.array([tag for row in tags for tag in row])
+        else:
+            texts = as_texts(X)
+            vectors = estimator.frozen_vectors(texts)
+            places = [np.array([i]) for i in range(len(texts))]
+            labels = np.asarray(y)
+        spread = vectors.std(axis=0)
+        self.X = (vectors - vectors.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+        self.y = labels
+        self.lengths = [[len(places[i]) for i in test] for _, test in splits]
+        self.folds = [
+            (np.concatenate([places[i] for i in a]), np.concatenate([places[i] for i in b]))
+            for a, b in splits
+        ]
+
+    def models(self, losses: Sequence[Any]) -> list[list[Any]]:
+        """For each fold what a head trained with each loss says of the fold's test rows."""
+        from skdice.estimators import DiceClassifier
+
+        heads = [
+            DiceClassifier(
+                loss=clone(loss) if not isinstance(loss, str) else loss,
+                batch_size=BATCH["tags" if self.tagging else "labels"],
+                random_state=self.estimator.random_state,
+                device=self.estimator.device,
+                pos_label=getattr(self.estimator, "pos_label", None),
+                max_epochs=MAX_EPOCHS,
+                lr=LR,
+            )
+            for loss in losses
+        ]
+        outside = self.tagging and self.scheme != "plain" and "O" in self.y
+        found: list[list[Any]] = fit_lanes(
+            heads, self.X, self.y, self.folds, background="O" if outside else None
+        )
+        if not self.tagging:
+            return found
+        constrained = self.estimator.constrained
+        return [
+            [TagLane(lane, lengths, self.scheme, constrained) for lane in lanes]
+            for lanes, lengths in zip(found, self.lengths, strict=True)
+        ]
+
+
+class TagLane(BaseEstimator):
+    """What one head says of the sentences that it was asked about, for scikit-learn's scorers.
+
+    Parameters
+    ----------
+    lane : LaneModel
+        Of all their words.
+    lengths : list of int
+        Words of each sentence.
+    scheme : str
+    constrained : bool
+    """
+
+    def __init__(self, lane: LaneModel, lengths: list[int], scheme: str, constrained: bool) -> None:
+        self.lane = lane
+        self.lengths = lengths
+        self.scheme = scheme
+        self.constrained = constrained
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """Tags."""
+        return self.lane.classes
+
+    @property
+    def scheme_(self) -> str:
+        """How the tags mark spans."""
+        return self.scheme
+
+    def _log_rows(self) -> list[np.ndarray]:
+        rows = log_softmax(self.lane.logits.astype(np.float64), axis=1)
+        return np.split(rows, np.cumsum(self.lengths)[:-1])
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Tags of every word, as a 1-D object array of lists."""
+        rows = decode(
+            self._log_rows(), list(self.classes_), self.scheme, constrained=self.constrained
+        )
+        return object_array(rows)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities, an array of shape (n_words, n_classes) a sentence."""
+        return object_array([np.exp(rows) for rows in self._log_rows()])
+
+    def score(self, X: Any, y: Any) -> float:
+        """Micro span F1; token micro F1 for plain tags."""
+        return float(span_f1_score(y, self.predict(X), scheme=self.scheme))
+
+
+def spread_over(scores: Sequence[float], n: int) -> list[int]:
+    """Places of `n` scores, evenly from the best to the worst."""
+    order = np.argsort(np.asarray(scores), kind="stable")[::-1]
+    return [int(order[i]) for i in np.linspace(0, len(order) - 1, n).round().astype(int)]
+
+
+def agreement(one: Sequence[float], other: Sequence[float]) -> float:
+    """Spearman's rank correlation; 0 where a side does not vary."""
+    from scipy.stats import spearmanr
+
+    if len(set(one)) < 2 or len(set(other)) < 2:
+        return 0.0
+    return float(spearmanr(one, other).statistic)

@@ -1,0 +1,218 @@
+"""One trial of a search: fit and score on every fold, alone or together with others."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import _check_method_params, has_fit_parameter
+from skorch.callbacks import Callback
+
+from skdice.model_selection import lanes
+from skdice.model_selection.screening import Screen
+from skdice.model_selection.spaces import cloned
+from skdice.text.inputs import take
+
+__all__ = ["Job", "Outcome"]
+
+
+class Outcome:
+    """What one trial ran."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.test: dict[str, list[float]] = {name: [] for name in names}
+        self.train: dict[str, list[float]] = {name: [] for name in names}
+        self.fit_time: list[float] = []
+        self.score_time: list[float] = []
+        self.pruned = False
+        self.screened = False  # only its heads ran
+        self.error: Exception | None = None
+
+    def mean(self, key: str) -> float:
+        return float(np.mean(self.test[key])) if self.test[key] else float("nan")
+
+    def attributes(self) -> dict[str, Any]:
+        """As plain values, for the study's storage."""
+        nothing: dict[str, list[float]] = {name: [] for name in self.test}
+        found: dict[str, Any] = {
+            "test_scores": _finite(nothing if self.screened else self.test),
+            "train_scores": _finite(self.train),
+            "fit_time": self.fit_time,
+            "score_time": self.score_time,
+        }
+        if self.screened:
+            found["shared_scores"] = _finite(self.test)
+        if self.error is not None:
+            found["error"] = f"{type(self.error).__name__}: {self.error}"
+        return found
+
+
+class Job:
+    """One trial: fit and score on every fold, ended early where the pruner says so."""
+
+    def __init__(
+        self,
+        search: Any,
+        X: Any,
+        y: Any,
+        fit_params: dict[str, Any],
+        splits: list[Any],
+        scorers: dict[str, Any],
+        key: str,
+    ) -> None:
+        self.estimator = search.estimator
+        self.error_score = search.error_score
+        self.with_train = search.return_train_score
+        self.X, self.y, self.fit_params = X, y, fit_params
+        self.splits, self.scorers, self.key = splits, scorers, key
+        self.error: Exception | None = None  # of the last trial that failed
+        self.finals: dict[int, Outcome] = {}  # by trial, where its heads ran first
+
+    @staticmethod
+    def n_workers(n_jobs: int) -> int:
+        from joblib import effective_n_jobs
+
+        return effective_n_jobs(n_jobs)
+
+    def run(self, params: dict[str, Any], trial: Any = None) -> Outcome:
+        """Run a trial; `trial` lets its pruner end it."""
+        import optuna
+
+        outcome = Outcome(list(self.scorers))
+        for fold, (train, test) in enumerate(self.splits):
+            started = time.perf_counter()
+            try:
+                model = clone(self.estimator).set_params(**cloned(params))
+                self._fit(model, fold, train, test, trial)
+                outcome.fit_time.append(time.perf_counter() - started)
+                started = time.perf_counter()
+                self._score(model, test, outcome.test)
+                if self.with_train:
+                    self._score(model, train, outcome.train)
+                outcome.score_time.append(time.perf_counter() - started)
+            except optuna.TrialPruned:
+                outcome.pruned = True
+                return outcome
+            except Exception as error:
+                outcome.error = error
+                scores = np.nan if self.error_score == "raise" else float(self.error_score)
+                for name in self.scorers:
+                    outcome.test[name] += [scores] * (len(self.splits) - fold)
+                return outcome
+            if trial is not None and fold + 1 < len(self.splits):
+                # After the epochs of this fold, and before those of the next.
+                trial.report(outcome.mean(self.key), (fold + 1) * _FOLD - 1)
+                if trial.should_prune():
+                    outcome.pruned = True
+                    return outcome
+        return outcome
+
+    def run_lanes(self, chosen: list[dict[str, Any]]) -> list[Outcome]:
+        """Run several trials at once; where that fails, one by one, so that each has its error."""
+        outcomes = [Outcome(list(self.scorers)) for _ in chosen]
+        models = [clone(self.estimator).set_params(**cloned(p)) for p in chosen]
+        asked = [
+            (train, np.concatenate([test, train]) if self.with_train else test)
+            for train, test in self.splits
+        ]
+        started = time.perf_counter()
+        try:
+            fitted = lanes.fit_lanes(models, self.X, self.y, asked)
+            share = (time.perf_counter() - started) / (len(chosen) * len(asked))
+            for (train, test), of_fold in zip(self.splits, fitted, strict=True):
+                for outcome, model in zip(outcomes, of_fold, strict=True):
+                    outcome.fit_time.append(share)
+                    started = time.perf_counter()
+                    sides = [(outcome.test, test, slice(None, len(test)))]
+                    if self.with_train:
+                        sides.append((outcome.train, train, slice(len(test), None)))
+                    for into, rows, part in sides:
+                        of_part = lanes.LaneModel(model.classes, model.logits[part])
+                        self._score(of_part, rows, into)
+                    outcome.score_time.append(time.perf_counter() - started)
+        except Exception:
+            return [self.run(params) for params in chosen]
+        return outcomes
+
+    def run_heads(self, screen: Screen, chosen: list[dict[str, Any]]) -> list[Outcome]:
+        """Judge several trials by their heads; where that fails, one by one, as above."""
+        outcomes = [Outcome(list(self.scorers)) for _ in chosen]
+        started = time.perf_counter()
+        try:
+            models = [clone(self.estimator).set_params(**cloned(p)) for p in chosen]
+            fitted = screen.models([model.loss for model in models])
+        except Exception as error:
+            if len(chosen) > 1:
+                return [self.run_heads(screen, [params])[0] for params in chosen]
+            outcomes[0].error, outcomes[0].screened = error, True
+            return outcomes
+        share = (time.perf_counter() - started) / (len(chosen) * len(self.splits))
+        for (_, test), of_fold in zip(self.splits, fitted, strict=True):
+            for outcome, model in zip(outcomes, of_fold, strict=True):
+                outcome.screened = True
+                outcome.fit_time.append(share)
+                started = time.perf_counter()
+                self._score(model, test, outcome.test)
+                outcome.score_time.append(time.perf_counter() - started)
+        return outcomes
+
+    def _fit(self, model: Any, fold: int, train: Any, test: Any, trial: Any) -> None:
+        X, y = take_rows(self.X, train), take_rows(self.y, train)
+        chosen = _check_method_params(self.X, self.fit_params, train)
+        if trial is not None and self._reports_epochs(model):
+            callback = _PruneEpochs(trial, fold * _FOLD)
+            model.set_params(callbacks=[*(model.callbacks or []), callback])
+            chosen["X_val"], chosen["y_val"] = take_rows(self.X, test), take_rows(self.y, test)
+        if y is None:
+            model.fit(X, **chosen)
+        else:
+            model.fit(X, y, **chosen)
+
+    def _reports_epochs(self, model: Any) -> bool:
+        """Whether a fit can score the fold's test rows each epoch without being led by them."""
+        return (
+            has_fit_parameter(model, "X_val")
+            and hasattr(model, "callbacks")
+            and not getattr(model, "early_stopping", True)
+        )
+
+    def _score(self, model: Any, rows: Any, into: dict[str, list[float]]) -> None:
+        X, y = take_rows(self.X, rows), take_rows(self.y, rows)
+        for name, scorer in self.scorers.items():
+            into[name].append(float(scorer(model, X) if y is None else scorer(model, X, y)))
+
+
+_FOLD = 10_000  # steps of a fold, more than any fit has epochs
+
+
+class _PruneEpochs(Callback):
+    """Report each epoch's validation score to a trial, and end it where its pruner says so."""
+
+    def __init__(self, trial: Any, first: int) -> None:
+        self.trial = trial
+        self.first = first
+
+    def __sklearn_clone__(self) -> _PruneEpochs:
+        return self  # a trial cannot be copied
+
+    def __deepcopy__(self, memo: Any) -> _PruneEpochs:
+        return self
+
+    def on_epoch_end(self, net: Any, **kwargs: Any) -> None:
+        import optuna
+
+        self.trial.report(net.history[-1]["valid_score"], self.first + len(net.history) - 1)
+        if self.trial.should_prune():
+            raise optuna.TrialPruned
+
+
+def take_rows(X: Any, rows: Any) -> Any:
+    """Rows of X, or None."""
+    return None if X is None else take(X, np.asarray(rows))
+
+
+def _finite(scores: dict[str, list[float]]) -> dict[str, list[float | None]]:
+    return {n: [v if np.isfinite(v) else None for v in values] for n, values in scores.items()}

@@ -1,0 +1,186 @@
+"""Searches of text estimators in which heads on the frozen encoder stand for full fits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from sklearn.exceptions import FitFailedWarning
+from sklearn.metrics import f1_score, make_scorer
+from sklearn.model_selection import KFold, StratifiedKFold, cross_validate
+
+from skdice import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
+from skdice.metrics import span_f1_score
+from skdice.model_selection import LossSearchCV, loss_space, screening
+
+TEXTS = [
+    "win money now",
+    "free prize call",
+    "lunch at school",
+    "bob met anna",
+    "the bus is old",
+    "rain in oslo",
+    "meeting with dan",
+    "report on the market",
+] * 3
+LABELS = ["spam", "spam", "ham", "ham", "ham", "ham", "ham", "ham"] * 3
+X = [["anna", "lives", "in", "rome"], ["the", "bus"], ["bob", "met", "dan"], ["rain", "in", "oslo"]]
+Y = [["B-PER", "O", "O", "B-LOC"], ["O", "O"], ["B-PER", "O", "B-PER"], ["O", "O", "B-LOC"]]
+X, Y = X * 4, Y * 4
+SPACE = loss_space("tversky")
+
+
+@pytest.fixture
+def classifier(tiny_backbone):
+    return DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=1, random_state=0)
+
+
+@pytest.fixture
+def tagger(tiny_backbone):
+    return DiceTokenClassifier(backbone=tiny_backbone, max_epochs=1, random_state=0)
+
+
+def search(estimator, space=SPACE, **params):
+    settings = dict(n_trials=6, n_lanes=3, n_finalists=2, cv=2, random_state=0, strategy="shared")
+    return LossSearchCV(estimator, space, **{**settings, **params})
+
+
+def spam_f1(model, texts, labels):
+    return f1_score(np.asarray(labels) == "spam", model.predict(texts) == "spam")
+
+
+def test_vectors_are_those_of_the_encoder(classifier, tagger):
+    fitted = DiceSequenceClassifier(**{**classifier.get_params(), "frozen": "encoder"})
+    fitted.fit(TEXTS, LABELS)
+    head = fitted.net_.module_.head
+    with torch.no_grad():
+        logits = head(torch.from_numpy(classifier.frozen_vectors(TEXTS)).float()).numpy()
+    np.testing.assert_allclose(logits, fitted._logits(TEXTS), atol=1e-5)
+    assert not hasattr(classifier, "net_")
+
+    frozen = DiceTokenClassifier(**{**tagger.get_params(), "frozen": "encoder"}).fit(X, Y)
+    vectors, scheme = tagger.frozen_vectors(X, Y)
+    with torch.no_grad():
+        rows = frozen.net_.module_.head(torch.from_numpy(vectors)).double().softmax(1).numpy()
+    np.testing.assert_allclose(rows, np.concatenate(list(frozen.predict_proba(X))), atol=1e-5)
+    assert scheme == "iob2"
+
+
+def test_the_best_heads_are_fitted_in_full(classifier):
+    found = search(classifier, scoring=spam_f1).fit(TEXTS, LABELS)
+    results = found.cv_results_
+    assert found.strategy_ == "shared"
+    assert not hasattr(found, "agreement_")
+    assert len(results["params"]) == 6
+    full = np.flatnonzero(results["state"] == "COMPLETE")
+    assert sorted(results["state"]) == ["COMPLETE"] * 2 + ["SCREENED"] * 4
+    heads = results["mean_shared_score"]
+    assert set(full) == set(np.argsort(-heads, kind="stable")[:2])
+    # Their scores are those of cross-validation; the others have none.
+    for i in full:
+        one = DiceSequenceClassifier(**classifier.get_params()).set_params(**results["params"][i])
+        scores = cross_validate(one, TEXTS, LABELS, cv=StratifiedKFold(2), scoring=spam_f1)
+        np.testing.assert_allclose(
+            [results[f"split{k}_test_score"][i] for k in range(2)], scores["test_score"]
+        )
+    assert np.isnan(np.delete(results["mean_test_score"], full)).all()
+    assert found.best_index_ in full
+    assert found.best_score_ == results["mean_test_score"][found.best_index_]
+    assert set(found.predict(TEXTS)) <= {"ham", "spam"}
+
+
+def test_a_head_is_a_classifier_on_standardised_vectors(classifier):
+    splits = list(StratifiedKFold(2).split(TEXTS, LABELS))
+    found = search(classifier, scoring=spam_f1).fit(TEXTS, LABELS)
+    vectors = classifier.frozen_vectors(TEXTS)
+    Z = (vectors - vectors.mean(0)) / vectors.std(0)
+    labels = np.array(LABELS)
+    for params, score in zip(
+        found.cv_results_["params"], found.cv_results_["mean_shared_score"], strict=True
+    ):
+        head = DiceClassifier(
+            max_epochs=screening.MAX_EPOCHS,
+            lr=screening.LR,
+            batch_size=screening.BATCH["labels"],
+            random_state=0,
+        ).set_params(**params)
+        solo = [spam_f1(head.fit(Z[a], labels[a]), Z[b], labels[b]) for a, b in splits]
+        assert score == pytest.approx(np.mean(solo))
+
+
+def test_taggers_are_judged_by_their_spans(tagger):
+    scoring = {"f1": make_scorer(span_f1_score), "own": lambda m, X, y: m.score(X, y)}
+    found = search(tagger, scoring=scoring, refit="f1", cv=KFold(2)).fit(X, Y)
+    results = found.cv_results_
+    np.testing.assert_allclose(results["mean_shared_f1"], results["mean_shared_own"])
+    assert results["mean_shared_f1"].max() > 0.5  # the heads have learnt something
+    assert (results["state"] == "COMPLETE").sum() == 2
+    assert [len(tags) for tags in found.predict(X)] == [len(row) for row in X]
+
+
+def test_auto_asks_whether_heads_agree_with_full_fits(classifier, monkeypatch):
+    seen = []
+
+    def agreement(one, other):
+        seen.append((list(one), list(other)))
+        return answer
+
+    monkeypatch.setattr(screening, "agreement", agreement)
+    settings = dict(strategy="auto", n_trials=16, n_lanes=8, scoring=spam_f1)
+    answer = 0.9
+    found = search(classifier, **settings).fit(TEXTS, LABELS)
+    assert (found.strategy_, found.agreement_) == ("shared", 0.9)
+    # Six of the first eight, and then those of the two best which were not among them.
+    assert 6 <= (found.cv_results_["state"] == "COMPLETE").sum() <= 8
+    heads, full = seen[0]
+    assert len(heads) == len(full) == 6
+    table = found.cv_results_["mean_shared_score"][:8]
+    assert set(heads) <= set(table)
+    assert max(table) in heads
+    assert min(table) in heads
+
+    answer = 0.3
+    with pytest.warns(UserWarning, match=r"Spearman 0\.30 over 6 trials"):
+        found = search(classifier, **settings).fit(TEXTS, LABELS)
+    assert (found.strategy_, found.agreement_) == ("full", 0.3)
+    states = found.cv_results_["state"].tolist()
+    assert states[:8].count("SCREENED") == 2
+    assert states[8:] == ["COMPLETE"] * 8 or "PRUNED" in states[8:]
+
+
+def test_auto_is_full_where_a_probe_is_not_worth_it(classifier, tmp_path):
+    few = search(classifier, strategy="auto", n_trials=2).fit(TEXTS, LABELS)
+    assert few.strategy_ == "full"
+    storage = f"sqlite:///{tmp_path / 'study.db'}"
+    kept = search(classifier, strategy="auto", n_trials=16, storage=storage, study_name="s")
+    screen = kept._plan(TEXTS, LABELS, ["loss"], {}, [])
+    assert (kept.strategy_, screen) == ("full", None)
+
+
+def test_why_heads_cannot_stand_for_fits(classifier, tagger):
+    wide = DiceTokenClassifier(backbone=tagger.backbone, label_all_subwords=True)
+    labels = np.eye(2, dtype=int)[[0, 1] * 12]
+    for estimator, space, rows, y, message in (
+        (classifier, {"max_epochs": [1, 2]}, TEXTS, LABELS, "'max_epochs' is searched"),
+        (wide, SPACE, X, Y, "label_all_subwords=True"),
+        (classifier, SPACE, TEXTS, labels, "0/1 rows"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            search(estimator, space).fit(rows, y)
+
+
+def test_a_loss_that_fails_keeps_its_error(classifier):
+    space = {"loss": ["tversky"], "loss__alpha": [0.5, -1.0], "loss__beta": [0.5]}
+    with pytest.warns(FitFailedWarning, match="alpha=-1"):
+        found = search(classifier, space, scoring=spam_f1).fit(TEXTS, LABELS)
+    errors = [t.user_attrs.get("error") for t in found.study_.trials]
+    bad = [p["loss__alpha"] < 0 for p in found.cv_results_["params"]]
+    assert [error is not None for error in errors] == bad
+    assert found.best_params_["loss__alpha"] == 0.5
+
+
+def test_agreement_and_spread():
+    assert screening.agreement([1, 2, 3], [10, 20, 30]) == pytest.approx(1)
+    assert screening.agreement([1, 2, 3], [3, 2, 1]) == pytest.approx(-1)
+    assert screening.agreement([1, 1, 1], [3, 2, 1]) == 0
+    assert screening.spread_over([0.1, 0.9, 0.5, 0.3, 0.7], 3) == [1, 2, 0]
