@@ -506,3 +506,15 @@ def test_the_sweep_over_alpha():
         TverskySweepDisplay.from_search(search(n_trials=1).fit(X, Y))
     with pytest.raises(ValueError, match="alphas="):
         TverskySweepDisplay.from_estimator(BASE, X, Y, alphas=[2.0])
+
+
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+def test_optunas_pictures_of_a_search():
+    pytest.importorskip("matplotlib")
+    from optuna.visualization import matplotlib as pictures
+
+    found = search(n_trials=4).fit(X, Y)
+    history = pictures.plot_optimization_history(found.study_)
+    assert len(history.collections[0].get_offsets()) == 4
+    bars = pictures.plot_param_importances(found.study_)
+    assert [tick.get_text() for tick in bars.get_yticklabels()] == ["loss__alpha"]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.live import Live
 from rich.table import Table
 
@@ -24,6 +26,7 @@ def run(
     storage: str | None,
     study_name: str | None,
     n_jobs: int,
+    strategy: str,
     seed: int,
     output: Path,
     features: bool,
@@ -52,6 +55,7 @@ def run(
         storage=storage_for(storage),
         study_name=study_name or ("skdice" if storage else None),
         n_jobs=n_jobs,
+        strategy=strategy,
         random_state=seed,
     )
     output.mkdir(parents=True, exist_ok=True)
@@ -80,8 +84,6 @@ def scorer_for(data: Dataset) -> Any:
 
     if data.task != "classification":
         return None
-    import numpy as np
-
     classes, counts = np.unique(data.y, return_counts=True)
     if len(classes) == 2:
         positive = classes.tolist()[positive_class(classes, counts)]
@@ -120,24 +122,55 @@ def best_trials(study: Any, n: int = 8) -> Table:
     return table
 
 
+def final_table(results: dict[str, Any], n: int = 8) -> Table:
+    """The best trials of a search that is over, those that ran in full before the others."""
+    heads = results.get("mean_shared_score")
+    scores = np.nan_to_num(results["mean_test_score"], nan=-1.0)
+    second = scores if heads is None else np.nan_to_num(heads, nan=-1.0)
+    order = np.lexsort((-second, -scores))
+    counts = Counter(str(state).lower() for state in results["state"])
+    table = Table(title=", ".join(f"{count} {name}" for name, count in counts.items()))
+    table.add_column("trial", justify="right")
+    table.add_column("F1, %", justify="right")
+    if heads is not None:
+        table.add_column("heads, %", justify="right")
+    table.add_column("parameters")
+    for i in order[:n]:
+        columns = [results["mean_test_score"], *([] if heads is None else [heads])]
+        cells = [f"{100 * v[i]:.2f}" if np.isfinite(v[i]) else "" for v in columns]
+        params = ", ".join(
+            f"{name.removeprefix('loss__')}={value:.4g}" if isinstance(value, float) else str(value)
+            for name, value in results["params"][i].items()
+        )
+        table.add_row(str(results["trial"][i]), *cells, params)
+    return table
+
+
 def report(search: Any, output: Path) -> None:
     """Print the best trials and write all of them."""
-    OUT.print(best_trials(search.study_))
     results = search.cv_results_
+    OUT.print(final_table(results))
+    columns = {"f1": "mean_test_score", "heads_f1": "mean_shared_score"}
     rows = [
         {
             "trial": int(results["trial"][i]),
             "state": results["state"][i],
             "params": params,
-            "f1": None if value != value else float(value),
+            **{
+                name: float(results[key][i]) if np.isfinite(results[key][i]) else None
+                for name, key in columns.items()
+                if key in results
+            },
         }
-        for i, (params, value) in enumerate(
-            zip(results["params"], results["mean_test_score"], strict=True)
-        )
+        for i, params in enumerate(results["params"])
     ]
     best = {"params": getattr(search, "best_params_", None)}
     if hasattr(search, "best_score_"):
         best["f1"] = search.best_score_
         OUT.print(f"best: {search.best_params_}", markup=False, highlight=False)
-    write_text(output / "trials.json", json.dumps({"best": best, "trials": rows}, indent=2) + "\n")
+    found: dict[str, Any] = {"best": best, "strategy": search.strategy_, "trials": rows}
+    if hasattr(search, "agreement_"):
+        found["agreement"] = search.agreement_
+        OUT.print(f"heads and full fits agree by {search.agreement_:.2f} (Spearman)")
+    write_text(output / "trials.json", json.dumps(found, indent=2) + "\n")
     OUT.print(f"trials:  {output / 'trials.json'}", markup=False, highlight=False)

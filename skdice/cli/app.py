@@ -34,6 +34,14 @@ class Task(StrEnum):
     mrc_ner = "mrc-ner"
 
 
+class Strategy(StrEnum):
+    """How trials of a search are run."""
+
+    auto = "auto"
+    full = "full"
+    shared = "shared"
+
+
 class Misaligned(StrEnum):
     """What to do with an answer that is not where its file says."""
 
@@ -486,6 +494,13 @@ def tune(
     ] = None,
     study_name: Annotated[str | None, typer.Option(help="Name of the study there.")] = None,
     jobs: Annotated[int, typer.Option(help="Trials at a time; more than 1 prunes none.")] = 1,
+    strategy: Annotated[
+        Strategy,
+        typer.Option(
+            help="Full fits, or shared: heads on the frozen encoder, then the best in full. Auto "
+            "is shared where heads turn out to rank the losses alike."
+        ),
+    ] = Strategy.auto,
     features: Annotated[
         bool, typer.Option("--features", help="Search with heads on frozen features.")
     ] = False,
@@ -531,6 +546,7 @@ def tune(
             storage,
             study_name,
             jobs,
+            strategy.value,
             seed,
             output,
             features,
