@@ -12,6 +12,7 @@ from skdice.losses._base import Loss, Problem, check_number, class_vector, cross
 __all__ = ["AGGREGATIONS", "OverlapLoss"]
 
 AGGREGATIONS = ("auto", "example", "class", "pooled")
+SURROGATES = ("none", "log")
 
 
 class OverlapLoss(Loss):
@@ -29,6 +30,7 @@ class OverlapLoss(Loss):
     class_weight: Any
     ohem_ratio: float
     ce_weight: Any
+    surrogate: str
 
     def _check(self) -> None:
         super()._check()
@@ -39,6 +41,14 @@ class OverlapLoss(Loss):
         check_number("smooth", self.smooth, 0)
         check_number("ohem_ratio", self.ohem_ratio, 0)
         check_number("ce_weight", self.ce_weight, 0, 1)
+        if self.surrogate not in SURROGATES:
+            raise ValueError(f"surrogate={self.surrogate!r} must be one of {SURROGATES}")
+        if self.surrogate == "log" and (self.aggregation == "example" or self.reduction != "mean"):
+            raise ValueError(
+                f"surrogate='log' with aggregation={self.aggregation!r} and reduction="
+                f"{self.reduction!r}: it weighs the examples of a batch by its counts, so take "
+                "'auto', 'class' or 'pooled', and 'mean'"
+            )
         if self._mixes and self.reduction != "mean":
             raise ValueError(
                 f"ce_weight={self.ce_weight!r} needs reduction='mean', not {self.reduction!r}: an "
@@ -70,6 +80,15 @@ class OverlapLoss(Loss):
         """Soft counts of shape (N, C): of what agrees and of what does not, none negative."""
         raise NotImplementedError
 
+    def _prices(self) -> tuple[Any, Any, Any]:
+        """Hits and errors that a unit of p makes of a positive, and errors that it makes of a
+        negative, where counts are not squared."""
+        raise NotImplementedError
+
+    def _focus(self, wrong: Tensor) -> Tensor:
+        """What an example counts for, by how wrong it is; only with a surrogate."""
+        return torch.ones_like(wrong)
+
     def _ratio(self, hits: Tensor, errors: Tensor) -> Tensor:
         # The same as 1 - (hits + smooth) / (hits + errors + smooth), but never below 0 or above 1,
         # and exact where the loss is small.
@@ -96,6 +115,8 @@ class OverlapLoss(Loss):
             # By log-odds: they order also what rounds to 0 or 1, and what an activation bends.
             log_odds = (problem.log_p() - problem.log_not_p()).detach()
             weight = weight * self._kept(log_odds, target, weight)
+        if self.surrogate == "log":
+            return self._pulled(problem, weight, columns, how)
         hits, errors = self._counts(p, target)
         tiny = torch.finfo(p.dtype).tiny
         if how == "example":
@@ -115,6 +136,34 @@ class OverlapLoss(Loss):
         if self.reduction == "mean":
             return (losses * columns).sum() / columns.sum().clamp(min=tiny)
         return (losses * columns).sum() if self.reduction == "sum" else losses * columns
+
+    def _pulled(self, problem: Problem, weight: Tensor, columns: Tensor, how: str) -> Tensor:
+        """Cross-entropy of each example, weighed as the linear ratio weighs its probability."""
+        target, p = problem.target, problem.p().detach()
+        per_hit, per_right, per_wrong = self._prices()
+        right = weight * target
+        # Of the linear counts, as the prices are; hits + errors + smooth is what it divides by.
+        hits = per_hit * (right * p).sum(0)
+        errors = (weight * (1 - target) * p).sum(0) * per_wrong - (right * (1 - p)).sum(
+            0
+        ) * per_right
+        if how == "pooled":
+            hits, errors = (columns * hits).sum(), (columns * errors).sum()
+        total = (hits + errors + self.smooth).clamp(min=torch.finfo(p.dtype).tiny)
+        gain = (per_hit * errors - per_right * (hits + self.smooth)) / total**2
+        cost = per_wrong * (hits + self.smooth) / total**2
+        pulls = -right * problem.log_p() * self._focus(1 - p)
+        if how == "pooled" and problem.kind == "multiclass":
+            # An example of the background costs by what it gives to all the classes at once.
+            counted = columns > 0
+            return gain * (columns * pulls).sum() + cost * (pulls * ~counted).sum()
+        pushes = -weight * (1 - target) * problem.log_not_p() * self._focus(p)
+        losses = gain * pulls.sum(0) + cost * pushes.sum(0)
+        if how == "pooled":
+            return (columns * losses).sum()
+        if self.absent == "ignore":
+            columns = columns * (right.sum(0) > 0)
+        return (columns * losses).sum() / columns.sum().clamp(min=torch.finfo(p.dtype).tiny)
 
     def _columns(self, problem: Problem, n_classes: int) -> tuple[Tensor, str]:
         """A factor for each class, 0 for the background, and over what to aggregate."""

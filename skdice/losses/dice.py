@@ -47,6 +47,12 @@ class DiceLoss(OverlapLoss):
         probability is next to 0, where that of an overlap loss vanishes, so that training does not
         end with every example called negative. A loss asked for by name, as in ``loss="dice"``,
         has 0.5; the classes have 0, the formula alone. It counts every class, the background too.
+    surrogate : {"none", "log"}, default="none"
+        With "log" an example is pulled by its log-probability, as in cross-entropy, with the weight
+        that the linear loss gives to its probability in this batch: 1 - F/2 to a positive and F/2
+        to a negative, F being the batch's soft F1, both over the sum of counts. So rare positives
+        weigh as much as all negatives at first, ever less as F1 rises, and no gradient vanishes
+        where p is next to 0. `squared` is then without meaning.
     ignore_index : int, default=-100
         Target of positions that do not count.
     multilabel : bool, default=False
@@ -91,6 +97,7 @@ class DiceLoss(OverlapLoss):
         class_weight: Any = None,
         ohem_ratio: float = 0.0,
         ce_weight: float = 0.0,
+        surrogate: str = "none",
         ignore_index: int = -100,
         multilabel: bool = False,
         reduction: str = "mean",
@@ -104,6 +111,7 @@ class DiceLoss(OverlapLoss):
         self.class_weight = class_weight
         self.ohem_ratio = ohem_ratio
         self.ce_weight = ce_weight
+        self.surrogate = surrogate
         self.ignore_index = ignore_index
         self.multilabel = multilabel
         self.reduction = reduction
@@ -113,3 +121,6 @@ class DiceLoss(OverlapLoss):
         if self.squared:
             return 2 * p * target, (p - target) ** 2
         return 2 * p * target, p * (1 - target) + (1 - p) * target
+
+    def _prices(self) -> tuple[float, float, float]:
+        return 2.0, -1.0, 1.0

@@ -22,7 +22,8 @@ class DSCLoss(DiceLoss):
     exponent : float, default=0.1
         Strength of the decay (alpha in Eq. 11); 0 is the dice loss. The paper's exponent is 1,
         with which a positive is best at p = 1/2; its authors' code uses 0.01.
-    squared, smooth, aggregation, background, absent, class_weight, ohem_ratio, ce_weight
+    squared, smooth, aggregation, background, absent, class_weight, ohem_ratio, ce_weight,
+    surrogate
         As in `DiceLoss`.
     ignore_index, multilabel, reduction
         As in `DiceLoss`.
@@ -62,6 +63,7 @@ class DSCLoss(DiceLoss):
         class_weight: Any = None,
         ohem_ratio: float = 0.0,
         ce_weight: float = 0.0,
+        surrogate: str = "none",
         ignore_index: int = -100,
         multilabel: bool = False,
         reduction: str = "mean",
@@ -75,6 +77,7 @@ class DSCLoss(DiceLoss):
             class_weight=class_weight,
             ohem_ratio=ohem_ratio,
             ce_weight=ce_weight,
+            surrogate=surrogate,
             ignore_index=ignore_index,
             multilabel=multilabel,
             reduction=reduction,
@@ -113,3 +116,7 @@ class DSCLoss(DiceLoss):
     def _activation(self, problem: Problem) -> Tensor:
         # Through the logarithm: a power of 1 - p has no finite gradient where p rounds to 1.
         return torch.exp(self.exponent * problem.log_not_p()) * problem.p()
+
+    def _focus(self, wrong: Tensor) -> Tensor:
+        # clamp: a power of 0 below 1 has no finite slope, also where it is not differentiated.
+        return wrong.clamp(min=torch.finfo(wrong.dtype).tiny) ** self.exponent

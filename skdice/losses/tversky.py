@@ -29,7 +29,8 @@ class TverskyLoss(OverlapLoss):
     beta : float, default=0.7
         Weight of false negatives; a larger one favours recall.
     squared : bool, default=True
-    smooth, aggregation, background, absent, class_weight, ohem_ratio, ce_weight
+    smooth, aggregation, background, absent, class_weight, ohem_ratio, ce_weight,
+    surrogate
         As in `DiceLoss`.
     ignore_index, multilabel, reduction
         As in `DiceLoss`.
@@ -67,6 +68,7 @@ class TverskyLoss(OverlapLoss):
         class_weight: Any = None,
         ohem_ratio: float = 0.0,
         ce_weight: float = 0.0,
+        surrogate: str = "none",
         ignore_index: int = -100,
         multilabel: bool = False,
         reduction: str = "mean",
@@ -82,6 +84,7 @@ class TverskyLoss(OverlapLoss):
         self.class_weight = class_weight
         self.ohem_ratio = ohem_ratio
         self.ce_weight = ce_weight
+        self.surrogate = surrogate
         self.ignore_index = ignore_index
         self.multilabel = multilabel
         self.reduction = reduction
@@ -97,3 +100,6 @@ class TverskyLoss(OverlapLoss):
         false_positive = p**power * (1 - target)
         false_negative = missed**power * target
         return hit, self.alpha * false_positive + self.beta * false_negative
+
+    def _prices(self) -> tuple[Any, Any, Any]:
+        return 1.0, -self.beta, self.alpha

@@ -1,0 +1,128 @@
+"""surrogate="log": the weights of the linear overlap loss, and the pull of cross-entropy."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from skdice.losses import DiceLoss, DSCLoss, TverskyLoss
+from skdice.model_selection.lanes import _Group
+
+torch.manual_seed(0)
+LINEAR = {
+    "dice": (DiceLoss(squared=False), DiceLoss(surrogate="log")),
+    "tversky": (
+        TverskyLoss(alpha=0.2, beta=0.9, squared=False, smooth=0.3),
+        TverskyLoss(alpha=0.2, beta=0.9, surrogate="log", smooth=0.3),
+    ),
+    "dsc": (DSCLoss(exponent=0, squared=False), DSCLoss(exponent=0, surrogate="log")),
+}
+
+
+def slope(loss, logits, target, **options):
+    logits = logits.detach().clone().requires_grad_()
+    (found,) = torch.autograd.grad(loss(logits, target, **options), logits)
+    return found
+
+
+@pytest.mark.parametrize("name", LINEAR)
+@pytest.mark.parametrize("multilabel", [False, True])
+def test_the_slope_is_the_linear_losses_over_the_probability(name, multilabel):
+    # dL/dz of the linear loss is dL/dp p (1 - p); here log p, or log(1 - p), stands for p.
+    shape = (12, 3) if multilabel else (12,)
+    logits, target = torch.randn(shape, dtype=torch.float64), torch.randint(0, 2, shape)
+    linear, log = LINEAR[name]
+    for loss in (linear, log):
+        loss.set_params(multilabel=multilabel)
+    p = torch.sigmoid(logits)
+    weight = torch.rand(12, dtype=torch.float64)
+    want = slope(linear, logits, target, sample_weight=weight) / torch.where(target == 1, p, 1 - p)
+    torch.testing.assert_close(slope(log, logits, target, sample_weight=weight), want)
+
+
+def test_two_softmax_classes_are_one_logit():
+    odds, target = torch.randn(9, dtype=torch.float64), torch.tensor([0, 1, 0, 0, 1, 0, 0, 0, 1])
+    logits = torch.stack([torch.zeros_like(odds), odds], dim=1)
+    one = DiceLoss(surrogate="log")(odds, target)
+    two = DiceLoss(surrogate="log", background=0)(logits, target)
+    torch.testing.assert_close(one, two)
+
+
+def test_a_batch_of_entities_by_hand():
+    logits = torch.randn(7, 4, dtype=torch.float64)
+    target = torch.tensor([0, 0, 2, 0, 1, 3, 0])
+    p = torch.softmax(logits, 1).tolist()
+    hits = sum(p[i][t] for i, t in enumerate(target.tolist()) if t)
+    missed = sum(1 - p[i][t] for i, t in enumerate(target.tolist()) if t)
+    false = sum(p[i][c] for i, t in enumerate(target.tolist()) for c in (1, 2, 3) if c != t)
+    total = 2 * hits + missed + false + 0.5
+    f1 = (2 * hits + 0.5) / total
+    want = 0.0
+    for i, t in enumerate(target.tolist()):
+        price = (2 - f1) / total if t else f1 / total
+        want -= price * math.log(p[i][t])
+    loss = DiceLoss(surrogate="log", background=0, smooth=0.5)
+    assert loss(logits, target).item() == pytest.approx(want)
+    # The self-adjusting factor is how wrong an example is.
+    want = 0.0
+    for i, t in enumerate(target.tolist()):
+        price = (2 - f1) / total if t else f1 / total
+        want -= price * (1 - p[i][t]) ** 0.3 * math.log(p[i][t])
+    loss = DSCLoss(surrogate="log", background=0, smooth=0.5, exponent=0.3)
+    assert loss(logits, target).item() == pytest.approx(want)
+
+
+def test_each_class_by_itself_and_absent_ones():
+    logits, target = torch.randn(8, 3, dtype=torch.float64), torch.tensor([0, 0, 1, 0, 1, 0, 0, 1])
+    p = torch.softmax(logits, 1)
+    losses = []
+    for c in range(3):
+        y = (target == c).double()
+        hits, total = 2 * (p[:, c] * y).sum(), p[:, c].sum() + y.sum() + 1.0
+        f1 = (hits + 1) / total
+        pull = -(y * torch.log(p[:, c])).sum() * (2 - f1) / total
+        push = -((1 - y) * torch.log(1 - p[:, c])).sum() * f1 / total
+        losses.append((pull + push).item())
+    loss = DiceLoss(surrogate="log", aggregation="class")
+    assert loss(logits, target).item() == pytest.approx(sum(losses) / 3)
+    loss.set_params(absent="ignore")
+    assert loss(logits, target).item() == pytest.approx(sum(losses[:2]) / 2)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("loss", [log for _, log in LINEAR.values()])
+def test_confident_errors_have_a_slope_and_no_nan(loss, dtype):
+    loss = loss.set_params(multilabel=False)
+    logits = torch.tensor([1e4, -1e4, 1e4, -1e4, 0.0], dtype=dtype)
+    target = torch.tensor([0, 1, 1, 0, 1])
+    found = slope(loss, logits, target)
+    assert torch.isfinite(found).all()
+    assert found[0] > 0  # a false positive that is sure of itself is pushed down,
+    assert found[1] < 0  # and a missed positive up, where the loss itself is flat
+    assert slope(loss, logits[:0], target[:0]).shape == (0,)
+
+
+def test_settings_of_it_run_side_by_side():
+    losses = [TverskyLoss(alpha=a, beta=1 - a, surrogate="log") for a in (0.2, 0.5, 0.8)]
+    group = _Group(losses, [0, 1, 2], "cpu")
+    group.prepare([5, 3], 0)
+    z, y = torch.randn(1, 3, 8, 2, dtype=torch.float64), torch.randint(0, 2, (1, 8))
+    together = group.slope(z, y, None, torch.tensor([[5.0, 3.0]]))
+    for lane, loss in enumerate(losses):
+        alone = slope(loss.prepare([5, 3], 0), z[0, lane], y[0])
+        torch.testing.assert_close(together[0, lane], alone)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"surrogate": "hinge"}, "surrogate='hinge'"),
+        ({"surrogate": "log", "aggregation": "example"}, "aggregation='example'"),
+        ({"surrogate": "log", "reduction": "none"}, "'none'"),
+    ],
+)
+def test_bad_surrogates_are_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        DiceLoss(**options)
