@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import string
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
 
 import pytest
 
@@ -198,3 +199,11 @@ def sentences() -> tuple[list[list[str]], list[list[str]]]:
             X.append([p[0] for p in pieces])
             y.append([p[1] if len(p) > 1 else "O" for p in pieces])
     return X, y
+
+
+@pytest.fixture(autouse=True)
+def _figures_are_closed() -> Iterator[None]:
+    """pyplot keeps every figure until it is told otherwise, and warns at the twentieth."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")

@@ -18,7 +18,6 @@ __all__ = [
     "check_number",
     "check_per_class",
     "class_vector",
-    "cross_entropies",
 ]
 
 REDUCTIONS = ("mean", "sum", "none")
@@ -96,15 +95,6 @@ class Problem:
         others = torch.logsumexp(z.masked_fill(is_top, torch.finfo(z.dtype).min), -1, keepdim=True)
         p = torch.exp(z - total).masked_fill(is_top, 0.0)
         return torch.where(is_top, others - total, torch.log1p(-p))
-
-
-def cross_entropies(problem: Problem) -> Tensor:
-    """Cross-entropy of each element: shape (N,), or (N, C) for a multi-label problem."""
-    if problem.kind == "multiclass":
-        return -(problem.target * problem.log_p()).sum(-1)
-    log_p, log_not_p = problem.log_p(), problem.log_not_p()
-    elements = -(problem.target * log_p + (1 - problem.target) * log_not_p)
-    return elements[:, 0] if problem.kind == "binary" else elements
 
 
 class Loss(nn.Module):

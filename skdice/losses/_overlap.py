@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from skdice.losses._base import Loss, Problem, check_number, class_vector, cross_entropies
+from skdice.losses._base import Loss, Problem, check_number, class_vector
 
 __all__ = ["AGGREGATIONS", "OverlapLoss"]
 
@@ -29,7 +29,6 @@ class OverlapLoss(Loss):
     absent: str
     class_weight: Any
     ohem_ratio: float
-    ce_weight: Any
     surrogate: str
 
     def _check(self) -> None:
@@ -40,7 +39,6 @@ class OverlapLoss(Loss):
             raise ValueError(f"absent={self.absent!r} must be 'include' or 'ignore'")
         check_number("smooth", self.smooth, 0)
         check_number("ohem_ratio", self.ohem_ratio, 0)
-        check_number("ce_weight", self.ce_weight, 0, 1)
         if self.surrogate not in SURROGATES:
             raise ValueError(f"surrogate={self.surrogate!r} must be one of {SURROGATES}")
         if self.surrogate == "log" and (self.aggregation == "example" or self.reduction != "mean"):
@@ -48,11 +46,6 @@ class OverlapLoss(Loss):
                 f"surrogate='log' with aggregation={self.aggregation!r} and reduction="
                 f"{self.reduction!r}: it weighs the examples of a batch by its counts, so take "
                 "'auto', 'class' or 'pooled', and 'mean'"
-            )
-        if self._mixes and self.reduction != "mean":
-            raise ValueError(
-                f"ce_weight={self.ce_weight!r} needs reduction='mean', not {self.reduction!r}: an "
-                "overlap loss has no value for each example to add"
             )
         wrong = isinstance(self.background, str) and self.background != "auto"
         if wrong or not isinstance(self.background, (int, str, type(None))):
@@ -65,10 +58,6 @@ class OverlapLoss(Loss):
         """Whether it is more than a mean over examples, so that batches do not add up."""
         mines = isinstance(self.ohem_ratio, Tensor) or self.ohem_ratio > 0
         return self.aggregation != "example" or mines
-
-    @property
-    def _mixes(self) -> bool:
-        return isinstance(self.ce_weight, Tensor) or self.ce_weight > 0
 
     # ---- what a subclass defines
 
@@ -99,13 +88,6 @@ class OverlapLoss(Loss):
     # ---- aggregation
 
     def _loss(self, problem: Problem) -> Tensor:
-        overlap = self._overlap(problem)
-        if not self._mixes:
-            return overlap
-        share = torch.as_tensor(self.ce_weight, dtype=overlap.dtype, device=overlap.device)
-        return torch.lerp(overlap, self._reduce(cross_entropies(problem), problem), share)
-
-    def _overlap(self, problem: Problem) -> Tensor:
         n_classes = problem.logits.shape[-1]
         columns, how = self._columns(problem, n_classes)
         target = problem.target

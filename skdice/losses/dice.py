@@ -42,17 +42,13 @@ class DiceLoss(OverlapLoss):
         Online hard example mining: above 0, each class keeps only as many of its most probable
         negatives as it has positives, times this ratio, rounded down (at least one, also
         without positives). Examples are counted here, not their weights.
-    ce_weight : float, default=0.0
-        Share of cross-entropy that is mixed in, from 0 to 1: it keeps a gradient on examples whose
-        probability is next to 0, where that of an overlap loss vanishes, so that training does not
-        end with every example called negative. A loss asked for by name, as in ``loss="dice"``,
-        has 0.5; the classes have 0, the formula alone. It counts every class, the background too.
     surrogate : {"none", "log"}, default="none"
         With "log" an example is pulled by its log-probability, as in cross-entropy, with the weight
         that the linear loss gives to its probability in this batch: 1 - F/2 to a positive and F/2
         to a negative, F being the batch's soft F1, both over the sum of counts. So rare positives
         weigh as much as all negatives at first, ever less as F1 rises, and no gradient vanishes
-        where p is next to 0. `squared` is then without meaning.
+        where p is next to 0. `squared` is then without meaning. A loss asked for by name, as in
+        ``loss="dice"``, has "log" and ``smooth=0.1``; the classes are the formulas alone.
     ignore_index : int, default=-100
         Target of positions that do not count.
     multilabel : bool, default=False
@@ -96,7 +92,6 @@ class DiceLoss(OverlapLoss):
         absent: str = "include",
         class_weight: Any = None,
         ohem_ratio: float = 0.0,
-        ce_weight: float = 0.0,
         surrogate: str = "none",
         ignore_index: int = -100,
         multilabel: bool = False,
@@ -110,7 +105,6 @@ class DiceLoss(OverlapLoss):
         self.absent = absent
         self.class_weight = class_weight
         self.ohem_ratio = ohem_ratio
-        self.ce_weight = ce_weight
         self.surrogate = surrogate
         self.ignore_index = ignore_index
         self.multilabel = multilabel

@@ -22,8 +22,7 @@ class DSCLoss(DiceLoss):
     exponent : float, default=0.1
         Strength of the decay (alpha in Eq. 11); 0 is the dice loss. The paper's exponent is 1,
         with which a positive is best at p = 1/2; its authors' code uses 0.01.
-    squared, smooth, aggregation, background, absent, class_weight, ohem_ratio, ce_weight,
-    surrogate
+    squared, smooth, aggregation, background, absent, class_weight, ohem_ratio, surrogate
         As in `DiceLoss`.
     ignore_index, multilabel, reduction
         As in `DiceLoss`.
@@ -62,7 +61,6 @@ class DSCLoss(DiceLoss):
         absent: str = "include",
         class_weight: Any = None,
         ohem_ratio: float = 0.0,
-        ce_weight: float = 0.0,
         surrogate: str = "none",
         ignore_index: int = -100,
         multilabel: bool = False,
@@ -76,7 +74,6 @@ class DSCLoss(DiceLoss):
             absent=absent,
             class_weight=class_weight,
             ohem_ratio=ohem_ratio,
-            ce_weight=ce_weight,
             surrogate=surrogate,
             ignore_index=ignore_index,
             multilabel=multilabel,

@@ -29,8 +29,7 @@ class TverskyLoss(OverlapLoss):
     beta : float, default=0.7
         Weight of false negatives; a larger one favours recall.
     squared : bool, default=True
-    smooth, aggregation, background, absent, class_weight, ohem_ratio, ce_weight,
-    surrogate
+    smooth, aggregation, background, absent, class_weight, ohem_ratio, surrogate
         As in `DiceLoss`.
     ignore_index, multilabel, reduction
         As in `DiceLoss`.
@@ -67,7 +66,6 @@ class TverskyLoss(OverlapLoss):
         absent: str = "include",
         class_weight: Any = None,
         ohem_ratio: float = 0.0,
-        ce_weight: float = 0.0,
         surrogate: str = "none",
         ignore_index: int = -100,
         multilabel: bool = False,
@@ -83,7 +81,6 @@ class TverskyLoss(OverlapLoss):
         self.absent = absent
         self.class_weight = class_weight
         self.ohem_ratio = ohem_ratio
-        self.ce_weight = ce_weight
         self.surrogate = surrogate
         self.ignore_index = ignore_index
         self.multilabel = multilabel

@@ -293,8 +293,6 @@ def test_parameters_clone_pickle_and_repr(name):
         (lambda: DiceLoss(absent="drop"), "absent='drop'"),
         (lambda: DiceLoss(reduction="avg"), "reduction='avg'"),
         (lambda: DiceLoss(ohem_ratio=-1), "ohem_ratio=-1"),
-        (lambda: DiceLoss(ce_weight=1.5), "ce_weight=1.5"),
-        (lambda: TverskyLoss(ce_weight=0.5, reduction="sum"), "reduction='mean'"),
         (lambda: CrossEntropyLoss(label_smoothing=2), "label_smoothing=2"),
         (lambda: CrossEntropyLoss(tau=-1), "tau=-1"),
         (lambda: CrossEntropyLoss(tau=1)(torch.zeros(1, 2), torch.tensor([0])), "class counts"),

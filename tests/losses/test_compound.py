@@ -45,26 +45,12 @@ def test_it_is_the_weighted_mean(kind, second, weight):
     torch.testing.assert_close(loss(logits, target, sample_weight=weights), expected)
 
 
-@pytest.mark.parametrize("kind", PROBLEMS)
 @pytest.mark.parametrize("name", ["dice", "tversky", "dsc"])
-def test_by_name_an_overlap_loss_has_half_cross_entropy(kind, name):
-    logits, target, options = PROBLEMS[kind]
+def test_by_name_an_overlap_loss_has_the_surrogate(name):
     loss, formula = resolve_loss(name), LOSSES[name]()
-    assert loss.get_params() == {**formula.get_params(), "ce_weight": 0.5}
-    weights = torch.rand(logits.shape[0])
-    parts = [CrossEntropyLoss(**options), formula.set_params(**options)]
-    ce, overlap = (part(logits, target, sample_weight=weights) for part in parts)
-    loss.set_params(**options)
-    torch.testing.assert_close(loss(logits, target, sample_weight=weights), (ce + overlap) / 2)
-    loss.set_params(ce_weight=0.2)
-    torch.testing.assert_close(
-        loss(logits, target, sample_weight=weights), 0.2 * ce + 0.8 * overlap
-    )
-
-
-def test_the_parts_of_a_compound_are_the_formulas_alone():
-    assert CompoundLoss("ce", "dice").second.ce_weight == 0
-    assert CompoundLoss("ce", resolve_loss("dice")).second.ce_weight == 0.5
+    assert loss.get_params() == {**formula.get_params(), "surrogate": "log", "smooth": 0.1}
+    assert CompoundLoss("ce", name).second.get_params() == formula.get_params()
+    assert CompoundLoss("ce", loss).second is loss
 
 
 def test_gradients_and_ignored_positions():
