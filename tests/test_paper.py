@@ -102,6 +102,14 @@ def test_the_sweep_has_a_chart_and_the_papers_own_figures(harness, tmp_path):
     assert "| 0.6 | 84.67 | 66.35 |" in text  # the paper's best for OntoNotes 4
 
 
+def test_a_row_alone_brings_cross_entropy_whose_rate_it_takes(harness):
+    run = harness["run"]
+    rivals = harness["experiments"].EXPERIMENTS["rivals"]
+    chosen = run.narrowed(rivals, ["wnut17"], ["weighted_ce"])
+    assert [row.label for row in chosen.rows] == ["ce", "weighted_ce"]
+    assert {job["loss"] for job in run.missing_jobs(chosen, [], 1, COMMON)} == {"ce"}
+
+
 def test_every_table_names_data_and_rows_that_exist(harness):
     experiments, tasks = harness["experiments"], harness["tasks"]
     for experiment in experiments.EXPERIMENTS.values():

@@ -81,7 +81,7 @@ def narrowed(experiment: Experiment, names: Any, labels: Any) -> Experiment:
     ):
         if unknown := set(asked or ()) - set(known):
             raise SystemExit(f"{sorted(unknown)} is not in this table: it has {known}")
-    rows = [row for row in experiment.rows if not labels or row.label in labels]
+    rows = [row for row in experiment.rows if not labels or row.label in [*labels, "ce"]]
     chosen = names or experiment.tasks
     return Experiment(experiment.title, chosen, rows, experiment.measure, experiment.missing)
 
