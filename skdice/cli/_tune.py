@@ -105,45 +105,49 @@ def best_trials(study: Any, n: int = 8) -> Table:
     """The best trials so far."""
     trials = study.get_trials(deepcopy=False)
     done = sorted((t for t in trials if t.value is not None), key=lambda t: -t.value)
-    states: dict[str, int] = {}
-    for trial in trials:
-        states[trial.state.name.lower()] = states.get(trial.state.name.lower(), 0) + 1
-    table = Table(title=", ".join(f"{count} {name}" for name, count in states.items()))
-    table.add_column("trial", justify="right")
-    table.add_column("F1, %", justify="right")
-    table.add_column("parameters")
+    table = _trials_table([trial.state.name for trial in trials], ["F1, %"])
     for trial in done[:n]:
-        shown = ", ".join(
-            f"{name.rpartition(':')[2].removeprefix('loss__')}={value:.4g}"
+        shown = {
+            name.rpartition(":")[2]: value
             for name, value in trial.params.items()
             if isinstance(value, float)
-        )
-        table.add_row(str(trial.number), f"{100 * trial.value:.2f}", shown)
+        }
+        table.add_row(str(trial.number), _percent(trial.value), _params(shown))
     return table
 
 
 def final_table(results: dict[str, Any], n: int = 8) -> Table:
     """The best trials of a search that is over, those that ran in full before the others."""
-    heads = results.get("mean_shared_score")
-    scores = np.nan_to_num(results["mean_test_score"], nan=-1.0)
-    second = scores if heads is None else np.nan_to_num(heads, nan=-1.0)
-    order = np.lexsort((-second, -scores))
-    counts = Counter(str(state).lower() for state in results["state"])
-    table = Table(title=", ".join(f"{count} {name}" for name, count in counts.items()))
-    table.add_column("trial", justify="right")
-    table.add_column("F1, %", justify="right")
-    if heads is not None:
-        table.add_column("heads, %", justify="right")
-    table.add_column("parameters")
-    for i in order[:n]:
-        columns = [results["mean_test_score"], *([] if heads is None else [heads])]
-        cells = [f"{100 * v[i]:.2f}" if np.isfinite(v[i]) else "" for v in columns]
-        params = ", ".join(
-            f"{name.removeprefix('loss__')}={value:.4g}" if isinstance(value, float) else str(value)
-            for name, value in results["params"][i].items()
-        )
-        table.add_row(str(results["trial"][i]), *cells, params)
+    columns = {"F1, %": results["mean_test_score"]}
+    if "mean_shared_score" in results:
+        columns["heads, %"] = results["mean_shared_score"]
+    table = _trials_table(list(results["state"]), list(columns))
+    scores = [np.nan_to_num(values, nan=-1.0) for values in columns.values()]
+    for i in np.lexsort([-values for values in reversed(scores)])[:n]:
+        cells = [_percent(values[i]) for values in columns.values()]
+        table.add_row(str(results["trial"][i]), *cells, _params(results["params"][i]))
     return table
+
+
+def _trials_table(states: list[str], headings: list[str]) -> Table:
+    """An empty table of trials under their numbers by state."""
+    counts = Counter(state.lower() for state in states)
+    table = Table(title=", ".join(f"{count} {name}" for name, count in counts.items()))
+    for heading in ("trial", *headings):
+        table.add_column(heading, justify="right")
+    table.add_column("parameters")
+    return table
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.2f}" if np.isfinite(value) else ""
+
+
+def _params(params: dict[str, Any]) -> str:
+    return ", ".join(
+        f"{name.removeprefix('loss__')}={value:.4g}" if isinstance(value, float) else str(value)
+        for name, value in params.items()
+    )
 
 
 def report(search: Any, output: Path) -> None:

@@ -210,12 +210,12 @@ class TransformerEstimator(BaseEstimator):
             self.__dict__.pop(name, None)
         self.tokenizer_, self._module = tokenizer, module
 
-    def _vectors(self, rows: Any) -> list[np.ndarray]:
-        """What a head sees of each window of `rows`, after `_build`, of the untrained encoder."""
+    def _vectors(self, dataset: EncodedDataset) -> list[np.ndarray]:
+        """What a head sees of each window, after `_build`, of the untrained encoder."""
         self._module.head = torch.nn.Identity()  # type: ignore[assignment]
         net = self._make_net(torch.nn.Identity(), 0)
         net.initialize()
-        return list(net.logits(self._encode(rows)))
+        return list(net.logits(dataset))
 
     def _assemble(self, encoder: Any, n_outputs: int, pooling: str | None) -> EncoderWithHead:
         return EncoderWithHead(

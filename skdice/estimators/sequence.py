@@ -312,7 +312,7 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
         self._check_params()
         blank = clone(self)
         blank._build(2, pooling=self.pooling, seed=0)
-        return np.stack(blank._vectors(as_texts(X)))
+        return np.stack(blank._vectors(blank._encode(as_texts(X))))
 
     # ---- the steps
 

@@ -349,8 +349,8 @@ class DiceTokenClassifier(TransformerEstimator):
         classes, scheme = blank._learn_tags(as_tags(y, sentences), warm=False)
         blank._build(len(classes), pooling=None, seed=0)
         tables: list[Any] = [[None] * len(sentence) for sentence in sentences]
-        windows = blank._encode(sentences).windows
-        for window, rows in zip(windows, blank._vectors(sentences), strict=True):
+        dataset = blank._encode(sentences)
+        for window, rows in zip(dataset.windows, blank._vectors(dataset), strict=True):
             for word, vector in zip(window.words, rows, strict=True):
                 tables[window.row][word] = vector
         width = blank._module.encoder.config.hidden_size

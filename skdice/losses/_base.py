@@ -12,13 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-__all__ = [
-    "Loss",
-    "Problem",
-    "check_number",
-    "check_per_class",
-    "class_vector",
-]
+__all__ = ["Loss", "Problem", "check_number", "check_per_class", "class_vector"]
 
 REDUCTIONS = ("mean", "sum", "none")
 

@@ -45,7 +45,7 @@ class OverlapLoss(Loss):
             raise ValueError(
                 f"surrogate='log' with aggregation={self.aggregation!r} and reduction="
                 f"{self.reduction!r}: it weighs the examples of a batch by its counts, so take "
-                "'auto', 'class' or 'pooled', and 'mean'"
+                "'auto', 'class' or 'pooled', and 'mean', or surrogate='none'"
             )
         wrong = isinstance(self.background, str) and self.background != "auto"
         if wrong or not isinstance(self.background, (int, str, type(None))):
@@ -74,9 +74,9 @@ class OverlapLoss(Loss):
         negative, where counts are not squared."""
         raise NotImplementedError
 
-    def _focus(self, wrong: Tensor) -> Tensor:
+    def _focus(self, wrong: Tensor) -> Tensor | float:
         """What an example counts for, by how wrong it is; only with a surrogate."""
-        return torch.ones_like(wrong)
+        return 1.0
 
     def _ratio(self, hits: Tensor, errors: Tensor) -> Tensor:
         # The same as 1 - (hits + smooth) / (hits + errors + smooth), but never below 0 or above 1,
@@ -91,7 +91,6 @@ class OverlapLoss(Loss):
         n_classes = problem.logits.shape[-1]
         columns, how = self._columns(problem, n_classes)
         target = problem.target
-        p = self._activation(problem)
         weight = problem.element_weight.expand_as(target)
         if isinstance(self.ohem_ratio, Tensor) or self.ohem_ratio > 0:
             # By log-odds: they order also what rounds to 0 or 1, and what an activation bends.
@@ -99,6 +98,7 @@ class OverlapLoss(Loss):
             weight = weight * self._kept(log_odds, target, weight)
         if self.surrogate == "log":
             return self._pulled(problem, weight, columns, how)
+        p = self._activation(problem)
         hits, errors = self._counts(p, target)
         tiny = torch.finfo(p.dtype).tiny
         if how == "example":
@@ -126,9 +126,8 @@ class OverlapLoss(Loss):
         right = weight * target
         # Of the linear counts, as the prices are; hits + errors + smooth is what it divides by.
         hits = per_hit * (right * p).sum(0)
-        errors = (weight * (1 - target) * p).sum(0) * per_wrong - (right * (1 - p)).sum(
-            0
-        ) * per_right
+        missed, false = (right * (1 - p)).sum(0), (weight * (1 - target) * p).sum(0)
+        errors = per_wrong * false - per_right * missed
         if how == "pooled":
             hits, errors = (columns * hits).sum(), (columns * errors).sum()
         total = (hits + errors + self.smooth).clamp(min=torch.finfo(p.dtype).tiny)

@@ -215,11 +215,13 @@ def fit_lanes(
     first = models[0]
     X, y = check_X_y(X, y, dtype=[np.float64, np.float32])
     parts: list[Fold] = []
+    labels: list[np.ndarray] = []
     backgrounds: list[int | None] = []
     for train, _ in folds:
         classes, target = np.unique(y[train], return_inverse=True)
         counts = np.bincount(target)
         parts.append(Fold(np.asarray(train), target, counts))
+        labels.append(classes)
         if background is not None:
             backgrounds.append(int(np.flatnonzero(classes == background)[0]))
         elif len(classes) == 2:
@@ -240,8 +242,8 @@ def fit_lanes(
         device=resolve_device(first.device),
     ).fit(X, parts, backgrounds[0])
     return [
-        [LaneModel(np.unique(y[train]), logits) for logits in lanes.logits(X[asked], f)]
-        for f, (train, asked) in enumerate(folds)
+        [LaneModel(labels[f], logits) for logits in lanes.logits(X[asked], f)]
+        for f, (_, asked) in enumerate(folds)
     ]
 
 
