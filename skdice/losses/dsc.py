@@ -103,7 +103,7 @@ class DSCLoss(DiceLoss):
         """
         warnings.warn(
             "the paper's literal DSC is best for a positive at p = 1/2 and often collapses to the "
-            "background; DSCLoss() with its defaults does not",
+            "background; loss='dsc', by name, is the form that trains",
             UserWarning,
             stacklevel=2,
         )
