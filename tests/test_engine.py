@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 import torch
@@ -32,18 +34,21 @@ def test_prediction_batches_hold_every_row_once_and_similar_lengths():
     assert sum(len(b) * lengths[b].max() for b in batches) < 1.1 * lengths.sum()
 
 
-def test_chunks_of_a_batch_save_padding():
-    lengths = np.random.default_rng(0).integers(5, 100, size=32)
-    for unit, n_groups in ((1, 4), (600, 2), (10_000, 1)):
+@pytest.mark.parametrize("unit", [0, 1, 13, 60, 10_000])
+def test_chunks_of_a_batch_cost_least(unit):
+    generator = np.random.default_rng(unit)
+    for n in (1, 2, 5, 8):
+        lengths = generator.integers(5, 100, size=n)
         groups = length_chunks(lengths, unit)
-        assert len(groups) == n_groups
-        assert sorted(np.concatenate(groups)) == list(range(32))
-    padded = [
-        sum(len(g) * lengths[g].max() for g in length_chunks(lengths, u)) for u in (1, 10_000)
-    ]
-    assert padded[0] < 0.75 * padded[1]
-    assert [g.tolist() for g in length_chunks(np.array([3, 1]), 1)] == [[1], [0]]
-    assert [g.tolist() for g in length_chunks(np.array([3]), 1)] == [[0]]
+        assert sorted(np.concatenate(groups)) == list(range(n))
+        cost = sum(unit + len(g) * lengths[g].max() for g in groups)
+        # Every way to cut the sorted rows.
+        ranked, costs = np.sort(lengths), []
+        for cuts in product((False, True), repeat=n - 1):
+            places = [i + 1 for i, cut in enumerate(cuts) if cut]
+            costs.append(sum(unit + len(g) * g.max() for g in np.split(ranked, places)))
+        assert cost == min(costs)
+    assert [g.tolist() for g in length_chunks(np.array([30, 10]), 1)] == [[1], [0]]
 
 
 def test_training_batches_are_drawn_at_random(tiny_backbone, sentences):

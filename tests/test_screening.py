@@ -10,6 +10,7 @@ from sklearn.metrics import f1_score, make_scorer
 from sklearn.model_selection import KFold, StratifiedKFold, cross_validate
 
 from skdice import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
+from skdice.engine import tables
 from skdice.metrics import span_f1_score
 from skdice.model_selection import LossSearchCV, loss_space, screening
 
@@ -64,6 +65,23 @@ def test_vectors_are_those_of_the_encoder(classifier, tagger):
         rows = frozen.net_.module_.head(torch.from_numpy(vectors)).double().softmax(1).numpy()
     np.testing.assert_allclose(rows, np.concatenate(list(frozen.predict_proba(X))), atol=1e-5)
     assert scheme == "iob2"
+
+
+def test_large_tables_lie_in_a_file(classifier, tagger, monkeypatch):
+    asked = (classifier, (TEXTS,)), (tagger, (X, Y))
+    small = [estimator.frozen_vectors(*rows) for estimator, rows in asked]
+    monkeypatch.setattr(tables, "IN_MEMORY", 0)
+    monkeypatch.setattr(tables, "BLOCK", 3)
+    large = [estimator.frozen_vectors(*rows) for estimator, rows in asked]
+    assert all(isinstance(found, np.memmap) for found in (large[0], large[1][0]))
+    np.testing.assert_allclose(large[0], small[0], atol=1e-6)
+    np.testing.assert_allclose(large[1][0], small[1][0], atol=1e-6)
+    found = search(tagger).fit(X, Y)
+    monkeypatch.undo()
+    other = search(tagger).fit(X, Y)
+    np.testing.assert_allclose(
+        found.cv_results_["mean_shared_score"], other.cv_results_["mean_shared_score"], atol=1e-6
+    )
 
 
 def test_the_best_heads_are_fitted_in_full(classifier):

@@ -1,8 +1,9 @@
 """What each table of the paper asks, on the data at hand.
 
-A row has one setting, or four that compete on the development rows with seed 0; the winner is run
-with every seed, and only those runs are in the tables. So every row has the same budget. A row
-whose candidates leave the learning rate open takes the one that cross-entropy chose.
+A row has one setting, or some that compete on the development rows with seed 0; the winner is run
+with every seed, and only those runs are in the tables. Rivals have two learning rates each; a row
+whose candidates leave the rate open takes the one that cross-entropy chose. Weighted cross-entropy
+has four settings; no overlap loss has more than any rival.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-RATES = (1e-4, 2e-4, 3e-4, 5e-4)
+from rival_losses import RIVAL_NAMES
+
+RATES = (1e-4, 3e-4)
 
 # Epochs and sentences (texts, questions) in a batch, for every row alike.
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -90,10 +93,10 @@ RIVALS = [
     rates("ce"),
     rates("ce", "ce, tuned", decision="tuned"),
     Row("weighted_ce", [{"loss": "weighted_ce", "loss__K": float(K)} for K in (1, 2, 5, 10)]),
-    Row("focal", [{"loss": "focal", "loss__gamma": gamma} for gamma in (0.5, 1.0, 2.0, 3.0)]),
+    Row("focal", [{"loss": "focal", "loss__gamma": gamma} for gamma in (1.0, 2.0)]),
     Row(
         "ce with log-prior, tuned",
-        [{"loss": "ce", "loss__tau": tau} for tau in (0.25, 0.5, 0.75, 1.0)],
+        [{"loss": "ce", "loss__tau": tau} for tau in (0.5, 1.0)],
         decision="tuned",
     ),
     rates("ce", "ce, over-sampling", sampler="over"),
@@ -104,7 +107,7 @@ RIVALS = [
         "tversky",
         [
             {"loss": "tversky", "loss__alpha": alpha, "loss__beta": round(1 - alpha, 1)}
-            for alpha in (0.3, 0.5, 0.6, 0.7)
+            for alpha in (0.3, 0.5)
         ],
     ),
     rates("dsc"),
@@ -119,6 +122,14 @@ EXPERIMENTS: dict[str, Experiment] = {
         "Every loss beside its cheap rivals, all tuned on development rows with equal budgets",
         ["wnut17", "clinc_oos", "sms_rare", "bc5cdr"],
         RIVALS,
+    ),
+    "implementations": Experiment(
+        "Dice and Tversky losses of other packages in our loop",
+        ["wnut17", "clinc_oos"],
+        [
+            *losses("ce", "dice", "tversky", "dsc"),
+            *(Row(name, [{"loss": name}]) for name in RIVAL_NAMES),
+        ],
     ),
     "table3": Experiment(
         "Table 3: part-of-speech tagging, Chinese",

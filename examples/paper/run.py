@@ -25,6 +25,7 @@ from typing import Any
 
 import tasks
 from experiments import EXPERIMENTS, SETTINGS, Experiment, Row
+from rival_losses import RIVAL_NAMES, rival_loss
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "runs.jsonl"
@@ -158,6 +159,8 @@ def run(job: dict[str, Any], folder: Path, threads: int) -> dict[str, Any]:
     import torch
     from transformers.utils import logging
 
+    from skdice.losses import resolve_loss
+
     logging.disable_progress_bar()
     warnings.simplefilter("ignore")
     torch.set_num_threads(threads)
@@ -167,7 +170,9 @@ def run(job: dict[str, Any], folder: Path, threads: int) -> dict[str, Any]:
     X, y = training_rows(task, job)
     model.fit(X, y, X_val=task.dev[0], y_val=task.dev[1])
     seconds = time.perf_counter() - started
-    record = {"job": job, "seconds": round(seconds, 1), **environment()}
+    # What the name stood for on that day.
+    loss = repr(resolve_loss(model.loss))
+    record = {"job": job, "loss": loss, "seconds": round(seconds, 1), **environment()}
     record["history"] = [
         {name: epoch[name] for name in ("train_loss", "valid_score") if name in epoch}
         for epoch in model.history_
@@ -192,7 +197,10 @@ def estimator_for(task: tasks.Task, job: dict[str, Any]) -> Any:
     }
     own = ("task", "seed", "limit", "sampler", "reader", "train_set")
     params = {name: value for name, value in job.items() if name not in own}
-    model = kinds[task.kind](random_state=job["seed"]).set_params(loss=params.pop("loss"))
+    loss = params.pop("loss")
+    if loss in RIVAL_NAMES:
+        loss = rival_loss(loss)
+    model = kinds[task.kind](random_state=job["seed"]).set_params(loss=loss)
     if task.kind == "answers":
         params |= {"max_length": 384, "stride": 128}
     else:

@@ -67,7 +67,7 @@ class LengthBatches:
 
 
 def length_chunks(lengths: np.ndarray, unit: int) -> list[np.ndarray]:
-    """The rows of a training batch in one, two or four groups of similar length.
+    """The rows of a training batch in groups of similar length, at the least cost.
 
     Batches have to be drawn at random: if all texts of a batch were of one length, a token of a
     short text would weigh more in the batch's mean than one of a long text. So it is inside the
@@ -77,7 +77,7 @@ def length_chunks(lengths: np.ndarray, unit: int) -> list[np.ndarray]:
     ----------
     lengths : ndarray of shape (n_rows,)
     unit : int
-        Subwords, padding included, that are worth a run of the encoder.
+        Subwords, padding included, that cost as much as one more run of the encoder.
 
     Examples
     --------
@@ -87,12 +87,20 @@ def length_chunks(lengths: np.ndarray, unit: int) -> list[np.ndarray]:
     [[1, 3], [2, 0]]
     """
     order = np.argsort(lengths, kind="stable")
-    for n_groups in (4, 2):
-        groups = np.array_split(order, n_groups)
-        padded = [len(rows) * int(lengths[rows].max()) for rows in groups if len(rows)]
-        if len(padded) == n_groups and sum(padded) >= n_groups * unit:
-            return groups
-    return [order]
+    sizes = np.asarray(lengths)[order].astype(np.int64)
+    n = len(sizes)
+    # least[i]: cost of the i shortest rows; a group that ends there costs its longest row each.
+    least, first = np.zeros(n + 1, dtype=np.int64), np.zeros(n + 1, dtype=np.int64)
+    for end in range(1, n + 1):
+        costs = least[:end] + (end - np.arange(end)) * sizes[end - 1]
+        first[end] = costs.argmin()
+        least[end] = costs[first[end]] + unit
+    cuts: list[int] = []
+    end = n
+    while first[end] > 0:
+        end = int(first[end])
+        cuts.append(end)
+    return np.split(order, cuts[::-1])
 
 
 class Padder:

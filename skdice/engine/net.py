@@ -161,7 +161,7 @@ class FineTuningNet(NeuralNet):
 
     def _batch(self, dataset: EncodedDataset, rows: np.ndarray, lengths: np.ndarray) -> Batch:
         """Rows as tensors: inputs in groups of similar length, all targets in their order."""
-        unit = 256 if torch.device(self.device).type == "cpu" else 8192
+        unit = 128 if torch.device(self.device).type == "cpu" else 8192
         groups = [
             self.padder([dataset[int(i)] for i in rows[chunk]])
             for chunk in length_chunks(lengths, unit)
@@ -293,9 +293,9 @@ class FineTuningNet(NeuralNet):
     def _logits(self, inputs: Inputs) -> torch.Tensor:
         """Logits of groups of inputs, one after the other."""
         parts = []
-        for group in inputs:
-            moved = {k: v.to(self.device, non_blocking=True) for k, v in group.items()}
-            with self._autocast():
+        with self._autocast():  # once for all groups, so that weights are rounded once
+            for group in inputs:
+                moved = {k: v.to(self.device, non_blocking=True) for k, v in group.items()}
                 parts.append(self.module_(**moved))
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 

@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import type_of_target
 
 from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine.batching import EncodedDataset
+from skdice.engine.tables import blocks, empty_table
 from skdice.estimators._base import (
     TransformerEstimator,
     check_validation,
@@ -308,11 +309,16 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
         Returns
         -------
         ndarray of shape (n, hidden_size)
+            Past 1 GiB a `numpy.memmap` in a temporary file.
         """
         self._check_params()
+        texts = as_texts(X)
         blank = clone(self)
         blank._build(2, pooling=self.pooling, seed=0)
-        return np.stack(blank._vectors(blank._encode(as_texts(X))))
+        table = empty_table(len(texts), blank._module.encoder.config.hidden_size)
+        for part in blocks(len(texts)):
+            table[part] = blank._vectors(blank._encode(texts[part]))
+        return table
 
     # ---- the steps
 

@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine.batching import EncodedDataset
+from skdice.engine.tables import blocks, empty_table
 from skdice.estimators._base import (
     TransformerEstimator,
     check_validation,
@@ -339,7 +340,8 @@ class DiceTokenClassifier(TransformerEstimator):
         Returns
         -------
         vectors : ndarray of shape (n_words, hidden_size)
-            The words of all sentences, one sentence after the other.
+            The words of all sentences, one sentence after the other. Past 1 GiB a `numpy.memmap`
+            in a temporary file.
         scheme : str
             Of the tags.
         """
@@ -348,16 +350,15 @@ class DiceTokenClassifier(TransformerEstimator):
         blank = clone(self)
         classes, scheme = blank._learn_tags(as_tags(y, sentences), warm=False)
         blank._build(len(classes), pooling=None, seed=0)
-        tables: list[Any] = [[None] * len(sentence) for sentence in sentences]
-        dataset = blank._encode(sentences)
-        for window, rows in zip(dataset.windows, blank._vectors(dataset), strict=True):
-            for word, vector in zip(window.words, rows, strict=True):
-                tables[window.row][word] = vector
-        width = blank._module.encoder.config.hidden_size
-        # A word without a subword, such as a lone emoji modifier, has no vector of its own.
-        zero = np.zeros(width, dtype=np.float32)
-        words = [zero if vector is None else vector for row in tables for vector in row]
-        return np.stack(words), scheme
+        first = np.cumsum([0, *map(len, sentences)])
+        table = empty_table(int(first[-1]), blank._module.encoder.config.hidden_size)
+        for part in blocks(len(sentences)):
+            # A word without a subword, such as a lone emoji modifier, has no vector of its own.
+            table[first[part.start] : first[part.stop]] = 0
+            dataset = blank._encode(sentences[part])
+            for window, rows in zip(dataset.windows, blank._vectors(dataset), strict=True):
+                table[first[part.start + window.row] + np.asarray(window.words)] = rows
+        return table, scheme
 
     # ---- the steps
 

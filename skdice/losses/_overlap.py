@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -30,6 +30,10 @@ class OverlapLoss(Loss):
     class_weight: Any
     ohem_ratio: float
     surrogate: str
+    ema_decay: Any
+
+    # Counts of earlier batches and how many there were, each decayed: (3, C), or None at first.
+    running_: Tensor | None = None
 
     def _check(self) -> None:
         super()._check()
@@ -39,6 +43,12 @@ class OverlapLoss(Loss):
             raise ValueError(f"absent={self.absent!r} must be 'include' or 'ignore'")
         check_number("smooth", self.smooth, 0)
         check_number("ohem_ratio", self.ohem_ratio, 0)
+        check_number("ema_decay", self.ema_decay, 0, 1)
+        if self.aggregation == "example" and self._remembers:
+            raise ValueError(
+                f"ema_decay={self.ema_decay!r} with aggregation='example', which counts nothing "
+                "over batches: take 'auto', 'class' or 'pooled', or ema_decay=0"
+            )
         if self.surrogate not in SURROGATES:
             raise ValueError(f"surrogate={self.surrogate!r} must be one of {SURROGATES}")
         if self.surrogate == "log" and (self.aggregation == "example" or self.reduction != "mean"):
@@ -58,6 +68,11 @@ class OverlapLoss(Loss):
         """Whether it is more than a mean over examples, so that batches do not add up."""
         mines = isinstance(self.ohem_ratio, Tensor) or self.ohem_ratio > 0
         return self.aggregation != "example" or mines
+
+    def prepare(self, *args: Any, **kwargs: Any) -> Self:
+        """Tell the loss about the training data and forget earlier batches; see `Loss.prepare`."""
+        self.running_ = None
+        return super().prepare(*args, **kwargs)
 
     # ---- what a subclass defines
 
@@ -109,7 +124,7 @@ class OverlapLoss(Loss):
             losses = losses * weight * columns / columns.sum().clamp(min=tiny)
             losses = losses * n_classes if problem.kind == "multilabel" else losses.sum(-1)
             return losses.sum() if self.reduction == "sum" else losses.reshape(problem.shape)
-        hits, errors = (weight * hits).sum(0), (weight * errors).sum(0)
+        hits, errors = self._averaged((weight * hits).sum(0), (weight * errors).sum(0))
         if how == "pooled":
             return self._ratio((columns * hits).sum(), (columns * errors).sum())
         losses = self._ratio(hits, errors)
@@ -119,6 +134,22 @@ class OverlapLoss(Loss):
             return (losses * columns).sum() / columns.sum().clamp(min=tiny)
         return (losses * columns).sum() if self.reduction == "sum" else losses * columns
 
+    @property
+    def _remembers(self) -> bool:
+        return isinstance(self.ema_decay, Tensor) or self.ema_decay > 0
+
+    def _averaged(self, hits: Tensor, errors: Tensor) -> tuple[Tensor, Tensor]:
+        """Counts of the batch; in training, their moving average over batches."""
+        if not (self._remembers and self.training and torch.is_grad_enabled()):
+            return hits, errors
+        total = torch.stack([hits, errors, torch.ones_like(hits)]).detach()
+        if self.running_ is not None:
+            total = total + self.ema_decay * self.running_.to(total)
+        self.running_ = total
+        mean = total[:2] / total[2]
+        # The average's value and the batch's own slope.
+        return mean[0] + (hits - hits.detach()), mean[1] + (errors - errors.detach())
+
     def _pulled(self, problem: Problem, weight: Tensor, columns: Tensor, how: str) -> Tensor:
         """Cross-entropy of each example, weighed as the linear ratio weighs its probability."""
         target, p = problem.target, problem.p().detach()
@@ -127,7 +158,7 @@ class OverlapLoss(Loss):
         # Of the linear counts, as the prices are; hits + errors + smooth is what it divides by.
         hits = per_hit * (right * p).sum(0)
         missed, false = (right * (1 - p)).sum(0), (weight * (1 - target) * p).sum(0)
-        errors = per_wrong * false - per_right * missed
+        hits, errors = self._averaged(hits, per_wrong * false - per_right * missed)
         if how == "pooled":
             hits, errors = (columns * hits).sum(), (columns * errors).sum()
         total = (hits + errors + self.smooth).clamp(min=torch.finfo(p.dtype).tiny)

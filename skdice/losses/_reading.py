@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -38,6 +39,7 @@ class SpanEndsLoss(nn.Module):
     def __init__(self, loss: Loss) -> None:
         super().__init__()
         self.loss = loss
+        self.end_loss = copy.deepcopy(loss)  # its moving counts are those of ends
         self.over_positions = is_over_positions(loss)
         tau: Any = getattr(loss, "tau", 0.0)
         if self.over_positions and tau:
@@ -58,8 +60,8 @@ class SpanEndsLoss(nn.Module):
         sides = target[:, :2].to(torch.float32)
         if not self.over_positions:
             parts = [
-                self.loss(logits[:, side], sides[:, side], sample_weight=sample_weight)
-                for side in range(2)
+                loss(logits[:, side], sides[:, side], sample_weight=sample_weight)
+                for side, loss in enumerate((self.loss, self.end_loss))
             ]
             return torch.stack(parts).mean()
         window = target[:, 2].long().cumsum(0) - 1

@@ -27,7 +27,8 @@ LOSSES: dict[str, type[Loss]] = {
 # What a name stands for where that is not the class's own default: the formula alone can end with
 # every example called negative, since its gradient vanishes where p is next to 0.
 BY_NAME: dict[str, dict[str, Any]] = {
-    name: {"smooth": 0.1, "surrogate": "log"} for name in ("dice", "tversky", "dsc")
+    name: {"smooth": 0.01, "surrogate": "log", "ema_decay": 0.9}
+    for name in ("dice", "tversky", "dsc")
 }
 
 # Beside the paper's six.
@@ -37,8 +38,8 @@ COMPOUNDS: dict[str, type[Loss]] = {"ce_dice": CompoundLoss}
 def resolve_loss(loss: str | Loss) -> Loss:
     """A loss from its name; a loss object is returned as it is.
 
-    By name the overlap losses come with ``surrogate="log"`` and ``smooth=0.1``, which train where
-    the formulas alone do not; their classes are the formulas.
+    By name the overlap losses come with ``surrogate="log"``, ``smooth=0.01`` and
+    ``ema_decay=0.9``, which train where the formulas alone do not; their classes are the formulas.
 
     Raises
     ------
@@ -51,7 +52,7 @@ def resolve_loss(loss: str | Loss) -> Loss:
     --------
     >>> from skdice.losses import resolve_loss
     >>> resolve_loss("focal"), resolve_loss("dsc")
-    (FocalLoss(), DSCLoss(smooth=0.1, surrogate='log'))
+    (FocalLoss(), DSCLoss(smooth=0.01, surrogate='log', ema_decay=0.9))
     """
     if isinstance(loss, Loss):
         return loss

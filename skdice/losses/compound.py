@@ -22,8 +22,9 @@ class CompoundLoss(Loss):
     Parameters
     ----------
     first, second : str or Loss, default="ce" and "dice"
-        Names, of the formulas alone, or losses of this package with ``reduction="mean"``. Their
-        own parameters are reached as ``second__smooth``, in an estimator as
+        Names or losses of this package with ``reduction="mean"``. A name means what it does alone;
+        segmentation's sum of two formulas is ``CompoundLoss("ce", DiceLoss())``. Their own
+        parameters are reached as ``second__smooth``, in an estimator as
         ``loss__second__smooth``.
     weight : float, default=0.5
         Share of the second, from 0 to 1.
@@ -45,7 +46,7 @@ class CompoundLoss(Loss):
     >>> import torch
     >>> from skdice.losses import CompoundLoss, CrossEntropyLoss, DiceLoss
     >>> logits, target = torch.zeros(4, 3), torch.tensor([0, 0, 1, 2])
-    >>> both = CompoundLoss(weight=0.25)(logits, target)
+    >>> both = CompoundLoss("ce", DiceLoss(), weight=0.25)(logits, target)
     >>> parts = CrossEntropyLoss()(logits, target), DiceLoss()(logits, target)
     >>> torch.isclose(both, 0.75 * parts[0] + 0.25 * parts[1])
     tensor(True)
@@ -61,13 +62,10 @@ class CompoundLoss(Loss):
         reduction: str = "mean",
     ) -> None:
         super().__init__()
-        from skdice.losses._registry import LOSSES, resolve_loss
+        from skdice.losses._registry import resolve_loss
 
         # Objects also where names were given, so that their parameters can be set.
-        self.first, self.second = (
-            LOSSES[part]() if isinstance(part, str) and part in LOSSES else resolve_loss(part)
-            for part in (first, second)
-        )
+        self.first, self.second = resolve_loss(first), resolve_loss(second)
         self.weight = weight
         self.ignore_index = ignore_index
         self.multilabel = multilabel

@@ -48,7 +48,14 @@ class DiceLoss(OverlapLoss):
         to a negative, F being the batch's soft F1, both over the sum of counts. So rare positives
         weigh as much as all negatives at first, ever less as F1 rises, and no gradient vanishes
         where p is next to 0. `squared` is then without meaning. A loss asked for by name, as in
-        ``loss="dice"``, has "log" and ``smooth=0.1``; the classes are the formulas alone.
+        ``loss="dice"``, has "log", ``ema_decay=0.9`` and ``smooth=0.01``; the classes are the
+        formulas alone.
+    ema_decay : float, default=0.0
+        Above 0, counts are a moving average over the batches of training, in which each batch
+        before the last weighs this much less than the next: a batch of 8 rarely holds a rare
+        class, and its own counts say nothing of it. 0.99 looks back over about 100 batches. Slopes
+        are still the batch's own. `prepare` forgets; after ``eval()``, or without gradients, the
+        batch's own counts are taken, and not remembered.
     ignore_index : int, default=-100
         Target of positions that do not count.
     multilabel : bool, default=False
@@ -93,6 +100,7 @@ class DiceLoss(OverlapLoss):
         class_weight: Any = None,
         ohem_ratio: float = 0.0,
         surrogate: str = "none",
+        ema_decay: float = 0.0,
         ignore_index: int = -100,
         multilabel: bool = False,
         reduction: str = "mean",
@@ -106,6 +114,7 @@ class DiceLoss(OverlapLoss):
         self.class_weight = class_weight
         self.ohem_ratio = ohem_ratio
         self.surrogate = surrogate
+        self.ema_decay = ema_decay
         self.ignore_index = ignore_index
         self.multilabel = multilabel
         self.reduction = reduction

@@ -22,7 +22,7 @@ class DSCLoss(DiceLoss):
     exponent : float, default=0.1
         Strength of the decay (alpha in Eq. 11); 0 is the dice loss. The paper's exponent is 1,
         with which a positive is best at p = 1/2; its authors' code uses 0.01.
-    squared, smooth, aggregation, background, absent, class_weight, ohem_ratio, surrogate
+    squared, smooth, aggregation, background, absent, class_weight, ohem_ratio, surrogate, ema_decay
         As in `DiceLoss`.
     ignore_index, multilabel, reduction
         As in `DiceLoss`.
@@ -62,6 +62,7 @@ class DSCLoss(DiceLoss):
         class_weight: Any = None,
         ohem_ratio: float = 0.0,
         surrogate: str = "none",
+        ema_decay: float = 0.0,
         ignore_index: int = -100,
         multilabel: bool = False,
         reduction: str = "mean",
@@ -75,6 +76,7 @@ class DSCLoss(DiceLoss):
             class_weight=class_weight,
             ohem_ratio=ohem_ratio,
             surrogate=surrogate,
+            ema_decay=ema_decay,
             ignore_index=ignore_index,
             multilabel=multilabel,
             reduction=reduction,

@@ -29,7 +29,7 @@ class TverskyLoss(OverlapLoss):
     beta : float, default=0.7
         Weight of false negatives; a larger one favours recall.
     squared : bool, default=True
-    smooth, aggregation, background, absent, class_weight, ohem_ratio, surrogate
+    smooth, aggregation, background, absent, class_weight, ohem_ratio, surrogate, ema_decay
         As in `DiceLoss`.
     ignore_index, multilabel, reduction
         As in `DiceLoss`.
@@ -67,6 +67,7 @@ class TverskyLoss(OverlapLoss):
         class_weight: Any = None,
         ohem_ratio: float = 0.0,
         surrogate: str = "none",
+        ema_decay: float = 0.0,
         ignore_index: int = -100,
         multilabel: bool = False,
         reduction: str = "mean",
@@ -82,6 +83,7 @@ class TverskyLoss(OverlapLoss):
         self.class_weight = class_weight
         self.ohem_ratio = ohem_ratio
         self.surrogate = surrogate
+        self.ema_decay = ema_decay
         self.ignore_index = ignore_index
         self.multilabel = multilabel
         self.reduction = reduction

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from skdice.engine.net import resolve_device, seeded
 from skdice.engine.schedules import schedule_factor
 from skdice.estimators._base import draw_seed
 from skdice.losses import Loss, resolve_loss
+from skdice.losses._overlap import OverlapLoss
 from skdice.metrics import positive_class
 
 __all__ = ["Fold", "HeadLanes", "LaneModel", "fit_lanes", "why_not"]
@@ -318,8 +319,11 @@ class _Group:
             for name in table[0]
             if _is_number(table[0][name]) and any(row[name] != table[0][name] for row in table)
         }
-        slope = torch.func.grad(self._loss, argnums=1)
-        over_lanes = (0 if self.values else None, 0, None, None, None)
+        # Their counts may be averages over batches; a compound loss holds them inside.
+        self.overlaps = [m for m in self.base.modules() if isinstance(m, OverlapLoss)]
+        self.running: list[Tensor] = []
+        slope = torch.func.grad(self._loss, argnums=2, has_aux=True)
+        over_lanes = (0 if self.values else None, 0, 0, None, None, None)
         self.slopes = torch.func.vmap(slope, in_dims=over_lanes)
 
     def prepare(self, counts: np.ndarray, background: int | None) -> None:
@@ -327,17 +331,25 @@ class _Group:
 
     def slope(self, z: Tensor, y: Tensor, weight: Tensor | None, counts: Tensor) -> Tensor:
         """Each lane's gradient of its loss in its logits, of shape (f, k, b, c)."""
-        over_folds = (None, 0, 0, None if weight is None else 0, 0)
-        return torch.func.vmap(self.slopes, in_dims=over_folds)(self.values, z, y, weight, counts)
+        if not self.running:
+            n_folds, n_lanes, _, n_classes = z.shape
+            self.running = [z.new_zeros(n_folds, n_lanes, 3, n_classes) for _ in self.overlaps]
+        over_folds = (None, 0, 0, 0, None if weight is None else 0, 0)
+        slopes = torch.func.vmap(self.slopes, in_dims=over_folds)
+        slope, self.running = slopes(self.values, self.running, z, y, weight, counts)
+        for module in self.overlaps:
+            module.running_ = None  # what stands there means nothing outside of the lanes
+        return slope
 
     def _loss(
         self,
         values: dict[str, Tensor],
+        running: list[Tensor],
         logits: Tensor,
         y: Tensor,
         weight: Tensor | None,
         counts: Tensor,
-    ) -> Tensor:
+    ) -> tuple[Tensor, list[Tensor]]:
         for name, value in values.items():
             *path, last = name.split("__")
             owner: Any = self.base
@@ -346,7 +358,10 @@ class _Group:
             setattr(owner, last, value)
         for module in self.base.modules():  # a compound loss has two more
             module.class_counts_, module.n_samples_ = counts, counts.sum()
-        return self.base(logits, y, sample_weight=weight)
+        for module, before in zip(self.overlaps, running, strict=True):
+            module.running_ = before
+        loss = self.base(logits, y, sample_weight=weight)
+        return loss, [cast(Tensor, module.running_) for module in self.overlaps]
 
 
 def _is_number(value: Any) -> bool:

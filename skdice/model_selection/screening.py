@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import log_softmax
 from sklearn.base import BaseEstimator, clone
 
+from skdice.engine.tables import blocks
 from skdice.metrics import span_f1_score
 from skdice.model_selection.lanes import LaneModel, fit_lanes
 from skdice.text.decoding import decode
@@ -70,8 +71,7 @@ class Screen:
             vectors = estimator.frozen_vectors(texts)
             places = [np.array([i]) for i in range(len(texts))]
             labels = np.asarray(y)
-        spread = vectors.std(axis=0)
-        self.X = (vectors - vectors.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+        self.X = _standardised(vectors)
         self.y = labels
         self.lengths = [[len(places[i]) for i in test] for _, test in splits]
         self.folds = [
@@ -106,6 +106,17 @@ class Screen:
             [TagLane(lane, lengths, self.scheme, constrained) for lane in lanes]
             for lanes, lengths in zip(found, self.lengths, strict=True)
         ]
+
+
+def _standardised(table: np.ndarray) -> np.ndarray:
+    """The table with mean 0 and deviation 1 in each column, in its place."""
+    mean = table.mean(axis=0, dtype=np.float64)
+    squares = sum(((table[part] - mean) ** 2).sum(axis=0) for part in blocks(len(table)))
+    spread = np.sqrt(squares / len(table))
+    spread[spread == 0] = 1.0
+    for part in blocks(len(table)):
+        table[part] = (table[part] - mean) / spread
+    return table
 
 
 class TagLane(BaseEstimator):

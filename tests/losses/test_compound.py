@@ -35,7 +35,7 @@ PROBLEMS = {
 def test_it_is_the_weighted_mean(kind, second, weight):
     logits, target, options = PROBLEMS[kind]
     counts = [9, 3] if kind == "binary" else [5, 4, 2, 1, 1][: logits.shape[-1]]
-    parts = [LOSSES[name](**options) for name in ("ce", second)]
+    parts = [resolve_loss(name).set_params(**options) for name in ("ce", second)]
     loss = CompoundLoss("ce", second, weight, **options)
     for module in (loss, *parts):
         module.prepare(counts, multilabel=kind == "multilabel", n_samples=12)
@@ -48,8 +48,13 @@ def test_it_is_the_weighted_mean(kind, second, weight):
 @pytest.mark.parametrize("name", ["dice", "tversky", "dsc"])
 def test_by_name_an_overlap_loss_has_the_surrogate(name):
     loss, formula = resolve_loss(name), LOSSES[name]()
-    assert loss.get_params() == {**formula.get_params(), "surrogate": "log", "smooth": 0.1}
-    assert CompoundLoss("ce", name).second.get_params() == formula.get_params()
+    assert loss.get_params() == {
+        **formula.get_params(),
+        "surrogate": "log",
+        "smooth": 0.01,
+        "ema_decay": 0.9,
+    }
+    assert CompoundLoss("ce", name).second.get_params() == loss.get_params()
     assert CompoundLoss("ce", loss).second is loss
 
 
@@ -66,8 +71,12 @@ def test_gradients_and_ignored_positions():
 def test_many_shares_at_once():
     logits, target, _ = PROBLEMS["multiclass"]
     shares = torch.tensor([0.0, 0.25, 1.0])
-    many = torch.func.vmap(lambda w: CompoundLoss(weight=w)(logits, target))(shares)
-    single = torch.stack([CompoundLoss(weight=float(w))(logits, target) for w in shares])
+
+    def both(weight):
+        return CompoundLoss("ce", DiceLoss(), weight=weight)(logits, target)
+
+    many = torch.func.vmap(both)(shares)
+    single = torch.stack([both(float(share)) for share in shares])
     torch.testing.assert_close(many, single)
 
 

@@ -1,0 +1,93 @@
+"""Dice and Tversky losses of other packages, as skdice losses: same loop, same data, same seeds.
+
+    pip install --no-deps monai segmentation-models-pytorch simpletransformers
+
+Nothing of these packages but their losses is imported, so what else they ask for is not needed.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from skdice.losses import DSCLoss, Loss
+
+__all__ = ["RIVAL_LOSSES", "RIVAL_NAMES", "RivalLoss", "rival_loss"]
+
+
+def _losses_of(package: str) -> ModuleType:
+    """The package's `losses`, without running what the package itself imports."""
+    if package not in sys.modules:
+        spec = importlib.util.find_spec(package)
+        if spec is None or spec.submodule_search_locations is None:
+            raise SystemExit(f"{package} is missing: {__doc__.split(chr(10))[2].strip()}")
+        bare = ModuleType(package)
+        bare.__path__ = list(spec.submodule_search_locations)
+        sys.modules[package] = bare
+    return importlib.import_module(f"{package}.losses")
+
+
+def _monai(name: str, **options: Any) -> Any:
+    # One image of one channel a class: the whole batch is one set, its tokens are the pixels.
+    made = getattr(importlib.import_module("monai.losses"), name)(softmax=True, **options)
+    return lambda z, y: made(z.T[None], torch.nn.functional.one_hot(y, z.shape[1]).T[None])
+
+
+def _smp(name: str, **options: Any) -> Any:
+    made = getattr(_losses_of("segmentation_models_pytorch"), name)("multiclass", **options)
+    return lambda z, y: made(z.T[None, :, :, None], y[None, :, None])
+
+
+def _simpletransformers(name: str, **options: Any) -> Any:
+    return getattr(_losses_of("simpletransformers"), name)(**options)
+
+
+RIVAL_LOSSES: dict[str, Any] = {
+    "monai dice": lambda: _monai("DiceLoss"),
+    "monai tversky": lambda: _monai("TverskyLoss", alpha=0.3, beta=0.7),
+    "smp dice": lambda: _smp("DiceLoss"),
+    "smp tversky": lambda: _smp("TverskyLoss", alpha=0.3, beta=0.7),
+    "simpletransformers dice": lambda: _simpletransformers("DiceLoss"),
+    "simpletransformers tversky": lambda: _simpletransformers("TverskyLoss", alpha=0.3, beta=0.7),
+}
+
+
+RIVAL_NAMES = ("paper's repository", *RIVAL_LOSSES)
+
+
+class RivalLoss(Loss):
+    """A loss of another package over the elements of a batch that count.
+
+    Parameters
+    ----------
+    name : one of `RIVAL_LOSSES`
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+        self.ignore_index, self.multilabel, self.reduction = -100, False, "mean"
+        self._made = RIVAL_LOSSES[name]()
+
+    is_set_level = True
+
+    def _loss(self, problem: Any) -> Tensor:
+        counted = problem.weight > 0
+        return self._made(problem.logits[counted], problem.target[counted].argmax(-1))
+
+
+def rival_loss(name: str) -> Loss:
+    """One of `RIVAL_LOSSES`, or the formula of the paper's own repository.
+
+    The latter squares the denominator and takes exponent 0.01 and smooth 1e-4 over each class of a
+    batch, the background included.
+    """
+    if name == "paper's repository":
+        return DSCLoss(exponent=0.01, smooth=1e-4, aggregation="class", background=None)
+    return RivalLoss(name)

@@ -1,0 +1,144 @@
+"""ema_decay: counts averaged over the batches of training."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import make_classification
+
+from skdice import DiceClassifier
+from skdice.losses import CompoundLoss, DiceLoss, DSCLoss, TverskyLoss
+from skdice.losses._reading import SpanEndsLoss
+from skdice.model_selection.lanes import fit_lanes
+
+torch.manual_seed(0)
+BATCHES = [(torch.randn(6, dtype=torch.float64), torch.randint(0, 2, (6,))) for _ in range(4)]
+
+
+def slope(loss, logits, target):
+    logits = logits.detach().clone().requires_grad_()
+    value = loss(logits, target)
+    (found,) = torch.autograd.grad(value, logits)
+    return value.item(), found
+
+
+def by_hand(logits, target, decay, upto, squared):
+    """Hits and errors of `upto`'s batch and of those before it, averaged."""
+    hits = errors = total = 0.0
+    for age, (z, t) in enumerate(reversed(BATCHES[: upto + 1])):
+        for logit, positive in zip(z.tolist(), t.tolist(), strict=True):
+            p = 1 / (1 + np.exp(-logit))
+            power = 2 if squared else 1
+            hits += decay**age * 2 * p * positive
+            errors += decay**age * ((1 - p) ** power if positive else p**power)
+        total += decay**age
+    return hits / total, errors / total
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.5, 0.9, 1.0])
+@pytest.mark.parametrize("squared", [True, False])
+def test_the_value_is_that_of_averaged_counts(decay, squared):
+    loss = DiceLoss(squared=squared, smooth=0.3, ema_decay=decay)
+    for step, (logits, target) in enumerate(BATCHES):
+        hits, errors = by_hand(logits, target, decay, step, squared)
+        want = 1 - (hits + 0.3) / (hits + errors + 0.3)
+        assert loss(logits, target).item() == pytest.approx(want)
+
+
+def test_the_slope_is_the_batchs_own_at_the_averaged_counts():
+    loss = DiceLoss(squared=False, smooth=0.3, ema_decay=0.8)
+    for step, (logits, target) in enumerate(BATCHES):
+        _, found = slope(loss, logits, target)
+        hits, errors = by_hand(logits, target, 0.8, step, False)
+        total = hits + errors + 0.3
+        p = torch.sigmoid(logits)
+        # L = errors / total, where p of a positive adds 2 to the hits and takes 1 from the errors.
+        of_positive = (-1 * total - errors * 1) / total**2
+        of_negative = (1 * total - errors * 1) / total**2
+        want = p * (1 - p) * torch.where(target == 1, of_positive, of_negative)
+        torch.testing.assert_close(found, want)
+
+
+def test_the_surrogate_takes_its_weights_from_averaged_counts():
+    loss = DiceLoss(surrogate="log", smooth=0.3, ema_decay=0.8)
+    for step, (logits, target) in enumerate(BATCHES):
+        value, _ = slope(loss, logits, target)
+        hits, errors = by_hand(logits, target, 0.8, step, False)
+        total = hits + errors + 0.3
+        f1 = (hits + 0.3) / total
+        p = torch.sigmoid(logits)
+        prices = torch.where(target == 1, -(2 - f1) * torch.log(p), -f1 * torch.log(1 - p))
+        assert value == pytest.approx((prices / total).sum().item())
+
+
+def test_a_class_counts_for_itself():
+    logits, target = torch.randn(2, 9, 3, dtype=torch.float64), torch.randint(0, 3, (2, 9))
+    loss = DiceLoss(squared=False, ema_decay=0.5, aggregation="class", smooth=0.1)
+    loss(logits[0], target[0])
+    p = torch.softmax(logits, -1)
+    want = 0.0
+    for c in range(3):
+        hits = errors = 0.0
+        for batch, share in ((0, 1 / 3), (1, 2 / 3)):
+            y = (target[batch] == c).double()
+            hits += share * 2 * (p[batch, :, c] * y).sum()
+            errors += share * (p[batch, :, c] - y).abs().sum()
+        want += (errors / (hits + errors + 0.1)) / 3
+    torch.testing.assert_close(loss(logits[1], target[1]), want)
+
+
+def test_only_training_is_remembered_and_prepare_forgets():
+    (first, y), (second, t) = BATCHES[:2]
+    loss, fresh = DiceLoss(ema_decay=0.9), DiceLoss()
+    loss(first, y)
+    with torch.no_grad():
+        torch.testing.assert_close(loss(second, t), fresh(second, t))
+    torch.testing.assert_close(loss.eval()(second, t), fresh(second, t))
+    remembered = copy.deepcopy(loss).train()(second, t)
+    assert remembered != fresh(second, t)
+    torch.testing.assert_close(loss.train()(second, t), remembered)
+    loss.prepare([3, 3])
+    torch.testing.assert_close(loss(second, t), fresh(second, t))
+
+
+def test_starts_and_ends_are_counted_apart():
+    both = SpanEndsLoss(DiceLoss(ema_decay=0.9))
+    sides = DiceLoss(ema_decay=0.9), DiceLoss(ema_decay=0.9)
+    for _ in range(3):
+        logits = torch.randn(8, 2)
+        target = torch.zeros(8, 3)
+        target[torch.randint(8, (1,)), 0] = target[torch.randint(8, (3,)), 1] = 1
+        want = sum(loss(logits[:, i], target[:, i]) for i, loss in enumerate(sides)) / 2
+        torch.testing.assert_close(both(logits, target), want)
+
+
+def test_lanes_remember_each_for_itself():
+    X, y = make_classification(150, 6, weights=[0.9], random_state=0)
+    losses = [
+        *(DiceLoss(ema_decay=d, surrogate="log", smooth=0.01) for d in (0.0, 0.9, 0.99)),
+        TverskyLoss(ema_decay=0.5),
+        CompoundLoss("ce", DSCLoss(ema_decay=0.9)),
+    ]
+    folds = [(np.arange(100), np.arange(100, 150)), (np.arange(40, 150), np.arange(40))]
+    models = [
+        DiceClassifier(loss=loss, max_epochs=3, batch_size=16, lr=0.01, random_state=0)
+        for loss in losses
+    ]
+    for (train, asked), together in zip(folds, fit_lanes(models, X, y, folds), strict=True):
+        for model, lane in zip(models, together, strict=True):
+            alone = model.fit(X[train], y[train]).decision_function(X[asked])
+            np.testing.assert_allclose(lane.decision_function(X[asked]), alone, atol=1e-6)
+
+
+@pytest.mark.parametrize("decay", [-0.1, 1.1])
+def test_a_decay_outside_its_range_is_named(decay):
+    with pytest.raises(ValueError, match="ema_decay"):
+        DiceLoss(ema_decay=decay)
+
+
+def test_a_loss_for_each_example_has_nothing_to_remember():
+    with pytest.raises(ValueError, match=r"ema_decay=0\.9 with aggregation='example'"):
+        DSCLoss(aggregation="example", ema_decay=0.9)
