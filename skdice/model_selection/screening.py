@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import log_softmax
 from sklearn.base import BaseEstimator, clone
+from sklearn.preprocessing import StandardScaler
 
 from skdice.engine.tables import blocks
 from skdice.metrics import span_f1_score
@@ -110,12 +111,11 @@ class Screen:
 
 def _standardised(table: np.ndarray) -> np.ndarray:
     """The table with mean 0 and deviation 1 in each column, in its place."""
-    mean = table.mean(axis=0, dtype=np.float64)
-    squares = sum(((table[part] - mean) ** 2).sum(axis=0) for part in blocks(len(table)))
-    spread = np.sqrt(squares / len(table))
-    spread[spread == 0] = 1.0
+    scaler = StandardScaler(copy=False)
     for part in blocks(len(table)):
-        table[part] = (table[part] - mean) / spread
+        scaler.partial_fit(table[part])
+    for part in blocks(len(table)):
+        table[part] = scaler.transform(table[part])
     return table
 
 
