@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.exceptions import FitFailedWarning
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import f1_score, make_scorer
+from sklearn.metrics import f1_score, make_scorer, roc_auc_score
 from sklearn.model_selection import StratifiedKFold, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -369,6 +369,25 @@ def test_shared_and_full_find_the_same():
         if name.endswith(("_f1", "_auc")):
             np.testing.assert_allclose(values, shared.cv_results_[name], atol=1e-9)
     np.testing.assert_array_equal(full.predict(X), shared.predict(X))
+
+
+def test_lanes_that_predict_alike_are_scored_once():
+    calls = []
+
+    def by_prediction(model, rows, labels):
+        calls.append("prediction")
+        return f1_score(labels, model.predict(rows))
+
+    def by_score(model, rows, labels):
+        calls.append("score")
+        return roc_auc_score(labels, model.decision_function(rows))
+
+    alike = {"loss": ["tversky"], "loss__alpha": [0.3, 0.3 + 1e-9]}
+    scoring = {"f1": by_prediction, "auc": by_score}
+    found = search(alike, n_trials=4, scoring=scoring, refit="f1", strategy="shared").fit(X, Y)
+    assert calls.count("prediction") == 2  # one for each fold
+    assert calls.count("score") == 8
+    assert len(set(found.cv_results_["split0_test_f1"])) == 1
 
 
 def test_why_trials_cannot_share():

@@ -102,7 +102,8 @@ def main() -> None:
     print(f"complete by worker {[by_worker[worker.pid] for worker in workers]}")
     print(f"killed in the middle {lost}, run again {sorted(retried)}")
     assert len(complete) == len(settings) == args.trials
-    assert retried == set(lost) and len(lost) == 1
+    assert len(lost) == 1
+    assert retried == set(lost)
 
 
 if __name__ == "__main__":

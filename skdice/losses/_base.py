@@ -61,26 +61,33 @@ class Problem:
         """Weights of shape (N, 1) or (N, C)."""
         return self.weight if self.weight.ndim == 2 else self.weight.unsqueeze(-1)
 
+    def _log_odds(self) -> Tensor | None:
+        """log(p / (1 - p)) of shape (N, C), where the logits say it without a softmax."""
+        if self.kind != "multiclass":
+            return self.logits
+        if self.logits.shape[-1] != 2:
+            return None
+        # torch computes a softmax over two numbers many times slower than a sigmoid.
+        odds = self.logits[:, 1] - self.logits[:, 0]
+        return torch.stack([-odds, odds], dim=-1)
+
     def p(self) -> Tensor:
         """Probabilities of shape (N, C)."""
-        if self.kind == "multiclass" and self.logits.shape[-1] == 2:
-            # The same as a softmax, which torch computes many times slower over two numbers.
-            odds = self.logits[:, 1] - self.logits[:, 0]
-            return torch.sigmoid(torch.stack([-odds, odds], dim=-1))
-        if self.kind == "multiclass":
-            return torch.softmax(self.logits, dim=-1)
-        return torch.sigmoid(self.logits)
+        odds = self._log_odds()
+        return torch.softmax(self.logits, dim=-1) if odds is None else torch.sigmoid(odds)
 
     def log_p(self) -> Tensor:
         """Log-probabilities of shape (N, C)."""
-        if self.kind == "multiclass":
+        odds = self._log_odds()
+        if odds is None:
             return torch.log_softmax(self.logits, dim=-1)
-        return nn.functional.logsigmoid(self.logits)
+        return nn.functional.logsigmoid(odds)
 
     def log_not_p(self) -> Tensor:
         """log(1 - p) of shape (N, C), finite and differentiable also where p rounds to 1."""
-        if self.kind != "multiclass":
-            return nn.functional.logsigmoid(-self.logits)
+        odds = self._log_odds()
+        if odds is not None:
+            return nn.functional.logsigmoid(-odds)
         z = self.logits
         total = torch.logsumexp(z, dim=-1, keepdim=True)
         top = z.detach().argmax(dim=-1, keepdim=True)

@@ -48,7 +48,7 @@ class DiceLoss(OverlapLoss):
         to a negative, F being the batch's soft F1, both over the sum of counts. So rare positives
         weigh as much as all negatives at first, ever less as F1 rises, and no gradient vanishes
         where p is next to 0. `squared` is then without meaning. A loss asked for by name, as in
-        ``loss="dice"``, has "log", ``ema_decay=0.9`` and ``smooth=0.01``; the classes are the
+        ``loss="dice"``, has "log", ``ema_decay=0.5`` and ``smooth=0.01``; the classes are the
         formulas alone.
     ema_decay : float, default=0.0
         Above 0, counts are a moving average over the batches of training, in which each batch

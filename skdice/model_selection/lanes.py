@@ -269,16 +269,28 @@ class LaneModel(ClassifierMixin, BaseEstimator):
         """Labels."""
         return self.classes
 
+    only_predicted = True  # since it was last set
+
+    def part(self, rows: slice) -> LaneModel:
+        """What it says of some of the rows."""
+        return LaneModel(self.classes, self.logits[rows])
+
+    def said(self) -> bytes:
+        """The same for models that predict the same."""
+        return self.logits.argmax(axis=1).tobytes()
+
     def predict(self, X: Any) -> np.ndarray:
         """Labels of shape (n_rows,)."""
         return self.classes[self.logits.argmax(axis=1)]
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of shape (n_rows, n_classes)."""
+        self.only_predicted = False
         return softmax(self.logits, axis=1)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Log-odds of `classes_[1]`, or logits for more classes."""
+        self.only_predicted = False
         z = self.logits
         return z[:, 1] - z[:, 0] if len(self.classes) == 2 else z
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -155,15 +156,25 @@ class TagLane(BaseEstimator):
         rows = log_softmax(self.lane.logits.astype(np.float64), axis=1)
         return np.split(rows, np.cumsum(self.lengths)[:-1])
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Tags of every word, as a 1-D object array of lists."""
-        rows = decode(
+    only_predicted = True  # since it was last set
+
+    def said(self) -> bytes:
+        """The same for models that predict the same."""
+        return "\n".join(tag for row in self._decoded for tag in row).encode()
+
+    @functools.cached_property
+    def _decoded(self) -> list[list[str]]:
+        return decode(
             self._log_rows(), list(self.classes_), self.scheme, constrained=self.constrained
         )
-        return object_array(rows)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Tags of every word, as a 1-D object array of lists."""
+        return object_array(self._decoded)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities, an array of shape (n_words, n_classes) a sentence."""
+        self.only_predicted = False
         return object_array([np.exp(rows) for rows in self._log_rows()])
 
     def score(self, X: Any, y: Any) -> float:

@@ -123,15 +123,15 @@ class Job:
             fitted = lanes.fit_lanes(models, self.X, self.y, asked)
             share = (time.perf_counter() - started) / (len(chosen) * len(asked))
             for (train, test), of_fold in zip(self.splits, fitted, strict=True):
+                scores = {"test": _LaneScores(self, test)}
+                if self.with_train:
+                    scores["train"] = _LaneScores(self, train)
                 for outcome, model in zip(outcomes, of_fold, strict=True):
                     outcome.fit_time.append(share)
                     started = time.perf_counter()
-                    sides = [(outcome.test, test, slice(None, len(test)))]
+                    scores["test"].add(model.part(slice(None, len(test))), outcome.test)
                     if self.with_train:
-                        sides.append((outcome.train, train, slice(len(test), None)))
-                    for into, rows, part in sides:
-                        of_part = lanes.LaneModel(model.classes, model.logits[part])
-                        self._score(of_part, rows, into)
+                        scores["train"].add(model.part(slice(len(test), None)), outcome.train)
                     outcome.score_time.append(time.perf_counter() - started)
         except Exception:
             return [self.run(params) for params in chosen]
@@ -151,11 +151,12 @@ class Job:
             return outcomes
         share = (time.perf_counter() - started) / (len(chosen) * len(self.splits))
         for (_, test), of_fold in zip(self.splits, fitted, strict=True):
+            scores = _LaneScores(self, test)
             for outcome, model in zip(outcomes, of_fold, strict=True):
                 outcome.screened = True
                 outcome.fit_time.append(share)
                 started = time.perf_counter()
-                self._score(model, test, outcome.test)
+                scores.add(model, outcome.test)
                 outcome.score_time.append(time.perf_counter() - started)
         return outcomes
 
@@ -183,6 +184,37 @@ class Job:
         X, y = take_rows(self.X, rows), take_rows(self.y, rows)
         for name, scorer in self.scorers.items():
             into[name].append(float(scorer(model, X) if y is None else scorer(model, X, y)))
+
+
+class _LaneScores:
+    """Scores of lanes on the same rows: lanes that predict alike are scored once.
+
+    Neighbouring settings often predict the same, and scikit-learn's scorers cost more than a lane's
+    training. A scorer that asks for more than `predict` is called for each lane.
+    """
+
+    def __init__(self, job: Job, rows: Any) -> None:
+        self.X, self.y = take_rows(job.X, rows), take_rows(job.y, rows)
+        self.scorers = job.scorers
+        self.known: dict[tuple[str, bytes], float] = {}
+        self.by_prediction = set(job.scorers)
+
+    def add(self, model: Any, into: dict[str, list[float]]) -> None:
+        """Append the model's score to each scorer's list."""
+        said = model.said()
+        for name, scorer in self.scorers.items():
+            if name in self.by_prediction and (name, said) in self.known:
+                into[name].append(self.known[name, said])
+                continue
+            model.only_predicted = True
+            score = float(
+                scorer(model, self.X) if self.y is None else scorer(model, self.X, self.y)
+            )
+            if model.only_predicted:
+                self.known[name, said] = float(score)
+            else:
+                self.by_prediction.discard(name)
+            into[name].append(float(score))
 
 
 _FOLD = 10_000  # steps of a fold, more than any fit has epochs
