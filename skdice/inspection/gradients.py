@@ -102,7 +102,8 @@ class LossGradientDisplay:
         p = np.linspace(0, 1, n_points + 2)[1:-1]
         gradients = {}
         for name, loss in (_paper_and_defaults() if losses is None else losses).items():
-            loss = clone(resolve_loss(loss)).prepare([n_negative, n_positive])
+            # Not in training, where a loss may remember the batches of earlier points.
+            loss = clone(resolve_loss(loss)).prepare([n_negative, n_positive]).eval()
             positive, negative = (
                 np.array([_derivative(loss, value, side, others, labels) for value in p])
                 for side in (1, 0)
