@@ -55,6 +55,7 @@ class Problem:
     target: Tensor
     weight: Tensor
     shape: tuple[int, ...]
+    _odds: Tensor | None = None
 
     @property
     def element_weight(self) -> Tensor:
@@ -67,9 +68,11 @@ class Problem:
             return self.logits
         if self.logits.shape[-1] != 2:
             return None
-        # torch computes a softmax over two numbers many times slower than a sigmoid.
-        odds = self.logits[:, 1] - self.logits[:, 0]
-        return torch.stack([-odds, odds], dim=-1)
+        if self._odds is None:
+            # torch computes a softmax over two numbers many times slower than a sigmoid.
+            odds = self.logits[:, 1] - self.logits[:, 0]
+            self._odds = torch.stack([-odds, odds], dim=-1)
+        return self._odds
 
     def p(self) -> Tensor:
         """Probabilities of shape (N, C)."""
@@ -314,7 +317,7 @@ class Loss(nn.Module):
                 raise ValueError("sample_weight holds a negative, infinite or NaN value")
             weight = torch.where(valid, given, torch.zeros_like(given))
         # A weight of 0 must also stop NaN or infinite logits of padding.
-        z = torch.where(weight > 0, z, torch.zeros_like(z))
+        z = z.masked_fill(weight == 0, 0.0)
         if kind != "multilabel":
             weight = weight[:, 0]
         return Problem(kind, z, encoded.to(z.dtype), weight, shape)

@@ -89,9 +89,9 @@ class OverlapLoss(Loss):
         negative, where counts are not squared."""
         raise NotImplementedError
 
-    def _focus(self, wrong: Tensor) -> Tensor | float:
-        """What an example counts for, by how wrong it is; only with a surrogate."""
-        return 1.0
+    def _focused(self, losses: Tensor, wrong: Tensor) -> Tensor:
+        """Losses of examples, weighed by how wrong each is; only with a surrogate."""
+        return losses
 
     def _ratio(self, hits: Tensor, errors: Tensor) -> Tensor:
         # The same as 1 - (hits + smooth) / (hits + errors + smooth), but never below 0 or above 1,
@@ -164,13 +164,13 @@ class OverlapLoss(Loss):
         total = (hits + errors + self.smooth).clamp(min=torch.finfo(p.dtype).tiny)
         gain = (per_hit * errors - per_right * (hits + self.smooth)) / total**2
         cost = per_wrong * (hits + self.smooth) / total**2
-        pulls = -right * problem.log_p() * self._focus(1 - p)
+        pulls = self._focused(-right * problem.log_p(), 1 - p).sum(0)
         if how == "pooled" and problem.kind == "multiclass":
             # An example of the background costs by what it gives to all the classes at once.
             counted = columns > 0
             return gain * (columns * pulls).sum() + cost * (pulls * ~counted).sum()
-        pushes = -weight * (1 - target) * problem.log_not_p() * self._focus(p)
-        losses = gain * pulls.sum(0) + cost * pushes.sum(0)
+        pushes = self._focused(-weight * (1 - target) * problem.log_not_p(), p).sum(0)
+        losses = gain * pulls + cost * pushes
         if how == "pooled":
             return (columns * losses).sum()
         if self.absent == "ignore":

@@ -116,5 +116,5 @@ class DSCLoss(DiceLoss):
         # Through the logarithm: a power of 1 - p has no finite gradient where p rounds to 1.
         return torch.exp(self.exponent * problem.log_not_p()) * problem.p()
 
-    def _focus(self, wrong: Tensor) -> Tensor:
-        return wrong**self.exponent
+    def _focused(self, losses: Tensor, wrong: Tensor) -> Tensor:
+        return losses * wrong**self.exponent
