@@ -10,7 +10,6 @@ from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.exceptions import FitFailedWarning
 from sklearn.metrics import check_scoring
@@ -24,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdice.estimators._base import draw_seed
 from skdice.model_selection import lanes, screening, workers
+from skdice.model_selection.results import cv_results
 from skdice.model_selection.spaces import as_spaces, check_space, cloned, suggest
 from skdice.model_selection.trials import Job, Outcome
 
@@ -446,61 +446,13 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     def _collect(self, study: Any, spaces: list[Any], job: Job) -> None:
         """`cv_results_` and the best trial, from all trials of the study that have run."""
-        from optuna.trial import FixedTrial
-
-        names, key = list(job.scorers), job.key
-        rows = [t for t in study.trials if "test_scores" in t.user_attrs]
-        # What was fitted in full after its heads; the study keeps what the heads said.
-        found = [
-            job.finals[t.number].attributes() if t.number in job.finals else t.user_attrs
-            for t in rows
-        ]
-        states = [
-            "SCREENED" if "shared_scores" in f else t.state.name
-            for f, t in zip(found, rows, strict=True)
-        ]
-        results: dict[str, Any] = {
-            "trial": np.array([t.number for t in rows], dtype=int),
-            "state": np.array(states, dtype=object),
-        }
-        params = [suggest(FixedTrial(t.params), spaces) for t in rows]
-        for kind in ("fit_time", "score_time"):
-            times = [f[kind] or [np.nan] for f in found]
-            results[f"mean_{kind}"] = np.array([np.mean(row) for row in times])
-            results[f"std_{kind}"] = np.array([np.std(row) for row in times])
-        for name in sorted({n for p in params for n in p}):
-            values = np.ma.masked_all(len(rows), dtype=object)
-            for i, p in enumerate(params):
-                if name in p:
-                    values[i] = p[name]
-            results[f"param_{name}"] = values
-        results["params"] = params
-        kinds = ["test", "train"] if self.return_train_score else ["test"]
-        for kind in kinds:
-            for name in names:
-                table = np.full((len(rows), self.n_splits_), np.nan)
-                for i, of_trial in enumerate(found):
-                    values = of_trial[f"{kind}_scores"].get(name, [])
-                    table[i, : len(values)] = [np.nan if v is None else v for v in values]
-                for split in range(self.n_splits_):
-                    results[f"split{split}_{kind}_{name}"] = table[:, split]
-                results[f"mean_{kind}_{name}"] = table.mean(axis=1) if len(rows) else np.zeros(0)
-                results[f"std_{kind}_{name}"] = table.std(axis=1) if len(rows) else np.zeros(0)
-        if any("shared_scores" in t.user_attrs for t in rows):
-            for name in names:
-                heads = [t.user_attrs.get("shared_scores", {}).get(name, []) for t in rows]
-                results[f"mean_shared_{name}"] = np.array(
-                    [np.mean(v) if v and None not in v else np.nan for v in heads], dtype=float
-                )
-        for name in names:
-            means = results[f"mean_test_{name}"]
-            worst = np.where(np.isfinite(means), means, -np.inf)
-            results[f"rank_test_{name}"] = rankdata(-worst, method="min").astype(np.int32)
-        self.cv_results_ = results
-        means = results[f"mean_test_{key}"]
+        self.cv_results_ = cv_results(
+            study, spaces, job, self.n_splits_, with_train=self.return_train_score
+        )
+        means = self.cv_results_[f"mean_test_{job.key}"]
         if len(means) and np.isfinite(means).any():
             self.best_index_ = int(np.nanargmax(means))
-            self.best_params_ = params[self.best_index_]
+            self.best_params_ = self.cv_results_["params"][self.best_index_]
             self.best_score_ = float(means[self.best_index_])
 
     # ---- what the best estimator does
