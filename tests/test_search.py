@@ -508,7 +508,7 @@ def test_the_sweep_over_alpha():
 
     display = TverskySweepDisplay.from_estimator(BASE, X, Y, alphas=[0.8, 0.2], cv=2)
     assert display.alphas.tolist() == [0.2, 0.8]
-    model = clone(BASE).set_params(loss=TverskyLoss(alpha=0.2, beta=0.8))
+    model = clone(BASE).set_params(loss="tversky", loss__alpha=0.2, loss__beta=0.8)
     expected = cross_validate(model, X, Y, cv=2, scoring=["precision", "recall", "f1"])
     for name in ("precision", "recall", "f1"):
         np.testing.assert_allclose(display.values[name][0], expected[f"test_{name}"])

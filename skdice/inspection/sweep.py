@@ -10,7 +10,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import check_cv
 
 from skdice.inspection.comparison import pyplot
-from skdice.losses import TverskyLoss
+from skdice.losses import TverskyLoss, resolve_loss
 from skdice.model_selection.comparison import _with_pos_label, precision_recall_f1
 from skdice.text.inputs import take
 
@@ -61,7 +61,8 @@ class TverskySweepDisplay:
         Parameters
         ----------
         estimator : any estimator of skdice that has a loss
-            Its loss is used if it is a `TverskyLoss`, with alpha and beta set.
+            Its loss is used if it is a `TverskyLoss`, and ``"tversky"`` if not, with alpha and beta
+            set.
         X, y : data
         alphas : list of float, default=0.1 to 0.9
         cv : int, splitter or iterable, default=3
@@ -80,7 +81,9 @@ class TverskySweepDisplay:
         if not len(alphas) or not all(0 <= alpha <= 1 for alpha in alphas):
             raise ValueError(f"alphas={alphas!r} must hold numbers from 0 to 1")
         estimator, pos_label = _with_pos_label(estimator, y)
-        base = estimator.loss if isinstance(estimator.loss, TverskyLoss) else TverskyLoss()
+        base = (
+            estimator.loss if isinstance(estimator.loss, TverskyLoss) else resolve_loss("tversky")
+        )
         splitter = check_cv(cv, y, classifier=is_classifier(estimator))
         splits = list(splitter.split(X, y))
         values = {name: np.empty((len(alphas), len(splits))) for name in MEASURES}
