@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import pickle
 import string
 from collections import Counter
@@ -359,6 +360,20 @@ def test_sample_weights_and_files(tiny_backbone, tmp_path):
 def test_bad_questions_are_named(tiny_backbone, pairs, answers, message):
     with pytest.raises((ValueError, TypeError), match=message):
         reader(tiny_backbone).fit(pairs, answers)
+
+
+def test_no_warning_of_long_contexts_that_are_cut_into_windows(tiny_backbone, caplog):
+    tokenizer = load_tokenizer(tiny_backbone)
+    tokenizer.model_max_length = 20
+    logger = logging.getLogger("transformers")
+    logger.addHandler(caplog.handler)  # it does not propagate
+    try:
+        encode_questions(tokenizer, [("who", "paris " * 50)], 20, stride=5, max_question_length=10)
+        assert "longer than" not in caplog.text
+        tokenizer("paris " * 50)
+        assert "longer than" in caplog.text
+    finally:
+        logger.removeHandler(caplog.handler)
 
 
 def test_short_contexts_and_long_questions(tiny_backbone):

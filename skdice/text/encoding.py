@@ -181,7 +181,8 @@ def _subwords_of_words(
     filled = [list(s) for s in sentences if len(s)]
     if not filled:
         return [[] for _ in sentences]
-    encoded = tokenizer(filled, is_split_into_words=True, add_special_tokens=False)
+    # Not verbose: it would warn of long sentences, which are cut into windows.
+    encoded = tokenizer(filled, is_split_into_words=True, add_special_tokens=False, verbose=False)
     unknown = tokenizer.unk_token_id
     if unknown is None:
         unknown = tokenizer.mask_token_id or tokenizer.pad_token_id or 0

@@ -132,7 +132,10 @@ def encode_questions(
     question_ids = dict(
         zip(questions, tokenizer(questions, add_special_tokens=False)["input_ids"], strict=True)
     )
-    encoded = tokenizer(contexts, add_special_tokens=False, return_offsets_mapping=True)
+    # Not verbose: it would warn of long contexts, which are cut into windows below.
+    encoded = tokenizer(
+        contexts, add_special_tokens=False, return_offsets_mapping=True, verbose=False
+    )
     context_ids = dict(zip(contexts, encoded["input_ids"], strict=True))
     context_offsets = {
         context: np.array(offsets, dtype=np.int64).reshape(-1, 2)
