@@ -16,6 +16,7 @@ import json
 import multiprocessing
 import os
 import platform
+import threading
 import time
 import warnings
 from collections.abc import Iterator
@@ -54,7 +55,7 @@ def main() -> None:
     args.out.parent.mkdir(parents=True, exist_ok=True)
     running: dict[Any, str] = {}
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(args.workers, mp_context=context) as pool:
+    with ProcessPoolExecutor(args.workers, context, initializer=end_with_parent) as pool:
         while True:
             records = read(args.out)
             busy = set(running.values())
@@ -72,6 +73,18 @@ def main() -> None:
                 with args.out.open("a") as file:
                     file.write(json.dumps(record) + "\n")
                 print(line(record), flush=True)
+
+
+def end_with_parent() -> None:
+    """Let a worker end with a command that is killed, and not go on for nobody."""
+    parent = multiprocessing.parent_process()
+
+    def watch() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def narrowed(experiment: Experiment, names: Any, labels: Any) -> Experiment:
