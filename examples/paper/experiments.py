@@ -11,8 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from rival_losses import RIVAL_NAMES
-
 RATES = (1e-4, 3e-4)
 
 # Epochs and sentences (texts, questions) in a batch, for every row alike.
@@ -114,6 +112,22 @@ RIVALS = [
     rates("dsc", "dsc, tuned", decision="tuned"),
 ]
 
+# Losses of other packages: package, class and what it is given.
+PACKAGES = {
+    "monai": "monai",
+    "smp": "segmentation_models_pytorch",
+    "simpletransformers": "simpletransformers",
+}
+LOSSES_OF_PACKAGES: dict[str, tuple[str, str, dict[str, float]]] = {
+    f"{short} {name}": (package, kind, options)
+    for short, package in PACKAGES.items()
+    for name, kind, options in (
+        ("dice", "DiceLoss", {}),
+        ("tversky", "TverskyLoss", {"alpha": 0.3, "beta": 0.7}),
+    )
+}
+IMPLEMENTATIONS = ("paper's repository", *LOSSES_OF_PACKAGES)
+
 FIVE_SETS = ("original", "+ positive", "+ negative", "- negative", "+ positive & negative")
 BERT = "--backbone bert-base-chinese"
 
@@ -128,7 +142,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         ["wnut17", "clinc_oos"],
         [
             *losses("ce", "dice", "tversky", "dsc"),
-            *(Row(name, [{"loss": name}]) for name in RIVAL_NAMES),
+            *(Row(name, [{"loss": name}]) for name in IMPLEMENTATIONS),
         ],
     ),
     "table3": Experiment(

@@ -10,15 +10,17 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 import torch
+from experiments import LOSSES_OF_PACKAGES
 from torch import Tensor
 
 from skdice.losses import DSCLoss, Loss
 
-__all__ = ["RIVAL_LOSSES", "RIVAL_NAMES", "RivalLoss", "rival_loss"]
+__all__ = ["RivalLoss", "rival_loss"]
 
 
 def _losses_of(package: str) -> ModuleType:
@@ -48,17 +50,11 @@ def _simpletransformers(name: str, **options: Any) -> Any:
     return getattr(_losses_of("simpletransformers"), name)(**options)
 
 
-RIVAL_LOSSES: dict[str, Any] = {
-    "monai dice": lambda: _monai("DiceLoss"),
-    "monai tversky": lambda: _monai("TverskyLoss", alpha=0.3, beta=0.7),
-    "smp dice": lambda: _smp("DiceLoss"),
-    "smp tversky": lambda: _smp("TverskyLoss", alpha=0.3, beta=0.7),
-    "simpletransformers dice": lambda: _simpletransformers("DiceLoss"),
-    "simpletransformers tversky": lambda: _simpletransformers("TverskyLoss", alpha=0.3, beta=0.7),
+MAKERS: dict[str, Callable[..., Any]] = {
+    "monai": _monai,
+    "segmentation_models_pytorch": _smp,
+    "simpletransformers": _simpletransformers,
 }
-
-
-RIVAL_NAMES = ("paper's repository", *RIVAL_LOSSES)
 
 
 class RivalLoss(Loss):
@@ -66,14 +62,15 @@ class RivalLoss(Loss):
 
     Parameters
     ----------
-    name : one of `RIVAL_LOSSES`
+    name : one of `LOSSES_OF_PACKAGES`
     """
 
     def __init__(self, name: str) -> None:
         super().__init__()
         self.name = name
         self.ignore_index, self.multilabel, self.reduction = -100, False, "mean"
-        self._made = RIVAL_LOSSES[name]()
+        package, kind, options = LOSSES_OF_PACKAGES[name]
+        self._made = MAKERS[package](kind, **options)
 
     is_set_level = True
 
@@ -83,7 +80,7 @@ class RivalLoss(Loss):
 
 
 def rival_loss(name: str) -> Loss:
-    """One of `RIVAL_LOSSES`, or the formula of the paper's own repository.
+    """One of `LOSSES_OF_PACKAGES`, or the formula of the paper's own repository.
 
     The latter squares the denominator and takes exponent 0.01 and smooth 1e-4 over each class of a
     batch, the background included.

@@ -25,8 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import tasks
-from experiments import EXPERIMENTS, SETTINGS, Experiment, Row
-from rival_losses import RIVAL_NAMES, rival_loss
+from experiments import EXPERIMENTS, IMPLEMENTATIONS, SETTINGS, Experiment, Row
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "runs.jsonl"
@@ -211,7 +210,9 @@ def estimator_for(task: tasks.Task, job: dict[str, Any]) -> Any:
     own = ("task", "seed", "limit", "sampler", "reader", "train_set")
     params = {name: value for name, value in job.items() if name not in own}
     loss = params.pop("loss")
-    if loss in RIVAL_NAMES:
+    if loss in IMPLEMENTATIONS:
+        from rival_losses import rival_loss
+
         loss = rival_loss(loss)
     model = kinds[task.kind](random_state=job["seed"]).set_params(loss=loss)
     if task.kind == "answers":

@@ -317,7 +317,7 @@ class Loss(nn.Module):
                 raise ValueError("sample_weight holds a negative, infinite or NaN value")
             weight = torch.where(valid, given, torch.zeros_like(given))
         # A weight of 0 must also stop NaN or infinite logits of padding.
-        z = z.masked_fill(weight == 0, 0.0)
+        z = z.masked_fill(~(weight > 0), 0.0)
         if kind != "multilabel":
             weight = weight[:, 0]
         return Problem(kind, z, encoded.to(z.dtype), weight, shape)

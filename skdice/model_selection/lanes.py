@@ -257,6 +257,8 @@ class LaneModel(ClassifierMixin, BaseEstimator):
     logits : ndarray of shape (n_rows, n_classes)
     """
 
+    only_predicted = True  # since it was last set
+
     def __init__(self, classes: np.ndarray, logits: np.ndarray) -> None:
         self.classes = classes
         self.logits = logits
@@ -268,8 +270,6 @@ class LaneModel(ClassifierMixin, BaseEstimator):
     def classes_(self) -> np.ndarray:
         """Labels."""
         return self.classes
-
-    only_predicted = True  # since it was last set
 
     def part(self, rows: slice) -> LaneModel:
         """What it says of some of the rows."""

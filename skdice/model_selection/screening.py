@@ -133,6 +133,8 @@ class TagLane(BaseEstimator):
     constrained : bool
     """
 
+    only_predicted = True  # since it was last set
+
     def __init__(self, lane: LaneModel, lengths: list[int], scheme: str, constrained: bool) -> None:
         self.lane = lane
         self.lengths = lengths
@@ -155,8 +157,6 @@ class TagLane(BaseEstimator):
     def _log_rows(self) -> list[np.ndarray]:
         rows = log_softmax(self.lane.logits.astype(np.float64), axis=1)
         return np.split(rows, np.cumsum(self.lengths)[:-1])
-
-    only_predicted = True  # since it was last set
 
     def said(self) -> bytes:
         """The same for models that predict the same."""

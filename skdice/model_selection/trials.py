@@ -123,15 +123,14 @@ class Job:
             fitted = lanes.fit_lanes(models, self.X, self.y, asked)
             share = (time.perf_counter() - started) / (len(chosen) * len(asked))
             for (train, test), of_fold in zip(self.splits, fitted, strict=True):
-                scores = {"test": _LaneScores(self, test)}
+                sides = [("test", _LaneScores(self, test), slice(None, len(test)))]
                 if self.with_train:
-                    scores["train"] = _LaneScores(self, train)
+                    sides.append(("train", _LaneScores(self, train), slice(len(test), None)))
                 for outcome, model in zip(outcomes, of_fold, strict=True):
                     outcome.fit_time.append(share)
                     started = time.perf_counter()
-                    scores["test"].add(model.part(slice(None, len(test))), outcome.test)
-                    if self.with_train:
-                        scores["train"].add(model.part(slice(len(test), None)), outcome.train)
+                    for side, scores, part in sides:
+                        scores.add(model.part(part), getattr(outcome, side))
                     outcome.score_time.append(time.perf_counter() - started)
         except Exception:
             return [self.run(params) for params in chosen]
@@ -183,7 +182,11 @@ class Job:
     def _score(self, model: Any, rows: Any, into: dict[str, list[float]]) -> None:
         X, y = take_rows(self.X, rows), take_rows(self.y, rows)
         for name, scorer in self.scorers.items():
-            into[name].append(float(scorer(model, X) if y is None else scorer(model, X, y)))
+            into[name].append(_score_of(scorer, model, X, y))
+
+
+def _score_of(scorer: Any, model: Any, X: Any, y: Any) -> float:
+    return float(scorer(model, X) if y is None else scorer(model, X, y))
 
 
 class _LaneScores:
@@ -207,14 +210,12 @@ class _LaneScores:
                 into[name].append(self.known[name, said])
                 continue
             model.only_predicted = True
-            score = float(
-                scorer(model, self.X) if self.y is None else scorer(model, self.X, self.y)
-            )
+            score = _score_of(scorer, model, self.X, self.y)
             if model.only_predicted:
-                self.known[name, said] = float(score)
+                self.known[name, said] = score
             else:
                 self.by_prediction.discard(name)
-            into[name].append(float(score))
+            into[name].append(score)
 
 
 _FOLD = 10_000  # steps of a fold, more than any fit has epochs
