@@ -57,7 +57,7 @@ def test_candidates_compete_once_and_the_winner_runs_with_every_seed(harness):
     ]
     assert sorted(rates) == [1e-4, 1e-4, 1e-4, 3e-4]
     # A row without rates of its own takes the one that cross-entropy chose.
-    assert {job["lr"] for job in jobs if job["loss"] in ("focal", "tversky")} == {1e-4}
+    assert {job["lr"] for job in jobs if job["loss"] in ("focal", "dsc")} == {1e-4}
     focal = [job["loss__gamma"] for job in jobs if job["loss"] == "focal"]
     assert len(focal) == 2 + 2
     # "ce" and "ce, tuned" are one training.

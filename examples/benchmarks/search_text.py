@@ -43,6 +43,7 @@ def main() -> None:
     parser.add_argument("--folds", type=int, default=3)
     parser.add_argument("--limit", type=int, default=600, help="rows to search on")
     parser.add_argument("--epochs", type=int, default=1)
+    parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--lr", type=float, default=3e-4)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--skip", nargs="*", default=[], choices=["full", "integration"])
@@ -52,7 +53,8 @@ def main() -> None:
     warnings.simplefilter("ignore")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     X, y, X_test, y_test, estimator, scoring = load(args)
-    estimator.set_params(max_epochs=args.epochs, lr=args.lr, random_state=0, precision="bf16")
+    estimator.set_params(max_epochs=args.epochs, batch_size=args.batch_size, lr=args.lr)
+    estimator.set_params(random_state=0, precision="bf16")
     common: dict[str, Any] = {"n_trials": args.trials, "cv": args.folds, "scoring": scoring}
     record: dict[str, Any] = {
         "task": args.task,
@@ -60,6 +62,8 @@ def main() -> None:
         "folds": args.folds,
         "rows": len(X),
         "epochs": args.epochs,
+        "batch_size": args.batch_size,
+        "lr": args.lr,
         "seed": args.seed,
         "skdice": __version__,
         "torch": torch.__version__,

@@ -119,8 +119,9 @@ def table(experiment: Experiment, task: str, runs: dict[str, Any]) -> Iterator[s
         m for m in next(iter(runs.values()))[0] if m in MEASURES["labels"] + ("exact_match",)
     ]
     first = next(iter(runs.values()))[0]["job"]
+    rows = f"{first['train_rows']:,} training rows, " if "train_rows" in first else ""
     yield (
-        f"### {task}\n\n{first['max_epochs']} epochs, batch {first['batch_size']}, "
+        f"### {task}\n\n{rows}{first['max_epochs']} epochs, batch {first['batch_size']}, "
         f"{first['precision']}.\n"
     )
     others = [m for m in measures if m != experiment.measure]

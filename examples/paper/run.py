@@ -21,6 +21,8 @@ import time
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -95,8 +97,7 @@ def narrowed(experiment: Experiment, names: Any, labels: Any) -> Experiment:
         if unknown := set(asked or ()) - set(known):
             raise SystemExit(f"{sorted(unknown)} is not in this table: it has {known}")
     rows = [row for row in experiment.rows if not labels or row.label in [*labels, "ce"]]
-    chosen = names or experiment.tasks
-    return Experiment(experiment.title, chosen, rows, experiment.measure, experiment.missing)
+    return replace(experiment, tasks=names or experiment.tasks, rows=rows)
 
 
 # ---- what to run
@@ -140,8 +141,8 @@ def candidates(
 ) -> list[dict[str, Any]] | None:
     """The row's candidates with seed 0; None while they wait for cross-entropy's rate."""
     rate = {}
-    if len(row.candidates) > 1 and "lr" not in row.candidates[0]:
-        leader = next(other for other in EXPERIMENTS["rivals"].rows if other.label == "ce")
+    if experiment.rate_of_ce and "lr" not in row.candidates[0]:
+        leader = next(other for other in experiment.rows if other.label == "ce")
         best = choice(experiment, done, task, leader, common)
         if best is None:
             return None
@@ -189,11 +190,9 @@ def run(job: dict[str, Any], folder: Path, threads: int) -> dict[str, Any]:
         {name: epoch[name] for name in ("train_loss", "valid_score") if name in epoch}
         for epoch in model.history_
     ]
-    record["plain"] = {part: scores(task, model, getattr(task, part)) for part in ("dev", "test")}
-    tuned = tuned_on_dev(task, model)
-    if tuned is not None:
-        record["tuned"] = {
-            part: scores(task, tuned, getattr(task, part)) for part in ("dev", "test")
+    for name, decided in decisions(task, model).items():
+        record[name] = {
+            part: scores(task, decided, getattr(task, part)) for part in ("dev", "test")
         }
     return record
 
@@ -207,7 +206,7 @@ def estimator_for(task: tasks.Task, job: dict[str, Any]) -> Any:
         "labels": skdice.DiceSequenceClassifier,
         "answers": skdice.DiceQuestionAnswerer,
     }
-    own = ("task", "seed", "limit", "sampler", "reader", "train_set")
+    own = ("task", "seed", "limit", "train_rows", "sampler", "reader", "train_set")
     params = {name: value for name, value in job.items() if name not in own}
     loss = params.pop("loss")
     if loss in IMPLEMENTATIONS:
@@ -240,23 +239,46 @@ def sampler(kind: str, name: str, seed: int) -> Any:
 def training_rows(task: tasks.Task, job: dict[str, Any]) -> Any:
     from skdice.resampling import table8_training_sets
 
+    X, y = tasks.sample(task.train, job.get("train_rows"))
     if "train_set" not in job:
-        return task.train
-    made = table8_training_sets(*task.train, pos_label=task.pos_label, random_state=job["seed"])
+        return X, y
+    made = table8_training_sets(X, y, pos_label=task.pos_label, random_state=job["seed"])
     return made[job["train_set"]]
 
 
-def tuned_on_dev(task: tasks.Task, model: Any) -> Any:
-    """The fitted model with its decision tuned; None for readers, which have no classes."""
+def decisions(task: tasks.Task, model: Any) -> dict[str, Any]:
+    """The fitted model as it is and with its decision tuned; readers have no classes to tune."""
+    import numpy as np
+
     from skdice import BiasTunedClassifier, BiasTunedTagger
 
+    tuner: Any
     if task.kind == "labels" and len(model.classes_) == 2:
         tuner = BiasTunedClassifier(model, cv="prefit", pos_label=task.pos_label)
     elif task.kind == "tags" and not hasattr(model, "queries_"):
         tuner = BiasTunedTagger(model, cv="prefit")
     else:
-        return None
-    return tuner.fit(*task.dev)
+        return {"plain": model}
+    # One pass over each part serves both decisions: the plain one has biases of 0.
+    model.predict_proba = remembered(model.predict_proba)
+    tuned = tuner.fit(*task.dev)
+    plain = copy(tuned)
+    plain.bias_ = np.zeros_like(tuned.bias_)
+    return {"plain": plain, "tuned": tuned}
+
+
+def remembered(method: Any) -> Any:
+    """The method, run once for each list of rows that it is given."""
+    known: list[tuple[Any, Any]] = []
+
+    def call(X: Any) -> Any:
+        for rows, found in known:
+            if rows is X:
+                return found
+        known.append((X, method(X)))
+        return known[-1][1]
+
+    return call
 
 
 def scores(task: tasks.Task, model: Any, part: tuple[list[Any], list[Any]]) -> dict[str, float]:
