@@ -1,11 +1,14 @@
-"""Does any default end with every example called negative? A grid on frozen features.
+"""Does any default end with every example called negative? A grid over batches and rates.
 
     python collapse.py --data FOLDER --out results/collapse.json
+    python collapse.py --data FOLDER --full --negatives 300 --epochs 10 --seeds 1 \\
+        --precision bf16 --out results/collapse-full.json
 
-Ten spam messages among a thousand others, encoded once by the frozen default backbone; every loss
-by name, batches of 8, 32 and 128, rates from 1e-3 to 1e-1, three seeds. A cell that scores F1 = 0
-on the rest of the messages is a collapse. Below the names stand the steps from the formula of dice
-to its default.
+Ten spam messages among many others; every loss by name, batches of 8, 32 and 128, three rates. A
+cell that scores F1 = 0 on the rest of the messages is a collapse. Heads on the frozen default
+backbone, whose features are computed once, or with --full all of it fine-tuned. Without --full the
+steps from the formula of dice to its default stand below the names. Cells that --out holds are not
+run again.
 """
 
 from __future__ import annotations
@@ -15,13 +18,14 @@ import json
 import time
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tasks
 from run import environment
 from sklearn.metrics import f1_score
 
-from skdice import DiceClassifier, TransformerFeatures
+from skdice import DiceClassifier, DiceSequenceClassifier, TransformerFeatures
 from skdice.losses import DiceLoss
 
 NAMES = ("ce", "weighted_ce", "focal", "dice", "tversky", "dsc", "ce_dice")
@@ -36,54 +40,88 @@ LOSSES = {
     },
 }
 BATCHES = (8, 32, 128)
-RATES = (1e-3, 1e-2, 1e-1)
+RATES = {"features": (1e-3, 1e-2, 1e-1), "full": (1e-5, 1e-4, 1e-3)}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--full", action="store_true", help="fine-tune the backbone too")
     parser.add_argument("--positives", type=int, default=10)
     parser.add_argument("--negatives", type=int, default=1000)
+    parser.add_argument("--tested", type=int, help="messages to score on; default: all others")
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--precision", default="auto", help="of full fine-tuning")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
-    texts, labels = tasks._sms_rows(args.data)
-    X, y = TransformerFeatures().fit_transform(texts), np.array(labels)
-    started = time.perf_counter()
+    names = ("full", "positives", "negatives", "tested", "epochs", "precision")
+    settings = {name: getattr(args, name) for name in names}
     cells: dict[str, list[float]] = {}
+    if args.out is not None and args.out.exists():
+        before = json.loads(args.out.read_text())
+        if {name: before.get(name) for name in names} != settings:
+            raise SystemExit(f"{args.out} has other settings: give another --out, or remove it")
+        cells = before["f1"]
+    losses = {name: LOSSES[name] for name in NAMES} if args.full else LOSSES
+    columns = list(product(BATCHES, RATES["full" if args.full else "features"]))
+    texts, labels = tasks._sms_rows(args.data)
+    y = np.array(labels)
+    X = np.array(texts, dtype=object) if args.full else TransformerFeatures().fit_transform(texts)
+    started = time.perf_counter()
     for seed in range(args.seeds):
-        generator = np.random.default_rng(seed)
-        spam, ham = (generator.permutation(np.flatnonzero(y == c)) for c in ("spam", "ham"))
-        train = np.concatenate([spam[: args.positives], ham[: args.negatives]])
-        test = np.setdiff1d(np.arange(len(y)), train)
-        for loss, batch_size, lr in product(LOSSES, BATCHES, RATES):
-            model = DiceClassifier(
-                loss=LOSSES[loss],
+        train, test = rows_of(y, seed, args)
+        for loss, (batch_size, lr) in product(losses, columns):
+            scores = cells.setdefault(f"{loss} {batch_size} {lr:g}", [])
+            if len(scores) > seed:
+                continue
+            model = estimator(args).set_params(
+                loss=losses[loss],
                 batch_size=batch_size,
                 lr=lr,
                 max_epochs=args.epochs,
                 pos_label="spam",
                 random_state=seed,
-            ).fit(X[train], y[train])
-            score = f1_score(y[test], model.predict(X[test]), pos_label="spam", zero_division=0)
-            cells.setdefault(f"{loss} {batch_size} {lr:g}", []).append(round(float(score), 4))
-    columns = [f"{b} {lr:g}" for b, lr in product(BATCHES, RATES)]
+            )
+            predicted = model.fit(X[train], y[train]).predict(X[test])
+            score = f1_score(y[test], predicted, pos_label="spam", zero_division=0)
+            scores.append(round(float(score), 4))
+            if args.out is not None:
+                write(args.out, {**settings, **environment(), "f1": cells})
     print(
         f"{args.positives} positives, {args.negatives} negatives, {args.epochs} epochs, lowest F1 "
         f"of {args.seeds} seeds, and the mean over cells and seeds"
     )
-    print(f"{'loss':14}" + "".join(f"{column:>10}" for column in columns) + f"{'mean':>10}")
-    for loss in LOSSES:
-        rows = [cells[f"{loss} {column}"] for column in columns]
+    print(f"{'loss':14}" + "".join(f"{f'{b} {lr:g}':>10}" for b, lr in columns) + f"{'mean':>10}")
+    for loss in losses:
+        rows = [cells[f"{loss} {batch_size} {lr:g}"] for batch_size, lr in columns]
         values = [100 * min(row) for row in rows] + [100 * np.mean(rows)]
         print(f"{loss:14}" + "".join(f"{value:10.1f}" for value in values))
     dead = [name for name, scores in cells.items() if min(scores) == 0]
     print(f"collapsed: {dead or 'none'} ({time.perf_counter() - started:.0f} s)")
-    if args.out is not None:
-        settings = {"positives": args.positives, "negatives": args.negatives, "epochs": args.epochs}
-        args.out.parent.mkdir(parents=True, exist_ok=True)
-        args.out.write_text(json.dumps({**settings, **environment(), "f1": cells}, indent=1) + "\n")
+
+
+def rows_of(y: np.ndarray, seed: int, args: argparse.Namespace) -> tuple[np.ndarray, np.ndarray]:
+    """Messages to train on, and those to score on."""
+    generator = np.random.default_rng(seed)
+    spam, ham = (generator.permutation(np.flatnonzero(y == c)) for c in ("spam", "ham"))
+    train = np.concatenate([spam[: args.positives], ham[: args.negatives]])
+    others = np.setdiff1d(np.arange(len(y)), train)
+    if args.tested is None:
+        return train, others
+    return train, np.sort(generator.permutation(others)[: args.tested])
+
+
+def estimator(args: argparse.Namespace) -> Any:
+    return DiceSequenceClassifier(precision=args.precision) if args.full else DiceClassifier()
+
+
+def write(path: Path, record: dict[str, Any]) -> None:
+    """All of it or nothing, so that a kill leaves the file as it was."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(".tmp")
+    temporary.write_text(json.dumps(record, indent=1) + "\n")
+    temporary.replace(path)
 
 
 if __name__ == "__main__":
