@@ -1,7 +1,7 @@
 """Does any default end with every example called negative? A grid over batches and rates.
 
     python collapse.py --data FOLDER --out results/collapse.json
-    python collapse.py --data FOLDER --full --negatives 300 --epochs 10 --seeds 1 \\
+    python collapse.py --data FOLDER --full --negatives 200 --epochs 10 --seeds 1 \\
         --precision bf16 --out results/collapse-full.json
 
 Ten spam messages among many others; every loss by name, batches of 8, 32 and 128, three rates. A
@@ -46,6 +46,7 @@ RATES = {"features": (1e-3, 1e-2, 1e-1), "full": (1e-5, 1e-4, 1e-3)}
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--losses", nargs="+", choices=LOSSES, help="default: all")
     parser.add_argument("--full", action="store_true", help="fine-tune the backbone too")
     parser.add_argument("--positives", type=int, default=10)
     parser.add_argument("--negatives", type=int, default=1000)
@@ -63,7 +64,7 @@ def main() -> None:
         if {name: before.get(name) for name in names} != settings:
             raise SystemExit(f"{args.out} has other settings: give another --out, or remove it")
         cells = before["f1"]
-    losses = {name: LOSSES[name] for name in NAMES} if args.full else LOSSES
+    losses = {name: LOSSES[name] for name in args.losses or (NAMES if args.full else LOSSES)}
     columns = list(product(BATCHES, RATES["full" if args.full else "features"]))
     texts, labels = tasks._sms_rows(args.data)
     y = np.array(labels)
