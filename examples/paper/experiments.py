@@ -13,8 +13,8 @@ from typing import Any
 
 RATES = (1e-4, 3e-4)
 
-# Epochs and sentences (texts, questions) in a batch, for every row alike. Most data sets are trained
-# on some of their rows, drawn once, so that two cores do a fit in minutes.
+# Epochs and sentences (texts, questions) in a batch, for every row alike. Most data sets are
+# trained on some of their rows, drawn once, so that two cores do a fit in minutes.
 SETTINGS: dict[str, dict[str, Any]] = {
     "wnut17": {"max_epochs": 3, "batch_size": 16, "lr": 3e-4, "train_rows": 1700},
     "bc5cdr": {"max_epochs": 3, "batch_size": 16, "lr": 3e-4, "train_rows": 1000},
