@@ -154,6 +154,8 @@ def setting(job: dict[str, Any]) -> str:
 
 def paired(experiment: Experiment, shown: dict[str, Any], ours: str) -> Iterator[str]:
     """Differences of one row to every other, on the same data set and seed."""
+    if not any(runs.get(ours) for runs in shown.values()):
+        return
     yield f"### `{ours}` less each other row, paired by data set and seed\n"
     yield "| row | pairs | mean difference | by data set | Wilcoxon p |"
     yield "|---|---|---|---|---|"
