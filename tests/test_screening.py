@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.exceptions import FitFailedWarning
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score, make_scorer
 from sklearn.model_selection import KFold, StratifiedKFold, cross_validate
 
@@ -107,11 +108,11 @@ def test_the_best_heads_are_fitted_in_full(classifier):
     assert set(found.predict(TEXTS)) <= {"ham", "spam"}
 
 
-def test_a_head_is_a_classifier_on_standardised_vectors(classifier):
+def test_a_head_is_a_classifier_on_scaled_vectors(classifier):
     splits = list(StratifiedKFold(2).split(TEXTS, LABELS))
     found = search(classifier, scoring=spam_f1).fit(TEXTS, LABELS)
     vectors = classifier.frozen_vectors(TEXTS)
-    Z = (vectors - vectors.mean(0)) / vectors.std(0)
+    Z = vectors * (screening.NORM / np.linalg.norm(vectors, axis=1).mean())
     labels = np.array(LABELS)
     for params, score in zip(
         found.cv_results_["params"], found.cv_results_["mean_shared_score"], strict=True
@@ -124,6 +125,21 @@ def test_a_head_is_a_classifier_on_standardised_vectors(classifier):
         ).set_params(**params)
         solo = [spam_f1(head.fit(Z[a], labels[a]), Z[b], labels[b]) for a, b in splits]
         assert score == pytest.approx(np.mean(solo))
+
+
+def test_heads_learn_from_fewer_rows_than_columns(classifier, monkeypatch):
+    rng = np.random.default_rng(0)
+    y = np.array(["ham", "spam"])[(rng.random(600) < 0.15).astype(int)]
+    vectors = rng.normal(0.1, 0.3, (600, 384))
+    vectors[y == "spam", :24] += 0.7
+    monkeypatch.setattr(type(classifier), "frozen_vectors", lambda self, texts: vectors.copy())
+    split = np.arange(100), np.arange(100, 600)
+    screen = screening.Screen(classifier, [str(i) for i in range(600)], y, [split])
+    known = y[split[1]] == "spam"
+    rival = LogisticRegression(max_iter=1000).fit(vectors[:100], y[:100]).predict(vectors[100:])
+    for head in screen.models(["ce", "tversky", "dsc"])[0]:
+        score = f1_score(known, head.predict(None) == "spam")
+        assert score > f1_score(known, rival == "spam") - 0.1
 
 
 def test_taggers_are_judged_by_their_spans(tagger):
