@@ -142,6 +142,32 @@ def test_heads_learn_from_fewer_rows_than_columns(classifier, monkeypatch):
         assert score > f1_score(known, rival == "spam") - 0.1
 
 
+@pytest.mark.parametrize(
+    ("means", "n", "expected"),
+    [
+        # All within 0.1 / sqrt(2) of the best: the best, then the farthest, then the middle.
+        ([0.50, 0.49, 0.48, 0.47, 0.46], 3, {0, 4, 2}),
+        # Two are level, so the third is the next best.
+        ([0.50, 0.10, 0.48, 0.20, 0.15], 3, {0, 2, 3}),
+        ([0.10, 0.20, 0.90, 0.20, 0.10], 1, {2}),
+        ([0.10, 0.20], 3, {0, 1}),
+    ],
+)
+def test_finalists_are_level_and_unlike_each_other(means, n, expected):
+    settings = [{"loss__alpha": 0.1 * i} for i in range(len(means))]
+    scores = np.array(means)[:, None] + 0.05 * np.array([-1, 1])
+    found = screening.finalists(settings, scores, n)
+    assert found[0] == np.argmax(means)
+    assert len(found) == len(set(found))
+    assert set(found) == expected
+
+
+def test_finalists_are_of_more_than_one_loss():
+    settings = [{"loss": "dice"}, {"loss": "dice"}, {"loss": "focal", "loss__gamma": 2.0}]
+    scores = np.array([[0.5, 0.7], [0.5, 0.7], [0.5, 0.65]])
+    assert screening.finalists(settings, scores, 2) == [0, 2]
+
+
 def test_taggers_are_judged_by_their_spans(tagger):
     scoring = {"f1": make_scorer(span_f1_score), "own": lambda m, X, y: m.score(X, y)}
     found = search(tagger, scoring=scoring, refit="f1", cv=KFold(2)).fit(X, Y)

@@ -16,7 +16,7 @@ from skdice.model_selection.lanes import LaneModel, fit_lanes
 from skdice.text.decoding import decode
 from skdice.text.inputs import as_sentences, as_tags, as_texts, object_array
 
-__all__ = ["Screen", "TagLane", "agreement", "spread_over", "why_not"]
+__all__ = ["Screen", "TagLane", "agreement", "finalists", "spread_over", "why_not"]
 
 # Of the heads: enough for a linear layer on vectors of this norm, at a rate that none diverges at.
 MAX_EPOCHS, LR, NORM = 20, 1e-2, 4.0
@@ -188,6 +188,47 @@ def spread_over(scores: Sequence[float], n: int) -> list[int]:
     """Places of `n` scores, evenly from the best to the worst."""
     order = np.argsort(np.asarray(scores), kind="stable")[::-1]
     return [int(order[i]) for i in np.linspace(0, len(order) - 1, n).round().astype(int)]
+
+
+def finalists(settings: Sequence[dict[str, Any]], scores: np.ndarray, n: int) -> list[int]:
+    """Places of `n` settings that may be the best, as unlike each other as can be.
+
+    Folds are few and a head is only a likeness: settings within one standard error of the best
+    mean are level, and of those the ones next to each other tell the least.
+
+    Parameters
+    ----------
+    settings : list of dict
+    scores : ndarray of shape (n_settings, n_folds)
+    n : int
+    """
+    means = scores.mean(axis=1)
+    order = np.argsort(-means, kind="stable")
+    n_folds = scores.shape[1]
+    error = scores[order[0]].std(ddof=1) / n_folds**0.5 if n_folds > 1 else 0.0
+    level = [int(i) for i in order if means[i] >= means[order[0]] - error]
+    if len(level) <= n:
+        return [int(i) for i in order[:n]]
+    apart = _distances([settings[i] for i in level])
+    chosen = [0]
+    while len(chosen) < n:
+        chosen.append(int(apart[chosen].min(axis=0).argmax()))
+    return [level[i] for i in chosen]
+
+
+def _distances(settings: Sequence[dict[str, Any]]) -> np.ndarray:
+    """How far settings lie apart: for each parameter, 1 between the ends or for other choices."""
+    total = np.zeros((len(settings), len(settings)))
+    for name in sorted({name for params in settings for name in params}):
+        values = [params.get(name) for params in settings]
+        if all(isinstance(value, (int, float)) for value in values):
+            column = np.array(values, dtype=np.float64)
+            gaps = np.abs(column[:, None] - column)
+            total += gaps / max(float(gaps.max()), np.finfo(np.float64).tiny)
+        else:
+            said = np.array([repr(value) for value in values])
+            total += said[:, None] != said
+    return total
 
 
 def agreement(one: Sequence[float], other: Sequence[float]) -> float:

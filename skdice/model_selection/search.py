@@ -64,12 +64,12 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
 
         For `DiceSequenceClassifier` and `DiceTokenClassifier` and a search over ``loss`` and its
         parameters, the lanes are linear heads on the vectors of the frozen encoder, which is run
-        once; then the `n_finalists` best are fitted in full, and the best of those wins. Whether
-        heads rank losses as full fits do differs by data set: auto fits 6 trials of the first
-        lanes in full as well, and goes on with full fits if the two rankings agree by less than
-        0.7 (Spearman). It is full from the start where `n_trials` is below 16 or there is a
-        `storage`.
-    n_finalists : int, default=3
+        once; then `n_finalists` are fitted in full, chosen to be unlike each other among the trials
+        within one standard error of the best, and the best of those wins. Whether heads rank losses
+        as full fits do differs by data set: auto fits 6 trials of the first lanes in full as well,
+        and goes on with full fits if the two rankings agree by less than 0.7 (Spearman). It is full
+        from the start where `n_trials` is below 16 or there is a `storage`.
+    n_finalists : int, default=5
         Trials that are fitted in full after a search over heads.
     n_lanes : int, default=16
         Trials that are asked for and trained together if shared; nothing is pruned then.
@@ -167,7 +167,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         scoring: Any = None,
         refit: bool | str = True,
         strategy: str = "auto",
-        n_finalists: int = 3,
+        n_finalists: int = 5,
         n_lanes: int = 16,
         pruner: Any = "median",
         sampler: Any = None,
@@ -350,7 +350,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         ended = None if self.timeout is None else time.monotonic() + self.timeout
         n_jobs = 1 if self.n_jobs is None else self.n_jobs
         bar = _Bar(self.n_trials) if self.progress_bar else None
-        judged: list[tuple[int, dict[str, Any], float]] = []  # by their heads
+        judged: list[tuple[int, dict[str, Any], Outcome]] = []  # by their heads
         with _quiet():
             while ended is None or time.monotonic() < ended:
                 shared = self.strategy_ == "shared"
@@ -374,22 +374,26 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
                 for trial, params, outcome in zip(trials, chosen, outcomes, strict=True):
                     self._tell(study, trial, outcome, job)
                     if outcome.screened and np.isfinite(outcome.mean(job.key)):
-                        judged.append((trial.number, params, outcome.mean(job.key)))
+                        judged.append((trial.number, params, outcome))
                     if bar is not None:
                         bar.step(study)
                 probing = self.strategy == "auto" and not hasattr(self, "agreement_")
                 if shared and probing and len(judged) >= _PROBE:
                     self._probe(judged, job)
             if self.strategy_ == "shared" and judged:
-                best = sorted(judged, key=lambda row: -row[2])[: self.n_finalists]
-                self._run_in_full(best, job)
+                scores = np.array([outcome.test[job.key] for _, _, outcome in judged])
+                settings = [params for _, params, _ in judged]
+                best = screening.finalists(settings, scores, self.n_finalists)
+                self._run_in_full([judged[i] for i in best], job)
 
-    def _probe(self, judged: list[tuple[int, dict[str, Any], float]], job: Job) -> None:
+    def _probe(self, judged: list[tuple[int, dict[str, Any], Outcome]], job: Job) -> None:
         """Fit some trials in full, and say whether their heads ranked them alike."""
-        scores = [row[2] for row in judged]
+        scores = [outcome.mean(job.key) for _, _, outcome in judged]
         rows = [judged[i] for i in screening.spread_over(scores, _PROBE)]
         self._run_in_full(rows, job)
-        found = [(row[2], job.finals[row[0]].mean(job.key)) for row in rows]
+        found = [
+            (outcome.mean(job.key), job.finals[number].mean(job.key)) for number, _, outcome in rows
+        ]
         pairs = [pair for pair in found if np.isfinite(pair[1])]
         self.agreement_ = screening.agreement(*zip(*pairs, strict=True)) if pairs else 0.0
         if self.agreement_ < _AGREES:
@@ -401,7 +405,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
             )
             self.strategy_ = "full"
 
-    def _run_in_full(self, rows: list[tuple[int, dict[str, Any], float]], job: Job) -> None:
+    def _run_in_full(self, rows: list[tuple[int, dict[str, Any], Outcome]], job: Job) -> None:
         """Cross-validate trials of which only heads ran."""
         rows = [row for row in rows if row[0] not in job.finals]
         outcomes = Parallel(n_jobs=self.n_jobs)(delayed(job.run)(params) for _, params, _ in rows)
