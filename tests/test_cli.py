@@ -347,11 +347,11 @@ def test_tune(files, tiny_backbone):
                  "--features", "--backbone", tiny_backbone, "--output", files / "f")  # fmt: skip
     assert result.exit_code == 0, result.output
     assert "best: {'loss': 'tversky'" in result.output
-    result = run("tune", files / "sms.tsv", "--trials", 4, "--folds", 2, "--epochs", 1,
+    result = run("tune", files / "sms.tsv", "--trials", 6, "--folds", 2, "--epochs", 1,
                  "--strategy", "shared", "--backbone", tiny_backbone,
                  "--output", files / "h")  # fmt: skip
     assert result.exit_code == 0, result.output
-    assert "3 complete, 1 screened" in result.output
+    assert "5 complete, 1 screened" in result.output
     found = json.loads((files / "h" / "trials.json").read_text())
     assert found["strategy"] == "shared"
     assert sum(row["f1"] is None for row in found["trials"]) == 1
