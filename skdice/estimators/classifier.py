@@ -144,8 +144,8 @@ class DiceClassifier(ClassifierMixin, BaseEstimator):
     Computes in float32 for float32 input and in float64 otherwise.
 
     The vectors of `TransformerFeatures` need no scaling. With fewer rows than columns do not
-    standardise them: as with any linear layer that is trained by Adam without a penalty, the weights
-    then fit the rows before the intercept has moved, and many other rows are called positive.
+    standardise them: as in any linear layer that Adam trains without a penalty, the weights then
+    fit the rows before the intercept has moved, and many other rows are called positive.
 
     References
     ----------
