@@ -69,7 +69,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         as full fits do differs by data set: auto fits 6 trials of the first lanes in full as well,
         and goes on with full fits if the two rankings agree by less than 0.7 (Spearman). It is full
         from the start where `n_trials` is below 16 or there is a `storage`.
-    n_finalists : int, default=5
+    n_finalists : int, default=4
         Trials that are fitted in full after a search over heads.
     n_lanes : int, default=16
         Trials that are asked for and trained together if shared; nothing is pruned then.
@@ -167,7 +167,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         scoring: Any = None,
         refit: bool | str = True,
         strategy: str = "auto",
-        n_finalists: int = 5,
+        n_finalists: int = 4,
         n_lanes: int = 16,
         pruner: Any = "median",
         sampler: Any = None,
