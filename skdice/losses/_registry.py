@@ -27,7 +27,7 @@ LOSSES: dict[str, type[Loss]] = {
 # What a name stands for where that is not the class's own default: the formula alone can end with
 # every example called negative, since its gradient vanishes where p is next to 0.
 BY_NAME: dict[str, dict[str, Any]] = {
-    name: {"smooth": 0.01, "surrogate": "log", "ema_decay": 0.5}
+    name: {"smooth": 0.01, "surrogate": "log", "ema_decay": "auto"}
     for name in ("dice", "tversky", "dsc")
 }
 
@@ -39,7 +39,8 @@ def resolve_loss(loss: str | Loss) -> Loss:
     """A loss from its name; a loss object is returned as it is.
 
     By name the overlap losses come with ``surrogate="log"``, ``smooth=0.01`` and
-    ``ema_decay=0.5``, which train where the formulas alone do not; their classes are the formulas.
+    ``ema_decay="auto"``, which train where the formulas alone do not; their classes are the
+    formulas.
 
     Raises
     ------
@@ -52,7 +53,7 @@ def resolve_loss(loss: str | Loss) -> Loss:
     --------
     >>> from skdice.losses import resolve_loss
     >>> resolve_loss("focal"), resolve_loss("dsc")
-    (FocalLoss(), DSCLoss(smooth=0.01, surrogate='log', ema_decay=0.5))
+    (FocalLoss(), DSCLoss(smooth=0.01, surrogate='log', ema_decay='auto'))
     """
     if isinstance(loss, Loss):
         return loss

@@ -48,14 +48,16 @@ class DiceLoss(OverlapLoss):
         to a negative, F being the batch's soft F1, both over the sum of counts. So rare positives
         weigh as much as all negatives at first, ever less as F1 rises, and no gradient vanishes
         where p is next to 0. `squared` is then without meaning. A loss asked for by name, as in
-        ``loss="dice"``, has "log", ``ema_decay=0.5`` and ``smooth=0.01``; the classes are the
+        ``loss="dice"``, has "log", ``ema_decay="auto"`` and ``smooth=0.01``; the classes are the
         formulas alone.
-    ema_decay : float, default=0.0
+    ema_decay : float or "auto", default=0.0
         Above 0, counts are a moving average over the batches of training, in which each batch
         before the last weighs this much less than the next: a batch of 8 rarely holds a rare
         class, and its own counts say nothing of it. 0.99 looks back over about 100 batches. Slopes
-        are still the batch's own. `prepare` forgets; after ``eval()``, or without gradients, the
-        batch's own counts are taken, and not remembered.
+        are still the batch's own. "auto" is a decay for each class that looks back until one and
+        a half positives are expected, by the counts given to `prepare` and the size of the batch: 0
+        where a batch has as many, at most 0.99, and 0.5 without `prepare`, which forgets. After
+        ``eval()``, or without gradients, the batch's own counts are taken, and not remembered.
     ignore_index : int, default=-100
         Target of positions that do not count.
     multilabel : bool, default=False
@@ -100,7 +102,7 @@ class DiceLoss(OverlapLoss):
         class_weight: Any = None,
         ohem_ratio: float = 0.0,
         surrogate: str = "none",
-        ema_decay: float = 0.0,
+        ema_decay: float | str = 0.0,
         ignore_index: int = -100,
         multilabel: bool = False,
         reduction: str = "mean",

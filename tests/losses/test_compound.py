@@ -52,7 +52,7 @@ def test_by_name_an_overlap_loss_has_the_surrogate(name):
         **formula.get_params(),
         "surrogate": "log",
         "smooth": 0.01,
-        "ema_decay": 0.5,
+        "ema_decay": "auto",
     }
     assert CompoundLoss("ce", name).second.get_params() == loss.get_params()
     assert CompoundLoss("ce", loss).second is loss
