@@ -53,8 +53,8 @@ def main() -> None:
     warnings.simplefilter("ignore")
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     X, y, X_test, y_test, estimator, scoring = load(args)
-    estimator.set_params(max_epochs=args.epochs, batch_size=args.batch_size, lr=args.lr)
-    estimator.set_params(random_state=0, precision="bf16")
+    settings = {"batch_size": args.batch_size, "lr": args.lr, "precision": "bf16"}
+    estimator.set_params(max_epochs=args.epochs, random_state=0, **settings)
     common: dict[str, Any] = {"n_trials": args.trials, "cv": args.folds, "scoring": scoring}
     record: dict[str, Any] = {
         "task": args.task,

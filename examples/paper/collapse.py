@@ -1,7 +1,7 @@
 """Does any default end with every example called negative? A grid over batches and rates.
 
     python collapse.py --data FOLDER --out results/collapse.json
-    python collapse.py --data FOLDER --full --negatives 200 --epochs 10 --seeds 1 \\
+    python collapse.py --data FOLDER --full --negatives 200 --tested 500 --epochs 10 --seeds 1 \\
         --precision bf16 --out results/collapse-full.json
 
 Ten spam messages among many others; every loss by name, batches of 8, 32 and 128, three rates. A
@@ -26,6 +26,7 @@ from run import environment
 from sklearn.metrics import f1_score
 
 from skdice import DiceClassifier, DiceSequenceClassifier, TransformerFeatures
+from skdice.datasets.conll import write_text
 from skdice.losses import DiceLoss
 
 NAMES = ("ce", "weighted_ce", "focal", "dice", "tversky", "dsc", "ce_dice")
@@ -64,6 +65,8 @@ def main() -> None:
         if {name: before.get(name) for name in names} != settings:
             raise SystemExit(f"{args.out} has other settings: give another --out, or remove it")
         cells = before["f1"]
+    if args.out is not None:
+        args.out.parent.mkdir(parents=True, exist_ok=True)
     losses = {name: LOSSES[name] for name in args.losses or (NAMES if args.full else LOSSES)}
     columns = list(product(BATCHES, RATES["full" if args.full else "features"]))
     texts, labels = tasks._sms_rows(args.data)
@@ -88,16 +91,21 @@ def main() -> None:
             score = f1_score(y[test], predicted, pos_label="spam", zero_division=0)
             scores.append(round(float(score), 4))
             if args.out is not None:
-                write(args.out, {**settings, **environment(), "f1": cells})
+                record = {**settings, **environment(), "f1": cells}
+                write_text(args.out, json.dumps(record, indent=1) + "\n")
     print(
         f"{args.positives} positives, {args.negatives} negatives, {args.epochs} epochs, lowest F1 "
         f"of {args.seeds} seeds, and the mean over cells and seeds"
     )
-    print(f"{'loss':14}" + "".join(f"{f'{b} {lr:g}':>10}" for b, lr in columns) + f"{'mean':>10}")
+    print(f"{'loss':14}" + "".join(f"{f'{b} {lr:g}':>12}" for b, lr in columns) + f"{'mean':>10}")
     for loss in losses:
         rows = [cells[f"{loss} {batch_size} {lr:g}"] for batch_size, lr in columns]
         values = [100 * min(row) for row in rows] + [100 * np.mean(rows)]
-        print(f"{loss:14}" + "".join(f"{value:10.1f}" for value in values))
+        print(
+            f"{loss:14}"
+            + "".join(f"{value:12.1f}" for value in values[:-1])
+            + f"{values[-1]:10.1f}"
+        )
     dead = [name for name, scores in cells.items() if min(scores) == 0]
     print(f"collapsed: {dead or 'none'} ({time.perf_counter() - started:.0f} s)")
 
@@ -115,14 +123,6 @@ def rows_of(y: np.ndarray, seed: int, args: argparse.Namespace) -> tuple[np.ndar
 
 def estimator(args: argparse.Namespace) -> Any:
     return DiceSequenceClassifier(precision=args.precision) if args.full else DiceClassifier()
-
-
-def write(path: Path, record: dict[str, Any]) -> None:
-    """All of it or nothing, so that a kill leaves the file as it was."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(json.dumps(record, indent=1) + "\n")
-    temporary.replace(path)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from skdice.losses import Loss, resolve_loss
 from skdice.losses._overlap import OverlapLoss
 from skdice.metrics import positive_class
 
-__all__ = ["Fold", "HeadLanes", "LaneModel", "fit_lanes", "why_not"]
+__all__ = ["Fold", "HeadLanes", "LaneModel", "fit_lanes", "is_number", "why_not"]
 
 
 @dataclass(frozen=True)
@@ -329,7 +329,7 @@ class _Group:
         self.values = {
             name: torch.tensor([row[name] for row in table], dtype=torch.float64, device=device)
             for name in table[0]
-            if _is_number(table[0][name]) and any(row[name] != table[0][name] for row in table)
+            if is_number(table[0][name]) and any(row[name] != table[0][name] for row in table)
         }
         # Their counts may be averages over batches; a compound loss holds them inside.
         self.overlaps = [m for m in self.base.modules() if isinstance(m, OverlapLoss)]
@@ -376,7 +376,8 @@ class _Group:
         return loss, [cast(Tensor, module.running_) for module in self.overlaps]
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Whether a setting is a number, and not True or False."""
     return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
 
 
@@ -387,7 +388,7 @@ def _alike(losses: Sequence[Loss]) -> list[list[int]]:
         settings = {
             name: value
             for name, value in loss.get_params(deep=True).items()
-            if not _is_number(value) and not isinstance(value, Loss)
+            if not is_number(value) and not isinstance(value, Loss)
         }
         parts = [
             type(v).__name__ for v in loss.get_params(deep=True).values() if isinstance(v, Loss)

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, clone
 
 from skdice.engine.tables import blocks
 from skdice.metrics import span_f1_score
-from skdice.model_selection.lanes import LaneModel, fit_lanes
+from skdice.model_selection.lanes import LaneModel, fit_lanes, is_number
 from skdice.text.decoding import decode
 from skdice.text.inputs import as_sentences, as_tags, as_texts, object_array
 
@@ -221,7 +221,7 @@ def _distances(settings: Sequence[dict[str, Any]]) -> np.ndarray:
     total = np.zeros((len(settings), len(settings)))
     for name in sorted({name for params in settings for name in params}):
         values = [params.get(name) for params in settings]
-        if all(isinstance(value, (int, float)) for value in values):
+        if all(is_number(value) for value in values):
             column = np.array(values, dtype=np.float64)
             gaps = np.abs(column[:, None] - column)
             total += gaps / max(float(gaps.max()), np.finfo(np.float64).tiny)
