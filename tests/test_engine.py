@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from itertools import product
 
 import numpy as np
 import pytest
 import torch
+from sklearn.exceptions import ConvergenceWarning
 from transformers import get_cosine_schedule_with_warmup, get_linear_schedule_with_warmup
 
 from skdice import DiceSequenceClassifier, DiceTokenClassifier
@@ -287,6 +289,17 @@ def test_gradient_clipping_bounds_the_update(tiny_backbone, sentences):
     clipped = DiceTokenClassifier(**settings, max_grad_norm=1e-2).fit(X, y)
     moved = sum(((_weights(clipped)[k] - v).float() ** 2).sum() for k, v in _weights(start).items())
     assert float(moved) ** 0.5 == pytest.approx(1e-2, rel=1e-2)
+
+
+@pytest.mark.parametrize("lr", [1.0, 1e30])
+def test_a_rate_that_destroys_the_encoder_is_named(tiny_backbone, sentences, lr):
+    X, y = sentences
+    model = DiceTokenClassifier(backbone=tiny_backbone, max_epochs=3, batch_size=4, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        model.set_params(lr=1e-2).fit(X, y)
+    with pytest.warns(ConvergenceWarning, match=f"lr={lr}".replace("+", r"\+")):
+        model.set_params(lr=lr).fit(X, y)
 
 
 def test_a_fit_on_changed_loss_parameters_starts_afresh(tiny_backbone, sentences):

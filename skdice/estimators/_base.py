@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from scipy.special import expit, log_softmax
 from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -35,6 +36,9 @@ __all__ = [
     "split_indices",
 ]
 
+# Outputs that differ this little, beside those of before training, are of an encoder that is lost.
+ALIKE = 0.05
+
 
 def draw_seed(random_state: int | np.random.RandomState | None) -> int:
     """A seed from `random_state`; None draws fresh entropy, not numpy's global generator."""
@@ -43,6 +47,13 @@ def draw_seed(random_state: int | np.random.RandomState | None) -> int:
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31 - 1))
     return int(random_state)
+
+
+def _spread(net: FineTuningNet, dataset: EncodedDataset) -> float:
+    """How much the logits of a few examples differ."""
+    rows = np.unique(np.linspace(0, len(dataset) - 1, 8).astype(int))
+    logits = net.logits(EncodedDataset([dataset.windows[i] for i in rows]))
+    return float(np.vstack(logits).std(axis=0).max())
 
 
 def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
@@ -312,6 +323,8 @@ class TransformerEstimator(BaseEstimator):
             net.validation_score = lambda _: validation_score()
             net.patience = self.n_iter_no_change if self.early_stopping else None
         net.rows_of_epoch = rows_of_epoch
+        # Not with partial_fit, whose calls are many and short.
+        spread = _spread(net, dataset) if epochs is None else 0.0
         try:
             with seeded(seed + len(net.history), net.device):
                 net.partial_fit(dataset, epochs=epochs)
@@ -324,6 +337,13 @@ class TransformerEstimator(BaseEstimator):
                 if "train_loss" in epoch  # an interrupted epoch has none
             ]
             self.n_iter_ = len(self.history_)
+        if spread > 0 and not _spread(net, dataset) > ALIKE * spread:
+            warnings.warn(
+                f"the fitted model says the same of every example. With lr={self.lr} the encoder "
+                f"has lost what it knew: try lr={self.lr / 10:.1g}, or warmup above {self.warmup}",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
 
     _continues = False
 

@@ -52,7 +52,7 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
         Subwords kept of a text or pair; None is what the backbone allows, 512 at most.
     max_epochs : int, default=3
     lr : float, default=1e-4
-        Peak learning rate of AdamW.
+        Peak learning rate of AdamW. `fit` warns where it was so high that the encoder is lost.
     batch_size : int, default=32
     gradient_accumulation : int, default=1
         Batches in one update. The update equals that of one batch of all their texts, for

@@ -57,7 +57,7 @@ class DiceTokenClassifier(TransformerEstimator):
         Decode with Viterbi so that the output is never ill-formed in `scheme`.
     max_epochs : int, default=3
     lr : float, default=1e-4
-        Peak learning rate of AdamW.
+        Peak learning rate of AdamW. `fit` warns where it was so high that the encoder is lost.
     batch_size : int, default=32
         Sentences in a batch.
     gradient_accumulation : int, default=1
