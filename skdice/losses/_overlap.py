@@ -14,8 +14,8 @@ __all__ = ["AGGREGATIONS", "OverlapLoss"]
 AGGREGATIONS = ("auto", "example", "class", "pooled")
 SURROGATES = ("none", "log")
 
-# With ema_decay="auto": the positives of a class that the counts look back over, where a batch has
-# fewer, and how slowly they may forget for it. Measured: docs/evidence.md.
+# With ema_decay="auto": the expected positives of a class over which its counts fall by a factor
+# of e, and how slowly they may forget for it. Measured: docs/evidence.md.
 POSITIVES, SLOWEST = 1.5, 0.99
 
 
@@ -159,7 +159,7 @@ class OverlapLoss(Loss):
         like = problem.target
         shares = torch.as_tensor(counts / self.n_samples_)[-like.shape[-1] :].to(like)
         expected = shares * problem.element_weight.expand_as(like).sum(0)
-        return (1 - expected / POSITIVES).clamp(0.0, SLOWEST)
+        return torch.exp(-expected / POSITIVES).clamp(max=SLOWEST)
 
     def _averaged(self, hits: Tensor, errors: Tensor, problem: Problem) -> tuple[Tensor, Tensor]:
         """Counts of the batch; in training, their moving average over batches."""

@@ -54,10 +54,10 @@ class DiceLoss(OverlapLoss):
         Above 0, counts are a moving average over the batches of training, in which each batch
         before the last weighs this much less than the next: a batch of 8 rarely holds a rare
         class, and its own counts say nothing of it. 0.99 looks back over about 100 batches. Slopes
-        are still the batch's own. "auto" is a decay for each class that looks back until one and
-        a half positives are expected, by the counts given to `prepare` and the size of the batch: 0
-        where a batch has as many, at most 0.99, and 0.5 without `prepare`, which forgets. After
-        ``eval()``, or without gradients, the batch's own counts are taken, and not remembered.
+        are still the batch's own. "auto" is ``exp(-m / 1.5)`` for each class, at most 0.99, where m
+        is how many of its examples a batch of this size is expected to hold, by the counts given to
+        `prepare`; without them it is 0.5. `prepare` also forgets earlier batches. After ``eval()``,
+        or without gradients, the batch's own counts are taken, and not remembered.
     ignore_index : int, default=-100
         Target of positions that do not count.
     multilabel : bool, default=False

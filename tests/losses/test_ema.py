@@ -91,10 +91,9 @@ def test_a_class_counts_for_itself():
 
 
 @pytest.mark.parametrize("counts", [[990, 10], [9_999, 1], [300, 700]])
-def test_auto_looks_back_until_positives_are_expected(counts):
-    # So many batches that one and a half positives are expected in them, and at most a hundred.
+def test_auto_forgets_by_the_positives_that_a_batch_should_hold(counts):
     share = counts[1] / sum(counts)
-    decay = min(max(1 - share * 6 / 1.5, 0.0), 0.99)
+    decay = min(np.exp(-share * 6 / 1.5), 0.99)
     loss = DiceLoss(squared=False, smooth=0.3, ema_decay="auto").prepare(counts)
     for step, (logits, target) in enumerate(BATCHES):
         hits, errors = by_hand(logits, target, decay, step, False)
@@ -111,7 +110,7 @@ def test_auto_is_of_each_class_and_counts_no_padding():
     losses = []
     for c, share in enumerate(counts / 100):
         only = [float(c == other) for other in range(3)]
-        one = DiceLoss(**options, class_weight=only, ema_decay=max(1 - 6 * share / 1.5, 0.0))
+        one = DiceLoss(**options, class_weight=only, ema_decay=np.exp(-6 * share / 1.5))
         one(logits[0], target[0])
         losses.append(one(logits[1], target[1]))
     auto(logits[0], target[0])
