@@ -9,6 +9,7 @@ import numpy as np
 import optuna
 import pytest
 from optuna.distributions import FloatDistribution, IntDistribution
+from scipy.special import log_softmax
 from scipy.stats import rankdata
 from sklearn.base import clone
 from sklearn.datasets import make_classification
@@ -308,8 +309,22 @@ LANES = [
 ]
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_a_lane_ends_where_its_own_fit_ends(n_classes):
+# Of two classes, seen by the difference of their logits; and one that looks at both.
+DIFFERENCE = [
+    FocalLoss(alpha=0.8),
+    CrossEntropyLoss(class_weight=[1.0, 3.0]),
+    DSCLoss(smooth=0.01, surrogate="log", ema_decay="auto", class_weight=[1.0, 3.0]),
+    DiceLoss(aggregation="class", absent="ignore", ohem_ratio=2.0),
+    DiceLoss(surrogate="log", smooth=0.1, background=0, ema_decay=0.5),
+]
+BOTH = DiceLoss(surrogate="log", smooth=0.1, background=None, ema_decay="auto")
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "losses"),
+    [(2, [*LANES, *DIFFERENCE]), (2, [*LANES, *DIFFERENCE, BOTH]), (3, [*LANES, BOTH])],
+)
+def test_a_lane_ends_where_its_own_fit_ends(n_classes, losses):
     rows, labels = make_classification(
         150,
         12,
@@ -318,7 +333,7 @@ def test_a_lane_ends_where_its_own_fit_ends(n_classes):
         weights=[0.7, 0.2][: n_classes - 1],
         random_state=0,
     )
-    rates = np.linspace(0.01, 0.1, len(LANES))
+    rates = np.linspace(0.01, 0.1, len(losses))
     models = [
         DiceClassifier(
             loss=loss,
@@ -329,7 +344,7 @@ def test_a_lane_ends_where_its_own_fit_ends(n_classes):
             warmup=0.2,
             random_state=3,
         )
-        for loss, rate in zip(LANES, rates, strict=True)
+        for loss, rate in zip(losses, rates, strict=True)
     ]
     everything = np.arange(150)
     # Folds of other sizes: 5, 3 and 2 batches an epoch, of which two end in a part of one.
@@ -337,7 +352,9 @@ def test_a_lane_ends_where_its_own_fit_ends(n_classes):
     for (train, asked), of_fold in zip(folds, fit_lanes(models, rows, labels, folds), strict=True):
         for model, lane in zip(models, of_fold, strict=True):
             solo = model.fit(rows[train], labels[train])
-            np.testing.assert_allclose(lane.logits, solo._logits(rows[asked]), atol=1e-9)
+            # Not the logits, as what is added to all classes says nothing.
+            want = log_softmax(solo._logits(rows[asked]), axis=1)
+            np.testing.assert_allclose(log_softmax(lane.logits, axis=1), want, atol=1e-9)
             np.testing.assert_array_equal(lane.predict(rows[asked]), solo.predict(rows[asked]))
             np.testing.assert_allclose(
                 lane.decision_function(rows[asked]), solo.decision_function(rows[asked])
@@ -353,7 +370,8 @@ def test_lanes_of_folds_with_other_backgrounds():
     for (train, asked), of_fold in zip(folds, fit_lanes(models, rows, labels, folds), strict=True):
         for model, lane in zip(models, of_fold, strict=True):
             solo = model.fit(rows[train], labels[train])
-            np.testing.assert_allclose(lane.logits, solo._logits(rows[asked]), atol=1e-9)
+            want = log_softmax(solo._logits(rows[asked]), axis=1)
+            np.testing.assert_allclose(log_softmax(lane.logits, axis=1), want, atol=1e-9)
 
 
 def test_shared_and_full_find_the_same():

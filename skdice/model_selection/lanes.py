@@ -16,7 +16,7 @@ from torch import Tensor
 from skdice.engine.net import resolve_device, seeded
 from skdice.engine.schedules import schedule_factor
 from skdice.estimators._base import draw_seed
-from skdice.losses import Loss, resolve_loss
+from skdice.losses import CompoundLoss, Loss, resolve_loss
 from skdice.losses._overlap import OverlapLoss
 from skdice.metrics import positive_class
 
@@ -44,7 +44,8 @@ class HeadLanes:
 
     Each lane sees the batches of its fold in the order in which `DiceClassifier` with the same
     settings and seed does, and starts from the same weights, so that it ends where that ends; what
-    the lanes share is done once.
+    the lanes share is done once. Two classes whose losses look at the difference of the logits only
+    are one logit here, which is half the work.
 
     Parameters
     ----------
@@ -59,8 +60,9 @@ class HeadLanes:
 
     Attributes
     ----------
-    weight : Tensor of shape (n_folds, n_settings, n_classes, n_features)
-    bias : Tensor of shape (n_folds, n_settings, n_classes)
+    weight : Tensor of shape (n_folds, n_settings, n_logits, n_features)
+        `n_logits` is the number of classes, or 1.
+    bias : Tensor of shape (n_folds, n_settings, n_logits)
     """
 
     def __init__(
@@ -103,10 +105,11 @@ class HeadLanes:
         with seeded(self.seed, self.device):
             # As DiceClassifier makes its layer, so that both start alike.
             layer = torch.nn.Linear(X.shape[1], n_classes)
+        one = n_classes == 2 and background == 0 and all(map(_takes_one_logit, self.losses))
         dtype = torch.from_numpy(X[:1]).dtype
+        starts = (p.detach().to(self.device, dtype) for p in (layer.weight, layer.bias))
         self.weight, self.bias = (
-            p.detach().to(self.device, dtype).expand(*shape, *p.shape).clone()
-            for p in (layer.weight, layer.bias)
+            (p[1:] - p[:1] if one else p).expand(*shape, *p[one:].shape).clone() for p in starts
         )
         counts = torch.tensor(np.stack([f.counts for f in folds]), device=self.device).double()
         groups = [_Group(self.losses, lanes, self.device) for lanes in _alike(self.losses)]
@@ -116,7 +119,12 @@ class HeadLanes:
             torch.as_tensor(v.copy(), dtype=dtype, device=self.device)
             for v in (self.lr, self.weight_decay)
         )
-        optimizers = [_AdamW(self.weight, decay), _AdamW(self.bias, torch.zeros_like(decay))]
+        # Of two logits one rises by as much as the other falls.
+        gain = 2.0 if one else 1.0
+        optimizers = [
+            _AdamW(self.weight, decay, gain),
+            _AdamW(self.bias, torch.zeros_like(decay), gain),
+        ]
         everything = torch.from_numpy(X).to(self.device)
         for rows, target, valid, factors in self._batches(folds):
             x, y = everything[rows.to(self.device)], target.to(self.device)
@@ -161,10 +169,10 @@ class HeadLanes:
 
     @torch.no_grad()
     def logits(self, X: np.ndarray, fold: int) -> np.ndarray:
-        """Logits of shape (n_settings, n_rows, n_classes)."""
+        """Logits of shape (n_settings, n_rows, n_classes), up to a number for each row."""
         x = torch.from_numpy(np.ascontiguousarray(X)).to(self.device)
         z = torch.einsum("bh,kch->kbc", x, self.weight[fold]) + self.bias[fold].unsqueeze(1)
-        return z.cpu().numpy()
+        return (torch.cat([-z / 2, z / 2], dim=-1) if z.shape[-1] == 1 else z).cpu().numpy()
 
 
 def why_not(estimator: Any, names: Sequence[str], fit_params: Any, X: Any) -> str | None:
@@ -296,11 +304,15 @@ class LaneModel(ClassifierMixin, BaseEstimator):
 
 
 class _AdamW:
-    """torch's AdamW on stacked parameters, with a rate and a decay for each lane."""
+    """torch's AdamW on stacked parameters, with a rate and a decay for each lane.
 
-    def __init__(self, parameter: Tensor, decay: Tensor) -> None:
+    `gain` is how far a parameter goes where torch's goes one step.
+    """
+
+    def __init__(self, parameter: Tensor, decay: Tensor, gain: float = 1.0) -> None:
         self.parameter = parameter
         self.decay = decay
+        self.gain = gain
         self.mean = torch.zeros_like(parameter)
         self.square = torch.zeros_like(parameter)
         self.t = 0
@@ -312,7 +324,7 @@ class _AdamW:
         self.parameter.mul_(1 - (lr * self.decay).reshape(shape))
         self.mean.lerp_(gradient, 0.1)
         self.square.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
-        size = (lr / (1 - 0.9**self.t)).reshape(shape)
+        size = (self.gain * lr / (1 - 0.9**self.t)).reshape(shape)
         below = (self.square.sqrt() / (1 - 0.999**self.t) ** 0.5).add_(1e-8)
         self.parameter.sub_(size * self.mean / below)
 
@@ -374,6 +386,14 @@ class _Group:
             module.running_ = before
         loss = self.base(logits, y, sample_weight=weight)
         return loss, [cast(Tensor, module.running_) for module in self.overlaps]
+
+
+def _takes_one_logit(loss: Loss) -> bool:
+    """Whether two logits, the first of the background, are to it as their difference alone."""
+    if isinstance(loss, CompoundLoss):
+        return _takes_one_logit(loss.first) and _takes_one_logit(loss.second)
+    own = type(loss).__module__.startswith("skdice.losses.")  # who knows what others look at
+    return own and getattr(loss, "background", "auto") in ("auto", 0)
 
 
 def is_number(value: Any) -> bool:

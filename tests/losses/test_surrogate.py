@@ -45,9 +45,33 @@ def test_the_slope_is_the_linear_losses_over_the_probability(name, multilabel):
 def test_two_softmax_classes_are_one_logit():
     odds, target = torch.randn(9, dtype=torch.float64), torch.tensor([0, 1, 0, 0, 1, 0, 0, 0, 1])
     logits = torch.stack([torch.zeros_like(odds), odds], dim=1)
-    one = DiceLoss(surrogate="log")(odds, target)
-    two = DiceLoss(surrogate="log", background=0)(logits, target)
-    torch.testing.assert_close(one, two)
+    for weights in (None, [1.0, 3.0]):
+        one = DiceLoss(surrogate="log", class_weight=weights)(odds, target)
+        two = DiceLoss(surrogate="log", class_weight=weights, background=0)(logits, target)
+        torch.testing.assert_close(one, two)
+
+
+def test_weights_of_classes_by_hand():
+    logits, weights = torch.randn(5, 3, dtype=torch.float64), [7.0, 2.0, 0.5]
+    target = torch.tensor([0, 1, 0, 2, 0])
+    p = torch.softmax(logits, 1).tolist()
+    hits = errors = 0.0
+    for i, t in enumerate(target.tolist()):
+        for c in (1, 2):
+            hits += weights[c] * 2 * p[i][c] * (c == t)
+            errors += weights[c] * abs((c == t) - p[i][c])
+    total = hits + errors + 0.5
+    f1 = (hits + 0.5) / total
+    want = 0.0
+    for i, t in enumerate(target.tolist()):
+        if t:
+            price = weights[t] * (2 - f1) / total
+        else:  # by the weights of the classes that it is taken for
+            price = (weights[1] * p[i][1] + weights[2] * p[i][2]) / (p[i][1] + p[i][2])
+            price *= f1 / total
+        want -= price * math.log(p[i][t])
+    loss = DiceLoss(surrogate="log", background=0, smooth=0.5, class_weight=weights)
+    assert loss(logits, target).item() == pytest.approx(want)
 
 
 def test_a_batch_of_entities_by_hand():
