@@ -187,14 +187,15 @@ class OverlapLoss(Loss):
         total = (hits + errors + self.smooth).clamp(min=torch.finfo(p.dtype).tiny)
         gain = (per_hit * errors - per_right * (hits + self.smooth)) / total**2
         cost = per_wrong * (hits + self.smooth) / total**2
-        pulled = self._focused(-right * problem.log_p(), 1 - p)
-        pulls = pulled.sum(0)
+        pulled = self._focused(-target * problem.log_p(), 1 - p)
+        pulls = (weight * pulled).sum(0)
         if how == "pooled" and problem.kind == "multiclass":
             # An example of the background costs by what it gives to all the classes at once.
             given = p * (columns > 0)
-            weights = (given * columns).sum(1) / given.sum(1).clamp(min=torch.finfo(p.dtype).tiny)
+            tiny = torch.finfo(p.dtype).tiny
+            prices = (weight * columns * given).sum(1) / given.sum(1).clamp(min=tiny)
             lost = (pulled * (columns == 0)).sum(1)
-            return gain * (columns * pulls).sum() + cost * (weights * lost).sum()
+            return gain * (columns * pulls).sum() + cost * (prices * lost).sum()
         pushes = self._focused(-weight * (1 - target) * problem.log_not_p(), p).sum(0)
         losses = gain * pulls + cost * pushes
         if how == "pooled":

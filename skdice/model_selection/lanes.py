@@ -129,10 +129,10 @@ class HeadLanes:
         for rows, target, valid, factors in self._batches(folds):
             x, y = everything[rows.to(self.device)], target.to(self.device)
             weight = None if bool(valid.all()) else valid.to(self.device, dtype)
-            z = torch.einsum("fbh,fkch->fkbc", x, self.weight) + self.bias.unsqueeze(2)
+            z = torch.einsum("fbh,fkch->fkbc", x, self.weight).add_(self.bias.unsqueeze(2))
             slope = torch.empty_like(z)
             for group in groups:
-                slope[:, group.lanes] = group.slope(z[:, group.lanes], y, weight, counts).to(dtype)
+                slope[:, group.lanes] = group.slope(z[:, group.lanes], y, weight, counts)
             gradients = torch.einsum("fkbc,fbh->fkch", slope, x), slope.sum(2)
             rate = factors.to(self.device, dtype).unsqueeze(1) * lr
             for optimizer, gradient in zip(optimizers, gradients, strict=True):

@@ -42,15 +42,6 @@ def test_the_slope_is_the_linear_losses_over_the_probability(name, multilabel):
     torch.testing.assert_close(slope(log, logits, target, sample_weight=weight), want)
 
 
-def test_two_softmax_classes_are_one_logit():
-    odds, target = torch.randn(9, dtype=torch.float64), torch.tensor([0, 1, 0, 0, 1, 0, 0, 0, 1])
-    logits = torch.stack([torch.zeros_like(odds), odds], dim=1)
-    for weights in (None, [1.0, 3.0]):
-        one = DiceLoss(surrogate="log", class_weight=weights)(odds, target)
-        two = DiceLoss(surrogate="log", class_weight=weights, background=0)(logits, target)
-        torch.testing.assert_close(one, two)
-
-
 def test_weights_of_classes_by_hand():
     logits, weights = torch.randn(5, 3, dtype=torch.float64), [7.0, 2.0, 0.5]
     target = torch.tensor([0, 1, 0, 2, 0])
