@@ -7,8 +7,8 @@
 Ten spam messages among many others; every loss by name, batches of 8, 32 and 128, three rates. A
 cell that scores F1 = 0 on the rest of the messages is a collapse. Heads on the frozen default
 backbone, whose features are computed once, or with --full all of it fine-tuned. Without --full the
-steps from the formula of dice to its default stand below the names. Cells that --out holds are not
-run again.
+steps from the formula of dice to its default stand below the names; losses of other packages run if
+asked for (`rival_losses.py` says what they need). Cells that --out holds are not run again.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 import tasks
+from experiments import IMPLEMENTATIONS
 from run import environment
 from sklearn.metrics import f1_score
 
@@ -47,7 +48,9 @@ RATES = {"features": (1e-3, 1e-2, 1e-1), "full": (1e-5, 1e-4, 1e-3)}
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--losses", nargs="+", choices=LOSSES, help="default: all")
+    parser.add_argument(
+        "--losses", nargs="+", choices=[*LOSSES, *IMPLEMENTATIONS], help="default: skdice's"
+    )
     parser.add_argument("--full", action="store_true", help="fine-tune the backbone too")
     parser.add_argument("--positives", type=int, default=10)
     parser.add_argument("--negatives", type=int, default=1000)
@@ -67,7 +70,8 @@ def main() -> None:
         cells = before["f1"]
     if args.out is not None:
         args.out.parent.mkdir(parents=True, exist_ok=True)
-    losses = {name: LOSSES[name] for name in args.losses or (NAMES if args.full else LOSSES)}
+    chosen = args.losses or (NAMES if args.full else LOSSES)
+    losses = {name: LOSSES[name] if name in LOSSES else other(name) for name in chosen}
     columns = list(product(BATCHES, RATES["full" if args.full else "features"]))
     texts, labels = tasks._sms_rows(args.data)
     y = np.array(labels)
@@ -97,17 +101,23 @@ def main() -> None:
         f"{args.positives} positives, {args.negatives} negatives, {args.epochs} epochs, lowest F1 "
         f"of {args.seeds} seeds, and the mean over cells and seeds"
     )
-    print(f"{'loss':14}" + "".join(f"{f'{b} {lr:g}':>12}" for b, lr in columns) + f"{'mean':>10}")
+    print(f"{'loss':26}" + "".join(f"{f'{b} {lr:g}':>12}" for b, lr in columns) + f"{'mean':>10}")
     for loss in losses:
         rows = [cells[f"{loss} {batch_size} {lr:g}"] for batch_size, lr in columns]
         values = [100 * min(row) for row in rows] + [100 * np.mean(rows)]
         print(
-            f"{loss:14}"
+            f"{loss:26}"
             + "".join(f"{value:12.1f}" for value in values[:-1])
             + f"{values[-1]:10.1f}"
         )
     dead = [name for name, scores in cells.items() if min(scores) == 0]
     print(f"collapsed: {dead or 'none'} ({time.perf_counter() - started:.0f} s)")
+
+
+def other(name: str) -> Any:
+    from rival_losses import rival_loss
+
+    return rival_loss(name)
 
 
 def rows_of(y: np.ndarray, seed: int, args: argparse.Namespace) -> tuple[np.ndarray, np.ndarray]:
