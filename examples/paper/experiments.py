@@ -99,7 +99,7 @@ RIVALS = [
     ),
     Row("ce, over-sampling", [{"loss": "ce"}], sampler="over"),
     Row("ce, under-sampling", [{"loss": "ce"}], sampler="under"),
-    *losses("ce_dice", "dice", "dsc"),
+    *losses("ce_dice", "dice", "tversky", "dsc"),
     Row("dsc, tuned", [{"loss": "dsc"}], decision="tuned"),
 ]
 
