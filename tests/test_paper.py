@@ -43,7 +43,8 @@ def play(harness: Any, table: str, task: str, seeds: int) -> list[dict[str, Any]
     records: list[dict[str, Any]] = []
     while job := next(run.missing_jobs(experiment, records, seeds, COMMON), None):
         assert run.key(job) not in {run.key(record["job"]) for record in records}
-        records.append(finished(job, 0.5 - abs(job["lr"] - 1e-4) - 0.01 * job["seed"]))
+        record = finished(job, 0.5 - abs(job["lr"] - 1e-4) - 0.01 * job["seed"])
+        records.append({**record, "loss": run.said(job)})
     return records
 
 
@@ -73,6 +74,10 @@ def test_a_killed_run_goes_on_where_it_was(harness, tmp_path):
     file.write_text("\n".join(lines[:4]) + "\n" + lines[4][:20])  # the kill cut a line short
     found = run.read(file)
     assert found == records[:4]
+    # What a name stood for before its default changed is no run of the name.
+    old = {**records[0], "loss": "DSCLoss()"}
+    file.write_text(json.dumps(old) + "\n" + lines[1])
+    assert run.read(file) == records[1:2]
     experiment = harness["experiments"].EXPERIMENTS["table9"]
     left = list(run.missing_jobs(experiment, found, 2, COMMON))
     assert [run.key(job) for job in left] == [run.key(r["job"]) for r in records[4:]]

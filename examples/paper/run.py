@@ -339,14 +339,26 @@ def environment() -> dict[str, Any]:
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """The finished runs; a line that a kill cut short is passed over."""
+    """The finished runs of what losses stand for now; a line that a kill cut short is passed over."""
     found = []
     for text in path.read_text().splitlines() if path.exists() else []:
         try:
-            found.append(json.loads(text))
+            record = json.loads(text)
         except json.JSONDecodeError:
             continue
+        if record["job"]["loss"] in IMPLEMENTATIONS or record["loss"] == said(record["job"]):
+            found.append(record)
     return found
+
+
+def said(job: dict[str, Any]) -> str:
+    """What the job's loss stands for today."""
+    from sklearn.base import clone
+
+    from skdice.losses import resolve_loss
+
+    options = {name[6:]: value for name, value in job.items() if name.startswith("loss__")}
+    return repr(clone(resolve_loss(job["loss"])).set_params(**options))
 
 
 def line(record: dict[str, Any]) -> str:
