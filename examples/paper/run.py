@@ -339,7 +339,7 @@ def environment() -> dict[str, Any]:
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """The finished runs of what losses stand for now; a line that a kill cut short is passed over."""
+    """The finished runs of losses as they are now; lines that a kill cut short are passed over."""
     found = []
     for text in path.read_text().splitlines() if path.exists() else []:
         try:
