@@ -174,8 +174,14 @@ class OverlapLoss(Loss):
         return mean[0] + (hits - hits.detach()), mean[1] + (errors - errors.detach())
 
     def _pulled(self, problem: Problem, weight: Tensor, columns: Tensor, how: str) -> Tensor:
-        """Cross-entropy of each example, weighed as the linear ratio weighs its probability."""
+        """Cross-entropy of each example, weighed as the linear ratio weighs its probability.
+
+        Up to a factor that makes it a mean over examples, as cross-entropy is. The ratio's own
+        slopes are larger by far, and most so in batches with positives: clipping a gradient's norm
+        would take from these alone.
+        """
         target, p = problem.target, problem.p().detach()
+        tiny = torch.finfo(p.dtype).tiny
         per_hit, per_right, per_wrong = self._prices()
         right = weight * target
         # Of the linear counts, as the prices are; hits + errors + smooth is what it divides by.
@@ -184,25 +190,25 @@ class OverlapLoss(Loss):
         hits, errors = self._averaged(hits, per_wrong * false - per_right * missed, problem)
         if how == "pooled":
             hits, errors = (columns * hits).sum(), (columns * errors).sum()
-        total = (hits + errors + self.smooth).clamp(min=torch.finfo(p.dtype).tiny)
-        gain = (per_hit * errors - per_right * (hits + self.smooth)) / total**2
-        cost = per_wrong * (hits + self.smooth) / total**2
+        elif self.absent == "ignore":
+            columns = columns * (right.sum(0) > 0)
+        total = (hits + errors + self.smooth).clamp(min=tiny)
+        size = total if how == "pooled" else (columns * total).sum() / columns.sum().clamp(min=tiny)
+        size = size / problem.element_weight.sum().clamp(min=tiny)
+        gain = size * (per_hit * errors - per_right * (hits + self.smooth)) / total**2
+        cost = size * per_wrong * (hits + self.smooth) / total**2
         pulled = self._focused(-target * problem.log_p(), 1 - p)
         pulls = (weight * pulled).sum(0)
         if how == "pooled" and problem.kind == "multiclass":
             # An example of the background costs by what it gives to all the classes at once.
             given = p * (columns > 0)
-            tiny = torch.finfo(p.dtype).tiny
             prices = (weight * columns * given).sum(1) / given.sum(1).clamp(min=tiny)
             lost = (pulled * (columns == 0)).sum(1)
             return gain * (columns * pulls).sum() + cost * (prices * lost).sum()
         pushes = self._focused(-weight * (1 - target) * problem.log_not_p(), p).sum(0)
         losses = gain * pulls + cost * pushes
-        if how == "pooled":
-            return (columns * losses).sum()
-        if self.absent == "ignore":
-            columns = columns * (right.sum(0) > 0)
-        return (columns * losses).sum() / columns.sum().clamp(min=torch.finfo(p.dtype).tiny)
+        mean = 1.0 if how == "pooled" else columns.sum().clamp(min=tiny)
+        return (columns * losses).sum() / mean
 
     def _columns(self, problem: Problem, n_classes: int) -> tuple[Tensor, str]:
         """A factor for each class, 0 for the background, and over what to aggregate."""

@@ -7,17 +7,22 @@ import math
 import pytest
 import torch
 
-from skdice.losses import DiceLoss, DSCLoss, TverskyLoss
+from skdice.losses import DiceLoss, DSCLoss, TverskyLoss, resolve_loss
 from skdice.model_selection.lanes import _Group
 
 torch.manual_seed(0)
 LINEAR = {
-    "dice": (DiceLoss(squared=False), DiceLoss(surrogate="log")),
+    "dice": (DiceLoss(squared=False), DiceLoss(surrogate="log"), (2, 1, 1, 1)),
     "tversky": (
         TverskyLoss(alpha=0.2, beta=0.9, squared=False, smooth=0.3),
         TverskyLoss(alpha=0.2, beta=0.9, surrogate="log", smooth=0.3),
+        (1, 0.2, 0.9, 0.3),
     ),
-    "dsc": (DSCLoss(exponent=0, squared=False), DSCLoss(exponent=0, surrogate="log")),
+    "dsc": (
+        DSCLoss(exponent=0, squared=False),
+        DSCLoss(exponent=0, surrogate="log"),
+        (2, 1, 1, 1),
+    ),
 }
 
 
@@ -30,15 +35,20 @@ def slope(loss, logits, target, **options):
 @pytest.mark.parametrize("name", LINEAR)
 @pytest.mark.parametrize("multilabel", [False, True])
 def test_the_slope_is_the_linear_losses_over_the_probability(name, multilabel):
-    # dL/dz of the linear loss is dL/dp p (1 - p); here log p, or log(1 - p), stands for p.
+    # dL/dz of the linear loss is dL/dp p (1 - p); here log p, or log(1 - p), stands for p. What the
+    # ratio divides by (its mean over classes) goes, and the number of examples comes in its place.
     shape = (12, 3) if multilabel else (12,)
     logits, target = torch.randn(shape, dtype=torch.float64), torch.randint(0, 2, shape)
-    linear, log = LINEAR[name]
+    linear, log, (per_hit, per_false, per_missed, smooth) = LINEAR[name]
     for loss in (linear, log):
         loss.set_params(multilabel=multilabel)
     p = torch.sigmoid(logits)
     weight = torch.rand(12, dtype=torch.float64)
+    of_each = weight[:, None].expand(12, 3) if multilabel else weight
+    total = (of_each * target * (per_hit * p + per_missed * (1 - p))).sum(0)
+    total = total + (of_each * (1 - target) * per_false * p).sum(0) + smooth
     want = slope(linear, logits, target, sample_weight=weight) / torch.where(target == 1, p, 1 - p)
+    want = want * total.mean() / of_each.sum()
     torch.testing.assert_close(slope(log, logits, target, sample_weight=weight), want)
 
 
@@ -56,10 +66,10 @@ def test_weights_of_classes_by_hand():
     want = 0.0
     for i, t in enumerate(target.tolist()):
         if t:
-            price = weights[t] * (2 - f1) / total
+            price = weights[t] * (2 - f1) / 5
         else:  # by the weights of the classes that it is taken for
             price = (weights[1] * p[i][1] + weights[2] * p[i][2]) / (p[i][1] + p[i][2])
-            price *= f1 / total
+            price *= f1 / 5
         want -= price * math.log(p[i][t])
     loss = DiceLoss(surrogate="log", background=0, smooth=0.5, class_weight=weights)
     assert loss(logits, target).item() == pytest.approx(want)
@@ -76,14 +86,14 @@ def test_a_batch_of_entities_by_hand():
     f1 = (2 * hits + 0.5) / total
     want = 0.0
     for i, t in enumerate(target.tolist()):
-        price = (2 - f1) / total if t else f1 / total
+        price = (2 - f1) / 7 if t else f1 / 7
         want -= price * math.log(p[i][t])
     loss = DiceLoss(surrogate="log", background=0, smooth=0.5)
     assert loss(logits, target).item() == pytest.approx(want)
     # The self-adjusting factor is how wrong an example is.
     want = 0.0
     for i, t in enumerate(target.tolist()):
-        price = (2 - f1) / total if t else f1 / total
+        price = (2 - f1) / 7 if t else f1 / 7
         want -= price * (1 - p[i][t]) ** 0.3 * math.log(p[i][t])
     loss = DSCLoss(surrogate="log", background=0, smooth=0.5, exponent=0.3)
     assert loss(logits, target).item() == pytest.approx(want)
@@ -92,7 +102,7 @@ def test_a_batch_of_entities_by_hand():
 def test_each_class_by_itself_and_absent_ones():
     logits, target = torch.randn(8, 3, dtype=torch.float64), torch.tensor([0, 0, 1, 0, 1, 0, 0, 1])
     p = torch.softmax(logits, 1)
-    losses = []
+    losses, totals = [], []
     for c in range(3):
         y = (target == c).double()
         hits, total = 2 * (p[:, c] * y).sum(), p[:, c].sum() + y.sum() + 1.0
@@ -100,14 +110,25 @@ def test_each_class_by_itself_and_absent_ones():
         pull = -(y * torch.log(p[:, c])).sum() * (2 - f1) / total
         push = -((1 - y) * torch.log(1 - p[:, c])).sum() * f1 / total
         losses.append((pull + push).item())
+        totals.append(total.item() / 8)  # of 8 examples
     loss = DiceLoss(surrogate="log", aggregation="class")
-    assert loss(logits, target).item() == pytest.approx(sum(losses) / 3)
+    assert loss(logits, target).item() == pytest.approx(sum(losses) / 3 * sum(totals) / 3)
     loss.set_params(absent="ignore")
-    assert loss(logits, target).item() == pytest.approx(sum(losses[:2]) / 2)
+    assert loss(logits, target).item() == pytest.approx(sum(losses[:2]) / 2 * sum(totals[:2]) / 2)
+
+
+@pytest.mark.parametrize("name", ["dice", "tversky", "dsc"])
+def test_slopes_are_no_larger_than_twice_those_of_cross_entropy(name):
+    # Clipping a gradient's norm, as trainers do by default, treats both alike.
+    target = (torch.arange(32) == 0).long()
+    for logits in (torch.full((32,), -5.0), torch.full((32,), 3.0), torch.randn(32)):
+        logits = logits.double()
+        found, usual = (slope(resolve_loss(n), logits, target) for n in (name, "ce"))
+        assert (found.abs() <= 2.001 * usual.abs()).all()
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
-@pytest.mark.parametrize("loss", [log for _, log in LINEAR.values()])
+@pytest.mark.parametrize("loss", [log for _, log, _ in LINEAR.values()])
 def test_confident_errors_have_a_slope_and_no_nan(loss, dtype):
     loss = loss.set_params(multilabel=False)
     logits = torch.tensor([1e4, -1e4, 1e4, -1e4, 0.0], dtype=dtype)
