@@ -44,10 +44,11 @@ class DiceLoss(OverlapLoss):
         without positives). Examples are counted here, not their weights.
     surrogate : {"none", "log"}, default="none"
         With "log" an example is pulled by its log-probability, as in cross-entropy, with the weight
-        that the linear loss gives to its probability in this batch: 1 - F/2 to a positive and F/2
-        to a negative, F being the batch's soft F1, both over the sum of counts. So rare positives
-        weigh as much as all negatives at first, ever less as F1 rises, and no gradient vanishes
-        where p is next to 0. `squared` is then without meaning. A loss asked for by name, as in
+        that the linear loss gives to its probability in this batch: 2 - F to a positive and F to a
+        negative, F being the batch's soft F1. So negatives weigh nothing at first and as much as
+        positives when F1 is 1, and no gradient vanishes where p is next to 0. The mean over
+        examples is taken, so that slopes are as large as cross-entropy's and clipping treats both
+        alike. `squared` is then without meaning. A loss asked for by name, as in
         ``loss="dice"``, has "log", ``ema_decay="auto"`` and ``smooth=0.01``; the classes are the
         formulas alone.
     ema_decay : float or "auto", default=0.0
