@@ -44,7 +44,7 @@ def play(harness: Any, table: str, task: str, seeds: int) -> list[dict[str, Any]
     while job := next(run.missing_jobs(experiment, records, seeds, COMMON), None):
         assert run.key(job) not in {run.key(record["job"]) for record in records}
         record = finished(job, 0.5 - abs(job["lr"] - 1e-4) - 0.01 * job["seed"])
-        records.append({**record, "loss": run.said(job)})
+        records.append({**record, "loss": repr(run.loss_of(job))})
     return records
 
 

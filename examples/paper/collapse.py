@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import tasks
 from experiments import IMPLEMENTATIONS
-from run import environment
+from run import environment, loss_of
 from sklearn.metrics import f1_score
 
 from skdice import DiceClassifier, DiceSequenceClassifier, TransformerFeatures
@@ -71,7 +71,7 @@ def main() -> None:
     if args.out is not None:
         args.out.parent.mkdir(parents=True, exist_ok=True)
     chosen = args.losses or (NAMES if args.full else LOSSES)
-    losses = {name: LOSSES[name] if name in LOSSES else other(name) for name in chosen}
+    losses = {name: LOSSES.get(name) or loss_of({"loss": name}) for name in chosen}
     columns = list(product(BATCHES, RATES["full" if args.full else "features"]))
     texts, labels = tasks._sms_rows(args.data)
     y = np.array(labels)
@@ -101,23 +101,13 @@ def main() -> None:
         f"{args.positives} positives, {args.negatives} negatives, {args.epochs} epochs, lowest F1 "
         f"of {args.seeds} seeds, and the mean over cells and seeds"
     )
-    print(f"{'loss':26}" + "".join(f"{f'{b} {lr:g}':>12}" for b, lr in columns) + f"{'mean':>10}")
+    print(f"{'loss':26}" + "".join(f"{f'{b} {lr:g}':>12}" for b, lr in columns) + f"{'mean':>12}")
     for loss in losses:
         rows = [cells[f"{loss} {batch_size} {lr:g}"] for batch_size, lr in columns]
         values = [100 * min(row) for row in rows] + [100 * np.mean(rows)]
-        print(
-            f"{loss:26}"
-            + "".join(f"{value:12.1f}" for value in values[:-1])
-            + f"{values[-1]:10.1f}"
-        )
+        print(f"{loss:26}" + "".join(f"{value:12.1f}" for value in values))
     dead = [name for name, scores in cells.items() if min(scores) == 0]
     print(f"collapsed: {dead or 'none'} ({time.perf_counter() - started:.0f} s)")
-
-
-def other(name: str) -> Any:
-    from rival_losses import rival_loss
-
-    return rival_loss(name)
 
 
 def rows_of(y: np.ndarray, seed: int, args: argparse.Namespace) -> tuple[np.ndarray, np.ndarray]:

@@ -172,8 +172,6 @@ def run(job: dict[str, Any], folder: Path, threads: int) -> dict[str, Any]:
     import torch
     from transformers.utils import logging
 
-    from skdice.losses import resolve_loss
-
     logging.disable_progress_bar()
     warnings.simplefilter("ignore")
     torch.set_num_threads(threads)
@@ -184,8 +182,7 @@ def run(job: dict[str, Any], folder: Path, threads: int) -> dict[str, Any]:
     model.fit(X, y, X_val=task.dev[0], y_val=task.dev[1])
     seconds = time.perf_counter() - started
     # What the name stood for on that day.
-    loss = repr(resolve_loss(model.loss))
-    record = {"job": job, "loss": loss, "seconds": round(seconds, 1), **environment()}
+    record = {"job": job, "loss": repr(loss_of(job)), "seconds": round(seconds, 1), **environment()}
     record["history"] = [
         {name: epoch[name] for name in ("train_loss", "valid_score") if name in epoch}
         for epoch in model.history_
@@ -207,13 +204,8 @@ def estimator_for(task: tasks.Task, job: dict[str, Any]) -> Any:
         "answers": skdice.DiceQuestionAnswerer,
     }
     own = ("task", "seed", "limit", "train_rows", "sampler", "reader", "train_set")
-    params = {name: value for name, value in job.items() if name not in own}
-    loss = params.pop("loss")
-    if loss in IMPLEMENTATIONS:
-        from rival_losses import rival_loss
-
-        loss = rival_loss(loss)
-    model = kinds[task.kind](random_state=job["seed"]).set_params(loss=loss)
+    params = {name: value for name, value in job.items() if name not in own and name[:4] != "loss"}
+    model = kinds[task.kind](random_state=job["seed"], loss=loss_of(job))
     if task.kind == "answers":
         params |= {"max_length": 384, "stride": 128}
     else:
@@ -224,6 +216,20 @@ def estimator_for(task: tasks.Task, job: dict[str, Any]) -> Any:
     if "sampler" in job:
         params["sampler"] = sampler(task.kind, job["sampler"], job["seed"])
     return model.set_params(**params)
+
+
+def loss_of(job: dict[str, Any]) -> Any:
+    """What the job's loss stands for today."""
+    from sklearn.base import clone
+
+    from skdice.losses import resolve_loss
+
+    if job["loss"] in IMPLEMENTATIONS:
+        from rival_losses import rival_loss
+
+        return rival_loss(job["loss"])
+    options = {name[6:]: value for name, value in job.items() if name[:6] == "loss__"}
+    return clone(resolve_loss(job["loss"])).set_params(**options)
 
 
 def sampler(kind: str, name: str, seed: int) -> Any:
@@ -346,19 +352,10 @@ def read(path: Path) -> list[dict[str, Any]]:
             record = json.loads(text)
         except json.JSONDecodeError:
             continue
-        if record["job"]["loss"] in IMPLEMENTATIONS or record["loss"] == said(record["job"]):
+        job = record["job"]
+        if job["loss"] in IMPLEMENTATIONS or record["loss"] == repr(loss_of(job)):
             found.append(record)
     return found
-
-
-def said(job: dict[str, Any]) -> str:
-    """What the job's loss stands for today."""
-    from sklearn.base import clone
-
-    from skdice.losses import resolve_loss
-
-    options = {name[6:]: value for name, value in job.items() if name.startswith("loss__")}
-    return repr(clone(resolve_loss(job["loss"])).set_params(**options))
 
 
 def line(record: dict[str, Any]) -> str:

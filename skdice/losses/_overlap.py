@@ -121,6 +121,8 @@ class OverlapLoss(Loss):
             # By log-odds: they order also what rounds to 0 or 1, and what an activation bends.
             log_odds = (problem.log_p() - problem.log_not_p()).detach()
             weight = weight * self._kept(log_odds, target, weight)
+        if how == "class" and self.absent == "ignore":
+            columns = columns * ((weight * target).sum(0) > 0)
         if self.surrogate == "log":
             return self._pulled(problem, weight, columns, how)
         p = self._activation(problem)
@@ -138,8 +140,6 @@ class OverlapLoss(Loss):
         if how == "pooled":
             return self._ratio((columns * hits).sum(), (columns * errors).sum())
         losses = self._ratio(hits, errors)
-        if self.absent == "ignore":
-            columns = columns * ((weight * target).sum(0) > 0)
         if self.reduction == "mean":
             return (losses * columns).sum() / columns.sum().clamp(min=tiny)
         return (losses * columns).sum() if self.reduction == "sum" else losses * columns
@@ -190,13 +190,13 @@ class OverlapLoss(Loss):
         hits, errors = self._averaged(hits, per_wrong * false - per_right * missed, problem)
         if how == "pooled":
             hits, errors = (columns * hits).sum(), (columns * errors).sum()
-        elif self.absent == "ignore":
-            columns = columns * (right.sum(0) > 0)
+        else:
+            columns = columns / columns.sum().clamp(min=tiny)
         total = (hits + errors + self.smooth).clamp(min=tiny)
-        size = total if how == "pooled" else (columns * total).sum() / columns.sum().clamp(min=tiny)
-        size = size / problem.element_weight.sum().clamp(min=tiny)
-        gain = size * (per_hit * errors - per_right * (hits + self.smooth)) / total**2
-        cost = size * per_wrong * (hits + self.smooth) / total**2
+        size = total if how == "pooled" else (columns * total).sum()
+        scale = size / problem.element_weight.sum().clamp(min=tiny) / total**2
+        gain = scale * (per_hit * errors - per_right * (hits + self.smooth))
+        cost = scale * per_wrong * (hits + self.smooth)
         pulled = self._focused(-target * problem.log_p(), 1 - p)
         pulls = (weight * pulled).sum(0)
         if how == "pooled" and problem.kind == "multiclass":
@@ -206,9 +206,7 @@ class OverlapLoss(Loss):
             lost = (pulled * (columns == 0)).sum(1)
             return gain * (columns * pulls).sum() + cost * (prices * lost).sum()
         pushes = self._focused(-weight * (1 - target) * problem.log_not_p(), p).sum(0)
-        losses = gain * pulls + cost * pushes
-        mean = 1.0 if how == "pooled" else columns.sum().clamp(min=tiny)
-        return (columns * losses).sum() / mean
+        return (columns * (gain * pulls + cost * pushes)).sum()
 
     def _columns(self, problem: Problem, n_classes: int) -> tuple[Tensor, str]:
         """A factor for each class, 0 for the background, and over what to aggregate."""

@@ -61,7 +61,7 @@ class HeadLanes:
     Attributes
     ----------
     weight : Tensor of shape (n_folds, n_settings, n_logits, n_features)
-        `n_logits` is the number of classes, or 1.
+        `n_logits` is the number of classes, or 1: half the difference of two.
     bias : Tensor of shape (n_folds, n_settings, n_logits)
     """
 
@@ -107,10 +107,10 @@ class HeadLanes:
             layer = torch.nn.Linear(X.shape[1], n_classes)
         one = n_classes == 2 and background == 0 and all(map(_takes_one_logit, self.losses))
         dtype = torch.from_numpy(X[:1]).dtype
-        starts = (p.detach().to(self.device, dtype) for p in (layer.weight, layer.bias))
-        self.weight, self.bias = (
-            (p[1:] - p[:1] if one else p).expand(*shape, *p[one:].shape).clone() for p in starts
-        )
+        starts = [p.detach().to(self.device, dtype) for p in (layer.weight, layer.bias)]
+        if one:  # half the difference: one logit rises by as much as the other falls
+            starts = [(p[1:] - p[:1]) / 2 for p in starts]
+        self.weight, self.bias = (p.expand(*shape, *p.shape).clone() for p in starts)
         counts = torch.tensor(np.stack([f.counts for f in folds]), device=self.device).double()
         groups = [_Group(self.losses, lanes, self.device) for lanes in _alike(self.losses)]
         for group in groups:
@@ -119,17 +119,14 @@ class HeadLanes:
             torch.as_tensor(v.copy(), dtype=dtype, device=self.device)
             for v in (self.lr, self.weight_decay)
         )
-        # Of two logits one rises by as much as the other falls.
-        gain = 2.0 if one else 1.0
-        optimizers = [
-            _AdamW(self.weight, decay, gain),
-            _AdamW(self.bias, torch.zeros_like(decay), gain),
-        ]
+        optimizers = [_AdamW(self.weight, decay), _AdamW(self.bias, torch.zeros_like(decay))]
         everything = torch.from_numpy(X).to(self.device)
         for rows, target, valid, factors in self._batches(folds):
             x, y = everything[rows.to(self.device)], target.to(self.device)
             weight = None if bool(valid.all()) else valid.to(self.device, dtype)
             z = torch.einsum("fbh,fkch->fkbc", x, self.weight).add_(self.bias.unsqueeze(2))
+            if one:
+                z.mul_(2)
             slope = torch.empty_like(z)
             for group in groups:
                 slope[:, group.lanes] = group.slope(z[:, group.lanes], y, weight, counts)
@@ -172,7 +169,7 @@ class HeadLanes:
         """Logits of shape (n_settings, n_rows, n_classes), up to a number for each row."""
         x = torch.from_numpy(np.ascontiguousarray(X)).to(self.device)
         z = torch.einsum("bh,kch->kbc", x, self.weight[fold]) + self.bias[fold].unsqueeze(1)
-        return (torch.cat([-z / 2, z / 2], dim=-1) if z.shape[-1] == 1 else z).cpu().numpy()
+        return (torch.cat([-z, z], dim=-1) if z.shape[-1] == 1 else z).cpu().numpy()
 
 
 def why_not(estimator: Any, names: Sequence[str], fit_params: Any, X: Any) -> str | None:
@@ -304,15 +301,11 @@ class LaneModel(ClassifierMixin, BaseEstimator):
 
 
 class _AdamW:
-    """torch's AdamW on stacked parameters, with a rate and a decay for each lane.
+    """torch's AdamW on stacked parameters, with a rate and a decay for each lane."""
 
-    `gain` is how far a parameter goes where torch's goes one step.
-    """
-
-    def __init__(self, parameter: Tensor, decay: Tensor, gain: float = 1.0) -> None:
+    def __init__(self, parameter: Tensor, decay: Tensor) -> None:
         self.parameter = parameter
         self.decay = decay
-        self.gain = gain
         self.mean = torch.zeros_like(parameter)
         self.square = torch.zeros_like(parameter)
         self.t = 0
@@ -324,7 +317,7 @@ class _AdamW:
         self.parameter.mul_(1 - (lr * self.decay).reshape(shape))
         self.mean.lerp_(gradient, 0.1)
         self.square.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
-        size = (self.gain * lr / (1 - 0.9**self.t)).reshape(shape)
+        size = (lr / (1 - 0.9**self.t)).reshape(shape)
         below = (self.square.sqrt() / (1 - 0.999**self.t) ** 0.5).add_(1e-8)
         self.parameter.sub_(size * self.mean / below)
 
