@@ -53,6 +53,8 @@ def _spread(net: FineTuningNet, dataset: EncodedDataset) -> float:
     """How much the logits of a few examples differ."""
     rows = np.unique(np.linspace(0, len(dataset) - 1, 8).astype(int))
     logits = net.logits(EncodedDataset([dataset.windows[i] for i in rows]))
+    if len({row.shape[-1] for row in logits}) > 1:  # an output for each pair of tokens
+        logits = [row.reshape(-1, 1) for row in logits]
     return float(np.vstack(logits).std(axis=0).max())
 
 
