@@ -291,7 +291,7 @@ def test_gradient_clipping_bounds_the_update(tiny_backbone, sentences):
     assert float(moved) ** 0.5 == pytest.approx(1e-2, rel=1e-2)
 
 
-@pytest.mark.parametrize("lr", [1.0, 1e30])
+@pytest.mark.parametrize("lr", [10.0, 100.0, 1e30])
 def test_a_rate_that_destroys_the_encoder_is_named(tiny_backbone, sentences, lr):
     X, y = sentences
     model = DiceTokenClassifier(backbone=tiny_backbone, max_epochs=3, batch_size=4, random_state=0)
