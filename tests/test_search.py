@@ -313,11 +313,11 @@ LANES = [
 DIFFERENCE = [
     FocalLoss(alpha=0.8),
     CrossEntropyLoss(class_weight=[1.0, 3.0]),
-    DSCLoss(smooth=0.01, surrogate="log", ema_decay="auto", class_weight=[1.0, 3.0]),
+    DSCLoss(smooth=0.01, surrogate="log", class_weight=[1.0, 3.0]),
     DiceLoss(aggregation="class", absent="ignore", ohem_ratio=2.0),
     DiceLoss(surrogate="log", smooth=0.1, background=0, ema_decay=0.5),
 ]
-BOTH = DiceLoss(surrogate="log", smooth=0.1, background=None, ema_decay="auto")
+BOTH = DiceLoss(surrogate="log", smooth=0.1, background=None, ema_decay=0.5)
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,6 @@ __all__ = ["AGGREGATIONS", "OverlapLoss"]
 AGGREGATIONS = ("auto", "example", "class", "pooled")
 SURROGATES = ("none", "log")
 
-# With ema_decay="auto": the expected positives of a class over which its counts fall by a factor
-# of e, and how slowly they may forget for it. Measured: docs/evidence.md.
-POSITIVES, SLOWEST = 1.5, 0.99
-
 
 class OverlapLoss(Loss):
     """Base of the dice and Tversky losses; see `DiceLoss` for the shared parameters.
@@ -47,13 +43,7 @@ class OverlapLoss(Loss):
             raise ValueError(f"absent={self.absent!r} must be 'include' or 'ignore'")
         check_number("smooth", self.smooth, 0)
         check_number("ohem_ratio", self.ohem_ratio, 0)
-        if isinstance(self.ema_decay, str):
-            if self.ema_decay != "auto":
-                raise ValueError(
-                    f"ema_decay={self.ema_decay!r} must be 'auto' or a number from 0 to 1"
-                )
-        else:
-            check_number("ema_decay", self.ema_decay, 0, 1)
+        check_number("ema_decay", self.ema_decay, 0, 1)
         if self.aggregation == "example" and self._remembers:
             raise ValueError(
                 f"ema_decay={self.ema_decay!r} with aggregation='example', which counts nothing "
@@ -136,7 +126,7 @@ class OverlapLoss(Loss):
             losses = losses * weight * columns / columns.sum().clamp(min=tiny)
             losses = losses * n_classes if problem.kind == "multilabel" else losses.sum(-1)
             return losses.sum() if self.reduction == "sum" else losses.reshape(problem.shape)
-        hits, errors = self._averaged((weight * hits).sum(0), (weight * errors).sum(0), problem)
+        hits, errors = self._averaged((weight * hits).sum(0), (weight * errors).sum(0))
         if how == "pooled":
             return self._ratio((columns * hits).sum(), (columns * errors).sum())
         losses = self._ratio(hits, errors)
@@ -146,28 +136,15 @@ class OverlapLoss(Loss):
 
     @property
     def _remembers(self) -> bool:
-        return isinstance(self.ema_decay, (Tensor, str)) or self.ema_decay > 0
+        return isinstance(self.ema_decay, Tensor) or self.ema_decay > 0
 
-    def _decay(self, problem: Problem) -> Any:
-        """How much of the earlier counts is kept, for each class."""
-        if not isinstance(self.ema_decay, str):
-            return self.ema_decay
-        counts = getattr(self, "class_counts_", None)
-        if counts is None:
-            return 0.5  # nobody said how rare the classes are
-        # One logit has a column for the positives alone.
-        like = problem.target
-        shares = torch.as_tensor(counts / self.n_samples_)[-like.shape[-1] :].to(like)
-        expected = shares * problem.element_weight.expand_as(like).sum(0)
-        return torch.exp(-expected / POSITIVES).clamp(max=SLOWEST)
-
-    def _averaged(self, hits: Tensor, errors: Tensor, problem: Problem) -> tuple[Tensor, Tensor]:
+    def _averaged(self, hits: Tensor, errors: Tensor) -> tuple[Tensor, Tensor]:
         """Counts of the batch; in training, their moving average over batches."""
         if not (self._remembers and self.training and torch.is_grad_enabled()):
             return hits, errors
         total = torch.stack([hits, errors, torch.ones_like(hits)]).detach()
         if self.running_ is not None:
-            total = total + self._decay(problem) * self.running_.to(total)
+            total = total + self.ema_decay * self.running_.to(total)
         self.running_ = total
         mean = total[:2] / total[2]
         # The average's value and the batch's own slope.
@@ -187,7 +164,7 @@ class OverlapLoss(Loss):
         # Of the linear counts, as the prices are; hits + errors + smooth is what it divides by.
         hits = per_hit * (right * p).sum(0)
         missed, false = (right * (1 - p)).sum(0), (weight * (1 - target) * p).sum(0)
-        hits, errors = self._averaged(hits, per_wrong * false - per_right * missed, problem)
+        hits, errors = self._averaged(hits, per_wrong * false - per_right * missed)
         if how == "pooled":
             hits, errors = (columns * hits).sum(), (columns * errors).sum()
         else:

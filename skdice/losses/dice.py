@@ -49,16 +49,13 @@ class DiceLoss(OverlapLoss):
         positives when F1 is 1, and no gradient vanishes where p is next to 0. The mean over
         examples is taken, so that slopes are as large as cross-entropy's and clipping treats both
         alike. `squared` is then without meaning. A loss asked for by name, as in
-        ``loss="dice"``, has "log", ``ema_decay="auto"`` and ``smooth=0.01``; the classes are the
-        formulas alone.
-    ema_decay : float or "auto", default=0.0
+        ``loss="dice"``, has "log" and ``smooth=0.01``; the classes are the formulas alone.
+    ema_decay : float, default=0.0
         Above 0, counts are a moving average over the batches of training, in which each batch
         before the last weighs this much less than the next: a batch of 8 rarely holds a rare
         class, and its own counts say nothing of it. 0.99 looks back over about 100 batches. Slopes
-        are still the batch's own. "auto" is ``exp(-m / 1.5)`` for each class, at most 0.99, where m
-        is how many of its examples a batch of this size is expected to hold, by the counts given to
-        `prepare`; without them it is 0.5. `prepare` also forgets earlier batches. After ``eval()``,
-        or without gradients, the batch's own counts are taken, and not remembered.
+        are still the batch's own. `prepare` forgets earlier batches. After ``eval()``, or without
+        gradients, the batch's own counts are taken, and not remembered.
     ignore_index : int, default=-100
         Target of positions that do not count.
     multilabel : bool, default=False
@@ -103,7 +100,7 @@ class DiceLoss(OverlapLoss):
         class_weight: Any = None,
         ohem_ratio: float = 0.0,
         surrogate: str = "none",
-        ema_decay: float | str = 0.0,
+        ema_decay: float = 0.0,
         ignore_index: int = -100,
         multilabel: bool = False,
         reduction: str = "mean",

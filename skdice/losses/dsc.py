@@ -62,7 +62,7 @@ class DSCLoss(DiceLoss):
         class_weight: Any = None,
         ohem_ratio: float = 0.0,
         surrogate: str = "none",
-        ema_decay: float | str = 0.0,
+        ema_decay: float = 0.0,
         ignore_index: int = -100,
         multilabel: bool = False,
         reduction: str = "mean",

@@ -67,7 +67,7 @@ class TverskyLoss(OverlapLoss):
         class_weight: Any = None,
         ohem_ratio: float = 0.0,
         surrogate: str = "none",
-        ema_decay: float | str = 0.0,
+        ema_decay: float = 0.0,
         ignore_index: int = -100,
         multilabel: bool = False,
         reduction: str = "mean",

@@ -52,10 +52,11 @@ def test_by_name_an_overlap_loss_has_the_surrogate(name):
         **formula.get_params(),
         "surrogate": "log",
         "smooth": 0.01,
-        "ema_decay": "auto",
     }
     assert CompoundLoss("ce", name).second.get_params() == loss.get_params()
     assert CompoundLoss("ce", loss).second is loss
+    compound = resolve_loss("ce_dice")
+    assert (compound.weight, compound.second.surrogate) == (0.9, "log")
 
 
 def test_gradients_and_ignored_positions():

@@ -90,39 +90,6 @@ def test_a_class_counts_for_itself():
     torch.testing.assert_close(loss(logits[1], target[1]), want)
 
 
-@pytest.mark.parametrize("counts", [[990, 10], [9_999, 1], [300, 700]])
-def test_auto_forgets_by_the_positives_that_a_batch_should_hold(counts):
-    share = counts[1] / sum(counts)
-    decay = min(np.exp(-share * 6 / 1.5), 0.99)
-    loss = DiceLoss(squared=False, smooth=0.3, ema_decay="auto").prepare(counts)
-    for step, (logits, target) in enumerate(BATCHES):
-        hits, errors = by_hand(logits, target, decay, step, False)
-        want = 1 - (hits + 0.3) / (hits + errors + 0.3)
-        assert loss(logits, target).item() == pytest.approx(want)
-
-
-def test_auto_is_of_each_class_and_counts_no_padding():
-    logits, target = torch.randn(2, 8, 3), torch.randint(0, 3, (2, 8))
-    target[:, 6:] = -100
-    counts = np.array([60, 30, 10])
-    options = {"squared": False, "smooth": 0.1, "aggregation": "class", "background": None}
-    auto = DiceLoss(**options, ema_decay="auto").prepare(counts)
-    losses = []
-    for c, share in enumerate(counts / 100):
-        only = [float(c == other) for other in range(3)]
-        one = DiceLoss(**options, class_weight=only, ema_decay=np.exp(-6 * share / 1.5))
-        one(logits[0], target[0])
-        losses.append(one(logits[1], target[1]))
-    auto(logits[0], target[0])
-    torch.testing.assert_close(auto(logits[1], target[1]), sum(losses) / 3)
-
-
-def test_auto_without_counts_of_the_training_data_halves():
-    auto, half = DiceLoss(ema_decay="auto"), DiceLoss(ema_decay=0.5)
-    for logits, target in BATCHES:
-        torch.testing.assert_close(auto(logits, target), half(logits, target))
-
-
 def test_only_training_is_remembered_and_prepare_forgets():
     (first, y), (second, t) = BATCHES[:2]
     loss, fresh = DiceLoss(ema_decay=0.9), DiceLoss()
@@ -153,7 +120,7 @@ def test_lanes_remember_each_for_itself():
     losses = [
         *(DiceLoss(ema_decay=d, surrogate="log", smooth=0.01) for d in (0.0, 0.9, 0.99)),
         TverskyLoss(ema_decay=0.5),
-        DSCLoss(ema_decay="auto", surrogate="log", smooth=0.01),
+        DSCLoss(ema_decay=0.5, surrogate="log", smooth=0.01),
         CompoundLoss("ce", DSCLoss(ema_decay=0.9)),
     ]
     folds = [(np.arange(100), np.arange(100, 150)), (np.arange(40, 150), np.arange(40))]
@@ -169,7 +136,7 @@ def test_lanes_remember_each_for_itself():
 
 @pytest.mark.parametrize("decay", [-0.1, 1.1, "always"])
 def test_a_decay_outside_its_range_is_named(decay):
-    with pytest.raises(ValueError, match="ema_decay"):
+    with pytest.raises((ValueError, TypeError), match="ema_decay"):
         DiceLoss(ema_decay=decay)
 
 
