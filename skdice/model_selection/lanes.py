@@ -12,6 +12,7 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import check_X_y
 from torch import Tensor
+from torch.fx.experimental.proxy_tensor import make_fx
 
 from skdice.engine.net import resolve_device, seeded
 from skdice.engine.schedules import schedule_factor
@@ -123,7 +124,7 @@ class HeadLanes:
         everything = torch.from_numpy(X).to(self.device)
         for rows, target, valid, factors in self._batches(folds):
             x, y = everything[rows.to(self.device)], target.to(self.device)
-            weight = None if bool(valid.all()) else valid.to(self.device, dtype)
+            weight = valid.to(self.device, dtype)
             z = torch.einsum("fbh,fkch->fkbc", x, self.weight).add_(self.bias.unsqueeze(2))
             if one:
                 z.mul_(2)
@@ -341,21 +342,26 @@ class _Group:
         self.running: list[Tensor] = []
         slope = torch.func.grad(self._loss, argnums=2, has_aux=True)
         over_lanes = (0 if self.values else None, 0, 0, None, None, None)
-        self.slopes = torch.func.vmap(slope, in_dims=over_lanes)
+        over_folds = (None, 0, 0, 0, 0, 0)
+        slopes = torch.func.vmap(torch.func.vmap(slope, in_dims=over_lanes), in_dims=over_folds)
+        self.slopes: Any = lambda v, r, z, y, w, n: slopes(v, r, z, y, w, n)
+        self.recorded = False
 
     def prepare(self, counts: np.ndarray, background: int | None) -> None:
         self.base.prepare(counts, background=background)
 
-    def slope(self, z: Tensor, y: Tensor, weight: Tensor | None, counts: Tensor) -> Tensor:
+    def slope(self, z: Tensor, y: Tensor, weight: Tensor, counts: Tensor) -> Tensor:
         """Each lane's gradient of its loss in its logits, of shape (f, k, b, c)."""
-        if not self.running:
+        if not self.recorded:
             n_folds, n_lanes, _, n_classes = z.shape
             self.running = [z.new_zeros(n_folds, n_lanes, 3, n_classes) for _ in self.overlaps]
-        over_folds = (None, 0, 0, 0, None if weight is None else 0, 0)
-        slopes = torch.func.vmap(self.slopes, in_dims=over_folds)
-        slope, self.running = slopes(self.values, self.running, z, y, weight, counts)
-        for module in self.overlaps:
-            module.running_ = None  # what stands there means nothing outside of the lanes
+            # Batches have one shape, so the operations are recorded once and replayed: on a CPU the
+            # transforms take longer than what they compute.
+            given = self.values, self.running, z, y, weight, counts
+            self.slopes, self.recorded = make_fx(self.slopes)(*given), True
+            for module in self.overlaps:
+                module.running_ = None  # what stands there means nothing outside of the lanes
+        slope, self.running = self.slopes(self.values, self.running, z, y, weight, counts)
         return slope
 
     def _loss(
@@ -364,7 +370,7 @@ class _Group:
         running: list[Tensor],
         logits: Tensor,
         y: Tensor,
-        weight: Tensor | None,
+        weight: Tensor,
         counts: Tensor,
     ) -> tuple[Tensor, list[Tensor]]:
         for name, value in values.items():
