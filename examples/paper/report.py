@@ -41,6 +41,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="folder of tables.md and the charts")
     args = parser.parse_args()
     out = args.out or args.runs.parent
+    out.mkdir(parents=True, exist_ok=True)
     records = read(args.runs)
     reported = json.loads((HERE / "reported.json").read_text())
     sections = []
@@ -54,7 +55,7 @@ def main() -> None:
         if text:
             sections.append(text)
     display = LossGradientDisplay.from_losses()
-    display.figure_.savefig(out / "figure1.svg")
+    save(display, out / "figure1.svg")
     machine = sorted({f"{r['device']}, torch {r['torch']}, {r['date']}" for r in records})
     intro = (
         "# Tables\n\nMade by report.py from runs.jsonl. Scores in points, mean ± standard "
@@ -63,6 +64,14 @@ def main() -> None:
     )
     (out / "tables.md").write_text("\n".join([intro, *sections]))
     print(out / "tables.md")
+
+
+def save(display: Any, file: Path) -> None:
+    """A chart, the same file for the same figures."""
+    import matplotlib
+
+    with matplotlib.rc_context({"svg.hashsalt": "skdice"}):
+        display.figure_.savefig(file, metadata={"Date": None})
 
 
 def section(name: str, records: list[Any], reported: Any, common: Any, out: Path) -> Iterator[str]:
@@ -191,7 +200,7 @@ def sweeps(shown: list[Any], out: Path) -> Iterator[str]:
         }
         display = TverskySweepDisplay([float(label) for label in runs], values, task).plot()
         file = out / f"table10-{task}.svg"
-        display.figure_.savefig(file)
+        save(display, file)
         yield f"![alpha on {task}]({file.name})\n"
 
 

@@ -1,0 +1,149 @@
+"""What became the default, and what did not: settings of the losses on frozen features.
+
+    python grid.py --data FOLDER --out results/grid.json
+
+Linear heads on the vectors of the frozen default backbone, every setting at three rates and three
+batch sizes, all trained together as lanes; F1 on the development rows without a tuned decision.
+Seeds draw the order of the rows (and the split of the SMS messages). Frozen features do not decide
+alone: `run.py rivals` is the check by full fine-tuning. Cells that --out holds are not run again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tasks
+from experiments import SETTINGS
+from run import environment
+from sklearn.base import clone
+from sklearn.metrics import f1_score
+
+from skdice import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
+from skdice.datasets.conll import write_text
+from skdice.losses import (
+    CompoundLoss,
+    CrossEntropyLoss,
+    DiceLoss,
+    DSCLoss,
+    TverskyLoss,
+    resolve_loss,
+)
+from skdice.metrics import span_f1_score
+from skdice.model_selection.lanes import fit_lanes
+from skdice.model_selection.screening import Screen, TagLane
+
+PULLED: dict[str, Any] = {"smooth": 0.01, "surrogate": "log"}
+LOSSES = {
+    **{
+        name: resolve_loss(name)
+        for name in ("ce", "weighted_ce", "focal", "dice", "tversky", "dsc", "ce_dice")
+    },
+    "ce, log-prior 0.5": CrossEntropyLoss(tau=0.5),
+    "formula": DiceLoss(),
+    "formula, not squared": DiceLoss(squared=False),
+    "formula, smooth 0.01": DiceLoss(smooth=0.01),
+    "formula, each class": DiceLoss(aggregation="class"),
+    "formula, each class, absent ignored": DiceLoss(aggregation="class", absent="ignore"),
+    "formula, each example": DiceLoss(aggregation="example"),
+    "formula, background in": DiceLoss(background=None, aggregation="class"),
+    "formula, memory 0.9": DiceLoss(ema_decay=0.9),
+    "half ce, half formula": CompoundLoss("ce", DiceLoss()),
+    **{f"dice, smooth {v:g}": DiceLoss(surrogate="log", smooth=v) for v in (0.001, 0.1, 1.0)},
+    "dice, each class": DiceLoss(**PULLED, aggregation="class"),
+    "dice, each class, absent ignored": DiceLoss(**PULLED, aggregation="class", absent="ignore"),
+    "dice, background in": DiceLoss(**PULLED, background=None, aggregation="class"),
+    **{f"dice, memory {v:g}": DiceLoss(**PULLED, ema_decay=v) for v in (0.5, 0.9, 0.99)},
+    **{f"dsc, exponent {v:g}": DSCLoss(**PULLED, exponent=v) for v in (0.01, 0.5, 1.0)},
+    **{
+        f"tversky, alpha {v:g}": TverskyLoss(**PULLED, alpha=v, beta=1 - v) for v in (0.1, 0.7, 0.9)
+    },
+    **{f"ce_dice, {v:g} dice": CompoundLoss(weight=v) for v in (0.25, 0.5, 0.75)},
+}
+# Words for taggers, texts for classifiers: a batch of 8 texts, or of 8 sentences.
+BATCHES = {"tags": (128, 512, 2048), "labels": (8, 32, 128)}
+RATES = (1e-3, 1e-2, 1e-1)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--tasks", nargs="+", default=["wnut17", "clinc_oos", "sms_rare"])
+    parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--limit", type=int, help="rows of each part, to try the machinery")
+    parser.add_argument("--out", type=Path)
+    args = parser.parse_args()
+    record: dict[str, Any] = {"epochs": args.epochs, "limit": args.limit, "f1": {}}
+    if args.out is not None and args.out.exists():
+        before = json.loads(args.out.read_text())
+        if any(before[name] != record[name] for name in ("epochs", "limit")):
+            raise SystemExit(f"{args.out} has other settings: give another --out, or remove it")
+        record["f1"] = before["f1"]
+    for name, seed in product(args.tasks, range(args.seeds)):
+        cells = record["f1"].setdefault(name, {})
+        if f"seed {seed}" in cells:
+            continue
+        started = time.perf_counter()
+        task = tasks.load(name, args.data, seed, args.limit)
+        cells[f"seed {seed}"] = run(task, seed, args.epochs)
+        print(f"{name}, seed {seed}: {time.perf_counter() - started:.0f} s", flush=True)
+        if args.out is not None:
+            args.out.parent.mkdir(parents=True, exist_ok=True)
+            write_text(args.out, json.dumps({**environment(), **record}, indent=1) + "\n")
+    show(record["f1"])
+
+
+def run(task: tasks.Task, seed: int, epochs: int) -> dict[str, list[float]]:
+    """F1 of each loss in each cell, the batches in the outer loop and the rates in the inner."""
+    X, y = tasks.sample(task.train, SETTINGS[task.name].get("train_rows"))
+    X_dev, y_dev = task.dev
+    tagging = task.kind == "tags"
+    estimator: Any = DiceTokenClassifier() if tagging else DiceSequenceClassifier()
+    fold = np.arange(len(X)), np.arange(len(X), len(X) + len(X_dev))
+    screen = Screen(estimator, [*X, *X_dev], [*y, *y_dev], [fold])
+    scores: dict[str, list[float]] = {loss: [] for loss in LOSSES}
+    for batch_size in BATCHES[task.kind]:
+        heads = [
+            DiceClassifier(
+                loss=clone(loss),
+                lr=lr,
+                batch_size=batch_size,
+                max_epochs=epochs,
+                pos_label=task.pos_label,
+                random_state=seed,
+            )
+            for loss, lr in product(LOSSES.values(), RATES)
+        ]
+        background = "O" if tagging else None
+        (lanes,) = fit_lanes(heads, screen.X, screen.y, screen.folds, background=background)
+        for (loss, _), lane in zip(product(LOSSES, RATES), lanes, strict=True):
+            if tagging:
+                found = TagLane(lane, screen.lengths[0], screen.scheme, True).predict(X_dev)
+                score = span_f1_score(y_dev, found)
+            else:
+                pos = task.pos_label
+                score = f1_score(y_dev, lane.predict(X_dev), pos_label=pos, zero_division=0)
+            scores[loss].append(round(float(score), 4))
+    return scores
+
+
+def show(f1: dict[str, Any]) -> None:
+    """For each loss and data set the lowest, the mean and the best cell, means over seeds."""
+    print(f"\n{'loss':38}" + "".join(f"{name + ' lowest/mean/best':>32}" for name in f1))
+    for loss in LOSSES:
+        row = ""
+        for cells in f1.values():
+            table = 100 * np.array([scores[loss] for scores in cells.values()])
+            best = table.mean(axis=0).max()
+            row += f"{f'{table.min():.1f} / {table.mean():.1f} / {best:.1f}':>32}"
+        print(f"{loss:38}{row}")
+
+
+if __name__ == "__main__":
+    main()
