@@ -118,7 +118,7 @@ def test_a_head_is_a_classifier_on_scaled_vectors(classifier):
         found.cv_results_["params"], found.cv_results_["mean_shared_score"], strict=True
     ):
         head = DiceClassifier(
-            max_epochs=screening.MAX_EPOCHS,
+            max_epochs=classifier.max_epochs,
             lr=screening.LR,
             batch_size=screening.BATCH["labels"],
             random_state=0,
@@ -134,6 +134,7 @@ def test_heads_learn_from_fewer_rows_than_columns(classifier, monkeypatch):
     vectors[y == "spam", :24] += 0.7
     monkeypatch.setattr(type(classifier), "frozen_vectors", lambda self, texts: vectors.copy())
     split = np.arange(100), np.arange(100, 600)
+    classifier.set_params(max_epochs=20)  # of its heads
     screen = screening.Screen(classifier, [str(i) for i in range(600)], y, [split])
     known = y[split[1]] == "spam"
     rival = LogisticRegression(max_iter=1000).fit(vectors[:100], y[:100]).predict(vectors[100:])
@@ -170,8 +171,8 @@ def test_finalists_are_of_more_than_one_loss():
 
 def test_taggers_are_judged_by_their_spans(tagger):
     scoring = {"f1": make_scorer(span_f1_score), "own": lambda m, X, y: m.score(X, y)}
-    found = search(tagger, scoring=scoring, refit="f1", cv=KFold(2)).fit(X, Y)
-    results = found.cv_results_
+    found = search(tagger.set_params(max_epochs=20), scoring=scoring, refit="f1", cv=KFold(2))
+    results = found.fit(X, Y).cv_results_
     np.testing.assert_allclose(results["mean_shared_f1"], results["mean_shared_own"])
     assert results["mean_shared_f1"].max() > 0.5  # the heads have learnt something
     assert (results["state"] == "COMPLETE").sum() == 2

@@ -18,8 +18,9 @@ from skdice.text.inputs import as_sentences, as_tags, as_texts, object_array
 
 __all__ = ["Screen", "TagLane", "agreement", "finalists", "spread_over", "why_not"]
 
-# Of the heads: enough for a linear layer on vectors of this norm, at a rate that none diverges at.
-MAX_EPOCHS, LR, NORM = 20, 1e-2, 4.0
+# Of the heads: a rate that none diverges at on vectors of this norm. Their epochs are those of the
+# full fit: what a loss is worth in a short training says little of a long one (docs/search.md).
+LR, NORM = 1e-2, 4.0
 BATCH = {"labels": 32, "tags": 128}
 
 
@@ -91,7 +92,7 @@ class Screen:
                 random_state=self.estimator.random_state,
                 device=self.estimator.device,
                 pos_label=getattr(self.estimator, "pos_label", None),
-                max_epochs=MAX_EPOCHS,
+                max_epochs=self.estimator.max_epochs,
                 lr=LR,
             )
             for loss in losses
