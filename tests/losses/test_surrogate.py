@@ -145,7 +145,7 @@ def test_settings_of_it_run_side_by_side():
     group = _Group(losses, [0, 1, 2], "cpu")
     group.prepare([5, 3], 0)
     z, y = torch.randn(1, 3, 8, 2, dtype=torch.float64), torch.randint(0, 2, (1, 8))
-    together = group.slope(z, y, None, torch.tensor([[5.0, 3.0]]))
+    together = group.slope(z, y, torch.ones(1, 8), torch.tensor([[5.0, 3.0]]))
     for lane, loss in enumerate(losses):
         alone = slope(loss.prepare([5, 3], 0), z[0, lane], y[0])
         torch.testing.assert_close(together[0, lane], alone)
