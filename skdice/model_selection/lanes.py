@@ -343,25 +343,26 @@ class _Group:
         slope = torch.func.grad(self._loss, argnums=2, has_aux=True)
         over_lanes = (0 if self.values else None, 0, 0, None, None, None)
         over_folds = (None, 0, 0, 0, 0, 0)
-        slopes = torch.func.vmap(torch.func.vmap(slope, in_dims=over_lanes), in_dims=over_folds)
-        self.slopes: Any = lambda v, r, z, y, w, n: slopes(v, r, z, y, w, n)
-        self.recorded = False
+        self.slopes = torch.func.vmap(
+            torch.func.vmap(slope, in_dims=over_lanes), in_dims=over_folds
+        )
+        self.replayed: Any = None  # the slopes as recorded with the first batch
 
     def prepare(self, counts: np.ndarray, background: int | None) -> None:
         self.base.prepare(counts, background=background)
 
     def slope(self, z: Tensor, y: Tensor, weight: Tensor, counts: Tensor) -> Tensor:
         """Each lane's gradient of its loss in its logits, of shape (f, k, b, c)."""
-        if not self.recorded:
+        if self.replayed is None:
             n_folds, n_lanes, _, n_classes = z.shape
             self.running = [z.new_zeros(n_folds, n_lanes, 3, n_classes) for _ in self.overlaps]
             # Batches have one shape, so the operations are recorded once and replayed: on a CPU the
             # transforms take longer than what they compute.
-            given = self.values, self.running, z, y, weight, counts
-            self.slopes, self.recorded = make_fx(self.slopes)(*given), True
+            record = make_fx(lambda v, r, z, y, w, n: self.slopes(v, r, z, y, w, n))
+            self.replayed = record(self.values, self.running, z, y, weight, counts)
             for module in self.overlaps:
                 module.running_ = None  # what stands there means nothing outside of the lanes
-        slope, self.running = self.slopes(self.values, self.running, z, y, weight, counts)
+        slope, self.running = self.replayed(self.values, self.running, z, y, weight, counts)
         return slope
 
     def _loss(

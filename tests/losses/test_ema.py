@@ -134,9 +134,11 @@ def test_lanes_remember_each_for_itself():
             np.testing.assert_allclose(lane.decision_function(X[asked]), alone, atol=1e-6)
 
 
-@pytest.mark.parametrize("decay", [-0.1, 1.1, "always"])
-def test_a_decay_outside_its_range_is_named(decay):
-    with pytest.raises((ValueError, TypeError), match="ema_decay"):
+@pytest.mark.parametrize(
+    ("decay", "error"), [(-0.1, ValueError), (1.1, ValueError), ("always", TypeError)]
+)
+def test_a_decay_outside_its_range_is_named(decay, error):
+    with pytest.raises(error, match="ema_decay"):
         DiceLoss(ema_decay=decay)
 
 
