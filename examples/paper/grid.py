@@ -3,7 +3,7 @@
     python grid.py --data FOLDER --out results/grid.json
 
 Linear heads on the vectors of the frozen default backbone, every setting at three rates and three
-batch sizes, all trained together as lanes; F1 on the development rows without a tuned decision.
+batch sizes, the settings together as lanes; F1 on the development rows without a tuned decision.
 Seeds draw the order of the rows (and the split of the SMS messages). Frozen features do not decide
 alone: `run.py rivals` is the check by full fine-tuning. Cells that --out holds are not run again.
 """
@@ -21,10 +21,9 @@ import numpy as np
 import tasks
 from experiments import SETTINGS
 from run import environment
-from sklearn.base import clone
 from sklearn.metrics import f1_score
 
-from skdice import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
+from skdice import DiceSequenceClassifier, DiceTokenClassifier
 from skdice.datasets.conll import write_text
 from skdice.losses import (
     CompoundLoss,
@@ -35,8 +34,7 @@ from skdice.losses import (
     resolve_loss,
 )
 from skdice.metrics import span_f1_score
-from skdice.model_selection.lanes import fit_lanes
-from skdice.model_selection.screening import Screen, TagLane
+from skdice.model_selection.screening import Screen
 
 PULLED: dict[str, Any] = {"smooth": 0.01, "surrogate": "log"}
 LOSSES = {
@@ -103,32 +101,23 @@ def run(task: tasks.Task, seed: int, epochs: int) -> dict[str, list[float]]:
     """F1 of each loss in each cell, the batches in the outer loop and the rates in the inner."""
     X, y = tasks.sample(task.train, SETTINGS[task.name].get("train_rows"))
     X_dev, y_dev = task.dev
-    tagging = task.kind == "tags"
-    estimator: Any = DiceTokenClassifier() if tagging else DiceSequenceClassifier()
+    if task.kind == "tags":
+        estimator: Any = DiceTokenClassifier(max_epochs=epochs, random_state=seed)
+    else:
+        estimator = DiceSequenceClassifier(
+            max_epochs=epochs, random_state=seed, pos_label=task.pos_label
+        )
     fold = np.arange(len(X)), np.arange(len(X), len(X) + len(X_dev))
     screen = Screen(estimator, [*X, *X_dev], [*y, *y_dev], [fold])
     scores: dict[str, list[float]] = {loss: [] for loss in LOSSES}
-    for batch_size in BATCHES[task.kind]:
-        heads = [
-            DiceClassifier(
-                loss=clone(loss),
-                lr=lr,
-                batch_size=batch_size,
-                max_epochs=epochs,
-                pos_label=task.pos_label,
-                random_state=seed,
-            )
-            for loss, lr in product(LOSSES.values(), RATES)
-        ]
-        background = "O" if tagging else None
-        (lanes,) = fit_lanes(heads, screen.X, screen.y, screen.folds, background=background)
-        for (loss, _), lane in zip(product(LOSSES, RATES), lanes, strict=True):
-            if tagging:
-                found = TagLane(lane, screen.lengths[0], screen.scheme, True).predict(X_dev)
+    for batch_size, lr in product(BATCHES[task.kind], RATES):
+        (heads,) = screen.models(list(LOSSES.values()), lr=lr, batch_size=batch_size)
+        for loss, head in zip(LOSSES, heads, strict=True):
+            found = head.predict(X_dev)
+            if task.kind == "tags":
                 score = span_f1_score(y_dev, found)
             else:
-                pos = task.pos_label
-                score = f1_score(y_dev, lane.predict(X_dev), pos_label=pos, zero_division=0)
+                score = f1_score(y_dev, found, pos_label=task.pos_label, zero_division=0)
             scores[loss].append(round(float(score), 4))
     return scores
 

@@ -81,19 +81,21 @@ class Screen:
             for a, b in splits
         ]
 
-    def models(self, losses: Sequence[Any]) -> list[list[Any]]:
+    def models(
+        self, losses: Sequence[Any], *, lr: float = LR, batch_size: int | None = None
+    ) -> list[list[Any]]:
         """For each fold what a head trained with each loss says of the fold's test rows."""
         from skdice.estimators import DiceClassifier
 
         heads = [
             DiceClassifier(
                 loss=clone(loss) if not isinstance(loss, str) else loss,
-                batch_size=BATCH["tags" if self.tagging else "labels"],
+                batch_size=batch_size or BATCH["tags" if self.tagging else "labels"],
                 random_state=self.estimator.random_state,
                 device=self.estimator.device,
                 pos_label=getattr(self.estimator, "pos_label", None),
                 max_epochs=self.estimator.max_epochs,
-                lr=LR,
+                lr=lr,
             )
             for loss in losses
         ]
