@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from sklearn.base import BaseEstimator
 
 FOLDER = Path(__file__).parents[1] / "examples" / "paper"
 COMMON = {"precision": "fp32"}
@@ -54,7 +55,7 @@ def test_candidates_compete_once_and_the_winner_runs_with_every_seed(harness):
     rates = [
         job["lr"]
         for job in jobs
-        if job["loss"] == "ce" and "sampler" not in job and "loss__tau" not in job
+        if job["loss"] == "ce" and not {"sampler", "loss__tau", "then"} & set(job)
     ]
     assert sorted(rates) == [1e-4, 1e-4, 1e-4, 3e-4]
     # A row without rates of its own takes the one that cross-entropy chose.
@@ -149,3 +150,30 @@ def test_missing_data_and_unknown_names_are_said_before_the_work(harness, tmp_pa
         tasks.load("nope", tmp_path)
     with pytest.raises(SystemExit, match="nope"):
         run.narrowed(harness["experiments"].EXPERIMENTS["table7"], None, ["nope"])
+
+
+class Recorded(BaseEstimator):
+    """Fits nothing: each epoch scores what it is told to."""
+
+    def __init__(self, loss: Any = "ce", max_epochs: int = 3, warm_start: bool = False) -> None:
+        self.loss = loss
+        self.max_epochs = max_epochs
+        self.warm_start = warm_start
+
+    def fit(self, X: Any, y: Any, scores: Any) -> Recorded:
+        before = self.history_ if self.warm_start else []
+        fresh = [{"valid_score": scores.pop(0), "loss": self.loss} for _ in range(self.max_epochs)]
+        self.history_ = before + fresh
+        return self
+
+
+@pytest.mark.parametrize(("scores", "epochs"), [([0.1, 0.2, 0.3], 3), ([0.1, 0.3, 0.2], 2)])
+def test_the_last_epoch_has_another_loss_and_counts_if_it_is_the_best(harness, scores, epochs):
+    run = harness["run"]
+    job = {"task": "wnut17", "loss": "ce", "then": "dsc", "max_epochs": 3}
+    model = run.fitted(Recorded(), job, [], [], {"scores": list(scores)})
+    assert len(model.history_) == epochs
+    assert [epoch["loss"] for epoch in model.history_[:2]] == ["ce", "ce"]
+    if epochs == 3:
+        assert repr(model.history_[2]["loss"]) == "DSCLoss(smooth=0.01, surrogate='log')"
+    assert run.described(job) == "CrossEntropyLoss(), then DSCLoss(smooth=0.01, surrogate='log')"

@@ -99,6 +99,7 @@ RIVALS = [
     ),
     Row("ce, over-sampling", [{"loss": "ce"}], sampler="over"),
     Row("ce, under-sampling", [{"loss": "ce"}], sampler="under"),
+    Row("ce, then dsc", [{"loss": "ce", "then": "dsc"}]),  # for the last epoch
     *losses("ce_dice", "dice", "tversky", "dsc"),
     Row("dsc, tuned", [{"loss": "dsc"}], decision="tuned"),
 ]

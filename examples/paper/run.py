@@ -21,7 +21,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from copy import copy
+from copy import copy, deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -179,10 +179,10 @@ def run(job: dict[str, Any], folder: Path, threads: int) -> dict[str, Any]:
     task = tasks.load(job["task"], folder, job["seed"], job.get("limit"))
     model = estimator_for(task, job)
     X, y = training_rows(task, job)
-    model.fit(X, y, X_val=task.dev[0], y_val=task.dev[1])
+    model = fitted(model, job, X, y, {"X_val": task.dev[0], "y_val": task.dev[1]})
     seconds = time.perf_counter() - started
     # What the name stood for on that day.
-    record = {"job": job, "loss": repr(loss_of(job)), "seconds": round(seconds, 1), **environment()}
+    record = {"job": job, "loss": described(job), "seconds": round(seconds, 1), **environment()}
     record["history"] = [
         {name: epoch[name] for name in ("train_loss", "valid_score") if name in epoch}
         for epoch in model.history_
@@ -194,6 +194,20 @@ def run(job: dict[str, Any], folder: Path, threads: int) -> dict[str, Any]:
     return record
 
 
+def fitted(model: Any, job: dict[str, Any], X: Any, y: Any, dev: dict[str, Any]) -> Any:
+    """The model fitted; its last epoch perhaps with another loss and a fresh optimiser."""
+    if "then" not in job:
+        return model.fit(X, y, **dev)
+    before = model.set_params(max_epochs=job["max_epochs"] - 1).fit(X, y, **dev)
+    after = deepcopy(before).set_params(
+        loss=loss_of({"loss": job["then"]}), max_epochs=1, warm_start=True
+    )
+    after.fit(X, y, **dev)
+    # The best epoch counts, as with any other row.
+    best = max(epoch["valid_score"] for epoch in before.history_)
+    return after if after.history_[-1]["valid_score"] > best else before
+
+
 def estimator_for(task: tasks.Task, job: dict[str, Any]) -> Any:
     """An unfitted estimator of skdice with all that the job says."""
     import skdice
@@ -203,7 +217,7 @@ def estimator_for(task: tasks.Task, job: dict[str, Any]) -> Any:
         "labels": skdice.DiceSequenceClassifier,
         "answers": skdice.DiceQuestionAnswerer,
     }
-    own = ("task", "seed", "limit", "train_rows", "sampler", "reader", "train_set")
+    own = ("task", "seed", "limit", "train_rows", "sampler", "reader", "train_set", "then")
     params = {name: value for name, value in job.items() if name not in own and name[:4] != "loss"}
     model = kinds[task.kind](random_state=job["seed"], loss=loss_of(job))
     if task.kind == "answers":
@@ -230,6 +244,12 @@ def loss_of(job: dict[str, Any]) -> Any:
         return rival_loss(job["loss"])
     options = {name[6:]: value for name, value in job.items() if name[:6] == "loss__"}
     return clone(resolve_loss(job["loss"])).set_params(**options)
+
+
+def described(job: dict[str, Any]) -> str:
+    """The job's loss with all its settings, and the one that follows it."""
+    text = repr(loss_of(job))
+    return f"{text}, then {loss_of({'loss': job['then']})!r}" if "then" in job else text
 
 
 def sampler(kind: str, name: str, seed: int) -> Any:
@@ -353,7 +373,7 @@ def read(path: Path) -> list[dict[str, Any]]:
         except json.JSONDecodeError:
             continue
         job = record["job"]
-        if job["loss"] in IMPLEMENTATIONS or record["loss"] == repr(loss_of(job)):
+        if job["loss"] in IMPLEMENTATIONS or record["loss"] == described(job):
             found.append(record)
     return found
 
