@@ -127,12 +127,25 @@ def load_tokenizer(backbone: str) -> Any:
         if getattr(tokenizer, "add_prefix_space", None) is False:
             # Byte-level BPE (RoBERTa): words given one by one need the space they had in text.
             tokenizer = AutoTokenizer.from_pretrained(where, add_prefix_space=True)
+        _prefix_space(tokenizer)
     if not getattr(tokenizer, "is_fast", False):
         raise ValueError(
             f"backbone={backbone!r} has no fast tokenizer, which skdice needs to align words with "
             "subwords: choose a backbone whose folder holds a tokenizer.json"
         )
     return tokenizer
+
+
+def _prefix_space(tokenizer: Any) -> None:
+    """The same where the tokenizer has no such setting, or does not hand it on (ModernBERT)."""
+    from tokenizers import pre_tokenizers
+
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    found: Any = getattr(backend, "pre_tokenizer", None)
+    steps: Any = found if isinstance(found, pre_tokenizers.Sequence) else [found]
+    for step in steps:
+        if isinstance(step, pre_tokenizers.ByteLevel):
+            step.add_prefix_space = True
 
 
 def load_encoder(backbone: str) -> Any:

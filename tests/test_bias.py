@@ -155,6 +155,37 @@ def test_scoring():
         BiasTunedClassifier(GaussianNB(), scoring="f2").fit(X, Y)
 
 
+def test_the_positive_class_is_that_of_training(tiny_backbone):
+    names = np.array(["common", "rare"])[Y]
+    # As many of both to tune on: what is rare there says nothing.
+    held = np.concatenate([np.flatnonzero(c == Y)[:20] for c in (0, 1)])
+    held = np.append(held, np.flatnonzero(Y == 1)[20:25])
+    how = {"X_val": X[held], "y_val": names[held]}
+    by_itself = BiasTunedClassifier(GaussianNB()).fit(X, names, **how)
+    told = BiasTunedClassifier(GaussianNB(), pos_label="rare").fit(X, names, **how)
+    np.testing.assert_array_equal(by_itself.bias_, told.bias_)
+    # The estimator's own word counts more.
+    texts, labels = ["free money", "lunch", "the bus", "old road"] * 3, ["s", "h", "h", "h"] * 3
+    inner = DiceSequenceClassifier(
+        loss="ce", backbone=tiny_backbone, max_epochs=1, random_state=0, pos_label="h"
+    ).fit(texts, labels)
+    tuned = BiasTunedClassifier(inner, cv="prefit").fit(texts, labels)
+    told = BiasTunedClassifier(inner, cv="prefit", pos_label="h").fit(texts, labels)
+    np.testing.assert_array_equal(tuned.bias_, told.bias_)
+
+
+def test_a_scorer_of_the_users_sees_labels_that_training_did_not_hold():
+    seen = []
+
+    def scorer(truth, predicted):
+        seen.append(set(truth.tolist()))
+        return float((truth == predicted).mean())
+
+    answers = np.where(np.arange(100) < 5, 7, Y[:100])
+    BiasTunedClassifier(GaussianNB(), scoring=scorer).fit(X, Y, X_val=X[:100], y_val=answers)
+    assert seen[0] == {0, 1, 7}
+
+
 def test_sparse_rows_weights_and_a_grid_over_the_inner_loss():
     weights = np.where(Y == 1, 5.0, 1.0)
     plain = BiasTunedClassifier(LogisticRegression()).fit(X, Y)

@@ -14,6 +14,7 @@ from scipy import sparse
 from sklearn.datasets import make_classification
 from sklearn.metrics import f1_score
 from sklearn.model_selection import GridSearchCV
+from skorch.callbacks import EarlyStopping
 
 from skdice import DiceClassifier
 from skdice.losses import LOSSES, FocalLoss, TverskyLoss
@@ -97,3 +98,11 @@ def test_bad_input_is_named():
         DiceClassifier(pos_label="x").fit(X, Y)
     with pytest.raises(ValueError, match="NaN"):
         DiceClassifier().fit(np.full((2, 2), np.nan), [0, 1])
+
+
+def test_skorchs_callbacks_may_end_the_training():
+    stop = EarlyStopping(monitor="train_loss", patience=2, threshold=10.0, sink=lambda _: None)
+    classifier = DiceClassifier(loss="ce", callbacks=[stop], max_epochs=50, random_state=0)
+    assert classifier.fit(X, Y).n_iter_ == 3  # the first, and two that are no better
+    grid = GridSearchCV(classifier, {"lr": [1e-2, 1e-1]}, cv=2, error_score="raise").fit(X, Y)
+    assert grid.best_estimator_.n_iter_ == 3

@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+from transformers import PreTrainedTokenizerFast
 
 from skdice.backbones import load_tokenizer
 from skdice.text.encoding import _cut, encode_sentences, encode_texts
@@ -137,3 +139,28 @@ def test_texts_and_pairs_are_cut_to_length(tiny_backbone):
     assert pair.input_ids[:3] == tokenizer("anna")["input_ids"]
     assert len(pair) == 10
     assert set(pair.token_type_ids) == {0, 1}
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_words_given_one_by_one_have_the_space_they_had_in_text(tmp_path, nested):
+    # As ModernBERT's: byte-level, and of no class that knows of the space.
+    level = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = (
+        pre_tokenizers.Sequence([pre_tokenizers.Digits(), level]) if nested else level
+    )
+    trainer = trainers.BpeTrainer(
+        vocab_size=400,
+        special_tokens=["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator([" the old bus went to rome"] * 20, trainer)
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="[PAD]").save_pretrained(tmp_path)
+    (tmp_path / "config.json").write_text('{"model_type": "modernbert"}')
+    read = load_tokenizer(str(tmp_path))
+    words = ["the", "bus", "went", "to", "rome"]
+    given = read(words, is_split_into_words=True, add_special_tokens=False)
+    text = Tokenizer.from_file(str(tmp_path / "tokenizer.json")).encode(" the bus went to rome")
+    assert given["input_ids"] == text.ids
+    assert given.word_ids() == [0, 1, 2, 3, 4]

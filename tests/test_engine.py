@@ -273,6 +273,17 @@ def test_an_interrupt_keeps_the_best_weights_and_a_usable_estimator(tiny_backbon
     assert two.n_iter_ == 9
 
 
+def test_an_epoch_of_partial_fit_has_the_rate_of_now(tiny_backbone, sentences):
+    X, y = sentences
+    tagger = DiceTokenClassifier(backbone=tiny_backbone, lr=1e-3, random_state=0)
+    tagger.partial_fit(X, y)
+    before = {name: p.clone() for name, p in tagger.net_.module_.named_parameters()}
+    tagger.set_params(lr=1e-12).partial_fit(X, y)
+    for name, p in tagger.net_.module_.named_parameters():
+        torch.testing.assert_close(p, before[name], atol=1e-7, rtol=0)
+    assert [epoch["lr"] for epoch in tagger.history_] == [1e-3, 1e-12]
+
+
 def test_gradient_clipping_bounds_the_update(tiny_backbone, sentences):
     X, y = sentences
     settings = dict(

@@ -93,6 +93,8 @@ def test_the_cache_goes_by_content(features, tiny_backbones, tmp_path, monkeypat
     np.testing.assert_allclose(again.fit_transform(TEXTS), plain, atol=1e-6)
     assert encoded == [TEXTS[3]]
     encoded.clear()
+    np.testing.assert_allclose(again.transform(TEXTS), plain, atol=1e-6)
+    assert encoded == []
     for change in (
         {"pooling": "max"},
         {"layer": 1},

@@ -28,7 +28,7 @@ from skdice.metrics import (
     span_f1_score,
     spans_f1_score,
 )
-from skdice.text.reading import candidate_pairs, encode_questions
+from skdice.text.reading import candidate_pairs, cut_context, encode_questions
 from skdice.text.spans import best_answers, flat_spans, tune_null_threshold
 
 CONTEXTS = [
@@ -85,6 +85,15 @@ def test_metrics_equal_a_plain_evaluation(rows):
         exact.append(max(plain_f1(g, text)[1] for g in golds))
     assert answer_f1_score(y_true, predicted) == pytest.approx(np.mean(f1))
     assert answer_exact_match_score(y_true, predicted) == pytest.approx(np.mean(exact))
+
+
+@settings(max_examples=200, deadline=None)
+@given(*[st.text("北京大学上", max_size=6)] * 2)
+def test_chinese_counts_the_longest_run_that_both_hold(gold, predicted):
+    runs = {gold[i:j] for i in range(len(gold)) for j in range(i + 1, len(gold) + 1)}
+    longest = max((len(run) for run in runs if run in predicted), default=0)
+    want = 2 * longest / (len(gold) + len(predicted)) if gold or predicted else 1.0
+    assert answer_f1_score([gold], [predicted], language="zh") == pytest.approx(want)
 
 
 def test_metrics_by_hand():
@@ -317,6 +326,54 @@ def test_forms_of_questions_and_answers(tiny_backbone):
     bare = [row[0] if len(row) == 1 else (row or None) for row in Y]
     for answers in (dicts, lists, bare, pd.Series(Y)):
         assert list(reader(tiny_backbone).fit(X, answers).predict(X)) == list(expected)
+
+
+def test_a_space_at_the_edge_of_an_answer_is_no_part_of_it(tiny_backbone):
+    context = "the old bus was late today ."
+    pairs = [("what was late", context)] * 3
+    model = reader(tiny_backbone, loss="ce").fit(pairs, [(4, "old bus")] * 3)
+    (window,) = model._windows(pairs[:1])
+    want = model._target(window, [(4, "old bus")])
+    assert want[0, :2].tolist() == [0, 0]  # it is not "no answer"
+    for answer in [(3, " old bus"), (4, "old bus "), (3, " old bus ")]:
+        np.testing.assert_array_equal(model._target(window, [answer]), want)
+
+
+def test_scores_compare_texts_wherever_they_stand(tiny_backbone, monkeypatch):
+    pairs = [("what was late", "the old  bus was late today .")]
+    model = reader(tiny_backbone).fit(X, Y)
+    for predicted in ("old  bus", "", "late"):
+        monkeypatch.setattr(DiceQuestionAnswerer, "predict", lambda *_, p=predicted: [p])
+        for gold in ([[(4, "old bus")]], [{"text": ["old bus"], "answer_start": [4]}]):
+            assert model.score(pairs, gold) == answer_f1_score(["old bus"], [predicted])
+            assert model.exact_match(pairs, gold) == float(predicted == "old  bus")
+    with pytest.raises(ValueError, match="X holds 1 rows and y 2"):
+        model.score(pairs, [(4, "old bus")] * 2)
+
+
+@pytest.mark.parametrize("how", ["drop", "fix"])
+def test_weights_go_with_the_rows_that_are_left(tiny_backbone, how):
+    answers, weights = [Y[0], [(0, "nowhere")], *Y[2:]], np.array([1, 5, 0, 2] * 3)
+    rows = [i for i in range(12) if i != 1]
+    with pytest.warns(UserWarning, match="1 of 12 questions are left out"):
+        model = reader(tiny_backbone, on_misaligned=how).fit(X, answers, sample_weight=weights)
+    same = reader(tiny_backbone).fit(
+        [X[i] for i in rows], [answers[i] for i in rows], sample_weight=weights[rows]
+    )
+    assert model.history_[0]["train_loss"] == pytest.approx(same.history_[0]["train_loss"])
+    with (
+        pytest.warns(UserWarning, match="left out"),
+        pytest.raises(ValueError, match="sample_weight"),
+    ):
+        reader(tiny_backbone, on_misaligned=how).fit(X, answers, sample_weight=weights[:11])
+
+
+def test_a_stride_longer_than_a_window_makes_no_window_for_each_token():
+    for room in range(1, 40):
+        spans = cut_context(300, room, stride=128)
+        assert len(spans) <= 2 * 300 / room + 1
+        assert {i for first, last in spans for i in range(first, last)} == set(range(300))
+        assert max(last - first for first, last in spans) <= room
 
 
 def test_model_selection(tiny_backbone):

@@ -235,6 +235,20 @@ def test_replacement_keeps_the_template(rows, scheme, seed):
             assert " ".join(tokens[start:end]) in allowed[kind]
 
 
+@pytest.mark.parametrize("ratio", [0.5, 0.7])
+def test_replacement_reaches_a_ratio_of_tokens(ratio):
+    # "bob" could take anna's place; for "rome" there is no other.
+    X = [["anna", "ran"], ["rome", "x"], ["it", "was", "a", "long", "rainy", "day"]]
+    y = [["B-PER", "O"], ["B-LOC", "O"], ["O"] * 6]
+    sampler = EntityReplacement(
+        gazetteer={"PER": ["bob", "anna"]}, sampling_strategy=ratio, random_state=0
+    )
+    X_new, y_new = sampler.fit_resample(X, y)
+    assert all(row == ["bob", "ran"] for row in X_new[3:])
+    positive, negative = tokens(y_new)
+    assert positive >= ratio * negative - 1e-9
+
+
 def test_replacement_from_the_training_tags():
     sampler = EntityReplacement(sampling_strategy={"PER": 10}, random_state=0)
     X, y = sampler.fit_resample(X_TAGS, Y_TAGS)

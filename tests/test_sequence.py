@@ -121,6 +121,32 @@ def test_pickle_and_files(classifier, tmp_path):
         np.testing.assert_allclose(other.predict_proba(X), classifier.predict_proba(X), atol=1e-6)
         assert other.predict(X).tolist() == classifier.predict(X).tolist()
     read.partial_fit(X, Y)
+    # What was pickled goes on as one model: what is trained is what is saved.
+    copy = pickle.loads(pickle.dumps(classifier))
+    copy.partial_fit(X, Y)
+    saved = DiceSequenceClassifier.from_pretrained(copy.save_pretrained(tmp_path / "copy"))
+    assert not np.allclose(copy.predict_proba(X), classifier.predict_proba(X), atol=1e-4)
+    np.testing.assert_allclose(saved.predict_proba(X), copy.predict_proba(X), atol=1e-6)
+    copy = pickle.loads(pickle.dumps(copy)).set_params(warm_start=True, lr=1e-12).fit(X, Y)
+    np.testing.assert_allclose(copy.predict_proba(X), saved.predict_proba(X), atol=1e-5)
+
+
+def test_the_positive_class_stays_over_a_warm_start(classifier):
+    rare, common = ["free money", "win a prize"], ["lunch", "the bus", "old road", "bank", "team"]
+    classifier.set_params(warm_start=True).fit(rare + common, ["s"] * 2 + ["h"] * 5)
+    assert classifier.classes_[classifier.positive_] == "s"
+    classifier.fit(common + rare, ["s"] * 5 + ["h"] * 2)
+    assert classifier.classes_[classifier.positive_] == "s"
+    classifier.set_params(warm_start=False).fit(common + rare, ["s"] * 5 + ["h"] * 2)
+    assert classifier.classes_[classifier.positive_] == "h"
+
+
+@pytest.mark.parametrize("missing", [np.nan, float("nan"), None, pd.NA])
+@pytest.mark.parametrize("kind", [list, lambda y: np.array(y, dtype=object), pd.Series])
+def test_a_missing_label_is_named(classifier, missing, kind):
+    y = kind(["ham", "spam", missing, "ham"])
+    with pytest.raises(ValueError, match=r"y\[2\] is missing"):
+        classifier.fit(["a", "b", "c", "d"], y)
 
 
 def test_partial_fit_and_early_stopping(classifier):

@@ -204,7 +204,10 @@ class FineTuningNet(NeuralNet):
                     stale = 0 if better else stale + 1
                     if better and self.patience is not None:
                         best = score, self._trainable_state()
-                self.notify("on_epoch_end", dataset_train=X, dataset_valid=None)
+                try:
+                    self.notify("on_epoch_end", dataset_train=X, dataset_valid=None)
+                except KeyboardInterrupt:
+                    break  # how skorch's callbacks, such as EarlyStopping, end a training
                 if self.patience is not None and stale >= self.patience:
                     break
         finally:

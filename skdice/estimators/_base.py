@@ -209,6 +209,13 @@ class TransformerEstimator(BaseEstimator):
         rows(0)  # a strategy that cannot be is refused before anything is loaded
         return rows
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Bring the net's module and the estimator's together, which a pickle holds apart."""
+        super().__setstate__(state)
+        if hasattr(self, "net_"):
+            module: EncoderWithHead = self.net_.module_
+            self._module = self.net_.module = module
+
     # ---- the net
 
     def _build(self, n_outputs: int, pooling: str | None, seed: int) -> None:
@@ -310,6 +317,9 @@ class TransformerEstimator(BaseEstimator):
         if goes_on:
             net = self.net_
             net.criterion_ = criterion.to(net.device)
+            net.lr = self.lr
+            for group in net.optimizer_.param_groups:
+                group["lr"] = group["initial_lr"] = self.lr
         else:
             net = self._make_net(criterion, seed)
             history = self.net_.history if self._continues else None

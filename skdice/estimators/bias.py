@@ -60,7 +60,8 @@ default="auto"
     bias : {"per_class", "prior"}, default="per_class"
         Prior tunes one number, tau in b = -tau log(prior).
     pos_label : label or None, default=None
-        The positive class of two, chosen as in `DiceSequenceClassifier` if None.
+        The positive class of two. None is the estimator's own where it has one, and else chosen
+        as in `DiceSequenceClassifier`.
     cv : int, float, splitter, "prefit" or None, default=None
         Held-out data: folds (None is 5), or a share of the rows, or everything for an estimator
         that is fitted already. With folds and shares the estimator is then fitted on all rows.
@@ -183,7 +184,7 @@ default="auto"
             index = np.searchsorted(self.classes_, answers) % len(self.classes_)
             truth.append(np.where(self.classes_[index] == answers, index, -1))
         known = np.concatenate(truth)
-        score = self._score_of(known)
+        score = self._score_of(known, np.concatenate([held for _, _, held in rounds]), labels)
         self.bias_ = tune_bias(
             np.concatenate(log_p), known, score, per_class=self.bias == "per_class"
         )
@@ -226,8 +227,14 @@ default="auto"
             )
         return StratifiedKFold(min(int(cv), smallest)).split(rows, labels)
 
-    def _score_of(self, truth: np.ndarray) -> Callable[[np.ndarray], float]:
-        """The objective, from predicted class indices."""
+    def _score_of(
+        self, truth: np.ndarray, held: np.ndarray, labels: np.ndarray
+    ) -> Callable[[np.ndarray], float]:
+        """The objective, from predicted class indices.
+
+        `truth` holds the indices of the `held` labels, -1 for one that training did not hold;
+        `labels` are those that `fit` got.
+        """
         n_classes = len(self.classes_)
         binary = n_classes == 2
         kind = self.scoring
@@ -235,7 +242,7 @@ default="auto"
             kind = "f1" if binary else "f1_macro"
         if callable(kind):
             metric, names = kind, self.classes_
-            return lambda predicted: float(metric(names[truth], names[predicted]))
+            return lambda predicted: float(metric(held, names[predicted]))
         if kind == "accuracy":
             return lambda predicted: float(accuracy_score(truth, predicted))
         if kind == "balanced_accuracy":
@@ -245,8 +252,7 @@ default="auto"
                 raise ValueError(
                     f"scoring='f1' is for two classes, and y has {n_classes}: use 'f1_macro'"
                 )
-            counts = np.bincount(truth[truth >= 0], minlength=2)
-            which = positive_class(self.classes_, counts, self.pos_label)
+            which = self._positive(labels)
             right = truth == which
 
             def f1(predicted: np.ndarray) -> float:
@@ -263,6 +269,13 @@ default="auto"
             return float(np.mean(2 * hits[total > 0] / total[total > 0]))
 
         return macro
+
+    def _positive(self, labels: np.ndarray) -> int:
+        """Index of the positive class: as told, as the estimator has it, or by the labels."""
+        if self.pos_label is None and hasattr(self.estimator_, "positive_"):
+            return int(self.estimator_.positive_)
+        counts = np.array([np.sum(labels == name) for name in self.classes_])
+        return positive_class(self.classes_, counts, self.pos_label)
 
 
 class BiasTunedTagger(MetaEstimatorMixin, BaseEstimator):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
@@ -298,7 +299,10 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         for name, values in self.encoder_.state_dict().items():
             digest.update(name.encode())
             digest.update(values.cpu().reshape(-1).view(torch.uint8).numpy().data)
-        digest.update(self.tokenizer_.backend_tokenizer.to_str().encode())
+        tokenizer = json.loads(self.tokenizer_.backend_tokenizer.to_str())
+        # Each call sets them anew: they are of the last one and not of the tokenizer.
+        tokenizer.update(truncation=None, padding=None)
+        digest.update(json.dumps(tokenizer).encode())
         kind = self._dtype(resolve_device(self.device))
         digest.update(repr((self.pooling, self.layer, self.max_length, kind)).encode())
         return digest.digest()

@@ -25,7 +25,7 @@ from skdice.estimators._base import (
 from skdice.losses import Loss, resolve_loss
 from skdice.losses._reading import SpanEndsLoss, is_over_positions
 from skdice.metrics import answer_exact_match_score, answer_f1_score
-from skdice.text.answers import Answer, as_answers, as_questions
+from skdice.text.answers import Answer, as_answers, as_questions, read_answers
 from skdice.text.inputs import object_array
 from skdice.text.reading import ReadingWindow, encode_questions
 from skdice.text.spans import Candidate, best_answers, tune_null_threshold
@@ -51,7 +51,7 @@ class DiceQuestionAnswerer(TransformerEstimator):
         Subwords of a window: question, part of the context, special tokens. None is 384, or what
         the backbone allows if that is less.
     stride : int, default=128
-        Subwords of the context that neighbouring windows share.
+        Subwords of the context that neighbouring windows share; at most half of those that fit.
     max_question_length : int, default=64
         Subwords kept of a question.
     max_answer_length : int, default=30
@@ -318,25 +318,25 @@ class DiceQuestionAnswerer(TransformerEstimator):
     def _measure(self, X: Any, y: Any, metric: Callable[..., float]) -> float:
         pairs = as_questions(X)
         # Only texts are compared, so that an answer at a wrong place does no harm here.
-        rows = as_answers(y, [context for _, context in pairs], "fix")
-        answers = [[] if row is None else row for row in rows]
-        return metric(answers, self.predict(pairs), language=self.language)
+        return metric(read_answers(y, len(pairs)), self.predict(pairs), language=self.language)
 
     def _check_data(
         self, X: Any, y: Any
     ) -> tuple[list[tuple[str, str]], list[list[Answer]], np.ndarray]:
+        """Questions and answers to learn from, and for each row whether it is among them."""
         pairs = as_questions(X)
         rows = as_answers(y, [context for _, context in pairs], self.on_misaligned)
-        kept = np.array([i for i, row in enumerate(rows) if row is not None], dtype=np.int64)
-        if len(kept) < len(rows):
+        kept = np.array([row is not None for row in rows])
+        if not kept.all():
             warnings.warn(
-                f"{len(rows) - len(kept)} of {len(rows)} questions are left out, as their answers "
+                f"{len(rows) - kept.sum()} of {len(rows)} questions are left out, as their answers "
                 f"are not in their contexts (on_misaligned={self.on_misaligned!r})",
                 stacklevel=3,
             )
-        if not len(kept):
+        if not kept.any():
             raise ValueError("no question is left: every answer is missing from its context")
-        return [pairs[i] for i in kept], [rows[i] or [] for i in kept], kept
+        chosen = np.flatnonzero(kept)
+        return [pairs[i] for i in chosen], [rows[i] or [] for i in chosen], kept
 
     def _windows(self, pairs: list[tuple[str, str]]) -> list[ReadingWindow]:
         return encode_questions(
@@ -358,7 +358,8 @@ class DiceQuestionAnswerer(TransformerEstimator):
         start = end = 0  # the summary token: no answer here
         if answers:
             first, text = max(answers, key=answers.count)
-            last = first + len(text)
+            first += len(text) - len(text.lstrip())  # no token covers a space at the edge
+            last = first + len(text.strip())
             inside = np.flatnonzero(
                 (window.offsets[:, 1] > first) & (window.offsets[:, 0] < last) & (window.words >= 0)
             )

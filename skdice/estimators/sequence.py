@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin, clone
 from sklearn.metrics import f1_score
 from sklearn.utils import Tags
+from sklearn.utils._missing import is_pandas_na, is_scalar_nan
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import type_of_target
 
@@ -370,7 +371,8 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
             counts = np.bincount(targets, share, minlength=len(self.classes_))
             if len(self.classes_) == 2:
                 # Kept over warm starts, where new data may turn the majority round.
-                if epochs is None or not hasattr(self, "positive_"):
+                kept = epochs is not None or self._continues
+                if not (kept and hasattr(self, "positive_")):
                     self.positive_ = positive_class(self.classes_, counts, self.pos_label)
                 background = 1 - self.positive_
             if drawing is not None:
@@ -431,8 +433,11 @@ def _check_labels(y: Any, n_rows: int) -> np.ndarray:
         labels = labels[:, 0]
     if len(labels) != n_rows:
         raise ValueError(f"X holds {n_rows} rows and y {len(labels)}: they must match")
-    if labels.dtype.kind == "O":
-        missing = [i for i, v in enumerate(labels.flat) if v is None or v != v]
+    if labels.dtype.kind == "U" and not isinstance(y, np.ndarray):
+        # numpy has made the string "nan" of a NaN among strings.
+        missing = [i for i, v in enumerate(y) if is_scalar_nan(v) or is_pandas_na(v)]
+    elif labels.dtype.kind == "O":
+        missing = [i for i, v in enumerate(labels.flat) if v is None or is_pandas_na(v) or v != v]
     else:
         missing = np.flatnonzero(np.isnan(labels)).tolist() if labels.dtype.kind == "f" else []
     if missing:

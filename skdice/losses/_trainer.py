@@ -8,8 +8,8 @@ from typing import Any
 from torch import Tensor
 
 from skdice.losses._base import Loss
-from skdice.losses._overlap import OverlapLoss
 from skdice.losses._registry import resolve_loss
+from skdice.losses.compound import CompoundLoss
 
 __all__ = ["for_trainer"]
 
@@ -60,7 +60,8 @@ class for_trainer:
         if labels is None:
             raise ValueError("labels=None: each example of the data set needs 'labels'")
         logits = _logits(outputs)
-        set_level = isinstance(self.loss, OverlapLoss) and self.loss.is_set_level
+        # A compound loss has no sum over examples either.
+        set_level = isinstance(self.loss, CompoundLoss) or getattr(self.loss, "is_set_level", False)
         if set_level and self.gradient_accumulation_steps is not None:
             return self.loss(logits, labels) / self.gradient_accumulation_steps
         if num_items_in_batch is None:

@@ -99,15 +99,28 @@ class CompoundLoss(Loss):
         return params
 
     def set_params(self, **params: Any) -> Self:
-        """Change constructor arguments, or those of a part as in ``second__smooth``."""
-        own = {name: value for name, value in params.items() if "__" not in name}
-        super().set_params(**own)
+        """Change constructor arguments, or those of a part as in ``second__smooth``.
+
+        Values that are refused leave the loss as it was.
+        """
+        from skdice.losses._registry import resolve_loss
+
+        own: dict[str, Any] = {}
+        of_parts: dict[str, dict[str, Any]] = {}
         for name, value in params.items():
-            part, _, key = name.partition("__")
-            if key:
-                if part not in ("first", "second"):
-                    raise ValueError(f"Invalid parameter {part!r} for CompoundLoss")
-                getattr(self, part).set_params(**{key: value})
+            part, nested, key = name.partition("__")
+            if nested and part in ("first", "second"):
+                of_parts.setdefault(part, {})[key] = value
+            else:
+                own[name] = resolve_loss(value) if name in ("first", "second") else value
+        clone(self)._assign(own, of_parts)
+        return self._assign(own, of_parts)
+
+    def _assign(self, own: dict[str, Any], of_parts: dict[str, dict[str, Any]]) -> Self:
+        super().set_params(**own)
+        for part, params in of_parts.items():
+            getattr(self, part).set_params(**params)
+        self._check()
         return self
 
     def __sklearn_clone__(self) -> Self:

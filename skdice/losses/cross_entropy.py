@@ -13,6 +13,13 @@ from skdice.losses._base import Loss, Problem, check_number, class_vector
 __all__ = ["CrossEntropyLoss", "WeightedCrossEntropyLoss"]
 
 
+def _at_least_one(counts: Any) -> Tensor:
+    """Counts in which an absent class counts once, or as the rarest where weights are small."""
+    counts = torch.as_tensor(counts)
+    once = torch.where(counts > 0, counts, 1.0).min().clamp(max=1.0)
+    return torch.maximum(counts, once)
+
+
 class CrossEntropyLoss(Loss):
     """Cross-entropy: -log p of the right class (Eq. 1).
 
@@ -78,15 +85,15 @@ class CrossEntropyLoss(Loss):
                 f"CrossEntropyLoss(tau={tau!r}) needs class counts: call prepare(class_counts=...) "
                 "first, or leave tau at 0"
             )
-        # A class that training does not hold counts once, or its log-prior would be infinite.
-        counts = torch.as_tensor(self.class_counts_).clamp(min=1.0)
+        counts = _at_least_one(self.class_counts_)  # or a log-prior would be infinite
         if problem.kind == "multiclass":
             prior = torch.log(counts / counts.sum())
         elif problem.kind == "binary":
             prior = torch.log(counts[1:] / counts[0])
         else:
-            prior = torch.log(counts / (self.n_samples_ - counts).clamp(min=1.0))
-        return replace(problem, logits=problem.logits + tau * prior.to(problem.logits))
+            prior = torch.log(counts / _at_least_one(self.n_samples_ - counts))
+        logits = problem.logits + tau * prior.to(problem.logits)
+        return replace(problem, logits=logits, _odds=None)  # those were of the other logits
 
     def _elements(self, problem: Problem) -> Tensor:
         problem = self._adjusted(problem)
@@ -172,8 +179,7 @@ class WeightedCrossEntropyLoss(CrossEntropyLoss):
         check_number("K", K, 0, open_low=True)
 
     def _log_odds(self, count: Any) -> Any:
-        # A class that training does not hold counts once, or its weight would be infinite.
-        count = torch.as_tensor(count).clamp(min=1.0)
+        count = _at_least_one(count)  # or a weight would be infinite
         ratio = (self.n_samples_ - count).clamp(min=0.0) / count
         return torch.log10(ratio + self.K).clamp(min=0)
 

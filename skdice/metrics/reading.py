@@ -6,6 +6,7 @@ import re
 import string
 from collections import Counter
 from collections.abc import Sequence
+from difflib import SequenceMatcher
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,13 @@ def _overlap(gold: list[str], predicted: list[str]) -> float:
     return 2 * shared / (len(gold) + len(predicted))
 
 
+def _longest_run(gold: list[str], predicted: list[str]) -> float:
+    if not gold or not predicted:
+        return float(gold == predicted)
+    shared = SequenceMatcher(None, gold, predicted, autojunk=False).find_longest_match().size
+    return 2 * shared / (len(gold) + len(predicted))
+
+
 def answer_f1_score(y_true: Any, y_pred: Sequence[str], *, language: str = "en") -> float:
     """Mean F1 over the words that a prediction and its best answer share.
 
@@ -93,8 +101,9 @@ def answer_f1_score(y_true: Any, y_pred: Sequence[str], *, language: str = "en")
     y_pred : list of str
         Empty for no answer.
     language : {"en", "zh"}, default="en"
-        English as in SQuAD: words, in lower case, without articles and punctuation. Chinese:
-        characters, with words of other scripts whole.
+        English as in SQuAD: words, in lower case, without articles and punctuation. Chinese as in
+        CMRC 2018: characters, with words of other scripts whole, and of those that both hold the
+        longest run only.
 
     Returns
     -------
@@ -109,6 +118,8 @@ def answer_f1_score(y_true: Any, y_pred: Sequence[str], *, language: str = "en")
     References
     ----------
     P. Rajpurkar et al., "SQuAD", EMNLP 2016; "Know What You Don't Know", ACL 2018.
+    Y. Cui et al., "A Span-Extraction Dataset for Chinese Machine Reading Comprehension", EMNLP
+    2019.
 
     Examples
     --------
@@ -116,7 +127,8 @@ def answer_f1_score(y_true: Any, y_pred: Sequence[str], *, language: str = "en")
     >>> answer_f1_score([[(4, "the black cat")], []], ["A black dog", ""])
     0.75
     """
-    return float(np.mean(_best(y_true, y_pred, language, _overlap)))
+    shared = _longest_run if language == "zh" else _overlap
+    return float(np.mean(_best(y_true, y_pred, language, shared)))
 
 
 def answer_exact_match_score(y_true: Any, y_pred: Sequence[str], *, language: str = "en") -> float:

@@ -181,8 +181,7 @@ class EntityReplacement(TagSampler):
         usable = np.flatnonzero([any(map(others.has, row)) for row in mentions])
         drawer = TagOverSampler(sampling_strategy=self.sampling_strategy)
         if isinstance(self.sampling_strategy, Real):
-            drawn = drawer._to_ratio(tags, random_state)
-            drawn = drawn[np.isin(drawn, usable)]
+            drawn = drawer._to_ratio(tags, usable, random_state)
         else:
             drawn = drawer._to_counts(tags, usable, random_state)
         new_tokens, new_tags = [], []

@@ -143,7 +143,7 @@ class TagOverSampler(TagSampler):
     def _draw(self, tags: list[list[str]], random_state: np.random.RandomState) -> np.ndarray:
         kept = np.arange(len(tags))
         if isinstance(self.sampling_strategy, Real):
-            return np.append(kept, self._to_ratio(tags, random_state))
+            return np.append(kept, self._to_ratio(tags, kept, random_state))
         return np.append(kept, self._to_counts(tags, kept, random_state))
 
     def _to_counts(
@@ -184,19 +184,21 @@ class TagOverSampler(TagSampler):
                 added += counts[i]
         return np.array(drawn, dtype=np.int64)
 
-    def _to_ratio(self, tags: list[list[str]], random_state: np.random.RandomState) -> np.ndarray:
-        """Sentences to add until positive to negative tokens reach the ratio."""
+    def _to_ratio(
+        self, tags: list[list[str]], usable: np.ndarray, random_state: np.random.RandomState
+    ) -> np.ndarray:
+        """Sentences, out of `usable`, to add until positive to negative tokens reach the ratio."""
         ratio = float(self.sampling_strategy)
         positive, negative = positive_tokens(tags, self.background)
         check_token_ratio(ratio, positive, negative, "over-sampling")
         gain = positive - ratio * negative
-        helpful = np.flatnonzero(gain > 0)
+        helpful = usable[gain[usable] > 0]
         missing = -gain.sum()
         if missing > 0 and not len(helpful):
-            densest = max((positive / np.maximum(negative, 1)).max(), 0)
+            densest = (positive / np.maximum(negative, 1))[usable].max(initial=0)
             raise ValueError(
                 f"sampling_strategy={ratio} cannot be reached by repeating sentences: the densest "
-                f"has {densest:.3g} positive tokens for each negative one"
+                f"that can be has {densest:.3g} positive tokens for each negative one"
             )
         drawn: list[int] = []
         while missing > 1e-9:

@@ -11,7 +11,7 @@ import numpy as np
 
 from skdice.text.inputs import _rows, as_texts
 
-__all__ = ["Answer", "align_answer", "as_answers", "as_questions"]
+__all__ = ["Answer", "align_answer", "as_answers", "as_questions", "read_answers"]
 
 Answer = tuple[int, str]
 MISALIGNED = ("raise", "drop", "fix")
@@ -79,19 +79,12 @@ def as_answers(
     TypeError, ValueError
         If a row has another form, or for a misaligned answer; the message names the row.
     """
-    if y is None:
-        raise ValueError(
-            "This estimator requires y to be passed, but the target y is None: pass answers"
-        )
     if on_misaligned not in MISALIGNED:
         raise ValueError(f"on_misaligned={on_misaligned!r} must be one of {MISALIGNED}")
-    rows = _rows(y, "y")
-    if len(rows) != len(contexts):
-        raise ValueError(f"X holds {len(contexts)} rows and y {len(rows)}: they must match")
+    rows = read_answers(y, len(contexts), names)
     found: list[list[Answer] | None] = []
-    for i, (row, context) in enumerate(zip(rows, contexts, strict=True)):
-        where = f"y[{i}]" if names is None else str(names[i])
-        answers = _read(row, where)
+    for i, (answers, context) in enumerate(zip(rows, contexts, strict=True)):
+        where = _name(i, names)
         aligned = []
         for start, text in answers:
             place = align_answer(context, start, text, on_misaligned, where)
@@ -99,6 +92,22 @@ def as_answers(
                 aligned.append((place, context[place : place + len(text)]))
         found.append(None if answers and not aligned else aligned)
     return found
+
+
+def read_answers(y: Any, n_rows: int, names: Any = None) -> list[list[Answer]]:
+    """Answers of each question as given, in one form, wherever they are; see `as_answers`."""
+    if y is None:
+        raise ValueError(
+            "This estimator requires y to be passed, but the target y is None: pass answers"
+        )
+    rows = _rows(y, "y")
+    if len(rows) != n_rows:
+        raise ValueError(f"X holds {n_rows} rows and y {len(rows)}: they must match")
+    return [_read(row, _name(i, names)) for i, row in enumerate(rows)]
+
+
+def _name(row: int, names: Any) -> str:
+    return f"y[{row}]" if names is None else str(names[row])
 
 
 def _read(row: Any, where: str) -> list[Answer]:

@@ -96,6 +96,8 @@ def pair_template(tokenizer: Any) -> PairTemplate:
 def cut_context(n_tokens: int, room: int, stride: int) -> list[tuple[int, int]]:
     """Windows of `room` tokens, each overlapping the one before by `stride`, ends exclusive.
 
+    By half a window at most: with more, windows of long contexts are without number.
+
     Examples
     --------
     >>> from skdice.text.reading import cut_context
@@ -108,7 +110,7 @@ def cut_context(n_tokens: int, room: int, stride: int) -> list[tuple[int, int]]:
         spans.append((first, last))
         if last == n_tokens:
             return spans
-        first = last - min(stride, room - 1)
+        first = last - min(stride, room // 2)
 
 
 def encode_questions(

@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from skdice.losses import (
     LOSSES,
+    CompoundLoss,
     CrossEntropyLoss,
     DiceLoss,
     DSCLoss,
@@ -363,6 +364,16 @@ def test_in_the_trainers_terms():
     ]
     torch.testing.assert_close(sum(parts), whole)
     torch.testing.assert_close(loss((logits,), target), whole)
+    # A mean of means is weighed by its share of the targets, and whole where that is all.
+    for both in (CompoundLoss("ce", "focal"), resolve_loss("ce_dice")):
+        loss = for_trainer(both.prepare([2, 2, 2, 1], background=0))
+        want = both(logits, target)
+        torch.testing.assert_close(loss((logits,), target, num_items_in_batch=7), want)
+    parts = [
+        for_trainer(CompoundLoss("ce", "focal"))((logits[rows],), target[rows], 7)
+        for rows in (slice(0, 4), slice(4, 8))
+    ]
+    torch.testing.assert_close(sum(parts), CompoundLoss("ce", "focal")(logits, target))
     half = for_trainer(DiceLoss(background=0), gradient_accumulation_steps=2)
     torch.testing.assert_close(
         half({"logits": logits}, target, num_items_in_batch=7),

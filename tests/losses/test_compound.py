@@ -95,6 +95,43 @@ def test_parameters_reach_the_parts():
     assert not CompoundLoss("ce", "focal").is_set_level
 
 
+def test_a_log_prior_counts_in_either_place():
+    logits = torch.tensor([[1.0, -0.5], [0.2, 0.4]], dtype=torch.float64)
+    target = torch.tensor([0, 1])
+    adjusted, dice = CrossEntropyLoss(tau=1.0), DiceLoss()
+    values = [
+        CompoundLoss(*parts).prepare([90, 10], background=0)(logits, target)
+        for parts in ((adjusted, dice), (dice, adjusted))
+    ]
+    torch.testing.assert_close(values[0], values[1])
+    parts = [part.prepare([90, 10], background=0)(logits, target) for part in (adjusted, dice)]
+    torch.testing.assert_close(values[0], sum(parts) / 2)
+
+
+def test_a_part_is_set_by_name_and_all_or_nothing():
+    loss = CompoundLoss("ce", DiceLoss(smooth=0.5))
+    before = repr(loss)
+    for params, message in (
+        ({"weight": 0.2, "second__bogus": 1}, "bogus"),
+        ({"weight": 0.2, "second": "dise"}, "dise"),
+        ({"weight": 0.2, "second__reduction": "sum"}, "reduction='mean'"),
+        ({"second__smooth": 0.1, "first__label_smoothing": 2}, "label_smoothing=2"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            loss.set_params(**params)
+        assert repr(loss) == before
+    loss.set_params(second="tversky", second__alpha=0.1)
+    assert repr(loss.second) == "TverskyLoss(alpha=0.1, smooth=0.01, surrogate='log')"
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    grid = GridSearchCV(
+        DiceClassifier(loss="ce_dice", max_epochs=2, random_state=0),
+        {"loss__second": ["dice", "tversky"]},
+        cv=2,
+        error_score="raise",
+    ).fit(X, (X[:, 0] > 0.5).astype(int))
+    assert type(grid.best_estimator_.loss.second).__name__[:4].lower() in ("dice", "tver")
+
+
 def test_inside_estimators(tiny_backbone, tmp_path):
     X = np.random.default_rng(0).normal(size=(80, 3))
     y = (X[:, 0] > 1).astype(int)
@@ -125,7 +162,7 @@ def test_inside_estimators(tiny_backbone, tmp_path):
         ({"first": "dise"}, "'dise' is unknown"),
         ({"second": DiceLoss(reduction="none")}, "reduction='mean'"),
         ({"reduction": "sum"}, "reduction='mean'"),
-        ({"third__smooth": 1}, "'third'"),
+        ({"third__smooth": 1}, "'third__smooth'"),
         ({"second__nope": 1}, "'nope'"),
     ],
 )

@@ -195,6 +195,23 @@ def test_weighted_cross_entropy(seed, size, K):
     assert given_weights.item() == pytest.approx(sum(losses) / len(losses), abs=1e-9)
 
 
+@pytest.mark.parametrize("scale", [1e-4, 0.01, 100.0])
+@pytest.mark.parametrize("multilabel", [False, True])
+def test_class_counts_may_be_sums_of_small_weights(scale, multilabel):
+    # scikit-learn's boosting gives weights that sum to 1.
+    logits = torch.tensor([[0.3, -1.0, 2.0], [2.0, 0.1, 0.4]], dtype=torch.float64)
+    target = torch.tensor([[0, 1, 1], [1, 0, 0]]) if multilabel else torch.tensor([2, 0])
+    counts, small = [70.0, 25.0, 5.0], [70.0 * scale, 25.0 * scale, 5.0 * scale]
+    for loss in (WeightedCrossEntropyLoss(K=2.0), CrossEntropyLoss(tau=1.0)):
+        want = loss.prepare(counts, multilabel=multilabel, n_samples=100)(logits, target)
+        got = loss.prepare(small, multilabel=multilabel, n_samples=100 * scale)
+        torch.testing.assert_close(got(logits, target), want)
+    # An absent class is finite all the same, and no more common than the others.
+    weights = WeightedCrossEntropyLoss().prepare([9 * scale, scale, 0]).weights_
+    assert torch.isfinite(weights).all()
+    assert weights[2] >= weights[1] > weights[0]
+
+
 def test_weighted_cross_entropy_weighs_both_sides_of_each_label():
     logits = torch.tensor([[0.3, -1.0], [2.0, 0.1], [-0.4, 0.5]], dtype=torch.float64)
     target = torch.tensor([[1, 0], [0, 0], [0, 1]])
