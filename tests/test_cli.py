@@ -56,6 +56,12 @@ def test_imbalance(files):
     (found,) = table.values()
     assert found["n_negative"] / found["n_positive"] == found["ratio"]
     assert found["counts"]["O"] == found["n_negative"]
+    (files / "none.conll").write_text("a\tO\nb\tO\n")
+    found = json.loads(
+        run("imbalance", files / "none.conll", "--task", "tagging", "--json").output,
+        parse_constant=lambda name: pytest.fail(f"{name} is not JSON"),
+    )
+    assert next(iter(found.values()))["ratio"] is None
 
 
 @pytest.mark.parametrize(("train", "test"), [("train.conll", "test.conll"), ("sms.tsv", "sms.tsv")])
@@ -92,6 +98,51 @@ def test_predict_takes_files_without_labels(files, tiny_backbone):
     (files / "bare").write_text("free money\nlunch\n")
     lines = run("predict", files / "c", files / "bare").output.splitlines()
     assert [line.split("\t")[1] for line in lines] == ["free money", "lunch"]
+    # Neither a header nor a label is text.
+    (files / "sms.csv").write_text('text,label\n"free money, now",spam\nlunch,ham\n')
+    for options in ((), ("--text-column", "text", "--label-column", "label")):
+        lines = run("predict", files / "c", files / "sms.csv", *options).output.splitlines()
+        assert [line.split("\t")[1] for line in lines] == ["free money, now", "lunch"]
+
+
+def test_columns_of_tagged_tokens(files, tiny_backbone):
+    rows = (files / "train.conll").read_text().splitlines()
+    wide = [f"x\t{row}\tN" if row else "" for row in rows]
+    (files / "wide.conll").write_text("\n".join(wide) + "\n")
+    options = ("--task", "tagging", "--text-column", 1, "--label-column", 2)
+    found = [
+        json.loads(run("imbalance", files / name, *given, "--json").output)
+        for name, given in (("train.conll", ()), ("wide.conll", options))
+    ]
+    assert list(found[0].values()) == list(found[1].values())
+    result = run("imbalance", files / "wide.conll", "--task", "tagging", "--label-column", "pos")
+    assert result.exit_code == 1
+    assert "tag_column='pos' must be a number" in result.output
+
+
+def test_what_cannot_be_written_is_said_before_the_work(files, tiny_backbone, monkeypatch):
+    def never(*args, **kwargs):
+        raise AssertionError("the work began")
+
+    for name in ("DiceTokenClassifier", "DiceSequenceClassifier"):
+        monkeypatch.setattr(f"skdice.{name}.fit", never)
+    (files / "taken").write_text("")
+    for args, message in (
+        (("train", files / "sms.tsv", "--out", files / "taken"), "is a file"),
+        (("tune", files / "sms.tsv", "--output", files / "taken"), "is a file"),
+        (("predict", files / "m", files / "sms.tsv", "--out", files / "no" / "p"), "is no folder"),
+    ):
+        result = run(*args)
+        assert result.exit_code == 2
+        assert message in " ".join(result.output.replace("│", "").split())
+    (files / "t" / "model").mkdir(parents=True)
+    result = run("tune", files / "sms.tsv", "--output", files / "t")
+    assert result.exit_code == 2
+    assert "--force" in result.output
+    result = run("tune", files / "sms.tsv", "--storage", files / "sms.tsv", "--output", files / "u")
+    assert result.exit_code == 1
+    assert "--storage" in result.output
+    assert (files / "sms.tsv").read_text() == SMS
 
 
 @pytest.mark.parametrize("train", ["train.conll", "sms.tsv"])
@@ -296,6 +347,9 @@ def test_reading_on_the_command_line(squad, tiny_backbone, tmp_path):
     assert "question 'b0'" in result.output
     args = ("--out", tmp_path / "other", "--on-misaligned", "fix")
     assert run("train", squad, *args, *common).exit_code == 0
+    # A prediction needs no answers, and SQuAD's evaluation needs every question.
+    squad.write_text(text.replace('"text": "anna"', '"text": "nobody"'))
+    assert sorted(json.loads(run("predict", model, squad).output)) == sorted(answers)
 
 
 def test_entities_by_asking_on_the_command_line(files, tiny_backbone, sentences):
@@ -356,6 +410,12 @@ def test_tune(files, tiny_backbone):
     assert found["strategy"] == "shared"
     assert sum(row["f1"] is None for row in found["trials"]) == 2
     assert all(row["heads_f1"] is not None for row in found["trials"])
+    # A type that one fold alone holds is missed there, and stops nothing.
+    with (files / "train.conll").open("a") as file:
+        file.write("\nthe\tB-EVENT\nbus\tO\n")
+    result = run("tune", files / "train.conll", "--trials", 2, "--folds", 2, "--epochs", 1,
+                 "--backbone", tiny_backbone, "--output", files / "e")  # fmt: skip
+    assert result.exit_code == 0, result.output
     result = run("tune", files / "sms.tsv", "--losses", "nope")
     assert result.exit_code == 1
     assert "'nope'" in result.output

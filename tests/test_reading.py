@@ -650,6 +650,7 @@ def test_squad_files(tmp_path):
         ["a", "c"],
     )
     assert read_squad(path, on_misaligned="drop", return_ids=True)[2] == ["a"]
+    assert read_squad(path, with_answers=False, return_ids=True)[1:] == ([[]] * 3, ["a", "c", "d"])
     path.write_text(json.dumps(squad(good, good)))
     with pytest.raises(ValueError, match="question id 'a' twice"):
         read_squad(path)
@@ -659,6 +660,17 @@ def test_squad_files(tmp_path):
     path.write_text(json.dumps({"version": "1"}))
     with pytest.raises(ValueError, match="not a SQuAD file"):
         read_squad(path)
+    for data, name in (
+        ([{"title": "t"}], "paragraphs"),
+        (["t"], "paragraphs"),
+        ([{"paragraphs": [{"context": "a"}]}], "qas"),
+        ([{"paragraphs": [{"qas": [good]}]}], "context"),
+        ([{"paragraphs": [{"context": "a", "qas": [{"id": "q"}]}]}], "question"),
+        ([{"paragraphs": [{"context": "a", "qas": [{"question": "q"}]}]}], "id"),
+    ):
+        path.write_text(json.dumps({"data": data}))
+        with pytest.raises(ValueError, match=f"is not a SQuAD file: .* has no '{name}'"):
+            read_squad(path)
     path.write_text(json.dumps(squad(good)))
     with pytest.raises(ValueError, match=r"articles=\['x'\]"):
         read_squad(path, articles=["x"])
@@ -693,6 +705,10 @@ def test_bert_mrc_files(tmp_path):
     records[0]["start_position"], records[0]["end_position"] = [4], [9]
     path.write_text(json.dumps(records))
     with pytest.raises(ValueError, match="record 0: the span 4 to 9"):
+        read_mrc_ner(path)
+    records[0]["start_position"], records[0]["end_position"] = [1, 2], [2]
+    path.write_text(json.dumps(records))
+    with pytest.raises(ValueError, match="record 0 has 2 values of 'start_position' and 1 of"):
         read_mrc_ner(path)
     path.write_text(json.dumps({}))
     with pytest.raises(ValueError, match="not a BERT-MRC file"):

@@ -68,6 +68,17 @@ def test_vectors_are_those_of_the_encoder(classifier, tagger):
     assert scheme == "iob2"
 
 
+def test_a_frozen_encoder_has_the_same_vectors(classifier, tagger):
+    X, y = ["free money", "lunch today"], [["B-A", "O"], ["O", "O"]]
+    words = [text.split() for text in X]
+    want = classifier.frozen_vectors(X), tagger.frozen_vectors(words, y)[0]
+    for model in (classifier, tagger):
+        model.set_params(frozen="encoder")
+    np.testing.assert_array_equal(classifier.frozen_vectors(X), want[0])
+    np.testing.assert_array_equal(tagger.frozen_vectors(words, y)[0], want[1])
+    assert classifier.frozen == "encoder"
+
+
 def test_large_tables_lie_in_a_file(classifier, tagger, monkeypatch):
     asked = (classifier, (TEXTS,)), (tagger, (X, Y))
     small = [estimator.frozen_vectors(*rows) for estimator, rows in asked]

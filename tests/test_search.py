@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import pickle
+import time
 
 import numpy as np
 import optuna
@@ -33,6 +34,7 @@ from skdice.losses import (
     WeightedCrossEntropyLoss,
 )
 from skdice.losses._registry import COMPOUNDS
+from skdice.metrics import span_f1_scorer
 from skdice.model_selection import LossSearchCV, OneMinus, loss_space
 from skdice.model_selection.lanes import fit_lanes
 
@@ -250,6 +252,126 @@ def test_an_interrupt_keeps_what_is_finished():
         found.fit(X, Y)
     assert len(found.cv_results_["params"]) == 3
     assert found.best_params_ in found.cv_results_["params"]
+
+
+@pytest.mark.parametrize("lanes", [False, True])
+def test_what_was_begun_and_not_ended_goes_back_into_the_queue(tmp_path, lanes):
+    class Boom(optuna.pruners.NopPruner):
+        def prune(self, study, trial):
+            if trial.number == 1:
+                raise KeyboardInterrupt
+            return False
+
+    class Stop:
+        def __call__(self, study, trial):
+            if trial.number == 1:
+                raise KeyboardInterrupt
+
+    storage = f"sqlite:///{tmp_path / 'study.db'}"
+    how = {"strategy": "shared", "n_lanes": 4} if lanes else {"strategy": "full"}
+    how |= {"storage": storage, "study_name": "s", "n_trials": 4}
+    ends = {"callbacks": [Stop()]} if lanes else {"pruner": Boom()}
+    first = search(**how, **ends)
+    with pytest.raises(KeyboardInterrupt):
+        first.fit(X, Y)
+    states = [trial.state.name for trial in first.study_.trials]
+    assert "RUNNING" not in states
+    assert states.count("WAITING") == states.count("FAIL") == (2 if lanes else 1)
+    rest = search(**how).fit(X, Y)
+    assert len(rest.cv_results_["params"]) == 4
+    assert set(rest.cv_results_["state"]) <= {"COMPLETE", "PRUNED"}
+    whole = search(**{**how, "storage": None, "study_name": None}).fit(X, Y)
+    alphas = [
+        sorted(p["loss__alpha"] for p in s.cv_results_["params"]) for s in (first, rest, whole)
+    ]
+    # Nothing is asked for twice, and where all were known nothing else than at one go.
+    assert len(set(alphas[1])) == 4
+    if lanes:
+        assert alphas[1] == alphas[2]
+
+
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+def test_a_heartbeat_that_stopped_is_a_trial_to_repeat(tmp_path):
+    def storage():
+        return optuna.storages.RDBStorage(
+            f"sqlite:///{tmp_path / 'study.db'}", heartbeat_interval=1, grace_period=2
+        )
+
+    search(n_trials=1, storage=storage(), study_name="s").fit(X, Y)
+    # Another machine begins a trial, and goes away.
+    study = optuna.load_study(study_name="s", storage=storage())
+    with pytest.warns(UserWarning, match="Heartbeat of storage"):
+        lost = study.ask()
+    alpha = lost.suggest_float("loss__alpha", 0.1, 0.9)
+    lost.set_user_attr("worker", ["another machine", 1, "1"])
+    study._storage.record_heartbeat(lost._trial_id)
+    time.sleep(3.5)
+    found = search(n_trials=3, storage=storage(), study_name="s").fit(X, Y)
+    assert len(found.cv_results_["params"]) == 3
+    trials = found.study_.trials
+    assert trials[lost.number].user_attrs["lost"]
+    (retry,) = [t for t in trials if t.user_attrs.get("retry_of") == lost.number]
+    assert retry.state.name == "COMPLETE"
+    assert retry.params["loss__alpha"] == alpha
+
+
+def test_a_study_of_another_search_is_refused(tmp_path):
+    storage = f"sqlite:///{tmp_path / 'study.db'}"
+    how = {"storage": storage, "study_name": "s", "n_trials": 2}
+    search(**how).fit(X, Y)
+    for changed, data, message in (
+        ({"scoring": "recall"}, (X, Y), "a study of another scoring in"),
+        ({"cv": 3}, (X, Y), "a study of other folds in"),
+        ({"estimator": clone(BASE).set_params(lr=0.5)}, (X, Y), "a study of another estimator in"),
+        ({}, (X + 1, Y), "other data in"),
+        ({}, (X, 1 - Y), "other data in"),
+        ({"cv": 3, "param_distributions": loss_space("focal")}, (X, Y), "space and other folds in"),
+    ):
+        other = search(**how).set_params(**changed)
+        with pytest.raises(ValueError, match=message):
+            other.fit(*data)
+        assert not hasattr(other, "cv_results_")
+    # The same elsewhere: another device, and vectors that differ in their last digits.
+    there = search(**{**how, "n_trials": 3}, estimator=clone(BASE).set_params(device="cpu"))
+    assert len(there.fit(X * (1 + 1e-9), Y).cv_results_["params"]) == 3
+    optuna.create_study(study_name="down", storage=storage, direction="minimize")
+    with pytest.raises(ValueError, match="a score to minimize"):
+        search(**{**how, "study_name": "down"}).fit(X, Y)
+    study = optuna.create_study(study_name="own", storage=storage, direction="maximize")
+    study.tell(study.ask(), 0.5)
+    with pytest.raises(ValueError, match="trials that no search of skdice made"):
+        search(**{**how, "study_name": "own"}).fit(X, Y)
+
+
+def test_a_space_with_a_function_is_gone_on_with(tmp_path):
+    storage = f"sqlite:///{tmp_path / 'study.db'}"
+    for n_trials in (1, 2):
+        space = {**loss_space("tversky"), "loss__beta": lambda p: 1 - p["loss__alpha"]}
+        found = search(space, storage=storage, study_name="s", n_trials=n_trials).fit(X, Y)
+        assert len(found.cv_results_["params"]) == n_trials
+
+
+def test_a_search_at_several_goes_asks_for_what_it_would_at_one(tmp_path):
+    storage = f"sqlite:///{tmp_path / 'study.db'}"
+    for n_trials in (2, 4, 6):
+        parts = search(storage=storage, study_name="s", n_trials=n_trials, pruner=None).fit(X, Y)
+    whole = search(n_trials=6, pruner=None).fit(X, Y)
+    alphas = [p["loss__alpha"] for p in parts.cv_results_["params"]]
+    assert len(set(alphas)) == 6
+    assert alphas == [p["loss__alpha"] for p in whole.cv_results_["params"]]
+
+
+def test_a_tag_that_one_fold_alone_holds(tiny_backbone, sentences):
+    rows, tags = sentences
+    rows = [*rows, ["the", "old", "bus"]]
+    tags = [*tags, ["B-EVENT", "O", "O"]]
+    tagger = DiceTokenClassifier(backbone=tiny_backbone, max_epochs=1, random_state=0)
+    found = LossSearchCV(tagger, loss_space("tversky"), n_trials=2, cv=2, random_state=0)
+    with pytest.raises(ValueError, match=r"cv leaves the tag 'EVENT' out of .* fold 1"):
+        found.fit(rows, tags)
+    assert not hasattr(found, "study_")
+    found.set_params(scoring=span_f1_scorer).fit(rows, tags)
+    assert np.isfinite(found.best_score_)
 
 
 def test_a_study_is_gone_on_with(tmp_path):

@@ -30,7 +30,7 @@ def readable_errors() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        ERR.print("[bold]interrupted[/bold]: what was finished before is kept")
+        ERR.print("[bold]interrupted[/bold]: what was written before is kept")
         raise typer.Exit(130) from None
     except (ValueError, TypeError, OSError, ImportError, RuntimeError) as error:
         if DEBUG:
@@ -43,6 +43,16 @@ def readable_errors() -> Iterator[None]:
 def usage(message: str) -> typer.BadParameter:
     """A mistake in the command line: exit 2."""
     return typer.BadParameter(message)
+
+
+def writable(out: Path | None, *, folder: bool = False) -> None:
+    """Refuse a place that cannot be written to, before the work and not after."""
+    if out is None:
+        return
+    if folder and out.exists() and not out.is_dir():
+        raise usage(f"{str(out)!r} is a file: give a folder to write to")
+    if not folder and not out.parent.is_dir():
+        raise usage(f"{str(out.parent)!r} is no folder: make it, or write elsewhere")
 
 
 def column(value: str | None) -> int | str | None:
@@ -66,6 +76,13 @@ def read(
     if task == "qa" or (task == "auto" and path.suffix == ".json" and not text_columns):
         squad = {"on_misaligned": on_misaligned}
         return read_dataset(path, task=task, **(squad if on_misaligned != "raise" else {}))
+    if task in ("tagging", "mrc-ner") and (text_columns or label_column is not None):
+        given: dict[str, Any] = {}
+        if text_columns:
+            given["token_column"] = column(text_columns[0])
+        if label_column is not None:
+            given["tag_column"] = column(label_column)
+        return read_dataset(path, task=task, **given)
     dataset = read_dataset(path, task=task) if not (text_columns or label_column) else None
     if dataset is not None and dataset.task in ("tagging", "mrc-ner"):
         return dataset

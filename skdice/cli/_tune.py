@@ -15,6 +15,7 @@ from skdice.cli import _common
 from skdice.cli._common import ERR, OUT
 from skdice.datasets.auto import Dataset
 from skdice.datasets.conll import write_text
+from skdice.model_selection.study import import_optuna
 
 
 def run(
@@ -69,7 +70,7 @@ def run(
         try:
             search.fit(data.X, data.y)
         finally:
-            if hasattr(search, "study_"):
+            if hasattr(search, "cv_results_"):
                 report(search, output)
     if hasattr(search, "best_estimator_") and hasattr(search.best_estimator_, "save_pretrained"):
         search.best_estimator_.save_pretrained(output / "model")
@@ -80,8 +81,12 @@ def scorer_for(data: Dataset) -> Any:
     """F1 of the rarer class of two, macro F1 of more, and the estimator's own score otherwise."""
     from sklearn.metrics import f1_score, make_scorer
 
-    from skdice.metrics import positive_class
+    from skdice.metrics import positive_class, span_f1_score
+    from skdice.metrics.schemes import infer_scheme
 
+    if data.task == "tagging":
+        # Other than the tagger's own it takes types that a fold does not train on, as misses.
+        return make_scorer(span_f1_score, scheme=infer_scheme(data.y))
     if data.task != "classification":
         return None
     classes, counts = np.unique(data.y, return_counts=True)
@@ -95,10 +100,19 @@ def storage_for(storage: str | None) -> Any:
     """A storage from a URL, or a journal from the path of a file."""
     if storage is None or "://" in storage:
         return storage
+    import_optuna()
     from optuna.storages import JournalStorage
     from optuna.storages.journal import JournalFileBackend
 
-    return JournalStorage(JournalFileBackend(storage))
+    try:
+        found = JournalStorage(JournalFileBackend(storage))
+        found.get_all_studies()
+    except Exception as error:
+        raise ValueError(
+            f"--storage {storage!r} cannot be used ({type(error).__name__}: {error}): give a new "
+            "file, one that a search wrote, or a database URL"
+        ) from error
+    return found
 
 
 def best_trials(study: Any, n: int = 8) -> Table:

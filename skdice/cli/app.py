@@ -138,7 +138,9 @@ def imbalance(
             found[str(file)] = reading_imbalance(data.X, data.y) if reading else count(data.y)
         if as_json:
             typer.echo(
-                json.dumps({name: value.to_dict() for name, value in found.items()}, indent=2)
+                json.dumps(
+                    {name: _finite(value.to_dict()) for name, value in found.items()}, indent=2
+                )
             )
             return
         table = Table("file", "unit", box=None, header_style="bold")
@@ -161,6 +163,11 @@ def imbalance(
             for label, n in value.counts.items():
                 mark = "  (negative)" if label == value.background else ""
                 OUT.print(f"  {n:>9,}  {label}{mark}", markup=False, highlight=False)
+
+
+def _finite(values: dict[str, Any]) -> dict[str, Any]:
+    """Without infinity, as of no positives, which JSON does not know."""
+    return {name: None if value == float("inf") else value for name, value in values.items()}
 
 
 @app.command()
@@ -199,6 +206,7 @@ def train(
     skdice train train.conll --task mrc-ner --out mrc-tagger
     """
     with readable_errors():
+        _common.writable(out, folder=True)
         if (out / "skdice.json").exists() and not force:
             raise usage(f"{str(out)!r} holds a model: give another --out, or --force")
         read = partial(
@@ -255,16 +263,18 @@ def predict(
 
     skdice predict reader squad-dev.json --out predictions.json
     """
+    from skdice.datasets import read_dataset
     from skdice.datasets.conll import write_text
 
     with readable_errors():
+        _common.writable(out)
         if out is not None and out.exists() and not force:
             raise usage(f"{str(out)!r} exists: give another --out, or --force")
         estimator = _common.load(model, device)
         kind = _common.task_of(estimator)
         if kind == "qa":
-            questions = _common.read(file, "qa", on_misaligned="fix")
-            X, ids = questions.X, questions.ids
+            questions = read_dataset(file, task="qa", with_answers=False)
+            X, ids = questions.X, questions.ids or []
         else:
             X = _inputs(estimator, file, text_column, label_column, header)
         predicted = estimator.predict(X)
@@ -304,8 +314,13 @@ def _inputs(
         return _common.read(file, "mrc-ner").X
     lines = read_lines(file)
     tagging = hasattr(estimator, "scheme_")
-    if all(len(line.split("\t")) < 2 for line in lines) and (
-        not tagging or all(len(line.split()) < 2 for line in lines)
+    asked = text_column or label_column is not None or header is not None
+    # A comma may be in any text, but the columns of a .csv it divides.
+    table = not tagging and (asked or file.suffix == ".csv")
+    if (
+        not table
+        and all(len(line.split("\t")) < 2 for line in lines)
+        and (not tagging or all(len(line.split()) < 2 for line in lines))
     ):
         if not tagging:
             return [line for line in lines if line.strip()]
@@ -520,6 +535,7 @@ def tune(
     precision: Precision = None,
     seed: Annotated[int, typer.Option(help="Random state.")] = 0,
     on_misaligned: MisalignedOption = Misaligned.stop,
+    force: Annotated[bool, typer.Option("--force", help="Write over an earlier model.")] = False,
 ) -> None:
     """Search the losses' own parameters by cross-validation, and fit the best.
 
@@ -534,6 +550,10 @@ def tune(
     from skdice.cli._tune import run
 
     with readable_errors():
+        _common.writable(output, folder=True)
+        # With a storage it is the same search that goes on.
+        if (output / "model").exists() and storage is None and not force:
+            raise usage(f"{str(output)!r} holds a model: give another --output, or --force")
         data = _common.read(
             train, task.value, text_column, label_column, header, on_misaligned.value
         )

@@ -160,6 +160,8 @@ def _check_columns(path: str | Path, number: int, width: int, token: int, tag: i
             "check the file and separator"
         )
     for name, column in (("token_column", token), ("tag_column", tag)):
+        if not isinstance(column, int):
+            raise TypeError(f"{name}={column!r} must be a number: {str(path)!r} names no columns")
         if not -width <= column < width:
             raise ValueError(f"{name}={column} is beyond the {width} columns of {str(path)!r}")
 

@@ -19,6 +19,7 @@ def read_squad(
     on_misaligned: str = "raise",
     articles: Sequence[str] | None = None,
     return_ids: bool = False,
+    with_answers: bool = True,
 ) -> Any:
     """Questions, contexts and answers of a SQuAD file, v1.1 or v2.0.
 
@@ -32,6 +33,8 @@ def read_squad(
     articles : list of str or None, default=None
         Titles of the articles to read; None is all.
     return_ids : bool, default=False
+    with_answers : bool, default=True
+        False reads every question as one without an answer, as for a prediction.
 
     Returns
     -------
@@ -62,6 +65,8 @@ def read_squad(
     data = _load(path)
     if not isinstance(data, dict) or not isinstance(data.get("data"), list):
         raise ValueError(f"{str(path)!r} is not a SQuAD file: it has no list under 'data'")
+    for article in data["data"]:
+        _field(path, article, "paragraphs", list)
     titles = [article.get("title") for article in data["data"]]
     unknown = sorted(set(articles or []) - set(titles))
     if unknown:
@@ -72,9 +77,11 @@ def read_squad(
     for article in data["data"]:
         if articles is not None and article.get("title") not in articles:
             continue
-        for paragraph in article["paragraphs"]:
-            for question in paragraph["qas"]:
-                name = str(question["id"])
+        for paragraph in _field(path, article, "paragraphs", list):
+            for question in _field(path, paragraph, "qas", list):
+                name = str(_field(path, question, "id", (str, int)))
+                _field(path, question, "question", str)
+                _field(path, paragraph, "context", str)
                 if name in seen:
                     raise ValueError(f"{str(path)!r} holds the question id {name!r} twice")
                 seen.add(name)
@@ -82,7 +89,7 @@ def read_squad(
                     raise ValueError(f"{str(path)!r}: question {name!r} has an empty context")
                 X.append((question["question"], paragraph["context"]))
                 ids.append(name)
-                impossible = question.get("is_impossible", False)
+                impossible = question.get("is_impossible", False) or not with_answers
                 rows.append([] if impossible else question.get("answers", []))
     names = [f"question {name!r}" for name in ids]
     y = as_answers(rows, [context for _, context in X], on_misaligned, names) if X else []
@@ -155,6 +162,11 @@ def read_mrc_ner(
         label = record["entity_label"]
         queries.setdefault(label, record["query"])
         starts, ends = record.get("start_position", []), record.get("end_position", [])
+        if len(starts) != len(ends):
+            raise ValueError(
+                f"{str(path)!r}, record {i} has {len(starts)} values of 'start_position' and "
+                f"{len(ends)} of 'end_position'"
+            )
         for start, end in zip(starts, ends, strict=True):
             if not 0 <= start <= end < len(tokens):
                 raise ValueError(
@@ -164,6 +176,17 @@ def read_mrc_ner(
             spans.append((label, start, end + 1))
     X = [tokens for tokens, _ in sentences.values()]
     return X, [sorted(spans, key=lambda s: s[1:]) for _, spans in sentences.values()], queries
+
+
+def _field(path: Path, record: Any, name: str, kind: Any) -> Any:
+    """A field that SQuAD's files have."""
+    value = record.get(name) if isinstance(record, dict) else None
+    if not isinstance(value, kind):
+        raise ValueError(
+            f"{str(path)!r} is not a SQuAD file: {str(record)[:60]} has no {name!r}, or no proper "
+            "one"
+        )
+    return value
 
 
 def _load(path: Path) -> Any:

@@ -314,7 +314,7 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
         """
         self._check_params()
         texts = as_texts(X)
-        blank = clone(self)
+        blank = clone(self).set_params(frozen="none")  # or its net had nothing to optimise
         blank._build(2, pooling=self.pooling, seed=0)
         table = empty_table(len(texts), blank._module.encoder.config.hidden_size)
         for part in blocks(len(texts)):

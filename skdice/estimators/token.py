@@ -347,7 +347,7 @@ class DiceTokenClassifier(TransformerEstimator):
         """
         self._check_params()
         sentences = as_sentences(X)
-        blank = clone(self)
+        blank = clone(self).set_params(frozen="none")  # or its net had nothing to optimise
         classes, scheme = blank._learn_tags(as_tags(y, sentences), warm=False)
         blank._build(len(classes), pooling=None, seed=0)
         first = np.cumsum([0, *map(len, sentences)])

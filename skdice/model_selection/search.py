@@ -25,6 +25,7 @@ from skdice.estimators._base import draw_seed
 from skdice.model_selection import lanes, screening, workers
 from skdice.model_selection.results import cv_results
 from skdice.model_selection.spaces import as_spaces, check_space, cloned, suggest
+from skdice.model_selection.study import described, open_study, sampler_of
 from skdice.model_selection.trials import Job, Outcome
 
 __all__ = ["LossSearchCV"]
@@ -78,15 +79,16 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         Ends a trial that does worse than others did at the same epoch of the same fold. Where
         the estimator does not report epochs, it sees the scores of finished folds.
     sampler : optuna sampler or None, default=None
-        None is Optuna's TPE, seeded with `random_state`.
+        None is Optuna's TPE, seeded with `random_state` and the trial's number.
     storage : str, optuna storage or None, default=None
         Where the study is kept, so that it can be gone on with, and be worked on by several
         processes that fit the same search. A trial of a process that was killed is run again by
         another on the same machine; on others, that takes a storage with a heartbeat.
     study_name : str or None, default=None
-        With `storage`: the study to make, or to go on with.
+        With `storage`: the study to make, or to go on with if it is of the same space, estimator,
+        scoring, folds and data.
     n_jobs : int or None, default=None
-        Trials at a time, through joblib; above 1 only finished folds are seen by the pruner.
+        Trials at a time, through joblib; above 1 nothing is pruned.
     callbacks : list of callables or None, default=None
         Called with the study and the trial after each trial.
     error_score : "raise" or float, default=nan
@@ -231,7 +233,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         ------
         ValueError, TypeError
             For bad parameters, an empty or degenerate space, folds without a class, a storage
-            that cannot be reached or a study with another space; before a trial runs.
+            that cannot be reached or a study of another search; before a trial runs.
         """
         self._validate_params()
         X, y, groups = indexable(X, y, params.pop("groups", None))
@@ -242,17 +244,22 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
             )
         if is_classifier(self.estimator):
             check_classification_targets(y)
+        from skdice.estimators import DiceTokenClassifier
+
         spaces = as_spaces(self.param_distributions, self.estimator)
         check_space(self.estimator, spaces)
         splitter = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
         splits = list(splitter.split(X, y, groups))
         if is_classifier(self.estimator):
             _check_folds(np.asarray(y), splits)
+        elif self.scoring is None and isinstance(self.estimator, DiceTokenClassifier):
+            _check_tags(y, splits)
         scorers, key = self._scorers()
         names = sorted({name for space in spaces for name in space})
         screen = self._plan(X, y, names, params, splits)
-        study = self._study(spaces)
         job = Job(self, X, y, params, splits, scorers, key)
+        self._seed = draw_seed(self.random_state) if self.random_state is not None else None
+        study = self._study(job, spaces)
         self.study_, self.n_splits_, self.scorer_ = study, len(splits), scorers
         self.multimetric_ = len(scorers) > 1 or isinstance(self.scoring, (list, tuple, dict))
         try:
@@ -314,38 +321,14 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
             return scorers, self.refit
         return {"score": check_scoring(self.estimator, self.scoring)}, "score"
 
-    def _study(self, spaces: list[Any]) -> Any:
-        import optuna
-
-        seed = draw_seed(self.random_state) if self.random_state is not None else None
-        sampler = self.sampler or optuna.samplers.TPESampler(seed=seed)
-        pruner = optuna.pruners.NopPruner() if self.pruner is None else self.pruner
-        if pruner == "median":
-            pruner = optuna.pruners.MedianPruner(n_startup_trials=5)
+    def _study(self, job: Job, spaces: list[Any]) -> Any:
+        data = job.X, job.y, job.fit_params
+        search = {}
+        if self.storage is not None:
+            search = described(self.estimator, spaces, job.scorers, job.key, job.splits, data)
         with _quiet():
-            try:
-                study = optuna.create_study(
-                    storage=self.storage,
-                    study_name=self.study_name,
-                    sampler=sampler,
-                    pruner=pruner,
-                    direction="maximize",
-                    load_if_exists=self.study_name is not None,
-                )
-            except Exception as error:
-                raise ValueError(
-                    f"storage={self.storage!r} with study_name={self.study_name!r} cannot be used: "
-                    f"{type(error).__name__}: {error}"
-                ) from error
-        described = repr(spaces)
-        before = study.user_attrs.get("space")
-        if before is not None and before != described:
-            raise ValueError(
-                f"study_name={self.study_name!r} is a study of another space in this storage "
-                f"({before[:200]}): give another study_name"
-            )
-        study.set_user_attr("space", described)
-        return study
+            sampler = sampler_of(self.sampler, self._seed, 0)
+            return open_study(self.storage, self.study_name, self.pruner, sampler, search)
 
     def _optimize(self, study: Any, spaces: list[Any], job: Job, screen: Any) -> None:
         ended = None if self.timeout is None else time.monotonic() + self.timeout
@@ -362,22 +345,22 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
                         break
                     time.sleep(0.2)  # a trial of theirs may yet be lost, and ours to repeat
                     continue
-                chosen = [suggest(trial, spaces) for trial in trials]
-                if shared and screen is not None:
-                    outcomes: Any = job.run_heads(screen, chosen)
-                elif shared:
-                    outcomes = job.run_lanes(chosen)
-                elif n_jobs == 1:
-                    with workers.heartbeat(study, trials[0]):
+                with workers.held(study, trials):
+                    chosen = [self._suggest(study, trial, spaces) for trial in trials]
+                    if shared and screen is not None:
+                        outcomes: Any = job.run_heads(screen, chosen)
+                    elif shared:
+                        outcomes = job.run_lanes(chosen)
+                    elif n_jobs == 1:
                         outcomes = [job.run(chosen[0], trials[0])]
-                else:
-                    outcomes = Parallel(n_jobs=n_jobs)(delayed(job.run)(p) for p in chosen)
-                for trial, params, outcome in zip(trials, chosen, outcomes, strict=True):
-                    self._tell(study, trial, outcome, job)
-                    if outcome.screened and np.isfinite(outcome.mean(job.key)):
-                        judged.append((trial.number, params, outcome))
-                    if bar is not None:
-                        bar.step(study)
+                    else:
+                        outcomes = Parallel(n_jobs=n_jobs)(delayed(job.run)(p) for p in chosen)
+                    for trial, params, outcome in zip(trials, chosen, outcomes, strict=True):
+                        self._tell(study, trial, outcome, job)
+                        if outcome.screened and np.isfinite(outcome.mean(job.key)):
+                            judged.append((trial.number, params, outcome))
+                        if bar is not None:
+                            bar.step(study)
                 probing = self.strategy == "auto" and not hasattr(self, "agreement_")
                 if shared and probing and len(judged) >= _PROBE:
                     self._probe(judged, job)
@@ -386,6 +369,11 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
                 settings = [params for _, params, _ in judged]
                 best = screening.finalists(settings, scores, self.n_finalists)
                 self._run_in_full([judged[i] for i in best], job)
+
+    def _suggest(self, study: Any, trial: Any, spaces: list[Any]) -> dict[str, Any]:
+        if (sampler := sampler_of(self.sampler, self._seed, trial.number)) is not None:
+            study.sampler = sampler
+        return suggest(trial, spaces)
 
     def _probe(self, judged: list[tuple[int, dict[str, Any], Outcome]], job: Job) -> None:
         """Fit some trials in full, and say whether their heads ranked them alike."""
@@ -534,6 +522,19 @@ def _check_folds(labels: np.ndarray, splits: list[Any]) -> None:
             raise ValueError(
                 f"cv leaves the class {sorted(missing, key=str)[0]!r} out of the training rows of "
                 f"fold {fold}: use fewer folds, or StratifiedKFold"
+            )
+
+
+def _check_tags(y: Any, splits: list[Any]) -> None:
+    """A tagger's own score refuses entity types that it has not seen."""
+    held = [{tag.partition("-")[2] or tag for tag in row} for row in y]
+    for fold, (train, test) in enumerate(splits):
+        known, asked = (set().union(*(held[i] for i in rows)) for rows in (train, test))
+        if missing := sorted(asked - known - {"O"}):
+            raise ValueError(
+                f"cv leaves the tag {missing[0]!r} out of the training rows of fold {fold}, which "
+                "the tagger's own score refuses: use fewer folds, or scoring="
+                "skdice.metrics.span_f1_scorer, which counts it as missed"
             )
 
 

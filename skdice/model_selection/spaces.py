@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from skdice.losses import Loss, TverskyLoss, resolve_loss
+from skdice.model_selection.study import import_optuna
 
 __all__ = ["OneMinus", "Space", "as_spaces", "check_space", "cloned", "loss_space", "suggest"]
 
@@ -61,9 +62,8 @@ def loss_space(loss: str, *, tied: bool = True, prefix: str = "") -> Space:
     >>> sorted(loss_space("tversky"))
     ['loss', 'loss__alpha', 'loss__beta']
     """
-    from optuna.distributions import FloatDistribution
-
     resolve_loss(loss)
+    FloatDistribution = import_optuna().distributions.FloatDistribution
     alpha = FloatDistribution(0.1, 0.9)
     spaces: dict[str, Space] = {
         "ce": {"loss__label_smoothing": FloatDistribution(0.0, 0.2)},
@@ -119,9 +119,7 @@ def as_spaces(param_distributions: Any, estimator: Any) -> list[Space]:
 
 
 def _check_values(name: str, values: Any) -> None:
-    from optuna.distributions import BaseDistribution
-
-    if isinstance(values, BaseDistribution) or callable(values):
+    if isinstance(values, import_optuna().distributions.BaseDistribution) or callable(values):
         return
     if isinstance(values, (list, tuple, np.ndarray)) and len(values):
         return

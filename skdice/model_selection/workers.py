@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["claim", "heartbeat", "others_at_work", "reclaim"]
+__all__ = ["claim", "held", "others_at_work", "reclaim"]
 
 
 def claim(study: Any, n_trials: int, n_wanted: int) -> list[Any]:
@@ -29,7 +29,10 @@ def claim(study: Any, n_trials: int, n_wanted: int) -> list[Any]:
         waiting = sum(trial.state == TrialState.WAITING for trial in frozen)
         if not waiting and len(frozen) - lost - surplus >= n_trials:
             break
-        trial = study.ask()
+        with warnings.catch_warnings():
+            # It says that ask() sends none; `held` does.
+            warnings.filterwarnings("ignore", "Heartbeat of storage", UserWarning)
+            trial = study.ask()
         trial.set_user_attr("worker", _me())
         before = [t for t in study.get_trials(deepcopy=False) if t.number < trial.number]
         spare = sum("lost" in t.user_attrs or "surplus" in t.user_attrs for t in before)
@@ -43,25 +46,31 @@ def claim(study: Any, n_trials: int, n_wanted: int) -> list[Any]:
 
 def reclaim(study: Any) -> None:
     """Put what dead processes of this machine were running back into the queue."""
-    import optuna
     from optuna.storages._heartbeat import is_heartbeat_enabled
     from optuna.trial import TrialState
 
+    stale: list[int] = []
     if is_heartbeat_enabled(study._storage):  # then also what other machines left
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            optuna.storages.fail_stale_trials(study)
+        stale = study._storage._get_stale_trial_ids(study._study_id)
     for frozen in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
         worker = frozen.user_attrs.get("worker")
-        if worker is None or worker[0] != platform.node() or _alive(*worker[1:]):
-            continue
-        trial = optuna.trial.Trial(study, frozen._trial_id)
-        try:
-            trial.set_user_attr("lost", True)
-            study.tell(frozen.number, state=TrialState.FAIL)
-        except (ValueError, RuntimeError, optuna.exceptions.OptunaError):
-            continue  # another process was first
-        study.enqueue_trial(frozen.params, user_attrs={"retry_of": frozen.number})
+        here = worker is not None and worker[0] == platform.node()
+        if frozen._trial_id in stale or (here and not _alive(*worker[1:])):
+            _give_back(study, frozen)
+
+
+def _give_back(study: Any, frozen: Any) -> None:
+    """Fail a trial that has not ended, so that it does not count, and queue its parameters."""
+    import optuna
+    from optuna.trial import TrialState
+
+    trial = optuna.trial.Trial(study, frozen._trial_id)
+    try:
+        trial.set_user_attr("lost", True)
+        study.tell(frozen.number, state=TrialState.FAIL)
+    except (ValueError, RuntimeError, optuna.exceptions.OptunaError):
+        return  # another process was first
+    study.enqueue_trial(frozen.params, user_attrs={"retry_of": frozen.number})
 
 
 def others_at_work(study: Any) -> bool:
@@ -76,12 +85,25 @@ def others_at_work(study: Any) -> bool:
 
 
 @contextlib.contextmanager
-def heartbeat(study: Any, trial: Any) -> Iterator[None]:
-    """Tell a storage with a heartbeat that the trial is alive."""
+def held(study: Any, trials: list[Any]) -> Iterator[None]:
+    """Keep trials while they run: a storage with a heartbeat hears of them, and those that an
+    interrupt or an error leaves behind go back into the queue.
+    """
     from optuna.storages._heartbeat import get_heartbeat_thread
+    from optuna.trial import TrialState
 
-    with get_heartbeat_thread(trial._trial_id, study._storage):
-        yield
+    with contextlib.ExitStack() as beating:
+        for trial in trials:
+            thread: Any = get_heartbeat_thread(trial._trial_id, study._storage)
+            beating.enter_context(thread)
+        try:
+            yield
+        except BaseException:
+            numbers = {trial.number for trial in trials}
+            for frozen in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
+                if frozen.number in numbers:
+                    _give_back(study, frozen)
+            raise
 
 
 def _me() -> list[Any]:
