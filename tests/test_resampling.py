@@ -166,7 +166,7 @@ def test_impossible_tag_strategies():
         BackgroundUnderSampler(sampling_strategy=0.1).fit_resample(X_TAGS, Y_TAGS)
     with pytest.raises(ValueError, match=r"dropping all 2 background sentences, which gives 1\.4"):
         BackgroundUnderSampler(sampling_strategy=3.0).fit_resample(X_TAGS, Y_TAGS)
-    with pytest.raises(ValueError, match="the densest has 2 positive tokens"):
+    with pytest.raises(ValueError, match="the densest that can be has 2 positive tokens"):
         TagOverSampler(sampling_strategy=5.0).fit_resample(X_TAGS, Y_TAGS)
     with pytest.raises(ValueError, match="every tag in y is the background"):
         BackgroundUnderSampler().fit_resample([["a"]], [["O"]])

@@ -244,16 +244,14 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
             )
         if is_classifier(self.estimator):
             check_classification_targets(y)
-        from skdice.estimators import DiceTokenClassifier
-
         spaces = as_spaces(self.param_distributions, self.estimator)
         check_space(self.estimator, spaces)
         splitter = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
         splits = list(splitter.split(X, y, groups))
         if is_classifier(self.estimator):
             _check_folds(np.asarray(y), splits)
-        elif self.scoring is None and isinstance(self.estimator, DiceTokenClassifier):
-            _check_tags(y, splits)
+        elif self.scoring is None:
+            _check_tags(self.estimator, y, splits)
         scorers, key = self._scorers()
         names = sorted({name for space in spaces for name in space})
         screen = self._plan(X, y, names, params, splits)
@@ -525,8 +523,12 @@ def _check_folds(labels: np.ndarray, splits: list[Any]) -> None:
             )
 
 
-def _check_tags(y: Any, splits: list[Any]) -> None:
+def _check_tags(estimator: Any, y: Any, splits: list[Any]) -> None:
     """A tagger's own score refuses entity types that it has not seen."""
+    from skdice.estimators import DiceTokenClassifier
+
+    if not isinstance(estimator, DiceTokenClassifier):
+        return
     held = [{tag.partition("-")[2] or tag for tag in row} for row in y]
     for fold, (train, test) in enumerate(splits):
         known, asked = (set().union(*(held[i] for i in rows)) for rows in (train, test))
