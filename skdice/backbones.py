@@ -138,13 +138,25 @@ def load_tokenizer(backbone: str) -> Any:
 
 def _prefix_space(tokenizer: Any) -> None:
     """The same where the tokenizer has no such setting, or does not hand it on (ModernBERT)."""
-    from tokenizers import pre_tokenizers
+    from tokenizers import normalizers, pre_tokenizers
 
-    backend = getattr(tokenizer, "backend_tokenizer", None)
+    backend: Any = getattr(tokenizer, "backend_tokenizer", None)
     found: Any = getattr(backend, "pre_tokenizer", None)
-    steps: Any = found if isinstance(found, pre_tokenizers.Sequence) else [found]
-    for step in steps:
-        if isinstance(step, pre_tokenizers.ByteLevel):
+    nested = isinstance(found, pre_tokenizers.Sequence)
+    steps = list(found) if nested else [found]
+    levels = [step for step in steps if isinstance(step, pre_tokenizers.ByteLevel)]
+    if not levels:
+        return
+    for level in levels:
+        # After other steps it would put a space before every piece that they made of a word.
+        level.add_prefix_space = not nested
+    if nested and "Prepend" not in repr(backend.normalizer):
+        before = [] if backend.normalizer is None else [backend.normalizer]
+        backend.normalizer = normalizers.Sequence([*before, normalizers.Prepend(" ")])
+    # It trims the space off the offsets of a word, and must know of the one that was not there.
+    after: Any = backend.post_processor
+    for step in after if type(after).__name__ == "Sequence" else [after]:
+        if hasattr(step, "add_prefix_space"):
             step.add_prefix_space = True
 
 
@@ -155,7 +167,15 @@ def load_encoder(backbone: str) -> Any:
 
     where = find_backbone(backbone)
     with _quiet_transformers(), _explained(backbone, where):
-        encoder = AutoModel.from_pretrained(where, dtype=torch.float32)
+        encoder, report = AutoModel.from_pretrained(
+            where, dtype=torch.float32, output_loading_info=True
+        )
+    if missing := sorted(name for name in report["missing_keys"] if "pooler" not in name):
+        raise ValueError(
+            f"backbone={backbone!r} holds no weights for {len(missing)} tensors of its encoder, "
+            f"such as {missing[0]!r}: give a folder that save_pretrained of a transformers model "
+            "wrote; one that an skdice estimator wrote is read by its from_pretrained"
+        )
     return without_pooler(encoder)
 
 

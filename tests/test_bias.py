@@ -14,6 +14,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, f1_score
 from sklearn.model_selection import GridSearchCV, PredefinedSplit, cross_val_predict
 from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from skdice import (
     BiasTunedClassifier,
@@ -172,6 +174,10 @@ def test_the_positive_class_is_that_of_training(tiny_backbone):
     tuned = BiasTunedClassifier(inner, cv="prefit").fit(texts, labels)
     told = BiasTunedClassifier(inner, cv="prefit", pos_label="h").fit(texts, labels)
     np.testing.assert_array_equal(tuned.bias_, told.bias_)
+    heads = DiceClassifier(loss="ce", pos_label="common", max_epochs=5, random_state=0)
+    for model in (heads, make_pipeline(StandardScaler(), heads)):
+        tuned, told = (BiasTunedClassifier(model, pos_label=p) for p in (None, "common"))
+        np.testing.assert_array_equal(tuned.fit(X, names).bias_, told.fit(X, names).bias_)
 
 
 def test_a_scorer_of_the_users_sees_labels_that_training_did_not_hold():

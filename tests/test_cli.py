@@ -105,6 +105,17 @@ def test_predict_takes_files_without_labels(files, tiny_backbone):
         assert [line.split("\t")[1] for line in lines] == ["free money, now", "lunch"]
 
 
+def test_predict_takes_a_csv_of_bare_texts(files, tiny_backbone):
+    common = ("--backbone", tiny_backbone, "--epochs", 1)
+    assert run("train", files / "sms.tsv", "--out", files / "c", *common).exit_code == 0
+    (files / "bare.csv").write_text("free money\nlunch\n")
+    lines = run("predict", files / "c", files / "bare.csv").output.splitlines()
+    assert [line.split("\t")[1] for line in lines] == ["free money", "lunch"]
+    (files / "bare.csv").write_text("text\nfree money\nlunch\n")
+    lines = run("predict", files / "c", files / "bare.csv", "--text-column", "text").output
+    assert [line.split("\t")[1] for line in lines.splitlines()] == ["free money", "lunch"]
+
+
 def test_columns_of_tagged_tokens(files, tiny_backbone):
     rows = (files / "train.conll").read_text().splitlines()
     wide = [f"x\t{row}\tN" if row else "" for row in rows]

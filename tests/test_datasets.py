@@ -220,3 +220,10 @@ def test_imbalance():
             imbalance(bad)
     with pytest.raises(ValueError, match="background='z'"):
         imbalance(["a", "b"], background="z")
+
+
+def test_a_line_without_its_tag_is_named(tmp_path):
+    path = tmp_path / "cut.conll"
+    path.write_text("anna\tB-PER\nsings\tO\ntoday\t\n")
+    with pytest.raises(ValueError, match=r"line 3: no tag in 'today"):
+        read_conll(path)

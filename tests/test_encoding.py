@@ -8,12 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
-from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors, trainers
 from transformers import PreTrainedTokenizerFast
 
+from skdice import DiceSequenceClassifier
 from skdice.backbones import load_tokenizer
 from skdice.text.encoding import _cut, encode_sentences, encode_texts
 from skdice.text.inputs import as_sentences, as_tags, as_texts, object_array
+from skdice.text.reading import encode_questions
 
 TEXTS = ["a b", "c"]
 PAIRS = [("a", "b"), ("c", "d")]
@@ -80,6 +82,19 @@ def test_bad_sentences_name_the_first_at_fault():
         as_tags([["O"], ["O", "O"], ["O", float("nan")]], sentences)
 
 
+def test_records_are_refused_with_the_way_out():
+    for read in (as_texts, as_sentences):
+        with pytest.raises(TypeError, match=r"X\[0\] is a dict with \['text', 'label'\]"):
+            read([{"text": "a", "label": 1}])
+
+
+def test_a_backbone_without_the_encoders_weights_is_refused(tiny_backbone, tmp_path):
+    model = DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=1, random_state=0)
+    folder = model.fit(["a", "b"], [0, 1]).save_pretrained(tmp_path / "m")
+    with pytest.raises(ValueError, match=r"holds no weights for .* read by its from_pretrained"):
+        DiceSequenceClassifier(backbone=str(folder)).fit(["a", "b"], [0, 1])
+
+
 def test_object_array_stays_one_dimensional():
     assert object_array([["a", "b"], ["c", "d"]]).shape == (2,)
 
@@ -141,26 +156,60 @@ def test_texts_and_pairs_are_cut_to_length(tiny_backbone):
     assert set(pair.token_type_ids) == {0, 1}
 
 
-@pytest.mark.parametrize("nested", [False, True])
-def test_words_given_one_by_one_have_the_space_they_had_in_text(tmp_path, nested):
-    # As ModernBERT's: byte-level, and of no class that knows of the space.
-    level = pre_tokenizers.ByteLevel(add_prefix_space=False)
+def byte_level(folder, steps=(), post=None):
+    """A tokenizer of no class that knows of the space before a word, as ModernBERT's."""
+    level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=not steps)
     tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = (
-        pre_tokenizers.Sequence([pre_tokenizers.Digits(), level]) if nested else level
-    )
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([*steps, level]) if steps else level
     trainer = trainers.BpeTrainer(
         vocab_size=400,
         special_tokens=["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"],
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    tokenizer.train_from_iterator([" the old bus went to rome"] * 20, trainer)
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="[PAD]").save_pretrained(tmp_path)
-    (tmp_path / "config.json").write_text('{"model_type": "modernbert"}')
-    read = load_tokenizer(str(tmp_path))
-    words = ["the", "bus", "went", "to", "rome"]
-    given = read(words, is_split_into_words=True, add_special_tokens=False)
-    text = Tokenizer.from_file(str(tmp_path / "tokenizer.json")).encode(" the bus went to rome")
-    assert given["input_ids"] == text.ids
-    assert given.word_ids() == [0, 1, 2, 3, 4]
+    tokenizer.train_from_iterator([" the old bus, went to rome in 2012 don't"] * 20, trainer)
+    if post is not None:
+        tokenizer.post_processor = post
+    fast = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="[PAD]", cls_token="[CLS]", sep_token="[SEP]"
+    )
+    fast.save_pretrained(folder)
+    (folder / "config.json").write_text('{"model_type": "modernbert"}')
+    return str(folder)
+
+
+SPLIT = pre_tokenizers.Split(Regex(r" ?[A-Za-z]+| ?[0-9]+| ?[^\sA-Za-z0-9]+"), "isolated")
+
+
+@pytest.mark.parametrize("steps", [(), (SPLIT,)])
+def test_words_given_one_by_one_have_the_space_they_had_in_text(tmp_path, steps):
+    folder = byte_level(tmp_path / "one", steps)
+    stored = Tokenizer.from_file(f"{folder}/tokenizer.json")
+    read = load_tokenizer(folder)
+    read.save_pretrained(tmp_path / "two")  # and what is saved is read as one space, too
+    (tmp_path / "two" / "config.json").write_text('{"model_type": "modernbert"}')
+    for tokenizer in (read, load_tokenizer(str(tmp_path / "two"))):
+        for words in (["the", "bus", "went"], ["bus,", "2,012!"], ["don't"]):
+            given = tokenizer(words, is_split_into_words=True, add_special_tokens=False)
+            want = [stored.encode(f" {word}").ids for word in words]
+            assert given["input_ids"] == [i for ids in want for i in ids]
+            assert given.word_ids() == [w for w, ids in enumerate(want) for _ in ids]
+
+
+@pytest.mark.parametrize("steps", [(), (SPLIT,)])
+@pytest.mark.parametrize(
+    "post",
+    [
+        processors.ByteLevel(trim_offsets=True),
+        processors.RobertaProcessing(("[SEP]", 3), ("[CLS]", 2), add_prefix_space=False),
+    ],
+)
+def test_offsets_are_of_the_text_without_the_space(tmp_path, steps, post):
+    tokenizer = load_tokenizer(byte_level(tmp_path, steps, post))
+    (window,) = encode_questions(
+        tokenizer, [("the bus", "bus went to rome")], 64, stride=8, max_question_length=8
+    )
+    spans = window.offsets[1:].tolist()
+    assert spans[0][0] == 0
+    text = "bus went to rome"
+    assert "".join(text[a:b] for a, b in spans) == text.replace(" ", "")

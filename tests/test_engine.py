@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import warnings
 from itertools import product
@@ -12,10 +13,11 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 from transformers import get_cosine_schedule_with_warmup, get_linear_schedule_with_warmup
 
-from skdice import DiceSequenceClassifier, DiceTokenClassifier
+from skdice import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
 from skdice.backbones import load_encoder
 from skdice.engine.batching import LengthBatches, length_chunks
 from skdice.engine.module import EncoderWithHead, freeze, parameter_groups, pool
+from skdice.engine.net import FineTuningNet
 from skdice.engine.schedules import SCHEDULES, schedule_factor
 from skdice.losses import TverskyLoss
 
@@ -282,6 +284,9 @@ def test_an_epoch_of_partial_fit_has_the_rate_of_now(tiny_backbone, sentences):
     for name, p in tagger.net_.module_.named_parameters():
         torch.testing.assert_close(p, before[name], atol=1e-7, rtol=0)
     assert [epoch["lr"] for epoch in tagger.history_] == [1e-3, 1e-12]
+    own = DiceTokenClassifier(backbone=tiny_backbone, net_params={"lr": 1e-4}, random_state=0)
+    own.partial_fit(X, y).partial_fit(X, y)
+    assert [epoch["lr"] for epoch in own.history_] == [1e-4, 1e-4]
 
 
 def test_gradient_clipping_bounds_the_update(tiny_backbone, sentences):
@@ -388,3 +393,53 @@ def test_gpu_precisions_train(tiny_backbone, sentences, precision, accumulation)
     ).fit(X, y)
     assert np.isfinite(tagger.history_[-1]["train_loss"])
     assert len(tagger.predict(X)) == len(X)
+
+
+def as_if_of_cuda(monkeypatch, model):
+    """A pickle as a machine with CUDA writes it, of storages that are tagged so."""
+    tagged = (0, lambda storage: "cuda:0", lambda storage, location: None)
+    with monkeypatch.context() as patched:
+        registry = torch.serialization._package_registry
+        patched.setattr(torch.serialization, "_package_registry", [tagged, *registry])
+        model.net_.device = "cuda"
+        return pickle.dumps(model)
+
+
+@pytest.mark.filterwarnings("ignore::skorch.exceptions.DeviceWarning")
+def test_what_was_fitted_on_cuda_is_read_on_a_cpu(tiny_backbone, monkeypatch):
+    if torch.cuda.is_available():
+        pytest.skip("this machine has CUDA")
+    texts = ["free money", "lunch", "a prize", "the bus"] * 2
+    rows = np.random.default_rng(0).normal(size=(8, 3))
+    for model, X in (
+        (DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=1, random_state=0), texts),
+        (DiceClassifier(max_epochs=1, random_state=0), rows),
+    ):
+        want = model.fit(X, [0, 1] * 4).predict_proba(X)
+        data = as_if_of_cuda(monkeypatch, model)
+        assert b"cuda:0" in data
+        np.testing.assert_allclose(pickle.loads(data).predict_proba(X), want, atol=1e-6)
+
+
+def test_a_fit_on_the_cpu_leaves_other_devices_alone(monkeypatch):
+    def refuse(seed):
+        raise AssertionError("seeded all devices")
+
+    monkeypatch.setattr(torch.cuda, "manual_seed_all", refuse)
+    monkeypatch.setattr(torch, "manual_seed", refuse)
+    state = torch.get_rng_state()
+    rows = np.random.default_rng(0).normal(size=(20, 3))
+    models = [DiceClassifier(max_epochs=1, random_state=7).fit(rows, [0, 1] * 10) for _ in "ab"]
+    assert torch.equal(torch.get_rng_state(), state)
+    np.testing.assert_array_equal(*(model.predict_proba(rows) for model in models))
+
+
+def test_half_precision_of_a_gpu_without_bf16_is_fp16(monkeypatch):
+    net = FineTuningNet(torch.nn.Linear(1, 1), criterion=torch.nn.MSELoss, padder=None)
+    net.device, net.precision = "cuda", "auto"
+    for native in (False, True):
+        monkeypatch.setattr(
+            torch.cuda, "is_bf16_supported",
+            lambda including_emulation=True, native=native: including_emulation or native,
+        )  # fmt: skip
+        assert net._autocast_dtype() is (torch.bfloat16 if native else torch.float16)

@@ -128,6 +128,15 @@ def test_with_scikit_learn_and_imbalanced_learn(features, tmp_path):
     assert checked.fit(X, y).predict(X).tolist() == model.fit(X, y).predict(X).tolist()
 
 
+def test_columns_in_another_order_are_refused(features):
+    pairs = pd.DataFrame({"a": TEXTS[:2], "b": TEXTS[2:4]})
+    features.fit(pairs)
+    assert features.transform(pairs).shape[0] == 2
+    with pytest.raises(ValueError, match="same order"):
+        features.transform(pairs[["b", "a"]])
+    assert not hasattr(features.fit(TEXTS), "feature_names_in_")
+
+
 def test_set_output_and_column_transformer(features):
     frame = pd.DataFrame({"text": TEXTS, "length": [4.0, 1.0, 5.0, 4.0, 1.0]})
     out = features.set_output(transform="pandas").fit_transform(frame[["text"]])

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from skdice.inspection import LossGradientDisplay
+from skdice import DiceMRCTagger, DiceQuestionAnswerer, DiceTokenClassifier
+from skdice.inspection import LossGradientDisplay, TverskySweepDisplay
 from skdice.losses import DiceLoss, DSCLoss, FocalLoss
+from skdice.model_selection import compare_losses
 
 pytest.importorskip("matplotlib")
 
@@ -87,3 +89,27 @@ def test_the_paper_and_the_defaults_are_drawn():
 def test_bad_input_is_refused_by_name(options, message):
     with pytest.raises(ValueError, match=message):
         LossGradientDisplay.from_losses(**options)
+
+
+def test_rows_that_are_not_possible_are_refused_before_the_work(
+    tiny_backbone, sentences, monkeypatch
+):
+    X, y = sentences
+    questions, answers = [("who", "anna went")] * 4, [(0, "anna")] * 4
+    asker, reader = (
+        DiceMRCTagger(backbone=tiny_backbone),
+        DiceQuestionAnswerer(backbone=tiny_backbone),
+    )
+    tagger = DiceTokenClassifier(backbone=tiny_backbone)
+    for model in (asker, reader, tagger):
+        monkeypatch.setattr(type(model), "fit", lambda *_, **__: pytest.fail("the work began"))
+    for model, data, row, message in (
+        (asker, (X, y), "ce + tuned", "takes no sampler and has no classes to tune"),
+        (asker, (X, y), "ce + TagOverSampler", "takes no sampler"),
+        (reader, (questions, answers), "ce + tuned", "takes no sampler"),
+        (tagger, (X, y), "ce + RandomOverSampler", "'ce . RandomOverSampler' cannot be drawn"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            compare_losses(model, *data, X_test=data[0], y_test=data[1], losses=["ce", row])
+    with pytest.raises(ValueError, match="reads answers"):
+        TverskySweepDisplay.from_estimator(reader, questions, answers)

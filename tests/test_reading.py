@@ -339,6 +339,27 @@ def test_a_space_at_the_edge_of_an_answer_is_no_part_of_it(tiny_backbone):
         np.testing.assert_array_equal(model._target(window, [answer]), want)
 
 
+@pytest.mark.parametrize(
+    ("answer", "behind"),
+    [
+        ("jose\u0301", ""),
+        ("ann\u200b", ""),
+        ("\u200bann", ""),
+        ("bob\u00ad", " went"),
+        ("team\ufe0f", ""),
+    ],
+)
+def test_marks_that_a_tokenizer_drops_belong_to_the_answer(tiny_backbone, answer, behind):
+    context = f"the {answer}{behind} in rome"
+    model = reader(tiny_backbone).fit([("who is it", context)] * 2, [(4, answer)] * 2)
+    (window,) = model._windows([("who is it", context)])
+    target = model._target(window, [(4, answer)])
+    assert target[0, :2].tolist() == [0, 0]  # it is not "no answer"
+    first, last = target[:, 0].argmax(), target[:, 1].argmax()
+    found = context[window.offsets[first, 0] : window.offsets[last, 1]]
+    assert found == answer.lstrip("\u200b")
+
+
 def test_scores_compare_texts_wherever_they_stand(tiny_backbone, monkeypatch):
     pairs = [("what was late", "the old  bus was late today .")]
     model = reader(tiny_backbone).fit(X, Y)

@@ -10,10 +10,12 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from imblearn import FunctionSampler
 from imblearn.combine import SMOTEENN
 from imblearn.over_sampling import SMOTE, RandomOverSampler
 from imblearn.pipeline import make_pipeline
 from imblearn.under_sampling import NearMiss, RandomUnderSampler
+from sklearn.base import BaseEstimator
 from torch.utils.data import DataLoader
 
 from skdice import DiceSequenceClassifier, DiceTokenClassifier
@@ -29,6 +31,7 @@ from skdice.resampling import (
     build_gazetteer,
     table8_training_sets,
 )
+from skdice.resampling import make_pipeline as text_pipeline
 
 TEXTS = [f"text {i}" for i in range(10)]
 Y = np.array([1, 0, 0, 0, 1, 0, 0, 0, 0, 0])
@@ -497,3 +500,35 @@ def test_a_sampler_inside_an_estimator_changes_what_it_trains_on(tiny_backbone, 
     assert classifier.net_.rows_of_epoch is None
     with pytest.raises(ValueError, match="are asked"):
         classifier.set_params(sampler=RandomUnderSampler(sampling_strategy={1: 5})).fit(TEXTS, Y)
+
+
+def test_samplers_of_the_users_may_read_text(tiny_backbone):
+    class Half(BaseEstimator):
+        def fit_resample(self, X, y):
+            return X[:12], y[:12]
+
+    texts, labels = ["free money", "lunch today"] * 8, ["s", "h"] * 8
+    for sampler in (
+        Half(),
+        FunctionSampler(func=lambda X, y: (X[:12], y[:12]), validate=False),
+    ):
+        model = DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=1, random_state=0)
+        assert set(text_pipeline(sampler, model).fit(texts, labels).predict(texts)) <= {"s", "h"}
+    with pytest.raises(ValueError, match="computes with numbers"):
+        text_pipeline(FunctionSampler(), model).fit(texts, labels)
+
+
+@pytest.mark.parametrize("dtype", ["object", "str", "category"])
+def test_replacement_in_frames_of_every_kind(dtype):
+    texts, labels = ["anna sings", "it rains", "the bus"], ["a", "b", "b"]
+    sampler = EntityReplacement(gazetteer={"P": ["anna", "bob"]}, random_state=0)
+    for X in (
+        pd.Series(texts, dtype=dtype, name="text", index=[5, 6, 7]),
+        pd.DataFrame({"text": pd.Series(texts, dtype=dtype)}),
+    ):
+        X_new, y_new = sampler.fit_resample(X, labels)
+        assert type(X_new) is type(X)
+        rows = X_new.to_numpy().ravel().tolist()
+        assert rows == [*texts, "bob sings"]
+        assert list(y_new) == [*labels, "a"]
+        assert X_new.index.tolist() == [0, 1, 2, 3]

@@ -19,10 +19,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score, make_scorer, roc_auc_score
 from sklearn.model_selection import StratifiedKFold, cross_validate
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from skdice import DiceClassifier, DiceTokenClassifier
+from skdice import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
 from skdice.losses import (
     LOSSES,
     CompoundLoss,
@@ -37,6 +37,8 @@ from skdice.losses._registry import COMPOUNDS
 from skdice.metrics import span_f1_scorer
 from skdice.model_selection import LossSearchCV, OneMinus, loss_space
 from skdice.model_selection.lanes import fit_lanes
+from skdice.model_selection.study import described
+from skdice.resampling import TextOverSampler, TextUnderSampler
 
 X, Y = make_classification(240, weights=[0.85], flip_y=0.05, random_state=0)
 BASE = DiceClassifier(max_epochs=5, random_state=0)
@@ -325,6 +327,8 @@ def test_a_study_of_another_search_is_refused(tmp_path):
         ({"estimator": clone(BASE).set_params(lr=0.5)}, (X, Y), "a study of another estimator in"),
         ({}, (X + 1, Y), "other data in"),
         ({}, (X, 1 - Y), "other data in"),
+        ({}, (X[:, ::-1], Y), "other data in"),
+        ({}, (X[::-1], Y), "other data in"),
         ({"cv": 3, "param_distributions": loss_space("focal")}, (X, Y), "space and other folds in"),
     ):
         other = search(**how).set_params(**changed)
@@ -341,6 +345,33 @@ def test_a_study_of_another_search_is_refused(tmp_path):
     study.tell(study.ask(), 0.5)
     with pytest.raises(ValueError, match="trials that no search of skdice made"):
         search(**{**how, "study_name": "own"}).fit(X, Y)
+
+
+def test_searches_are_told_apart_by_their_steps_and_not_by_their_device():
+    def text(estimator):
+        return described(estimator, [], {}, "f1", [], (X, Y, {}))["estimator"]
+
+    steps = make_pipeline(StandardScaler(), BASE)
+    there = make_pipeline(StandardScaler(), clone(BASE).set_params(device="cpu"))
+    assert text(steps) == text(there)
+    assert text(steps) != text(make_pipeline(MinMaxScaler(), BASE))
+    samplers = [DiceSequenceClassifier(sampler=s()) for s in (TextOverSampler, TextUnderSampler)]
+    assert text(samplers[0]) != text(samplers[1])
+
+
+def test_an_interrupt_while_the_pruner_looks_ends_the_search(tiny_backbone):
+    class Boom(optuna.pruners.NopPruner):
+        def prune(self, study, trial):
+            if trial.number == 1:
+                raise KeyboardInterrupt
+            return False
+
+    texts, labels = ["free money", "lunch today", "the bus"] * 6, ["s", "h", "h"] * 6
+    model = DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=2, random_state=0)
+    found = search(None, model, n_trials=4, pruner=Boom(), scoring="f1_macro")
+    with pytest.raises(KeyboardInterrupt):
+        found.fit(texts, labels)
+    assert list(found.cv_results_["state"]) == ["COMPLETE"]
 
 
 def test_a_space_with_a_function_is_gone_on_with(tmp_path):

@@ -137,8 +137,30 @@ def test_the_positive_class_stays_over_a_warm_start(classifier):
     assert classifier.classes_[classifier.positive_] == "s"
     classifier.fit(common + rare, ["s"] * 5 + ["h"] * 2)
     assert classifier.classes_[classifier.positive_] == "s"
-    classifier.set_params(warm_start=False).fit(common + rare, ["s"] * 5 + ["h"] * 2)
+    classifier.set_params(pos_label="h").fit(common + rare, ["s"] * 5 + ["h"] * 2)
     assert classifier.classes_[classifier.positive_] == "h"
+    classifier.set_params(pos_label=None, warm_start=False)
+    assert classifier.fit(rare + common, ["s"] * 2 + ["h"] * 5).positive_ == 1
+
+
+def test_a_warm_start_has_the_settings_of_now(classifier, tmp_path):
+    def moved(model, X, Y):
+        names = [name for name, _ in model.net_.module_.encoder.named_parameters()]
+        before = [p.detach().clone() for p in model.net_.module_.encoder.parameters()]
+        model.fit(X, Y)
+        after = model.net_.module_.encoder.parameters()
+        return {n for n, a, b in zip(names, before, after, strict=True) if not a.equal(b)}
+
+    classifier.set_params(frozen="encoder", warm_start=True).fit(X, Y)
+    assert moved(classifier, X, Y) == set()
+    assert moved(classifier.set_params(frozen="none", dropout=0.5), X, Y)
+    module = classifier.net_.module_
+    assert (module.dropout.p, module.pooling) == (0.5, "mean")
+    assert moved(classifier.set_params(frozen="encoder", pooling="max"), X, Y) == set()
+    assert module.pooling == "max"
+    classifier.set_params(pooling="cls")  # of the next fit
+    saved = DiceSequenceClassifier.from_pretrained(classifier.save_pretrained(tmp_path / "m"))
+    np.testing.assert_allclose(saved.predict_proba(X), classifier.predict_proba(X), atol=1e-6)
 
 
 @pytest.mark.parametrize("missing", [np.nan, float("nan"), None, pd.NA])

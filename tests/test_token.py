@@ -13,7 +13,8 @@ from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_s
 
 from skdice import DiceTokenClassifier
 from skdice.losses import LOSSES, TverskyLoss
-from skdice.metrics import span_f1_score
+from skdice.metrics import span_f1_score, token_f1_score
+from skdice.metrics.counting import SpanCounter
 from skdice.metrics.schemes import check_tags
 
 
@@ -110,6 +111,22 @@ def test_constrained_output_is_never_ill_formed(tiny_backbone, scheme):
     free = tagger.set_params(constrained=False).predict(sentences)
     with pytest.raises(ValueError, match="tag"):
         check_tags([list(row) for row in free], scheme)
+
+
+def test_a_plain_o_is_the_background(tiny_backbone):
+    X = [["anna", "went", "home", "today"], ["rain", "in", "rome", "."]] * 3
+    y = [["NAME", "O", "O", "DATE"], ["O", "O", "PLACE", "O"]] * 3
+    tagger = DiceTokenClassifier(backbone=tiny_backbone, max_epochs=1, random_state=0).fit(X, y)
+    assert tagger.scheme_ == "plain"
+    assert tagger.classes_[tagger.net_.criterion_.background_] == "O"
+    nothing = [["O"] * len(row) for row in X]
+    for predicted in (nothing, y, [["NAME"] * 4] * 6):
+        want = token_f1_score(y, predicted)
+        assert span_f1_score(y, predicted, scheme="plain") == want
+        classes = tagger.classes_.tolist()
+        flat = np.array([classes.index(tag) for row in predicted for tag in row])
+        assert SpanCounter(y, classes, "plain").f1(flat) == pytest.approx(want)
+    assert tagger.score(X, y) == token_f1_score(y, tagger.predict(X))
 
 
 def test_plain_tags_score_as_token_accuracy(tiny_backbone):

@@ -314,9 +314,12 @@ def _inputs(
         return _common.read(file, "mrc-ner").X
     lines = read_lines(file)
     tagging = hasattr(estimator, "scheme_")
-    asked = text_column or label_column is not None or header is not None
+    asked = bool(text_column) or label_column is not None or header is not None
     # A comma may be in any text, but the columns of a .csv it divides.
-    table = not tagging and (asked or file.suffix == ".csv")
+    divided = any("\t" in line or "," in line for line in lines)
+    table = not tagging and divided and (asked or file.suffix == ".csv")
+    if not tagging and not table and (header or _names_a_column(text_column)):
+        lines = lines[1:]
     if (
         not table
         and all(len(line.split("\t")) < 2 for line in lines)
@@ -328,6 +331,10 @@ def _inputs(
         return [[token for token in block.split("\n") if token] for block in blocks]
     task = "tagging" if tagging else "classification"
     return _common.read(file, task, text_column, label_column, header).X
+
+
+def _names_a_column(columns: list[str] | None) -> bool:
+    return any(isinstance(_common.column(name), str) for name in columns or ())
 
 
 @app.command()

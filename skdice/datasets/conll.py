@@ -135,6 +135,11 @@ def read_conll(
                     f"{str(path)!r}, line {number}: {len(columns)} column(s) in {line[:60]!r}, but "
                     f"{width} in the lines before: mend the line, or the file may be cut short"
                 )
+            if not columns[tag_column].strip():
+                raise ValueError(
+                    f"{str(path)!r}, line {number}: no tag in {line[:60]!r}: mend the line, or "
+                    "give tag_column"
+                )
             tokens.append(columns[token_column].strip())
             tags.append(columns[tag_column].strip())
             numbers.append(number)

@@ -88,6 +88,8 @@ class EncoderWithHead(nn.Module):
 def freeze(module: EncoderWithHead, frozen: str | int) -> None:
     """Switch off gradients of the embeddings, of the lowest layers, or of the whole encoder.
 
+    All others are switched on.
+
     Parameters
     ----------
     module : EncoderWithHead
@@ -99,6 +101,8 @@ def freeze(module: EncoderWithHead, frozen: str | int) -> None:
     ValueError
         If the encoder has fewer layers than asked for.
     """
+    module.requires_grad_(True)
+    module.frozen = []
     if frozen == "none":
         return
     parts: list[nn.Module]

@@ -34,10 +34,20 @@ def resolve_device(device: str) -> str:
 @contextlib.contextmanager
 def seeded(seed: int, device: str) -> Iterator[None]:
     """Seed torch inside the block and give the caller's generators back as they were."""
-    devices = [torch.device(device)] if device.startswith("cuda") else []
-    with torch.random.fork_rng(devices=devices):
-        torch.manual_seed(seed)
-        yield
+    where = torch.device(device)
+    state = _random_state(where)
+    with torch.random.fork_rng(devices=[]):
+        # Not torch.manual_seed, which seeds all devices there are.
+        torch.default_generator.manual_seed(seed)
+        if where.type == "cuda":
+            with torch.cuda.device(where):
+                torch.cuda.manual_seed(seed)
+        elif where.type == "mps":
+            torch.mps.manual_seed(seed)
+        try:
+            yield
+        finally:
+            _set_random_state(where, state)
 
 
 class FineTuningNet(NeuralNet):
@@ -104,6 +114,19 @@ class FineTuningNet(NeuralNet):
         self.patience = patience
         self.rows_of_epoch = rows_of_epoch
 
+    def __getstate__(self) -> dict[str, Any]:
+        """The module once, where skorch moves it to the machine that loads it."""
+        state = super().__getstate__()
+        if self.initialized_:
+            state.update(module=None, criterion=None)
+            state.pop("schedule_", None)  # each fit makes its own
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if self.initialized_:
+            self.module, self.criterion = self.module_, self.criterion_
+
     @property
     def _default_callbacks(self) -> list[tuple[str, Any]]:
         return [("epoch_timer", EpochTimer()), ("print_log", PrintLog())]
@@ -137,7 +160,8 @@ class FineTuningNet(NeuralNet):
         if self.precision == "fp16":
             return torch.float16
         if self.precision == "auto" and str(self.device).startswith("cuda"):
-            return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16
+            native = torch.cuda.is_bf16_supported(including_emulation=False)
+            return torch.bfloat16 if native else torch.float16
         return None
 
     def _autocast(self) -> Any:
@@ -337,11 +361,15 @@ class FineTuningNet(NeuralNet):
 
 
 def _random_state(device: torch.device) -> Any:
+    if device.type == "mps":
+        return torch.mps.get_rng_state()
     return torch.cuda.get_rng_state(device) if device.type == "cuda" else torch.get_rng_state()
 
 
 def _set_random_state(device: torch.device, state: Any) -> None:
-    if device.type == "cuda":
+    if device.type == "mps":
+        torch.mps.set_rng_state(state)
+    elif device.type == "cuda":
         torch.cuda.set_rng_state(state, device)
     else:
         torch.set_rng_state(state)

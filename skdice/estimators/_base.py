@@ -209,12 +209,18 @@ class TransformerEstimator(BaseEstimator):
         rows(0)  # a strategy that cannot be is refused before anything is loaded
         return rows
 
+    def __getstate__(self) -> dict[str, Any]:
+        """The module goes with the net, once."""
+        state = dict(super().__getstate__())
+        if "net_" in state:
+            state.pop("_module", None)
+        return state
+
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Bring the net's module and the estimator's together, which a pickle holds apart."""
+        """One module again for the net and the estimator."""
         super().__setstate__(state)
         if hasattr(self, "net_"):
-            module: EncoderWithHead = self.net_.module_
-            self._module = self.net_.module = module
+            self._module: EncoderWithHead = self.net_.module_
 
     # ---- the net
 
@@ -229,6 +235,13 @@ class TransformerEstimator(BaseEstimator):
         for name in ("net_", "history_", "n_iter_"):
             self.__dict__.pop(name, None)
         self.tokenizer_, self._module = tokenizer, module
+
+    def _adapt(self) -> None:
+        """Give the module of a warm start what was set since."""
+        freeze(self._module, self.frozen)
+        self._module.dropout.p = self.dropout
+        if self._module.pooling is not None:
+            self._module.pooling = getattr(self, "pooling", None)
 
     def _vectors(self, dataset: EncodedDataset) -> list[np.ndarray]:
         """What a head sees of each window, after `_build`, of the untrained encoder."""
@@ -317,10 +330,13 @@ class TransformerEstimator(BaseEstimator):
         if goes_on:
             net = self.net_
             net.criterion_ = criterion.to(net.device)
-            net.lr = self.lr
+            own = self.net_params or {}
+            net.lr = own.get("optimizer__lr", own.get("lr", self.lr))
             for group in net.optimizer_.param_groups:
-                group["lr"] = group["initial_lr"] = self.lr
+                group["lr"] = group["initial_lr"] = net.lr
         else:
+            if self._continues:
+                self._adapt()
             net = self._make_net(criterion, seed)
             history = self.net_.history if self._continues else None
             with seeded(seed, net.device):

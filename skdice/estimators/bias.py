@@ -272,8 +272,11 @@ default="auto"
 
     def _positive(self, labels: np.ndarray) -> int:
         """Index of the positive class: as told, as the estimator has it, or by the labels."""
-        if self.pos_label is None and hasattr(self.estimator_, "positive_"):
-            return int(self.estimator_.positive_)
+        inner = self.estimator_
+        while hasattr(inner, "steps"):  # a pipeline's last step decides
+            inner = inner.steps[-1][1]
+        if self.pos_label is None and hasattr(inner, "positive_"):
+            return int(inner.positive_)
         counts = np.array([np.sum(labels == name) for name in self.classes_])
         return positive_class(self.classes_, counts, self.pos_label)
 

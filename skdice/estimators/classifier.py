@@ -253,7 +253,9 @@ class DiceClassifier(ClassifierMixin, BaseEstimator):
         """
         self._validate_params()
         resolve_loss(self.loss)
-        kinds = [np.float64, np.float32]
+        device = resolve_device(self.device)
+        # Apple's GPUs do not know float64.
+        kinds = [np.float32] if device.startswith("mps") else [np.float64, np.float32]
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=kinds, multi_output=False)
         check_classification_targets(y)
         y = column_or_1d(y, warn=True)
@@ -272,7 +274,8 @@ class DiceClassifier(ClassifierMixin, BaseEstimator):
         counts = np.bincount(target, weights=sample_weight)
         background = None
         if len(classes) == 2:
-            background = 1 - positive_class(classes, counts, self.pos_label)
+            self.positive_ = positive_class(classes, counts, self.pos_label)
+            background = 1 - self.positive_
         seed = draw_seed(self.random_state)
         held = None
         if self.early_stopping:
@@ -285,7 +288,6 @@ class DiceClassifier(ClassifierMixin, BaseEstimator):
 
         self.classes_ = classes
         criterion = clone(resolve_loss(self.loss)).prepare(counts, background=background)
-        device = resolve_device(self.device)
         with seeded(seed, device):
             net = self._make_net(criterion, X, seed, device)
             net.initialize()

@@ -154,8 +154,7 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                 f"{-depth - 1} to {depth}"
             )
         check_max_length(self.max_length, encoder, tokenizer, self.backbone)
-        if hasattr(X, "columns"):
-            _check_feature_names(self, X, reset=True)
+        _check_feature_names(self, X, reset=True)
         self.encoder_, self.tokenizer_ = encoder, tokenizer
         self.n_features_in_ = 1 if isinstance(texts[0], str) else 2
         return self
@@ -173,6 +172,7 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             If X holds pairs where `fit` saw texts, or the other way round.
         """
         check_is_fitted(self)
+        _check_feature_names(self, X, reset=False)
         texts = as_texts(X)
         width = 1 if isinstance(texts[0], str) else 2
         if width != self.n_features_in_:
@@ -250,7 +250,7 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     def _dtype(self, device: str) -> str:
         if self.precision != "auto":
             return self.precision
-        cuda = device.startswith("cuda") and torch.cuda.is_bf16_supported()
+        cuda = device.startswith("cuda") and torch.cuda.is_bf16_supported(including_emulation=False)
         return "bf16" if cuda else "fp32"
 
     # ---- the cache

@@ -27,7 +27,7 @@ from skdice.losses._reading import SpanEndsLoss, is_over_positions
 from skdice.metrics import answer_exact_match_score, answer_f1_score
 from skdice.text.answers import Answer, as_answers, as_questions, read_answers
 from skdice.text.inputs import object_array
-from skdice.text.reading import ReadingWindow, encode_questions
+from skdice.text.reading import ReadingWindow, encode_questions, is_mark
 from skdice.text.spans import Candidate, best_answers, tune_null_threshold
 
 __all__ = ["DiceQuestionAnswerer"]
@@ -358,8 +358,9 @@ class DiceQuestionAnswerer(TransformerEstimator):
         start = end = 0  # the summary token: no answer here
         if answers:
             first, text = max(answers, key=answers.count)
-            first += len(text) - len(text.lstrip())  # no token covers a space at the edge
-            last = first + len(text.strip())
+            # No token begins with a space or a mark, and none ends with a space.
+            last = first + len(text.rstrip())
+            first += next((i for i, c in enumerate(text) if not (c.isspace() or is_mark(c))), 0)
             inside = np.flatnonzero(
                 (window.offsets[:, 1] > first) & (window.offsets[:, 0] < last) & (window.words >= 0)
             )

@@ -372,7 +372,7 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
             if len(self.classes_) == 2:
                 # Kept over warm starts, where new data may turn the majority round.
                 kept = epochs is not None or self._continues
-                if not (kept and hasattr(self, "positive_")):
+                if self.pos_label is not None or not (kept and hasattr(self, "positive_")):
                     self.positive_ = positive_class(self.classes_, counts, self.pos_label)
                 background = 1 - self.positive_
             if drawing is not None:
@@ -406,7 +406,7 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
             "classes": self.classes_,
             "multilabel": self.multilabel_,
             "n_outputs": len(self.classes_),
-            "pooling": self.pooling,
+            "pooling": self._module.pooling,
         }
         if hasattr(self, "positive_"):
             state["positive"] = self.positive_

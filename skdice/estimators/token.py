@@ -435,7 +435,7 @@ class DiceTokenClassifier(TransformerEstimator):
         self._train(
             dataset,
             counts,
-            int(background[0]) if len(background) and self.scheme_ != "plain" else None,
+            int(background[0]) if len(background) else None,
             seed,
             validation_score=None if validation is None else lambda: self._score(*validation),
             rows_of_epoch=None if drawing is None else windows,

@@ -60,7 +60,7 @@ class TverskySweepDisplay:
 
         Parameters
         ----------
-        estimator : any estimator of skdice that has a loss
+        estimator : any classifier or tagger of skdice that has a loss
             Its loss is used if it is a `TverskyLoss`, and ``"tversky"`` if not, with alpha and beta
             set.
         X, y : data
@@ -80,6 +80,11 @@ class TverskySweepDisplay:
         """
         if not len(alphas) or not all(0 <= alpha <= 1 for alpha in alphas):
             raise ValueError(f"alphas={alphas!r} must hold numbers from 0 to 1")
+        if hasattr(estimator, "exact_match"):
+            raise ValueError(
+                f"estimator={type(estimator).__name__}() reads answers, which have no precision "
+                "and recall to draw: sweep a classifier or a tagger"
+            )
         estimator, pos_label = _with_pos_label(estimator, y)
         base = (
             estimator.loss if isinstance(estimator.loss, TverskyLoss) else resolve_loss("tversky")

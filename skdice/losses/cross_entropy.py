@@ -13,10 +13,11 @@ from skdice.losses._base import Loss, Problem, check_number, class_vector
 __all__ = ["CrossEntropyLoss", "WeightedCrossEntropyLoss"]
 
 
-def _at_least_one(counts: Any) -> Tensor:
+def _at_least_one(counts: Any, n_samples: Any) -> Tensor:
     """Counts in which an absent class counts once, or as the rarest where weights are small."""
     counts = torch.as_tensor(counts)
-    once = torch.where(counts > 0, counts, 1.0).min().clamp(max=1.0)
+    # A sum of weights less all of them need not be 0 to the last digit.
+    once = torch.where(counts > 1e-9 * n_samples, counts, 1.0).min().clamp(max=1.0)
     return torch.maximum(counts, once)
 
 
@@ -85,13 +86,14 @@ class CrossEntropyLoss(Loss):
                 f"CrossEntropyLoss(tau={tau!r}) needs class counts: call prepare(class_counts=...) "
                 "first, or leave tau at 0"
             )
-        counts = _at_least_one(self.class_counts_)  # or a log-prior would be infinite
+        # Or a log-prior would be infinite.
+        counts = _at_least_one(self.class_counts_, self.n_samples_)
         if problem.kind == "multiclass":
             prior = torch.log(counts / counts.sum())
         elif problem.kind == "binary":
             prior = torch.log(counts[1:] / counts[0])
         else:
-            prior = torch.log(counts / _at_least_one(self.n_samples_ - counts))
+            prior = torch.log(counts / _at_least_one(self.n_samples_ - counts, self.n_samples_))
         logits = problem.logits + tau * prior.to(problem.logits)
         return replace(problem, logits=logits, _odds=None)  # those were of the other logits
 
@@ -179,7 +181,7 @@ class WeightedCrossEntropyLoss(CrossEntropyLoss):
         check_number("K", K, 0, open_low=True)
 
     def _log_odds(self, count: Any) -> Any:
-        count = _at_least_one(count)  # or a weight would be infinite
+        count = _at_least_one(count, self.n_samples_)  # or a weight would be infinite
         ratio = (self.n_samples_ - count).clamp(min=0.0) / count
         return torch.log10(ratio + self.K).clamp(min=0)
 

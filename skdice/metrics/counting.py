@@ -44,12 +44,12 @@ class SpanCounter:
         self.ends = np.zeros((n + 1, n + 1), dtype=bool)
         names: dict[str, int] = {}
         for i, tag in enumerate(tags):
-            spans = get_spans([tag], scheme)
+            spans = _spans_of([tag], scheme)
             if spans:
                 self.kinds[i] = names.setdefault(spans[0][0], len(names))
                 self.starts[n, i] = self.ends[i, n] = True
             for j, after in enumerate(tags):
-                pair = get_spans([tag, after], scheme)
+                pair = _spans_of([tag, after], scheme)
                 self.starts[i, j] = any(start == 1 for _, start, _ in pair)
                 self.ends[i, j] = any(end == 1 for _, _, end in pair)
         # Every sentence is preceded by a border, and one closes the text.
@@ -80,3 +80,8 @@ class SpanCounter:
         starts = np.flatnonzero(self.starts[before, after]) + 1
         ends = np.flatnonzero(self.ends[before, after]) + 1
         return starts, ends, self.kinds[self.text[starts]]
+
+
+def _spans_of(tags: list[str], scheme: str) -> list[tuple[str, int, int]]:
+    """The spans that count: a plain O is none."""
+    return [s for s in get_spans(tags, scheme) if scheme != "plain" or s[0] != "O"]

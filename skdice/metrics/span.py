@@ -111,7 +111,11 @@ def span_precision_recall_fscore_support(
         n_true.update(span[0] for span in spans_true)
         n_pred.update(span[0] for span in spans_pred)
         n_hits.update(span[0] for span in spans_true & spans_pred)
-    types = sorted(set(n_true) | set(n_pred)) if labels is None else list(labels)
+    if labels is None:
+        # Of tags without prefixes O is no type either.
+        types = sorted((set(n_true) | set(n_pred)) - ({"O"} if scheme == "plain" else set()))
+    else:
+        types = list(labels)
     hits, found, support = (
         np.array([counts[t] for t in types], dtype=np.int64) for counts in (n_hits, n_pred, n_true)
     )

@@ -24,7 +24,7 @@ from skdice.metrics import (
     span_precision_recall_fscore_support,
 )
 from skdice.model_selection.rows import parse_row
-from skdice.resampling.batches import check_sampler
+from skdice.resampling.batches import check_sampler, draw_rows
 from skdice.text.entities import as_entities
 from skdice.text.inputs import as_sentences
 
@@ -182,7 +182,8 @@ def compare_losses(
     Raises
     ------
     ValueError
-        If `losses` or `seeds` is empty, or a row cannot be read; before anything is trained.
+        If `losses` or `seeds` is empty, or a row cannot be read or is not possible with this
+        estimator; before anything is trained.
     """
     chosen = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
     if not chosen or not losses:
@@ -190,8 +191,13 @@ def compare_losses(
     specs = [parse_row(loss) for loss in losses]
     estimator, pos_label = _with_pos_label(estimator, y)
     for spec in specs:
+        spec.build(estimator, chosen[0])
         if spec.sampler is not None and "sampler" in estimator.get_params(deep=False):
             check_sampler(spec.sampler)
+            try:
+                draw_rows(spec.sampler, y, chosen[0])
+            except ValueError as error:
+                raise ValueError(f"the row {spec.label!r} cannot be drawn: {error}") from error
     settings: dict[str, Any] = {
         name: value
         for name, value in estimator.get_params(deep=False).items()

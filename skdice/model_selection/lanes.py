@@ -101,6 +101,8 @@ class HeadLanes:
         folds : list of Fold
         background : int or None
         """
+        if self.device.startswith("mps"):
+            X = X.astype(np.float32, copy=False)
         shape = len(folds), len(self.losses)
         n_classes = len(folds[0].counts)
         with seeded(self.seed, self.device):
@@ -112,7 +114,9 @@ class HeadLanes:
         if one:  # half the difference: one logit rises by as much as the other falls
             starts = [(p[1:] - p[:1]) / 2 for p in starts]
         self.weight, self.bias = (p.expand(*shape, *p.shape).clone() for p in starts)
-        counts = torch.tensor(np.stack([f.counts for f in folds]), device=self.device).double()
+        counts = torch.tensor(np.stack([f.counts for f in folds]), dtype=_wide(self.device)).to(
+            self.device
+        )
         groups = [_Group(self.losses, lanes, self.device) for lanes in _alike(self.losses)]
         for group in groups:
             group.prepare(folds[0].counts, background)
@@ -168,7 +172,7 @@ class HeadLanes:
     @torch.no_grad()
     def logits(self, X: np.ndarray, fold: int) -> np.ndarray:
         """Logits of shape (n_settings, n_rows, n_classes), up to a number for each row."""
-        x = torch.from_numpy(np.ascontiguousarray(X)).to(self.device)
+        x = torch.from_numpy(np.ascontiguousarray(X)).to(self.weight)
         z = torch.einsum("bh,kch->kbc", x, self.weight[fold]) + self.bias[fold].unsqueeze(1)
         return (torch.cat([-z, z], dim=-1) if z.shape[-1] == 1 else z).cpu().numpy()
 
@@ -333,7 +337,7 @@ class _Group:
         self.base = clone(losses[lanes[0]])
         table = [losses[lane].get_params(deep=True) for lane in lanes]
         self.values = {
-            name: torch.tensor([row[name] for row in table], dtype=torch.float64, device=device)
+            name: torch.tensor([row[name] for row in table], dtype=_wide(device), device=device)
             for name in table[0]
             if is_number(table[0][name]) and any(row[name] != table[0][name] for row in table)
         }
@@ -386,6 +390,11 @@ class _Group:
             module.running_ = before
         loss = self.base(logits, y, sample_weight=weight)
         return loss, [cast(Tensor, module.running_) for module in self.overlaps]
+
+
+def _wide(device: str) -> torch.dtype:
+    """float64, which Apple's GPUs do not know."""
+    return torch.float32 if device.startswith("mps") else torch.float64
 
 
 def _takes_one_logit(loss: Loss) -> bool:

@@ -40,6 +40,12 @@ class RowSpec:
         A sampler goes into the estimator if that draws rows by itself, and in front of it, in a
         pipeline, if not.
         """
+        reads = hasattr(estimator, "exact_match") or "queries" in estimator.get_params(deep=False)
+        if reads and (self.sampler is not None or self.decision is not None):
+            raise ValueError(
+                f"the row {self.label!r} is not possible: {type(estimator).__name__} takes no "
+                "sampler and has no classes to tune"
+            )
         loss = self.loss if isinstance(self.loss, str) else clone(self.loss)
         model = clone(estimator).set_params(loss=loss, random_state=seed)
         if self.sampler is not None:

@@ -99,7 +99,7 @@ class Screen:
             )
             for loss in losses
         ]
-        outside = self.tagging and self.scheme != "plain" and "O" in self.y
+        outside = self.tagging and "O" in self.y
         found: list[list[Any]] = fit_lanes(
             heads, self.X, self.y, self.folds, background="O" if outside else None
         )

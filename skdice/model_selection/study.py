@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from types import ModuleType
 from typing import Any
 
@@ -20,7 +21,8 @@ _PARTS = {
     "data": "other data",
 }
 # Parameters that say where and how loudly a fit runs, and not what comes out.
-_ELSEWHERE = ("device", "n_jobs", "verbose", "cache")
+# or hold what is listed by itself.
+_ELSEWHERE = ("device", "n_jobs", "verbose", "cache", "steps", "transformers", "transformer_list")
 
 
 def import_optuna() -> ModuleType:
@@ -52,27 +54,37 @@ def open_study(
     pruner = optuna.pruners.NopPruner() if pruner is None else pruner
     if pruner == "median":
         pruner = optuna.pruners.MedianPruner(n_startup_trials=5)
-    try:
-        study = optuna.create_study(
-            storage=storage,
-            study_name=study_name,
-            sampler=sampler,
-            pruner=pruner,
-            direction="maximize",
-            load_if_exists=study_name is not None,
-        )
-    except Exception as error:
-        raise ValueError(
-            f"storage={storage!r} with study_name={study_name!r} cannot be used: "
-            f"{type(error).__name__}: {error}"
-        ) from error
+    waits = iter((0.1, 0.2, 0.4, 0.8))
+    while True:
+        try:
+            study = optuna.create_study(
+                storage=storage,
+                study_name=study_name,
+                sampler=sampler,
+                pruner=pruner,
+                direction="maximize",
+                load_if_exists=study_name is not None,
+            )
+            break
+        except Exception as error:
+            # Processes that begin together may make the tables of a new database at once.
+            if re.search("OperationalError|IntegrityError|StorageInternalError", repr(error)):
+                wait = next(waits, None)
+                if wait is not None:
+                    time.sleep(wait)
+                    continue
+            raise ValueError(
+                f"storage={storage!r} with study_name={study_name!r} cannot be used: "
+                f"{type(error).__name__}: {error}"
+            ) from error
     if storage is None:
         return study
+    begun = study.get_trials(deepcopy=False)  # before the attributes, which come first
     found = study.user_attrs.get("search")
     other: list[str] = []
     if found is not None:
         other = [name for part, name in _PARTS.items() if found.get(part) != search[part]]
-    elif study.get_trials(deepcopy=False):
+    elif begun:
         other = ["trials that no search of skdice made"]
     if study.direction != optuna.study.StudyDirection.MAXIMIZE:
         other.append("a score to minimize")
@@ -93,26 +105,33 @@ def described(
     params = {
         name: _text(value)
         for name, value in estimator.get_params(deep=True).items()
-        if name.rpartition("__")[2] not in _ELSEWHERE and not hasattr(value, "get_params")
+        if name.rpartition("__")[2] not in _ELSEWHERE
     }
     return {
         "space": _text(spaces),
         "estimator": f"{type(estimator).__name__} {sorted(params.items())}",
         "scoring": f"{key} of {_text(scorers)}",
         "folds": joblib.hash(splits),
-        "data": joblib.hash([_content(part) for part in data]),
+        "data": joblib.hash([_content(data[0]), *data[1:]]),
     }
 
 
 def _text(value: Any) -> str:
+    if hasattr(value, "get_params"):
+        return type(value).__qualname__  # get_params(deep=True) has its parameters, too
     return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
 
 
-def _content(part: Any) -> Any:
-    """The data, or the shape and size of vectors, whose last digits differ between machines."""
-    if isinstance(part, np.ndarray) and part.dtype.kind == "f":
-        return part.shape, f"{np.linalg.norm(part):.3g}"
-    return part
+def _content(X: Any) -> Any:
+    """The data; of vectors, whose last digits differ between machines, some rough sums."""
+    if not (isinstance(X, np.ndarray) and X.dtype.kind == "f"):
+        return X
+    table = X.reshape(len(X), -1)
+    norm = float(np.linalg.norm(table))
+    over_rows = np.cos(np.arange(len(table))) @ table
+    columns = np.arange(table.shape[1])
+    sums = [float(over_rows @ np.cos(k * columns)) / (norm or 1.0) for k in range(1, 5)]
+    return X.shape, f"{norm:.3g}", [f"{value:.2f}" for value in sums]
 
 
 def sampler_of(sampler: Any, seed: int | None, number: int) -> Any:

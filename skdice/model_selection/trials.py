@@ -162,6 +162,7 @@ class Job:
     def _fit(self, model: Any, fold: int, train: Any, test: Any, trial: Any) -> None:
         X, y = take_rows(self.X, train), take_rows(self.y, train)
         chosen = _check_method_params(self.X, self.fit_params, train)
+        callback = None
         if trial is not None and self._reports_epochs(model):
             callback = _PruneEpochs(trial, fold * _FOLD)
             model.set_params(callbacks=[*(model.callbacks or []), callback])
@@ -170,6 +171,8 @@ class Job:
             model.fit(X, **chosen)
         else:
             model.fit(X, y, **chosen)
+        if callback is not None and callback.interrupted:
+            raise KeyboardInterrupt
 
     def _reports_epochs(self, model: Any) -> bool:
         """Whether a fit can score the fold's test rows each epoch without being led by them."""
@@ -227,6 +230,7 @@ class _PruneEpochs(Callback):
     def __init__(self, trial: Any, first: int) -> None:
         self.trial = trial
         self.first = first
+        self.interrupted = False
 
     def __sklearn_clone__(self) -> _PruneEpochs:
         return self  # a trial cannot be copied
@@ -237,8 +241,13 @@ class _PruneEpochs(Callback):
     def on_epoch_end(self, net: Any, **kwargs: Any) -> None:
         import optuna
 
-        self.trial.report(net.history[-1]["valid_score"], self.first + len(net.history) - 1)
-        if self.trial.should_prune():
+        try:
+            self.trial.report(net.history[-1]["valid_score"], self.first + len(net.history) - 1)
+            pruned = self.trial.should_prune()
+        except KeyboardInterrupt:
+            self.interrupted = True  # the net takes it for the end of the training
+            raise
+        if pruned:
             raise optuna.TrialPruned
 
 

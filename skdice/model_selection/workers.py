@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import os
 import platform
 import warnings
@@ -54,8 +55,11 @@ def reclaim(study: Any) -> None:
         stale = study._storage._get_stale_trial_ids(study._study_id)
     for frozen in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
         worker = frozen.user_attrs.get("worker")
-        here = worker is not None and worker[0] == platform.node()
-        if frozen._trial_id in stale or (here and not _alive(*worker[1:])):
+        if worker is None:  # asked for, and not yet said by whom
+            gone = not _just_begun(frozen)
+        else:
+            gone = worker[0] == platform.node() and not _alive(*worker[1:])
+        if gone or frozen._trial_id in stale:
             _give_back(study, frozen)
 
 
@@ -79,9 +83,16 @@ def others_at_work(study: Any) -> bool:
 
     for frozen in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
         worker = frozen.user_attrs.get("worker")
+        if worker is None and _just_begun(frozen):
+            return True
         if worker is not None and worker[0] == platform.node() and worker != _me():
             return True
     return False
+
+
+def _just_begun(frozen: Any) -> bool:
+    age = datetime.datetime.now() - (frozen.datetime_start or datetime.datetime.min)
+    return age < datetime.timedelta(seconds=30)
 
 
 @contextlib.contextmanager

@@ -40,7 +40,11 @@ class Pipeline(_Pipeline):
         for _, step in self.steps:
             if hasattr(step, "transform"):
                 return
-            if hasattr(step, "fit_resample") and not get_tags(step).input_tags.string:
+            # What others wrote, or a FunctionSampler(validate=False) calls, may well read text.
+            computes = type(step).__module__.startswith("imblearn.") and getattr(
+                step, "validate", True
+            )
+            if computes and hasattr(step, "fit_resample") and not get_tags(step).input_tags.string:
                 raise ValueError(
                     f"{step!r} computes with numbers, but X holds text here: put "
                     "TransformerFeatures() before it, or use a sampler that only draws rows, such "

@@ -357,14 +357,20 @@ def _extend(X: Any, rows: list[Any]) -> Any:
     if isinstance(X, (list, tuple)):
         return [*X, *rows]
     if hasattr(X, "to_numpy"):
-        grown = take(X, np.append(np.arange(len(X)), np.zeros(len(rows), dtype=np.int64)))
-        table = hasattr(X, "columns")
-        for i, row in enumerate(rows):
-            if table:
-                grown.iloc[len(X) + i] = [row] if isinstance(row, str) else list(row)
-            else:
-                grown.iat[len(X) + i] = row
-        return grown
+        import pandas as pd
+
+        if not rows:
+            return X.reset_index(drop=True)
+        if not hasattr(X, "columns"):
+            # Not a categorical, whose categories the new rows are not of.
+            new = pd.Series(object_array(rows), dtype=object, name=X.name)
+            grown = pd.concat([X.astype(object), new], ignore_index=True)
+            return grown if isinstance(X.dtype, pd.CategoricalDtype) else grown.astype(X.dtype)
+        cells = [[row] if isinstance(row, str) else list(row) for row in rows]
+        new = pd.DataFrame(cells, columns=X.columns, dtype=object)
+        grown = pd.concat([X.astype(object), new], ignore_index=True)
+        kept = {n: t for n, t in X.dtypes.items() if not isinstance(t, pd.CategoricalDtype)}
+        return grown.astype(kept)
     if X.ndim == 1:
         return object_array([*X, *rows])
     width = X.shape[1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,6 +57,14 @@ def _rows(X: Any, name: str) -> list[Any]:
     return rows
 
 
+def _check_no_records(rows: list[Any]) -> None:
+    if isinstance(rows[0], Mapping):  # a datasets.Dataset, or a list of records
+        raise TypeError(
+            f"X[0] is a dict with {list(rows[0])}: pass one column, as in dataset['text'], or read "
+            "the data set with skdice.datasets.from_hf"
+        )
+
+
 def _string(value: Any, where: str) -> str:
     if isinstance(value, str):
         return str(value)
@@ -94,6 +102,7 @@ def as_texts(X: Any) -> list[str] | list[tuple[str, str]]:
     [('a', 'b'), ('c', 'd')]
     """
     rows = _rows(X, "X")
+    _check_no_records(rows)
     if isinstance(rows[0], (str, bytes)) or not hasattr(rows[0], "__len__"):
         return [_string(row, f"X[{i}]") for i, row in enumerate(rows)]
     width = len(rows[0])
@@ -127,7 +136,9 @@ def as_sentences(X: Any) -> list[list[str]]:
     [['Anna', 'sleeps'], []]
     """
     sentences = []
-    for i, row in enumerate(_rows(X, "X")):
+    rows = _rows(X, "X")
+    _check_no_records(rows)
+    for i, row in enumerate(rows):
         if isinstance(row, (str, bytes)) or not hasattr(row, "__len__"):
             raise TypeError(
                 f"X[{i}] is {row!r}: each sentence must be a list of tokens; split the text first"

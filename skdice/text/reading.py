@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +18,7 @@ __all__ = [
     "cut_context",
     "encode_queries",
     "encode_questions",
+    "is_mark",
     "pair_template",
 ]
 
@@ -174,13 +176,24 @@ def encode_questions(
 
 
 def _trimmed(context: str, offsets: np.ndarray) -> np.ndarray:
-    """Offsets without the white space that byte-level tokenizers count to a word."""
+    """Offsets without the white space that byte-level tokenizers count to a word.
+
+    And with the accents and invisible characters behind a token, which others drop: an answer ends
+    with them.
+    """
     trimmed = offsets.copy()
     for i, (start, end) in enumerate(offsets):
         while start < end and context[start].isspace():
             start += 1
-        trimmed[i, 0] = start
+        while end < len(context) and is_mark(context[end]):
+            end += 1
+        trimmed[i] = start, end
     return trimmed
+
+
+def is_mark(character: str) -> bool:
+    """Whether it is a combining mark or invisible, so that it is no word's beginning."""
+    return character > "\x7f" and unicodedata.category(character) in ("Mn", "Me", "Cf")
 
 
 @dataclass(slots=True)

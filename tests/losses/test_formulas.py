@@ -206,6 +206,10 @@ def test_class_counts_may_be_sums_of_small_weights(scale, multilabel):
         want = loss.prepare(counts, multilabel=multilabel, n_samples=100)(logits, target)
         got = loss.prepare(small, multilabel=multilabel, n_samples=100 * scale)
         torch.testing.assert_close(got(logits, target), want)
+    # A label that is always on: what is left of the sum is rounding, and no count.
+    noisy = WeightedCrossEntropyLoss(K=2.0).prepare([0.7, 0.3], multilabel=True, n_samples=0.7)
+    noisy.n_samples_ = 0.7 + 1e-14
+    assert noisy._log_odds(torch.tensor([noisy.n_samples_ - 0.7, 0.4])).max() < 1
     # An absent class is finite all the same, and no more common than the others.
     weights = WeightedCrossEntropyLoss().prepare([9 * scale, scale, 0]).weights_
     assert torch.isfinite(weights).all()
