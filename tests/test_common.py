@@ -10,17 +10,22 @@ from __future__ import annotations
 import inspect
 import pickle
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 import sklearn.utils.estimator_checks as sklearn_checks
 import torch
 from imblearn.utils.estimator_checks import estimator_checks_generator as imblearn_checks
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.datasets import make_classification
+from sklearn.exceptions import NotFittedError, UnsetMetadataPassedError
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GroupKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import skdice
@@ -36,6 +41,7 @@ from skdice import (
     TransformerFeatures,
 )
 from skdice.losses import LOSSES
+from skdice.model_selection import LossSearchCV
 from skdice.resampling import (
     BackgroundUnderSampler,
     EntityReplacement,
@@ -345,3 +351,51 @@ def test_samplers_repeat_themselves_and_change_nothing(sampler_case):
         sampler.fit_resample(X, y[:-1])
     with pytest.raises((ValueError, TypeError), match="requires y to be passed"):
         sampler.fit_resample(X, None)
+
+
+class Recorded(LogisticRegression):
+    """Says in `seen` which weights came."""
+
+    seen: ClassVar[list[Any]] = []
+
+    def fit(self, X, y, sample_weight=None):
+        Recorded.seen.append(None if sample_weight is None else float(np.sum(sample_weight)))
+        return super().fit(X, y, sample_weight)
+
+
+@pytest.mark.parametrize("kind", ["tuned", "search"])
+def test_weights_are_routed_to_the_inner_estimator(kind):
+    X, y = make_classification(60, random_state=0)
+    weights = np.full(60, 2.0)
+
+    def make(inner):
+        if kind == "tuned":
+            return BiasTunedClassifier(inner, cv=2)
+        return LossSearchCV(inner, {"C": [0.1, 1.0]}, n_trials=1, cv=2, random_state=0)
+
+    with sklearn.config_context(enable_metadata_routing=True):
+        Recorded.seen = []
+        asked = make(Recorded().set_fit_request(sample_weight=True))
+        asked.fit(X, y, sample_weight=weights)
+        assert sorted(Recorded.seen) == [60.0, 60.0, 120.0]
+        Recorded.seen = []
+        steps = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), asked)
+        steps.fit(X, y, sample_weight=weights)
+        assert sorted(Recorded.seen) == [60.0, 60.0, 120.0]
+        Recorded.seen = []
+        make(Recorded().set_fit_request(sample_weight=False)).fit(X, y)
+        assert set(Recorded.seen) == {None}
+        with pytest.raises(UnsetMetadataPassedError, match="sample_weight"):
+            make(Recorded()).fit(X, y, sample_weight=weights)
+    Recorded.seen = []
+    make(Recorded()).fit(X, y, sample_weight=weights)
+    assert sorted(Recorded.seen) == [60.0, 60.0, 120.0]
+
+
+def test_groups_are_routed_to_the_splitter():
+    X, y = make_classification(60, random_state=0)
+    groups = np.repeat(np.arange(6), 10)
+    search = LossSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, n_trials=1, cv=GroupKFold(3))
+    for routing in (False, True):
+        with sklearn.config_context(enable_metadata_routing=routing):
+            assert search.fit(X, y, groups=groups).n_splits_ == 3

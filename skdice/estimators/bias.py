@@ -17,6 +17,12 @@ from sklearn.model_selection import (
 )
 from sklearn.utils import Tags, column_or_1d, get_tags, indexable
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    _routing_enabled,
+    process_routing,
+)
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_method_params, check_is_fitted, has_fit_parameter
 
@@ -127,6 +133,10 @@ default="auto"
             tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
         return tags
 
+    def get_metadata_routing(self) -> MetadataRouter:
+        """What ``fit`` hands on to the estimator's."""
+        return _router(self)
+
     def fit(self, X: Any, y: Any, *, X_val: Any = None, y_val: Any = None, **params: Any) -> Self:
         """Fit the estimator, and tune the biases on rows that it did not see.
 
@@ -148,6 +158,7 @@ default="auto"
             For bad parameters, or if one of `X_val` and `y_val` is missing.
         """
         self._validate_params()
+        params = _routed(self, params)
         if y is None:
             raise ValueError(
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y "
@@ -345,6 +356,10 @@ class BiasTunedTagger(MetaEstimatorMixin, BaseEstimator):
         tags.target_tags.required = True
         return tags
 
+    def get_metadata_routing(self) -> MetadataRouter:
+        """What ``fit`` hands on to the estimator's."""
+        return _router(self)
+
     def fit(self, X: Any, y: Any, *, X_val: Any = None, y_val: Any = None, **params: Any) -> Self:
         """Fit the tagger, and tune the biases on sentences that it did not see.
 
@@ -367,6 +382,7 @@ class BiasTunedTagger(MetaEstimatorMixin, BaseEstimator):
             For bad parameters or data, before anything is trained.
         """
         self._validate_params()
+        params = _routed(self, params)
         check_validation(X_val, y_val)
         sentences = as_sentences(X)
         tags = as_tags(y, sentences)
@@ -445,6 +461,19 @@ class BiasTunedTagger(MetaEstimatorMixin, BaseEstimator):
         self.bias_ = tune_bias(
             np.concatenate(tables), known, counter.f1, per_class=self.bias == "per_class"
         )
+
+
+def _router(tuned: Any) -> MetadataRouter:
+    to_fit = MethodMapping().add(caller="fit", callee="fit")
+    router = MetadataRouter(owner=tuned).add_self_request(tuned)
+    return router.add(estimator=tuned.estimator, method_mapping=to_fit)
+
+
+def _routed(tuned: Any, params: dict[str, Any]) -> dict[str, Any]:
+    """What of `params` the estimator's ``fit`` asked for, where scikit-learn routes metadata."""
+    if not _routing_enabled():
+        return params
+    return dict(process_routing(tuned, "fit", **params).estimator.fit)
 
 
 def _fit_part(estimator: Any, X: Any, y: Any, rows: np.ndarray, params: dict[str, Any]) -> Any:

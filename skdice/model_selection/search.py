@@ -17,6 +17,12 @@ from sklearn.metrics._scorer import _check_multimetric_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import Tags, get_tags, indexable
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.metadata_routing import (
+    MetadataRouter,
+    MethodMapping,
+    _routing_enabled,
+    process_routing,
+)
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
@@ -236,7 +242,8 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
             that cannot be reached or a study of another search; before a trial runs.
         """
         self._validate_params()
-        X, y, groups = indexable(X, y, params.pop("groups", None))
+        params, of_split = self._routed(params)
+        X, y, of_split["groups"] = indexable(X, y, of_split.get("groups"))
         if y is None and get_tags(self.estimator).target_tags.required:
             raise ValueError(
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y "
@@ -247,7 +254,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         spaces = as_spaces(self.param_distributions, self.estimator)
         check_space(self.estimator, spaces)
         splitter = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
-        splits = list(splitter.split(X, y, groups))
+        splits = list(splitter.split(X, y, **of_split))
         if is_classifier(self.estimator):
             _check_folds(np.asarray(y), splits)
         elif self.scoring is None:
@@ -286,6 +293,25 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
                 if hasattr(self.best_estimator_, name):
                     setattr(self, name, getattr(self.best_estimator_, name))
         return self
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """What ``fit`` hands on to the estimator's and to the splitter."""
+        router = MetadataRouter(owner=self)
+        for name, part, callee in (
+            ("estimator", self.estimator, "fit"),
+            ("splitter", check_cv(self.cv, classifier=is_classifier(self.estimator)), "split"),
+        ):
+            mapping = MethodMapping().add(caller="fit", callee=callee)
+            router.add(**{name: part}, method_mapping=mapping)
+        return router
+
+    def _routed(self, params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What the estimator's ``fit`` gets, and what the splitter gets."""
+        if not _routing_enabled():
+            groups = params.pop("groups", None)
+            return params, {"groups": groups}
+        routed = process_routing(self, "fit", **params)
+        return dict(routed.estimator.fit), dict(routed.splitter.split)
 
     def _plan(self, X: Any, y: Any, names: list[str], params: Any, splits: Any) -> Any:
         """Decide on the strategy; the vectors of the frozen encoder where heads stand for fits."""
