@@ -134,6 +134,8 @@ class DiceClassifier(ClassifierMixin, BaseEstimator):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+    positive_ : int
+        Index of the positive class of two.
     n_features_in_ : int
     net_ : skorch net
     history_ : list of dict
@@ -274,8 +276,7 @@ class DiceClassifier(ClassifierMixin, BaseEstimator):
         counts = np.bincount(target, weights=sample_weight)
         background = None
         if len(classes) == 2:
-            self.positive_ = positive_class(classes, counts, self.pos_label)
-            background = 1 - self.positive_
+            background = 1 - positive_class(classes, counts, self.pos_label)
         seed = draw_seed(self.random_state)
         held = None
         if self.early_stopping:
@@ -287,6 +288,9 @@ class DiceClassifier(ClassifierMixin, BaseEstimator):
             sample_weight = None if sample_weight is None else sample_weight[train]
 
         self.classes_ = classes
+        self.__dict__.pop("positive_", None)
+        if background is not None:
+            self.positive_ = 1 - background
         criterion = clone(resolve_loss(self.loss)).prepare(counts, background=background)
         with seeded(seed, device):
             net = self._make_net(criterion, X, seed, device)

@@ -73,7 +73,7 @@ def span_precision_recall_fscore_support(
     scheme : {"auto", "iob1", "iob2", "bioes", "bmes", "plain"}, default="auto"
         Auto reads it off `y_true`.
     labels : list of str, default=None
-        Types to count; None is every type in `y_true` or `y_pred`.
+        Types to count; None is every type in `y_true` or `y_pred`, of which ``O`` is none.
     zero_division : float, default=0.0
         Value of a ratio with nothing below the line.
 

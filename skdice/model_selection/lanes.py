@@ -114,9 +114,8 @@ class HeadLanes:
         if one:  # half the difference: one logit rises by as much as the other falls
             starts = [(p[1:] - p[:1]) / 2 for p in starts]
         self.weight, self.bias = (p.expand(*shape, *p.shape).clone() for p in starts)
-        counts = torch.tensor(np.stack([f.counts for f in folds]), dtype=_wide(self.device)).to(
-            self.device
-        )
+        table = np.stack([f.counts for f in folds])
+        counts = torch.tensor(table, dtype=_wide(self.device), device=self.device)
         groups = [_Group(self.losses, lanes, self.device) for lanes in _alike(self.losses)]
         for group in groups:
             group.prepare(folds[0].counts, background)
