@@ -157,8 +157,10 @@ def test_heads_learn_from_fewer_rows_than_columns(classifier, monkeypatch):
 @pytest.mark.parametrize(
     ("means", "n", "expected"),
     [
-        # All within 0.1 / sqrt(2) of the best: the best, then the farthest, then the middle.
-        ([0.50, 0.49, 0.48, 0.47, 0.46], 3, {0, 4, 2}),
+        # All within 0.1 / sqrt(2) of the best: half by rank, then the farthest, then between.
+        ([0.50, 0.49, 0.48, 0.47, 0.46], 3, {0, 1, 4}),
+        ([0.50, 0.49, 0.48, 0.47, 0.46, 0.45, 0.44], 4, {0, 1, 5, 3}),  # 6 is not level
+        ([0.50, 0.49, 0.48], 2, {0, 2}),
         # Two are level, so the third is the next best.
         ([0.50, 0.10, 0.48, 0.20, 0.15], 3, {0, 2, 3}),
         ([0.10, 0.20, 0.90, 0.20, 0.10], 1, {2}),

@@ -194,10 +194,11 @@ def spread_over(scores: Sequence[float], n: int) -> list[int]:
 
 
 def finalists(settings: Sequence[dict[str, Any]], scores: np.ndarray, n: int) -> list[int]:
-    """Places of `n` settings that may be the best, as unlike each other as can be.
+    """Places of `n` settings that may be the best: half by their heads, half as unlike as can be.
 
-    Folds are few and a head is only a likeness: settings within one standard error of the best
-    mean are level, and of those the ones next to each other tell the least.
+    Where heads rank as full fits do, the best heads are the best. Where they do not, folds being
+    few and a head only a likeness, settings within one standard error of the best mean are level,
+    and of those the ones next to each other tell the least.
 
     Parameters
     ----------
@@ -213,7 +214,7 @@ def finalists(settings: Sequence[dict[str, Any]], scores: np.ndarray, n: int) ->
     if len(level) <= n:
         return [int(i) for i in order[:n]]
     apart = _distances([settings[i] for i in level])
-    chosen = [0]
+    chosen = list(range((n + 1) // 2))
     while len(chosen) < n:
         chosen.append(int(apart[chosen].min(axis=0).argmax()))
     return [level[i] for i in chosen]
