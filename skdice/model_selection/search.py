@@ -73,10 +73,10 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         parameters, the lanes are linear heads on the vectors of the frozen encoder, which is run
         once, trained for as many epochs as the estimator; then `n_finalists` are fitted in full,
         half of them the best heads, and half unlike each other among the trials within one
-        standard error of the best, and the best of those wins. Whether heads rank losses as full fits do differs by data set: auto
-        fits 6 trials of the first lanes in full as well, and goes on with full fits if the two
-        rankings agree by less than 0.7 (Spearman). It is full from the start where `n_trials` is
-        below 16 or there is a `storage`.
+        standard error of the best, and the best of those wins. Whether heads rank losses as full
+        fits do differs by data set: auto fits 6 trials of the first lanes in full as well, and goes
+        on with full fits if the two rankings agree by less than 0.7 (Spearman). It is full from the
+        start where `n_trials` is below 16 or there is a `storage`.
     n_finalists : int, default=4
         Trials that are fitted in full after a search over heads.
     n_lanes : int, default=16
