@@ -263,7 +263,7 @@ def predict(
 
     skdice predict reader squad-dev.json --out predictions.json
     """
-    from skdice.datasets import read_dataset
+    from skdice.cli._predict import as_text, inputs_of
     from skdice.datasets.conll import write_text
 
     with readable_errors():
@@ -271,70 +271,13 @@ def predict(
         if out is not None and out.exists() and not force:
             raise usage(f"{str(out)!r} exists: give another --out, or --force")
         estimator = _common.load(model, device)
-        kind = _common.task_of(estimator)
-        if kind == "qa":
-            questions = read_dataset(file, task="qa", with_answers=False)
-            X, ids = questions.X, questions.ids or []
-        else:
-            X = _inputs(estimator, file, text_column, label_column, header)
-        predicted = estimator.predict(X)
-        if kind == "qa":
-            answers = dict(zip(ids, predicted, strict=True))
-            text = json.dumps(answers, ensure_ascii=False, indent=1) + "\n"
-        elif kind == "mrc-ner" and estimator.scheme_ is None:
-            rows = [{"tokens": t, "spans": s} for t, s in zip(X, predicted, strict=True)]
-            text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-        elif kind in ("tagging", "mrc-ner"):
-            text = "\n".join(
-                "".join(f"{token}\t{tag}\n" for token, tag in zip(tokens, tags, strict=True))
-                for tokens, tags in zip(X, predicted, strict=True)
-            )
-        else:
-            columns = [[x] if isinstance(x, str) else list(x) for x in X]
-            cells = [[str(label), *row] for label, row in zip(predicted, columns, strict=True)]
-            text = "".join("\t".join(" ".join(c.split()) for c in row) + "\n" for row in cells)
+        X, ids = inputs_of(estimator, file, text_column, label_column, header)
+        text = as_text(estimator, X, ids, estimator.predict(X))
         if out is None:
             typer.echo(text, nl=False)
         else:
             write_text(out, text)
             OUT.print(f"wrote {len(X)} predictions to {out}", markup=False, highlight=False)
-
-
-def _inputs(
-    estimator: Any,
-    file: Path,
-    text_column: list[str] | None,
-    label_column: str | None,
-    header: bool | None,
-) -> list[Any]:
-    """X of a file that may hold labels or not."""
-    from skdice.datasets.conll import read_lines
-
-    if file.suffix == ".json" and _common.task_of(estimator) == "mrc-ner":
-        return _common.read(file, "mrc-ner").X
-    lines = read_lines(file)
-    tagging = hasattr(estimator, "scheme_")
-    asked = bool(text_column) or label_column is not None or header is not None
-    # A comma may be in any text, but the columns of a .csv it divides.
-    divided = any("\t" in line or "," in line for line in lines)
-    table = not tagging and divided and (asked or file.suffix == ".csv")
-    if not tagging and not table and (header or _names_a_column(text_column)):
-        lines = lines[1:]
-    if (
-        not table
-        and all(len(line.split("\t")) < 2 for line in lines)
-        and (not tagging or all(len(line.split()) < 2 for line in lines))
-    ):
-        if not tagging:
-            return [line for line in lines if line.strip()]
-        blocks = "\n".join(line.strip() for line in lines).strip("\n").split("\n\n")
-        return [[token for token in block.split("\n") if token] for block in blocks]
-    task = "tagging" if tagging else "classification"
-    return _common.read(file, task, text_column, label_column, header).X
-
-
-def _names_a_column(columns: list[str] | None) -> bool:
-    return any(isinstance(_common.column(name), str) for name in columns or ())
 
 
 @app.command()

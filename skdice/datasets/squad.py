@@ -77,7 +77,7 @@ def read_squad(
     for article in data["data"]:
         if articles is not None and article.get("title") not in articles:
             continue
-        for paragraph in _field(path, article, "paragraphs", list):
+        for paragraph in article["paragraphs"]:
             for question in _field(path, paragraph, "qas", list):
                 name = str(_field(path, question, "id", (str, int)))
                 _field(path, question, "question", str)

@@ -35,8 +35,8 @@ def resolve_device(device: str) -> str:
 def seeded(seed: int, device: str) -> Iterator[None]:
     """Seed torch inside the block and give the caller's generators back as they were."""
     where = torch.device(device)
-    state = _random_state(where)
-    with torch.random.fork_rng(devices=[]):
+    states = {d: _random_state(d) for d in (torch.device("cpu"), where)}
+    try:
         # Not torch.manual_seed, which seeds all devices there are.
         torch.default_generator.manual_seed(seed)
         if where.type == "cuda":
@@ -44,10 +44,10 @@ def seeded(seed: int, device: str) -> Iterator[None]:
                 torch.cuda.manual_seed(seed)
         elif where.type == "mps":
             torch.mps.manual_seed(seed)
-        try:
-            yield
-        finally:
-            _set_random_state(where, state)
+        yield
+    finally:
+        for d, state in states.items():
+            _set_random_state(d, state)
 
 
 class FineTuningNet(NeuralNet):

@@ -76,17 +76,13 @@ def _best(y_true: Any, y_pred: Any, language: str, score: Any) -> list[float]:
     return found
 
 
-def _overlap(gold: list[str], predicted: list[str]) -> float:
+def _f1(gold: list[str], predicted: list[str], language: str) -> float:
     if not gold or not predicted:
         return float(gold == predicted)
-    shared = sum((Counter(gold) & Counter(predicted)).values())
-    return 2 * shared / (len(gold) + len(predicted))
-
-
-def _longest_run(gold: list[str], predicted: list[str]) -> float:
-    if not gold or not predicted:
-        return float(gold == predicted)
-    shared = SequenceMatcher(None, gold, predicted, autojunk=False).find_longest_match().size
+    if language == "zh":
+        shared = SequenceMatcher(None, gold, predicted, autojunk=False).find_longest_match().size
+    else:
+        shared = sum((Counter(gold) & Counter(predicted)).values())
     return 2 * shared / (len(gold) + len(predicted))
 
 
@@ -127,8 +123,7 @@ def answer_f1_score(y_true: Any, y_pred: Sequence[str], *, language: str = "en")
     >>> answer_f1_score([[(4, "the black cat")], []], ["A black dog", ""])
     0.75
     """
-    shared = _longest_run if language == "zh" else _overlap
-    return float(np.mean(_best(y_true, y_pred, language, shared)))
+    return float(np.mean(_best(y_true, y_pred, language, lambda g, p: _f1(g, p, language))))
 
 
 def answer_exact_match_score(y_true: Any, y_pred: Sequence[str], *, language: str = "en") -> float:

@@ -29,9 +29,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdice.estimators._base import draw_seed
 from skdice.model_selection import lanes, screening, workers
+from skdice.model_selection.folds import check_classes, check_tags
 from skdice.model_selection.results import cv_results
 from skdice.model_selection.spaces import as_spaces, check_space, cloned, suggest
-from skdice.model_selection.study import described, open_study, sampler_of
+from skdice.model_selection.study import described, open_study, quiet_optuna, sampler_of
 from skdice.model_selection.trials import Job, Outcome
 
 __all__ = ["LossSearchCV"]
@@ -256,9 +257,9 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         splitter = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
         splits = list(splitter.split(X, y, **of_split))
         if is_classifier(self.estimator):
-            _check_folds(np.asarray(y), splits)
+            check_classes(np.asarray(y), splits)
         elif self.scoring is None:
-            _check_tags(self.estimator, y, splits)
+            check_tags(self.estimator, y, splits)
         scorers, key = self._scorers()
         names = sorted({name for space in spaces for name in space})
         screen = self._plan(X, y, names, params, splits)
@@ -350,7 +351,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         search = {}
         if self.storage is not None:
             search = described(self.estimator, spaces, job.scorers, job.key, job.splits, data)
-        with _quiet():
+        with quiet_optuna():
             sampler = sampler_of(self.sampler, self._seed, 0)
             return open_study(self.storage, self.study_name, self.pruner, sampler, search)
 
@@ -359,7 +360,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         n_jobs = 1 if self.n_jobs is None else self.n_jobs
         bar = _Bar(self.n_trials) if self.progress_bar else None
         judged: list[tuple[int, dict[str, Any], Outcome]] = []  # by their heads
-        with _quiet():
+        with quiet_optuna():
             while ended is None or time.monotonic() < ended:
                 shared = self.strategy_ == "shared"
                 n_wanted = self.n_lanes if shared else job.n_workers(n_jobs)
@@ -534,48 +535,3 @@ class _Bar:
         self.progress.update(self.task, completed=done)
         if done >= (self.progress.tasks[0].total or 0):
             self.progress.stop()
-
-
-def _check_folds(labels: np.ndarray, splits: list[Any]) -> None:
-    if labels.ndim != 1:
-        return
-    classes = set(np.unique(labels).tolist())
-    for fold, (train, _) in enumerate(splits):
-        missing = classes - set(np.unique(labels[train]).tolist())
-        if missing:
-            raise ValueError(
-                f"cv leaves the class {sorted(missing, key=str)[0]!r} out of the training rows of "
-                f"fold {fold}: use fewer folds, or StratifiedKFold"
-            )
-
-
-def _check_tags(estimator: Any, y: Any, splits: list[Any]) -> None:
-    """A tagger's own score refuses entity types that it has not seen."""
-    from skdice.estimators import DiceTokenClassifier
-
-    if not isinstance(estimator, DiceTokenClassifier):
-        return
-    held = [{tag.partition("-")[2] or tag for tag in row} for row in y]
-    for fold, (train, test) in enumerate(splits):
-        known, asked = (set().union(*(held[i] for i in rows)) for rows in (train, test))
-        if missing := sorted(asked - known - {"O"}):
-            raise ValueError(
-                f"cv leaves the tag {missing[0]!r} out of the training rows of fold {fold}, which "
-                "the tagger's own score refuses: use fewer folds, or scoring="
-                "skdice.metrics.span_f1_scorer, which counts it as missed"
-            )
-
-
-class _quiet:
-    """Optuna's log below warnings, and the caller's setting back afterwards."""
-
-    def __enter__(self) -> None:
-        import optuna
-
-        self.level = optuna.logging.get_verbosity()
-        optuna.logging.set_verbosity(optuna.logging.WARNING)
-
-    def __exit__(self, *_: object) -> None:
-        import optuna
-
-        optuna.logging.set_verbosity(self.level)

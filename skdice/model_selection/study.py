@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
 import joblib
 import numpy as np
 
-__all__ = ["described", "import_optuna", "open_study", "sampler_of"]
+__all__ = ["described", "import_optuna", "open_study", "quiet_optuna", "sampler_of"]
 
 # What tells the searches in a storage apart, and what to call each.
 _PARTS = {
@@ -20,8 +22,8 @@ _PARTS = {
     "folds": "other folds",
     "data": "other data",
 }
-# Parameters that say where and how loudly a fit runs, and not what comes out.
-# or hold what is listed by itself.
+# Parameters that say where and how loudly a fit runs, and not what comes out; and steps, which are
+# listed by themselves.
 _ELSEWHERE = ("device", "n_jobs", "verbose", "cache", "steps", "transformers", "transformer_list")
 
 
@@ -32,6 +34,18 @@ def import_optuna() -> ModuleType:
     except ImportError as error:
         raise ImportError("searches need Optuna: pip install 'skdice[search]'") from error
     return optuna
+
+
+@contextlib.contextmanager
+def quiet_optuna() -> Iterator[None]:
+    """Optuna's log below warnings, and the caller's setting back afterwards."""
+    logging = import_optuna().logging
+    level = logging.get_verbosity()
+    logging.set_verbosity(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
 
 
 def open_study(
