@@ -23,7 +23,8 @@ from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.exceptions import NotFittedError, UnsetMetadataPassedError
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GroupKFold
+from sklearn.metrics import accuracy_score, make_scorer
+from sklearn.model_selection import GroupKFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -375,7 +376,8 @@ def test_weights_are_routed_to_the_inner_estimator(kind):
 
     with sklearn.config_context(enable_metadata_routing=True):
         Recorded.seen = []
-        asked = make(Recorded().set_fit_request(sample_weight=True))
+        inner = Recorded().set_fit_request(sample_weight=True)
+        asked = make(inner.set_score_request(sample_weight=False))
         asked.fit(X, y, sample_weight=weights)
         assert sorted(Recorded.seen) == [60.0, 60.0, 120.0]
         Recorded.seen = []
@@ -399,3 +401,34 @@ def test_groups_are_routed_to_the_splitter():
     for routing in (False, True):
         with sklearn.config_context(enable_metadata_routing=routing):
             assert search.fit(X, y, groups=groups).n_splits_ == 3
+
+
+@pytest.mark.parametrize("kind", ["logistic", "lanes"])
+def test_weights_are_routed_to_the_scorers(kind):
+    X, y = make_classification(120, flip_y=0.3, random_state=0)
+    weights = np.random.default_rng(0).uniform(0.1, 10.0, len(y))
+    if kind == "lanes":
+        inner, space = DiceClassifier(max_epochs=2, random_state=0), {"loss": ["ce", "dice"]}
+    else:
+        inner, space = LogisticRegression(), {"C": [0.01, 1.0]}
+    with sklearn.config_context(enable_metadata_routing=True):
+        inner = inner.set_fit_request(sample_weight=False)
+        scoring = {
+            "weighted": make_scorer(accuracy_score).set_score_request(sample_weight=True),
+            "plain": make_scorer(accuracy_score).set_score_request(sample_weight=False),
+        }
+        search = LossSearchCV(
+            inner, space, n_trials=2, cv=2, scoring=scoring, refit="weighted", random_state=0
+        )
+        search.fit(X, y, sample_weight=weights)
+        table = search.cv_results_
+        for trial, params in enumerate(table["params"]):
+            for fold, (train, test) in enumerate(StratifiedKFold(2).split(X, y)):
+                right = clone(inner).set_params(**params).fit(X[train], y[train]).predict(X[test])
+                right = right == y[test]
+                expected = np.average(right, weights=weights[test])
+                assert table[f"split{fold}_test_weighted"][trial] == pytest.approx(expected)
+                assert table[f"split{fold}_test_plain"][trial] == pytest.approx(right.mean())
+        assert search.strategy_ == ("shared" if kind == "lanes" else "full")
+        expected = np.average(search.predict(X) == y, weights=weights)
+        assert search.score(X, y, sample_weight=weights) == pytest.approx(expected)

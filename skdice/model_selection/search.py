@@ -230,7 +230,8 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         ----------
         X, y : as the estimator takes them
         **params : dict
-            For the estimator's ``fit``, such as ``sample_weight``, and the splitter's ``groups``.
+            For the estimator's ``fit``, such as ``sample_weight``, and the splitter's ``groups``;
+            where scikit-learn routes metadata, for whoever asked for it, the scorers among them.
 
         Returns
         -------
@@ -243,7 +244,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
             that cannot be reached or a study of another search; before a trial runs.
         """
         self._validate_params()
-        params, of_split = self._routed(params)
+        params, of_split, of_scores = self._routed(params)
         X, y, of_split["groups"] = indexable(X, y, of_split.get("groups"))
         if y is None and get_tags(self.estimator).target_tags.required:
             raise ValueError(
@@ -263,7 +264,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         scorers, key = self._scorers()
         names = sorted({name for space in spaces for name in space})
         screen = self._plan(X, y, names, params, splits)
-        job = Job(self, X, y, params, splits, scorers, key)
+        job = Job(self, X, y, params, splits, scorers, key, of_scores)
         self._seed = draw_seed(self.random_state) if self.random_state is not None else None
         study = self._study(job, spaces)
         self.study_, self.n_splits_, self.scorer_ = study, len(splits), scorers
@@ -296,23 +297,32 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         return self
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """What ``fit`` hands on to the estimator's and to the splitter."""
+        """What ``fit`` hands on to the estimator's, the splitter and the scorers, and ``score``."""
         router = MetadataRouter(owner=self)
-        for name, part, callee in (
-            ("estimator", self.estimator, "fit"),
-            ("splitter", check_cv(self.cv, classifier=is_classifier(self.estimator)), "split"),
-        ):
-            mapping = MethodMapping().add(caller="fit", callee=callee)
-            router.add(**{name: part}, method_mapping=mapping)
+        router.add(
+            estimator=self.estimator,
+            method_mapping=MethodMapping().add(caller="fit", callee="fit"),
+        )
+        router.add(
+            splitter=check_cv(self.cv, classifier=is_classifier(self.estimator)),
+            method_mapping=MethodMapping().add(caller="fit", callee="split"),
+        )
+        scored = MethodMapping().add(caller="fit", callee="score")
+        scored.add(caller="score", callee="score")
+        for name, scorer in self._scorers()[0].items():
+            router.add(**{f"scorer_{name}": scorer}, method_mapping=scored)
         return router
 
-    def _routed(self, params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What the estimator's ``fit`` gets, and what the splitter gets."""
+    def _routed(
+        self, params: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any], dict[str, dict[str, Any]]]:
+        """What the estimator's ``fit``, the splitter and each scorer get."""
         if not _routing_enabled():
             groups = params.pop("groups", None)
-            return params, {"groups": groups}
+            return params, {"groups": groups}, {}
         routed = process_routing(self, "fit", **params)
-        return dict(routed.estimator.fit), dict(routed.splitter.split)
+        of_scores = {name: dict(routed[f"scorer_{name}"].score) for name in self._scorers()[0]}
+        return dict(routed.estimator.fit), dict(routed.splitter.split), of_scores
 
     def _plan(self, X: Any, y: Any, names: list[str], params: Any, splits: Any) -> Any:
         """Decide on the strategy; the vectors of the frozen encoder where heads stand for fits."""
@@ -347,7 +357,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         return {"score": check_scoring(self.estimator, self.scoring)}, "score"
 
     def _study(self, job: Job, spaces: list[Any]) -> Any:
-        data = job.X, job.y, job.fit_params
+        data = job.X, job.y, job.fit_params, job.score_params
         search = {}
         if self.storage is not None:
             search = described(self.estimator, spaces, job.scorers, job.key, job.splits, data)
@@ -492,9 +502,18 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         return self._check_refit().classes_
 
     def score(self, X: Any, y: Any = None, **params: Any) -> float:
-        """The score that the best parameters were chosen by."""
+        """The score that the best parameters were chosen by.
+
+        Parameters
+        ----------
+        X, y : as the estimator takes them
+        **params : dict
+            For the scorer.
+        """
         best = self._check_refit()
         key = str(self.refit) if self.multimetric_ else "score"
+        if _routing_enabled():
+            params = process_routing(self, "score", **params)[f"scorer_{key}"].score
         return float(self.scorer_[key](best, X, y, **params))
 
 

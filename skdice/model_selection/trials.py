@@ -62,12 +62,14 @@ class Job:
         splits: list[Any],
         scorers: dict[str, Any],
         key: str,
+        score_params: dict[str, dict[str, Any]],
     ) -> None:
         self.estimator = search.estimator
         self.error_score = search.error_score
         self.with_train = search.return_train_score
         self.X, self.y, self.fit_params = X, y, fit_params
         self.splits, self.scorers, self.key = splits, scorers, key
+        self.score_params = score_params  # of each scorer
         self.error: Exception | None = None  # of the last trial that failed
         self.finals: dict[int, Outcome] = {}  # by trial, where its heads ran first
 
@@ -183,13 +185,21 @@ class Job:
         )
 
     def _score(self, model: Any, rows: Any, into: dict[str, list[float]]) -> None:
-        X, y = take_rows(self.X, rows), take_rows(self.y, rows)
+        X, y, params = self.to_score(rows)
         for name, scorer in self.scorers.items():
-            into[name].append(_score_of(scorer, model, X, y))
+            into[name].append(_score_of(scorer, model, X, y, params.get(name, {})))
+
+    def to_score(self, rows: Any) -> tuple[Any, Any, dict[str, dict[str, Any]]]:
+        """X, y and each scorer's parameters, of some rows."""
+        params = {
+            name: _check_method_params(self.X, given, rows)
+            for name, given in self.score_params.items()
+        }
+        return take_rows(self.X, rows), take_rows(self.y, rows), params
 
 
-def _score_of(scorer: Any, model: Any, X: Any, y: Any) -> float:
-    return float(scorer(model, X) if y is None else scorer(model, X, y))
+def _score_of(scorer: Any, model: Any, X: Any, y: Any, params: dict[str, Any]) -> float:
+    return float(scorer(model, X, **params) if y is None else scorer(model, X, y, **params))
 
 
 class _LaneScores:
@@ -200,7 +210,7 @@ class _LaneScores:
     """
 
     def __init__(self, job: Job, rows: Any) -> None:
-        self.X, self.y = take_rows(job.X, rows), take_rows(job.y, rows)
+        self.X, self.y, self.params = job.to_score(rows)
         self.scorers = job.scorers
         self.known: dict[tuple[str, bytes], float] = {}
         self.by_prediction = set(job.scorers)
@@ -213,7 +223,7 @@ class _LaneScores:
                 into[name].append(self.known[name, said])
                 continue
             model.only_predicted = True
-            score = _score_of(scorer, model, self.X, self.y)
+            score = _score_of(scorer, model, self.X, self.y, self.params.get(name, {}))
             if model.only_predicted:
                 self.known[name, said] = score
             else:
