@@ -116,6 +116,26 @@ def test_predict_takes_a_csv_of_bare_texts(files, tiny_backbone):
     assert [line.split("\t")[1] for line in lines.splitlines()] == ["free money", "lunch"]
 
 
+def test_predict_takes_pairs_without_labels(files, tiny_backbone):
+    rows = ["free money\tmoney is free\t1", "lunch\tthe bus\t0"] * 4
+    (files / "pairs.tsv").write_text("\n".join(rows) + "\n")
+    model = files / "p"
+    common = ("--backbone", tiny_backbone, "--epochs", 1)
+    assert run("train", files / "pairs.tsv", "--out", model, *common).exit_code == 0
+    expected = [["free money", "money is free"], ["lunch", "the bus"]]
+    (files / "bare.tsv").write_text("".join("\t".join(pair) + "\n" for pair in expected))
+    (files / "bare.csv").write_text("".join(",".join(pair) + "\n" for pair in expected))
+    for name in ("bare.tsv", "bare.csv"):
+        lines = run("predict", model, files / name).output.splitlines()
+        assert [line.split("\t")[1:] for line in lines] == expected
+    (files / "texts").write_text("free money\nlunch\n")
+    (files / "labelled.csv").write_text("text,label\nfree money,1\nlunch,0\n")
+    for name in ("texts", "labelled.csv"):
+        result = run("predict", model, files / name)
+        assert result.exit_code == 1
+        assert "X holds texts, but fit saw pairs" in result.output
+
+
 def test_columns_of_tagged_tokens(files, tiny_backbone):
     rows = (files / "train.conll").read_text().splitlines()
     wide = [f"x\t{row}\tN" if row else "" for row in rows]

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from imblearn.over_sampling import RandomOverSampler
 from imblearn.pipeline import make_pipeline as make_imblearn_pipeline
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 
@@ -90,6 +91,17 @@ def test_pairs(classifier):
         np.testing.assert_array_equal(table, tables[0])
     swapped = classifier.predict_proba([(b, a) for a, b in pairs])
     assert not np.allclose(swapped, tables[0])
+    texts = [" ".join(pair) for pair in pairs]
+    fitted = classifier.set_params(warm_start=True)
+    for call in (
+        lambda: fitted.predict(texts),
+        lambda: fitted.partial_fit(texts, y),
+        lambda: fitted.fit(texts, y),
+        lambda: clone(fitted).fit(pairs, y, X_val=texts, y_val=y),
+    ):
+        with pytest.raises(ValueError, match="holds texts, but fit saw pairs"):
+            call()
+    np.testing.assert_array_equal(fitted.predict_proba(pairs), tables[0])
 
 
 def test_the_positive_class():

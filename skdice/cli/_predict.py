@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 from skdice.cli import _common
 from skdice.datasets import read_dataset
 from skdice.datasets.conll import read_lines
+from skdice.datasets.table import LABEL_NAMES
 
 
 def inputs_of(
@@ -38,7 +40,12 @@ def inputs_of(
         if all("\t" not in line and len(line.split()) < 2 for line in lines):
             blocks = "\n".join(line.strip() for line in lines).strip("\n").split("\n\n")
             return [[token for token in block.split("\n") if token] for block in blocks], []
-    return _common.read(file, task, text_columns, label_column, header).X, []
+    X = _common.read(file, task, text_columns, label_column, header).X
+    if task == "classification" and estimator.n_features_in_ == 2 and isinstance(X[0], str):
+        named = any(cell.strip().lower() in LABEL_NAMES for cell in re.split("[\t,]", lines[0]))
+        if not (named or text_columns or label_column is not None):
+            X = _common.read(file, task, ["0", "1"], "1", header).X  # pairs without a label
+    return X, []
 
 
 def as_text(estimator: Any, X: list[Any], ids: list[str], predicted: Any) -> str:

@@ -26,7 +26,7 @@ from skdice.engine.module import pool
 from skdice.engine.net import resolve_device, seeded
 from skdice.estimators._base import check_device, check_max_length
 from skdice.text.encoding import encode_texts
-from skdice.text.inputs import as_texts
+from skdice.text.inputs import as_texts, check_width
 
 __all__ = ["TransformerFeatures"]
 
@@ -156,7 +156,7 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         check_max_length(self.max_length, encoder, tokenizer, self.backbone)
         _check_feature_names(self, X, reset=True)
         self.encoder_, self.tokenizer_ = encoder, tokenizer
-        self.n_features_in_ = 1 if isinstance(texts[0], str) else 2
+        self.n_features_in_ = check_width(texts, None, self)
         return self
 
     def transform(self, X: Any) -> np.ndarray:
@@ -174,13 +174,7 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         check_is_fitted(self)
         _check_feature_names(self, X, reset=False)
         texts = as_texts(X)
-        width = 1 if isinstance(texts[0], str) else 2
-        if width != self.n_features_in_:
-            kinds = {1: "texts", 2: "pairs"}
-            raise ValueError(
-                f"X holds {kinds[width]}, but fit saw {kinds[self.n_features_in_]}: "
-                f"{type(self).__name__} is expecting {self.n_features_in_} features as input"
-            )
+        width = check_width(texts, self.n_features_in_, self)
         if width == 1 or self.pairs == "joint":
             return self._vectors(texts)
         n = len(texts)

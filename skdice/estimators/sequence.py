@@ -26,7 +26,7 @@ from skdice.estimators._base import (
 from skdice.losses import Loss
 from skdice.metrics import positive_class
 from skdice.text.encoding import encode_texts
-from skdice.text.inputs import as_texts
+from skdice.text.inputs import as_texts, check_width
 
 __all__ = ["DiceSequenceClassifier"]
 
@@ -88,6 +88,8 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
     ----------
     classes_ : ndarray of shape (n_classes,)
     multilabel_ : bool
+    n_features_in_ : int
+        1 for texts, 2 for pairs.
     net_ : FineTuningNet
     tokenizer_ : transformers tokenizer
     history_ : list of dict
@@ -205,10 +207,12 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
         labels = _check_labels(y, len(texts))
         weights = check_weights(sample_weight, len(texts))
         warm = self.warm_start and hasattr(self, "net_")
+        width = check_width(texts, self.n_features_in_ if warm else None, self)
         classes, multilabel = self._learn_labels(labels, warm)
         validation: tuple[list[Any], np.ndarray] | None = None
         if X_val is not None:
             val_texts = as_texts(X_val)
+            check_width(val_texts, width, self, "X_val")
             validation = (val_texts, _check_labels(y_val, len(val_texts)))
         seed = draw_seed(self.random_state)
         if validation is None and self.early_stopping:
@@ -222,6 +226,7 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
         if not warm:
             self._build(len(classes), pooling=self.pooling, seed=seed)
         self.classes_, self.multilabel_ = classes, multilabel
+        self.n_features_in_: int = width
         self._continues = warm
         self._train_labels(texts, labels, weights, seed, validation=validation, drawing=drawing)
         return self
@@ -254,7 +259,9 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
             learnt = self._learn_labels(every, warm=False)
             self._build(len(learnt[0]), pooling=self.pooling, seed=seed)
             self.classes_, self.multilabel_ = learnt
+            self.n_features_in_ = check_width(texts, None, self)
         else:
+            check_width(texts, self.n_features_in_, self)
             self._learn_labels(labels, warm=True)
         self._train_labels(texts, labels, weights, seed, epochs=1)
         return self
@@ -391,7 +398,9 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
 
     def _logits(self, X: Any) -> np.ndarray:
         self._check_fitted()
-        return np.stack(self.net_.logits(self._encode(as_texts(X))))
+        texts = as_texts(X)
+        check_width(texts, self.n_features_in_, self)
+        return np.stack(self.net_.logits(self._encode(texts)))
 
     def _f1(self, texts: list[Any], labels: np.ndarray) -> float:
         """F1 of the positive class; macro over more classes or labels."""
@@ -406,6 +415,7 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
             "classes": self.classes_,
             "multilabel": self.multilabel_,
             "n_outputs": len(self.classes_),
+            "n_features_in": self.n_features_in_,
             "pooling": self._module.pooling,
         }
         if hasattr(self, "positive_"):
@@ -415,6 +425,7 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
     def _restore_fitted(self, state: dict[str, Any]) -> dict[str, Any]:
         self.classes_ = np.array(state["classes"])
         self.multilabel_ = state["multilabel"]
+        self.n_features_in_ = state["n_features_in"]
         if "positive" in state:
             self.positive_ = state["positive"]
         return state

@@ -9,7 +9,15 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import _safe_indexing
 
-__all__ = ["as_sentences", "as_tags", "as_texts", "holds_tags", "object_array", "take"]
+__all__ = [
+    "as_sentences",
+    "as_tags",
+    "as_texts",
+    "check_width",
+    "holds_tags",
+    "object_array",
+    "take",
+]
 
 
 def object_array(rows: Sequence[Any]) -> np.ndarray:
@@ -117,6 +125,24 @@ def as_texts(X: Any) -> list[str] | list[tuple[str, str]]:
             raise ValueError(f"X[{i}] is {row!r}, but X[0] holds {width} text(s): mixed rows")
         pairs.append(tuple(_string(value, f"X[{i}][{j}]") for j, value in enumerate(row)))
     return [pair[0] for pair in pairs] if width == 1 else pairs  # type: ignore[return-value]
+
+
+def check_width(texts: list[Any], width: int | None, owner: Any, what: str = "X") -> int:
+    """1 for texts or 2 for pairs, the same as `fit` saw if that is not None.
+
+    Raises
+    ------
+    ValueError
+        If there are pairs where `fit` saw texts, or the other way round.
+    """
+    found = 1 if isinstance(texts[0], str) else 2
+    if width not in (None, found):
+        kinds = {1: "texts", 2: "pairs"}
+        raise ValueError(
+            f"{what} holds {kinds[found]}, but fit saw {kinds[width]}: "
+            f"{type(owner).__name__} is expecting {width} features as input"
+        )
+    return found
 
 
 def as_sentences(X: Any) -> list[list[str]]:
