@@ -23,9 +23,9 @@ from transformers import (
     set_seed,
 )
 
-from skdice.losses import DSCLoss, Loss, for_trainer
+from skdice.losses import Loss, for_trainer
 
-# One sentence in eight asks for something: label 1.
+# One sentence in eight asks for something: label 1. The others, label 0, are the background.
 ORDINARY = ["the bus is late", "lunch at noon", "rain in the hills", "we met near the bridge"]
 ORDINARY += ["the report is ready", "see you at the river", "a new road to town"]
 SENTENCES = [(f"{text} {day}", 0) for text in ORDINARY for day in range(8)]
@@ -83,7 +83,7 @@ def train(loss: str | Loss | None, **settings: Any) -> list[float]:
             args=TrainingArguments(**{**defaults, **settings}),
             train_dataset=data,
             data_collator=DataCollatorWithPadding(tokenizer),
-            compute_loss_func=None if loss is None else for_trainer(loss),
+            compute_loss_func=None if loss is None else for_trainer(loss, background=0),
         )
         trainer.remove_callback(PrinterCallback)
         trainer.train()
@@ -91,8 +91,7 @@ def train(loss: str | Loss | None, **settings: Any) -> list[float]:
 
 
 def main() -> None:
-    # Class 0, most of the sentences, is the background: this loss is about class 1.
-    for loss in ("ce", DSCLoss(background=0)):
+    for loss in ("ce", "dsc"):
         print(f"{loss}: loss of each update {[round(value, 4) for value in train(loss)]}")
 
 

@@ -73,7 +73,8 @@ def test_rows_of_targets(multilabel):
     for cls in (CrossEntropyLoss, lambda **k: DiceLoss(aggregation="example", **k)):
         loss = cls(multilabel=multilabel)
         torch.testing.assert_close(
-            wrap(loss)({"logits": logits}, target, target.numel()), loss(logits, target)
+            wrap(loss, background=None)({"logits": logits}, target, target.numel()),
+            loss(logits, target),
         )
 
 
@@ -97,4 +98,4 @@ def test_the_example_says_what_is_true(example, capsys):
     assert example.train("ce") == pytest.approx(example.train(None), abs=1e-4)  # BERT's own loss
     example.main()
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split(":")[0] for line in lines] == ["ce", "DSCLoss(background=0)"]
+    assert [line.split(":")[0] for line in lines] == ["ce", "dsc"]

@@ -12,7 +12,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Loss", "Problem", "check_number", "check_per_class", "class_vector"]
+__all__ = [
+    "Loss",
+    "Problem",
+    "check_background",
+    "check_number",
+    "check_per_class",
+    "class_index",
+    "class_vector",
+]
 
 REDUCTIONS = ("mean", "sum", "none")
 
@@ -31,6 +39,22 @@ def check_number(
         span += "" if high == float("inf") else f" and at most {high}"
         span += ", and finite" if high == float("inf") else ""
         raise ValueError(f"{name}={value!r} must be {span}")
+
+
+def check_background(value: Any) -> None:
+    """Refuse what is neither "auto", None nor an index."""
+    index = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not (index or value is None or (isinstance(value, str) and value == "auto")):
+        raise ValueError(f"background={value!r} must be 'auto', None or the index of a class")
+
+
+def class_index(background: Any, n_classes: int) -> int:
+    """The background as the index of one of the classes."""
+    if not 0 <= int(background) < n_classes:
+        raise ValueError(
+            f"background={background} is no class: the logits have {n_classes} classes"
+        )
+    return int(background)
 
 
 @dataclass(slots=True)
@@ -80,17 +104,17 @@ class Problem:
         return torch.softmax(self.logits, dim=-1) if odds is None else torch.sigmoid(odds)
 
     def log_p(self) -> Tensor:
-        """Log-probabilities of shape (N, C)."""
+        """Log-probabilities of shape (N, C), finite also where a logit is -inf."""
         odds = self._log_odds()
         if odds is None:
-            return torch.log_softmax(self.logits, dim=-1)
-        return nn.functional.logsigmoid(odds)
+            return _finite(torch.log_softmax(self.logits, dim=-1))
+        return _finite(nn.functional.logsigmoid(odds))
 
     def log_not_p(self) -> Tensor:
         """log(1 - p) of shape (N, C), finite and differentiable also where p rounds to 1."""
         odds = self._log_odds()
         if odds is not None:
-            return nn.functional.logsigmoid(-odds)
+            return _finite(nn.functional.logsigmoid(-odds))
         z = self.logits
         total = torch.logsumexp(z, dim=-1, keepdim=True)
         top = z.detach().argmax(dim=-1, keepdim=True)
@@ -99,6 +123,11 @@ class Problem:
         others = torch.logsumexp(z.masked_fill(is_top, torch.finfo(z.dtype).min), -1, keepdim=True)
         p = torch.exp(z - total).masked_fill(is_top, 0.0)
         return torch.where(is_top, others - total, torch.log1p(-p))
+
+
+def _finite(log_p: Tensor) -> Tensor:
+    """The lowest number in place of -inf, whose product with a target of 0 is no number."""
+    return log_p.clamp(min=torch.finfo(log_p.dtype).min)
 
 
 class Loss(nn.Module):

@@ -7,7 +7,14 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from skdice.losses._base import Loss, Problem, check_number, class_vector
+from skdice.losses._base import (
+    Loss,
+    Problem,
+    check_background,
+    check_number,
+    class_index,
+    class_vector,
+)
 
 __all__ = ["AGGREGATIONS", "OverlapLoss"]
 
@@ -57,11 +64,7 @@ class OverlapLoss(Loss):
                 f"{self.reduction!r}: it weighs the examples of a batch by its counts, so take "
                 "'auto', 'class' or 'pooled', and 'mean', or surrogate='none'"
             )
-        wrong = isinstance(self.background, str) and self.background != "auto"
-        if wrong or not isinstance(self.background, (int, str, type(None))):
-            raise ValueError(
-                f"background={self.background!r} must be 'auto', None or the index of a class"
-            )
+        check_background(self.background)
 
     @property
     def is_set_level(self) -> bool:
@@ -143,6 +146,8 @@ class OverlapLoss(Loss):
         if not (self._remembers and self.training and torch.is_grad_enabled()):
             return hits, errors
         total = torch.stack([hits, errors, torch.ones_like(hits)]).detach()
+        # A batch that overflowed, as fp16 may, is not remembered.
+        total = torch.where(total.isfinite().all(), total, 0.0)
         if self.running_ is not None:
             total = total + self.ema_decay * self.running_.to(total)
         self.running_ = total
@@ -171,7 +176,9 @@ class OverlapLoss(Loss):
             columns = columns / columns.sum().clamp(min=tiny)
         total = (hits + errors + self.smooth).clamp(min=tiny)
         size = total if how == "pooled" else (columns * total).sum()
-        scale = size / problem.element_weight.sum().clamp(min=tiny) / total**2
+        n, square = problem.element_weight.sum(), total**2
+        # Where nothing counts (an empty batch) or, with smooth=0, nothing is called positive, 0.
+        scale = torch.where((n > 0) & (square > tiny), size / n.clamp(min=tiny) / square, 0.0)
         gain = scale * (per_hit * errors - per_right * (hits + self.smooth))
         cost = scale * per_wrong * (hits + self.smooth)
         pulled = self._focused(-target * problem.log_p(), 1 - p)
@@ -197,11 +204,8 @@ class OverlapLoss(Loss):
         if problem.kind != "multiclass":
             background = None  # a sigmoid problem has no output for "none of these"
         if background is not None:
-            if not 0 <= int(background) < n_classes:
-                raise ValueError(
-                    f"background={background} is no class: the logits have {n_classes} classes"
-                )
-            columns = columns * (torch.arange(n_classes, device=like.device) != int(background))
+            background = class_index(background, n_classes)
+            columns = columns * (torch.arange(n_classes, device=like.device) != background)
         how = self.aggregation
         if how == "auto":
             # Over all classes of a softmax, pooled false positives equal false negatives.

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from typing import Any
 
+import torch
 from torch import Tensor
 
-from skdice.losses._base import Loss
+from skdice.losses._base import Loss, check_background
+from skdice.losses._overlap import OverlapLoss
 from skdice.losses._registry import resolve_loss
 from skdice.losses.compound import CompoundLoss
 
@@ -24,11 +27,17 @@ class for_trainer:
     gradient_accumulation_steps : int or None, default=None
         Divide a set-level loss by this number. None weighs each micro-batch by its share of the
         update's targets, which the Trainer tells.
+    background : "auto", int or None, default="auto"
+        Index of the class that is no class: ``O``, or the negatives. Auto is what the loss itself
+        says, or was told by `Loss.prepare`.
+    class_counts : array of shape (n_classes,), default=None
+        Training examples of each class, for the losses that need them (``weighted_ce``).
 
     Raises
     ------
     ValueError
-        If the loss is unknown, has ``reduction="none"``, or a batch has no labels.
+        If the loss is unknown, has ``reduction="none"`` or an `ignore_index` other than the
+        Trainer's -100, or a batch has no labels.
 
     Notes
     -----
@@ -37,20 +46,47 @@ class for_trainer:
     each micro-batch, averaged over the micro-batches: near to, but not the same as, the ratio of
     one big batch, which skdice's own estimators compute.
 
-    The Trainer has no training counts to give: a loss that needs them (``weighted_ce``, and
-    ``background="auto"``) must be told by `Loss.prepare` or its parameters.
+    The estimators know the background and the class counts from the data; here an overlap loss of
+    several classes that was not told its background counts every class, and warns.
 
     Examples
     --------
     >>> from skdice.losses import for_trainer
-    >>> compute_loss_func = for_trainer("dsc")  # Trainer(..., compute_loss_func=compute_loss_func)
+    >>> compute_loss_func = for_trainer("dsc", background=0)  # for Trainer(compute_loss_func=...)
     """
 
-    def __init__(self, loss: str | Loss, gradient_accumulation_steps: int | None = None) -> None:
-        self.loss = resolve_loss(loss)
+    def __init__(
+        self,
+        loss: str | Loss,
+        gradient_accumulation_steps: int | None = None,
+        *,
+        background: int | str | None = "auto",
+        class_counts: Any = None,
+    ) -> None:
+        check_background(background)
+        self.loss = copy.deepcopy(resolve_loss(loss))  # it is told things below
         self.gradient_accumulation_steps = gradient_accumulation_steps
         if self.loss.reduction == "none":
             raise ValueError(f"loss={loss!r} gives no single number: set reduction='mean'")
+        if self.loss.ignore_index != -100:
+            raise ValueError(
+                f"loss={loss!r} has ignore_index={self.loss.ignore_index!r}, but the Trainer "
+                "counts the labels that are not -100: mark with -100 what is to be ignored"
+            )
+        parts: list[Any] = [part for part in self.loss.modules() if hasattr(part, "background")]
+        if background != "auto":
+            for part in parts:
+                part.set_params(background=background)
+        self._untold = any(
+            isinstance(part, OverlapLoss)
+            and part.background == "auto"
+            and not hasattr(part, "background_")
+            for part in parts
+        )
+        if class_counts is not None:
+            before = getattr(self.loss, "background_", None)
+            known = before if isinstance(background, str) else background
+            self.loss.prepare(class_counts, background=known)
 
     def __repr__(self) -> str:
         return f"for_trainer({self.loss!r})"
@@ -60,6 +96,16 @@ class for_trainer:
         if labels is None:
             raise ValueError("labels=None: each example of the data set needs 'labels'")
         logits = _logits(outputs)
+        multilabel = self.loss.multilabel or getattr(self.loss, "multilabel_", False)
+        if self._untold and logits.ndim > 1 and logits.shape[-1] > 1 and not multilabel:
+            self._untold = False
+            warnings.warn(
+                f"{self.loss!r} was not told which class is the background, and counts all "
+                f"{logits.shape[-1]} as positive: give for_trainer its index, as background=0, or "
+                "None if there is none",
+                stacklevel=2,
+            )
+        self.loss.train(torch.is_grad_enabled())  # the Trainer does not say when it evaluates
         # A compound loss has no sum over examples either.
         set_level = isinstance(self.loss, CompoundLoss) or getattr(self.loss, "is_set_level", False)
         if set_level and self.gradient_accumulation_steps is not None:
@@ -70,7 +116,6 @@ class for_trainer:
             # Without accumulation the share is 1.
             share = labels.ne(-100).sum() / num_items_in_batch
             return self.loss(logits, labels) * share
-        multilabel = self.loss.multilabel or getattr(self.loss, "multilabel_", False)
         if labels.shape == logits.shape and not multilabel and logits.ndim > 1:
             # The Trainer counts every entry of a row that is one target.
             num_items_in_batch = num_items_in_batch / logits.shape[-1]

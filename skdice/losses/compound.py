@@ -82,6 +82,13 @@ class CompoundLoss(Loss):
                     f"a CompoundLoss needs reduction='mean', also of its parts ({name}={part!r}): "
                     "an overlap loss has no value for each example to add"
                 )
+            for shared, default in (("ignore_index", -100), ("multilabel", False)):
+                value = getattr(part, shared)
+                if value not in (default, getattr(self, shared)):
+                    raise ValueError(
+                        f"{name}={part!r} has a {shared} that the CompoundLoss has not: give "
+                        f"{shared}={value!r} to the CompoundLoss"
+                    )
 
     @property
     def is_set_level(self) -> bool:

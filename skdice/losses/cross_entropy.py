@@ -33,8 +33,9 @@ class CrossEntropyLoss(Loss):
         problem. The mean divides by the number of examples, not by the sum of these factors.
     tau : float, default=0.0
         Add this much of the log-prior of each class (of its log-odds, for sigmoids) to the logits
-        in training only, so that what is predicted favours rare classes (Menon et al., 2021,
-        Eq. 10). It needs the class counts that `prepare` gets; the estimators give them.
+        in training only (not after ``eval()``), so that what is predicted favours rare classes
+        (Menon et al., 2021, Eq. 10). It needs the class counts that `prepare` gets; the estimators
+        give them.
     ignore_index : int, default=-100
     multilabel : bool, default=False
     reduction : {"mean", "sum", "none"}, default="mean"
@@ -79,7 +80,7 @@ class CrossEntropyLoss(Loss):
     def _adjusted(self, problem: Problem) -> Problem:
         """The problem with the log-prior added to its logits."""
         tau = getattr(self, "tau", 0.0)
-        if not isinstance(tau, Tensor) and tau == 0:
+        if not self.training or (not isinstance(tau, Tensor) and tau == 0):
             return problem
         if not hasattr(self, "class_counts_"):
             raise ValueError(
@@ -88,6 +89,13 @@ class CrossEntropyLoss(Loss):
             )
         # Or a log-prior would be infinite.
         counts = _at_least_one(self.class_counts_, self.n_samples_)
+        n_wanted = 2 if problem.kind == "binary" else problem.logits.shape[-1]
+        if len(counts) != n_wanted:
+            raise ValueError(
+                f"class_counts={counts.tolist()!r} has {len(counts)} counts, and tau={tau!r} needs "
+                f"{n_wanted} with these logits: give prepare one for each class, and (2,) for one "
+                "logit"
+            )
         if problem.kind == "multiclass":
             prior = torch.log(counts / counts.sum())
         elif problem.kind == "binary":

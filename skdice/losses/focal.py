@@ -8,7 +8,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from skdice.losses._base import Loss, Problem, check_number, check_per_class, class_vector
+from skdice.losses._base import (
+    Loss,
+    Problem,
+    check_background,
+    check_number,
+    check_per_class,
+    class_index,
+    class_vector,
+)
 
 __all__ = ["FocalLoss"]
 
@@ -61,6 +69,7 @@ class FocalLoss(Loss):
         self.multilabel = multilabel
         self.reduction = reduction
         self._check()
+        check_background(background)
         check_number("gamma", gamma, 0)
         if isinstance(alpha, (int, float, np.number)):
             check_number("alpha", alpha, 0, 1)
@@ -85,7 +94,7 @@ class FocalLoss(Loss):
                 factor = alpha
                 if background is not None:
                     classes = torch.arange(n_classes, device=target.device)
-                    negative = classes.eq(int(background))
+                    negative = classes.eq(class_index(background, n_classes))
                     factor = torch.where(negative, 1.0 - alpha, 1.0 * alpha).to(target)
             elif alpha is not None:
                 factor = class_vector("alpha", alpha, n_classes, target)

@@ -29,15 +29,20 @@ def _call(
     return loss(logits, target, sample_weight=weight, mask=mask)
 
 
+def _told(loss: Loss, class_counts: Any) -> Loss:
+    return loss if class_counts is None else loss.prepare(class_counts)
+
+
 def cross_entropy(
     logits: Tensor,
     target: Tensor,
     *,
+    class_counts: Any = None,
     sample_weight: Tensor | None = None,
     mask: Tensor | None = None,
     **params: Any,
 ) -> Tensor:
-    """Cross-entropy; see `CrossEntropyLoss`.
+    """Cross-entropy, with `tau` from `class_counts`; see `CrossEntropyLoss`.
 
     Examples
     --------
@@ -46,7 +51,9 @@ def cross_entropy(
     >>> cross_entropy(torch.zeros(2, 2), torch.tensor([0, 1]))
     tensor(0.6931)
     """
-    return _call(CrossEntropyLoss(**params), logits, target, sample_weight, mask)
+    return _call(
+        _told(CrossEntropyLoss(**params), class_counts), logits, target, sample_weight, mask
+    )
 
 
 def weighted_cross_entropy(
@@ -69,9 +76,7 @@ def weighted_cross_entropy(
     >>> weighted_cross_entropy(torch.zeros(2, 2), torch.tensor([0, 1]), class_counts=[90, 10])
     tensor(0.3624)
     """
-    loss = WeightedCrossEntropyLoss(**params)
-    if class_counts is not None:
-        loss.prepare(class_counts)
+    loss = _told(WeightedCrossEntropyLoss(**params), class_counts)
     return _call(loss, logits, target, sample_weight, mask)
 
 

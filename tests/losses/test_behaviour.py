@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import math
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -41,6 +43,7 @@ ALL = [
     DiceLoss(background=0, ohem_ratio=1.0),
     DSCLoss(aggregation="example", exponent=1.0),
 ]
+BY_NAME = [resolve_loss(name) for name in ("dice", "tversky", "dsc", "ce_dice")]
 
 
 def prepared(loss, background=0):
@@ -158,7 +161,7 @@ def test_a_weight_of_two_is_the_example_twice(loss):
     torch.testing.assert_close(spread, flat)
 
 
-@pytest.mark.parametrize("loss", ALL, ids=repr)
+@pytest.mark.parametrize("loss", ALL + BY_NAME, ids=repr)
 def test_an_empty_batch_is_worth_nothing(loss):
     loss = prepared(loss)
     for logits, target in (
@@ -170,6 +173,38 @@ def test_an_empty_batch_is_worth_nothing(loss):
         value.backward()
         assert value.item() == 0
         assert torch.isfinite(logits.grad).all()
+    logits, target = batch(6)
+    assert loss(logits, target, sample_weight=torch.zeros(6)).item() == 0
+
+
+@pytest.mark.parametrize("how", ["class", "pooled"])
+def test_negatives_that_nothing_calls_positive_are_worth_nothing(how):
+    loss = DiceLoss(surrogate="log", smooth=0.0, aggregation=how, background=0)
+    for far in (60.0, 1e4):
+        logits = torch.tensor([[far, 0.0, 0.0]] * 3, requires_grad=True)
+        value = loss(logits, torch.zeros(3, dtype=torch.long))
+        value.backward()
+        assert value.item() == 0
+        assert logits.grad.eq(0).all()
+
+
+@pytest.mark.parametrize("loss", ALL + BY_NAME, ids=repr)
+def test_a_class_that_a_logit_of_minus_infinity_rules_out(loss):
+    logits = torch.tensor([[1.0, -math.inf, 0.0, 2.0], [0.0, 2.0, -math.inf, 0.5]] * 2)
+    target = torch.tensor([0, 1, 3, 3])
+    loss = prepared(loss)
+    low = logits.clamp(min=-1e4).requires_grad_()
+    loss(low, target).backward()
+    logits.requires_grad_()
+    value = loss(logits, target)
+    value.backward()
+    torch.testing.assert_close(value, loss(low, target))
+    torch.testing.assert_close(logits.grad, low.grad)
+    two = torch.tensor([[1.0, -math.inf], [-math.inf, 0.0]], requires_grad=True)
+    value = prepared(CrossEntropyLoss())(two, torch.tensor([0, 1]))
+    value.backward()
+    assert value.item() == 0
+    assert two.grad.eq(0).all()
 
 
 def test_reduction_means_what_it_says():
@@ -380,3 +415,40 @@ def test_in_the_trainers_terms():
         DiceLoss(background=0)(logits, target) / 2,
     )
     assert np.isfinite(float(half((logits,), target)))
+
+
+def test_in_the_trainers_terms_the_background_is_told():
+    logits, target = batch(8)
+    want = DSCLoss(background=0)(logits, target)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        told = for_trainer(DSCLoss(), background=0)
+        torch.testing.assert_close(told((logits,), target), want)
+        told = for_trainer(CompoundLoss("ce", DSCLoss()), background=0)
+        both = (CrossEntropyLoss()(logits, target) + want) / 2
+        torch.testing.assert_close(told((logits,), target), both)
+        for_trainer("dsc", background=None)((logits,), target)
+        for_trainer("dsc")((logits[:, 0],), target.clamp(max=1))
+        told = for_trainer("weighted_ce", class_counts=[5, 1, 1, 1])
+        want = WeightedCrossEntropyLoss().prepare([5, 1, 1, 1])(logits, target)
+        torch.testing.assert_close(told((logits,), target), want)
+    mine = DSCLoss()
+    with pytest.warns(UserWarning, match="counts all 4 as positive"):
+        for_trainer(mine)((logits,), target)
+    assert mine.background == "auto"
+    with pytest.raises(ValueError, match="ignore_index=0"):
+        for_trainer(CrossEntropyLoss(ignore_index=0))
+    with pytest.raises(ValueError, match="background='O'"):
+        for_trainer("dsc", background="O")
+
+
+def test_the_prior_is_added_in_training_only():
+    logits, target = batch(8)
+    loss = CrossEntropyLoss(tau=1.0).prepare([9, 3, 3, 1])
+    assert loss(logits, target) != CrossEntropyLoss()(logits, target)
+    told = for_trainer(loss)
+    assert told((logits,), target) == loss(logits, target)
+    plain = loss.eval()(logits, target)
+    torch.testing.assert_close(plain, CrossEntropyLoss()(logits, target))
+    with torch.no_grad():
+        torch.testing.assert_close(told((logits,), target), plain)

@@ -164,6 +164,8 @@ def test_inside_estimators(tiny_backbone, tmp_path):
         ({"reduction": "sum"}, "reduction='mean'"),
         ({"third__smooth": 1}, "'third__smooth'"),
         ({"second__nope": 1}, "'nope'"),
+        ({"first__ignore_index": 0}, "ignore_index=0 to the CompoundLoss"),
+        ({"second__multilabel": True}, "multilabel=True to the CompoundLoss"),
     ],
 )
 def test_bad_parameters_are_named(params, message):

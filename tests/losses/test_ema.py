@@ -74,6 +74,20 @@ def test_the_surrogate_takes_its_weights_from_averaged_counts():
         assert value == pytest.approx(prices.mean().item())
 
 
+def test_a_batch_that_overflowed_is_forgotten():
+    logits, target = torch.randn(4, 3, requires_grad=True), torch.tensor([0, 1, 2, 0])
+    for before in (0, 2):
+        loss, other = (DiceLoss(ema_decay=0.9) for _ in range(2))
+        for _ in range(before):
+            assert loss(logits, target) == other(logits, target)
+        assert loss(torch.full((4, 3), float("nan"), requires_grad=True), target).isnan()
+        value = loss(logits, target)
+        value.backward()
+        assert torch.isfinite(logits.grad).all()
+        if not before:
+            assert value == other(logits, target)
+
+
 def test_a_class_counts_for_itself():
     logits, target = torch.randn(2, 9, 3, dtype=torch.float64), torch.randint(0, 3, (2, 9))
     loss = DiceLoss(squared=False, ema_decay=0.5, aggregation="class", smooth=0.1)

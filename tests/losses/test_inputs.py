@@ -18,6 +18,7 @@ from skdice.losses import (
     FocalLoss,
     TverskyLoss,
     WeightedCrossEntropyLoss,
+    cross_entropy,
 )
 
 NAN = float("nan")
@@ -108,6 +109,10 @@ def test_wrong_weights_are_named():
         (lambda: TverskyLoss(alpha=0, beta=0.0), ValueError, "alpha=0 and beta=0"),
         (lambda: DiceLoss(smooth=math.inf), ValueError, "smooth=inf"),
         (lambda: DiceLoss(smooth=NAN), ValueError, "smooth=nan"),
+        (lambda: DiceLoss(background=True), ValueError, "background=True"),
+        (lambda: FocalLoss(background="O"), ValueError, "background='O'"),
+        (lambda: call(FocalLoss(alpha=0.3, background=7)), ValueError, "background=7"),
+        (lambda: call(CrossEntropyLoss(tau=1.0).prepare([5, 2])), ValueError, "needs 3"),
         (lambda: DiceLoss().prepare([3, -1]), ValueError, "class_counts="),
         (lambda: DiceLoss().prepare([3, 1], background=2), ValueError, "background=2"),
     ],
@@ -115,6 +120,20 @@ def test_wrong_weights_are_named():
 def test_wrong_settings_are_named(make, error, message):
     with pytest.raises(error, match=message):
         make()
+
+
+def call(loss):
+    return loss(torch.zeros(4, 3), torch.tensor([0, 0, 1, 2]))
+
+
+def test_the_background_may_be_a_number_of_numpy():
+    assert call(DiceLoss(background=np.int64(0))) == call(DiceLoss(background=0))
+
+
+def test_the_log_prior_of_a_function_call():
+    logits, target = torch.zeros(4, 3), torch.tensor([0, 0, 1, 2])
+    want = CrossEntropyLoss(tau=1.0).prepare([2, 1, 1])(logits, target)
+    assert cross_entropy(logits, target, tau=1.0, class_counts=[2, 1, 1]) == want
 
 
 def test_a_refused_setting_changes_nothing():
