@@ -136,6 +136,103 @@ def test_predict_takes_pairs_without_labels(files, tiny_backbone):
         assert "X holds texts, but fit saw pairs" in result.output
 
 
+def predicted(*args):
+    result = run("predict", *args)
+    assert result.exit_code == 0, result.output
+    return [line.split("\t")[1:] for line in result.output.splitlines()]
+
+
+def test_predict_guesses_no_label_column(files, tiny_backbone):
+    model = files / "c"
+    common = ("--out", model, "--backbone", tiny_backbone, "--epochs", 1)
+    assert run("train", files / "sms.tsv", *common).exit_code == 0
+    texts = ["win money", "see you", "see you", "lunch"]
+    rows = [{"id": i, "text": text} for i, text in enumerate(texts)]
+    for name, text in (
+        ("a.csv", "id,text\n" + "".join(f"{i},{text}\n" for i, text in enumerate(texts))),
+        ("a.tsv", "\ttext\tlabel\n" + "".join(f"0\t{text}\t\n" for text in texts)),
+        ("b.csv", "text\n" + "\n".join(texts)),
+        ("b.tsv", "".join(f"{text}\tham\n" for text in texts)),
+        ("a.jsonl", "\n".join(map(json.dumps, rows))),
+    ):
+        (files / name).write_text(text)
+        assert predicted(model, files / name) == [[text] for text in texts]
+    path = files / "quoted.csv"
+    for text in ('text\n"win money, now"\n', 'text,label\n"win money, now",\n'):
+        path.write_text(text)
+        assert predicted(model, path, "--text-column", "text") == [["win money, now"]]
+    (files / "plain").write_text("win money, now\nsee you, or not\n")
+    assert predicted(model, files / "plain") == [["win money, now"], ["see you, or not"]]
+    path.write_text("id,title,text\n1,money,win\n")
+    result = run("predict", model, path)
+    assert result.exit_code == 1
+    assert "['title', 'text']" in result.output
+    assert "--text-column" in result.output
+    assert predicted(model, path, "--text-column", 2) == [["win"]]
+
+
+def test_predict_takes_tables_of_pairs(files, tiny_backbone):
+    rows = ["free money\tmoney is free\t1", "lunch\tthe bus\t0"] * 4
+    (files / "pairs.tsv").write_text("\n".join(rows) + "\n")
+    model = files / "p"
+    common = ("--out", model, "--backbone", tiny_backbone, "--epochs", 1)
+    assert run("train", files / "pairs.tsv", *common).exit_code == 0
+    expected = [["free money", "money is free"], ["lunch", "the bus"], ["lunch", "lunch"]]
+    cells = "".join(f"{i},{a},{b}\n" for i, (a, b) in enumerate(expected))
+    for header in ("id,question1,question2\n", "idx,premise,hypothesis\n"):
+        (files / "bare.csv").write_text(header + cells)
+        assert predicted(model, files / "bare.csv") == expected
+    (files / "bare.csv").write_text("id,one,two\n" + cells)
+    result = run("predict", model, files / "bare.csv")
+    assert result.exit_code == 1
+    assert "--text-column" in result.output
+    named = ("--text-column", "two", "--text-column", "one")
+    assert predicted(model, files / "bare.csv", *named) == [pair[::-1] for pair in expected]
+    lines = [json.dumps({"sentence1": a, "sentence2": b, "label": None}) for a, b in expected]
+    (files / "bare.jsonl").write_text("\n".join(lines))
+    assert predicted(model, files / "bare.jsonl") == expected
+
+
+def test_json_lines_on_the_command_line(files, tiny_backbone):
+    rows = [line.split("\t") for line in SMS.splitlines()]
+    path = files / "sms.jsonl"
+    records = [{"id": i, "text": b, "label": a} for i, (a, b) in enumerate(rows)]
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    found = [
+        next(iter(json.loads(run("imbalance", file, "--json").output).values()))
+        for file in (path, files / "sms.tsv")
+    ]
+    assert found[0] == found[1]
+    model = files / "c"
+    common = ("--backbone", tiny_backbone, "--epochs", 1)
+    assert run("train", path, "--out", model, *common).exit_code == 0
+    assert predicted(model, path) == [[text] for _, text in rows]
+    assert "macro avg" in json.loads(run("evaluate", model, path, "--json").output)
+    path.write_text(path.read_text() + '{"text": "cut of')
+    result = run("train", path, "--out", files / "d", *common)
+    assert result.exit_code == 1
+    assert "line 21: Unterminated string" in " ".join(result.output.split())
+    assert run("train", files / "train.conll", "--out", files / "m", *common).exit_code == 0
+    for result in (
+        run("predict", files / "m", path),
+        run("evaluate", files / "m", path),
+        run("train", path, "--task", "tagging", "--out", files / "d"),
+    ):
+        assert result.exit_code == 1
+        assert "tagged sentences are read from CoNLL" in " ".join(result.output.split())
+
+
+def test_evaluate_takes_tags_without_prefixes(files, tiny_backbone):
+    text = (files / "train.conll").read_text().replace("B-", "").replace("I-", "")
+    (files / "plain.conll").write_text(text)
+    common = ("--out", files / "m", "--backbone", tiny_backbone, "--epochs", 1)
+    assert run("train", files / "plain.conll", *common).exit_code == 0
+    result = run("evaluate", files / "m", files / "plain.conll", "--json")
+    assert result.exit_code == 0, result.output
+    assert {"PER", "LOC", "ORG"} <= set(json.loads(result.output))
+    assert run("evaluate", files / "m", files / "plain.conll").exit_code == 0
+
+
 def test_columns_of_tagged_tokens(files, tiny_backbone):
     rows = (files / "train.conll").read_text().splitlines()
     wide = [f"x\t{row}\tN" if row else "" for row in rows]

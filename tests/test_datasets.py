@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import datasets as hf
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from skdice.datasets import (
     read_conllu,
     read_dataset,
     read_table,
+    read_texts,
     write_conll,
 )
 from skdice.inspection import imbalance
@@ -173,6 +176,143 @@ def test_bad_tables_name_the_line(tmp_path, text, options, message):
         read_table(put(tmp_path, text, "a.csv"), **options)
 
 
+@pytest.mark.parametrize("name", ["a.jsonl", "a.json", "a.txt"])
+def test_json_lines_are_tables(tmp_path, name):
+    text = """{"id": 1, "text": "win, \\"now\\"", "label": "spam"}
+
+{"label": 0, "id": 2, "text": "lunch\\u2028?"}
+"""
+    path = put(tmp_path, text, name)
+    expected = ['win, "now"', "lunch\u2028?"], ["spam", "0"]
+    assert read_table(path) == expected
+    data = read_dataset(path)
+    assert (data.task, data.X, data.y) == ("classification", *expected)
+    assert read_table(path, text_columns="text", label_column="id") == (expected[0], ["1", "2"])
+    rows = [{"a": f"a{i}", "b": "b", "gold": i % 2} for i in range(4)]
+    pairs = put(tmp_path, "\n".join(map(json.dumps, rows)), name)
+    assert read_table(pairs, text_columns=["b", "a"]) == (
+        [("b", f"a{i}") for i in range(4)],
+        ["0", "1", "0", "1"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("lines", "options", "message"),
+    [
+        (['{"text": "a", "label": "b"}', '{"text": '], {}, "line 2: Expecting value at char"),
+        (['{"text": "a", "label": "b"}', "", "[1]"], {}, r"line 3: \[1\] is not a JSON object"),
+        (['{"text": "a", "label": 1}', '{"text": 3, "label": 1}'], {}, "line 2: 'text' is 3, not"),
+        (['{"text": "a", "label": 1}', '{"label": 1}'], {}, "line 2: 'text' is missing, not a str"),
+        (['{"text": "a", "label": 1}', '{"text": "b"}'], {}, "line 2: 'label' is missing"),
+        (['{"text": "a", "label": true}'], {}, "line 1: 'label' is True, not a string or a number"),
+        (['{"text": "a", "label": NaN}'], {}, "line 1: 'label' is nan"),
+        (['{"text": "a", "label": ["b"]}'], {}, r"line 1: 'label' is \['b'\]"),
+        (['{"text": "a", "label": " "}'], {}, "line 1: the label is empty"),
+        (['{"tokens": ["a"], "tags": ["O"]}'], {}, r"line 1: 'tags' is \['O'\], not a string"),
+        (['{"text": "a"}'], {}, "one column only"),
+        (["{}"], {}, "empty JSON objects"),
+        (['{"a": "a", "b": "b", "c": "c", "label": 1}'], {}, "say which hold the text"),
+        (['{"text": "a", "label": 1}'], {"text_columns": "body"}, "text_columns='body' is not in"),
+        (['{"text": "a", "label": 1}'], {"label_column": "y"}, "label_column='y' is not in"),
+    ],
+)
+def test_bad_json_lines_are_named(tmp_path, lines, options, message):
+    with pytest.raises(ValueError, match=message):
+        read_table(put(tmp_path, "\n".join(lines) + "\n", "a.jsonl"), **options)
+
+
+def test_json_lines_are_no_tags(tmp_path):
+    path = put(tmp_path, '{"text": "a", "label": 1}\n', "a.jsonl")
+    for task in ("tagging", "mrc-ner"):
+        with pytest.raises(ValueError, match="tagged sentences are read from CoNLL"):
+            read_dataset(path, task=task)
+    with pytest.raises(ValueError, match=r"line 1: .* is not a JSON object"):
+        read_table(put(tmp_path, '[{"text": "a", "label": 1}]', "a.json"))
+
+
+@pytest.mark.parametrize("name", ["id", "IDX", "index", "guid", "uid", ""])
+def test_ids_are_no_text(tmp_path, name):
+    table = put(tmp_path, f"{name},text,label\n1,a,x\n1,b,y\n", "a.csv")
+    assert read_table(table) == (["a", "b"], ["x", "y"])
+    assert read_table(table, text_columns=[0, 1])[0] == [("1", "a"), ("1", "b")]
+    # Nor the label, whose name is not a usual one.
+    table = put(tmp_path, f"{name},text,stars\n1,a,4\n1,b,5\n1,c,5\n", "a.csv")
+    assert read_table(table) == (["a", "b", "c"], ["4", "5", "5"])
+    table = put(tmp_path, f"{name},label\n1,x\n", "a.csv")
+    with pytest.raises(ValueError, match=r"has 0 columns that may be text \[\], not 1 or 2"):
+        read_table(table)
+
+
+def test_usual_names_of_texts_make_a_header(tmp_path):
+    table = put(tmp_path, "review,sentiment\nfine,good\nno,bad\nwell,good\n", "a.csv")
+    assert read_table(table) == (["fine", "no", "well"], ["good", "bad", "good"])
+    assert read_table(table, text_columns="review") == read_table(table)
+    # Not the word itself in front of a label.
+    rows = put(tmp_path, "ham\tmessage\nspam\twin\nham\tlunch\n", "sms")
+    assert read_table(rows) == (["message", "win", "lunch"], ["ham", "spam", "ham"])
+    with pytest.raises(ValueError, match="no column left for the label"):
+        read_table(put(tmp_path, "a,b\nc,d\n", "a.csv"), text_columns=[0, 1])
+    with pytest.raises(ValueError, match="empty cells only"):
+        read_table(put(tmp_path, ",\n,\n", "a.csv"))
+
+
+TWO = ["win, now", "lunch"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "options", "expected"),
+    [
+        ("a", "win, now\n\nlunch\n", {}, TWO),
+        ("a", "text\nlunch\n", {}, ["text", "lunch"]),
+        ("a", "text\nwin, now\nlunch\n", {"header": True}, TWO),
+        ("a", "text\nwin, now\nlunch\n", {"text_columns": "text"}, TWO),
+        ("a", 'text,id\n"win, now",1\nlunch,2\n', {"text_columns": "text"}, TWO),
+        ("a", "text\tid\nwin, now\t1\nlunch\t2\n", {}, TWO),
+        ("a.csv", '"win, now"\nlunch\n', {}, TWO),
+        ("a.csv", 'text\n"win, now"\nlunch\n', {}, TWO),
+        ("a.csv", 'text\n""\n\nlunch\n', {}, ["", "lunch"]),
+        ("a.tsv", "Sentence\nwin, now\nlunch\n", {}, TWO),
+        ("a.csv", 'text,label\n"win, now",\nlunch,\n', {}, TWO),
+        ("a.csv", 'text,label\n"win, now",\nlunch,x\n', {"text_columns": "text"}, TWO),
+        ("a.csv", "id,text\n1,win\n2,ok\n3,ok\n", {}, ["win", "ok", "ok"]),
+        ("a.csv", ",title\n0,win\n1,ok\n2,ok\n", {}, ["win", "ok", "ok"]),
+        ("a.csv", "id,text\n1,win\n2,ok\n", {"text_columns": "id"}, ["1", "2"]),
+        ("a.csv", "text,stars\nwin,5\nok,4\n", {"label_column": "stars"}, ["win", "ok"]),
+        ("a.csv", "win,5\nok,4\n", {"label_column": -1}, ["win", "ok"]),
+        ("a.csv", "win,5\nok,\n", {"classes": [4, 5]}, ["win", "ok"]),
+        ("a.jsonl", '{"id": 1, "text": "win, now"}\n{"text": "lunch", "label": null}', {}, TWO),
+        ("a.csv", "a,b\na,c\n", {"n_texts": 2}, [("a", "b"), ("a", "c")]),
+        ("a.csv", "question1,question2\na,b\n", {"n_texts": 2}, [("a", "b")]),
+        ("a.csv", "id,b,c\n1,b,c\n", {"text_columns": ["c", "b"]}, [("c", "b")]),
+        ("a.tsv", "a\tb\t1\na\tc\t0\n", {"n_texts": 2, "classes": "01"}, [("a", "b"), ("a", "c")]),
+        ("a.csv", "text,label\na,x\n", {"n_texts": 2}, ["a"]),
+    ],
+)  # fmt: skip
+def test_texts_without_labels(tmp_path, name, text, options, expected):
+    assert read_texts(put(tmp_path, text, name), **options) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "options", "message"),
+    [
+        ("a.csv", "one,two\na,b\n", {}, r"2 columns .* text \['0: one', '1: two'\], not 1:"),
+        ("a.csv", "text,title\na,b\n", {}, r"\['text', 'title'\], not 1: .*--text-column"),
+        ("a.csv", "1,0\n0,1\n", {"classes": [0, 1]}, "2 columns that may be text"),
+        ("a.csv", "id,text,title,body\n1,a,b,c\n", {"n_texts": 2}, r"'body'\], not 1 or 2"),
+        ("a.csv", "id,label\n1,a\n", {}, "has 0 columns"),
+        ("a.csv", "a,b\n1,2\n", {"text_columns": "c"}, "text_columns='c' is not in"),
+        ("a.csv", "a,b\n1,2\n", {"label_column": "c"}, "label_column='c' is not in"),
+        ("a", "win\nlunch\tham\n", {}, "line 2: 2 column"),
+        ("a.csv", "text\n", {}, "header only"),
+        ("a.jsonl", '{"text": "a"}\n{"text": 1}\n', {}, "line 2: 'text' is 1, not a string"),
+        ("a", "win\n", {"n_texts": 3}, "n_texts=3"),
+    ],
+)  # fmt: skip
+def test_what_is_no_text_is_named(tmp_path, name, text, options, message):
+    with pytest.raises(ValueError, match=message):
+        read_texts(put(tmp_path, text, name), **options)
+
+
 def test_the_kind_of_a_file_is_seen(tmp_path):
     assert read_dataset(put(tmp_path, "Ann\tB-PER\n\nRome\tB-LOC\n", "a.tsv")).task == "tagging"
     assert read_dataset(put(tmp_path, CONLLU, "ud.conll")).y[0] == ["VERB", "PRON"]
@@ -204,6 +344,34 @@ def test_a_bridge_from_hugging_face():
     )
     with pytest.raises(ValueError, match="hidden test"):
         from_hf(hidden, text_columns="a", label_column="label")
+
+
+@pytest.mark.parametrize("kind", ["numpy", "torch", "pandas"])
+def test_the_bridge_takes_data_sets_in_every_format(kind):
+    tags = hf.ClassLabel(names=["O", "B-PER"])
+    features = hf.Features({"tokens": hf.List(hf.Value("string")), "tags": hf.List(tags)})
+    rows = hf.Dataset.from_dict({"tokens": [["Ann", "x"]], "tags": [[1, 0]]}, features=features)
+    found = from_hf(rows.with_format(kind), text_columns="tokens", label_column="tags")
+    assert found == ([["Ann", "x"]], [["B-PER", "O"]])
+    texts = hf.Dataset.from_dict({"a": ["x"], "b": ["y"], "label": [3]}).with_format(kind)
+    assert from_hf(texts, text_columns=["a", "b"], label_column="label") == ([("x", "y")], [3])
+
+
+def test_the_bridge_makes_rows_of_several_labels(tiny_backbone):
+    from skdice import DiceSequenceClassifier
+
+    features = hf.Features(
+        {"text": hf.Value("string"), "labels": hf.List(hf.ClassLabel(names=["joy", "fear", "awe"]))}
+    )
+    data = {"text": ["a", "b", "c"], "labels": [[2, 0], [], [1]]}
+    rows = hf.Dataset.from_dict(data, features=features)
+    X, y = from_hf(rows, text_columns="text", label_column="labels")
+    assert X == ["a", "b", "c"]
+    assert y.dtype.kind == "i"
+    np.testing.assert_array_equal(y, [[1, 0, 1], [0, 0, 0], [0, 1, 0]])
+    model = DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=1, random_state=0).fit(X, y)
+    assert model.multilabel_
+    assert model.predict(X).shape == (3, 3)
 
 
 def test_imbalance():

@@ -112,6 +112,9 @@ def test_report():
     text = span_report(y_true, y_pred)
     assert "weighted avg" in text
     assert len(text.splitlines()) == 6
+    table = span_report([["PER", "O"], ["O"]], [["PER", "O"], ["O"]], output_dict=True)
+    assert list(table) == ["PER", "micro avg", "macro avg", "weighted avg"]
+    assert table["PER"]["support"] == 1
 
 
 def test_errors_name_the_sentence():
@@ -121,8 +124,8 @@ def test_errors_name_the_sentence():
         span_f1_score([["O"], ["O", "O"]], [["O"], ["O"]])
     with pytest.raises(ValueError, match="average='samples'"):
         span_f1_score([["O"]], [["O"]], average="samples")
-    with pytest.raises(ValueError, match="scheme='bilou'"):
-        span_f1_score([["O"]], [["O"]], scheme="bilou")
+    with pytest.raises(ValueError, match="scheme='io'"):
+        span_f1_score([["O"]], [["O"]], scheme="io")
 
 
 class Echo(BaseEstimator):

@@ -317,6 +317,59 @@ def test_replacement_with_a_fitted_tagger(sentences):
     )
 
 
+def test_names_with_punctuation_stay_as_they_are_spelt():
+    names = ["Bob", "O'Neill", "Jean-Luc", "U.S.", ["St.", "John"]]
+    swap = EntityReplacement(gazetteer={"X": names}, random_state=0, sampling_strategy={1: 40})
+    X, _ = swap.fit_resample(["Is Bob old?", "Did O'Neill, or Jean-Luc, go?", "No"], [1, 1, 0])
+    spelt = ["Bob", "O'Neill", "Jean-Luc", "U.S.", "St. John"]
+    some = "|".join(map(re.escape, spelt))
+    found = {
+        name
+        for text in X[3:]
+        for name in re.fullmatch(
+            rf"Is ({some}) old\?|Did ({some}), or ({some}), go\?", text
+        ).groups()
+    }
+    assert found == {None, *spelt}
+    assert swap.gazetteer_["X"][1:] == [
+        ("O", "'", "Neill"),
+        ("Jean", "-", "Luc"),
+        ("U", ".", "S", "."),
+        ("St", ".", "John"),
+    ]
+
+    class Hyphens:
+        """Stands for a fitted tagger: what a hyphen joins is a name."""
+
+        scheme_ = "iob2"
+
+        def predict(self, X):
+            return [["B-P", "I-P", "I-P", "O"] if "-" in row else ["O"] * len(row) for row in X]
+
+    swap = EntityReplacement(gazetteer=Hyphens(), random_state=0, sampling_strategy={1: 9})
+    X, _ = swap.fit_resample(["Jean-Luc ran", "Ann-Marie ran", "no"], [1, 1, 0])
+    assert set(X[3:]) == {"Jean-Luc ran", "Ann-Marie ran"}
+    assert swap.gazetteer_ == {"P": [("Jean", "-", "Luc"), ("Ann", "-", "Marie")]}
+    for empty in ("", " ", []):
+        with pytest.raises(ValueError, match="none of them empty"):
+            EntityReplacement(gazetteer={"X": ["Bob", empty]}).fit_resample(["Bob", "a"], [0, 1])
+
+
+def test_the_background_is_no_type_of_plain_tags():
+    X = [["Ann", "never", "sleeps"], ["Rome", "is", "old"]]
+    y = [["PER", "O", "O"], ["LOC", "O", "O"]]
+    assert build_gazetteer(X[:1], y[:1]) == {"PER": [["Ann"]]}
+    assert TagOverSampler(random_state=0).fit_resample(X, y) == (X, y)
+    gazetteer = {"PER": ["Bob"], "LOC": ["New York"], "O": ["always"]}
+    swap = EntityReplacement(
+        gazetteer=gazetteer, random_state=0, sampling_strategy={"PER": 3, "LOC": 3}
+    )
+    X_new, y_new = swap.fit_resample(X, y)
+    expected = [(["New", "York", "is", "old"], ["LOC", "LOC", "O", "O"])] * 2
+    expected += [(["Bob", "never", "sleeps"], ["PER", "O", "O"])] * 2
+    assert list(zip(X_new[2:], y_new[2:], strict=True)) == expected
+
+
 def test_replacement_with_a_rate():
     gazetteer = {"P": [f"p{i}" for i in range(50)]}
     texts = ["p0 p1 p2 p3", *["rest"] * 401]
@@ -397,6 +450,20 @@ def test_balanced_batches_draw_without_copying():
     assert sum(len(batch) for batch in loader) == 20
     tags = BalancedBatchSampler(TagOverSampler(), Y_TAGS, batch_size=2)
     assert max(i for batch in tags for i in batch) == 5
+
+
+def test_the_length_of_drawn_batches_is_that_of_the_coming_pass():
+    y = [["B-PER"], ["O"] * 2, ["O"] * 9, ["O"] * 5, ["O"] * 3, ["O"] * 4]
+    batches = BalancedBatchSampler(
+        BackgroundUnderSampler(sampling_strategy=0.1), y, batch_size=1, random_state=0
+    )
+    told, found = zip(*((len(batches), len(list(batches))) for _ in range(12)), strict=True)
+    assert told == found
+    assert len(set(found)) > 1
+    again = BalancedBatchSampler(
+        BackgroundUnderSampler(sampling_strategy=0.1), y, batch_size=1, random_state=0
+    )
+    assert tuple(len(list(again)) for _ in range(12)) == found  # asking changes nothing
 
 
 @pytest.mark.parametrize("sampler", [SMOTE(), SMOTEENN(), NearMiss(), EntityReplacement()])

@@ -19,8 +19,8 @@ from skdice.metrics.schemes import (
 )
 from skdice.text.decoding import decode, viterbi
 
-TAGGED = ["iob1", "iob2", "bioes", "bmes"]
-PREFIXES = {"iob1": "BI", "iob2": "BI", "bioes": "BIES", "bmes": "BMES"}
+TAGGED = ["iob1", "iob2", "bioes", "bmes", "bilou"]
+PREFIXES = {"iob1": "BI", "iob2": "BI", "bioes": "BIES", "bmes": "BMES", "bilou": "BILU"}
 
 
 def classes_of(scheme):
@@ -35,6 +35,8 @@ def classes_of(scheme):
         ([["I-A", "I-A"], ["O", "I-B"]], "iob1"),
         ([["B-A", "E-A"], ["S-A"]], "bioes"),
         ([["B-A", "M-A", "E-A"]], "bmes"),
+        ([["B-A", "I-A", "L-A"], ["O", "O"]], "bilou"),
+        ([["U-A", "O"], ["B-A", "L-A"]], "bilou"),
         ([["NOUN", "VERB"]], "plain"),
         ([["PROPN", "B-A"]], "plain"),
         ([["O", "O"]], "iob2"),
@@ -69,6 +71,8 @@ def test_round_trip(scheme, drawn):
 
 def test_plain_spans_are_tokens():
     assert get_spans(["N", "V"], "plain") == [("N", 0, 1), ("V", 1, 2)]
+    assert get_spans(["O", "N"], "plain") == [("N", 1, 2)]
+    assert get_spans(["O", "N"], "plain", background=None) == [("O", 0, 1), ("N", 1, 2)]
 
 
 @pytest.mark.parametrize("scheme", TAGGED)
@@ -91,7 +95,8 @@ def test_transitions_agree_with_the_check(scheme, data):
         ([["B-A", "O"]], "bioes", r"y\[0\]\[1\].*'O' cannot follow 'B-A'"),
         ([["S-A", "B-A"]], "bmes", r"y\[0\]\[1\].*cannot end"),
         ([["NOUN"]], "iob2", r"'NOUN' has no prefix"),
-        ([["O"]], "bilou", "scheme='bilou'"),
+        ([["B-A", "I-A"]], "bilou", r"y\[0\]\[1\].*cannot end"),
+        ([["O"]], "bilo", "scheme='bilo'"),
     ],
 )
 def test_faults_are_named(tags, scheme, message):

@@ -62,6 +62,17 @@ def column(value: str | None) -> int | str | None:
     return int(value) if value.lstrip("-").isdigit() else value
 
 
+def table_options(
+    text_columns: list[str] | None, label_column: str | None, header: bool | None
+) -> dict[str, Any]:
+    """What the readers of tables take of the command line."""
+    return {
+        "text_columns": [column(name) for name in text_columns or ()],
+        "label_column": column(label_column),
+        "header": header,
+    }
+
+
 def read(
     path: Path,
     task: str,
@@ -71,29 +82,22 @@ def read(
     on_misaligned: str = "raise",
 ) -> Any:
     """A `Dataset` from a file, with the options of the command line."""
-    from skdice.datasets import read_dataset
+    from skdice.datasets.auto import find_task, read_dataset
 
-    if task == "qa" or (task == "auto" and path.suffix == ".json" and not text_columns):
-        squad = {"on_misaligned": on_misaligned}
-        return read_dataset(path, task=task, **(squad if on_misaligned != "raise" else {}))
-    if task in ("tagging", "mrc-ner") and (text_columns or label_column is not None):
-        given: dict[str, Any] = {}
+    asked = bool(text_columns) or label_column is not None
+    if task == "auto":
+        task = "classification" if asked else find_task(path)
+    options: dict[str, Any] = {}
+    if task == "classification":
+        options = table_options(text_columns, label_column, header)
+    elif task == "qa":
+        options["on_misaligned"] = on_misaligned
+    else:
         if text_columns:
-            given["token_column"] = column(text_columns[0])
+            options["token_column"] = column(text_columns[0])
         if label_column is not None:
-            given["tag_column"] = column(label_column)
-        return read_dataset(path, task=task, **given)
-    dataset = read_dataset(path, task=task) if not (text_columns or label_column) else None
-    if dataset is not None and dataset.task in ("tagging", "mrc-ner"):
-        return dataset
-    options: dict[str, Any] = {"header": header}
-    if text_columns:
-        options["text_columns"] = [column(name) for name in text_columns]
-    if label_column is not None:
-        options["label_column"] = column(label_column)
-    if dataset is not None and header is None:
-        return dataset
-    return read_dataset(path, task="classification", **options)
+            options["tag_column"] = column(label_column)
+    return read_dataset(path, task=task, **options)
 
 
 def load(folder: Path, device: str = "auto") -> Any:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
 from skdice.cli import _common
-from skdice.datasets import read_dataset
+from skdice.datasets import read_dataset, read_texts
 from skdice.datasets.conll import read_lines
-from skdice.datasets.table import LABEL_NAMES
+from skdice.datasets.table import is_json_lines
 
 
 def inputs_of(
@@ -22,30 +21,20 @@ def inputs_of(
 ) -> tuple[list[Any], list[str]]:
     """X of a file that may hold labels or not, and the ids of questions."""
     task = _common.task_of(estimator)
+    if task == "classification":
+        options = _common.table_options(text_columns, label_column, header)
+        width, classes = estimator.n_features_in_, estimator.classes_
+        return read_texts(file, n_texts=width, classes=classes, **options), []
     if task == "qa":
         questions = read_dataset(file, task="qa", with_answers=False)
         return questions.X, questions.ids or []
-    if file.suffix == ".json" and task == "mrc-ner":
-        return _common.read(file, "mrc-ner").X, []
     lines = read_lines(file)
-    if task == "classification":
-        asked = bool(text_columns) or label_column is not None or header is not None
-        # A comma may be in any text, but the columns of a .csv it divides.
-        commas = any("," in line for line in lines) and (asked or file.suffix == ".csv")
-        if not commas and not any("\t" in line for line in lines):
-            named = any(isinstance(_common.column(name), str) for name in text_columns or ())
-            return [line for line in lines[header or named :] if line.strip()], []
-    else:
-        task = "tagging"  # a file for either kind of tagger
-        if all("\t" not in line and len(line.split()) < 2 for line in lines):
-            blocks = "\n".join(line.strip() for line in lines).strip("\n").split("\n\n")
-            return [[token for token in block.split("\n") if token] for block in blocks], []
-    X = _common.read(file, task, text_columns, label_column, header).X
-    if task == "classification" and estimator.n_features_in_ == 2 and isinstance(X[0], str):
-        named = any(cell.strip().lower() in LABEL_NAMES for cell in re.split("[\t,]", lines[0]))
-        if not (named or text_columns or label_column is not None):
-            X = _common.read(file, task, ["0", "1"], "1", header).X  # pairs without a label
-    return X, []
+    if is_json_lines(file, lines):
+        return _common.read(file, task).X, []
+    if all("\t" not in line and len(line.split()) < 2 for line in lines):
+        blocks = "\n".join(line.strip() for line in lines).strip("\n").split("\n\n")
+        return [[token for token in block.split("\n") if token] for block in blocks], []
+    return _common.read(file, "tagging", text_columns, label_column).X, []
 
 
 def as_text(estimator: Any, X: list[Any], ids: list[str], predicted: Any) -> str:

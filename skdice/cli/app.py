@@ -105,7 +105,9 @@ def main(
 
 @app.command()
 def imbalance(
-    files: Annotated[list[Path], typer.Argument(help="Files of tagged tokens or labelled texts.")],
+    files: Annotated[
+        list[Path], typer.Argument(help="Files of tagged tokens, labelled texts or questions.")
+    ],
     task: TaskOption = Task.auto,
     text_column: TextColumns = None,
     label_column: LabelColumn = None,
@@ -195,11 +197,17 @@ def train(
 ) -> None:
     """Train a tagger, a text classifier or a reader and save it.
 
+    Tagged tokens are read from CoNLL columns or CoNLL-U; texts and pairs from TSV, CSV or JSON
+    lines with a column for the label; questions, and entities by query, from the JSON of SQuAD and
+    of BERT-MRC.
+
     [bold]Examples[/bold]
 
     skdice train train.conll --dev dev.conll --loss dsc --out tagger
 
     skdice train messages.tsv --loss focal --epochs 5 --out classifier
+
+    skdice train messages.jsonl --text-column body --label-column folder --out classifier
 
     skdice train squad-train.json --dev squad-dev.json --out reader
 
@@ -251,15 +259,18 @@ def predict(
 ) -> None:
     """Predict a file: token TAB tag lines for a tagger, label TAB text lines for a classifier.
 
-    A file without labels has one token (or one text) a line. A reader of answers takes SQuAD's
-    JSON and writes the JSON that SQuAD's evaluation takes; entities that may be nested are
-    written as JSON lines.
+    A file without labels has one token (or one text) a line. In .csv, .tsv and .jsonl files
+    --text-column says where the texts are; without it they are all columns but labels and ids. A
+    reader of answers takes SQuAD's JSON and writes the JSON that SQuAD's evaluation takes; entities
+    that may be nested are written as JSON lines.
 
     [bold]Examples[/bold]
 
     skdice predict tagger test.conll --out predicted.conll
 
     skdice predict classifier messages.tsv
+
+    skdice predict classifier new.csv --text-column text
 
     skdice predict reader squad-dev.json --out predictions.json
     """

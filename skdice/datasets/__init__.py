@@ -5,7 +5,7 @@ from skdice.datasets.auto import Dataset, read_dataset
 from skdice.datasets.conll import read_conll, read_conllu, write_conll
 from skdice.datasets.hub import from_hf
 from skdice.datasets.squad import read_mrc_ner, read_squad, write_squad_predictions
-from skdice.datasets.table import read_table
+from skdice.datasets.table import read_table, read_texts
 
 __all__ = [
     "Dataset",
@@ -17,6 +17,7 @@ __all__ = [
     "read_mrc_ner",
     "read_squad",
     "read_table",
+    "read_texts",
     "write_conll",
     "write_squad_predictions",
 ]

@@ -8,9 +8,9 @@ from typing import Any
 
 from skdice.datasets.conll import CONLLU_COLUMNS, read_conll, read_conllu, read_lines
 from skdice.datasets.squad import read_mrc_ner, read_squad
-from skdice.datasets.table import read_table
+from skdice.datasets.table import is_json_lines, is_record, read_table
 
-__all__ = ["TASKS", "Dataset", "read_dataset"]
+__all__ = ["TASKS", "Dataset", "find_task", "read_dataset"]
 
 TASKS = ("tagging", "classification", "qa", "mrc-ner")
 
@@ -51,8 +51,8 @@ def read_dataset(
     path : str or Path
     task : {"auto", "tagging", "classification", "qa", "mrc-ner"}, default="auto"
         Auto looks at the file: CoNLL-U, or columns in blocks between blank lines, are tagging;
-        JSON is SQuAD's, or BERT-MRC's if it is a list. Entities to be read by asking may also
-        come from tagged sentences.
+        a ``.json`` file is SQuAD's, or BERT-MRC's if it is a list; JSON lines are texts, as other
+        columns are. Entities to be read by asking may also come from tagged sentences.
     encoding : str, default="utf-8"
     **options
         Of `read_table`, `read_conll`, `read_conllu` or `read_squad`, whichever reads the file.
@@ -70,23 +70,42 @@ def read_dataset(
         raise ValueError(f"task={task!r} must be one of {('auto', *TASKS)}")
     path = Path(path)
     lines = read_lines(path, encoding)
-    start = next((line.lstrip("\ufeff").strip() for line in lines if line.strip()), "")
-    if start[:1] in ("{", "[") and path.suffix == ".json" and task in ("auto", "qa", "mrc-ner"):
-        if task == "mrc-ner" or (task == "auto" and start[0] == "["):
-            sentences, spans, queries = read_mrc_ner(path)
-            return Dataset(sentences, spans, "mrc-ner", path, queries=queries)
+    if task == "auto":
+        task = _task_of(path, lines)
+    if task == "qa":
+        if path.suffix != ".json":
+            raise ValueError(f"{str(path)!r} is not a SQuAD file: questions are read from JSON")
         pairs, answers, ids = read_squad(path, return_ids=True, **options)
         return Dataset(pairs, answers, "qa", path, ids)
-    if task == "qa":
-        raise ValueError(f"{str(path)!r} is not a SQuAD file: questions are read from JSON")
-    if task == "auto":
-        task = "tagging" if _in_blocks(lines) else "classification"
+    if task == "mrc-ner" and path.suffix == ".json":
+        sentences, spans, queries = read_mrc_ner(path)
+        return Dataset(sentences, spans, "mrc-ner", path, queries=queries)
     if task == "classification":
         reader: Any = read_table
+    elif is_json_lines(path, lines):
+        raise ValueError(
+            f"{str(path)!r} is JSON: tagged sentences are read from CoNLL columns (see write_conll)"
+        )
     else:
         reader = read_conllu if _is_conllu(lines) else read_conll
     X, y = reader(path, encoding=encoding, **options)
     return Dataset(X, y, task, path)
+
+
+def find_task(path: str | Path, encoding: str = "utf-8") -> str:
+    """What ``task="auto"`` takes a file for."""
+    return _task_of(Path(path), read_lines(path, encoding))
+
+
+def _task_of(path: Path, lines: list[str]) -> str:
+    if path.suffix == ".json":
+        # JSON lines go by this name, too; SQuAD's is one object, on one line or on many.
+        filled = [line for line in lines if line.strip()]
+        if not (len(filled) > 1 and is_record(filled[0])):
+            return "mrc-ner" if filled[0].lstrip().startswith("[") else "qa"
+    if is_json_lines(path, lines):
+        return "classification"
+    return "tagging" if _in_blocks(lines) else "classification"
 
 
 def _in_blocks(lines: list[str]) -> bool:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 __all__ = ["from_hf"]
 
 
 def from_hf(
     dataset: Any, *, text_columns: str | Sequence[str], label_column: str
-) -> tuple[list[Any], list[Any]]:
+) -> tuple[list[Any], Any]:
     """X and y of a `datasets.Dataset`, with class ids turned into names.
 
     Parameters
@@ -25,8 +27,11 @@ def from_hf(
     Returns
     -------
     X : list of str, of (str, str), or of lists of str
-    y : list
-        Names where the column is a ``ClassLabel`` (or a sequence of them), values otherwise.
+    y : list, or int array of shape (n, n_names)
+        Names where the column is a ``ClassLabel`` (or a sequence of them beside tokens), values
+        otherwise. A sequence of ``ClassLabel`` beside texts is a multi-label problem, whose rows
+        are 0 and 1 for each of ``features[label_column].feature.names``, as
+        `DiceSequenceClassifier` takes them.
 
     Raises
     ------
@@ -54,19 +59,27 @@ def from_hf(
             raise ValueError(f"the dataset has no column {name!r}: it has {list(features)}")
     if len(columns) not in (1, 2):
         raise ValueError(f"text_columns={text_columns!r} must name one column, or two for a pair")
-    feature = features[label_column]
-    names = getattr(feature, "names", None) or getattr(
-        getattr(feature, "feature", None), "names", None
-    )
-    labels = list(dataset[label_column])
-    if names is not None:
-        for i, value in enumerate(labels):
-            for label in value if isinstance(value, list) else [value]:
-                if label is None or label < 0:
-                    raise ValueError(
-                        f"{label_column}[{i}] holds {label!r}, which marks rows without a label "
-                        "(as in hidden test splits): leave them out"
-                    )
-        labels = [[names[i] for i in v] if isinstance(v, list) else names[v] for v in labels]
+    dataset = dataset.with_format(None)  # lists, whatever arrays it was told to give
     texts = [list(dataset[name]) for name in columns]
-    return (texts[0] if len(texts) == 1 else list(zip(*texts, strict=True))), labels
+    X = texts[0] if len(texts) == 1 else list(zip(*texts, strict=True))
+    labels = list(dataset[label_column])
+    feature = features[label_column]
+    inner = getattr(feature, "feature", None)
+    names = getattr(feature, "names", None) or getattr(inner, "names", None)
+    if names is None:
+        return X, labels
+    for i, value in enumerate(labels):
+        for label in value if isinstance(value, list) else [value]:
+            if label is None or label < 0:
+                raise ValueError(
+                    f"{label_column}[{i}] holds {label!r}, which marks rows without a label "
+                    "(as in hidden test splits): leave them out"
+                )
+    if inner is None:
+        return X, [names[label] for label in labels]
+    if getattr(features[columns[0]], "dtype", None) not in ("string", "large_string"):
+        return X, [[names[label] for label in row] for row in labels]
+    y = np.zeros((len(labels), len(names)), dtype=int)
+    for row, chosen in zip(y, labels, strict=True):
+        row[chosen] = 1
+    return X, y

@@ -1,24 +1,35 @@
-"""TSV and CSV files of texts or pairs with a label."""
+"""TSV, CSV and JSON-lines files of texts or pairs, with or without labels."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from skdice.datasets.conll import read_lines
 
-__all__ = ["read_table"]
+__all__ = ["read_table", "read_texts"]
 
 Column = int | str
+Columns = Column | Sequence[Column] | None
+
+LABEL_NAMES = ("label", "labels", "class", "target", "quality", "y", "intent")
+TEXT_NAMES = (
+    *("text", "sentence", "sentence1", "sentence2", "question", "question1", "question2"),
+    *("premise", "hypothesis", "title", "review", "content", "message"),
+)
+ID_NAMES = ("id", "idx", "index", "guid", "uid", "")  # pandas gives its index no name
 
 
 def read_table(
     path: str | Path,
     *,
-    text_columns: Column | Sequence[Column] | None = None,
+    text_columns: Columns = None,
     label_column: Column | None = None,
     separator: str | None = None,
     header: bool | None = None,
@@ -27,20 +38,26 @@ def read_table(
 ) -> tuple[list[Any], list[str]]:
     """Read labelled texts, or pairs of texts.
 
+    A file named ``.jsonl``, or whose first line is a JSON object, is read as JSON lines: one
+    object a line, whose keys are the names of columns. A label may be a number there, and
+    `separator`, `header` and `quoting` have no meaning.
+
     Parameters
     ----------
     path : str or Path
     text_columns : int, str or a list of one or two, default=None
         Columns of the text, or of the two texts of a pair, by index or by name in the header.
-        None takes all columns but the label's, of which there may be two at most.
+        None takes all columns but the label's, of which there may be two at most. Columns with
+        the name ``id``, ``idx``, ``index``, ``guid`` or ``uid``, or none, hold no text.
     label_column : int, str or None, default=None
         None is a column named ``label``, ``labels``, ``class``, ``target``, ``quality``, ``y`` or
         ``intent`` if there is a header, and otherwise the column with the fewest distinct values.
     separator : str or None, default=None
         None is a tab where the first line has one, and a comma otherwise.
     header : bool or None, default=None
-        Whether the first line names the columns. None says yes if a column is given by name or
-        the line holds one of the names above.
+        Whether the first line names the columns. None says yes if a column is given by name, the
+        line holds one of the names above for a label, or it holds a usual name of a text, such as
+        ``text``, ``sentence1`` or ``review``, and nothing that comes again below.
     quoting : bool or None, default=None
         Whether ``"`` quotes a field. None says yes for commas and no for tabs, where quotes are
         part of the text (as in MRPC).
@@ -56,8 +73,8 @@ def read_table(
     FileNotFoundError
         If there is no such file.
     ValueError
-        If the file is empty, a line has other columns than the first, or a column is not there;
-        the message names the line or the column.
+        If the file is empty, a line has other columns than the first or is not JSON, a column is
+        not there, or a value is not a text or a label; the message names the line or the column.
 
     Examples
     --------
@@ -69,50 +86,287 @@ def read_table(
     ...     read_table(path)
     (['Free, now', 'Lunch?'], ['spam', 'ham'])
     """
+    path = Path(path)
     lines = read_lines(path, encoding)
+    wanted = _as_list(text_columns)
     if separator is None:
-        separator = "\t" if "\t" in lines[0] else ","
+        separator = "\t" if "\t" in _first(lines) else ","
+    table = _load(path, lines, [*wanted, label_column], separator, header, quoting)
+    if table.width < 2:
+        raise ValueError(
+            f"{str(path)!r}, line {table.rows[0][0]}: one column only; a text and a label are "
+            "needed: check separator"
+        )
+    texts = [table.index(column, "text_columns") for column in wanted]
+    if label_column is None:
+        label = table.find_label([i for i in table.columns if i not in texts])
+    else:
+        label = table.index(label_column, "label_column")
+    if not texts:
+        texts = table.check_texts([i for i in table.columns if i != label], 2)
+    return table.texts(texts), table.labels(label)
+
+
+def read_texts(
+    path: str | Path,
+    *,
+    n_texts: int = 1,
+    text_columns: Columns = None,
+    label_column: Column | None = None,
+    classes: Iterable[Any] = (),
+    separator: str | None = None,
+    header: bool | None = None,
+    quoting: bool | None = None,
+    encoding: str = "utf-8",
+) -> list[Any]:
+    """Read texts, or pairs of texts, to predict: their labels may be there or not.
+
+    Parameters
+    ----------
+    path : str or Path
+        A table as for `read_table`, or a file with one text a line.
+    n_texts : {1, 2}, default=1
+        How many texts a row has: 1, or 2 for pairs.
+    text_columns : int, str or a list of one or two, default=None
+        Columns of the texts. None takes all but the label's and those that hold no text, as
+        `read_table` tells them by their names.
+    label_column : int, str or None, default=None
+        A column that is not text.
+    classes : list, default=()
+        Where there are more than `n_texts` columns, one that holds nothing but these labels is
+        not text.
+    separator : str or None, default=None
+        None is a tab where the first line has one; a comma in a ``.csv`` file, or where the first
+        line has one and a column or ``header=True`` is given; and none otherwise: each line is a
+        text, commas and all.
+    header, quoting, encoding
+        As in `read_table`. Of files with one column, only ``.csv`` and ``.tsv`` are looked at for
+        a header.
+
+    Returns
+    -------
+    X : list of str or list of (str, str)
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        As in `read_table`, and if there are more columns that may hold text than `n_texts`.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from skdice.datasets import read_texts
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "a.csv")
+    ...     _ = path.write_text('id,text\\n7,"Free, now"\\n8,Lunch?\\n')
+    ...     read_texts(path)
+    ['Free, now', 'Lunch?']
+    """
+    if n_texts not in (1, 2):
+        raise ValueError(f"n_texts={n_texts!r} must be 1, or 2 for pairs")
+    path = Path(path)
+    lines = read_lines(path, encoding)
+    wanted = _as_list(text_columns)
+    if separator is None:
+        asked = bool(wanted) or label_column is not None or bool(header)
+        commas = path.suffix == ".csv" or (asked and "," in _first(lines))
+        # Without a tab a line is one text.
+        separator = "," if commas and "\t" not in _first(lines) else "\t"
+    table = _load(path, lines, [*wanted, label_column], separator, header, quoting)
+    label = None if label_column is None else table.index(label_column, "label_column")
+    texts = [table.index(column, "text_columns") for column in wanted]
+    if not texts:
+        left = [i for i in table.columns if i != label and not table.is_named(i, LABEL_NAMES)]
+        if len(left) > n_texts:
+            known = {"", *map(str, classes)}
+            others = [i for i in left if not table.values(i) <= known]
+            left = others if len(others) >= n_texts else left
+        texts = table.check_texts(left, n_texts)
+    return table.texts(texts)
+
+
+def is_json_lines(path: Path, lines: list[str]) -> bool:
+    """Whether a table is JSON lines: by its name, or by its first line."""
+    return path.suffix in (".jsonl", ".json") or is_record(_first(lines))
+
+
+def is_record(line: str) -> bool:
+    """Whether a line is a JSON object."""
+    try:
+        return isinstance(json.loads(line), dict)
+    except ValueError:
+        return False
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Rows of one width, each with its line number; cells of JSON may be no strings."""
+
+    path: Path
+    names: list[str] | None
+    rows: list[tuple[int, list[Any]]]
+
+    @property
+    def width(self) -> int:
+        return len(self.rows[0][1])
+
+    @property
+    def columns(self) -> list[int]:
+        """Columns that may hold a text or a label."""
+        return [i for i in range(self.width) if not self.is_named(i, ID_NAMES)]
+
+    def is_named(self, i: int, names: tuple[str, ...]) -> bool:
+        return self.names is not None and self.names[i].lower() in names
+
+    def index(self, column: Column, what: str) -> int:
+        if isinstance(column, str):
+            if self.names is None or column not in self.names:
+                raise ValueError(
+                    f"{what}={column!r} is not in the header of {str(self.path)!r}: {self.names}"
+                )
+            return self.names.index(column)
+        if not -self.width <= column < self.width:
+            raise ValueError(
+                f"{what}={column} is beyond the {self.width} columns of {str(self.path)!r}"
+            )
+        return column % self.width
+
+    def values(self, i: int) -> set[str]:
+        """The distinct values of a column."""
+        return {str(cells[i]).strip() for _, cells in self.rows}
+
+    def find_label(self, columns: list[int]) -> int:
+        if not columns:
+            raise ValueError(
+                f"{str(self.path)!r} has no column left for the label: give label_column "
+                "(--label-column)"
+            )
+        for i in columns:
+            if self.is_named(i, LABEL_NAMES):
+                return i
+        return min(columns, key=lambda i: len(self.values(i)))
+
+    def check_texts(self, columns: list[int], n_texts: int) -> list[int]:
+        """`columns`, which may hold text, if they are not too many."""
+        if not 1 <= len(columns) <= n_texts:
+            shown = self.names or [f"{i}: {cell:.20}" for i, cell in enumerate(self.rows[0][1])]
+            names = [shown[i] for i in columns]
+            raise ValueError(
+                f"{str(self.path)!r} has {len(columns)} columns that may be text {names}, not "
+                f"{'1' if n_texts == 1 else '1 or 2'}: say which hold the text with text_columns "
+                "(--text-column), and which the label with label_column (--label-column)"
+            )
+        return columns
+
+    def texts(self, columns: list[int]) -> list[Any]:
+        for i in columns:
+            for number, cells in self.rows:
+                if not isinstance(cells[i], str):
+                    raise self._refusal(number, i, cells[i], "a string")
+        if len(columns) == 1:
+            return [cells[columns[0]] for _, cells in self.rows]
+        return [tuple(cells[i] for i in columns) for _, cells in self.rows]
+
+    def labels(self, i: int) -> list[str]:
+        found = []
+        for number, cells in self.rows:
+            value = cells[i]
+            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if not isinstance(value, str) and not (is_number and math.isfinite(value)):
+                raise self._refusal(number, i, value, "a string or a number")
+            if not str(value).strip():
+                raise ValueError(f"{str(self.path)!r}, line {number}: the label is empty")
+            found.append(str(value).strip())
+        return found
+
+    def _refusal(self, number: int, i: int, value: Any, wanted: str) -> ValueError:
+        name = i if self.names is None else self.names[i]
+        what = "missing" if value is None else f"{value!r:.60}"
+        return ValueError(
+            f"{str(self.path)!r}, line {number}: {name!r} is {what}, not {wanted}: mend the line, "
+            "or name other columns with text_columns and label_column (--text-column, "
+            "--label-column)"
+        )
+
+
+def _as_list(columns: Columns) -> list[Column]:
+    wanted = [columns] if isinstance(columns, (int, str)) else list(columns or [])
+    if len(wanted) > 2:
+        raise ValueError(f"text_columns={columns!r} names more than two columns")
+    return wanted
+
+
+def _first(lines: list[str]) -> str:
+    return next(line for line in lines if line.strip())
+
+
+def _load(
+    path: Path,
+    lines: list[str],
+    asked: list[Column | None],
+    separator: str,
+    header: bool | None,
+    quoting: bool | None,
+) -> _Table:
+    if is_json_lines(path, lines):
+        return _load_json(path, lines)
     if quoting is None:
         quoting = separator != "\t"
     rows = _rows(path, lines, separator, quoting)
-    wanted = [text_columns] if isinstance(text_columns, (int, str)) else list(text_columns or [])
-    if len(wanted) > 2:
-        raise ValueError(f"text_columns={text_columns!r} names more than two columns")
-    first = [cell.strip() for cell in rows[0][1]]
     if header is None:
-        named = any(isinstance(column, str) for column in [*wanted, label_column])
-        header = named or any(cell.lower() in LABEL_NAMES for cell in first)
-    names = first if header else None
-    if header:
-        rows = rows[1:]
-    if not rows:
+        named = any(isinstance(column, str) for column in asked)
+        # The first of plain lines is a text.
+        plain = len(rows[0][1]) == 1 and path.suffix not in (".csv", ".tsv")
+        header = named or (not plain and _names_columns([cells for _, cells in rows]))
+    if not header:
+        return _Table(path, None, rows)
+    if not rows[1:]:
         raise ValueError(f"{str(path)!r} holds a header only: give a file with examples")
-    width = len(rows[0][1])
-    label = _find_label(path, rows, names, label_column, width)
-    texts = [_index(path, column, names, width, "text_columns") for column in wanted]
-    if not texts:
-        texts = [column for column in range(width) if column != label]
-        if len(texts) > 2:
-            shown = names if names is not None else f"0 to {width - 1}"
+    return _Table(path, [cell.strip() for cell in rows[0][1]], rows[1:])
+
+
+def _names_columns(rows: list[list[str]]) -> bool:
+    """Whether the first row is a header."""
+    first = [cell.strip() for cell in rows[0]]
+    names = [cell.lower() for cell in first]
+    if any(name in LABEL_NAMES for name in names):
+        return True
+    if not any(name in TEXT_NAMES for name in names):
+        return False
+    # Beside a text that happens to be such a word stands a label, which other rows have, too.
+    others = [i for i, name in enumerate(names) if name not in (*TEXT_NAMES, *ID_NAMES)]
+    return not any(row[i].strip() == first[i] for row in rows[1:] for i in others)
+
+
+def _load_json(path: Path, lines: list[str]) -> _Table:
+    records: list[tuple[int, dict[str, Any]]] = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except json.JSONDecodeError as error:
             raise ValueError(
-                f"{str(path)!r} has {width} columns ({shown}): say which hold the text with "
-                "text_columns (--text-column), and which the label with label_column "
-                "(--label-column)"
+                f"{str(path)!r}, line {number}: {error.msg} at character {error.pos}: each line "
+                "must be a JSON object"
+            ) from error
+        if not isinstance(record, dict):
+            raise ValueError(
+                f"{str(path)!r}, line {number}: {line.strip():.60} is not a JSON object, as each "
+                "line must be"
             )
-    y = [cells[label].strip() for _, cells in rows]
-    for (number, _), value in zip(rows, y, strict=True):
-        if not value:
-            raise ValueError(f"{str(path)!r}, line {number}: the label is empty")
-    if len(texts) == 1:
-        return [cells[texts[0]] for _, cells in rows], y
-    return [(cells[texts[0]], cells[texts[1]]) for _, cells in rows], y
-
-
-LABEL_NAMES = ("label", "labels", "class", "target", "quality", "y", "intent")
+        records.append((number, record))
+    names = list(dict.fromkeys(name for _, record in records for name in record))
+    if not names:
+        raise ValueError(f"{str(path)!r} holds empty JSON objects: give a file with examples")
+    rows = [(number, [record.get(name) for name in names]) for number, record in records]
+    return _Table(path, names, rows)
 
 
 def _rows(
-    path: str | Path, lines: list[str], separator: str, quoting: bool
+    path: Path, lines: list[str], separator: str, quoting: bool
 ) -> list[tuple[int, list[str]]]:
     """(line number, cells) of every line that is not blank, all of one width."""
     if quoting:
@@ -121,7 +375,8 @@ def _rows(
         start = 1
         try:
             for cells in reader:
-                if any(cell.strip() for cell in cells):
+                # An empty line has no cell; a quoted empty text is one.
+                if any(cell.strip() for cell in cells) or cells == [""]:
                     rows.append((start, cells))
                 start = reader.line_num + 1
         except csv.Error as error:
@@ -131,12 +386,9 @@ def _rows(
             ) from error
     else:
         rows = [(i, line.split(separator)) for i, line in enumerate(lines, 1) if line.strip()]
+    if not rows:
+        raise ValueError(f"{str(path)!r} has empty cells only: give a file with examples")
     width = len(rows[0][1])
-    if width < 2:
-        raise ValueError(
-            f"{str(path)!r}, line {rows[0][0]}: one column only; a text and a label are needed: "
-            "check separator"
-        )
     for number, cells in rows:
         if len(cells) != width:
             raise ValueError(
@@ -144,29 +396,3 @@ def _rows(
                 "line: mend it, check separator and quoting, or the file may be cut short"
             )
     return rows
-
-
-def _index(path: str | Path, column: Column, names: list[str] | None, width: int, what: str) -> int:
-    if isinstance(column, str):
-        if names is None or column not in names:
-            raise ValueError(f"{what}={column!r} is not in the header of {str(path)!r}: {names}")
-        return names.index(column)
-    if not -width <= column < width:
-        raise ValueError(f"{what}={column} is beyond the {width} columns of {str(path)!r}")
-    return column % width
-
-
-def _find_label(
-    path: str | Path,
-    rows: list[tuple[int, list[str]]],
-    names: list[str] | None,
-    label_column: Column | None,
-    width: int,
-) -> int:
-    if label_column is not None:
-        return _index(path, label_column, names, width, "label_column")
-    for i, name in enumerate(names or []):
-        if name.lower() in LABEL_NAMES:
-            return i
-    distinct = [len({cells[i].strip() for _, cells in rows}) for i in range(width)]
-    return distinct.index(min(distinct))

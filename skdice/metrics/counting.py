@@ -21,7 +21,7 @@ class SpanCounter:
     ----------
     y_true : list of lists of str
     classes : list of str
-    scheme : {"iob1", "iob2", "bioes", "bmes", "plain"}
+    scheme : {"iob1", "iob2", "bioes", "bmes", "bilou", "plain"}
 
     Examples
     --------
@@ -44,12 +44,12 @@ class SpanCounter:
         self.ends = np.zeros((n + 1, n + 1), dtype=bool)
         names: dict[str, int] = {}
         for i, tag in enumerate(tags):
-            spans = _spans_of([tag], scheme)
+            spans = get_spans([tag], scheme)
             if spans:
                 self.kinds[i] = names.setdefault(spans[0][0], len(names))
                 self.starts[n, i] = self.ends[i, n] = True
             for j, after in enumerate(tags):
-                pair = _spans_of([tag, after], scheme)
+                pair = get_spans([tag, after], scheme)
                 self.starts[i, j] = any(start == 1 for _, start, _ in pair)
                 self.ends[i, j] = any(end == 1 for _, _, end in pair)
         # Every sentence is preceded by a border, and one closes the text.
@@ -80,8 +80,3 @@ class SpanCounter:
         starts = np.flatnonzero(self.starts[before, after]) + 1
         ends = np.flatnonzero(self.ends[before, after]) + 1
         return starts, ends, self.kinds[self.text[starts]]
-
-
-def _spans_of(tags: list[str], scheme: str) -> list[tuple[str, int, int]]:
-    """The spans that count: a plain O is none."""
-    return [s for s in get_spans(tags, scheme) if scheme != "plain" or s[0] != "O"]

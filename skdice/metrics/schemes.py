@@ -12,9 +12,12 @@ import numpy as np
 
 __all__ = ["SCHEMES", "check_tags", "get_spans", "infer_scheme", "to_tags", "transitions"]
 
-SCHEMES = ("iob1", "iob2", "bioes", "bmes", "plain")
+SCHEMES = ("iob1", "iob2", "bioes", "bmes", "bilou", "plain")
 
-_PREFIXES = {"iob1": "BI", "iob2": "BI", "bioes": "BIES", "bmes": "BMES"}
+# Where there are four: begin, inside, last, single.
+_PREFIXES = {"iob1": "BI", "iob2": "BI", "bioes": "BIES", "bmes": "BMES", "bilou": "BILU"}
+_EVERY = {letter for letters in _PREFIXES.values() for letter in letters}
+_FIRST, _LAST = {"B", "S", "U"}, {"E", "S", "L", "U"}
 
 
 def _split(tag: str) -> tuple[str, str]:
@@ -25,9 +28,9 @@ def _split(tag: str) -> tuple[str, str]:
 def infer_scheme(tag_lists: Iterable[Sequence[str]]) -> str:
     """The scheme of tagged sentences.
 
-    Plain if any tag is neither ``O`` nor ``PREFIX-TYPE`` with a prefix of B, I, E, S, M; bmes if
-    there is an M; bioes if there is an S or E; iob1 if spans start with I and B is only seen
-    right after a span of the same type; iob2 otherwise.
+    Plain if any tag is neither ``O`` nor ``PREFIX-TYPE`` with a prefix of B, I, E, S, M, L, U; bmes
+    if there is an M; bioes if there is an S or E; bilou if there is an L or U; iob1 if spans start
+    with I and B is only seen right after a span of the same type; iob2 otherwise.
 
     Examples
     --------
@@ -42,7 +45,7 @@ def infer_scheme(tag_lists: Iterable[Sequence[str]]) -> str:
         for tag in tags:
             if tag != "O":
                 prefix, kind = _split(tag)
-                if prefix not in ("B", "I", "E", "S", "M"):
+                if prefix not in _EVERY:
                     return "plain"
                 prefixes.add(prefix)
                 after_same = previous != "O" and _split(previous)[1] == kind
@@ -55,17 +58,23 @@ def infer_scheme(tag_lists: Iterable[Sequence[str]]) -> str:
         return "bmes"
     if prefixes & {"S", "E"}:
         return "bioes"
+    if prefixes & {"L", "U"}:
+        return "bilou"
     return "iob1" if starts_with_i and not starts_with_b else "iob2"
 
 
-def get_spans(tags: Sequence[str], scheme: str = "iob2") -> list[tuple[str, int, int]]:
+def get_spans(
+    tags: Sequence[str], scheme: str = "iob2", background: str | None = "O"
+) -> list[tuple[str, int, int]]:
     """Spans as (type, start, end), end exclusive.
 
     Parameters
     ----------
     tags : list of str
-    scheme : {"iob1", "iob2", "bioes", "bmes", "plain"}, default="iob2"
+    scheme : {"iob1", "iob2", "bioes", "bmes", "bilou", "plain"}, default="iob2"
         ``plain`` makes a span of every token, with its tag as the type.
+    background : str or None, default="O"
+        The plain tag that makes none.
 
     Examples
     --------
@@ -75,7 +84,7 @@ def get_spans(tags: Sequence[str], scheme: str = "iob2") -> list[tuple[str, int,
     """
     _check_scheme(scheme)
     if scheme == "plain":
-        return [(tag, i, i + 1) for i, tag in enumerate(tags)]
+        return [(tag, i, i + 1) for i, tag in enumerate(tags) if tag != background]
     spans: list[tuple[str, int, int]] = []
     start, previous, kind = 0, "O", ""
     for i, tag in enumerate([*tags, "O"]):
@@ -91,13 +100,13 @@ def get_spans(tags: Sequence[str], scheme: str = "iob2") -> list[tuple[str, int,
 def _ends(previous: str, prefix: str, kind: str, new_kind: str) -> bool:
     if previous == "O":
         return False
-    return previous in ("E", "S") or prefix in ("B", "S", "O") or kind != new_kind
+    return previous in _LAST or prefix in _FIRST or prefix == "O" or kind != new_kind
 
 
 def _starts(previous: str, prefix: str, kind: str, new_kind: str) -> bool:
     if prefix == "O":
         return False
-    return prefix in ("B", "S") or previous in ("E", "S", "O") or kind != new_kind
+    return prefix in _FIRST or previous in _LAST or previous == "O" or kind != new_kind
 
 
 def to_tags(spans: Iterable[tuple[str, int, int]], n: int, scheme: str = "iob2") -> list[str]:
@@ -121,10 +130,10 @@ def to_tags(spans: Iterable[tuple[str, int, int]], n: int, scheme: str = "iob2")
         if scheme == "plain":
             tags[start:end] = [kind] * size
             continue
-        inner = "M" if scheme == "bmes" else "I"
-        row = ["B"] + [inner] * (size - 1)
-        if scheme in ("bioes", "bmes"):
-            row = ["S"] if size == 1 else [*row[:-1], "E"]
+        prefixes = _PREFIXES[scheme]
+        row = [prefixes[0]] + [prefixes[1]] * (size - 1)
+        if len(prefixes) == 4:
+            row = [prefixes[3]] if size == 1 else [*row[:-1], prefixes[2]]
         elif scheme == "iob1" and before != (kind, start):
             row[0] = "I"
         tags[start:end] = [f"{prefix}-{kind}" for prefix in row]
@@ -145,10 +154,10 @@ def _follows(previous: str, tag: str, scheme: str) -> bool:
         return new != "I" or same
     if scheme == "iob1":
         return new != "B" or same
-    inner = "M" if scheme == "bmes" else "I"
-    if old in ("B", inner):  # an open span must go on
-        return new in (inner, "E") and same
-    return new in ("O", "B", "S")
+    begin, inside, last, single = tuple(_PREFIXES[scheme])
+    if old in (begin, inside):  # an open span must go on
+        return new in (inside, last) and same
+    return new in ("O", begin, single)
 
 
 def check_tags(y: Iterable[Sequence[str]], scheme: str) -> None:

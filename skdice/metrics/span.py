@@ -70,7 +70,7 @@ def span_precision_recall_fscore_support(
         Tags; each sentence as long in one as in the other.
     average : {"micro", "macro", "weighted"} or None, default=None
         None gives arrays with one value for each type, types in sorted order.
-    scheme : {"auto", "iob1", "iob2", "bioes", "bmes", "plain"}, default="auto"
+    scheme : {"auto", "iob1", "iob2", "bioes", "bmes", "bilou", "plain"}, default="auto"
         Auto reads it off `y_true`.
     labels : list of str, default=None
         Types to count; None is every type in `y_true` or `y_pred`, of which ``O`` is none.
@@ -106,16 +106,13 @@ def span_precision_recall_fscore_support(
     n_true: Counter[str] = Counter()
     n_pred: Counter[str] = Counter()
     n_hits: Counter[str] = Counter()
+    background = None if labels is not None and "O" in labels else "O"
     for a, b in zip(true, pred, strict=True):
-        spans_true, spans_pred = set(get_spans(a, scheme)), set(get_spans(b, scheme))
+        spans_true, spans_pred = (set(get_spans(row, scheme, background)) for row in (a, b))
         n_true.update(span[0] for span in spans_true)
         n_pred.update(span[0] for span in spans_pred)
         n_hits.update(span[0] for span in spans_true & spans_pred)
-    if labels is None:
-        # Of tags without prefixes O is no type either.
-        types = sorted((set(n_true) | set(n_pred)) - ({"O"} if scheme == "plain" else set()))
-    else:
-        types = list(labels)
+    types = sorted(set(n_true) | set(n_pred)) if labels is None else list(labels)
     hits, found, support = (
         np.array([counts[t] for t in types], dtype=np.int64) for counts in (n_hits, n_pred, n_true)
     )

@@ -53,7 +53,8 @@ def draw_rows(sampler: Any, y: Any, seed: int) -> np.ndarray:
 class BalancedBatchSampler:
     """Batches of row numbers, drawn through an imbalanced-learn sampler.
 
-    Give it to a torch `DataLoader` as ``batch_sampler``. Every pass over it draws anew.
+    Give it to a torch `DataLoader` as ``batch_sampler``. Every pass over it draws anew; its length
+    is that of the coming pass.
 
     Parameters
     ----------
@@ -89,14 +90,23 @@ class BalancedBatchSampler:
         self.batch_size = batch_size
         self.random_state = random_state
         self._epoch = 0
-        self._n_rows = len(draw_rows(sampler, y, random_state))
+        self._coming: np.ndarray | None = None
+        self._rows()  # what cannot be drawn is refused here
+
+    def _rows(self) -> np.ndarray:
+        """The rows of the coming pass, drawn once."""
+        if self._coming is None:
+            seed = int(np.random.default_rng([self.random_state, self._epoch]).integers(2**31 - 1))
+            drawn = draw_rows(self.sampler, self.y, seed)
+            self._coming = np.random.default_rng(seed).permutation(drawn)
+        return self._coming
 
     def __len__(self) -> int:
-        return -(-self._n_rows // self.batch_size)
+        return -(-len(self._rows()) // self.batch_size)
 
     def __iter__(self) -> Iterator[list[int]]:
-        seed = int(np.random.default_rng([self.random_state, self._epoch]).integers(2**31 - 1))
+        rows = self._rows()
         self._epoch += 1
-        rows = np.random.default_rng(seed).permutation(draw_rows(self.sampler, self.y, seed))
+        self._coming = None
         for start in range(0, len(rows), self.batch_size):
             yield rows[start : start + self.batch_size].tolist()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -21,8 +21,9 @@ __all__ = ["EntityReplacement", "build_gazetteer"]
 
 _WORD = re.compile(r"\w+|[^\w\s]")
 
-Gazetteer = dict[str, list[tuple[str, ...]]]
-Swaps = dict[tuple[str, tuple[str, ...]], tuple[str, ...]]
+# From type and tokens to what is put in: the tokens, or in texts the mention as it is spelt.
+Forms = dict[str, dict[tuple[str, ...], Any]]
+Swaps = dict[tuple[str, tuple[str, ...]], Any]
 
 
 class Mention(NamedTuple):
@@ -81,7 +82,7 @@ class EntityReplacement(TagSampler):
     gazetteer : "tags", dict or fitted tagger, default="tags"
         Where mentions come from: the tags of `y` (tagged sentences only); a dict from type to
         mentions, as strings or lists of tokens; or a fitted `DiceTokenClassifier`, which looks
-        for them in X.
+        for them in X. Texts get a mention as the dict, or the text that it is found in, spells it.
     sampling_strategy : float, str, list, dict or callable, default="auto"
         How many rows to have of each class, as in imbalanced-learn; for tagged sentences as in
         `TagOverSampler`.
@@ -169,8 +170,7 @@ class EntityReplacement(TagSampler):
         sentences = as_sentences(X)
         tags = as_tags(y, sentences)
         scheme = infer_scheme(tags)
-        self.gazetteer_ = self._tagged_gazetteer(sentences, tags)
-        others = _Others(self.gazetteer_)
+        others = self._others(self._tagged_forms(sentences, tags))
         mentions = [
             [
                 Mention(kind, start, end, _key(tokens[start:end]))
@@ -202,13 +202,17 @@ class EntityReplacement(TagSampler):
         self.sample_indices_ = np.append(np.arange(len(tags)), drawn)
         return _extend(X, new_tokens), _extend(y, new_tags)
 
-    def _tagged_gazetteer(self, sentences: list[list[str]], tags: list[list[str]]) -> Gazetteer:
+    def _tagged_forms(self, sentences: list[list[str]], tags: list[list[str]]) -> Forms:
         if hasattr(self.gazetteer, "predict"):
             tags = list(self.gazetteer.predict(sentences))
         elif not isinstance(self.gazetteer, str):
-            return _read_gazetteer(self.gazetteer, split=str.split)
+            return _read_gazetteer(self.gazetteer, _tokens)
         found = build_gazetteer(sentences, tags)
-        return {kind: [tuple(mention) for mention in rows] for kind, rows in found.items()}
+        return {kind: {tuple(m): tuple(m) for m in rows} for kind, rows in found.items()}
+
+    def _others(self, forms: Forms) -> _Others:
+        self.gazetteer_ = {kind: list(group) for kind, group in forms.items()}
+        return _Others(forms)
 
     # ---- texts and pairs
 
@@ -223,8 +227,8 @@ class EntityReplacement(TagSampler):
                 "from type to mentions, or a fitted DiceTokenClassifier"
             )
         rows = [(text,) if isinstance(text, str) else text for text in texts]
-        mentions = self._find(rows)
-        others = _Others(self.gazetteer_)
+        mentions, forms = self._find(rows)
+        others = self._others(forms)
         usable = np.array([any(others.has(m) for side in row for m in side) for row in mentions])
         strategy = check_sampling_strategy(self.sampling_strategy, labels, "over-sampling")
         self.sampling_strategy_ = strategy
@@ -247,34 +251,31 @@ class EntityReplacement(TagSampler):
         self.sample_indices_ = np.append(np.arange(len(texts)), drawn).astype(np.int64)
         return _extend(X, new), take(y, self.sample_indices_)
 
-    def _find(self, rows: Sequence[Sequence[str]]) -> list[list[list[Mention]]]:
-        """Mentions, by character, in each side of each row; sets `gazetteer_`."""
+    def _find(self, rows: Sequence[Sequence[str]]) -> tuple[list[list[list[Mention]]], Forms]:
+        """Mentions, by character, in each side of each row; and what can take their places."""
         words = [[list(_WORD.finditer(text)) for text in row] for row in rows]
         if not hasattr(self.gazetteer, "predict"):
-            self.gazetteer_ = _read_gazetteer(self.gazetteer, split=_WORD.findall)
-            known = {_key(m): kind for kind, group in self.gazetteer_.items() for m in group}
+            forms = _read_gazetteer(self.gazetteer, _spelling)
+            known = {_key(m): kind for kind, group in forms.items() for m in group}
             longest = max(map(len, known), default=0)
-            return [[_look_up(side, known, longest) for side in row] for row in words]
+            return [[_look_up(side, known, longest) for side in row] for row in words], forms
         flat = [[match.group() for match in side] for row in words for side in row]
         tags = iter(self.gazetteer.predict(flat))
-        found: dict[str, dict[tuple[str, ...], None]] = {}
+        forms = {}
         mentions = []
-        for row in words:
+        for row, texts in zip(words, rows, strict=True):
             sides = []
-            for side in row:
-                spans = get_spans(next(tags), self.gazetteer.scheme_)
-                tokens = [match.group() for match in side]
-                for kind, start, end in spans:
-                    found.setdefault(kind, {})[tuple(tokens[start:end])] = None
-                sides.append(
-                    [
-                        Mention(k, side[a].start(), side[b - 1].end(), _key(tokens[a:b]))
-                        for k, a, b in spans
-                    ]
-                )
+            for side, text in zip(row, texts, strict=True):
+                found = []
+                for kind, first, end in get_spans(next(tags), self.gazetteer.scheme_):
+                    tokens = tuple(match.group() for match in side[first:end])
+                    mention = Mention(kind, side[first].start(), side[end - 1].end(), _key(tokens))
+                    spelling = text[mention.start : mention.end]
+                    forms.setdefault(kind, {}).setdefault(tokens, spelling)
+                    found.append(mention)
+                sides.append(found)
             mentions.append(sides)
-        self.gazetteer_ = {kind: list(group) for kind, group in found.items()}
-        return mentions
+        return mentions, forms
 
     def _choose(self, mentions: Iterable[Mention], others: _Others, random_state: Any) -> Swaps:
         """A replacement for the mentions of one row that are to be swapped."""
@@ -288,38 +289,56 @@ class EntityReplacement(TagSampler):
 class _Others:
     """Mentions of a type other than a given one."""
 
-    def __init__(self, gazetteer: Gazetteer) -> None:
-        self.gazetteer = gazetteer
-        self.keys = {kind: {_key(m) for m in group} for kind, group in gazetteer.items()}
+    def __init__(self, forms: Forms) -> None:
+        self.groups = {
+            kind: [(_key(tokens), form) for tokens, form in group.items()]
+            for kind, group in forms.items()
+        }
+        self.keys = {kind: {key for key, _ in group} for kind, group in self.groups.items()}
 
     def has(self, mention: Mention) -> bool:
         return bool(self.keys.get(mention.kind, set()) - {mention.key})
 
-    def draw(self, mention: Mention, random_state: Any) -> tuple[str, ...]:
-        group = self.gazetteer[mention.kind]
+    def draw(self, mention: Mention, random_state: Any) -> Any:
+        group = self.groups[mention.kind]
         while True:
-            other = group[random_state.randint(len(group))]
-            if _key(other) != mention.key:
-                return other
+            key, form = group[random_state.randint(len(group))]
+            if key != mention.key:
+                return form
 
 
 def _key(tokens: Iterable[str]) -> tuple[str, ...]:
     return tuple(token.casefold() for token in tokens)
 
 
-def _read_gazetteer(gazetteer: Any, split: Any) -> Gazetteer:
+def _tokens(mention: Any) -> tuple[tuple[str, ...], Any]:
+    """Tokens of a mention, which are put in among tokens."""
+    tokens = tuple(mention.split()) if isinstance(mention, str) else tuple(mention)
+    return tokens, tokens
+
+
+def _spelling(mention: Any) -> tuple[tuple[str, ...], Any]:
+    """Tokens of a mention as texts are split, and its spelling, which is put into a text."""
+    spelling = mention.strip() if isinstance(mention, str) else " ".join(mention)
+    return tuple(_WORD.findall(spelling)), spelling
+
+
+def _read_gazetteer(gazetteer: Any, read: Callable[[Any], tuple[tuple[str, ...], Any]]) -> Forms:
     if not isinstance(gazetteer, Mapping):
         raise TypeError(
             f"gazetteer={gazetteer!r} must be 'tags', a dict from type to mentions, or a fitted "
             "tagger with predict"
         )
-    table: Gazetteer = {}
+    table: Forms = {}
     for kind, group in gazetteer.items():
-        if isinstance(group, str) or not all(group):
+        forms = table[str(kind)] = {}
+        for mention in () if isinstance(group, str) else group:
+            tokens, form = read(mention) if mention else ((), mention)
+            forms.setdefault(tokens, form)
+        if isinstance(group, str) or () in forms:
             raise ValueError(
                 f"gazetteer[{kind!r}] = {group!r} must be a list of mentions, none of them empty"
             )
-        table[str(kind)] = [tuple(split(m)) if isinstance(m, str) else tuple(m) for m in group]
     return table
 
 
@@ -345,7 +364,7 @@ def _swap(text: str, mentions: list[Mention], chosen: Swaps) -> str:
     for mention in mentions:
         parts.append(text[done : mention.start])
         if mention.name in chosen:
-            parts.append(" ".join(chosen[mention.name]))
+            parts.append(chosen[mention.name])
         else:
             parts.append(text[mention.start : mention.end])
         done = mention.end

@@ -26,8 +26,8 @@ def best_answers(
 ) -> tuple[list[Candidate], float]:
     """The best answers over all windows of a question, and the score of no answer.
 
-    A start or an end counts in the window where its token has most context. The score of "no
-    answer" is its lowest over the windows: every window must say that it is not there.
+    A start counts in the window where its token has most context. The score of "no answer" is its
+    lowest over the windows: every window must say that it is not there.
 
     Parameters
     ----------
@@ -52,28 +52,34 @@ def best_answers(
     null = min(float(scores[words == -1].sum()) for scores, words, _, _ in windows)
     found: dict[tuple[int, int], float] = {}
     for scores, words, offsets, context in windows:
-        inside = np.flatnonzero(words >= 0)
-        allowed = inside
+        inside = np.flatnonzero(words >= 0)  # a run of the context's tokens
+        starts = inside
         if best_context:
             mine = [best_context[int(words[i])] <= context[i] for i in inside]
-            allowed = inside[mine]
-        if not len(allowed):
+            starts = inside[mine]
+        if not len(starts):
             continue
-        keep = max(20, n_best)
-        starts = allowed[np.argsort(-scores[allowed, 0], kind="stable")[:keep]]
-        ends = inside[np.argsort(-scores[inside, 1], kind="stable")[:keep]]
-        length = words[ends][None, :] - words[starts][:, None] + 1
-        total = scores[starts, 0][:, None] + scores[ends, 1][None, :]
-        total = np.where((length >= 1) & (length <= max_tokens), total, -np.inf)
-        for flat in np.argsort(-total, axis=None, kind="stable")[: 3 * n_best]:
+        # Every length of every start, and no end past the window's.
+        ends = starts[:, None] + np.arange(min(max_tokens, len(inside)))
+        beyond = ends > inside[-1]
+        ends[beyond] = inside[-1]
+        total = np.where(beyond, -np.inf, scores[starts, 0][:, None] + scores[ends, 1])
+        for flat in _highest(total.ravel(), 3 * n_best):
             a, b = np.unravel_index(flat, total.shape)
             if total[a, b] == -np.inf:
                 break
-            place = int(offsets[starts[a], 0]), int(offsets[ends[b], 1])
+            place = int(offsets[starts[a], 0]), int(offsets[ends[a, b], 1])
             if place[0] < place[1]:
                 found[place] = max(found.get(place, -np.inf), float(total[a, b]))
     ranked = sorted(found.items(), key=lambda item: (-item[1], item[0]))[:n_best]
     return [Candidate(*place, score) for place, score in ranked], null
+
+
+def _highest(values: np.ndarray, n: int) -> np.ndarray:
+    """Places of the `n` highest values, the highest first."""
+    rows = np.argpartition(-values, n)[:n] if n < len(values) else np.arange(len(values))
+    rows.sort()  # so that of equals the first comes first
+    return rows[np.argsort(-values[rows], kind="stable")]
 
 
 def tune_null_threshold(
