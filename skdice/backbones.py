@@ -12,6 +12,10 @@ from typing import Any
 __all__ = ["DEFAULT_BACKBONE", "encoder_layers", "find_backbone", "load_encoder", "load_tokenizer"]
 
 DEFAULT_BACKBONE = "sentence-transformers/all-MiniLM-L6-v2"
+# What to do about a folder with an encoder only.
+_ADD_TOKENIZER = (
+    "add the tokenizer that its encoder was trained with, by tokenizer.save_pretrained(folder)"
+)
 _HUB_ID = re.compile(r"^[\w.-]+(/[\w.-]+)?$")
 
 
@@ -103,12 +107,14 @@ def _quiet_transformers() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _explained(backbone: str, where: str) -> Iterator[None]:
+def _explained(backbone: str, where: str, remedy: str = "") -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError, KeyError) as error:
         if Path(where).is_dir():
-            raise ValueError(f"backbone={backbone!r} could not be loaded: {error}") from error
+            raise ValueError(
+                f"backbone={backbone!r} could not be loaded: {error}{remedy}"
+            ) from error
         raise ValueError(
             f"backbone={backbone!r} is not a local folder, is not in the hub's cache, and could "
             "not be fetched from the hub. To work offline, give a folder that holds the model, or "
@@ -118,11 +124,17 @@ def _explained(backbone: str, where: str) -> Iterator[None]:
 
 
 def load_tokenizer(backbone: str) -> Any:
-    """Load the fast tokenizer of `backbone`; one that splits words sees a space before each."""
+    """Load the fast tokenizer of `backbone`; one that splits words sees a space before each.
+
+    Raises
+    ------
+    ValueError
+        If `backbone` holds no tokenizer, or one that is not fast.
+    """
     from transformers import AutoTokenizer
 
     where = find_backbone(backbone)
-    with _quiet_transformers(), _explained(backbone, where):
+    with _quiet_transformers(), _explained(backbone, where, f". If it has none, {_ADD_TOKENIZER}"):
         tokenizer = AutoTokenizer.from_pretrained(where)
         if getattr(tokenizer, "add_prefix_space", None) is False:
             # Byte-level BPE (RoBERTa): words given one by one need the space they had in text.
@@ -132,6 +144,13 @@ def load_tokenizer(backbone: str) -> Any:
         raise ValueError(
             f"backbone={backbone!r} has no fast tokenizer, which skdice needs to align words with "
             "subwords: choose a backbone whose folder holds a tokenizer.json"
+        )
+    # Where the files are missing, transformers makes a tokenizer that knows no word at all.
+    words = set(tokenizer.get_vocab()) - set(tokenizer.all_special_tokens)
+    if not any(word.strip("\u2581") for word in words):
+        raise ValueError(
+            f"backbone={backbone!r} holds no tokenizer, so that every word would be unknown: "
+            f"{_ADD_TOKENIZER}"
         )
     return tokenizer
 
@@ -173,8 +192,8 @@ def load_encoder(backbone: str) -> Any:
     if missing := sorted(name for name in report["missing_keys"] if "pooler" not in name):
         raise ValueError(
             f"backbone={backbone!r} holds no weights for {len(missing)} tensors of its encoder, "
-            f"such as {missing[0]!r}: give a folder that save_pretrained of a transformers model "
-            "wrote; one that an skdice estimator wrote is read by its from_pretrained"
+            f"such as {missing[0]!r}: give a folder that save_pretrained of a transformers model, "
+            "or of an skdice estimator, wrote"
         )
     return without_pooler(encoder)
 

@@ -35,7 +35,8 @@ X, Y = make_classification(600, weights=[0.9], flip_y=0.05, random_state=0)
 @settings(max_examples=150, deadline=None)
 @given(st.data(), st.sampled_from(SCHEMES))
 def test_counted_spans_equal_the_metric(data, scheme):
-    prefixes = {"iob1": "BI", "iob2": "BI", "bioes": "BIES", "bmes": "BMES", "plain": ""}[scheme]
+    prefixes = {"iob1": "BI", "iob2": "BI", "bioes": "BIES", "bmes": "BMES", "bilou": "BILU"}
+    prefixes = prefixes.get(scheme, "")
     classes = ["O"] + [f"{p}-{kind}" for p in prefixes for kind in ("X", "Y")]
     classes += ["N", "V"] if scheme == "plain" else []
     lengths = data.draw(st.lists(st.integers(0, 6), min_size=1, max_size=4))

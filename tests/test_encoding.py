@@ -11,7 +11,6 @@ from scipy import sparse
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors, trainers
 from transformers import PreTrainedTokenizerFast
 
-from skdice import DiceSequenceClassifier
 from skdice.backbones import load_tokenizer
 from skdice.text.encoding import _cut, encode_sentences, encode_texts
 from skdice.text.inputs import as_sentences, as_tags, as_texts, object_array
@@ -86,13 +85,6 @@ def test_records_are_refused_with_the_way_out():
     for read in (as_texts, as_sentences):
         with pytest.raises(TypeError, match=r"X\[0\] is a dict with \['text', 'label'\]"):
             read([{"text": "a", "label": 1}])
-
-
-def test_a_backbone_without_the_encoders_weights_is_refused(tiny_backbone, tmp_path):
-    model = DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=1, random_state=0)
-    folder = model.fit(["a", "b"], [0, 1]).save_pretrained(tmp_path / "m")
-    with pytest.raises(ValueError, match=r"holds no weights for .* read by its from_pretrained"):
-        DiceSequenceClassifier(backbone=str(folder)).fit(["a", "b"], [0, 1])
 
 
 def test_object_array_stays_one_dimensional():

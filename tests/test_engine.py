@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.exceptions import ConvergenceWarning
+from skorch.callbacks import BatchScoring, EpochScoring, LRScheduler, PassthroughScoring
 from transformers import get_cosine_schedule_with_warmup, get_linear_schedule_with_warmup
 
 from skdice import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
@@ -127,6 +128,104 @@ def test_weight_decay_spares_biases_and_norms(tiny_backbone):
     assert not any(
         "LayerNorm" in names[id(p)] or names[id(p)].endswith("bias") for p in decayed["params"]
     )
+
+
+def test_parameters_by_name_have_their_own_settings(tiny_backbone, sentences):
+    X, y = sentences
+    patterns = [("head*", {"lr": 1e-2}), ("encoder.embeddings*", {"weight_decay": 0.5})]
+    tagger = DiceTokenClassifier(
+        backbone=tiny_backbone,
+        lr=1e-4,
+        max_epochs=2,
+        batch_size=8,
+        random_state=0,
+        net_params={"optimizer__param_groups": patterns},
+    )
+    tagger.fit(X, y)
+    net = tagger.net_
+    names = {id(p): n for n, p in net.module_.named_parameters()}
+    settings, rates = {}, {}
+    for group in net.optimizer_.param_groups:
+        for p in group["params"]:
+            settings[names[id(p)]] = group["initial_lr"], group["weight_decay"]
+            rates[names[id(p)]] = group["lr"] / group["initial_lr"]
+    assert set(settings) == set(names.values())
+    assert settings["head.weight"] == (1e-2, 0.01)
+    assert settings["head.bias"] == (1e-2, 0)
+    assert settings["encoder.embeddings.LayerNorm.bias"] == (1e-4, 0.5)
+    assert settings["encoder.encoder.layer.0.output.dense.weight"] == (1e-4, 0.01)
+    assert settings["encoder.encoder.layer.0.output.dense.bias"] == (1e-4, 0)
+    assert len({round(rate, 9) for rate in rates.values()}) == 1  # one schedule for all
+    assert [epoch["lr"] for epoch in tagger.history_] == pytest.approx([1e-4, 1e-4 * 2 / 3])
+    still = DiceTokenClassifier(
+        backbone=tiny_backbone,
+        max_epochs=1,
+        random_state=0,
+        net_params={"optimizer__param_groups": [("encoder*", {"lr": 0.0})]},
+    ).fit(X, y)
+    before = load_encoder(tiny_backbone).state_dict()
+    for name, value in still.net_.module_.encoder.state_dict().items():
+        assert torch.equal(before[name], value)
+
+
+def test_partial_fit_keeps_the_rates_that_are_given_by_name(tiny_backbone, sentences):
+    X, y = sentences
+    tagger = DiceTokenClassifier(
+        backbone=tiny_backbone,
+        random_state=0,
+        net_params={"optimizer__param_groups": [("head*", {"lr": 0.0})]},
+    )
+    tagger.partial_fit(X, y)
+    head = tagger.net_.module_.head.weight.detach().clone()
+    tagger.set_params(lr=1e-2).partial_fit(X, y)
+    assert torch.equal(tagger.net_.module_.head.weight, head)
+    assert tagger.history_[1]["lr"] == 1e-2
+
+
+def test_a_pattern_that_matches_no_parameter_is_named():
+    model = DiceClassifier(net_params={"optimizer__param_groups": [("head*", {"lr": 1e-3})]})
+    with pytest.raises(
+        ValueError, match=r"'head\*', which matches no parameter.*'body\.0\.weight'"
+    ):
+        model.fit(np.eye(4), [0, 1, 0, 1])
+    model.set_params(net_params={"optimizer__param_groups": [("*bias", {"lr": 0.0})]}, max_epochs=3)
+    linear = torch.nn.Linear(4, 2)
+    fitted = model.set_params(module=linear).fit(np.eye(4), [0, 1, 0, 1]).net_.module_.body
+    torch.testing.assert_close(fitted.bias, linear.bias.double())
+    assert not torch.allclose(fitted.weight, linear.weight.double())
+
+
+@pytest.mark.parametrize(
+    ("callback", "message"),
+    [
+        (LRScheduler("StepLR", step_size=1), "LRScheduler.*choose schedule="),
+        (("rate", LRScheduler("StepLR", step_size=1)), "LRScheduler.*choose schedule="),
+        (LRScheduler, "LRScheduler.*choose schedule="),
+        (EpochScoring("accuracy", on_train=True), "EpochScoring.*X_val and y_val.*valid_score"),
+        (EpochScoring("accuracy"), "EpochScoring.*X_val and y_val.*valid_score"),
+        (EpochScoring, "EpochScoring.*X_val and y_val.*valid_score"),
+        (BatchScoring("accuracy", on_train=True), "BatchScoring.*valid_score"),
+        (PassthroughScoring("train_loss"), "PassthroughScoring.*valid_score"),
+    ],
+)
+def test_callbacks_that_cannot_work_are_refused(callback, message):
+    texts = DiceSequenceClassifier(backbone="nowhere/never-downloaded")
+    for model, X in ((texts, ["a", "b"]), (DiceClassifier(), np.eye(2))):
+        for params in ({"callbacks": [callback]}, {"net_params": {"callbacks": [callback]}}):
+            model.set_params(callbacks=None, net_params=None)
+            with pytest.raises(ValueError, match=message):
+                model.set_params(**params).fit(X, [0, 1])
+
+
+def test_a_callable_may_score_the_training_data(tiny_backbone, sentences):
+    def outputs(net, dataset, y=None):
+        return float(sum(len(row) for row in net.logits(dataset)))
+
+    scoring = EpochScoring(outputs, on_train=True, use_caching=False, name="outputs")
+    tagger = DiceTokenClassifier(backbone=tiny_backbone, max_epochs=2, callbacks=[scoring])
+    tagger.fit(*sentences)
+    tokens = sum(map(len, sentences[0]))
+    assert [epoch["outputs"] for epoch in tagger.history_] == [tokens, tokens]
 
 
 @pytest.mark.parametrize("kind", ["bert", "roberta", "deberta-v2", "modernbert", "xlnet"])

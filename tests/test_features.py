@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import pickle
+import shutil
 import sqlite3
 
 import numpy as np
@@ -17,7 +19,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import StandardScaler
 from transformers import AutoModel, AutoTokenizer
 
-from skdice import DiceClassifier, TransformerFeatures
+from skdice import DiceClassifier, DiceSequenceClassifier, TransformerFeatures
 from skdice.resampling import make_pipeline as checked_pipeline
 
 TEXTS = ["win free money now", "lunch", "the bus was late today", "meeting at the bank", "lunch"]
@@ -170,6 +172,28 @@ def test_pickle_and_the_callers_generators(features):
 def test_bad_parameters_are_named(features, params, message):
     with pytest.raises(ValueError, match=message):
         features.set_params(**params).fit(TEXTS)
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta", "deberta-v2", "modernbert", "xlnet"])
+def test_a_backbone_without_a_tokenizer_is_refused(tiny_backbones, kind, tmp_path):
+    AutoModel.from_pretrained(tiny_backbones[kind]).save_pretrained(tmp_path)
+    for model in (
+        TransformerFeatures(backbone=str(tmp_path)),
+        DiceSequenceClassifier(backbone=str(tmp_path)),
+    ):
+        message = rf"backbone='{tmp_path}' .*tokenizer\.save_pretrained\(folder\)"
+        with pytest.raises(ValueError, match=f"(?s){message}"):
+            model.fit(TEXTS, [1, 0, 0, 0, 0])
+    AutoTokenizer.from_pretrained(tiny_backbones[kind]).save_pretrained(tmp_path)
+    TransformerFeatures(backbone=str(tmp_path)).fit(TEXTS)
+
+
+def test_a_backbone_that_lacks_weights_is_refused(tiny_backbone, tmp_path):
+    folder = shutil.copytree(tiny_backbone, tmp_path / "m")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 3}))
+    with pytest.raises(ValueError, match=r"holds no weights for 16 tensors .*'encoder\.layer\.2\."):
+        TransformerFeatures(backbone=str(folder)).fit(TEXTS)
 
 
 def test_bad_texts_are_named(features):

@@ -162,9 +162,7 @@ def test_every_answer_is_found_again_in_its_windows(tiny_backbones, data):
 
 
 @settings(max_examples=60, deadline=None)
-@given(
-    st.integers(0, 10_000), st.integers(1, 3), st.integers(1, 6), st.sampled_from([14, 14, 100])
-)
+@given(st.integers(0, 10_000), st.integers(1, 3), st.integers(1, 6), st.sampled_from([14, 14, 100]))
 def test_best_answers_equal_a_search_over_all_pairs(seed, n_windows, longest, n):
     rng = np.random.default_rng(seed)
     offsets = np.stack([3 * np.arange(n), 3 * np.arange(n) + 2], axis=1)

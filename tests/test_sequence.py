@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 
 import numpy as np
@@ -12,8 +13,16 @@ from imblearn.pipeline import make_pipeline as make_imblearn_pipeline
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_predict
+from sklearn.preprocessing import MultiLabelBinarizer
+from skorch.callbacks import Callback
+from transformers import AutoModel
 
-from skdice import DiceSequenceClassifier
+from skdice import (
+    BiasTunedClassifier,
+    DiceClassifier,
+    DiceSequenceClassifier,
+    TransformerFeatures,
+)
 from skdice.losses import LOSSES
 from skdice.metrics import positive_class
 
@@ -143,6 +152,68 @@ def test_pickle_and_files(classifier, tmp_path):
     np.testing.assert_allclose(copy.predict_proba(X), saved.predict_proba(X), atol=1e-5)
 
 
+@pytest.mark.parametrize("kind", ["bert", "roberta", "deberta-v2", "modernbert", "xlnet"])
+def test_a_saved_folder_is_a_backbone(tiny_backbones, kind, tmp_path):
+    model = DiceSequenceClassifier(
+        backbone=tiny_backbones[kind], max_epochs=1, lr=1e-2, random_state=0
+    ).fit(X, Y)
+    folder = model.save_pretrained(tmp_path / "m")
+    trained = model.net_.module_.encoder.state_dict()
+    read, report = AutoModel.from_pretrained(folder, output_loading_info=True)
+    # What skdice has no use for: its head pools by itself.
+    assert all(name.startswith("pooler.") for name in report["missing_keys"])
+    assert report["unexpected_keys"] == {"skdice.head.weight", "skdice.head.bias"}
+    features = TransformerFeatures(backbone=str(folder)).fit(X)
+    for encoder in (read, features.encoder_):
+        for name, values in encoder.state_dict().items():
+            assert name.startswith("pooler.") or values.equal(trained[name])
+    on_top = clone(model).set_params(backbone=str(folder), frozen="encoder").fit(X, Y)
+    for name, values in on_top.net_.module_.encoder.state_dict().items():
+        assert values.equal(trained[name])
+
+
+def test_what_is_read_has_the_history_and_goes_on(classifier, tmp_path):
+    class Record(Callback):
+        def on_epoch_end(self, net, **kwargs):
+            net.history.record("norm", np.float32(0.5))
+            net.history.record("object", object())
+
+    classifier.set_params(callbacks=[Record()], max_epochs=2, verbose=1)
+    classifier.fit(X, Y, X_val=X[:8], y_val=Y[:8])
+    with pytest.warns(UserWarning, match="^callbacks cannot be written as JSON"):
+        folder = classifier.save_pretrained(tmp_path / "m")
+    read = DiceSequenceClassifier.from_pretrained(folder)
+    kept = [{k: v for k, v in row.items() if k != "object"} for row in classifier.history_]
+    assert (read.history_, read.n_iter_) == (kept, 2)
+    assert {"train_loss", "valid_score", "lr", "dur", "norm"} <= set(read.history_[1])
+    assert read.partial_fit(X, Y).n_iter_ == 3
+    assert read.history_[:2] == kept
+
+
+@pytest.mark.parametrize(
+    ("params", "names"),
+    [
+        ({"sampler": RandomOverSampler(random_state=0)}, "sampler"),
+        ({"net_params": {"lr": 1e-3}, "callbacks": [Callback()]}, "callbacks, net_params"),
+        ({"random_state": np.random.RandomState(0)}, "random_state"),
+    ],
+)
+def test_settings_that_are_not_saved_are_named(classifier, params, names, tmp_path):
+    classifier.set_params(**params).fit(X, Y)
+    with pytest.warns(UserWarning, match=f"^{names} cannot be written"):
+        folder = classifier.save_pretrained(tmp_path / "m")
+    read = DiceSequenceClassifier.from_pretrained(folder)
+    assert [getattr(read, name) for name in params] == [None] * len(params)
+
+
+def test_folders_of_another_format_are_refused(classifier, tmp_path):
+    folder = classifier.fit(X, Y).save_pretrained(tmp_path / "m")
+    state = json.loads((folder / "skdice.json").read_text())
+    (folder / "skdice.json").write_text(json.dumps({**state, "format": 1}))
+    with pytest.raises(ValueError, match="has format 1, this skdice reads 2"):
+        DiceSequenceClassifier.from_pretrained(folder)
+
+
 def test_the_positive_class_stays_over_a_warm_start(classifier):
     rare, common = ["free money", "win a prize"], ["lunch", "the bus", "old road", "bank", "team"]
     classifier.set_params(warm_start=True).fit(rare + common, ["s"] * 2 + ["h"] * 5)
@@ -194,6 +265,35 @@ def test_partial_fit_and_early_stopping(classifier):
     classifier.set_params(early_stopping=True, validation_fraction=0.01)
     with pytest.warns(UserWarning, match="not stratified"):
         classifier.fit(X, Y)
+
+
+def test_validation_labels_that_training_knows_none_of_are_refused(classifier):
+    y = ["1", "0"] * 8
+    message = r"none of the labels of y: it has \[0, 1\], and y has \['0', '1'\]"
+    with pytest.raises(ValueError, match=message):
+        classifier.fit(X, y, X_val=X, y_val=[1, 0] * 8)
+    with pytest.raises(ValueError, match=r"y_val has shape \(16, 2\) and y \(16,\)"):
+        classifier.fit(X, y, X_val=X, y_val=[[1, 0]] * 16)
+    with pytest.raises(ValueError, match=r"y_val has shape \(16, 3\) and y \(16, 2\)"):
+        classifier.fit(X, [[1, 0], [0, 1]] * 8, X_val=X, y_val=[[1, 0, 1]] * 16)
+    assert not hasattr(classifier, "net_")
+    tuned = BiasTunedClassifier(DiceClassifier(max_epochs=1))
+    with pytest.raises(ValueError, match=message):
+        tuned.fit(np.eye(16), y, X_val=np.eye(16), y_val=[1, 0] * 8)
+    # A label that only validation holds is a miss, as it will be in use.
+    classifier.fit(X, y, X_val=X[:2], y_val=["1", "2"])
+    classifier.fit(X, [1, 0] * 8, X_val=X[:2], y_val=np.array([1.0, 0.0]))
+
+
+def test_labels_may_be_a_sparse_indicator(classifier):
+    names = [["a"], ["a", "b"], [], ["b"]] * 4
+    dense = MultiLabelBinarizer().fit_transform(names)
+    rows = MultiLabelBinarizer(sparse_output=True).fit_transform(names)
+    wanted = classifier.fit(X, dense, X_val=X, y_val=dense)
+    table, score = wanted.predict_proba(X), wanted.score(X, dense)
+    found = clone(classifier).fit(X, rows, X_val=X, y_val=rows)
+    np.testing.assert_array_equal(found.predict_proba(X), table)
+    assert found.score(X, rows) == score
 
 
 def test_validation_rows_are_not_trained_on(classifier, monkeypatch):

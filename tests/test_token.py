@@ -89,13 +89,14 @@ def test_label_all_subwords_averages_probabilities(tiny_backbone, sentences):
     np.testing.assert_allclose(rows[0], e[:4].mean(axis=0), rtol=1e-6)
 
 
-@pytest.mark.parametrize("scheme", ["iob1", "iob2", "bioes", "bmes"])
+@pytest.mark.parametrize("scheme", ["iob1", "iob2", "bioes", "bmes", "bilou"])
 def test_constrained_output_is_never_ill_formed(tiny_backbone, scheme):
     rows = {
         "iob1": ["I-A", "B-A", "I-A", "O"],
         "iob2": ["B-A", "B-A", "I-A", "O"],
         "bioes": ["S-A", "B-A", "E-A", "O"],
         "bmes": ["S-A", "B-A", "E-A", "O"],
+        "bilou": ["U-A", "B-A", "L-A", "O"],
     }
     X = [["anna", "bob", "dan", "rain"], ["rome"]] * 3
     y = [rows[scheme], ["O"]] * 3
@@ -103,7 +104,8 @@ def test_constrained_output_is_never_ill_formed(tiny_backbone, scheme):
         backbone=tiny_backbone, scheme=scheme, constrained=True, max_epochs=1, random_state=0
     ).fit(X, y)
     # A head that wants a tag which cannot begin a sentence everywhere.
-    wanted = {"iob1": "B-A", "iob2": "I-A", "bioes": "E-A", "bmes": "E-A"}[scheme]
+    last = {"iob1": "B-A", "iob2": "I-A", "bioes": "E-A", "bmes": "E-A", "bilou": "L-A"}
+    wanted = last[scheme]
     with torch.no_grad():
         tagger.net_.module_.head.bias[list(tagger.classes_).index(wanted)] = 5.0
     sentences = [["a", "the", "rome", "bob", "x", "y"] * 4] * 3
@@ -298,3 +300,17 @@ def test_score_refuses_an_unseen_type(tagger, sentences):
 def test_validation_without_entities_warns(tagger, sentences):
     with pytest.warns(UserWarning, match="no entity"):
         tagger.fit(*sentences, X_val=[["a"]], y_val=[["O"]])
+
+
+def test_validation_types_that_training_knows_none_of_are_refused(tagger, sentences):
+    X, y = sentences
+    foreign = [["B-ZZZ"] * len(row) for row in y]
+    message = r"none of the types of y: it has \['ZZZ'\], and y has \['LOC', 'ORG', 'PER'\]"
+    with pytest.raises(ValueError, match=message):
+        tagger.fit(X, y, X_val=X, y_val=foreign)
+    plain = [["NOUN", "VERB"]]
+    with pytest.raises(ValueError, match=r"none of the tags of y: it has \['ADJ'\]"):
+        tagger.fit([["rain", "went"]], plain, X_val=[["old"]], y_val=[["ADJ"]])
+    assert not hasattr(tagger, "net_")
+    tagger.fit(X, y, X_val=[*X, ["a"]], y_val=[*y, ["B-ZZZ"]])
+    tagger.fit(X, y, X_val=[["rome"]], y_val=[["S-LOC"]])  # a type that training knows

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fnmatch
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -123,14 +125,52 @@ def freeze(module: EncoderWithHead, frozen: str | int) -> None:
         part.requires_grad_(False)
 
 
-def parameter_groups(module: nn.Module, weight_decay: float) -> list[dict[str, Any]]:
-    """Trainable parameters in two groups; biases and normalisation weights are not decayed."""
-    trainable = [p for p in module.parameters() if p.requires_grad]
-    # Vectors are biases and normalisation weights, whatever an architecture calls them.
-    decayed = [p for p in trainable if p.ndim >= 2]
-    spared = [p for p in trainable if p.ndim < 2]
-    groups = [
-        {"params": decayed, "weight_decay": weight_decay},
-        {"params": spared, "weight_decay": 0.0},
-    ]
+def parameter_groups(
+    module: nn.Module,
+    weight_decay: float | None,
+    patterns: Sequence[tuple[str, dict[str, Any]]] = (),
+) -> list[dict[str, Any]]:
+    """Trainable parameters in groups; biases and normalisation weights are not decayed.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+    weight_decay : float or None
+        Of weight matrices; None leaves it to the optimiser, for all parameters.
+    patterns : list of (str, dict), default=()
+        Settings of the parameters whose names match, by the first pattern that does. With a
+        ``weight_decay`` among them all of these are decayed.
+
+    Returns
+    -------
+    list of dict
+        What no pattern matches comes first.
+
+    Raises
+    ------
+    ValueError
+        If a pattern matches no parameter of `module`.
+    """
+    names = [name for name, _ in module.named_parameters()]
+    left = {name: p for name, p in module.named_parameters() if p.requires_grad}
+    for pattern, _ in patterns:
+        if not fnmatch.filter(names, pattern):
+            raise ValueError(
+                f"net_params: optimizer__param_groups has {pattern!r}, which matches no parameter: "
+                f"their names are such as {names[0]!r} and {names[-1]!r}"
+            )
+    groups: list[dict[str, Any]] = []
+    for pattern, settings in [*patterns, ("*", {})]:
+        chosen = [left.pop(name) for name in fnmatch.filter(left, pattern)]
+        if weight_decay is None or "weight_decay" in settings:
+            found = [{"params": chosen, **settings}]
+        else:
+            # Vectors are biases and normalisation weights, whatever an architecture calls them.
+            decayed = [p for p in chosen if p.ndim >= 2]
+            spared = [p for p in chosen if p.ndim < 2]
+            found = [
+                {"params": decayed, "weight_decay": weight_decay, **settings},
+                {"params": spared, "weight_decay": 0.0, **settings},
+            ]
+        groups = found + groups
     return [group for group in groups if group["params"]]

@@ -9,14 +9,21 @@ from typing import Any
 import numpy as np
 import torch
 from skorch import NeuralNet
-from skorch.callbacks import EpochTimer, PrintLog
+from skorch.callbacks import (
+    BatchScoring,
+    EpochScoring,
+    EpochTimer,
+    LRScheduler,
+    PassthroughScoring,
+    PrintLog,
+)
 from torch import nn
 
 from skdice.engine.batching import EncodedDataset, LengthBatches, Padder, length_chunks
 from skdice.engine.module import parameter_groups
-from skdice.engine.schedules import schedule_factor
+from skdice.engine.schedules import SCHEDULES, schedule_factor
 
-__all__ = ["FineTuningNet", "resolve_device", "seeded"]
+__all__ = ["FineTuningNet", "check_callbacks", "resolve_device", "seeded"]
 
 Inputs = list[dict[str, torch.Tensor]]
 Batch = tuple[Inputs, torch.Tensor | None, torch.Tensor | None]
@@ -48,6 +55,36 @@ def seeded(seed: int, device: str) -> Iterator[None]:
     finally:
         for d, state in states.items():
             _set_random_state(d, state)
+
+
+def check_callbacks(callbacks: list[Any] | None, net_params: dict[str, Any] | None) -> None:
+    """Refuse skorch callbacks that would do nothing here, or fail amid training.
+
+    Raises
+    ------
+    ValueError
+        If one schedules the learning rate, or scores what skorch takes for the data.
+    """
+    for given in [*(callbacks or []), *((net_params or {}).get("callbacks") or [])]:
+        callback = given[1] if isinstance(given, tuple) else given
+        kind = callback if isinstance(callback, type) else type(callback)
+        if issubclass(kind, LRScheduler):
+            raise ValueError(
+                f"callbacks holds {kind.__name__}, whose rate the net's own schedule would "
+                f"overwrite: choose schedule= of {SCHEDULES}, and warmup="
+            )
+        if issubclass(kind, (BatchScoring, EpochScoring, PassthroughScoring)) and not (
+            # Called with the net and the encoded training data, which it may predict.
+            issubclass(kind, EpochScoring)
+            and getattr(callback, "on_train", False)
+            and not callback.use_caching
+            and callable(callback.scoring)
+        ):
+            raise ValueError(
+                f"callbacks holds {kind.__name__}, which cannot read the net's batches: give fit "
+                "X_val and y_val where it takes them, or early_stopping=True, and each epoch's "
+                "score is its valid_score in history_"
+            )
 
 
 class FineTuningNet(NeuralNet):
@@ -140,15 +177,20 @@ class FineTuningNet(NeuralNet):
         if self.optimizer is torch.optim.AdamW and not {"fused", "foreach"} & set(options):
             # One kernel for all weights: on a CPU a tenth of the time of torch's own choice.
             options["fused"] = torch.device(self.device).type in ("cpu", "cuda")
-        if "weight_decay" not in options:
-            groups = parameter_groups(self.module_, self.weight_decay)
-        else:
-            groups = [{"params": [p for p in self.module_.parameters() if p.requires_grad]}]
+        decay = None if "weight_decay" in options else self.weight_decay
+        groups = parameter_groups(self.module_, decay, options.pop("param_groups", ()))
+        self.own_rates_ = [group.get("lr") for group in groups]
         self.optimizer_ = self.optimizer(groups, **options)
         self.scaler_ = torch.amp.GradScaler(
             device=torch.device(self.device).type, enabled=self._autocast_dtype() is torch.float16
         )
         return self
+
+    def set_rate(self, lr: float) -> None:
+        """Go on at `lr`; groups that have a rate of their own keep it."""
+        self.lr = lr
+        for group, own in zip(self.optimizer_.param_groups, self.own_rates_, strict=True):
+            group["lr"] = group["initial_lr"] = lr if own is None else own
 
     def _start_schedule(self, n_steps: int) -> None:
         factor = schedule_factor(self.schedule, n_steps, self.warmup)

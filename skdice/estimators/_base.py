@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from numbers import Integral, Real
 from pathlib import Path
@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdice import backbones
 from skdice.engine.batching import EncodedDataset, Padder
 from skdice.engine.module import EncoderWithHead, freeze
-from skdice.engine.net import FineTuningNet, resolve_device, seeded
+from skdice.engine.net import FineTuningNet, check_callbacks, resolve_device, seeded
 from skdice.engine.schedules import SCHEDULES
 from skdice.losses import Loss, resolve_loss
 from skdice.resampling.batches import check_sampler, draw_rows
@@ -29,6 +29,7 @@ from skdice.resampling.batches import check_sampler, draw_rows
 __all__ = [
     "TransformerEstimator",
     "check_device",
+    "check_known",
     "check_max_length",
     "check_validation",
     "check_weights",
@@ -93,6 +94,16 @@ def check_validation(X_val: Any, y_val: Any) -> None:
     if (X_val is None) != (y_val is None):
         missing = "X_val" if X_val is None else "y_val"
         raise ValueError(f"{missing} is missing: give X_val and y_val together, or neither")
+
+
+def check_known(known: Iterable[Any], held: Iterable[Any], what: str) -> None:
+    """Refuse validation labels of which training holds none: their score would be 0 throughout."""
+    known, held = set(known), set(held)
+    if held and not known & held:
+        raise ValueError(
+            f"y_val holds none of the {what} of y: it has {sorted(held, key=str)}, and y has "
+            f"{sorted(known, key=str)}: give both in the same form"
+        )
 
 
 def check_max_length(max_length: int | None, encoder: Any, tokenizer: Any, backbone: Any) -> None:
@@ -189,6 +200,7 @@ class TransformerEstimator(BaseEstimator):
         """Refuse bad parameters before anything is loaded or trained."""
         self._validate_params()
         resolve_loss(self.loss)
+        check_callbacks(self.callbacks, self.net_params)
         if self.sampler is not None:
             check_sampler(self.sampler)
         backbones.find_backbone(self.backbone)
@@ -331,9 +343,7 @@ class TransformerEstimator(BaseEstimator):
             net = self.net_
             net.criterion_ = criterion.to(net.device)
             own = self.net_params or {}
-            net.lr = own.get("optimizer__lr", own.get("lr", self.lr))
-            for group in net.optimizer_.param_groups:
-                group["lr"] = group["initial_lr"] = net.lr
+            net.set_rate(own.get("optimizer__lr", own.get("lr", self.lr)))
         else:
             if self._continues:
                 self._adapt()
@@ -392,12 +402,21 @@ class TransformerEstimator(BaseEstimator):
     def save_pretrained(self, folder: str | Path) -> Path:
         """Write the fitted estimator as safetensors and JSON.
 
+        The folder is also one of transformers: ``AutoModel.from_pretrained(folder)`` and
+        ``backbone=folder`` read the fine-tuned encoder in it, without the head. `callbacks`,
+        `net_params`, `sampler` and a `random_state` that is no int are not written.
+
         Parameters
         ----------
         folder : str or Path
             Made if missing. It gets ``skdice.json``, ``model.safetensors``, the encoder's
             ``config.json`` and the tokenizer's files; each file replaces its old version only
             when it is complete.
+
+        Warns
+        -----
+        UserWarning
+            If one of the parameters that are not written is set.
 
         Returns
         -------
@@ -419,6 +438,9 @@ class TransformerEstimator(BaseEstimator):
     @classmethod
     def from_pretrained(cls, folder: str | Path, *, device: str = "auto") -> Self:
         """Read an estimator that `save_pretrained` wrote; nothing in the files is executed.
+
+        It predicts as before, and can be trained on, with `callbacks`, `net_params` and `sampler`
+        None. ``history_`` holds what JSON can hold of it.
 
         Parameters
         ----------

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import tempfile
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +19,10 @@ from skdice.engine.net import resolve_device
 from skdice.losses import LOSSES, Loss
 from skdice.losses._registry import COMPOUNDS
 
-FORMAT = 1
+FORMAT = 2
 STATE = "skdice.json"
+# Begins the keys of all but the encoder, whose keys are those that AutoModel knows.
+OWN = "skdice."
 
 
 def _loss_to_json(loss: str | Loss) -> Any:
@@ -59,6 +63,17 @@ def _plain(value: Any, where: str) -> Any:
     return value
 
 
+def _history(estimator: Any) -> list[dict[str, Any]]:
+    """What JSON can hold of each epoch's record, to which callbacks may add anything."""
+    rows: list[dict[str, Any]] = []
+    for epoch in estimator.history_:
+        rows.append({})
+        for name, value in epoch.items():
+            with contextlib.suppress(TypeError):
+                rows[-1][name] = _plain(value, name)
+    return rows
+
+
 # Settings of training that may hold code; a loaded estimator predicts without them.
 _NOT_STORED = ("callbacks", "net_params", "random_state", "sampler")
 
@@ -75,11 +90,23 @@ def save(estimator: Any, folder: Path) -> Path:
     seed = estimator.random_state
     params["random_state"] = int(seed) if isinstance(seed, (int, np.integer)) else None
     params["loss"] = _loss_to_json(estimator.loss)
+    lost = [
+        name
+        for name in _NOT_STORED
+        if getattr(estimator, name) is not None and params.get(name) is None
+    ]
+    if lost:
+        warnings.warn(
+            f"{', '.join(lost)} cannot be written as JSON and will be None in what from_pretrained "
+            "reads: set them there before the next fit, or pickle the estimator",
+            stacklevel=3,
+        )
     state = {
         "format": FORMAT,
         "class": type(estimator).__name__,
         "params": params,
         "fitted": {name: _plain(v, name) for name, v in estimator._fitted_state().items()},
+        "history": _history(estimator),
     }
     folder.mkdir(parents=True, exist_ok=True)
     module = estimator._module
@@ -87,7 +114,12 @@ def save(estimator: Any, folder: Path) -> Path:
         new = Path(temporary)
         module.encoder.config.save_pretrained(new)
         estimator.tokenizer_.save_pretrained(new)
-        weights = {k: v.detach().cpu().contiguous() for k, v in module.state_dict().items()}
+        weights = {
+            key.removeprefix("encoder.")
+            if key.startswith("encoder.")
+            else OWN + key: values.detach().cpu().contiguous()
+            for key, values in module.state_dict().items()
+        }
         save_file(weights, new / "model.safetensors", metadata={"format": "pt"})
         (new / STATE).write_text(json.dumps(state, indent=2, ensure_ascii=False), encoding="utf-8")
         files = sorted(p for p in new.rglob("*") if p.is_file())
@@ -141,9 +173,15 @@ def load(cls: type[Any], folder: Path, device: str) -> Any:
     config = AutoConfig.from_pretrained(folder)
     encoder = backbones.without_pooler(AutoModel.from_config(config))
     estimator._module = estimator._assemble(encoder, fitted["n_outputs"], fitted["pooling"])
-    estimator._module.load_state_dict(load_file(folder / "model.safetensors"))
+    weights = {
+        key.removeprefix(OWN) if key.startswith(OWN) else f"encoder.{key}": values
+        for key, values in load_file(folder / "model.safetensors").items()
+    }
+    estimator._module.load_state_dict(weights)
     freeze(estimator._module, estimator.frozen)
     estimator.net_ = estimator._make_net(criterion=torch.nn.Module(), seed=0)
     estimator.net_.set_params(device=resolve_device(device))
     estimator.net_.initialize()
+    estimator.history_, estimator.n_iter_ = state["history"], len(state["history"])
+    estimator.net_.history.extend({"batches": [], **epoch} for epoch in state["history"])
     return estimator

@@ -26,7 +26,7 @@ from sklearn.utils.metadata_routing import (
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_method_params, check_is_fitted, has_fit_parameter
 
-from skdice.estimators._base import check_validation, draw_seed
+from skdice.estimators._base import check_known, check_validation, draw_seed
 from skdice.metrics import positive_class, span_f1_score
 from skdice.metrics.counting import SpanCounter
 from skdice.metrics.tuning import tune_bias
@@ -155,7 +155,8 @@ default="auto"
         Raises
         ------
         ValueError
-            For bad parameters, or if one of `X_val` and `y_val` is missing.
+            For bad parameters, if one of `X_val` and `y_val` is missing, or if they share no label
+            with `y`.
         """
         self._validate_params()
         params = _routed(self, params)
@@ -169,6 +170,7 @@ default="auto"
         check_classification_targets(y)
         labels = column_or_1d(y)
         if X_val is not None:
+            check_known(labels.tolist(), column_or_1d(y_val).tolist(), "labels")
             more = _with_validation(self.estimator, X_val, y_val, params)
             self.estimator_ = clone(self.estimator).fit(X, y, **more)
             rounds = [(self.estimator_, X_val, np.asarray(y_val))]

@@ -22,7 +22,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from torch import nn
 
 from skdice.engine.batching import Padder
-from skdice.engine.net import Batch, FineTuningNet, resolve_device, seeded
+from skdice.engine.net import Batch, FineTuningNet, check_callbacks, resolve_device, seeded
 from skdice.engine.schedules import SCHEDULES
 from skdice.estimators._base import draw_seed, split_indices
 from skdice.losses import Loss, resolve_loss
@@ -127,7 +127,12 @@ class DiceClassifier(ClassifierMixin, BaseEstimator):
     validation_fraction : float, default=0.1
     n_iter_no_change : int, default=10
     callbacks : list of skorch callbacks or None, default=None
+        Not `LRScheduler`, as `schedule` sets the rate, nor those that score, as `early_stopping`
+        records ``valid_score``.
     net_params : dict or None, default=None
+        Further settings of the skorch net, such as ``{"optimizer": torch.optim.SGD}`` or
+        ``{"optimizer__param_groups": [("*bias", {"lr": 1e-3})]}``: parameters so named have these
+        settings of the optimiser, and `schedule` scales their own rate.
     random_state : int, RandomState or None, default=None
     verbose : int, default=0
 
@@ -255,6 +260,7 @@ class DiceClassifier(ClassifierMixin, BaseEstimator):
         """
         self._validate_params()
         resolve_loss(self.loss)
+        check_callbacks(self.callbacks, self.net_params)
         device = resolve_device(self.device)
         # Apple's GPUs do not know float64.
         kinds = [np.float32] if device.startswith("mps") else [np.float64, np.float32]

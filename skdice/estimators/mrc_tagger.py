@@ -16,6 +16,7 @@ from skdice.engine.batching import EncodedDataset, Padder
 from skdice.engine.spans import EncoderWithSpanHeads, SpanPadder
 from skdice.estimators._base import (
     TransformerEstimator,
+    check_known,
     check_validation,
     check_weights,
     draw_seed,
@@ -79,7 +80,13 @@ class DiceMRCTagger(TransformerEstimator):
     validation_fraction : float, default=0.1
     n_iter_no_change : int, default=3
     callbacks : list of skorch callbacks or None, default=None
+        Not `LRScheduler`, as `schedule` sets the rate, nor those that score, as ``X_val`` of `fit`
+        makes it record ``valid_score``.
     net_params : dict or None, default=None
+        Further settings of the skorch net, such as ``{"optimizer": torch.optim.SGD}`` or
+        ``{"optimizer__param_groups": [("head*", {"lr": 1e-3})]}``: parameters so named (the
+        encoder's begin with ``encoder``) have these settings of the optimiser, and `schedule`
+        scales their own rate.
     warm_start : bool, default=False
     random_state : int, RandomState or None, default=None
     verbose : int, default=0
@@ -216,7 +223,8 @@ class DiceMRCTagger(TransformerEstimator):
             Tags, or spans in tokens with the end exclusive; spans may be nested.
         sample_weight : array of shape (n_sentences,), default=None
         X_val, y_val : as X and y, default=None
-            Validation sentences: scored after each epoch, and used by `early_stopping`.
+            Validation sentences: scored after each epoch, and used by `early_stopping`. Some of
+            their types may be missing from `y`, but not all.
 
         Returns
         -------
@@ -241,6 +249,8 @@ class DiceMRCTagger(TransformerEstimator):
         types = sorted({kind for row in spans for kind, _, _ in row})
         if not types:
             raise ValueError("y holds no entity at all: a tagger needs some to learn from")
+        if validation is not None:
+            check_known(types, (kind for row in validation[1] for kind, _, _ in row), "types")
         queries = check_queries(self.queries, types)
         seed = draw_seed(self.random_state)
         if validation is None and self.early_stopping:

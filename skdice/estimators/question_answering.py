@@ -83,7 +83,13 @@ class DiceQuestionAnswerer(TransformerEstimator):
     validation_fraction : float, default=0.1
     n_iter_no_change : int, default=3
     callbacks : list of skorch callbacks or None, default=None
+        Not `LRScheduler`, as `schedule` sets the rate, nor those that score, as ``X_val`` of `fit`
+        makes it record ``valid_score``.
     net_params : dict or None, default=None
+        Further settings of the skorch net, such as ``{"optimizer": torch.optim.SGD}`` or
+        ``{"optimizer__param_groups": [("head*", {"lr": 1e-3})]}``: parameters so named (the
+        encoder's begin with ``encoder``) have these settings of the optimiser, and `schedule`
+        scales their own rate.
     warm_start : bool, default=False
     random_state : int, RandomState or None, default=None
     verbose : int, default=0

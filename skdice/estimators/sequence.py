@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import ClassifierMixin, clone
 from sklearn.metrics import f1_score
 from sklearn.utils import Tags
@@ -18,6 +19,7 @@ from skdice.engine.batching import EncodedDataset
 from skdice.engine.tables import blocks, empty_table
 from skdice.estimators._base import (
     TransformerEstimator,
+    check_known,
     check_validation,
     check_weights,
     draw_seed,
@@ -79,7 +81,13 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
         Draws the texts of each epoch of `fit` anew, after validation texts were set aside:
         `RandomOverSampler`, `RandomUnderSampler` or one of `skdice.resampling`.
     callbacks : list of skorch callbacks or None, default=None
+        Not `LRScheduler`, as `schedule` sets the rate, nor those that score, as ``X_val`` of `fit`
+        makes it record ``valid_score``.
     net_params : dict or None, default=None
+        Further settings of the skorch net, such as ``{"optimizer": torch.optim.SGD}`` or
+        ``{"optimizer__param_groups": [("head*", {"lr": 1e-3})]}``: parameters so named (the
+        encoder's begin with ``encoder``) have these settings of the optimiser, and `schedule`
+        scales their own rate.
     warm_start : bool, default=False
     random_state : int, RandomState or None, default=None
     verbose : int, default=0
@@ -186,11 +194,12 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
         Parameters
         ----------
         X : list of str or of pairs, array of shape (n,), (n, 1) or (n, 2), Series or frame
-        y : array of shape (n,) or (n, n_labels)
+        y : array of shape (n,), array or sparse matrix of shape (n, n_labels)
             Labels, or 0/1 rows for a multi-label problem.
         sample_weight : array of shape (n,), default=None
         X_val, y_val : as X and y, default=None
-            Validation texts: scored after each epoch, and used by `early_stopping`.
+            Validation texts: scored after each epoch, and used by `early_stopping`. Some of their
+            labels may be missing from `y`, but not all.
 
         Returns
         -------
@@ -213,7 +222,15 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
         if X_val is not None:
             val_texts = as_texts(X_val)
             check_width(val_texts, width, self, "X_val")
-            validation = (val_texts, _check_labels(y_val, len(val_texts)))
+            val_labels = _check_labels(y_val, len(val_texts))
+            if val_labels.shape[1:] != labels.shape[1:]:
+                raise ValueError(
+                    f"y_val has shape {val_labels.shape} and y {labels.shape}: give labels of the "
+                    "same kind, with a column for each label of a multi-label problem"
+                )
+            if not multilabel:
+                check_known(classes.tolist(), val_labels.tolist(), "labels")
+            validation = (val_texts, val_labels)
         seed = draw_seed(self.random_state)
         if validation is None and self.early_stopping:
             strata = None if multilabel else labels
@@ -439,7 +456,7 @@ def _check_labels(y: Any, n_rows: int) -> np.ndarray:
         )
     if hasattr(y, "to_numpy"):
         y = y.to_numpy()
-    labels = np.asarray(y)
+    labels = y.toarray() if sparse.issparse(y) else np.asarray(y)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if len(labels) != n_rows:

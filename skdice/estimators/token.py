@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from numbers import Integral
 from typing import Any, Self
 
@@ -16,6 +16,7 @@ from skdice.engine.batching import EncodedDataset
 from skdice.engine.tables import blocks, empty_table
 from skdice.estimators._base import (
     TransformerEstimator,
+    check_known,
     check_validation,
     check_weights,
     draw_seed,
@@ -23,7 +24,7 @@ from skdice.estimators._base import (
 )
 from skdice.losses import Loss
 from skdice.metrics import span_f1_score
-from skdice.metrics.schemes import check_tags, infer_scheme
+from skdice.metrics.schemes import SCHEMES, check_tags, infer_scheme
 from skdice.text.decoding import decode
 from skdice.text.encoding import encode_sentences
 from skdice.text.inputs import as_sentences, as_tags, object_array
@@ -34,9 +35,9 @@ __all__ = ["DiceTokenClassifier"]
 class DiceTokenClassifier(TransformerEstimator):
     """Tag tokens with a fine-tuned transformer and a loss made for rare tags.
 
-    Named entity recognition (IOB1, IOB2, BIOES, BMES tags) and part-of-speech tagging (plain
-    tags). Words are split into subwords and predicted at the first; sentences longer than the
-    encoder are windowed, so every token gets a tag.
+    Named entity recognition (IOB1, IOB2, BIOES, BMES, BILOU tags) and part-of-speech tagging
+    (plain tags). Words are split into subwords and predicted at the first; sentences longer than
+    the encoder are windowed, so every token gets a tag.
 
     Parameters
     ----------
@@ -51,7 +52,7 @@ class DiceTokenClassifier(TransformerEstimator):
         Overlap of the windows of a long sentence, in subwords; None is a quarter of a window.
     label_all_subwords : bool, default=False
         Train on every subword of a word, and average their probabilities, instead of the first.
-    scheme : {"auto", "iob1", "iob2", "bioes", "bmes", "plain"}, default="auto"
+    scheme : {"auto", "iob1", "iob2", "bioes", "bmes", "bilou", "plain"}, default="auto"
         How the tags mark spans; auto reads it off `y`. A named scheme is checked.
     constrained : bool, default=False
         Decode with Viterbi so that the output is never ill-formed in `scheme`.
@@ -88,8 +89,13 @@ class DiceTokenClassifier(TransformerEstimator):
         Draws the sentences of each epoch of `fit` anew, after validation sentences were set aside:
         `skdice.resampling.TagOverSampler` or `BackgroundUnderSampler`.
     callbacks : list of skorch callbacks or None, default=None
+        Not `LRScheduler`, as `schedule` sets the rate, nor those that score, as ``X_val`` of `fit`
+        makes it record ``valid_score``.
     net_params : dict or None, default=None
-        Further settings of the skorch net, such as ``{"optimizer": torch.optim.SGD}``.
+        Further settings of the skorch net, such as ``{"optimizer": torch.optim.SGD}`` or
+        ``{"optimizer__param_groups": [("head*", {"lr": 1e-3})]}``: parameters so named (the
+        encoder's begin with ``encoder``) have these settings of the optimiser, and `schedule`
+        scales their own rate.
     warm_start : bool, default=False
         Let `fit` go on from the weights of the last fit.
     random_state : int, RandomState or None, default=None
@@ -128,7 +134,7 @@ class DiceTokenClassifier(TransformerEstimator):
         **TransformerEstimator._parameter_constraints,
         "stride": [Interval(Integral, 0, None, closed="left"), None],
         "label_all_subwords": ["boolean"],
-        "scheme": [StrOptions({"auto", "iob1", "iob2", "bioes", "bmes", "plain"})],
+        "scheme": [StrOptions({"auto", *SCHEMES})],
         "constrained": ["boolean"],
     }
 
@@ -206,7 +212,8 @@ class DiceTokenClassifier(TransformerEstimator):
             One tag for each token.
         sample_weight : array of shape (n_sentences,), default=None
         X_val, y_val : as X and y, default=None
-            Validation sentences: scored after each epoch, and used by `early_stopping`.
+            Validation sentences: scored after each epoch, and used by `early_stopping`. Some of
+            their types may be missing from `y`, but not all.
 
         Returns
         -------
@@ -228,6 +235,9 @@ class DiceTokenClassifier(TransformerEstimator):
             validation = (val_sentences, as_tags(y_val, val_sentences))
         warm = self.warm_start and hasattr(self, "net_")
         classes, scheme = self._learn_tags(tags, warm)
+        if validation is not None:
+            plain, shown = scheme == "plain", [tag for row in validation[1] for tag in row]
+            check_known(_types(classes, plain), _types(shown, plain), "tags" if plain else "types")
         seed = draw_seed(self.random_state)
         if validation is None and self.early_stopping:
             keys = [tuple(sentence) for sentence in sentences]
@@ -478,3 +488,7 @@ class DiceTokenClassifier(TransformerEstimator):
 
 def _type(tag: str, plain: bool) -> str:
     return tag if plain else tag.partition("-")[2]
+
+
+def _types(tags: Iterable[str], plain: bool) -> set[str]:
+    return {_type(str(tag), plain) for tag in tags if tag != "O"}
