@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from skdice import DiceMRCTagger, DiceQuestionAnswerer, DiceTokenClassifier
+from skdice import DiceClassifier, DiceMRCTagger, DiceQuestionAnswerer, DiceTokenClassifier
 from skdice.inspection import LossGradientDisplay, TverskySweepDisplay
 from skdice.losses import DiceLoss, DSCLoss, FocalLoss
 from skdice.model_selection import compare_losses
@@ -111,5 +111,16 @@ def test_rows_that_are_not_possible_are_refused_before_the_work(
     ):
         with pytest.raises(ValueError, match=message):
             compare_losses(model, *data, X_test=data[0], y_test=data[1], losses=["ce", row])
+    monkeypatch.setattr(DiceClassifier, "fit", lambda *_, **__: pytest.fail("the work began"))
+    table, labels = np.eye(8), [0, 1] * 4
+    with pytest.raises(ValueError, match=r"'ce . TagOverSampler' cannot be drawn"):
+        compare_losses(
+            DiceClassifier(),
+            table,
+            labels,
+            X_test=table,
+            y_test=labels,
+            losses=["ce", "ce + TagOverSampler"],
+        )
     with pytest.raises(ValueError, match="reads answers"):
         TverskySweepDisplay.from_estimator(reader, questions, answers)

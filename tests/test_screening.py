@@ -218,8 +218,11 @@ def test_auto_asks_whether_heads_agree_with_full_fits(classifier, monkeypatch):
         found = search(classifier, **settings).fit(TEXTS, LABELS)
     assert (found.strategy_, found.agreement_) == ("full", 0.3)
     states = found.cv_results_["state"].tolist()
-    assert states[:8].count("SCREENED") == 2
+    assert states[:8] == ["COMPLETE"] * 8
     assert states[8:] == ["COMPLETE"] * 8 or "PRUNED" in states[8:]
+    # The sampler goes on from full fits alone.
+    values = [trial.value for trial in found.study_.trials[:8]]
+    np.testing.assert_allclose(values, found.cv_results_["mean_test_score"][:8])
 
 
 def test_auto_is_full_where_a_probe_is_not_worth_it(classifier, tmp_path):
@@ -251,6 +254,55 @@ def test_a_loss_that_fails_keeps_its_error(classifier):
     bad = [p["loss__alpha"] < 0 for p in found.cv_results_["params"]]
     assert [error is not None for error in errors] == bad
     assert found.best_params_["loss__alpha"] == 0.5
+
+
+def test_a_scorer_that_fails_on_a_head_costs_its_trial_only(classifier):
+    calls = []
+
+    def scorer(model, texts, labels):
+        calls.append(model)
+        model.predict_proba(texts)  # so that no two heads are scored as one
+        if len(calls) == 3:
+            raise ValueError("no score")
+        return spam_f1(model, texts, labels)
+
+    with pytest.warns(UserWarning, match=r"could not be scored .*no score"):
+        found = search(classifier, scoring=scorer).fit(TEXTS, LABELS)
+    states = list(found.cv_results_["state"])
+    assert states.count("FAIL") == 1
+    assert states.count("COMPLETE") == 2
+
+
+def test_heads_answer_for_their_own_rows_only(classifier):
+    def turned(model, texts, labels):
+        return spam_f1(model, texts[::-1], labels)
+
+    with pytest.raises(ValueError, match="strategy='shared' is not possible: the scorer asks"):
+        search(classifier, scoring=turned).fit(TEXTS, LABELS)
+    found = search(classifier, strategy="auto", n_trials=16, n_lanes=16, scoring=turned)
+    found.fit(TEXTS, LABELS)
+    assert found.strategy_ == "full"
+    assert (found.cv_results_["state"] == "COMPLETE").all()
+
+
+def test_a_study_keeps_the_full_fits_of_its_finalists(classifier, tmp_path, monkeypatch):
+    storage = f"sqlite:///{tmp_path / 'study.db'}"
+    how = dict(storage=storage, study_name="s", scoring=spam_f1, refit=False)
+    whole = search(classifier, n_trials=7, scoring=spam_f1, refit=False).fit(TEXTS, LABELS)
+    first = search(classifier, n_trials=6, **how).fit(TEXTS, LABELS)
+    fitted = first.cv_results_["state"] == "COMPLETE"
+    scores = first.cv_results_["mean_test_score"]
+    more = search(classifier, n_trials=7, **how).fit(TEXTS, LABELS)
+    assert len(more.cv_results_["params"]) == 7
+    np.testing.assert_array_equal(more.cv_results_["mean_test_score"][:6][fitted], scores[fitted])
+    assert more.best_score_ >= first.best_score_
+    # The finalists of all heads are fitted, as at one go.
+    kept = more.cv_results_["state"] == "COMPLETE"
+    assert (kept | (whole.cv_results_["state"] != "COMPLETE")).all()
+    monkeypatch.setattr(DiceSequenceClassifier, "fit", lambda *_, **__: pytest.fail("a fit ran"))
+    again = search(classifier, n_trials=7, **how).fit(TEXTS, LABELS)
+    np.testing.assert_array_equal(again.cv_results_["state"], more.cv_results_["state"])
+    assert (again.best_params_, again.best_score_) == (more.best_params_, more.best_score_)
 
 
 def test_agreement_and_spread():

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import functools
 import pickle
+import threading
 import time
 
 import numpy as np
 import optuna
+import pandas as pd
 import pytest
 from optuna.distributions import FloatDistribution, IntDistribution
 from scipy.special import log_softmax
@@ -15,9 +17,14 @@ from scipy.stats import rankdata
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.exceptions import FitFailedWarning
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import f1_score, make_scorer, roc_auc_score
-from sklearn.model_selection import StratifiedKFold, cross_validate
+from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.metrics import accuracy_score, f1_score, get_scorer, make_scorer, roc_auc_score
+from sklearn.model_selection import (
+    GridSearchCV,
+    StratifiedKFold,
+    cross_val_score,
+    cross_validate,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -35,9 +42,10 @@ from skdice.losses import (
 )
 from skdice.losses._registry import COMPOUNDS
 from skdice.metrics import span_f1_scorer
-from skdice.model_selection import LossSearchCV, OneMinus, loss_space
+from skdice.model_selection import LossSearchCV, OneMinus, loss_space, workers
 from skdice.model_selection.lanes import fit_lanes
-from skdice.model_selection.study import described
+from skdice.model_selection.study import _same, described
+from skdice.model_selection.trials import Outcome
 from skdice.resampling import TextOverSampler, TextUnderSampler
 
 X, Y = make_classification(240, weights=[0.85], flip_y=0.05, random_state=0)
@@ -203,6 +211,232 @@ def test_failed_trials_keep_their_error_and_break_nothing():
     assert (zero.cv_results_["mean_test_score"][rows] == 0).all()
 
 
+def test_scorers_take_a_search():
+    space = {"C": FloatDistribution(0.01, 10)}
+    found = search(space, LogisticRegression(), n_trials=2)
+    assert np.isfinite(cross_val_score(found, X, Y, cv=2, scoring="f1")).all()
+    found.fit(X, Y)
+    assert found.predict.__name__ == "predict"
+    assert get_scorer("f1")(found, X, Y) == f1_score(Y, found.predict(X))
+    assert get_scorer("roc_auc")(found, X, Y) == roc_auc_score(Y, found.decision_function(X))
+
+
+def fails_above(model, rows, labels):
+    """A score of weak penalties only, and of few rows."""
+    if getattr(model, "C", 0) > 0.1 or len(labels) > 120:
+        raise ValueError("no score")
+    return 0.5
+
+
+@pytest.mark.parametrize("error_score", [np.nan, 0.0])
+def test_a_scorer_that_fails_costs_its_own_scores(error_score):
+    how = dict(n_trials=4, scoring={"acc": "accuracy", "own": fails_above}, refit="acc", cv=3)
+    how |= dict(return_train_score=True, error_score=error_score)
+    with pytest.warns(UserWarning, match=r"could not be scored .*no score"):
+        found = search({"C": [0.01, 1.0]}, LogisticRegression(), **how).fit(X, Y)
+    table = found.cv_results_
+    assert np.isfinite(table["mean_test_acc"]).all()
+    assert (table["state"] == "COMPLETE").all()
+    strong = [params["C"] > 0.1 for params in table["params"]]
+    assert 0 < sum(strong) < 4
+    np.testing.assert_array_equal(table["split2_test_own"], np.where(strong, error_score, 0.5))
+    np.testing.assert_array_equal(table["split0_train_own"], [error_score] * 4)
+    assert "no score" in found.study_.trials[0].user_attrs["error"]
+    with pytest.raises(ValueError, match="no score"):
+        found.set_params(error_score="raise").fit(X, Y)
+
+
+def test_a_single_scorer_that_fails_fails_its_trial():
+    with pytest.warns(UserWarning, match="could not be scored"):
+        found = search({"C": [0.01, 1.0]}, LogisticRegression(), scoring=fails_above).fit(X, Y)
+    strong = [params["C"] > 0.1 for params in found.cv_results_["params"]]
+    assert [state == "FAIL" for state in found.cv_results_["state"]] == strong
+    assert found.best_params_["C"] == 0.01
+
+
+def test_scores_are_numbers():
+    several = dict(estimator=LogisticRegression(), scoring=lambda *_: {"a": 0.5, "b": 0.6})
+    with pytest.raises(ValueError, match="refit='a' names one of several scores"):
+        search({"C": [1.0]}, **several, refit="a").fit(X, Y)
+    with pytest.raises(ValueError, match=r"must return a number, and .* a dict of scorers"):
+        search({"C": [1.0]}, **several).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        {"loss": ["focal"], "loss__gamma": [2.0, 1.0, -1.0]},
+        {"loss": ["ce"], "lr": [0.01, 0.02, -1.0]},
+    ],
+)
+def test_a_bad_setting_costs_its_own_lane_only(space):
+    def run(strategy):
+        with pytest.warns(FitFailedWarning, match=r"-1\.0"):
+            return search(space, n_trials=8, strategy=strategy, n_lanes=4, pruner=None).fit(X, Y)
+
+    full, shared = run("full"), run("shared")
+    bad = [-1.0 in params.values() for params in shared.cv_results_["params"]]
+    assert 0 < sum(bad) < 8
+    assert [state == "FAIL" for state in shared.cv_results_["state"]] == bad
+    for params, score in zip(
+        shared.cv_results_["params"], shared.cv_results_["mean_test_score"], strict=True
+    ):
+        if params in full.cv_results_["params"]:
+            i = full.cv_results_["params"].index(params)
+            np.testing.assert_allclose(score, full.cv_results_["mean_test_score"][i])
+
+
+def test_lanes_answer_for_their_own_rows_only():
+    def turned(model, rows, labels):
+        return accuracy_score(labels, model.predict(-rows))
+
+    def copied(model, rows, labels):
+        return accuracy_score(labels, model.predict(rows.copy()))
+
+    how = dict(n_trials=2, pruner=None)
+    for scoring in (turned, copied):
+        full, auto = (
+            search({"loss": ["tversky"]}, **how, scoring=scoring, strategy=strategy).fit(X, Y)
+            for strategy in ("full", "auto")
+        )
+        np.testing.assert_allclose(
+            full.cv_results_["mean_test_score"], auto.cv_results_["mean_test_score"]
+        )
+        assert auto.strategy_ == ("full" if scoring is turned else "shared")
+    with pytest.raises(ValueError, match="strategy='shared' is not possible: the scorer asks"):
+        search(**how, scoring=turned, strategy="shared").fit(X, Y)
+
+
+class Odd(ValueError):
+    """An error that cannot be read from a pickle."""
+
+    def __init__(self, one, two):
+        super().__init__(one)
+
+
+def test_an_error_of_another_process_can_be_read():
+    outcome = Outcome(["score"])
+    for error, name in ((Odd("a", "b"), "RuntimeError"), (KeyError("a"), "KeyError")):
+        outcome.error = error
+        assert type(pickle.loads(pickle.dumps(outcome)).error).__name__ == name
+
+
+def test_scorers_see_the_rows_index():
+    weights = np.random.default_rng(0).random(len(Y)) * 10
+
+    def weighted(model, rows, labels):
+        assert list(rows.index) == list(labels.index)
+        return accuracy_score(labels, model.predict(rows), sample_weight=weights[labels.index])
+
+    frames = pd.DataFrame(X), pd.Series(Y)
+    grid = GridSearchCV(LogisticRegression(), {"C": [1.0]}, scoring=weighted, cv=2).fit(*frames)
+    found = search({"C": [1.0]}, LogisticRegression(), scoring=weighted, n_trials=1).fit(*frames)
+    assert found.best_score_ == grid.best_score_
+
+
+def test_a_second_fit_forgets_the_first():
+    found = search({"C": [0.1, 1.0]}, LogisticRegression()).fit(X, Y)
+    found.set_params(refit=False).fit(X[:, :5], Y)
+    assert not hasattr(found, "best_estimator_")
+    assert not hasattr(found, "n_features_in_")
+    assert "C" in found.best_params_
+    with pytest.raises(AttributeError, match="no best estimator"):
+        found.predict(X)
+    with pytest.warns(FitFailedWarning), pytest.raises(ValueError, match="every trial failed"):
+        found.set_params(refit=True).fit(X * np.nan, Y)
+    assert not hasattr(found, "best_score_")
+
+
+@pytest.mark.parametrize(
+    ("how", "n"),
+    [
+        ({"callbacks": [lambda study, trial: study.stop()]}, 1),
+        ({"callbacks": [optuna.study.MaxTrialsCallback(2)]}, 2),
+        ({"sampler": optuna.samplers.GridSampler({"C": [0.1, 1.0, 5.0]})}, 3),
+    ],
+)
+def test_a_study_that_is_stopped_is_refitted(how, n):
+    space = {"C": FloatDistribution(0.01, 10)}
+    found = search(space, LogisticRegression(), n_trials=6, **how).fit(X, Y)
+    assert len(found.cv_results_["params"]) == n
+    assert found.predict(X).shape == Y.shape
+
+
+@pytest.mark.parametrize(
+    ("estimator", "space"),
+    [
+        (SGDClassifier(random_state=0), {"alpha": [0.01, 0.1]}),
+        (SGDClassifier(random_state=0), {"loss": ["hinge", "log_loss"]}),
+    ],
+)
+def test_losses_of_other_estimators_are_their_own(estimator, space):
+    assert search(space, estimator, n_trials=2).fit(X, Y).best_params_.keys() == space.keys()
+
+
+@pytest.mark.parametrize("attribute", ["worker", "fit_time", "test_scores"])
+def test_an_interrupt_between_two_words_to_the_storage(tmp_path, monkeypatch, attribute):
+    storage = optuna.storages.RDBStorage(f"sqlite:///{tmp_path / 'study.db'}")
+    write = type(storage).set_trial_user_attr
+
+    def interrupted(self, trial_id, key, value):
+        write(self, trial_id, key, value)
+        if key == attribute and self.get_trial(trial_id).number == 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(type(storage), "set_trial_user_attr", interrupted)
+    space = {"C": FloatDistribution(0.01, 10)}
+    found = search(space, LogisticRegression(), n_trials=3, storage=storage, study_name="s")
+    with pytest.raises(KeyboardInterrupt):
+        found.fit(X, Y)
+    assert found.cv_results_["trial"].tolist() == [0]
+    monkeypatch.undo()
+    found.fit(X, Y)
+    assert found.cv_results_["state"].tolist() == ["COMPLETE"] * 3
+    states = [trial.state.name for trial in found.study_.trials]
+    assert sorted(states) == ["COMPLETE"] * 3 + ["FAIL"]
+
+
+def test_a_process_takes_back_what_it_left_behind():
+    study = optuna.create_study()
+    left = study.ask()
+    left.set_user_attr("worker", workers._me())
+    with workers.claimed(study, 2, 1) as (trial,):
+        assert trial.user_attrs["retry_of"] == left.number
+        with workers.claimed(study, 2, 1) as (other,):  # what runs is not taken
+            assert "retry_of" not in other.user_attrs
+
+
+def test_columns_and_holes_hide_no_other_data():
+    rng = np.random.default_rng(0)
+
+    def content(table):
+        return described(BASE, [], {}, "f1", [], (table, Y, {}))["data"]
+
+    wide = np.c_[X, 5e4 + 1e4 * rng.random(len(X))]
+    other = np.c_[rng.normal(size=X.shape), wide[:, -1]]
+    one = np.c_[X[:, 0] + rng.normal(size=len(X)), X[:, 1:], wide[:, -1]]
+    holes, elsewhere, noise = X.copy(), X.copy(), rng.normal(size=X.shape)
+    holes[0, 0] = elsewhere[1, 0] = noise[0, 0] = np.nan
+    for a, b in ((wide, other), (wide, one), (holes, noise), (holes, elsewhere), (X, 2 * X)):
+        assert not _same(content(a), content(b))
+    for table in (wide, holes):
+        for alike in (table * (1 + 1e-6), np.asfortranarray(table), pd.DataFrame(table)):
+            assert _same(content(table), content(alike))
+    texts = pd.DataFrame({"a": ["x", "y"], "b": ["p", "q"]})
+    assert content(texts) == content(texts[["b", "a"]][["a", "b"]])
+
+
+def test_a_progress_bar_ends_with_the_search(capsys):
+    before = threading.active_count()
+    search({"lr": [0.1]}, n_trials=10_000, timeout=0.1, progress_bar=True).fit(X, Y)
+    assert threading.active_count() == before
+
+
+def test_folds_that_are_used_up_are_refused():
+    with pytest.raises(ValueError, match=r"cv=.* has no folds"):
+        search(cv=iter([])).fit(X, Y)
+
+
 class Never(optuna.pruners.BasePruner):
     """Prunes every trial but the first at a given step."""
 
@@ -241,6 +475,28 @@ def test_a_pruned_trial_costs_only_what_it_ran(tiny_backbone, sentences, monkeyp
     scores = found.study_.trials[0].intermediate_values
     assert scores[9_999] == pytest.approx(found.cv_results_["split0_test_score"][0])
     assert scores[2] == pytest.approx(scores[9_999])  # the last epoch is the fold's score
+
+
+def by_history(model, texts, labels):
+    """A score that a model in mid-fit does not have."""
+    return -model.history_[-1]["train_loss"]
+
+
+@pytest.mark.parametrize(("scoring", "steps"), [("accuracy", [0, 1, 9_999]), (by_history, [9_999])])
+def test_the_pruner_sees_the_score_that_is_searched(tiny_backbone, scoring, steps):
+    texts, labels = ["free money", "lunch today", "the bus"] * 6, ["s", "h", "h"] * 6
+    model = DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=2, random_state=0)
+    pruner = Never(20_000)
+    found = search({"loss": ["ce"]}, model, n_trials=1, pruner=pruner, scoring=scoring)
+    found.fit(texts, labels)
+    values = found.study_.trials[0].intermediate_values
+    assert [step for step in values if step < 10_000] == steps
+    assert values[9_999] == pytest.approx(found.cv_results_["split0_test_score"][0])
+    for step in steps[1:]:  # of the last epoch, what the fold scores
+        assert values[step] == values[9_999]
+    plain = clone(model).set_params(loss="ce")  # and looking changes no fit
+    scores = cross_validate(plain, texts, labels, cv=2, scoring=scoring)["test_score"]
+    assert found.best_score_ == pytest.approx(scores.mean())
 
 
 def test_an_interrupt_keeps_what_is_finished():
@@ -427,7 +683,8 @@ def test_trials_in_parallel_and_fit_parameters():
     params = found.cv_results_["params"][0]
     for k, (train, test) in enumerate(StratifiedKFold(2).split(X, Y)):
         model = clone(BASE).set_params(**params).fit(X[train], Y[train], weights[train])
-        expected = f1_score(Y[test], model.predict(X[test]))
+        # The scorer takes the weights, too, as in GridSearchCV.
+        expected = f1_score(Y[test], model.predict(X[test]), sample_weight=weights[test])
         assert found.cv_results_[f"split{k}_test_score"][0] == pytest.approx(expected)
 
 
@@ -692,6 +949,9 @@ def test_the_sweep_over_alpha():
     assert (np.diff(again.alphas) > 0).all()
     assert again.values["f1"].mean(axis=1).max() == pytest.approx(found.best_score_)
     assert found.best_params_["loss__alpha"] in again.alphas
+    assert again.ax_.get_xlabel() == "alpha (beta = 1 - alpha)"
+    free = clone(found).set_params(param_distributions=loss_space("tversky", tied=False))
+    assert TverskySweepDisplay.from_search(free.fit(X, Y)).ax_.get_xlabel() == "alpha"
     with pytest.raises(ValueError, match="no score named 'precision'"):
         TverskySweepDisplay.from_search(search(n_trials=1).fit(X, Y))
     with pytest.raises(ValueError, match="alphas="):

@@ -30,6 +30,8 @@ class TverskySweepDisplay:
         ``precision``, ``recall`` and ``f1``.
     measure : str, default=""
         What they are of.
+    tied : bool, default=True
+        Whether beta was 1 - alpha.
 
     Attributes
     ----------
@@ -40,11 +42,14 @@ class TverskySweepDisplay:
     X. Li et al., "Dice Loss for Data-imbalanced NLP Tasks", ACL 2020, Table 10.
     """
 
-    def __init__(self, alphas: Any, values: dict[str, Any], measure: str = "") -> None:
+    def __init__(
+        self, alphas: Any, values: dict[str, Any], measure: str = "", *, tied: bool = True
+    ) -> None:
         order = np.argsort(alphas, kind="stable")
         self.alphas = np.asarray(alphas, dtype=float)[order]
         self.values = {name: np.asarray(values[name], dtype=float)[order] for name in MEASURES}
         self.measure = measure
+        self.tied = tied
 
     @classmethod
     def from_estimator(
@@ -137,7 +142,9 @@ class TverskySweepDisplay:
             )
             for name in MEASURES
         }
-        return cls(alphas, values).plot()
+        betas = results.get(keys[0].removesuffix("alpha") + "beta")
+        tied = betas is not None and np.allclose(alphas + betas[done].astype(float), 1)
+        return cls(alphas, values, tied=tied).plot()
 
     def plot(self, ax: Any = None) -> Self:
         """Draw on `ax` or a new figure: a line at the mean, the spread over folds around it."""
@@ -153,7 +160,7 @@ class TverskySweepDisplay:
             )
         best = int(self.values["f1"].mean(1).argmax())
         ax.axvline(self.alphas[best], color="#999999", lw=0.8, ls=":")
-        ax.set_xlabel("alpha (beta = 1 - alpha)")
+        ax.set_xlabel("alpha (beta = 1 - alpha)" if self.tied else "alpha")
         ax.set_ylabel(f"% ({self.measure})" if self.measure else "%")
         ax.set_title(
             f"best F1 {100 * self.values['f1'][best].mean():.1f} at {self.alphas[best]:.2f}"

@@ -192,12 +192,16 @@ def compare_losses(
     estimator, pos_label = _with_pos_label(estimator, y)
     for spec in specs:
         spec.build(estimator, chosen[0])
-        if spec.sampler is not None and "sampler" in estimator.get_params(deep=False):
-            check_sampler(spec.sampler)
-            try:
+        if spec.sampler is None:
+            continue
+        try:
+            if "sampler" in estimator.get_params(deep=False):
+                check_sampler(spec.sampler)
                 draw_rows(spec.sampler, y, chosen[0])
-            except ValueError as error:
-                raise ValueError(f"the row {spec.label!r} cannot be drawn: {error}") from error
+            else:
+                clone(spec.sampler).fit_resample(X, y)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"the row {spec.label!r} cannot be drawn: {error}") from error
     settings: dict[str, Any] = {
         name: value
         for name, value in estimator.get_params(deep=False).items()

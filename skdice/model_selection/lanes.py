@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+import joblib
 import numpy as np
 import torch
 from scipy.special import softmax
@@ -21,7 +22,16 @@ from skdice.losses import CompoundLoss, Loss, resolve_loss
 from skdice.losses._overlap import OverlapLoss
 from skdice.metrics import positive_class
 
-__all__ = ["Fold", "HeadLanes", "LaneModel", "fit_lanes", "is_number", "why_not"]
+__all__ = [
+    "Fold",
+    "HeadLanes",
+    "LaneModel",
+    "OtherRows",
+    "StoredModel",
+    "fit_lanes",
+    "is_number",
+    "why_not",
+]
 
 
 @dataclass(frozen=True)
@@ -223,6 +233,8 @@ def fit_lanes(
         One list for each fold, with what each model says of the rows asked for.
     """
     first = models[0]
+    for model in models:
+        model._validate_params()  # as its own fit would
     X, y = check_X_y(X, y, dtype=[np.float64, np.float32])
     parts: list[Fold] = []
     labels: list[np.ndarray] = []
@@ -257,7 +269,27 @@ def fit_lanes(
     ]
 
 
-class LaneModel(ClassifierMixin, BaseEstimator):
+class OtherRows(Exception):
+    """A scorer asked a `StoredModel` for rows that it was not made for."""
+
+
+class StoredModel(BaseEstimator):
+    """What a head said of some rows; of others it can say nothing."""
+
+    only_predicted = True  # since it was last set
+    rows: Any = None  # that it was asked about, where that is to be checked
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def _check_rows(self, X: Any) -> None:
+        if self.rows is None or X is self.rows:
+            return
+        if type(X) is not type(self.rows) or joblib.hash(X) != joblib.hash(self.rows):
+            raise OtherRows("the scorer asks for predictions of other rows than it was given")
+
+
+class LaneModel(ClassifierMixin, StoredModel):
     """What one lane says of the rows that it was asked about, for scikit-learn's scorers.
 
     Parameters
@@ -266,14 +298,9 @@ class LaneModel(ClassifierMixin, BaseEstimator):
     logits : ndarray of shape (n_rows, n_classes)
     """
 
-    only_predicted = True  # since it was last set
-
     def __init__(self, classes: np.ndarray, logits: np.ndarray) -> None:
         self.classes = classes
         self.logits = logits
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
 
     @property
     def classes_(self) -> np.ndarray:
@@ -290,15 +317,18 @@ class LaneModel(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """Labels of shape (n_rows,)."""
+        self._check_rows(X)
         return self.classes[self.logits.argmax(axis=1)]
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of shape (n_rows, n_classes)."""
+        self._check_rows(X)
         self.only_predicted = False
         return softmax(self.logits, axis=1)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Log-odds of `classes_[1]`, or logits for more classes."""
+        self._check_rows(X)
         self.only_predicted = False
         z = self.logits
         return z[:, 1] - z[:, 0] if len(self.classes) == 2 else z

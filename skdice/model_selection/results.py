@@ -2,37 +2,76 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import rankdata
 
 from skdice.model_selection.spaces import suggest
+from skdice.model_selection.study import full_fits
 from skdice.model_selection.trials import Job
 
-__all__ = ["cv_results"]
+__all__ = ["Judged", "cv_results", "judged"]
+
+
+class Judged(NamedTuple):
+    """A trial whose heads have scores."""
+
+    number: int
+    params: dict[str, Any]
+    scores: list[float]  # of the folds
+
+
+def judged(study: Any, spaces: list[Any], key: str) -> list[Judged]:
+    """The trials of a study that were judged by their heads."""
+    found = []
+    for trial in _that_ran(study):
+        scores = trial.user_attrs.get("shared_scores", {}).get(key)
+        if scores and None not in scores:
+            found.append(Judged(trial.number, _params(trial, spaces), scores))
+    return found
+
+
+def _that_ran(study: Any) -> list[Any]:
+    """Trials to their end, and not those that were given back."""
+    return [
+        trial
+        for trial in study.trials
+        if trial.state.is_finished()
+        and "test_scores" in trial.user_attrs
+        and "lost" not in trial.user_attrs
+    ]
+
+
+def _params(trial: Any, spaces: list[Any]) -> dict[str, Any]:
+    from optuna.trial import FixedTrial
+
+    return suggest(FixedTrial(trial.params), spaces)
+
+
+def _state(trial: Any, found: dict[str, Any], key: str) -> str:
+    """As Optuna says it; where heads came first, of the full fit if there was one."""
+    if "shared_scores" not in trial.user_attrs or trial.state.name == "FAIL":
+        return str(trial.state.name)
+    scores = found["test_scores"][key]
+    if not scores:
+        return "SCREENED"
+    return "FAIL" if None in scores else "COMPLETE"
 
 
 def cv_results(
     study: Any, spaces: list[Any], job: Job, n_splits: int, *, with_train: bool
 ) -> dict[str, Any]:
     """`cv_results_` as `GridSearchCV` has it, with each trial's number and state."""
-    from optuna.trial import FixedTrial
-
-    rows = [t for t in study.trials if "test_scores" in t.user_attrs]
-    # What was fitted in full after its heads; the study keeps what the heads said.
-    found = [
-        job.finals[t.number].attributes() if t.number in job.finals else t.user_attrs for t in rows
-    ]
-    states = [
-        "SCREENED" if "shared_scores" in f else t.state.name
-        for f, t in zip(found, rows, strict=True)
-    ]
+    rows, finals = _that_ran(study), full_fits(study)
+    # What was fitted in full after its heads; the trial keeps what the heads said.
+    found = [finals.get(t.number, t.user_attrs) for t in rows]
+    states = [_state(t, f, job.key) for t, f in zip(rows, found, strict=True)]
     results: dict[str, Any] = {
         "trial": np.array([t.number for t in rows], dtype=int),
         "state": np.array(states, dtype=object),
     }
-    params = [suggest(FixedTrial(t.params), spaces) for t in rows]
+    params = [_params(t, spaces) for t in rows]
     for kind in ("fit_time", "score_time"):
         times = [f[kind] or [np.nan] for f in found]
         results[f"mean_{kind}"] = np.array([np.mean(row) for row in times])

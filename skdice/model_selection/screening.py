@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 from scipy.special import log_softmax
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 
 from skdice.engine.tables import blocks
 from skdice.metrics import span_f1_score
-from skdice.model_selection.lanes import LaneModel, fit_lanes, is_number
+from skdice.model_selection.lanes import LaneModel, StoredModel, fit_lanes, is_number
 from skdice.text.decoding import decode
 from skdice.text.inputs import as_sentences, as_tags, as_texts, object_array
 
@@ -125,7 +125,7 @@ def _scaled(table: np.ndarray) -> np.ndarray:
     return table
 
 
-class TagLane(BaseEstimator):
+class TagLane(StoredModel):
     """What one head says of the sentences that it was asked about, for scikit-learn's scorers.
 
     Parameters
@@ -138,16 +138,11 @@ class TagLane(BaseEstimator):
     constrained : bool
     """
 
-    only_predicted = True  # since it was last set
-
     def __init__(self, lane: LaneModel, lengths: list[int], scheme: str, constrained: bool) -> None:
         self.lane = lane
         self.lengths = lengths
         self.scheme = scheme
         self.constrained = constrained
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return True
 
     @property
     def classes_(self) -> np.ndarray:
@@ -175,10 +170,12 @@ class TagLane(BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """Tags of every word, as a 1-D object array of lists."""
+        self._check_rows(X)
         return object_array(self._decoded)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities, an array of shape (n_words, n_classes) a sentence."""
+        self._check_rows(X)
         self.only_predicted = False
         return object_array([np.exp(rows) for rows in self._log_rows()])
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from inspect import signature
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -30,9 +32,17 @@ from sklearn.utils.validation import check_is_fitted
 from skdice.estimators._base import draw_seed
 from skdice.model_selection import lanes, screening, workers
 from skdice.model_selection.folds import check_classes, check_tags
-from skdice.model_selection.results import cv_results
+from skdice.model_selection.results import Judged, cv_results, judged
 from skdice.model_selection.spaces import as_spaces, check_space, cloned, suggest
-from skdice.model_selection.study import described, open_study, quiet_optuna, sampler_of
+from skdice.model_selection.study import (
+    described,
+    full_fits,
+    keep_full_fit,
+    open_study,
+    quiet_optuna,
+    sampler_of,
+    told_in_full,
+)
 from skdice.model_selection.trials import Job, Outcome
 
 __all__ = ["LossSearchCV"]
@@ -60,7 +70,8 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
     cv : int, splitter, iterable or None, default=None
         As in `GridSearchCV`.
     scoring : str, callable, list, dict or None, default=None
-        As in `GridSearchCV`; several are possible, with `refit` naming the one that counts.
+        As in `GridSearchCV`; several are possible, as a list or dict, with `refit` naming the one
+        that counts.
     refit : bool or str, default=True
         Fit the best parameters on all data.
     strategy : {"auto", "full", "shared"}, default="auto"
@@ -75,16 +86,19 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         once, trained for as many epochs as the estimator; then `n_finalists` are fitted in full,
         half of them the best heads, and half unlike each other among the trials within one
         standard error of the best, and the best of those wins. Whether heads rank losses as full
-        fits do differs by data set: auto fits 6 trials of the first lanes in full as well, and goes
-        on with full fits if the two rankings agree by less than 0.7 (Spearman). It is full from the
-        start where `n_trials` is below 16 or there is a `storage`.
+        fits do differs by data set: auto fits 6 trials of the first lanes in full as well; if the
+        two rankings agree by less than 0.7 (Spearman), it fits the others of those lanes in full,
+        too, and goes on with full fits. It is full from the start where `n_trials` is below 16 or
+        there is a `storage`.
     n_finalists : int, default=4
         Trials that are fitted in full after a search over heads.
     n_lanes : int, default=16
         Trials that are asked for and trained together if shared; nothing is pruned then.
     pruner : optuna pruner, "median" or None, default="median"
-        Ends a trial that does worse than others did at the same epoch of the same fold. Where
-        the estimator does not report epochs, it sees the scores of finished folds.
+        Ends a trial that does worse than others did at the same epoch of the same fold. It sees
+        the score that is searched: after each epoch of a fold on the fold's test rows, and after
+        each fold the mean so far. Of estimators other than the text estimators of skdice, of those
+        with ``early_stopping``, and where a scorer cannot score in mid-fit, it sees folds only.
     sampler : optuna sampler or None, default=None
         None is Optuna's TPE, seeded with `random_state` and the trial's number.
     storage : str, optuna storage or None, default=None
@@ -97,9 +111,10 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
     n_jobs : int or None, default=None
         Trials at a time, through joblib; above 1 nothing is pruned.
     callbacks : list of callables or None, default=None
-        Called with the study and the trial after each trial.
+        Called with the study and the trial after each trial; ``study.stop()`` ends the search.
     error_score : "raise" or float, default=nan
-        What a trial whose fit fails scores; its error is kept in ``study_``.
+        What a trial whose fit fails scores, and a fold where a scorer fails; the error is kept in
+        ``study_``.
     return_train_score : bool, default=False
     progress_bar : bool, default=False
     random_state : int, RandomState or None, default=None
@@ -115,10 +130,13 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         As in `GridSearchCV`, one row for each finished, pruned or failed trial, with its number
         and state; what a pruned trial did not run is NaN.
     study_ : optuna.Study
+        Its values are of what ran: of full fits, or of heads where those screen. What full fits of
+        screened trials found is in its ``user_attrs``, as ``full:<number>``.
     n_splits_ : int
     refit_time_ : float
     strategy_ : {"full", "shared"}
-        What was done in the end.
+        What was done in the end; auto is also full where a scorer asks for predictions of other
+        rows than it is given, which lanes and heads lack.
     agreement_ : float
         Spearman's correlation between heads and full fits, where auto looked at it. Trials of
         which only heads ran have the state ``SCREENED`` in `cv_results_`, with their scores in
@@ -257,23 +275,30 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         check_space(self.estimator, spaces)
         splitter = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
         splits = list(splitter.split(X, y, **of_split))
+        if not splits:
+            raise ValueError(
+                f"cv={self.cv!r} has no folds: give a splitter or a list of (train, test), as a "
+                "generator is empty after its first use"
+            )
         if is_classifier(self.estimator):
             check_classes(np.asarray(y), splits)
         elif self.scoring is None:
             check_tags(self.estimator, y, splits)
         scorers, key = self._scorers()
+        for name in [n for n in vars(self) if n.endswith("_") and not n.startswith("_")]:
+            delattr(self, name)  # what an earlier fit found
         names = sorted({name for space in spaces for name in space})
         screen = self._plan(X, y, names, params, splits)
         job = Job(self, X, y, params, splits, scorers, key, of_scores)
         self._seed = draw_seed(self.random_state) if self.random_state is not None else None
-        study = self._study(job, spaces)
-        self.study_, self.n_splits_, self.scorer_ = study, len(splits), scorers
+        self.study_ = self._study(job, spaces)
+        self.n_splits_, self.scorer_ = len(splits), scorers
         self.multimetric_ = len(scorers) > 1 or isinstance(self.scoring, (list, tuple, dict))
         try:
-            self._optimize(study, spaces, job, screen)
+            self._optimize(spaces, job, screen)
         finally:
             # Also after an interrupt: what is finished can be looked at.
-            self._collect(study, spaces, job)
+            self._collect(spaces, job)
         if not np.isfinite(self.cv_results_[f"mean_test_{key}"]).any():
             if job.error is None:
                 raise ValueError(
@@ -319,14 +344,29 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         """What the estimator's ``fit``, the splitter and each scorer get."""
         if not _routing_enabled():
             groups = params.pop("groups", None)
-            return params, {"groups": groups}, {}
+            return params, {"groups": groups}, self._weights_of_scorers(params)
         routed = process_routing(self, "fit", **params)
         of_scores = {name: dict(routed[f"scorer_{name}"].score) for name in self._scorers()[0]}
         return dict(routed.estimator.fit), dict(routed.splitter.split), of_scores
 
+    def _weights_of_scorers(self, params: dict[str, Any]) -> dict[str, dict[str, Any]]:
+        """``sample_weight`` for scorers that take it, as in `GridSearchCV` without routing."""
+        if params.get("sample_weight") is None:
+            return {}
+        weights = {}
+        for name, scorer in self._scorers()[0].items():
+            if hasattr(scorer, "_accept_sample_weight"):
+                accepts = scorer._accept_sample_weight()
+            else:
+                accepts = "sample_weight" in signature(scorer).parameters
+            if accepts:
+                weights[name] = {"sample_weight": params["sample_weight"]}
+            else:
+                warnings.warn(f"{scorer!r} takes no sample_weight: rows weigh alike", stacklevel=4)
+        return weights
+
     def _plan(self, X: Any, y: Any, names: list[str], params: Any, splits: Any) -> Any:
         """Decide on the strategy; the vectors of the frozen encoder where heads stand for fits."""
-        self.__dict__.pop("agreement_", None)
         self.strategy_ = "full"
         if self.strategy == "full":
             return None
@@ -354,6 +394,11 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
                     "the best parameters are chosen"
                 )
             return scorers, self.refit
+        if callable(self.scoring) and isinstance(self.refit, str):
+            raise ValueError(
+                f"refit={self.refit!r} names one of several scores, and scoring={self.scoring!r} "
+                "is one: give a dict of scorers, or refit=True"
+            )
         return {"score": check_scoring(self.estimator, self.scoring)}, "score"
 
     def _study(self, job: Job, spaces: list[Any]) -> Any:
@@ -365,60 +410,71 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
             sampler = sampler_of(self.sampler, self._seed, 0)
             return open_study(self.storage, self.study_name, self.pruner, sampler, search)
 
-    def _optimize(self, study: Any, spaces: list[Any], job: Job, screen: Any) -> None:
+    def _optimize(self, spaces: list[Any], job: Job, screen: Any) -> None:
         ended = None if self.timeout is None else time.monotonic() + self.timeout
         n_jobs = 1 if self.n_jobs is None else self.n_jobs
-        bar = _Bar(self.n_trials) if self.progress_bar else None
-        judged: list[tuple[int, dict[str, Any], Outcome]] = []  # by their heads
-        with quiet_optuna():
-            while ended is None or time.monotonic() < ended:
-                shared = self.strategy_ == "shared"
+        stopped = False  # by a callback or the sampler
+        with quiet_optuna(), _progress(self.n_trials, shown=self.progress_bar) as step:
+            while not stopped and (ended is None or time.monotonic() < ended):
+                study, shared = self.study_, self.strategy_ == "shared"
                 n_wanted = self.n_lanes if shared else job.n_workers(n_jobs)
-                trials = workers.claim(study, self.n_trials, n_wanted)
+                with workers.claimed(study, self.n_trials, n_wanted) as trials:
+                    chosen = [self._suggest(study, trial, spaces) for trial in trials]
+                    if shared and trials:
+                        outcomes = self._share(chosen, job, screen)
+                    elif n_jobs == 1:
+                        outcomes = [job.run(*pair) for pair in zip(chosen, trials, strict=True)]
+                    else:
+                        outcomes = Parallel(n_jobs=n_jobs)(delayed(job.run)(p) for p in chosen)
+                    for trial, outcome in zip(trials, outcomes, strict=True):
+                        self._tell(study, trial, outcome, job)
+                        step(study)
                 if not trials:
                     if not workers.others_at_work(study):
                         break
                     time.sleep(0.2)  # a trial of theirs may yet be lost, and ours to repeat
-                    continue
-                with workers.held(study, trials):
-                    chosen = [self._suggest(study, trial, spaces) for trial in trials]
-                    if shared and screen is not None:
-                        outcomes: Any = job.run_heads(screen, chosen)
-                    elif shared:
-                        outcomes = job.run_lanes(chosen)
-                    elif n_jobs == 1:
-                        outcomes = [job.run(chosen[0], trials[0])]
-                    else:
-                        outcomes = Parallel(n_jobs=n_jobs)(delayed(job.run)(p) for p in chosen)
-                    for trial, params, outcome in zip(trials, chosen, outcomes, strict=True):
-                        self._tell(study, trial, outcome, job)
-                        if outcome.screened and np.isfinite(outcome.mean(job.key)):
-                            judged.append((trial.number, params, outcome))
-                        if bar is not None:
-                            bar.step(study)
+                stopped = study._stop_flag
                 probing = self.strategy == "auto" and not hasattr(self, "agreement_")
-                if shared and probing and len(judged) >= _PROBE:
-                    self._probe(judged, job)
-            if self.strategy_ == "shared" and judged:
-                scores = np.array([outcome.test[job.key] for _, _, outcome in judged])
-                settings = [params for _, params, _ in judged]
-                best = screening.finalists(settings, scores, self.n_finalists)
-                self._run_in_full([judged[i] for i in best], job)
+                if shared and probing and screen is not None:
+                    self._probe(spaces, job)
+            rows = judged(self.study_, spaces, job.key)
+            if self.strategy_ == "shared" and rows:
+                scores = np.array([row.scores for row in rows])
+                best = screening.finalists([r.params for r in rows], scores, self.n_finalists)
+                rows = [rows[i] for i in best]
+            self._run_in_full(rows, job)
 
     def _suggest(self, study: Any, trial: Any, spaces: list[Any]) -> dict[str, Any]:
         if (sampler := sampler_of(self.sampler, self._seed, trial.number)) is not None:
             study.sampler = sampler
         return suggest(trial, spaces)
 
-    def _probe(self, judged: list[tuple[int, dict[str, Any], Outcome]], job: Job) -> None:
-        """Fit some trials in full, and say whether their heads ranked them alike."""
-        scores = [outcome.mean(job.key) for _, _, outcome in judged]
-        rows = [judged[i] for i in screening.spread_over(scores, _PROBE)]
-        self._run_in_full(rows, job)
-        found = [
-            (outcome.mean(job.key), job.finals[number].mean(job.key)) for number, _, outcome in rows
-        ]
-        pairs = [pair for pair in found if np.isfinite(pair[1])]
+    def _share(self, chosen: list[dict[str, Any]], job: Job, screen: Any) -> list[Outcome]:
+        """Run trials as lanes or heads; as full fits where a scorer asks for what those lack."""
+        try:
+            return job.run_lanes(chosen) if screen is None else job.run_heads(screen, chosen)
+        except lanes.OtherRows as error:
+            if self.strategy == "shared":
+                raise ValueError(
+                    f"strategy='shared' is not possible: {error}; use 'full' or 'auto'"
+                ) from error
+            self.strategy_ = "full"
+            return [job.run(params) for params in chosen]
+
+    def _probe(self, spaces: list[Any], job: Job) -> None:
+        """Fit some trials in full, and go on so where their heads ranked them otherwise."""
+        rows = judged(self.study_, spaces, job.key)
+        if len(rows) < _PROBE:
+            return
+        chosen = screening.spread_over([float(np.mean(row.scores)) for row in rows], _PROBE)
+        probed = [rows[i] for i in chosen]
+        self._run_in_full(probed, job)
+        found = full_fits(self.study_)
+        pairs = []
+        for row in probed:
+            scores = found[row.number]["test_scores"][job.key]
+            if None not in scores:
+                pairs.append((float(np.mean(row.scores)), float(np.mean(scores))))
         self.agreement_ = screening.agreement(*zip(*pairs, strict=True)) if pairs else 0.0
         if self.agreement_ < _AGREES:
             warnings.warn(
@@ -428,23 +484,19 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
                 stacklevel=4,
             )
             self.strategy_ = "full"
+            self._run_in_full(rows, job)
+            self.study_ = told_in_full(self.study_, job.key)
 
-    def _run_in_full(self, rows: list[tuple[int, dict[str, Any], Outcome]], job: Job) -> None:
-        """Cross-validate trials of which only heads ran."""
-        rows = [row for row in rows if row[0] not in job.finals]
-        outcomes = Parallel(n_jobs=self.n_jobs)(delayed(job.run)(params) for _, params, _ in rows)
-        for (number, _, _), outcome in zip(rows, outcomes, strict=True):
-            job.finals[number] = outcome
-            if outcome.error is not None:
-                job.error = outcome.error
-                if self.error_score == "raise":
-                    raise outcome.error
-                warnings.warn(
-                    f"trial {number} failed in full and scores {self.error_score}: "
-                    f"{outcome.error!r}",
-                    FitFailedWarning,
-                    stacklevel=3,
-                )
+    def _run_in_full(self, rows: list[Judged], job: Job) -> None:
+        """Cross-validate trials of which only heads ran, and write that into the study."""
+        known = full_fits(self.study_)
+        rows = [row for row in rows if row.number not in known]
+        outcomes: Any = (job.run(row.params) for row in rows)  # each is kept once it is there
+        if self.n_jobs not in (None, 1):
+            outcomes = Parallel(n_jobs=self.n_jobs)(delayed(job.run)(row.params) for row in rows)
+        for row, outcome in zip(rows, outcomes, strict=True):
+            self._note(row.number, outcome, job)
+            keep_full_fit(self.study_, row.number, outcome.attributes())
 
     def _tell(self, study: Any, trial: Any, outcome: Outcome, job: Job) -> None:
         """Write what a trial ran into the study."""
@@ -452,30 +504,36 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
 
         for name, value in outcome.attributes().items():
             trial.set_user_attr(name, value)
-        job.error = outcome.error or job.error
-        if outcome.error is not None and self.error_score == "raise":
-            study.tell(trial, state=TrialState.FAIL)
-            raise outcome.error
-        if outcome.error is not None:
-            warnings.warn(
-                f"trial {trial.number} failed and scores {self.error_score}: {outcome.error!r}",
-                FitFailedWarning,
-                stacklevel=2,
-            )
         value = outcome.mean(job.key)
         if outcome.pruned:
             study.tell(trial, state=TrialState.PRUNED)
-        elif np.isfinite(value):
-            study.tell(trial, value)
-        else:
+        elif not np.isfinite(value) or (job.raises and outcome.error is not None):
             study.tell(trial, state=TrialState.FAIL)
+        else:
+            study.tell(trial, value)
+        self._note(trial.number, outcome, job)
         for callback in self.callbacks or []:
             callback(study, study.trials[trial.number])
 
-    def _collect(self, study: Any, spaces: list[Any], job: Job) -> None:
+    def _note(self, number: int, outcome: Outcome, job: Job) -> None:
+        """Raise what failed in a trial, or warn of it."""
+        if outcome.error is None:
+            return
+        job.error = outcome.error
+        if job.raises:
+            raise outcome.error
+        kind = FitFailedWarning if outcome.unfitted else UserWarning
+        what = "failed" if outcome.unfitted else "could not be scored"
+        warnings.warn(
+            f"trial {number} {what} and scores {self.error_score}: {outcome.error!r}",
+            kind,
+            stacklevel=5,
+        )
+
+    def _collect(self, spaces: list[Any], job: Job) -> None:
         """`cv_results_` and the best trial, from all trials of the study that have run."""
         self.cv_results_ = cv_results(
-            study, spaces, job, self.n_splits_, with_train=self.return_train_score
+            self.study_, spaces, job, self.n_splits_, with_train=self.return_train_score
         )
         means = self.cv_results_[f"mean_test_{job.key}"]
         if len(means) and np.isfinite(means).any():
@@ -521,13 +579,13 @@ def _delegated(name: str) -> Any:
     def has(self: Any) -> bool:
         return hasattr(getattr(self, "best_estimator_", self.estimator), name)
 
-    @available_if(has)
     def method(self: Any, X: Any) -> Any:
         return getattr(self._check_refit(), name)(X)
 
+    # Before it is wrapped: scikit-learn's scorers go by the name.
     method.__name__ = name
     method.__doc__ = f"`{name}` of the best estimator."
-    return method
+    return available_if(has)(method)
 
 
 for _name in (
@@ -541,16 +599,14 @@ for _name in (
     setattr(LossSearchCV, _name, _delegated(_name))
 
 
-class _Bar:
-    def __init__(self, n_trials: int) -> None:
-        from rich.progress import Progress
+@contextlib.contextmanager
+def _progress(n_trials: int, *, shown: bool) -> Iterator[Callable[[Any], None]]:
+    """What to call with the study after each trial, for a bar if one is wanted."""
+    if not shown:
+        yield lambda study: None
+        return
+    from rich.progress import Progress
 
-        self.progress = Progress()
-        self.task = self.progress.add_task("trials", total=n_trials)
-        self.progress.start()
-
-    def step(self, study: Any) -> None:
-        done = len(study.get_trials(deepcopy=False))
-        self.progress.update(self.task, completed=done)
-        if done >= (self.progress.tasks[0].total or 0):
-            self.progress.stop()
+    with Progress() as progress:
+        task = progress.add_task("trials", total=n_trials)
+        yield lambda study: progress.update(task, completed=len(study.get_trials(deepcopy=False)))

@@ -199,12 +199,15 @@ def cloned(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _refuse_degenerate(model: Any, space: Space) -> None:
-    for name, loss in model.get_params(deep=True).items():
-        if not name.rpartition("__")[2].endswith("loss") or not isinstance(loss, (str, Loss)):
-            continue
-        searched = [f"{name}__alpha" in space, f"{name}__beta" in space]
-        loss = resolve_loss(loss)
-        if any(searched) and isinstance(loss, TverskyLoss):
+    held = model.get_params(deep=True)
+    for name, loss in held.items():
+        owner, _, last = name.rpartition("__")
+        kinds = getattr(held.get(owner, model), "_parameter_constraints", {}).get(last, ())
+        # Other estimators have losses, too, of other names.
+        if isinstance(loss, str) and isinstance(kinds, list) and Loss in kinds:
+            loss = resolve_loss(loss)
+        searched = f"{name}__alpha" in space or f"{name}__beta" in space
+        if searched and isinstance(loss, TverskyLoss):
             pooled = loss.aggregation == "pooled" and loss.background is None
             if pooled:
                 raise ValueError(

@@ -12,7 +12,16 @@ from typing import Any
 import joblib
 import numpy as np
 
-__all__ = ["described", "import_optuna", "open_study", "quiet_optuna", "sampler_of"]
+__all__ = [
+    "described",
+    "full_fits",
+    "import_optuna",
+    "keep_full_fit",
+    "open_study",
+    "quiet_optuna",
+    "sampler_of",
+    "told_in_full",
+]
 
 # What tells the searches in a storage apart, and what to call each.
 _PARTS = {
@@ -49,7 +58,7 @@ def quiet_optuna() -> Iterator[None]:
 
 
 def open_study(
-    storage: Any, study_name: str | None, pruner: Any, sampler: Any, search: dict[str, str]
+    storage: Any, study_name: str | None, pruner: Any, sampler: Any, search: dict[str, Any]
 ) -> Any:
     """The study in `storage`, or one in memory.
 
@@ -97,7 +106,7 @@ def open_study(
     found = study.user_attrs.get("search")
     other: list[str] = []
     if found is not None:
-        other = [name for part, name in _PARTS.items() if found.get(part) != search[part]]
+        other = [name for part, name in _PARTS.items() if not _same(found.get(part), search[part])]
     elif begun:
         other = ["trials that no search of skdice made"]
     if study.direction != optuna.study.StudyDirection.MAXIMIZE:
@@ -112,10 +121,42 @@ def open_study(
     return study
 
 
+def keep_full_fit(study: Any, number: int, attributes: dict[str, Any]) -> None:
+    """Write what a full fit of a screened trial found; the trial itself has ended before."""
+    study.set_user_attr(f"full:{number}", attributes)
+
+
+def full_fits(study: Any) -> dict[int, dict[str, Any]]:
+    """What full fits of screened trials found, by the trials' numbers."""
+    found = study.user_attrs.items()
+    return {int(name[5:]): value for name, value in found if name.startswith("full:")}
+
+
+def told_in_full(study: Any, key: str) -> Any:
+    """A study in memory as it were had full fits scored its screened trials, and not heads.
+
+    A sampler that goes on must not learn from both.
+    """
+    from optuna.trial import TrialState
+
+    again = open_study(None, None, study.pruner, study.sampler, {})
+    found = full_fits(study)
+    for number, attributes in found.items():
+        keep_full_fit(again, number, attributes)
+    for trial in study.get_trials():
+        if trial.number in found:
+            scores = found[trial.number]["test_scores"][key]
+            fitted = bool(scores) and None not in scores
+            trial.state = TrialState.COMPLETE if fitted else TrialState.FAIL
+            trial.values = [float(np.mean(scores))] if fitted else None
+        again.add_trial(trial)
+    return again
+
+
 def described(
     estimator: Any, spaces: list[Any], scorers: dict[str, Any], key: str, splits: Any, data: Any
-) -> dict[str, str]:
-    """What a search is of, as plain text that is the same in every process."""
+) -> dict[str, Any]:
+    """What a search is of, as plain values that are the same in every process."""
     params = {
         name: _text(value)
         for name, value in estimator.get_params(deep=True).items()
@@ -126,7 +167,7 @@ def described(
         "estimator": f"{type(estimator).__name__} {sorted(params.items())}",
         "scoring": f"{key} of {_text(scorers)}",
         "folds": joblib.hash(splits),
-        "data": joblib.hash([_content(data[0]), *data[1:]]),
+        "data": _content(*data),
     }
 
 
@@ -136,16 +177,39 @@ def _text(value: Any) -> str:
     return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
 
 
-def _content(X: Any) -> Any:
-    """The data; of vectors, whose last digits differ between machines, some rough sums."""
+def _content(X: Any, *others: Any) -> list[Any]:
+    """The data as a hash, and vectors, whose last digits differ between machines, as rough sums."""
+    X, rest = _plain(X), [_plain(other) for other in others]
     if not (isinstance(X, np.ndarray) and X.dtype.kind == "f"):
-        return X
+        return [joblib.hash([X, *rest]), []]
     table = X.reshape(len(X), -1)
-    norm = float(np.linalg.norm(table))
-    over_rows = np.cos(np.arange(len(table))) @ table
-    columns = np.arange(table.shape[1])
-    sums = [float(over_rows @ np.cos(k * columns)) / (norm or 1.0) for k in range(1, 5)]
-    return X.shape, f"{norm:.3g}", [f"{value:.2f}" for value in sums]
+    finite = np.isfinite(table)
+    holes = None
+    if not finite.all():
+        holes = np.isnan(table), np.isposinf(table), np.isneginf(table)
+        table = np.where(finite, table, 0)
+    # Of each column by its own norm, that a wide one does not hide the others.
+    norms = np.sqrt(np.einsum("ij,ij->j", table, table, dtype=np.float64))
+    scaled = np.divide(
+        np.cos(np.arange(len(table))) @ table, norms, out=np.zeros(len(norms)), where=norms > 0
+    )
+    sizes = np.log(norms, out=np.zeros(len(norms)), where=norms > 0)
+    mixes = np.cos(np.outer(np.arange(4), np.arange(len(norms)))) / max(len(norms), 1) ** 0.5
+    sums = np.concatenate([mixes @ scaled, mixes @ sizes])
+    return [joblib.hash([X.shape, holes, norms > 0, *rest]), [float(v) for v in sums.round(4)]]
+
+
+def _plain(value: Any) -> Any:
+    """Frames and arrays of any layout as arrays of one."""
+    value = value.to_numpy() if hasattr(value, "to_numpy") else value
+    return np.ascontiguousarray(value) if isinstance(value, np.ndarray) else value
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two parts of what `described` says are the same, their rough sums within 0.01."""
+    if not (isinstance(one, list) and isinstance(other, list)):
+        return bool(one == other)
+    return one[0] == other[0] and np.allclose(one[1], other[1], rtol=0, atol=0.01, equal_nan=True)
 
 
 def sampler_of(sampler: Any, seed: int | None, number: int) -> Any:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import pickle
 import time
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils.validation import _check_method_params, has_fit_parameter
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _check_method_params
 from skorch.callbacks import Callback
 
+from skdice.estimators._base import TransformerEstimator
 from skdice.model_selection import lanes
 from skdice.model_selection.screening import Screen
 from skdice.model_selection.spaces import cloned
-from skdice.text.inputs import take
 
 __all__ = ["Job", "Outcome"]
 
@@ -29,16 +33,25 @@ class Outcome:
         self.score_time: list[float] = []
         self.pruned = False
         self.screened = False  # only its heads ran
-        self.error: Exception | None = None
+        self.unfitted = False  # a fit failed, and not only a scorer
+        self.error: Exception | None = None  # the last
+
+    def __getstate__(self) -> dict[str, Any]:
+        """With an error that another process can read."""
+        state = dict(self.__dict__)
+        try:
+            pickle.loads(pickle.dumps(self.error))
+        except Exception:
+            state["error"] = RuntimeError(f"{type(self.error).__name__}: {self.error}")
+        return state
 
     def mean(self, key: str) -> float:
         return float(np.mean(self.test[key])) if self.test[key] else float("nan")
 
     def attributes(self) -> dict[str, Any]:
-        """As plain values, for the study's storage."""
+        """As plain values, for the study's storage; last what says that all are there."""
         nothing: dict[str, list[float]] = {name: [] for name in self.test}
         found: dict[str, Any] = {
-            "test_scores": _finite(nothing if self.screened else self.test),
             "train_scores": _finite(self.train),
             "fit_time": self.fit_time,
             "score_time": self.score_time,
@@ -47,6 +60,7 @@ class Outcome:
             found["shared_scores"] = _finite(self.test)
         if self.error is not None:
             found["error"] = f"{type(self.error).__name__}: {self.error}"
+        found["test_scores"] = _finite(nothing if self.screened else self.test)
         return found
 
 
@@ -65,13 +79,13 @@ class Job:
         score_params: dict[str, dict[str, Any]],
     ) -> None:
         self.estimator = search.estimator
-        self.error_score = search.error_score
+        self.raises = search.error_score == "raise"
+        self.error_score = np.nan if self.raises else float(search.error_score)
         self.with_train = search.return_train_score
         self.X, self.y, self.fit_params = X, y, fit_params
         self.splits, self.scorers, self.key = splits, scorers, key
         self.score_params = score_params  # of each scorer
         self.error: Exception | None = None  # of the last trial that failed
-        self.finals: dict[int, Outcome] = {}  # by trial, where its heads ran first
 
     @staticmethod
     def n_workers(n_jobs: int) -> int:
@@ -84,71 +98,80 @@ class Job:
         import optuna
 
         outcome = Outcome(list(self.scorers))
+        sides = [outcome.test, outcome.train] if self.with_train else [outcome.test]
         for fold, (train, test) in enumerate(self.splits):
             started = time.perf_counter()
             try:
-                model = clone(self.estimator).set_params(**cloned(params))
+                model = self._model(params)
                 self._fit(model, fold, train, test, trial)
-                outcome.fit_time.append(time.perf_counter() - started)
-                started = time.perf_counter()
-                self._score(model, test, outcome.test)
-                if self.with_train:
-                    self._score(model, train, outcome.train)
-                outcome.score_time.append(time.perf_counter() - started)
             except optuna.TrialPruned:
                 outcome.pruned = True
                 return outcome
             except Exception as error:
-                outcome.error = error
-                scores = np.nan if self.error_score == "raise" else float(self.error_score)
-                for name in self.scorers:
-                    outcome.test[name] += [scores] * (len(self.splits) - fold)
+                outcome.error, outcome.unfitted = error, True
+                for side in sides:
+                    for name in self.scorers:
+                        side[name] += [self.error_score] * (len(self.splits) - fold)
                 return outcome
-            if trial is not None and fold + 1 < len(self.splits):
+            outcome.fit_time.append(time.perf_counter() - started)
+            started = time.perf_counter()
+            for side, rows in zip(sides, (test, train), strict=False):
+                X, y, given = self.to_score(rows)
+                for name in self.scorers:
+                    side[name].append(self.score(name, model, X, y, given, outcome))
+            outcome.score_time.append(time.perf_counter() - started)
+            if self.raises and outcome.error is not None:
+                return outcome
+            so_far = outcome.mean(self.key)
+            if trial is not None and fold + 1 < len(self.splits) and np.isfinite(so_far):
                 # After the epochs of this fold, and before those of the next.
-                trial.report(outcome.mean(self.key), (fold + 1) * _FOLD - 1)
+                trial.report(so_far, (fold + 1) * _FOLD - 1)
                 if trial.should_prune():
                     outcome.pruned = True
                     return outcome
         return outcome
 
     def run_lanes(self, chosen: list[dict[str, Any]]) -> list[Outcome]:
-        """Run several trials at once; where that fails, one by one, so that each has its error."""
+        """Run several trials at once; where that fails, in halves, and what fails by itself as a
+        fit, so that it has its error.
+        """
         outcomes = [Outcome(list(self.scorers)) for _ in chosen]
-        models = [clone(self.estimator).set_params(**cloned(p)) for p in chosen]
         asked = [
             (train, np.concatenate([test, train]) if self.with_train else test)
             for train, test in self.splits
         ]
         started = time.perf_counter()
         try:
+            models = [self._model(params) for params in chosen]
             fitted = lanes.fit_lanes(models, self.X, self.y, asked)
-            share = (time.perf_counter() - started) / (len(chosen) * len(asked))
-            for (train, test), of_fold in zip(self.splits, fitted, strict=True):
-                sides = [("test", _LaneScores(self, test), slice(None, len(test)))]
-                if self.with_train:
-                    sides.append(("train", _LaneScores(self, train), slice(len(test), None)))
-                for outcome, model in zip(outcomes, of_fold, strict=True):
-                    outcome.fit_time.append(share)
-                    started = time.perf_counter()
-                    for side, scores, part in sides:
-                        scores.add(model.part(part), getattr(outcome, side))
-                    outcome.score_time.append(time.perf_counter() - started)
         except Exception:
-            return [self.run(params) for params in chosen]
+            if len(chosen) == 1:
+                return [self.run(chosen[0])]
+            return _in_halves(self.run_lanes, chosen)
+        share = (time.perf_counter() - started) / (len(chosen) * len(asked))
+        for (train, test), of_fold in zip(self.splits, fitted, strict=True):
+            sides = [("test", _LaneScores(self, test), slice(None, len(test)))]
+            if self.with_train:
+                sides.append(("train", _LaneScores(self, train), slice(len(test), None)))
+            for outcome, model in zip(outcomes, of_fold, strict=True):
+                outcome.fit_time.append(share)
+                started = time.perf_counter()
+                for side, scores, part in sides:
+                    scores.add(model.part(part), getattr(outcome, side), outcome)
+                outcome.score_time.append(time.perf_counter() - started)
         return outcomes
 
     def run_heads(self, screen: Screen, chosen: list[dict[str, Any]]) -> list[Outcome]:
-        """Judge several trials by their heads; where that fails, one by one, as above."""
+        """Judge several trials by their heads; where that fails, in halves, as above."""
         outcomes = [Outcome(list(self.scorers)) for _ in chosen]
         started = time.perf_counter()
         try:
-            models = [clone(self.estimator).set_params(**cloned(p)) for p in chosen]
-            fitted = screen.models([model.loss for model in models])
+            fitted = screen.models([self._model(params).loss for params in chosen])
         except Exception as error:
             if len(chosen) > 1:
-                return [self.run_heads(screen, [params])[0] for params in chosen]
-            outcomes[0].error, outcomes[0].screened = error, True
+                return _in_halves(partial(self.run_heads, screen), chosen)
+            outcomes[0].error, outcomes[0].unfitted = error, True
+            outcomes[0].screened = True
             return outcomes
         share = (time.perf_counter() - started) / (len(chosen) * len(self.splits))
         for (_, test), of_fold in zip(self.splits, fitted, strict=True):
@@ -157,18 +180,23 @@ class Job:
                 outcome.screened = True
                 outcome.fit_time.append(share)
                 started = time.perf_counter()
-                scores.add(model, outcome.test)
+                scores.add(model, outcome.test, outcome)
                 outcome.score_time.append(time.perf_counter() - started)
         return outcomes
+
+    def _model(self, params: dict[str, Any]) -> Any:
+        return clone(self.estimator).set_params(**cloned(params))
 
     def _fit(self, model: Any, fold: int, train: Any, test: Any, trial: Any) -> None:
         X, y = take_rows(self.X, train), take_rows(self.y, train)
         chosen = _check_method_params(self.X, self.fit_params, train)
         callback = None
-        if trial is not None and self._reports_epochs(model):
-            callback = _PruneEpochs(trial, fold * _FOLD)
+        if trial is not None and _reports_epochs(model):
+            X_test, y_test, given = self.to_score(test)
+            scorer, of_key = self.scorers[self.key], given.get(self.key, {})
+            score = partial(_score_of, scorer, model, X_test, y_test, of_key)
+            callback = _PruneEpochs(trial, fold * _FOLD, score)
             model.set_params(callbacks=[*(model.callbacks or []), callback])
-            chosen["X_val"], chosen["y_val"] = take_rows(self.X, test), take_rows(self.y, test)
         if y is None:
             model.fit(X, **chosen)
         else:
@@ -176,18 +204,25 @@ class Job:
         if callback is not None and callback.interrupted:
             raise KeyboardInterrupt
 
-    def _reports_epochs(self, model: Any) -> bool:
-        """Whether a fit can score the fold's test rows each epoch without being led by them."""
-        return (
-            has_fit_parameter(model, "X_val")
-            and hasattr(model, "callbacks")
-            and not getattr(model, "early_stopping", True)
-        )
-
-    def _score(self, model: Any, rows: Any, into: dict[str, list[float]]) -> None:
-        X, y, params = self.to_score(rows)
-        for name, scorer in self.scorers.items():
-            into[name].append(_score_of(scorer, model, X, y, params.get(name, {})))
+    def score(
+        self, name: str, model: Any, X: Any, y: Any, given: dict[str, Any], outcome: Outcome
+    ) -> float:
+        """One score, or `error_score` where its scorer fails."""
+        try:
+            score = _score_of(self.scorers[name], model, X, y, given.get(name, {}))
+        except lanes.OtherRows:
+            raise
+        except Exception as error:
+            outcome.error = error
+            return self.error_score
+        try:
+            return float(score)
+        except (TypeError, ValueError) as error:
+            several = "; several scores are a dict of scorers, and refit the name of one"
+            raise ValueError(
+                f"scoring must return a number, and {self.scorers[name]!r} returned {score!r}"
+                f"{several if isinstance(score, dict) else ''}"
+            ) from error
 
     def to_score(self, rows: Any) -> tuple[Any, Any, dict[str, dict[str, Any]]]:
         """X, y and each scorer's parameters, of some rows."""
@@ -198,8 +233,18 @@ class Job:
         return take_rows(self.X, rows), take_rows(self.y, rows), params
 
 
-def _score_of(scorer: Any, model: Any, X: Any, y: Any, params: dict[str, Any]) -> float:
-    return float(scorer(model, X, **params) if y is None else scorer(model, X, y, **params))
+def _score_of(scorer: Any, model: Any, X: Any, y: Any, params: dict[str, Any]) -> Any:
+    return scorer(model, X, **params) if y is None else scorer(model, X, y, **params)
+
+
+def _in_halves(run: Callable[[list[Any]], list[Outcome]], chosen: list[Any]) -> list[Outcome]:
+    half = len(chosen) // 2
+    return run(chosen[:half]) + run(chosen[half:])
+
+
+def _reports_epochs(model: Any) -> bool:
+    """Whether the model has epochs to see, and the last of them is what it ends as."""
+    return isinstance(model, TransformerEstimator) and not model.early_stopping
 
 
 class _LaneScores:
@@ -211,23 +256,23 @@ class _LaneScores:
 
     def __init__(self, job: Job, rows: Any) -> None:
         self.X, self.y, self.params = job.to_score(rows)
-        self.scorers = job.scorers
+        self.job = job
         self.known: dict[tuple[str, bytes], float] = {}
         self.by_prediction = set(job.scorers)
 
-    def add(self, model: Any, into: dict[str, list[float]]) -> None:
+    def add(self, model: Any, into: dict[str, list[float]], outcome: Outcome) -> None:
         """Append the model's score to each scorer's list."""
-        said = model.said()
-        for name, scorer in self.scorers.items():
+        model.rows, said = self.X, model.said()
+        for name in self.job.scorers:
             if name in self.by_prediction and (name, said) in self.known:
                 into[name].append(self.known[name, said])
                 continue
-            model.only_predicted = True
-            score = _score_of(scorer, model, self.X, self.y, self.params.get(name, {}))
-            if model.only_predicted:
-                self.known[name, said] = score
-            else:
+            model.only_predicted, before = True, outcome.error
+            score = self.job.score(name, model, self.X, self.y, self.params, outcome)
+            if not model.only_predicted:
                 self.by_prediction.discard(name)
+            elif outcome.error is before:
+                self.known[name, said] = score
             into[name].append(score)
 
 
@@ -235,11 +280,15 @@ _FOLD = 10_000  # steps of a fold, more than any fit has epochs
 
 
 class _PruneEpochs(Callback):
-    """Report each epoch's validation score to a trial, and end it where its pruner says so."""
+    """Report each epoch's score to a trial, and end it where its pruner says so.
 
-    def __init__(self, trial: Any, first: int) -> None:
+    It is the score that is searched: a pruner weighs it against those of finished folds.
+    """
+
+    def __init__(self, trial: Any, first: int, score: Callable[[], Any]) -> None:
         self.trial = trial
         self.first = first
+        self.score = score
         self.interrupted = False
 
     def __sklearn_clone__(self) -> _PruneEpochs:
@@ -252,7 +301,10 @@ class _PruneEpochs(Callback):
         import optuna
 
         try:
-            self.trial.report(net.history[-1]["valid_score"], self.first + len(net.history) - 1)
+            score = self._look()
+            if not np.isfinite(score):
+                return
+            self.trial.report(score, self.first + len(net.history) - 1)
             pruned = self.trial.should_prune()
         except KeyboardInterrupt:
             self.interrupted = True  # the net takes it for the end of the training
@@ -260,10 +312,19 @@ class _PruneEpochs(Callback):
         if pruned:
             raise optuna.TrialPruned
 
+    def _look(self) -> float:
+        """The score so far; NaN where a model in mid-fit cannot be scored."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # early epochs predict no positives
+                return float(self.score())
+        except Exception:
+            return float("nan")
+
 
 def take_rows(X: Any, rows: Any) -> Any:
-    """Rows of X, or None."""
-    return None if X is None else take(X, np.asarray(rows))
+    """Rows of X with their own index, or None."""
+    return None if X is None else _safe_indexing(X, np.asarray(rows))
 
 
 def _finite(scores: dict[str, list[float]]) -> dict[str, list[float | None]]:

@@ -6,47 +6,77 @@ import contextlib
 import datetime
 import os
 import platform
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["claim", "held", "others_at_work", "reclaim"]
+__all__ = ["claimed", "others_at_work", "reclaim"]
+
+_RUNNING: set[tuple[str, int]] = set()  # studies and trials that this process is at
 
 
-def claim(study: Any, n_trials: int, n_wanted: int) -> list[Any]:
+@contextlib.contextmanager
+def claimed(study: Any, n_trials: int, n_wanted: int) -> Iterator[list[Any]]:
     """Up to `n_wanted` trials to run, none if the study has its `n_trials`.
 
     Trials are numbered in the storage, so that of two processes which ask at once only one gets a
-    number that still counts.
+    number that still counts. While they run, a storage with a heartbeat hears of them and
+    `Study.stop` may be called; those that an interrupt or an error leaves behind go back into the
+    queue.
     """
+    from optuna.storages._heartbeat import get_heartbeat_thread
     from optuna.trial import TrialState
 
     reclaim(study)
-    claimed: list[Any] = []
-    while len(claimed) < n_wanted:
-        frozen = study.get_trials(deepcopy=False)
-        lost = sum("lost" in trial.user_attrs for trial in frozen)
-        surplus = sum("surplus" in trial.user_attrs for trial in frozen)
-        waiting = sum(trial.state == TrialState.WAITING for trial in frozen)
-        if not waiting and len(frozen) - lost - surplus >= n_trials:
-            break
-        with warnings.catch_warnings():
-            # It says that ask() sends none; `held` does.
-            warnings.filterwarnings("ignore", "Heartbeat of storage", UserWarning)
-            trial = study.ask()
-        trial.set_user_attr("worker", _me())
-        before = [t for t in study.get_trials(deepcopy=False) if t.number < trial.number]
-        spare = sum("lost" in t.user_attrs or "surplus" in t.user_attrs for t in before)
-        if len(before) - spare >= n_trials:
-            trial.set_user_attr("surplus", True)
-            study.tell(trial, state=TrialState.FAIL)
-            break
-        claimed.append(trial)
-    return claimed
+    name = study.study_name
+    trials: list[Any] = []
+    study._thread_local.in_optimize_loop = True
+    with contextlib.ExitStack() as beating:
+        try:
+            while len(trials) < n_wanted and _has_room(study, n_trials):
+                trial = study.ask()
+                trials.append(trial)
+                _RUNNING.add((name, trial.number))
+                trial.set_user_attr("worker", _me())
+                if not _counts(study, trial.number, n_trials):
+                    trial.set_user_attr("surplus", True)
+                    study.tell(trial, state=TrialState.FAIL)
+                    trials.pop()
+                    break
+                thread: Any = get_heartbeat_thread(trial._trial_id, study._storage)
+                beating.enter_context(thread)
+            yield trials
+        except BaseException:
+            numbers = {trial.number for trial in trials}
+            for frozen in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
+                if frozen.number in numbers:
+                    _give_back(study, frozen)
+            raise
+        finally:
+            study._thread_local.in_optimize_loop = False
+            _RUNNING.difference_update({(name, trial.number) for trial in trials})
+
+
+def _has_room(study: Any, n_trials: int) -> bool:
+    from optuna.trial import TrialState
+
+    frozen = study.get_trials(deepcopy=False)
+    waiting = any(trial.state == TrialState.WAITING for trial in frozen)
+    return waiting or sum(map(_is_counted, frozen)) < n_trials
+
+
+def _counts(study: Any, number: int, n_trials: int) -> bool:
+    before = [t for t in study.get_trials(deepcopy=False) if t.number < number]
+    return sum(map(_is_counted, before)) < n_trials
+
+
+def _is_counted(frozen: Any) -> bool:
+    return not {"lost", "surplus"} & set(frozen.user_attrs)
 
 
 def reclaim(study: Any) -> None:
-    """Put what dead processes of this machine were running back into the queue."""
+    """Put back into the queue what dead processes of this machine were running, and what this
+    process left behind.
+    """
     from optuna.storages._heartbeat import is_heartbeat_enabled
     from optuna.trial import TrialState
 
@@ -57,6 +87,8 @@ def reclaim(study: Any) -> None:
         worker = frozen.user_attrs.get("worker")
         if worker is None:  # asked for, and not yet said by whom
             gone = not _just_begun(frozen)
+        elif worker == _me():
+            gone = (study.study_name, frozen.number) not in _RUNNING
         else:
             gone = worker[0] == platform.node() and not _alive(*worker[1:])
         if gone or frozen._trial_id in stale:
@@ -93,28 +125,6 @@ def others_at_work(study: Any) -> bool:
 def _just_begun(frozen: Any) -> bool:
     age = datetime.datetime.now() - (frozen.datetime_start or datetime.datetime.min)
     return age < datetime.timedelta(seconds=30)
-
-
-@contextlib.contextmanager
-def held(study: Any, trials: list[Any]) -> Iterator[None]:
-    """Keep trials while they run: a storage with a heartbeat hears of them, and those that an
-    interrupt or an error leaves behind go back into the queue.
-    """
-    from optuna.storages._heartbeat import get_heartbeat_thread
-    from optuna.trial import TrialState
-
-    with contextlib.ExitStack() as beating:
-        for trial in trials:
-            thread: Any = get_heartbeat_thread(trial._trial_id, study._storage)
-            beating.enter_context(thread)
-        try:
-            yield
-        except BaseException:
-            numbers = {trial.number for trial in trials}
-            for frozen in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
-                if frozen.number in numbers:
-                    _give_back(study, frozen)
-            raise
 
 
 def _me() -> list[Any]:
