@@ -19,6 +19,7 @@ from skdice.losses._base import (
 __all__ = ["AGGREGATIONS", "OverlapLoss"]
 
 AGGREGATIONS = ("auto", "example", "class", "pooled")
+ABSENT = ("auto", "include", "ignore")
 SURROGATES = ("none", "log")
 
 
@@ -46,8 +47,8 @@ class OverlapLoss(Loss):
         super()._check()
         if self.aggregation not in AGGREGATIONS:
             raise ValueError(f"aggregation={self.aggregation!r} must be one of {AGGREGATIONS}")
-        if self.absent not in ("include", "ignore"):
-            raise ValueError(f"absent={self.absent!r} must be 'include' or 'ignore'")
+        if self.absent not in ABSENT:
+            raise ValueError(f"absent={self.absent!r} must be one of {ABSENT}")
         check_number("smooth", self.smooth, 0)
         check_number("ohem_ratio", self.ohem_ratio, 0)
         check_number("ema_decay", self.ema_decay, 0, 1)
@@ -107,14 +108,14 @@ class OverlapLoss(Loss):
 
     def _loss(self, problem: Problem) -> Tensor:
         n_classes = problem.logits.shape[-1]
-        columns, how = self._columns(problem, n_classes)
+        columns, how, ignores = self._columns(problem, n_classes)
         target = problem.target
         weight = problem.element_weight.expand_as(target)
         if isinstance(self.ohem_ratio, Tensor) or self.ohem_ratio > 0:
             # By log-odds: they order also what rounds to 0 or 1, and what an activation bends.
             log_odds = (problem.log_p() - problem.log_not_p()).detach()
             weight = weight * self._kept(log_odds, target, weight)
-        if how == "class" and self.absent == "ignore":
+        if how == "class" and ignores:
             columns = columns * ((weight * target).sum(0) > 0)
         if self.surrogate == "log":
             return self._pulled(problem, weight, columns, how)
@@ -192,8 +193,10 @@ class OverlapLoss(Loss):
         pushes = self._focused(-weight * (1 - target) * problem.log_not_p(), p).sum(0)
         return (columns * (gain * pulls + cost * pushes)).sum()
 
-    def _columns(self, problem: Problem, n_classes: int) -> tuple[Tensor, str]:
-        """A factor for each class, 0 for the background, and over what to aggregate."""
+    def _columns(self, problem: Problem, n_classes: int) -> tuple[Tensor, str, bool]:
+        """A factor for each class, 0 for the background; over what to aggregate; and whether
+        classes that are absent from the batch are ignored.
+        """
         like = problem.target
         columns = class_vector("class_weight", self.class_weight, n_classes, like)
         if columns is None:
@@ -211,7 +214,10 @@ class OverlapLoss(Loss):
             # Over all classes of a softmax, pooled false positives equal false negatives.
             pooled = background is not None or problem.kind == "binary"
             how = "pooled" if pooled else "class"
-        return columns, how
+        ignores = self.absent == "ignore"
+        if self.absent == "auto" and problem.kind == "multiclass" and background is None:
+            ignores = self.surrogate == "log" and not self._remembers
+        return columns, how, ignores
 
     def _kept(self, log_odds: Tensor, target: Tensor, weight: Tensor) -> Tensor:
         """1 for the positives and the hardest negatives of each class, 0 for the rest."""

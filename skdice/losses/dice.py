@@ -33,9 +33,11 @@ class DiceLoss(OverlapLoss):
     background : "auto", int or None, default="auto"
         The class that is no class of its own, such as ``O``: its examples are negatives of the
         others. Auto is what `prepare` was told, and None without it.
-    absent : {"include", "ignore"}, default="include"
+    absent : {"auto", "include", "ignore"}, default="auto"
         Whether a class without an example in the batch counts, with ``aggregation="class"``; it
-        can then only push its probabilities down.
+        can then only push its probabilities down. Auto includes it, save with ``surrogate="log"``
+        where every class of a softmax counts and no memory knows of earlier batches: with many
+        classes most are absent, and their pushes would outweigh the pulls of the others.
     class_weight : sequence of float or None, default=None
         A factor for each class: of its loss ("class", "example") or of its counts ("pooled").
     ohem_ratio : float, default=0.0
@@ -96,7 +98,7 @@ class DiceLoss(OverlapLoss):
         smooth: float = 1.0,
         aggregation: str = "auto",
         background: int | str | None = "auto",
-        absent: str = "include",
+        absent: str = "auto",
         class_weight: Any = None,
         ohem_ratio: float = 0.0,
         surrogate: str = "none",

@@ -58,7 +58,7 @@ class DSCLoss(DiceLoss):
         smooth: float = 1.0,
         aggregation: str = "auto",
         background: int | str | None = "auto",
-        absent: str = "include",
+        absent: str = "auto",
         class_weight: Any = None,
         ohem_ratio: float = 0.0,
         surrogate: str = "none",

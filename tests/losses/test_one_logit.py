@@ -26,7 +26,7 @@ def overlap_losses(draw):
     options = {
         "smooth": draw(st.sampled_from([0.01, 1.0])),
         "aggregation": draw(st.sampled_from(["auto", "example", "class", "pooled"])),
-        "absent": draw(st.sampled_from(["include", "ignore"])),
+        "absent": draw(st.sampled_from(["auto", "include", "ignore"])),
         "class_weight": draw(weights),
         "ohem_ratio": draw(st.sampled_from([0.0, 2.0])),
     }

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from skdice.losses import DiceLoss, DSCLoss, TverskyLoss, resolve_loss
+from skdice.losses import LOSSES, DiceLoss, DSCLoss, TverskyLoss, resolve_loss
 from skdice.model_selection.lanes import _Group
 
 torch.manual_seed(0)
@@ -99,6 +99,25 @@ def test_a_batch_of_entities_by_hand():
     assert loss(logits, target).item() == pytest.approx(want)
 
 
+@pytest.mark.parametrize("name", ["dice", "tversky", "dsc"])
+def test_of_many_classes_those_that_a_batch_lacks_are_left_out(name):
+    logits, target = torch.randn(4, 30), torch.tensor([3, 3, 7, 1])
+    loss = resolve_loss(name)
+    value = loss(logits, target)
+    assert value == resolve_loss(name).set_params(absent="ignore")(logits, target)
+    assert value != resolve_loss(name).set_params(absent="include")(logits, target)
+    # Not where something else knows of them: a background, earlier batches, other labels.
+    rows = torch.nn.functional.one_hot(target, 30)
+    for make in (
+        lambda: resolve_loss(name).set_params(aggregation="class", background=0),
+        lambda: resolve_loss(name).set_params(ema_decay=0.9),
+        lambda: resolve_loss(name).set_params(multilabel=True),
+        lambda: LOSSES[name](),
+    ):
+        y = rows if make().multilabel else target
+        assert make()(logits, y) == make().set_params(absent="include")(logits, y)
+
+
 def test_each_class_by_itself_and_absent_ones():
     logits, target = torch.randn(8, 3, dtype=torch.float64), torch.tensor([0, 0, 1, 0, 1, 0, 0, 1])
     p = torch.softmax(logits, 1)
@@ -111,7 +130,7 @@ def test_each_class_by_itself_and_absent_ones():
         push = -((1 - y) * torch.log(1 - p[:, c])).sum() * f1 / total
         losses.append((pull + push).item())
         totals.append(total.item() / 8)  # of 8 examples
-    loss = DiceLoss(surrogate="log", aggregation="class")
+    loss = DiceLoss(surrogate="log", aggregation="class", absent="include")
     assert loss(logits, target).item() == pytest.approx(sum(losses) / 3 * sum(totals) / 3)
     loss.set_params(absent="ignore")
     assert loss(logits, target).item() == pytest.approx(sum(losses[:2]) / 2 * sum(totals[:2]) / 2)
