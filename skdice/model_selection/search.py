@@ -6,7 +6,6 @@ import contextlib
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from inspect import signature
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -14,8 +13,6 @@ import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.exceptions import FitFailedWarning
-from sklearn.metrics import check_scoring
-from sklearn.metrics._scorer import _check_multimetric_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import Tags, get_tags, indexable
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
@@ -33,6 +30,7 @@ from skdice.estimators._base import draw_seed
 from skdice.model_selection import lanes, screening, workers
 from skdice.model_selection.folds import check_classes, check_tags
 from skdice.model_selection.results import Judged, cv_results, judged
+from skdice.model_selection.scoring import scorers_of, weights_of
 from skdice.model_selection.spaces import as_spaces, check_space, cloned, suggest
 from skdice.model_selection.study import (
     described,
@@ -262,7 +260,8 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
             that cannot be reached or a study of another search; before a trial runs.
         """
         self._validate_params()
-        params, of_split, of_scores = self._routed(params)
+        scorers, key = scorers_of(self.estimator, self.scoring, self.refit)
+        params, of_split, of_scores = self._routed(params, scorers)
         X, y, of_split["groups"] = indexable(X, y, of_split.get("groups"))
         if y is None and get_tags(self.estimator).target_tags.required:
             raise ValueError(
@@ -284,7 +283,6 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
             check_classes(np.asarray(y), splits)
         elif self.scoring is None:
             check_tags(self.estimator, y, splits)
-        scorers, key = self._scorers()
         for name in [n for n in vars(self) if n.endswith("_") and not n.startswith("_")]:
             delattr(self, name)  # what an earlier fit found
         names = sorted({name for space in spaces for name in space})
@@ -334,36 +332,22 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         )
         scored = MethodMapping().add(caller="fit", callee="score")
         scored.add(caller="score", callee="score")
-        for name, scorer in self._scorers()[0].items():
+        scorers, _ = scorers_of(self.estimator, self.scoring, self.refit)
+        for name, scorer in scorers.items():
             router.add(**{f"scorer_{name}": scorer}, method_mapping=scored)
         return router
 
     def _routed(
-        self, params: dict[str, Any]
+        self, params: dict[str, Any], scorers: dict[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any], dict[str, dict[str, Any]]]:
         """What the estimator's ``fit``, the splitter and each scorer get."""
         if not _routing_enabled():
             groups = params.pop("groups", None)
-            return params, {"groups": groups}, self._weights_of_scorers(params)
+            weights = weights_of(scorers, params.get("sample_weight"))
+            return params, {"groups": groups}, weights
         routed = process_routing(self, "fit", **params)
-        of_scores = {name: dict(routed[f"scorer_{name}"].score) for name in self._scorers()[0]}
+        of_scores = {name: dict(routed[f"scorer_{name}"].score) for name in scorers}
         return dict(routed.estimator.fit), dict(routed.splitter.split), of_scores
-
-    def _weights_of_scorers(self, params: dict[str, Any]) -> dict[str, dict[str, Any]]:
-        """``sample_weight`` for scorers that take it, as in `GridSearchCV` without routing."""
-        if params.get("sample_weight") is None:
-            return {}
-        weights = {}
-        for name, scorer in self._scorers()[0].items():
-            if hasattr(scorer, "_accept_sample_weight"):
-                accepts = scorer._accept_sample_weight()
-            else:
-                accepts = "sample_weight" in signature(scorer).parameters
-            if accepts:
-                weights[name] = {"sample_weight": params["sample_weight"]}
-            else:
-                warnings.warn(f"{scorer!r} takes no sample_weight: rows weigh alike", stacklevel=4)
-        return weights
 
     def _plan(self, X: Any, y: Any, names: list[str], params: Any, splits: Any) -> Any:
         """Decide on the strategy; the vectors of the frozen encoder where heads stand for fits."""
@@ -383,23 +367,6 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
             return None
         self.strategy_ = "shared"
         return screening.Screen(self.estimator, X, y, splits)
-
-    def _scorers(self) -> tuple[dict[str, Any], str]:
-        """Scorers by name, and the name that counts."""
-        if isinstance(self.scoring, (list, tuple, dict)):
-            scorers = _check_multimetric_scoring(self.estimator, self.scoring)
-            if not isinstance(self.refit, str) or self.refit not in scorers:
-                raise ValueError(
-                    f"refit={self.refit!r} must name one of the scores {list(scorers)}, by which "
-                    "the best parameters are chosen"
-                )
-            return scorers, self.refit
-        if callable(self.scoring) and isinstance(self.refit, str):
-            raise ValueError(
-                f"refit={self.refit!r} names one of several scores, and scoring={self.scoring!r} "
-                "is one: give a dict of scorers, or refit=True"
-            )
-        return {"score": check_scoring(self.estimator, self.scoring)}, "score"
 
     def _study(self, job: Job, spaces: list[Any]) -> Any:
         data = job.X, job.y, job.fit_params, job.score_params

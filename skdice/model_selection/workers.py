@@ -29,13 +29,15 @@ def claimed(study: Any, n_trials: int, n_wanted: int) -> Iterator[list[Any]]:
     reclaim(study)
     name = study.study_name
     trials: list[Any] = []
+    asked: set[tuple[str, int]] = set()
     study._thread_local.in_optimize_loop = True
     with contextlib.ExitStack() as beating:
         try:
             while len(trials) < n_wanted and _has_room(study, n_trials):
                 trial = study.ask()
                 trials.append(trial)
-                _RUNNING.add((name, trial.number))
+                asked.add((name, trial.number))
+                _RUNNING.update(asked)
                 trial.set_user_attr("worker", _me())
                 if not _counts(study, trial.number, n_trials):
                     trial.set_user_attr("surplus", True)
@@ -53,7 +55,7 @@ def claimed(study: Any, n_trials: int, n_wanted: int) -> Iterator[list[Any]]:
             raise
         finally:
             study._thread_local.in_optimize_loop = False
-            _RUNNING.difference_update({(name, trial.number) for trial in trials})
+            _RUNNING.difference_update(asked)
 
 
 def _has_room(study: Any, n_trials: int) -> bool:
