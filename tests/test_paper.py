@@ -10,8 +10,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
-from sklearn.base import BaseEstimator
+import torch
+from sklearn.base import BaseEstimator, clone
+
+from skdice.losses import resolve_loss
 
 FOLDER = Path(__file__).parents[1] / "examples" / "paper"
 COMMON = {"precision": "fp32"}
@@ -20,7 +24,7 @@ COMMON = {"precision": "fp32"}
 @pytest.fixture(scope="module")
 def harness() -> Iterator[dict[str, ModuleType]]:
     pytest.importorskip("matplotlib")
-    names = ("tasks", "rival_losses", "experiments", "run", "report")
+    names = ("tasks", "rival_losses", "tried_losses", "experiments", "run", "report")
     sys.path.insert(0, str(FOLDER))
     try:
         yield {name: importlib.import_module(name) for name in names}
@@ -177,3 +181,52 @@ def test_the_last_epoch_has_another_loss_and_counts_if_it_is_the_best(harness, s
     if epochs == 3:
         assert repr(model.history_[2]["loss"]) == "DSCLoss(smooth=0.01, surrogate='log')"
     assert run.described(job) == "CrossEntropyLoss(), then DSCLoss(smooth=0.01, surrogate='log')"
+
+
+# Two types: B-x, B-y, I-x, I-y, O. Two sentences; the second begins where the first's span ends.
+TAGS = torch.tensor([4, 4, 0, 2, 2, 4, 1, 1, 3, 4, 4, 4])
+
+
+def slopes(loss: Any, logits: torch.Tensor) -> tuple[float, torch.Tensor]:
+    made = clone(loss).prepare(np.bincount(TAGS, minlength=5), background=4)
+    z = logits.clone().requires_grad_()
+    value = made(z, TAGS)
+    return value.item(), torch.autograd.grad(value, z)[0]
+
+
+@pytest.fixture
+def logits() -> torch.Tensor:
+    return torch.randn(len(TAGS), 5, generator=torch.Generator().manual_seed(0))
+
+
+def test_counting_tokens_in_place_of_spans_is_the_default_dice(harness, logits):
+    value, slope = slopes(harness["tried_losses"].SpanLoss("tokens"), logits)
+    expected, expected_slope = slopes(resolve_loss("dice"), logits)
+    assert value == pytest.approx(expected, rel=1e-5)
+    torch.testing.assert_close(slope, expected_slope)
+
+
+@pytest.mark.parametrize("each_once", [False, True])
+def test_counting_spans_is_a_loop_over_spans(harness, logits, each_once):
+    p = logits.softmax(1).tolist()
+    tags, spans = TAGS.tolist(), [[2, 3, 4], [6], [7, 8]]
+    hits = sum(np.prod([p[i][tags[i]] for i in span]) for span in spans)
+    called = sum(row[0] + row[1] for row in p)
+    f1 = (2 * hits + 0.01) / (called + len(spans) + 0.01)
+    total = sum(-f1 * np.log(p[i][4]) for i, tag in enumerate(tags) if tag == 4)
+    for span in spans:
+        pulls = [-(2 - f1) * np.log(p[i][tags[i]]) for i in span]
+        total += sum(pulls) / (len(span) if each_once else 1)
+    value, _ = slopes(harness["tried_losses"].SpanLoss(each_once=each_once), logits)
+    assert value == pytest.approx(total / len(tags), rel=1e-5)
+
+
+def test_a_temperature_of_1_changes_nothing_and_another_keeps_the_slope_at_a_half(harness):
+    tempered, even = harness["tried_losses"].Tempered, torch.zeros(len(TAGS), 5)
+    value, slope = slopes(tempered("dsc", 1.0), even)
+    assert (value, slope.tolist()) == (
+        slopes(resolve_loss("dsc"), even)[0],
+        slopes(resolve_loss("dsc"), even)[1].tolist(),
+    )
+    for temperature in (0.5, 2.0):
+        torch.testing.assert_close(slopes(tempered("dsc", temperature), even)[1], slope)

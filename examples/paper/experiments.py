@@ -120,6 +120,9 @@ LOSSES_OF_PACKAGES: dict[str, tuple[str, str, dict[str, float]]] = {
 }
 IMPLEMENTATIONS = ("paper's repository", *LOSSES_OF_PACKAGES)
 
+# Beyond the losses' own settings; `tried_losses.py` says what they are.
+TRIED = ("dsc, temperature 0.5", "dsc, temperature 2", "dice of spans", "dice of spans, each once")
+
 FIVE_SETS = ("original", "+ positive", "+ negative", "- negative", "+ positive & negative")
 BERT = "--backbone bert-base-chinese"
 
@@ -137,6 +140,11 @@ EXPERIMENTS: dict[str, Experiment] = {
             *losses("ce", "dice", "tversky", "dsc"),
             *(Row(name, [{"loss": name}]) for name in IMPLEMENTATIONS),
         ],
+    ),
+    "beyond": Experiment(
+        "Temperature, and spans in place of tokens",
+        ["wnut17", "bc5cdr"],
+        [*losses("ce", "dice", "dsc"), *(Row(name, [{"loss": name}]) for name in TRIED)],
     ),
     "table3": Experiment(
         "Table 3: part-of-speech tagging, Chinese",

@@ -5,7 +5,7 @@
 Linear heads on the vectors of the frozen default backbone, every setting at three rates and three
 batch sizes, the settings together as lanes; F1 on the development rows without a tuned decision.
 Seeds draw the order of the rows (and the split of the SMS messages). Frozen features do not decide
-alone: `run.py rivals` is the check by full fine-tuning. Cells that --out holds are not run again.
+alone: `run.py rivals` is the check by full fine-tuning. What --out holds is not run again.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import tasks
 from experiments import SETTINGS
 from run import environment
 from sklearn.metrics import f1_score
+from tried_losses import Tempered
 
 from skdice import DiceSequenceClassifier, DiceTokenClassifier
 from skdice.datasets.conll import write_text
@@ -62,6 +63,8 @@ LOSSES = {
         f"tversky, alpha {v:g}": TverskyLoss(**PULLED, alpha=v, beta=1 - v) for v in (0.1, 0.7, 0.9)
     },
     **{f"ce_dice, {v:g} dice": CompoundLoss(weight=v) for v in (0.25, 0.5, 0.75)},
+    **{f"dice, temperature {v:g}": Tempered("dice", v) for v in (0.5, 2.0)},
+    "ce, temperature 2": Tempered("ce", 2.0),
 }
 # Words for taggers, texts for classifiers: a batch of 8 texts, or of 8 sentences.
 BATCHES = {"tags": (128, 512, 2048), "labels": (8, 32, 128)}
@@ -85,11 +88,13 @@ def main() -> None:
         record["f1"] = before["f1"]
     for name, seed in product(args.tasks, range(args.seeds)):
         cells = record["f1"].setdefault(name, {})
-        if f"seed {seed}" in cells:
+        found = cells.setdefault(f"seed {seed}", {})
+        losses = {loss: made for loss, made in LOSSES.items() if loss not in found}
+        if not losses:
             continue
         started = time.perf_counter()
         task = tasks.load(name, args.data, seed, args.limit)
-        cells[f"seed {seed}"] = run(task, seed, args.epochs)
+        found |= run(task, losses, seed, args.epochs)
         print(f"{name}, seed {seed}: {time.perf_counter() - started:.0f} s", flush=True)
         if args.out is not None:
             args.out.parent.mkdir(parents=True, exist_ok=True)
@@ -97,7 +102,7 @@ def main() -> None:
     show(record["f1"])
 
 
-def run(task: tasks.Task, seed: int, epochs: int) -> dict[str, list[float]]:
+def run(task: tasks.Task, losses: dict[str, Any], seed: int, epochs: int) -> dict[str, list[float]]:
     """F1 of each loss in each cell, the batches in the outer loop and the rates in the inner."""
     X, y = tasks.sample(task.train, SETTINGS[task.name].get("train_rows"))
     X_dev, y_dev = task.dev
@@ -109,10 +114,10 @@ def run(task: tasks.Task, seed: int, epochs: int) -> dict[str, list[float]]:
         )
     fold = np.arange(len(X)), np.arange(len(X), len(X) + len(X_dev))
     screen = Screen(estimator, [*X, *X_dev], [*y, *y_dev], [fold])
-    scores: dict[str, list[float]] = {loss: [] for loss in LOSSES}
+    scores: dict[str, list[float]] = {loss: [] for loss in losses}
     for batch_size, lr in product(BATCHES[task.kind], RATES):
-        (heads,) = screen.models(list(LOSSES.values()), lr=lr, batch_size=batch_size)
-        for loss, head in zip(LOSSES, heads, strict=True):
+        (heads,) = screen.models(list(losses.values()), lr=lr, batch_size=batch_size)
+        for loss, head in zip(losses, heads, strict=True):
             found = head.predict(X_dev)
             if task.kind == "tags":
                 score = span_f1_score(y_dev, found)

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import tasks
-from experiments import EXPERIMENTS, IMPLEMENTATIONS, SETTINGS, Experiment, Row
+from experiments import EXPERIMENTS, IMPLEMENTATIONS, SETTINGS, TRIED, Experiment, Row
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "runs.jsonl"
@@ -242,6 +242,10 @@ def loss_of(job: dict[str, Any]) -> Any:
         from rival_losses import rival_loss
 
         return rival_loss(job["loss"])
+    if job["loss"] in TRIED:
+        from tried_losses import tried_loss
+
+        return tried_loss(job["loss"])
     options = {name[6:]: value for name, value in job.items() if name[:6] == "loss__"}
     return clone(resolve_loss(job["loss"])).set_params(**options)
 

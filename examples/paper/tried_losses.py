@@ -1,0 +1,104 @@
+"""What was tried beyond the losses' own settings: temperature, and spans in place of tokens."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+from sklearn.base import clone
+from torch import Tensor
+
+from skdice.losses import Loss, resolve_loss
+
+__all__ = ["SpanLoss", "Tempered", "tried_loss"]
+
+
+class Tempered(Loss):
+    """A loss of the logits over a temperature, times the temperature.
+
+    Below 1 soft counts come nearer to those of decisions, and examples that are right by little
+    stop pulling; above 1 they go on. The product keeps the slope at p = 1/2 as it was.
+
+    Parameters
+    ----------
+    loss : str
+    temperature : float
+    """
+
+    def __init__(self, loss: str = "dice", temperature: float = 1.0) -> None:
+        super().__init__()
+        self.loss, self.temperature = loss, temperature
+        self.made = clone(resolve_loss(loss))
+        self.ignore_index, self.multilabel, self.reduction = -100, False, "mean"
+
+    is_set_level = True
+
+    def prepare(self, *args: Any, **kwargs: Any) -> Tempered:
+        """Tell both losses about the training data."""
+        self.made.prepare(*args, **kwargs)
+        return super().prepare(*args, **kwargs)
+
+    def _loss(self, problem: Any) -> Tensor:
+        cooled = replace(problem, logits=problem.logits / self.temperature, _odds=None)
+        return self.temperature * self.made._loss(cooled)
+
+
+class SpanLoss(Loss):
+    """`dice` by default, with the F1 of its weights counted over spans, for BIO tags.
+
+    A token of an entity pulls by 2 - F and one of the background by F, over the number of tokens,
+    as in `dice`. There F is the soft F1 of tokens; here that of spans: a hit is the product of the
+    probabilities of a span's tokens, and spans are called as often as the tags that begin one are.
+
+    Parameters
+    ----------
+    counts : {"spans", "tokens"}
+        What F counts.
+    each_once : bool
+        A span of n tokens pulls as one of one token does, and not n times.
+    smooth : float
+    """
+
+    def __init__(
+        self, counts: str = "spans", each_once: bool = False, smooth: float = 0.01
+    ) -> None:
+        super().__init__()
+        self.counts, self.each_once, self.smooth = counts, each_once, smooth
+        self.ignore_index, self.multilabel, self.reduction = -100, False, "mean"
+
+    is_set_level = True
+
+    def _loss(self, problem: Any) -> Tensor:
+        # Sorted tags: every type's B-, every type's I-, O. Rows of a batch follow each other, and
+        # a span begins with B-, so that none goes on over the end of a sentence.
+        n_types = self.background_ // 2
+        counted = problem.weight > 0
+        log_p, y = problem.log_p()[counted], problem.target[counted].argmax(-1)
+        inside, begins = y != self.background_, y < n_types
+        right = log_p.gather(1, y[:, None])[:, 0]
+        span = (begins.cumsum(0) - 1).clamp(min=0)[inside]
+        n_spans = max(int(begins.sum()), 1)
+        p = log_p.detach().exp()
+        if self.counts == "spans":
+            logs = torch.zeros(n_spans, device=p.device).index_add(0, span, right.detach()[inside])
+            hits = logs.exp().sum() * (begins.sum() > 0)
+            called, there = p[:, :n_types].sum(), begins.sum()
+        else:
+            hits = right.detach()[inside].exp().sum()
+            called, there = (1 - p[:, self.background_]).sum(), inside.sum()
+        f1 = (2 * hits + self.smooth) / (called + there + self.smooth)
+        weight = torch.where(inside, 2 - f1, f1)
+        if self.each_once:
+            sizes = torch.zeros(n_spans, device=p.device).index_add(
+                0, span, torch.ones_like(right[inside])
+            )
+            weight[inside] = weight[inside] / sizes[span]
+        return -(weight * right).sum() / max(len(y), 1)
+
+
+def tried_loss(name: str) -> Loss:
+    """One of `experiments.TRIED`."""
+    if name.startswith("dsc, temperature "):
+        return Tempered("dsc", float(name.split()[-1]))
+    return SpanLoss(each_once=name.endswith("each once"))
