@@ -221,6 +221,16 @@ def test_bad_json_lines_are_named(tmp_path, lines, options, message):
         read_table(put(tmp_path, "\n".join(lines) + "\n", "a.jsonl"), **options)
 
 
+def test_semicolons_in_a_csv_file_whose_first_line_has_no_comma(tmp_path):
+    text = 'text;label\n"Hi; there, you";ham\nfree money;spam\n'
+    X, y = ["Hi; there, you", "free money"], ["ham", "spam"]
+    assert read_table(put(tmp_path, text, "a.csv")) == (X, y)
+    assert read_texts(put(tmp_path, text, "a.csv")) == X
+    # Elsewhere they are part of the text.
+    assert read_texts(put(tmp_path, "so; it goes\nwell\n", "a.txt")) == ["so; it goes", "well"]
+    assert read_texts(put(tmp_path, "text\nso; it goes\n", "a.csv")) == ["so; it goes"]
+
+
 def test_json_lines_are_no_tags(tmp_path):
     path = put(tmp_path, '{"text": "a", "label": 1}\n', "a.jsonl")
     for task in ("tagging", "mrc-ner"):

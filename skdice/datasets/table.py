@@ -53,7 +53,8 @@ def read_table(
         None is a column named ``label``, ``labels``, ``class``, ``target``, ``quality``, ``y`` or
         ``intent`` if there is a header, and otherwise the column with the fewest distinct values.
     separator : str or None, default=None
-        None is a tab where the first line has one, and a comma otherwise.
+        None is what the first line has: a tab, or else a comma, or else, in a ``.csv`` file, a
+        semicolon.
     header : bool or None, default=None
         Whether the first line names the columns. None says yes if a column is given by name, the
         line holds one of the names above for a label, or it holds a usual name of a text, such as
@@ -90,7 +91,7 @@ def read_table(
     lines = read_lines(path, encoding)
     wanted = _as_list(text_columns)
     if separator is None:
-        separator = "\t" if "\t" in _first(lines) else ","
+        separator = _separator(path, lines)
     table = _load(path, lines, [*wanted, label_column], separator, header, quoting)
     if table.width < 2:
         raise ValueError(
@@ -136,9 +137,9 @@ def read_texts(
         Where there are more than `n_texts` columns, one that holds nothing but these labels is
         not text.
     separator : str or None, default=None
-        None is a tab where the first line has one; a comma in a ``.csv`` file, or where the first
-        line has one and a column or ``header=True`` is given; and none otherwise: each line is a
-        text, commas and all.
+        None is a tab where the first line has one; a comma or semicolon in a ``.csv`` file, as in
+        `read_table`; a comma where the first line has one and a column or ``header=True`` is given;
+        and none otherwise: each line is a text, commas and all.
     header, quoting, encoding
         As in `read_table`. Of files with one column, only ``.csv`` and ``.tsv`` are looked at for
         a header.
@@ -171,9 +172,9 @@ def read_texts(
     wanted = _as_list(text_columns)
     if separator is None:
         asked = bool(wanted) or label_column is not None or bool(header)
-        commas = path.suffix == ".csv" or (asked and "," in _first(lines))
+        cut = path.suffix == ".csv" or (asked and "," in _first(lines))
         # Without a tab a line is one text.
-        separator = "," if commas and "\t" not in _first(lines) else "\t"
+        separator = _separator(path, lines) if cut else "\t"
     table = _load(path, lines, [*wanted, label_column], separator, header, quoting)
     label = None if label_column is None else table.index(label_column, "label_column")
     texts = [table.index(column, "text_columns") for column in wanted]
@@ -300,6 +301,14 @@ def _as_list(columns: Columns) -> list[Column]:
 
 def _first(lines: list[str]) -> str:
     return next(line for line in lines if line.strip())
+
+
+def _separator(path: Path, lines: list[str]) -> str:
+    first = _first(lines)
+    if "\t" in first:
+        return "\t"
+    # Spreadsheets write it where the comma is the decimal point.
+    return ";" if path.suffix == ".csv" and ";" in first and "," not in first else ","
 
 
 def _load(

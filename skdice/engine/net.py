@@ -23,7 +23,7 @@ from skdice.engine.batching import EncodedDataset, LengthBatches, Padder, length
 from skdice.engine.module import parameter_groups
 from skdice.engine.schedules import SCHEDULES, schedule_factor
 
-__all__ = ["FineTuningNet", "check_callbacks", "resolve_device", "seeded"]
+__all__ = ["FineTuningNet", "check_callbacks", "has_bf16", "resolve_device", "seeded"]
 
 Inputs = list[dict[str, torch.Tensor]]
 Batch = tuple[Inputs, torch.Tensor | None, torch.Tensor | None]
@@ -36,6 +36,13 @@ def resolve_device(device: str) -> str:
     if torch.cuda.is_available():
         return "cuda"
     return "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+def has_bf16(device: str) -> bool:
+    """Whether it is a GPU that computes in bfloat16, and not by way of float32."""
+    return str(device).startswith("cuda") and torch.cuda.is_bf16_supported(
+        including_emulation=False
+    )
 
 
 @contextlib.contextmanager
@@ -202,8 +209,7 @@ class FineTuningNet(NeuralNet):
         if self.precision == "fp16":
             return torch.float16
         if self.precision == "auto" and str(self.device).startswith("cuda"):
-            native = torch.cuda.is_bf16_supported(including_emulation=False)
-            return torch.bfloat16 if native else torch.float16
+            return torch.bfloat16 if has_bf16(self.device) else torch.float16
         return None
 
     def _autocast(self) -> Any:

@@ -23,7 +23,7 @@ from skdice import backbones
 from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine.batching import EncodedDataset, LengthBatches, Padder
 from skdice.engine.module import pool
-from skdice.engine.net import resolve_device, seeded
+from skdice.engine.net import has_bf16, resolve_device, seeded
 from skdice.estimators._base import check_device, check_max_length
 from skdice.text.encoding import encode_texts
 from skdice.text.inputs import as_texts, check_width
@@ -244,8 +244,7 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     def _dtype(self, device: str) -> str:
         if self.precision != "auto":
             return self.precision
-        cuda = device.startswith("cuda") and torch.cuda.is_bf16_supported(including_emulation=False)
-        return "bf16" if cuda else "fp32"
+        return "bf16" if has_bf16(device) else "fp32"
 
     # ---- the cache
 
