@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-__all__ = ["DEFAULT_BACKBONE", "encoder_layers", "find_backbone", "load_encoder", "load_tokenizer"]
+__all__ = [
+    "DEFAULT_BACKBONE",
+    "check_max_length",
+    "embedding_modules",
+    "encoder_layers",
+    "find_backbone",
+    "input_length",
+    "load_encoder",
+    "load_tokenizer",
+    "max_positions",
+]
 
 DEFAULT_BACKBONE = "sentence-transformers/all-MiniLM-L6-v2"
 # What to do about a folder with an encoder only.
 _ADD_TOKENIZER = (
     "add the tokenizer that its encoder was trained with, by tokenizer.save_pretrained(folder)"
 )
-_HUB_ID = re.compile(r"^[\w.-]+(/[\w.-]+)?$")
 
 
 def find_backbone(backbone: str) -> str:
@@ -64,7 +72,7 @@ def find_backbone(backbone: str) -> str:
                 "save_pretrained of a transformers model wrote, with its tokenizer"
             )
         return str(folder)
-    if not _HUB_ID.match(name):
+    if not _is_hub_id(name):
         raise ValueError(
             f"backbone={name!r} is neither a folder nor a possible hub id (as in "
             f"{DEFAULT_BACKBONE!r}): check the path"
@@ -77,6 +85,16 @@ def find_backbone(backbone: str) -> str:
         if spec is not None and spec.submodule_search_locations:
             return str(Path(next(iter(spec.submodule_search_locations))) / "model")
     return name
+
+
+def _is_hub_id(name: str) -> bool:
+    from huggingface_hub.utils import HFValidationError, validate_repo_id
+
+    try:
+        validate_repo_id(name)
+    except HFValidationError:
+        return False
+    return True
 
 
 def _cached_snapshot(name: str) -> str | None:
@@ -180,11 +198,24 @@ def _prefix_space(tokenizer: Any) -> None:
 
 
 def load_encoder(backbone: str) -> Any:
-    """Load the encoder of `backbone` in float32, without its pooling layer."""
+    """Load the encoder of `backbone` in float32, without its pooling layer.
+
+    Raises
+    ------
+    ValueError
+        If `backbone` is an encoder-decoder, or lacks weights.
+    """
     import torch
-    from transformers import AutoModel
+    from transformers import AutoConfig, AutoModel
 
     where = find_backbone(backbone)
+    with _quiet_transformers(), _explained(backbone, where):
+        config = AutoConfig.from_pretrained(where)
+    if getattr(config, "is_encoder_decoder", False):
+        raise ValueError(
+            f"backbone={backbone!r} is an encoder-decoder ({config.model_type}), and skdice needs "
+            "one stack of layers: choose an encoder such as BERT, or a decoder such as GPT-2"
+        )
     with _quiet_transformers(), _explained(backbone, where):
         encoder, report = AutoModel.from_pretrained(
             where, dtype=torch.float32, output_loading_info=True
@@ -205,35 +236,64 @@ def without_pooler(encoder: Any) -> Any:
     return encoder
 
 
-def encoder_layers(encoder: Any) -> tuple[Any, Any]:
-    """The embedding module and the list of layers of any `AutoModel` encoder.
+def embedding_modules(encoder: Any) -> list[Any]:
+    """All that comes before the layers of any `AutoModel` encoder."""
+    from torch import nn
 
-    Returns
-    -------
-    embeddings : torch.nn.Module
-    layers : torch.nn.ModuleList
+    named = encoder.named_modules()
+    # Beside "embeddings" also what projects them to the layers' size (ELECTRA, ALBERT).
+    found = [part for name, part in named if name.rpartition(".")[2].startswith("embedding")]
+    if found:
+        return found
+    words = encoder.get_input_embeddings()
+    parent = next(part for part in encoder.modules() if words in list(part.children()))
+    # Beside those of words also those of positions (GPT-2).
+    return [part for part in parent.children() if isinstance(part, nn.Embedding)]
+
+
+def encoder_layers(encoder: Any) -> Any:
+    """The list of layers of any `AutoModel` encoder, a `torch.nn.ModuleList`.
+
+    Raises
+    ------
+    ValueError
+        If they cannot be told apart.
     """
     from torch import nn
 
-    config = encoder.config
-    depth = config.num_hidden_layers
+    depth = encoder.config.num_hidden_layers
     for module in encoder.modules():
         if isinstance(module, nn.ModuleList) and len(module) == depth:
-            embeddings = getattr(encoder, "embeddings", None) or encoder.get_input_embeddings()
-            return embeddings, module
-    raise ValueError(
-        f"cannot find the {depth} layers of {type(encoder).__name__}: use frozen='none'"
-    )
+            return module
+    kind = type(encoder).__name__
+    shared = getattr(encoder.config, "num_hidden_groups", depth) < depth  # ALBERT
+    why = f"the {depth} layers of {kind} " + ("share their weights" if shared else "are not found")
+    raise ValueError(f"{why}: use frozen='none', 'embeddings' or 'encoder', and no number")
 
 
-def max_positions(encoder_config: Any, tokenizer: Any) -> int:
-    """The longest input, in subwords, that encoder and tokenizer both allow."""
-    limits = [512]
+def max_positions(encoder: Any, tokenizer: Any) -> float:
+    """The longest input, in subwords, that encoder and tokenizer both allow; may be infinite."""
+    limits = [float("inf")]
     if tokenizer.model_max_length and tokenizer.model_max_length < 10**9:
         limits.append(int(tokenizer.model_max_length))
-    positions = getattr(encoder_config, "max_position_embeddings", None)
+    positions = getattr(encoder.config, "max_position_embeddings", None)
     if positions and positions > 0:
-        # RoBERTa's family numbers positions from the padding id + 1.
-        offset = encoder_config.model_type in {"roberta", "xlm-roberta", "camembert", "longformer"}
-        limits.append(int(positions) - (encoder_config.pad_token_id + 1 if offset else 0))
+        # RoBERTa's family and MPNet number positions from the padding's index + 1.
+        padding = getattr(getattr(encoder, "embeddings", None), "padding_idx", None)
+        limits.append(int(positions) - (0 if padding is None else padding + 1))
     return min(limits)
+
+
+def check_max_length(max_length: int | None, encoder: Any, tokenizer: Any, backbone: Any) -> None:
+    """Refuse more subwords than encoder and tokenizer allow."""
+    limit = max_positions(encoder, tokenizer)
+    if max_length is not None and max_length > limit:
+        raise ValueError(
+            f"max_length={max_length} is more than the {limit} subwords that backbone "
+            f"{backbone!r} allows: lower it, or leave it None"
+        )
+
+
+def input_length(max_length: int | None, encoder: Any, tokenizer: Any, default: int = 512) -> int:
+    """`max_length`, else `default`, as far as encoder and tokenizer allow it."""
+    return int(min(max_length or default, max_positions(encoder, tokenizer)))

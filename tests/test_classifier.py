@@ -17,7 +17,7 @@ from sklearn.model_selection import GridSearchCV
 from skorch.callbacks import EarlyStopping
 
 from skdice import DiceClassifier
-from skdice.losses import LOSSES, FocalLoss, TverskyLoss
+from skdice.losses import LOSSES, CrossEntropyLoss, FocalLoss, TverskyLoss
 
 X, Y = make_classification(300, weights=[0.9], class_sep=1.5, random_state=0)
 
@@ -98,6 +98,53 @@ def test_bad_input_is_named():
         DiceClassifier(pos_label="x").fit(X, Y)
     with pytest.raises(ValueError, match="NaN"):
         DiceClassifier().fit(np.full((2, 2), np.nan), [0, 1])
+    with pytest.raises(ValueError, match="device='foo' is not a torch device"):
+        DiceClassifier(device="foo").fit(X, Y)
+    with pytest.raises(ValueError, match="reduction='none'"):
+        DiceClassifier(loss=CrossEntropyLoss(reduction="none")).fit(X, Y)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is CUDA")
+def test_a_gpu_that_is_not_there_is_named():
+    with pytest.raises(ValueError, match="device='cuda' asks for CUDA, and there is none"):
+        DiceClassifier(device="cuda").fit(X, Y)
+
+
+@pytest.mark.parametrize("n_outputs", [1, 5])
+def test_a_module_needs_an_output_for_each_class(n_outputs):
+    module = torch.nn.Linear(20, n_outputs)
+    for given in (module, lambda n_features, n_classes: module):
+        classifier = DiceClassifier(module=given)
+        with pytest.raises(ValueError, match=rf"module .*\(2, {n_outputs}\).* holds 2 classes"):
+            classifier.fit(X, Y)
+        assert not hasattr(classifier, "net_")
+
+
+class Noisy(torch.nn.Module):
+    """Keeps statistics of its rows, and draws random numbers, also where it only predicts."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.layer = torch.nn.BatchNorm1d(20), torch.nn.Linear(20, 2)
+
+    def forward(self, rows):
+        noise = 0.1 * torch.randn(len(rows), 2, dtype=rows.dtype)
+        return self.layer(self.norm(rows)) + noise
+
+
+def test_looking_at_a_modules_outputs_leaves_no_trace(monkeypatch):
+    torch.manual_seed(0)
+    module = Noisy()
+
+    def fitted():
+        torch.manual_seed(1)
+        found = DiceClassifier(module=module, max_epochs=2, random_state=0).fit(X, Y)
+        return [*found.net_.module_.state_dict().values(), torch.rand(1)]
+
+    looked = fitted()
+    monkeypatch.setattr(DiceClassifier, "_check_outputs", lambda *_: None)
+    for value, want in zip(looked, fitted(), strict=True):
+        assert torch.equal(value, want)
 
 
 def test_skorchs_callbacks_may_end_the_training():

@@ -269,7 +269,7 @@ def test_what_cannot_be_written_is_said_before_the_work(files, tiny_backbone, mo
     assert "--force" in result.output
     result = run("tune", files / "sms.tsv", "--storage", files / "sms.tsv", "--output", files / "u")
     assert result.exit_code == 1
-    assert "--storage" in result.output
+    assert "give a new file, one that a search wrote" in " ".join(result.output.split())
     assert (files / "sms.tsv").read_text() == SMS
 
 
@@ -422,6 +422,20 @@ def test_compare_rows_on_features_and_on_tags(files, tiny_backbone):
         assert "--features" in result.output
 
 
+def test_features_of_a_dev_file_tune_the_decisions(files, tiny_backbone):
+    sets = [
+        option for name in ("train", "dev", "test") for option in (f"--{name}", files / "sms.tsv")
+    ]
+    result = run(
+        "compare", *sets, "--rows", "ce, ce + tuned, ce + prior", "--seeds", 1, "--epochs", 2,
+        "--features", "--backbone", tiny_backbone, "--output", files / "f",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    found = json.loads((files / "f" / "comparison.json").read_text())
+    assert [row["n_runs"] for row in found["rows"]] == [1, 1, 1]
+    assert found["settings"]["n_val"] == 20
+
+
 QAS = [
     {"id": "a", "question": "who", "answers": [{"text": "anna", "answer_start": 0}]},
     {"id": "b", "question": "where", "answers": [{"text": "paris", "answer_start": 13}]},
@@ -547,3 +561,12 @@ def test_tune(files, tiny_backbone):
     result = run("tune", files / "sms.tsv", "--losses", "nope")
     assert result.exit_code == 1
     assert "'nope'" in result.output
+    (files / "one.tsv").write_text("ham\tlunch today\nham\tthe bus was late\n" * 5)
+    result = run("tune", files / "one.tsv", "--features", "--backbone", tiny_backbone,
+                 "--output", files / "o")  # fmt: skip
+    assert result.exit_code == 1
+    assert "y holds one class only ['ham']" in result.output.replace("\n", " ")
+    assert not (files / "o" / "trials.json").exists()
+    (files / "spaces.conll").write_text((files / "train.conll").read_text().replace("\t", " "))
+    result = run("imbalance", files / "spaces.conll")
+    assert "B-PER" in result.output

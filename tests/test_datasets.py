@@ -19,6 +19,7 @@ from skdice.datasets import (
     read_texts,
     write_conll,
 )
+from skdice.datasets.auto import find_task
 from skdice.inspection import imbalance
 
 PLAIN = ([["Ann", "sleeps"], ["Rome"]], [["B-PER", "O"], ["B-LOC"]])
@@ -39,6 +40,8 @@ def put(folder, text, name="a.conll", encoding="utf-8"):
         "\ufeffAnn\tB-PER\r\nsleeps\tO\r\n\r\nRome\tB-LOC\r\n",
         "-DOCSTART- O\n\nAnn B-PER\nsleeps O\n\n-DOCSTART- O\n\nRome B-LOC\n",
         "# a comment of several words\nAnn\tB-PER\nsleeps\tO\n\n# id = 2\nRome\tB-LOC\n",
+        "# text = Ann\n# id 1\nAnn\tB-PER\nsleeps\tO\n\n# id 2\tdomain=dev\nRome\tB-LOC\n",
+        "# id 1 domain=dev\nAnn _ _ B-PER\nsleeps _ _ O\n\n# id 2 domain=dev\nRome _ _ B-LOC\n",
     ],
 )
 def test_conll_variants(tmp_path, text):
@@ -57,6 +60,11 @@ def test_conll_takes_a_hash_as_a_token(tmp_path):
     text = "Ann\tB-PER\n\n#\tO\n1\tO\n\n#tag\tO\n"
     assert read_conll(put(tmp_path, text))[0] == [["Ann"], ["#", "1"], ["#tag"]]
     assert read_conll(put(tmp_path, "#hot\tO\nnow\tO\n"))[0] == [["#hot", "now"]]
+    assert read_conll(put(tmp_path, "#a b\tO\n"))[0] == [["#a b"]]
+    # Beside comments of as many columns, by its tag; without comments, whatever it has.
+    text = "# id 1\nAnn O\n\n# x\n# O\n1 O\n"
+    assert read_conll(put(tmp_path, text))[0] == [["Ann"], ["#", "1"]]
+    assert read_conll(put(tmp_path, "Ann O\n\n# B-X\n"))[1] == [["O"], ["B-X"]]
 
 
 def test_conll_tokens_may_hold_odd_spaces(tmp_path):
@@ -112,7 +120,11 @@ def test_conllu_skips_multiword_and_empty_nodes(tmp_path):
         read_conllu(put(tmp_path, "# x\n1\ta\tb\n"))
 
 
-token = st.text(st.characters(codec="utf-8", exclude_categories=("Z", "C")), min_size=1, max_size=5)
+LOST = ("-DOCSTART-", "# ", "\ufeff")  # at the start of a line
+letters = st.characters(codec="utf-8", exclude_categories=("Z", "C"), include_characters=" ")
+token = st.text(letters, max_size=5).map(str.strip).filter(bool) | st.sampled_from(
+    ["#", "#a b", "# 1", "-DOCSTART-", "-DOC b c", "\ufeffa"]
+)
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -125,8 +137,12 @@ token = st.text(st.characters(codec="utf-8", exclude_categories=("Z", "C")), min
 )
 def test_what_is_written_is_read(tmp_path, rows):
     X, y = [[t for t, _ in r] for r in rows], [[t for _, t in r] for r in rows]
-    if not any(row[0].startswith(("-DOCSTART-", "\ufeff")) for row in X):
-        assert read_conll(write_conll(tmp_path / "w.conll", X, y)) == (X, y)
+    try:
+        path = write_conll(tmp_path / "w.conll", X, y)
+    except ValueError:
+        assert any(token.startswith(LOST) for row in X for token in row)
+    else:
+        assert read_conll(path) == (X, y)
 
 
 def test_write_conll_refuses_what_it_could_not_read(tmp_path):
@@ -135,6 +151,9 @@ def test_write_conll_refuses_what_it_could_not_read(tmp_path):
         ([["a"]], [["O", "O"]], "1 tokens"),
         ([["a"]], [], "1 sentences"),
         ([[" "]], [["O"]], "has no place"),
+        ([["# 1", "a"]], [["O", "O"]], r"X\[0\]\[0\] is '# 1'"),
+        ([[], ["\ufeffa"]], [[], ["O"]], r"X\[1\]\[0\] is '\\ufeffa'"),
+        ([["a"], ["b", "-DOCSTART-"]], [["O"], ["O", "O"]], r"X\[1\]\[1\] is '-DOCSTART-'"),
     ):
         with pytest.raises(ValueError, match=message):
             write_conll(tmp_path / "x.conll", X, y)
@@ -332,6 +351,46 @@ def test_the_kind_of_a_file_is_seen(tmp_path):
     assert read_dataset(gaps).task == "classification"
     with pytest.raises(ValueError, match="task='ner'"):
         read_dataset(gaps, task="ner")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # CoNLL-2003's own layout; two columns; lines that are no tokens; no tag but O.
+        "-DOCSTART- -X- O O\n\nEU NNP I-NP I-ORG\nsays VBZ I-VP O\n\nRome NNP I-NP I-LOC\n",
+        "Ann B-PER\nsleeps O\n\nRome U-LOC\n",
+        "# id 1 a b\nAnn B-PER\n \n# id 2 c d\nRome O\n",
+        "the O\n\nbus O\n",
+    ],
+)
+def test_columns_apart_by_spaces_are_seen(tmp_path, text):
+    path = put(tmp_path, text, "a.txt")
+    assert read_dataset(path).task == find_task(path) == "tagging"
+    assert read_dataset(path).y == read_conll(path)[1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "see you\n\nwin now\n",  # texts of equal length
+        "vitamin B\n\nvitamin C\n",
+        "to the O\nBob O\n\nsee O\n",  # tags after texts of other lengths
+        "Ann B-PER\nsleeps O\nRome B-LOC\n",  # no blank line
+        "see O\tham\n\nwin O\tspam\n",
+        "see you,ham\n\nwin now,spam\n",
+    ],
+)
+def test_texts_are_not_taken_for_columns(tmp_path, text):
+    assert find_task(put(tmp_path, text, "a.txt")) == "classification"
+
+
+def test_what_may_be_tagged_is_said_with_the_error(tmp_path):
+    for name, text in (("a.conll", "Ann B-PER\nin O\n"), ("a", "the DET\n\nbus NOUN\n")):
+        with pytest.raises(ValueError, match=r"one column only.*\(--task tagging\)"):
+            read_dataset(put(tmp_path, text, name))
+    with pytest.raises(ValueError, match="one column only") as error:
+        read_dataset(put(tmp_path, "see you\n\nwin it now\n", "a"))
+    assert "tagging" not in str(error.value)
 
 
 def test_a_bridge_from_hugging_face():

@@ -52,6 +52,8 @@ def test_every_container_of_pairs(X):
         ("one text", TypeError, "single string"),
         (["a", None], TypeError, r"X\[1\] is None"),
         (["a", float("nan")], TypeError, r"X\[1\] is nan"),
+        (pd.Series(["a", pd.NA], dtype="string"), TypeError, r"X\[1\] is <NA>.*fill it with ''"),
+        (["a", 1.5], TypeError, r"X\[1\] is 1.5.*convert it with str"),
         ([("a", "b"), "c"], ValueError, r"X\[1\]"),
         ([("a", "b", "c")], ValueError, "3 values"),
         (sparse.eye(2), TypeError, "sparse"),

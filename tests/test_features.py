@@ -163,7 +163,7 @@ def test_pickle_and_the_callers_generators(features):
     [
         ({"layer": 3}, "layer=3 is not in the backbone, which has 2 layers"),
         ({"layer": -4}, "layer=-4"),
-        ({"max_length": 65}, "max_length=65 is more than the 64 positions"),
+        ({"max_length": 65}, "max_length=65 is more than the 64 subwords"),
         ({"pooling": "sum"}, "'pooling' parameter"),
         ({"device": "gpu"}, "device='gpu'"),
         ({"backbone": "no/such/folder"}, "no/such/folder"),

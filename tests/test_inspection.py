@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.datasets import make_classification
 
 from skdice import DiceClassifier, DiceMRCTagger, DiceQuestionAnswerer, DiceTokenClassifier
-from skdice.inspection import LossGradientDisplay, TverskySweepDisplay
-from skdice.losses import DiceLoss, DSCLoss, FocalLoss
-from skdice.model_selection import compare_losses
+from skdice.inspection import LossGradientDisplay, TverskySweepDisplay, reading_imbalance
+from skdice.losses import DiceLoss, DSCLoss, FocalLoss, TverskyLoss
+from skdice.model_selection import LossSearchCV, compare_losses, loss_space
 
 pytest.importorskip("matplotlib")
 
@@ -124,3 +126,86 @@ def test_rows_that_are_not_possible_are_refused_before_the_work(
         )
     with pytest.raises(ValueError, match="reads answers"):
         TverskySweepDisplay.from_estimator(reader, questions, answers)
+
+
+def test_a_fold_without_a_score_is_left_out_of_the_sweep():
+    f1 = np.array([[0.9, np.nan], [0.4, 0.6], [np.nan, np.nan]])
+    values = {"precision": f1, "recall": f1, "f1": f1}
+    display = TverskySweepDisplay([0.5, 0.1, 0.9], values).plot()
+    assert display.ax_.get_title() == "best F1 90.0 at 0.50"
+    lines = {line.get_label(): line.get_ydata() for line in display.ax_.get_lines()}
+    np.testing.assert_allclose(np.ma.filled(lines["F1"], np.nan), [50, 90, np.nan])
+    for none in (np.full((2, 3), np.nan), np.empty((0, 3))):
+        with pytest.raises(ValueError, match=r"values\['f1'\] holds no finite number"):
+            TverskySweepDisplay([0.1, 0.9][: len(none)], dict.fromkeys(values, none)).plot()
+
+
+# A row without a question is of no use to a reader, but counts.
+ASKED = [("Who?", "Ann sings in Rome."), ("Where?", "Ann sings in Rome."), ("", "In May")]
+ANSWERS = [(0, "Ann"), [(13, "Rome")], {"text": [], "answer_start": []}]
+
+
+@pytest.mark.parametrize(
+    "container", [list, lambda rows: [list(r) for r in rows], np.array, pd.DataFrame]
+)
+@pytest.mark.parametrize("n_answered", [2, 0])
+def test_questions_are_counted_in_every_container(container, n_answered):
+    answers = ANSWERS if n_answered else [None, [], ANSWERS[2]]
+    found = reading_imbalance(container(ASKED), answers)
+    assert found.n_positive == 2 * n_answered
+    assert found.n_negative + found.n_positive == 5 + 5 + 2
+
+
+def test_entities_are_counted_for_every_type():
+    X = [["Ann", "Lee"], ["in", "Rome", "."], []]
+    tags = [["B-PER", "I-PER"], ["O", "B-LOC", "O"], []]
+    spans = [[("PER", 0, 2)], [("LOC", 1, 2)], []]
+    for rows in (X, [tuple(row) for row in X]):
+        for y in (tags, spans, [[list(span) for span in row] for row in spans]):
+            assert reading_imbalance(rows, y).counts == {"other": 2 * 5 - 4, "start or end": 4}
+    assert reading_imbalance(X, [[], [], []]).n_positive == 0
+
+
+def test_what_is_no_question_with_answers_is_not_counted():
+    for X, y, message in (
+        (ASKED, ANSWERS[:2], "X holds 3 rows and y 2"),
+        (ASKED, ["Ann", None, None], r"y\[0\] is the string 'Ann'"),
+        (["Ann sings"], [None], "X holds single texts"),
+        ([("Who?", None)], [None], r"X\[0\]\[1\] is None"),
+        ([["Ann", "sings"]], [["B-PER"]], r"\[0\]"),
+        ([], [], "is empty"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=message):
+            reading_imbalance(X, y)
+
+
+def test_a_search_of_several_losses_has_the_sweep_of_tverskys():
+    pytest.importorskip("optuna")
+    from optuna.distributions import FloatDistribution
+
+    X, y = make_classification(60, weights=[0.7], random_state=0)
+    scores = ("precision", "recall", "f1")
+    focal = {"loss": ["focal"], "loss__alpha": FloatDistribution(0.1, 0.9)}
+    drawn = {"loss": [TverskyLoss(), FocalLoss()], "loss__alpha": [0.2, 0.7]}
+
+    def search(space, loss="dsc"):
+        model = DiceClassifier(max_epochs=2, random_state=0, loss=loss)
+        scoring = dict(scoring={name: name for name in scores}, refit="f1")
+        how = dict(n_trials=8, cv=2, strategy="full", random_state=0)
+        return LossSearchCV(model, space, **scoring, **how).fit(X, y)
+
+    for found in (search([loss_space("tversky"), focal]), search(drawn)):
+        params = [
+            p
+            for p in found.cv_results_["params"]
+            if p["loss"] == "tversky" or isinstance(p["loss"], TverskyLoss)
+        ]
+        assert 0 < len(params) < 8
+        alphas = TverskySweepDisplay.from_search(found).alphas
+        assert alphas.tolist() == sorted(p["loss__alpha"] for p in params)
+    only = {"loss__alpha": [0.2, 0.7]}
+    for own in ("tversky", TverskyLoss(smooth=0.5)):
+        assert len(TverskySweepDisplay.from_search(search(only, own)).alphas) == 8
+    for found, name in ((search(focal), "focal"), (search(only, FocalLoss()), "FocalLoss")):
+        with pytest.raises(ValueError, match=f"loss__alpha was searched of .*{name}.*Tversky's is"):
+            TverskySweepDisplay.from_search(found)

@@ -128,6 +128,24 @@ def test_errors_name_the_sentence():
         span_f1_score([["O"]], [["O"]], scheme="io")
 
 
+@pytest.mark.parametrize(
+    "score",
+    [span_f1_score, span_precision_recall_fscore_support, span_report, token_f1_score],
+)
+def test_what_is_no_list_of_tags_is_named(score):
+    flat, rows = ["B-PER", "I-PER", "O"], [["B-PER", "I-PER", "O"]]
+    with pytest.raises(TypeError, match=r"y_true\[0\] is 'B-PER'.*\[y_true\]"):
+        score(flat, flat)
+    with pytest.raises(TypeError, match=r"y_pred\[0\] is 'B-PER'.*\[y_pred\]"):
+        score(rows, flat)
+    with pytest.raises(TypeError, match=r"y_true\[0\] is 3"):
+        score([3, 4], [3, 4])
+    with pytest.raises(TypeError, match=r"y_pred\[1\]\[0\] is 4, not a string"):
+        score([["O"], ["O"]], [["O"], [4]])
+    arrays = [np.array(row) for row in rows]  # whose tags are numpy's strings
+    assert score(arrays, arrays) == score(rows, rows)
+
+
 class Echo(BaseEstimator):
     """Tags a token with itself, or everything with O."""
 

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import json
+import re
+import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -35,7 +40,7 @@ def harness() -> Iterator[dict[str, ModuleType]]:
 
 
 def finished(job: dict[str, Any], score: float) -> dict[str, Any]:
-    scores = {"precision": score, "recall": score, "f1": score}
+    scores = dict.fromkeys(("precision", "recall", "accuracy", "f1"), score)
     sides = {"dev": scores, "test": scores}
     machine = {"device": "none", "torch": "0", "date": "2000-01-01"}
     return {"job": job, "seconds": 1.0, "plain": sides, "tuned": sides, **machine}
@@ -79,6 +84,11 @@ def test_a_killed_run_goes_on_where_it_was(harness, tmp_path):
     file.write_text("\n".join(lines[:4]) + "\n" + lines[4][:20])  # the kill cut a line short
     found = run.read(file)
     assert found == records[:4]
+    # The next record has a line of its own, and so has the one after it.
+    for record in records[4:]:
+        run.append(file, record)
+    assert run.read(file) == records
+    assert file.read_text().endswith(f"{lines[4][:20]}\n{lines[4]}\n{lines[5]}\n")
     # What a name stood for before its default changed is no run of the name.
     old = {**records[0], "loss": "DSCLoss()"}
     file.write_text(json.dumps(old) + "\n" + lines[1])
@@ -93,14 +103,134 @@ def test_the_tables_are_made_of_the_runs(harness, tmp_path):
     report = harness["report"]
     reported = json.loads((FOLDER / "reported.json").read_text())
     text = "\n".join(report.section("rivals", records, reported, COMMON, tmp_path))
-    line = next(row for row in text.splitlines() if row.startswith("| ce |"))
+    summary, table, _ = text.split("\n### ", 3)[1:]
+    assert "| ce | 50.0 | 50.0 |" in summary  # seed 0 alone
+    line = next(row for row in table.splitlines() if row.startswith("| ce |"))
     # Seeds 0 to 5 score 50 down to 45: the mean and the standard deviation by hand.
     assert "47.5 ± 1.9" in line
     assert "lr 0.0001" in line
     assert "| 2 | 6 | 1 |" in line
     pairs = [row for row in text.splitlines() if row.startswith("| weighted_ce | 6 | +0.00")]
     assert len(pairs) == 1
-    assert not list(report.section("table7", records, reported, COMMON, tmp_path))
+    empty = "\n".join(report.section("table7", records, reported, COMMON, tmp_path))
+    assert "| BERT + DSC | 88.92 | 92.11 |" in empty
+    command = "python run.py table7 --data FOLDER --tasks mrpc --precision fp32"
+    assert f"- Not run yet on mrpc: every row (`{command}`)." in empty
+
+
+def test_a_part_of_a_table_says_what_is_left(harness, tmp_path):
+    records = play(harness, "table9", "clinc_intents", seeds=1)[:2]
+    found = harness["report"].section("table9", records, {}, COMMON, tmp_path)
+    (left,) = [line for line in found if "Not run yet" in line]
+    assert left.startswith("- Not run yet on clinc_intents: `dsc` (`python run.py table9 ")
+
+
+@pytest.mark.parametrize("table", ["rivals", "table8"])
+def test_every_line_of_a_table_has_as_many_cells_as_its_head(harness, tmp_path, table):
+    records = play(harness, table, "clinc_oos", seeds=2)
+    text = "\n".join(harness["report"].section(table, records, {}, COMMON, tmp_path))
+    blocks = re.findall(r"(?:^\|.*\n)+", text, flags=re.MULTILINE)
+    assert blocks
+    for block in blocks:
+        assert len({line.count("|") for line in block.splitlines()}) == 1
+
+
+def test_the_report_counts_the_runs_that_it_does_not_show(harness, tmp_path, monkeypatch, capsys):
+    report, run = harness["report"], harness["run"]
+    records = play(harness, "table9", "clinc_intents", seeds=2)  # of fp32
+    for i, name in enumerate(["bf16", "bf16", "fp32"]):
+        records[i]["job"]["precision"] = name
+    records[1]["job"]["backbone"] = "bert-base-chinese"
+    file = tmp_path / "runs.jsonl"
+    for record in records:
+        run.append(file, record)
+
+    def shown(*options: str) -> list[str]:
+        argv = ["report.py", "--runs", str(file), "--tables", "table9", *options]
+        monkeypatch.setattr(sys, "argv", argv)
+        report.main()
+        return [line for line in capsys.readouterr().out.splitlines() if "not shown" in line]
+
+    monkeypatch.setattr(report.LossGradientDisplay, "from_losses", lambda: None)
+    monkeypatch.setattr(report, "save", lambda display, file: None)
+    others = "finished runs of other settings are not shown: report.py"
+    fp32, chinese = f"4 {others} --precision fp32", f"1 {others} --backbone bert-base-chinese"
+    # Without options it is of what `run.py` runs without options.
+    assert shown() == [chinese, fp32]
+    assert "| ce | " in (tmp_path / "tables.md").read_text()
+    assert len(shown("--backbone", "bert-base-chinese")) == 2
+    text = (tmp_path / "tables.md").read_text()
+    assert "| dice | " in text
+    assert "--tasks clinc_intents --backbone bert-base-chinese`" in text
+
+
+def made_up(harness: Any, seeds: dict[str, dict[str, list[int]]]) -> tuple[Any, dict[str, Any]]:
+    """Runs of the rivals with an F1 that tells data set, row and seed apart."""
+    rivals = harness["experiments"].EXPERIMENTS["rivals"]
+    places = {row.label: i for i, row in enumerate(rivals.rows)}
+
+    def run(task: str, label: str, seed: int) -> dict[str, Any]:
+        return {"seed": seed, "f1": (len(task) + places[label] + 20 * seed**2) / 100}
+
+    return rivals, {
+        task: {label: [run(task, label, s) for s in of_row] for label, of_row in rows.items()}
+        for task, rows in seeds.items()
+    }
+
+
+def lines_of(text: str) -> dict[str, list[str]]:
+    """The cells of each line of a table by the first."""
+    rows = [line.strip("|").split("|") for line in text.splitlines() if line.startswith("|")]
+    return {row[0].strip(): [cell.strip() for cell in row[1:]] for row in rows}
+
+
+def test_a_column_of_the_summary_is_over_the_same_seeds(harness):
+    repeated = harness["experiments"].REPEATED
+    seeds: dict[str, dict[str, list[int]]] = {
+        "wnut17": {label: [0, 1, 2] for label in repeated} | {"ce, over-sampling": [0]},
+        "clinc_oos": {label: [0, 1] for label in repeated} | {"ce": [0, 1, 4]},
+        "bc5cdr": {label: [0] for label in repeated} | {"ce, then dsc": [0, 1]},
+    }
+    rivals, shown = made_up(harness, seeds)
+    text = "\n".join(harness["report"].summaries(rivals, shown))
+    first, second = map(lines_of, text.split("Test f1")[1:])
+    whole = ["mean", "mean without clinc_oos"]
+    once = ["wnut17 (seed 0)", "clinc_oos (seed 0)", "bc5cdr (seed 0)"]
+    more = ["wnut17 (seeds 0-2)", "clinc_oos (seeds 0-1)", "bc5cdr (seed 0)"]
+    for table, heads, of_seeds in (
+        (first, once, (0, 0, 0)),
+        (second, more, ((0 + 20 + 80) / 3, (0 + 20) / 2, 0)),
+    ):
+        assert table["row"] == [*heads, *whole]
+        for place, row in enumerate(rivals.rows):
+            if row.label in repeated:
+                a, b, c = (len(t) + place + v for t, v in zip(seeds, of_seeds, strict=True))
+                expected = [a, b, c, (a + b + c) / 3, (a + c) / 2]
+                assert table[row.label] == [f"{value:.1f}" for value in expected]
+    # One run is enough for the first table only, and gives no mean.
+    assert first["ce, over-sampling"] == [f"{6 + 5}.0", "-", "-", "-", "-"]
+    assert set(second) == {"row", "---", *repeated}
+
+
+def test_one_seed_makes_one_summary(harness):
+    rivals, shown = made_up(harness, {"wnut17": {"ce": [0, 1], "dsc": [0]}})
+    text = "\n".join(harness["report"].summaries(rivals, shown))
+    assert text.count("Test f1") == 1
+    assert lines_of(text)["row"] == ["wnut17 (seed 0)", "mean"]
+    assert not list(harness["report"].summaries(rivals, {}))
+    named = map(harness["report"].named, ({3}, {0, 1, 2}, {0, 2}))
+    assert [*named] == ["seed 3", "seeds 0-2", "seeds 0, 2"]
+
+
+def test_paired_differences_say_how_many_pairs_each_data_set_has(harness):
+    seeds = {"wnut17": {"ce": [0, 1, 2], "dsc": [0, 2]}, "sms_rare": {"ce": [0], "dsc": [0, 1]}}
+    rivals, shown = made_up(harness, seeds)
+    text = "\n".join(harness["report"].paired(rivals, shown, "dsc"))
+    rows = [row.label for row in rivals.rows]
+    gap = rows.index("dsc") - rows.index("ce")
+    cells = ["3", f"+{gap}.00", f"wnut17 +{gap}.0 (2), sms_rare +{gap}.0 (1)", "too few"]
+    assert lines_of(text)["ce"] == cells
+    assert "not independent data sets" in text.replace("\n", " ")
 
 
 def test_the_sweep_has_a_chart_and_the_papers_own_figures(harness, tmp_path):
@@ -122,6 +252,7 @@ def test_a_row_alone_brings_cross_entropy_whose_rate_it_takes(harness):
 
 def test_every_table_names_data_and_rows_that_exist(harness):
     experiments, tasks = harness["experiments"], harness["tasks"]
+    assert set(experiments.REPEATED) <= {row.label for row in experiments.RIVALS}
     for experiment in experiments.EXPERIMENTS.values():
         assert set(experiment.tasks) <= set(tasks.TASKS) & set(experiments.SETTINGS)
         labels = [row.label for row in experiment.rows]
@@ -146,7 +277,7 @@ def test_a_split_is_of_each_class_and_loses_nothing(harness, seed):
     )
 
 
-def test_missing_data_and_unknown_names_are_said_before_the_work(harness, tmp_path):
+def test_missing_data_and_unknown_names_are_said_before_the_work(harness, tmp_path, monkeypatch):
     tasks, run = harness["tasks"], harness["run"]
     with pytest.raises(SystemExit, match=r"wnut17train\.conll is missing"):
         tasks.load("wnut17", tmp_path)
@@ -154,6 +285,160 @@ def test_missing_data_and_unknown_names_are_said_before_the_work(harness, tmp_pa
         tasks.load("nope", tmp_path)
     with pytest.raises(SystemExit, match="nope"):
         run.narrowed(harness["experiments"].EXPERIMENTS["table7"], None, ["nope"])
+    monkeypatch.setattr(sys, "argv", ["run.py", "table7", "--data", str(tmp_path)])
+    monkeypatch.setattr(run, "new_worker", lambda: pytest.fail("the work began"))
+    with pytest.raises(SystemExit, match=r"msr_paraphrase_train\.txt is missing"):
+        run.main()
+
+
+@pytest.fixture
+def command(harness: Any, monkeypatch: Any) -> Callable[..., list[Any]]:
+    """Call `run.py` with threads for processes and no data; returns the jobs that were begun."""
+    run = harness["run"]
+    monkeypatch.setattr(run.tasks, "load", lambda *args: None)
+
+    def call(*argv: str, failing: dict[str, Exception]) -> list[Any]:
+        begun: list[Any] = []
+
+        def fake(job: dict[str, Any], folder: Path, threads: int) -> dict[str, Any]:
+            begun.append(job)
+            if job["loss"] in failing:
+                raise failing[job["loss"]]
+            return {**finished(job, 0.5), "loss": run.described(job)}
+
+        monkeypatch.setattr(run, "run", fake)
+        monkeypatch.setattr(
+            run, "new_worker", lambda: begun.append("worker") or ThreadPoolExecutor(1)
+        )
+        monkeypatch.setattr(sys, "argv", ["run.py", *argv, "--data", "FOLDER"])
+        try:
+            run.main()
+        except SystemExit as error:
+            begun.append(error)
+        return begun
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("error", "workers"), [(RuntimeError("no luck"), 2), (BrokenProcessPool("no luck"), 4)]
+)
+def test_a_run_that_fails_is_said_and_the_others_go_on(
+    harness, command, tmp_path, capsys, error, workers
+):
+    file = tmp_path / "runs.jsonl"
+    argv = ["table9", "--seeds", "2", "--workers", "2", "--out", str(file)]
+    *begun, end = command(*argv, failing={"dice": error})
+    # A process that is gone is replaced.
+    assert begun.count("worker") == workers
+    jobs = [job for job in begun if job != "worker"]
+    assert len(jobs) == len({harness["run"].key(job) for job in jobs}) == 6
+    kept = sorted(record["job"]["loss"] for record in harness["run"].read(file))
+    assert kept == ["ce", "ce", "dsc", "dsc"]
+    lines = str(end).splitlines()  # a message, and so status 1
+    assert ["'loss': 'dice'" in line and "no luck" in line for line in lines] == [True] * 2
+    assert capsys.readouterr().out.count("failed: ") == 2
+    # The next command tries them again, and nothing else.
+    again = [job for job in command(*argv, failing={}) if job != "worker"]
+    assert [job["loss"] for job in again] == ["dice"] * 2
+    assert len(harness["run"].read(file)) == 6
+
+
+def test_packages_are_asked_for_before_anything_runs(harness, command, tmp_path, monkeypatch):
+    for name in ("monai", "segmentation_models_pytorch"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    rows = ["--rows", "smp dice", "monai dice", "--out", str(tmp_path / "runs.jsonl")]
+    (end,) = command("implementations", *rows, failing={})
+    hint = "pip install --no-deps monai segmentation-models-pytorch"
+    assert hint in str(end)
+    with pytest.raises(SystemExit, match="pip install --no-deps monai"):
+        harness["rival_losses"].rival_loss("monai dice")
+
+
+def write_clinc(folder: Path) -> None:
+    """Ten intents with 40 questions each in every part, and few out of scope."""
+    (folder / "clinc_oos").mkdir()
+    data: dict[str, list[list[str]]] = {}
+    for part, n_out in (("train", 4), ("val", 6), ("test", 100)):
+        data[part] = [[f"{part} {i}", f"intent {i % 10}"] for i in range(400)]
+        data[f"oos_{part}"] = [[f"{part} out {i}", "oos"] for i in range(n_out)]
+    (folder / "clinc_oos" / "data_imbalanced.json").write_text(json.dumps(data))
+
+
+def test_a_trial_has_rows_of_each_class_and_others_are_drawn_as_ever(harness, tmp_path):
+    tasks, run = harness["tasks"], harness["run"]
+    write_clinc(tmp_path)
+    whole, few = (tasks.load("clinc_oos", tmp_path, limit=limit) for limit in (None, 32))
+    for part in ("train", "dev", "test"):
+        X, y = getattr(few, part)
+        assert len(X) == len(set(X)) == len(y) == 32
+        assert y.count("oos") >= 4
+        assert y.count("in") > y.count("oos")
+        known = dict(zip(*getattr(whole, part), strict=True))
+        assert [known[x] for x in X] == y
+    job = {"seed": 0, "train_rows": 3500, "train_set": "+ positive"}
+    assert run.training_rows(few, job)[1].count("oos") == few.train[1].count("in")
+    # Too many classes for the limit: the same ones in each part.
+    intents = tasks.load("clinc_intents", tmp_path, limit=16)
+    assert {*intents.train[1]} == {*intents.dev[1]} == {*intents.test[1]}
+    chosen = np.random.default_rng(0).permutation(len(whole.train[0]))[:30]
+    X, y = run.training_rows(whole, {"train_rows": 30})
+    assert [whole.train[0][i] for i in chosen] == X
+    assert y == [whole.train[1][i] for i in chosen]
+
+
+def test_table_1_counts_each_part_as_the_runs_use_it(harness, tmp_path, monkeypatch):
+    report, tasks = harness["report"], harness["tasks"]
+    write_clinc(tmp_path)
+    monkeypatch.setattr(tasks, "TASKS", {"clinc_oos": tasks.TASKS["clinc_oos"]})
+    monkeypatch.setitem(report.SETTINGS, "clinc_oos", {"train_rows": 150})
+    text = report.table1(tmp_path, {"table1": {"columns": ["ratio"], "rows": {}}})
+    task = tasks.load("clinc_oos", tmp_path)
+    chosen = np.random.default_rng(0).permutation(404)[:150]
+    used = [task.train[1][i] for i in chosen]
+    cells = [
+        f"{y.count('in') / y.count('oos'):.2f} ({100 * y.count('oos') / len(y):.1f} %)"
+        for y in (used, task.dev[1], task.test[1])
+    ]
+    assert lines_of(text)["clinc_oos"] == ["examples", "400", "4", "100.00", *cells]
+    assert cells[2] == "4.00 (20.0 %)"
+
+
+def test_the_commands_for_what_is_missing_can_be_called(harness, tmp_path, monkeypatch):
+    from typer.main import get_command
+
+    from skdice.cli import _compare
+    from skdice.cli.app import app
+
+    files = {
+        "qqp.tsv": "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
+        "0\t1\t2\tWho is Ann?\tAnn is who?\t1\n1\t3\t4\tWhy?\tWho sings?\t0\n",
+        "sst2.tsv": "sentence\tlabel\na fine film\t1\na dull film\t0\n",
+        "train.conll": "-DOCSTART- -X- -X- O\n\nAnn NNP B-NP B-PER\nsings VBZ B-VP O\n",
+        "train-v2.0.json": '{"data": [{"title": "", "paragraphs": [{"context": "Ann sings.", '
+        '"qas": [{"id": "0", "question": "Who?", "answers": [{"text": "Ann", '
+        '"answer_start": 0}]}]}]}]}',
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    sizes = {}
+    monkeypatch.setattr(
+        _compare,
+        "run",
+        lambda train, *args: sizes.update({train.name: len(args[-4](train, args[-3]))}),
+    )
+    texts = [
+        text
+        for experiment in harness["experiments"].EXPERIMENTS.values()
+        for text in experiment.missing.values()
+    ]
+    commands = re.findall(r"`(skdice compare [^`]*)`", " ".join(texts))
+    for command in commands:
+        assert not get_command(app).main(shlex.split(command)[1:], standalone_mode=False)
+    assert sizes == {"qqp.tsv": 2, "sst2.tsv": 2, "train.conll": 1, "train-v2.0.json": 1}
+    assert re.findall(r"run\.py (\w+ --data FOLDER)", " ".join(texts)) == ["table3 --data FOLDER"]
 
 
 class Recorded(BaseEstimator):

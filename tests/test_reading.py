@@ -400,6 +400,26 @@ def test_weights_go_with_the_rows_that_are_left(tiny_backbone, how):
         reader(tiny_backbone, on_misaligned=how).fit(X, answers, sample_weight=weights[:11])
 
 
+@pytest.mark.parametrize("loss", ["weighted_ce", "dsc"])
+def test_a_weight_of_two_is_the_example_twice(tiny_backbone, loss):
+    """Also for what the losses make of class counts, with all in one batch."""
+    settings = dict(loss=loss, frozen="encoder", batch_size=500, max_epochs=2, dropout=0.0)
+    weights = np.array([2.0, 1, 0, 3])
+    rows = np.repeat(np.arange(4), weights.astype(int))
+    for make, data, answers in ((reader, X, Y), (tagger, SENTENCES, TAGS)):
+        a = make(tiny_backbone, **settings).fit(data[:4], answers[:4], sample_weight=weights)
+        b = make(tiny_backbone, **settings).fit([data[i] for i in rows], [answers[i] for i in rows])
+        windows = EncodedDataset(a._windows(data[:4]))
+        for one, other in zip(a.net_.logits(windows), b.net_.logits(windows), strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-5)
+        losses = [
+            getattr(model.net_.criterion_, "losses", [model.net_.criterion_]) for model in (a, b)
+        ]
+        for one, other in zip(*losses, strict=True):
+            one, other = getattr(one, "loss", one), getattr(other, "loss", other)
+            np.testing.assert_allclose(one.class_counts_, other.class_counts_)
+
+
 def test_a_stride_longer_than_a_window_makes_no_window_for_each_token():
     for room in range(1, 40):
         spans = cut_context(300, room, stride=128)
@@ -630,6 +650,13 @@ def test_queries(tiny_backbone):
 def test_bad_entities_are_named(tiny_backbone, y, message):
     with pytest.raises((ValueError, TypeError), match=message):
         tagger(tiny_backbone).fit(SENTENCES, y)
+
+
+@pytest.mark.parametrize("name", ["loss", "end_loss", "match_loss"])
+def test_a_loss_that_is_not_reduced_is_refused(name):
+    model = tagger("nowhere/never-downloaded", **{name: DiceLoss(reduction="none")})
+    with pytest.raises(ValueError, match=rf"{name}=DiceLoss\(reduction='none'\) gives a value"):
+        model.fit(SENTENCES, TAGS)
 
 
 def test_validation_entities_of_unknown_types_only_are_refused(tiny_backbone):

@@ -175,6 +175,12 @@ def test_impossible_tag_strategies():
         BackgroundUnderSampler().fit_resample([["a"]], [["O"]])
 
 
+@pytest.mark.parametrize("sampler", [TagOverSampler, EntityReplacement])
+def test_a_list_is_no_strategy_of_an_over_sampler(sampler):
+    with pytest.raises(ValueError, match=rf"'sampling_strategy' parameter of {sampler.__name__}"):
+        sampler(sampling_strategy=["PER"]).fit_resample(X_TAGS, Y_TAGS)
+
+
 def test_tag_samplers_keep_containers_and_data():
     X, y = np.empty(6, dtype=object), np.empty(6, dtype=object)
     X[:], y[:] = X_TAGS, Y_TAGS
@@ -464,6 +470,13 @@ def test_the_length_of_drawn_batches_is_that_of_the_coming_pass():
         BackgroundUnderSampler(sampling_strategy=0.1), y, batch_size=1, random_state=0
     )
     assert tuple(len(list(again)) for _ in range(12)) == found  # asking changes nothing
+
+
+@pytest.mark.parametrize("batch_size", [2.5, 2.0, True, 0, -1, "8", None])
+def test_a_batch_size_is_a_positive_integer(batch_size):
+    with pytest.raises(ValueError, match=rf"batch_size={batch_size!r} must be an integer"):
+        BalancedBatchSampler(RandomUnderSampler(), Y, batch_size=batch_size)
+    assert len(BalancedBatchSampler(RandomUnderSampler(), Y, batch_size=np.int64(2))) == 2
 
 
 @pytest.mark.parametrize("sampler", [SMOTE(), SMOTEENN(), NearMiss(), EntityReplacement()])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -11,9 +13,13 @@ from sklearn.metrics import f1_score, make_scorer
 from sklearn.model_selection import KFold, StratifiedKFold, cross_validate
 
 from skdice import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
+from skdice.cli._tune import report, trials_table
 from skdice.engine import tables
 from skdice.metrics import span_f1_score
 from skdice.model_selection import LossSearchCV, loss_space, screening
+from skdice.model_selection.results import so_far
+from skdice.model_selection.study import full_fits
+from skdice.model_selection.trials import Job
 
 TEXTS = [
     "win money now",
@@ -247,13 +253,13 @@ def test_why_heads_cannot_stand_for_fits(classifier, tagger):
 
 
 def test_a_loss_that_fails_keeps_its_error(classifier):
-    space = {"loss": ["tversky"], "loss__alpha": [0.5, -1.0], "loss__beta": [0.5]}
-    with pytest.warns(FitFailedWarning, match="alpha=-1"):
+    space = {"loss": ["ce"], "loss__class_weight": [[1.0, 2.0], [1.0, 2.0, 3.0]]}
+    with pytest.warns(FitFailedWarning, match="class_weight"):
         found = search(classifier, space, scoring=spam_f1).fit(TEXTS, LABELS)
     errors = [t.user_attrs.get("error") for t in found.study_.trials]
-    bad = [p["loss__alpha"] < 0 for p in found.cv_results_["params"]]
+    bad = [len(p["loss__class_weight"]) == 3 for p in found.cv_results_["params"]]
     assert [error is not None for error in errors] == bad
-    assert found.best_params_["loss__alpha"] == 0.5
+    assert found.best_params_["loss__class_weight"] == [1.0, 2.0]
 
 
 def test_a_scorer_that_fails_on_a_head_costs_its_trial_only(classifier):
@@ -310,3 +316,101 @@ def test_agreement_and_spread():
     assert screening.agreement([1, 2, 3], [3, 2, 1]) == pytest.approx(-1)
     assert screening.agreement([1, 1, 1], [3, 2, 1]) == 0
     assert screening.spread_over([0.1, 0.9, 0.5, 0.3, 0.7], 3) == [1, 2, 0]
+
+
+@pytest.mark.parametrize("scoring", [spam_f1, {"f1": spam_f1}])
+def test_an_interrupt_before_a_full_fit_leaves_the_best_head(
+    classifier, monkeypatch, tmp_path, capsys, scoring
+):
+    def interrupted(self, X, y):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(DiceSequenceClassifier, "fit", interrupted)
+    refit = "f1" if isinstance(scoring, dict) else True
+    found = search(classifier.set_params(max_epochs=9), scoring=scoring, refit=refit)
+    with pytest.raises(KeyboardInterrupt):
+        found.fit(TEXTS, LABELS)
+    results = found.cv_results_
+    heads = results["mean_shared_f1" if refit == "f1" else "mean_shared_score"]
+    assert set(results["state"]) == {"SCREENED"}
+    assert found.best_score_ == heads.max() > 0
+    assert found.best_params_ == results["params"][found.best_index_]
+    assert heads[found.best_index_] == heads.max()
+    if refit is True:
+        report(found, tmp_path)
+        assert "best (of heads: no full fit ended): {'loss'" in capsys.readouterr().out
+        best = json.loads((tmp_path / "trials.json").read_text())["best"]
+        assert best == {"params": found.best_params_, "heads_f1": found.best_score_}
+
+
+@pytest.mark.parametrize("strategy", ["auto", "shared"])
+def test_after_the_timeout_one_full_fit_ends_the_search(classifier, strategy):
+    how = dict(strategy=strategy, n_trials=16, n_lanes=8, scoring=spam_f1)
+    found = search(classifier, timeout=1e-3, **how).fit(TEXTS, LABELS)
+    heads = found.cv_results_["mean_shared_score"]
+    full = found.cv_results_["state"] == "COMPLETE"
+    assert len(heads) == 8
+    assert heads[full].tolist() == [heads.max()]
+    assert full[found.best_index_]
+    assert not hasattr(found, "agreement_")
+    assert set(found.predict(TEXTS)) <= {"ham", "spam"}
+
+
+def test_after_the_timeout_a_full_fit_that_fails_is_not_the_last(classifier, monkeypatch):
+    fit = DiceSequenceClassifier.fit
+    calls = []
+
+    def fails_first(self, X, y):
+        calls.append(self.loss)
+        if len(calls) == 1:
+            raise ValueError("no room")
+        return fit(self, X, y)
+
+    monkeypatch.setattr(DiceSequenceClassifier, "fit", fails_first)
+    with pytest.warns(FitFailedWarning, match="no room"):
+        found = search(classifier, timeout=1e-3, n_finalists=3, scoring=spam_f1).fit(TEXTS, LABELS)
+    assert sorted(found.cv_results_["state"]) == ["COMPLETE", "FAIL", "SCREENED"]
+
+
+def test_full_fits_are_seen_as_they_run(classifier, capsys):
+    seen, tables = [], []
+
+    def callback(study, trial):
+        seen.append((trial.number, trial.state.name, trial.value, len(full_fits(study))))
+        tables.append(so_far(study, "score"))
+        study.stop()  # no more trials; the finalists run nonetheless
+
+    how = dict(n_trials=16, n_lanes=6, callbacks=[callback], progress_bar=True, n_finalists=3)
+    found = search(classifier, scoring=spam_f1, **how).fit(TEXTS, LABELS)
+    results = found.cv_results_
+    assert [number for number, *_ in seen[:6]] == list(range(6))
+    assert [value for *_, value, _ in seen[:6]] == list(results["mean_shared_score"])
+    assert [done for *_, done in seen] == [0] * 6 + [1, 2, 3]
+    for number, state, value, _ in seen[6:]:
+        assert (state, value) == ("COMPLETE", results["mean_test_score"][number])
+    bars = capsys.readouterr().out
+    assert "trials" in bars
+    assert "full fits" in bars
+    # The live table says which scores are of heads.
+    headings = [[str(column.header) for column in trials_table(t).columns] for t in tables]
+    assert headings == [["trial", "F1, %", "heads, %", "parameters"]] * 9
+    assert trials_table(tables[5]).title == "6 screened"
+    assert sorted(str(trials_table(tables[6]).title).split(", ")) == ["1 complete", "5 screened"]
+    assert np.isnan(tables[5]["mean_test_score"]).all()
+    np.testing.assert_array_equal(tables[8]["mean_test_score"], results["mean_test_score"])
+    assert tables[8]["params"] == results["params"]
+
+
+@pytest.mark.parametrize(("timeout", "parts"), [(None, [2, 1]), (1e-3, [2])])
+def test_full_fits_run_as_many_at_a_time_as_there_are_jobs(classifier, monkeypatch, timeout, parts):
+    asked = []
+
+    def run_all(self, chosen, trials=()):
+        asked.extend([len(chosen)] if chosen else [])
+        return [self.run(params) for params in chosen]  # not in other processes
+
+    monkeypatch.setattr(Job, "run_all", run_all)
+    how = dict(n_jobs=2, n_finalists=3, timeout=timeout, n_lanes=6)
+    found = search(classifier, scoring=spam_f1, **how).fit(TEXTS, LABELS)
+    assert asked == parts
+    assert (found.cv_results_["state"] == "COMPLETE").sum() == sum(parts)

@@ -14,13 +14,14 @@ import pytest
 from optuna.distributions import FloatDistribution, IntDistribution
 from scipy.special import log_softmax
 from scipy.stats import rankdata
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_classification
 from sklearn.exceptions import FitFailedWarning
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.metrics import accuracy_score, f1_score, get_scorer, make_scorer, roc_auc_score
 from sklearn.model_selection import (
     GridSearchCV,
+    PredefinedSplit,
     StratifiedKFold,
     cross_val_score,
     cross_validate,
@@ -262,20 +263,17 @@ def test_scores_are_numbers():
         search({"C": [1.0]}, **several).fit(X, Y)
 
 
-@pytest.mark.parametrize(
-    "space",
-    [
-        {"loss": ["focal"], "loss__gamma": [2.0, 1.0, -1.0]},
-        {"loss": ["ce"], "lr": [0.01, 0.02, -1.0]},
-    ],
-)
-def test_a_bad_setting_costs_its_own_lane_only(space):
+@pytest.mark.parametrize("loss", ["ce", "dsc"])
+def test_a_bad_setting_costs_its_own_lane_only(loss):
+    # What only a fit can refuse: it has two classes.
+    space = {"loss": [loss], "loss__class_weight": [[1.0, 2.0], [2.0, 1.0], [1.0, 2.0, 3.0]]}
+
     def run(strategy):
-        with pytest.warns(FitFailedWarning, match=r"-1\.0"):
+        with pytest.warns(FitFailedWarning, match="class_weight"):
             return search(space, n_trials=8, strategy=strategy, n_lanes=4, pruner=None).fit(X, Y)
 
     full, shared = run("full"), run("shared")
-    bad = [-1.0 in params.values() for params in shared.cv_results_["params"]]
+    bad = [len(p["loss__class_weight"]) == 3 for p in shared.cv_results_["params"]]
     assert 0 < sum(bad) < 8
     assert [state == "FAIL" for state in shared.cv_results_["state"]] == bad
     for params, score in zip(
@@ -968,3 +966,154 @@ def test_optunas_pictures_of_a_search():
     assert len(history.collections[0].get_offsets()) == 4
     bars = pictures.plot_param_importances(found.study_)
     assert [tick.get_text() for tick in bars.get_yticklabels()] == ["loss__alpha"]
+
+
+class ByFold(ClassifierMixin, BaseEstimator):
+    """Scores `q`, but on the rows of the first fold what they are worth."""
+
+    def __init__(self, q=0.5):
+        self.q = q
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def score(self, X, y):
+        return max(self.q, X[0, 1] * (X[0, 0] == 0))
+
+
+@pytest.mark.parametrize("first", [0.0, 0.95])
+def test_an_easy_first_fold_saves_no_trial_from_the_pruner(first):
+    folds = np.repeat(np.arange(3), 4)
+    rows, labels = np.c_[folds, np.full(12, first)], np.tile([0, 1], 6)
+    space = {"q": FloatDistribution(0, 0.9)}
+    cv = PredefinedSplit(folds)
+    found = search(space, ByFold(), n_trials=20, cv=cv, scoring=None).fit(rows, labels)
+    assert (found.cv_results_["state"] == "PRUNED").sum() > 3
+    steps, finished = (9_999, 19_999), []
+    for trial in found.study_.trials:
+        q = trial.params["q"]
+        means = np.cumsum([max(q, first), q]) / [1, 2]
+        ends = None
+        for step, mean in zip(steps, means, strict=True):
+            others = [other.intermediate_values[step] for other in finished]
+            if len(finished) >= 5 and mean < np.median(others):
+                ends = step
+                break
+        assert trial.state.name == ("COMPLETE" if ends is None else "PRUNED")
+        assert trial.last_step == (ends or 19_999)
+        if ends is None:
+            finished.append(trial)
+
+
+def a_function(number):
+    return lambda params: number * params["C"]
+
+
+CHOICES = np.linspace(0.1, 1, 2000)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"tol": lambda p: 1e-4 * p["C"]}, {"tol": lambda p: 1e-3 * p["C"]}),
+        ({"tol": lambda p: np.sin(p["C"])}, {"tol": lambda p: np.cos(p["C"])}),
+        ({"tol": a_function(1e-4)}, {"tol": a_function(1e-3)}),
+        ({"tol": lambda p, by=1e-4: by}, {"tol": lambda p, by=1e-3: by}),
+        ({"C": CHOICES}, {"C": np.where(abs(CHOICES - 0.5) < 0.1, 9.0, CHOICES)}),
+        ({"class_weight": [{0: CHOICES}]}, {"class_weight": [{0: CHOICES * 2}]}),
+        ({"base": [SGDClassifier()]}, {"base": [SGDClassifier(alpha=1.0)]}),
+    ],
+)
+def test_spaces_are_told_apart_by_all_that_they_hold(one, other):
+    def text(space):
+        return described(BASE, [space], {}, "f1", [], (X, Y, {}))["space"]
+
+    assert text(one) == text(dict(one)) != text(other)
+    assert text({"tol": a_function(1e-4)}) == text({"tol": a_function(1e-4)})
+
+
+def test_scorers_of_a_script_are_told_apart_by_what_they_do():
+    def text(scorer):
+        return described(BASE, [], {"score": scorer}, "score", [], (X, Y, {}))["scoring"]
+
+    assert text(lambda m, X, y: 1.0) != text(lambda m, X, y: 0.0)
+    zero, one = (lambda a, b: 0.0), (lambda a, b: 1.0)
+    assert text(make_scorer(zero)) != text(make_scorer(one))
+    zero, one = (make_scorer(functools.partial(function)) for function in (zero, one))
+    assert text(zero) != text(one)
+    # What is imported goes by its name, in whatever version.
+    assert text(make_scorer(f1_score)).endswith("<function f1_score>}")
+
+
+def test_what_ran_is_what_is_reported(tmp_path):
+    rng, scale = np.random.default_rng(0), {"by": 1.0}
+    space = {
+        "C": np.array([0.1, 0.2]),
+        "tol": lambda params: rng.random(),
+        "intercept_scaling": lambda params: scale["by"] * params["C"],
+    }
+    scoring = {n: lambda model, X, y, n=n: getattr(model, n) for n in ("tol", "intercept_scaling")}
+    how = dict(scoring=scoring, refit="tol", storage=tmp_path / "s.log", study_name="s")
+    for n_trials in (3, 4):
+        found = search(space, LogisticRegression(), n_trials=n_trials, pruner=None, **how)
+        results = found.fit(X, Y).cv_results_
+        for name in scoring:
+            assert list(results[f"param_{name}"]) == list(results[f"mean_test_{name}"])
+        assert found.best_params_["tol"] == found.best_score_ == found.best_estimator_.tol
+        scale["by"] = 2.0
+    ratio = results["param_intercept_scaling"] / results["param_C"]
+    np.testing.assert_allclose(ratio, [1, 1, 1, 2])
+
+
+def test_a_file_keeps_a_study(tmp_path):
+    path = tmp_path / "study.log"
+    for storage, n_trials in ((path, 2), (str(path), 3)):
+        found = search(storage=storage, study_name="s", n_trials=n_trials).fit(X, Y)
+        assert len(found.cv_results_["params"]) == n_trials
+    backend = optuna.storages.journal.JournalFileBackend(str(path))
+    kept = optuna.load_study(study_name="s", storage=optuna.storages.JournalStorage(backend))
+    assert len(kept.trials) == 3
+    other = tmp_path / "texts.tsv"
+    other.write_text("ham\tlunch\n")
+    for storage in (other, str(tmp_path / "no" / "study.log"), tmp_path):
+        with pytest.raises(ValueError, match=r"storage=.*: give a new file, one that a"):
+            search(storage=storage, study_name="s").fit(X, Y)
+    assert other.read_text() == "ham\tlunch\n"
+
+
+class Own(CrossEntropyLoss):
+    """A loss of somebody else."""
+
+
+@pytest.mark.parametrize(("strategy", "done"), [("auto", "full"), ("shared", "shared")])
+def test_losses_of_others_share_only_if_asked_to(tiny_backbone, strategy, done):
+    text = DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=1, random_state=0)
+    texts = ["free money", "lunch today", "the bus"] * 6, ["s", "h", "h"] * 6
+    for estimator, rows in ((BASE, (X, Y)), (text, texts)):
+        how = dict(strategy=strategy, n_trials=16, scoring="f1_macro", refit=False, timeout=1e-3)
+        found = search({"loss": [Own()]}, estimator, **how).fit(*rows)
+        assert found.strategy_ == done
+        assert search({"loss": ["ce"]}, estimator, **how).fit(*rows).strategy_ == "shared"
+
+
+def test_tables_and_scorers_are_as_in_a_grid_search():
+    choices = {
+        "C": [0.1, 1.0],
+        "max_iter": [50, 60],
+        "fit_intercept": [True, False],
+        "solver": ["lbfgs", "liblinear"],
+        "class_weight": [None, "balanced"],
+        "tol": [1, 0.01],
+    }
+    spaces = [choices, {"intercept_scaling": [1, 2.5], "solver": ["liblinear"]}]
+    grid = GridSearchCV(LogisticRegression(), spaces, cv=2, scoring="f1").fit(X, Y)
+    found = search(spaces, LogisticRegression(), n_trials=12, pruner=None).fit(X, Y)
+    assert found.scorer_(found, X, Y) == grid.scorer_(found, X, Y) == found.score(X, Y)
+    assert set(search(scoring=["f1"], refit="f1", n_trials=1).fit(X, Y).scorer_) == {"f1"}
+    for name in (*choices, "intercept_scaling"):
+        column, expected = (s.cv_results_[f"param_{name}"] for s in (found, grid))
+        assert column.dtype == expected.dtype
+        assert set(column.compressed()) == set(expected.compressed())
+        given = [name in params for params in found.cv_results_["params"]]
+        np.testing.assert_array_equal(~column.mask, given)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from imblearn.over_sampling import RandomOverSampler
 from imblearn.pipeline import make_pipeline as make_imblearn_pipeline
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.model_selection import GridSearchCV, cross_val_predict
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict
 from sklearn.preprocessing import MultiLabelBinarizer
 from skorch.callbacks import Callback
 from transformers import AutoModel
@@ -23,8 +24,9 @@ from skdice import (
     DiceSequenceClassifier,
     TransformerFeatures,
 )
-from skdice.losses import LOSSES
+from skdice.losses import LOSSES, CompoundLoss, CrossEntropyLoss, DiceLoss, FocalLoss
 from skdice.metrics import positive_class
+from skdice.text.inputs import object_array
 
 SPAM = ["win free money", "free prize call now", "win a free prize"]
 HAM = ["lunch today", "the bus was late", "meeting at the bank", "good team", "see the road"]
@@ -265,6 +267,118 @@ def test_partial_fit_and_early_stopping(classifier):
     classifier.set_params(early_stopping=True, validation_fraction=0.01)
     with pytest.warns(UserWarning, match="not stratified"):
         classifier.fit(X, Y)
+
+
+def test_the_classes_of_a_partial_fit_are_of_the_labels_type(classifier):
+    wanted = np.array([0, 1, 2], dtype=object)
+    with pytest.raises(TypeError, match=r"several types \(int, str\)"):
+        classifier.partial_fit(X[:2], [0, 1], classes=["0", "1", "2"])
+    classifier.partial_fit(X[:2], [0, 1], classes=wanted)
+    assert classifier.classes_.dtype.kind == "i"
+    assert classifier.score(X[:2], [0, 2]) <= 1
+
+
+def test_a_partial_fit_of_one_class_teaches_by_the_counts_of_all_calls(classifier):
+    classifier.set_params(loss="weighted_ce", lr=1e-2, weight_decay=0.0).partial_fit(X, Y)
+    weights = classifier.net_.criterion_.weights_
+    head = classifier.net_.module_.head.weight.detach().clone()
+    classifier.partial_fit(HAM[:4], ["ham"] * 4)
+    assert classifier.net_.criterion_.class_counts_.tolist() == [14, 6]
+    assert (classifier.net_.module_.head.weight - head).abs().max() > 1e-3
+    assert classifier.net_.criterion_.weights_[0] < weights[0]
+
+
+def test_the_examples_of_a_partial_fit_with_labels_add_up(classifier):
+    rows = np.array([[1, 0], [0, 0], [1, 1], [0, 0]])
+    classifier.set_params(loss="weighted_ce").partial_fit(X[:4], rows)
+    classifier.partial_fit(X[:2], rows[:2], sample_weight=[1, 3])
+    criterion = classifier.net_.criterion_
+    assert criterion.class_counts_.tolist() == [3, 1]
+    assert criterion.n_samples_ == 8
+
+
+@pytest.mark.parametrize(
+    "loss", [DiceLoss(ema_decay=0.9), CompoundLoss("ce", DiceLoss(ema_decay=0.9))]
+)
+def test_memory_of_batches_goes_on_over_calls_of_partial_fit(classifier, loss):
+    def remembered(model):
+        criterion = model.net_.criterion_
+        return float(getattr(criterion, "second", criterion).running_[2, 0])
+
+    classifier.set_params(loss=loss, batch_size=16)
+    classifier.partial_fit(X, Y)
+    assert remembered(classifier) == pytest.approx(1)
+    copy = pickle.loads(pickle.dumps(classifier))
+    for model in (classifier, copy):
+        assert remembered(model.partial_fit(X, Y)) == pytest.approx(1 + 0.9)
+    # Counts that other parameters have made are of no use.
+    name = "loss__second__ema_decay" if isinstance(loss, CompoundLoss) else "loss__ema_decay"
+    assert remembered(copy.set_params(**{name: 0.5}).partial_fit(X, Y)) == pytest.approx(1)
+    assert remembered(classifier.fit(X, Y)) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("kind", ["save", "pickle"])
+def test_a_net_goes_on_without_its_backbone(tiny_backbone, tmp_path, kind):
+    folder = tmp_path / "backbone"
+    shutil.copytree(tiny_backbone, folder)
+    model = DiceSequenceClassifier(
+        backbone=str(folder), max_epochs=1, warm_start=True, random_state=0
+    ).fit(X, Y)
+    shutil.rmtree(folder)
+    if kind == "save":
+        model = DiceSequenceClassifier.from_pretrained(model.save_pretrained(tmp_path / "m"))
+    else:
+        model = pickle.loads(pickle.dumps(model))
+    assert model.partial_fit(X, Y).fit(X, Y).n_iter_ == 3
+    with pytest.raises(ValueError, match="is neither a folder nor a possible hub id"):
+        model.set_params(warm_start=False).fit(X, Y)
+    with pytest.raises(ValueError, match="is neither a folder nor a possible hub id"):
+        clone(model).partial_fit(X, Y)
+
+
+@pytest.mark.parametrize("values", [[0, 1], [False, True], [np.int64(3), 7], ["a", "b"]])
+def test_labels_in_an_array_of_objects_have_their_own_type(classifier, values):
+    table = np.array([[text, values[i % 2]] for i, text in enumerate(X)], dtype=object)
+    classifier.set_params(early_stopping=True, validation_fraction=0.25)
+    classifier.fit(table[:, 0], table[:, 1])
+    assert classifier.classes_.dtype == np.array(values).dtype
+    assert classifier.classes_.tolist() == values
+    assert 0 <= classifier.score(table[:, 0], table[:, 1]) <= 1
+    rows = np.array([[0, 1], [1, 0]] * 8, dtype=object)
+    assert classifier.set_params(early_stopping=False).fit(X, rows).multilabel_
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        (np.array([1, "a", 0], dtype=object), r"several types \(int, str\)"),
+        ([1, "a", 0], r"several types \(int, str\)"),
+        (np.array([True, 2, 1.5], dtype=object), r"several types \(bool, float, int\)"),
+        (object_array([1j, 2j, 1j]), "Unknown label type: complex"),
+    ],
+)
+def test_labels_of_mixed_or_strange_types_are_refused(y, message):
+    blank = DiceSequenceClassifier(backbone="nowhere/never-downloaded")
+    with pytest.raises((TypeError, ValueError), match=message):
+        blank.fit(["a", "b", "c"], y)
+
+
+def test_a_search_over_folds_that_lack_a_label(classifier):
+    y = ["rare", *Y[1:]]
+    search = GridSearchCV(
+        classifier, {"pooling": ["cls"]}, cv=KFold(2), error_score="raise", refit=False
+    )
+    with pytest.raises(ValueError, match=r"\['rare'\].*scorer, as in scoring='f1_macro'"):
+        search.fit(X, y)
+    search.set_params(scoring="f1_macro").fit(X, y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+@pytest.mark.parametrize("loss", [CrossEntropyLoss, FocalLoss, DiceLoss])
+def test_a_loss_that_is_not_reduced_is_refused(loss):
+    blank = DiceSequenceClassifier(backbone="nowhere/never-downloaded")
+    with pytest.raises(ValueError, match=rf"loss={loss.__name__}\(reduction='none'\) gives"):
+        blank.set_params(loss=loss(reduction="none")).fit(X, Y)
 
 
 def test_validation_labels_that_training_knows_none_of_are_refused(classifier):

@@ -7,15 +7,18 @@ import pickle
 import numpy as np
 import pytest
 import torch
+from imblearn.over_sampling import RandomOverSampler
+from imblearn.under_sampling import RandomUnderSampler
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 
 from skdice import DiceTokenClassifier
 from skdice.losses import LOSSES, TverskyLoss
-from skdice.metrics import span_f1_score, token_f1_score
+from skdice.metrics import span_f1_score, span_f1_scorer, token_f1_score
 from skdice.metrics.counting import SpanCounter
 from skdice.metrics.schemes import check_tags
+from skdice.resampling import TextUnderSampler
 
 
 @pytest.fixture
@@ -295,6 +298,50 @@ def test_score_refuses_an_unseen_type(tagger, sentences):
     with pytest.raises(ValueError, match="B-EVENT"):
         tagger.score([["a"]], [["B-EVENT"]])
     tagger.score([["a", "b", "c"]], [["B-LOC", "I-LOC", "O"]])  # I-LOC of a known type
+
+
+def test_a_search_over_folds_that_lack_a_type(tagger, sentences):
+    X, y = sentences
+    y = [["B-RARE" if tag == "B-LOC" and i < 8 else tag for tag in row] for i, row in enumerate(y)]
+    search = GridSearchCV(tagger, {"loss": ["ce", "dsc"]}, cv=2, error_score="raise")
+    with pytest.raises(ValueError, match=r"B-RARE.*search over folds with scoring=span_f1_scorer"):
+        search.fit(X, y)
+    search.set_params(scoring=span_f1_scorer).fit(X, y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+@pytest.mark.parametrize("sampler", [RandomOverSampler(), RandomUnderSampler(), TextUnderSampler()])
+def test_a_sampler_of_labels_is_refused_before_anything_is_loaded(sentences, sampler):
+    tagger = DiceTokenClassifier(backbone="nowhere/never-downloaded", sampler=sampler)
+    with pytest.raises(
+        ValueError, match=r"sampler=.* use TagOverSampler or BackgroundUnderSampler"
+    ):
+        tagger.fit(*sentences)
+
+
+def test_partial_fit_counts_over_its_calls(tagger, sentences, tmp_path):
+    X, y = sentences
+    weights = np.linspace(0.5, 2, 3)
+    tagger.set_params(loss="weighted_ce").partial_fit(
+        X[:3], y[:3], sorted({t for row in y for t in row}), sample_weight=weights
+    )
+    saved = DiceTokenClassifier.from_pretrained(tagger.save_pretrained(tmp_path / "m"))
+    for reader in (tagger, pickle.loads(pickle.dumps(tagger)), saved):
+        for again in (1, 2):
+            reader.partial_fit(X[3:4], y[3:4])
+            shares = [(w, row) for w, row in zip(weights, y[:3], strict=True)]
+            wanted = [
+                sum(w * row.count(c) for w, row in [*shares, (again, y[3])])
+                for c in reader.classes_
+            ]
+            criterion = reader.net_.criterion_
+            np.testing.assert_allclose(criterion.class_counts_, wanted)
+            assert criterion.n_samples_ == pytest.approx(sum(wanted))
+    for warm in (True, False):  # a fit counts its own rows only, and later calls add to them
+        tagger.set_params(warm_start=warm).fit(X, y)
+        assert tagger.net_.criterion_.n_samples_ == sum(map(len, X))
+        tagger.partial_fit(X, y)
+        assert tagger.net_.criterion_.n_samples_ == 2 * sum(map(len, X))
 
 
 def test_validation_without_entities_warns(tagger, sentences):

@@ -41,7 +41,6 @@ LOSSES = {
         for decay in (0.3, 0.7, 0.9)
     },
 }
-BATCHES = (8, 32, 128)
 RATES = {"features": (1e-3, 1e-2, 1e-1), "full": (1e-5, 1e-4, 1e-3)}
 
 
@@ -51,6 +50,7 @@ def main() -> None:
     parser.add_argument(
         "--losses", nargs="+", choices=[*LOSSES, *IMPLEMENTATIONS], help="default: skdice's"
     )
+    parser.add_argument("--batches", nargs="+", type=int, default=[8, 32, 128])
     parser.add_argument("--full", action="store_true", help="fine-tune the backbone too")
     parser.add_argument("--positives", type=int, default=10)
     parser.add_argument("--negatives", type=int, default=1000)
@@ -72,7 +72,7 @@ def main() -> None:
         args.out.parent.mkdir(parents=True, exist_ok=True)
     chosen = args.losses or (NAMES if args.full else LOSSES)
     losses = {name: LOSSES.get(name) or loss_of({"loss": name}) for name in chosen}
-    columns = list(product(BATCHES, RATES["full" if args.full else "features"]))
+    columns = list(product(args.batches, RATES["full" if args.full else "features"]))
     texts, labels = tasks._sms_rows(args.data)
     y = np.array(labels)
     X = np.array(texts, dtype=object) if args.full else TransformerFeatures().fit_transform(texts)

@@ -133,6 +133,9 @@ def show(f1: dict[str, Any]) -> None:
     for loss in LOSSES:
         row = ""
         for cells in f1.values():
+            if any(loss not in scores for scores in cells.values()):
+                row += f"{'-':>32}"
+                continue
             table = 100 * np.array([scores[loss] for scores in cells.values()])
             best = table.mean(axis=0).max()
             row += f"{f'{table.min():.1f} / {table.mean():.1f} / {best:.1f}':>32}"

@@ -1,29 +1,49 @@
 """Make the tables and charts from the finished runs.
 
-    python report.py                     # every table that has runs, to results/tables.md
+    python report.py                     # every table, to results/tables.md
     python report.py --tables rivals table10
     python report.py --data FOLDER       # Table 1 as well, which counts labels and needs no run
+    python report.py --limit 64 --runs /tmp/trial.jsonl    # of a trial, to /tmp/tables.md
 
-No figure is typed here: ours come from results/runs.jsonl, the paper's from reported.json.
+No figure is typed here: ours come from results/runs.jsonl, the paper's from reported.json. As in
+`run.py`, --precision, --backbone and --limit say which runs; how many others there are is printed.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tasks
-from experiments import EXPERIMENTS, Experiment, Row
-from run import RESULTS, candidates, choice, key, narrowed, read
+from experiments import EXPERIMENTS, REPEATED, SETTINGS, Experiment, Row
+from run import (
+    RESULTS,
+    add_common,
+    candidates,
+    choice,
+    common_of,
+    flags,
+    key,
+    narrowed,
+    read,
+)
 from scipy.stats import wilcoxon
 
-from skdice.inspection import LossGradientDisplay, TverskySweepDisplay, imbalance, reading_imbalance
+from skdice.inspection import (
+    Imbalance,
+    LossGradientDisplay,
+    TverskySweepDisplay,
+    imbalance,
+    reading_imbalance,
+)
 
 HERE = Path(__file__).parent
+SHIFTED = "clinc_oos"  # so that the means over data sets are also given without it
 MEASURES = {
     "tags": ("precision", "recall", "f1"),
     "labels": ("precision", "recall", "f1", "accuracy"),
@@ -36,34 +56,38 @@ def main() -> None:
     parser.add_argument("--tables", nargs="+", choices=EXPERIMENTS, default=list(EXPERIMENTS))
     parser.add_argument("--data", type=Path, help="folder of the data sets, for Table 1")
     parser.add_argument("--runs", type=Path, default=RESULTS)
-    parser.add_argument("--precision", default="bf16", help="of the runs to show")
-    parser.add_argument("--limit", type=int, help="of the runs to show")
+    add_common(parser)
     parser.add_argument("--out", type=Path, help="folder of tables.md and the charts")
     args = parser.parse_args()
     out = args.out or args.runs.parent
     out.mkdir(parents=True, exist_ok=True)
-    records = read(args.runs)
+    common = common_of(vars(args))
+    records, others = divided(read(args.runs), common)
     reported = json.loads((HERE / "reported.json").read_text())
     sections = []
     if args.data is not None:
         sections.append(table1(args.data, reported))
-    common: dict[str, Any] = {"precision": args.precision}
-    if args.limit is not None:
-        common["limit"] = args.limit
     for name in args.tables:
-        text = "\n".join(section(name, records, reported, common, out))
-        if text:
-            sections.append(text)
+        sections.append("\n".join(section(name, records, reported, common, out)))
     display = LossGradientDisplay.from_losses()
     save(display, out / "figure1.svg")
     machine = sorted({f"{r['device']}, torch {r['torch']}, {r['date']}" for r in records})
     intro = (
         "# Tables\n\nMade by report.py from runs.jsonl. Scores in points, mean ± standard "
-        f"deviation over seeds. Runs on: {'; '.join(machine)}. Figures of the paper are marked as "
-        f"reported: {reported['source']}.\n"
+        f"deviation over seeds. Runs on: {'; '.join(machine) or 'none yet'}. Figures of the paper "
+        f"are marked as reported: {reported['source']}.\n"
     )
     (out / "tables.md").write_text("\n".join([intro, *sections]))
     print(out / "tables.md")
+    for asked, count in others.items():
+        print(f"{count} finished runs of other settings are not shown: report.py{asked}")
+
+
+def divided(records: list[Any], common: Any) -> tuple[list[Any], Counter[str]]:
+    """The runs of these settings, and how many there are of each other, by the options for it."""
+    shown = [record for record in records if common_of(record["job"]) == common]
+    settings = [common_of(record["job"]) for record in records]
+    return shown, Counter(flags(other) for other in settings if other != common)
 
 
 def save(display: Any, file: Path) -> None:
@@ -75,26 +99,32 @@ def save(display: Any, file: Path) -> None:
 
 
 def section(name: str, records: list[Any], reported: Any, common: Any, out: Path) -> Iterator[str]:
-    """One table, over its data sets; nothing without a finished run."""
+    """One table, over its data sets, and what of it has not run."""
     experiment = EXPERIMENTS[name]
     done = {key(record["job"]): record for record in records}
-    shown = []
+    shown, without = {}, {}
     for task in experiment.tasks:
         only = narrowed(experiment, [task], None)
         runs = {row.label: runs_of(only, done, task, row, common) for row in only.rows}
-        runs = {label: found for label, found in runs.items() if found}
-        if runs:
-            shown.append((task, runs))
-    if not shown:
-        return
+        found = {label: of_row for label, of_row in runs.items() if of_row}
+        if found:
+            shown[task] = found
+        if len(found) < len(runs):
+            labels = [f"`{label}`" for label in runs if label not in found]
+            without[task] = ", ".join(labels) if found else "every row"
     yield f"## {experiment.title}\n"
-    for task, runs in shown:
+    if name == "rivals":
+        yield from summaries(experiment, shown)
+    for task, runs in shown.items():
         yield from table(experiment, task, runs)
     if name == "rivals":
-        yield from paired(experiment, dict(shown), "dsc")
+        yield from paired(experiment, shown, "dsc")
     if name == "table10":
         yield from sweeps(shown, out)
     yield from as_reported(reported.get(name))
+    for task, labels in without.items():
+        command = f"python run.py {name} --data FOLDER --tasks {task}{flags(common)}"
+        yield f"- Not run yet on {task}: {labels} (`{command}`)."
     for what, why in experiment.missing.items():
         yield f"- Not run: {what} ({why})."
     yield ""
@@ -161,20 +191,93 @@ def setting(job: dict[str, Any]) -> str:
     return ", ".join([f"lr {job['lr']:g}", *own])
 
 
+def summaries(experiment: Experiment, shown: dict[str, Any]) -> Iterator[str]:
+    """Every row with one seed, and those with more over the seeds that `REPEATED` share."""
+    if not shown:
+        return
+    yield "### Summary\n"
+    if len(shown) > 1 and SHIFTED in shown:
+        yield (
+            f"Means also without {SHIFTED}, which has far more positives among its test rows than "
+            "in training (Table 1).\n"
+        )
+    yield from summary(experiment, shown, {task: {0} for task in shown}, "every row, seed 0")
+    shared = {
+        task: set.intersection(*(set(by_seed(experiment, runs, row)) for row in REPEATED))
+        for task, runs in shown.items()
+    }
+    shared = {task: seeds for task, seeds in shared.items() if seeds}
+    if any(seeds != {0} for seeds in shared.values()):
+        names = ", ".join(f"`{row}`" for row in REPEATED)
+        what = f"all seeds that {names} share, and the rows that have these"
+        yield from summary(experiment, shown, shared, what, whole=True)
+
+
+def summary(
+    experiment: Experiment,
+    shown: dict[str, Any],
+    seeds: dict[str, set[int]],
+    what: str,
+    whole: bool = False,
+) -> Iterator[str]:
+    """One line a row, its means over the same seeds as all others; perhaps only of whole lines."""
+    lines = {}
+    for row in experiment.rows:
+        found = {}
+        for task, chosen in seeds.items():
+            scores = by_seed(experiment, shown[task], row.label)
+            if chosen <= set(scores):
+                found[task] = 100 * np.mean([scores[seed] for seed in chosen])
+        if len(found) == len(seeds) or (found and not whole):
+            lines[row.label] = found
+    if not lines:
+        return
+    columns = {f"{task} ({named(chosen)})": [task] for task, chosen in seeds.items()}
+    columns["mean"] = list(seeds)
+    if SHIFTED in seeds and len(seeds) > 1:
+        columns[f"mean without {SHIFTED}"] = [task for task in seeds if task != SHIFTED]
+    yield f"Test {experiment.measure}: {what}.\n"
+    yield "| row | " + " | ".join(columns) + " |"
+    yield "|---" * (len(columns) + 1) + "|"
+    for label, found in lines.items():
+        cells = [
+            f"{np.mean([found[task] for task in over]):.1f}" if set(over) <= set(found) else "-"
+            for over in columns.values()
+        ]
+        yield f"| {label} | " + " | ".join(cells) + " |"
+    yield ""
+
+
+def by_seed(experiment: Experiment, runs: dict[str, Any], label: str) -> dict[int, float]:
+    """The row's scores on one data set."""
+    return {run["seed"]: run[experiment.measure] for run in runs.get(label, [])}
+
+
+def named(seeds: set[int]) -> str:
+    """Such as "seed 0", "seeds 0-2" or "seeds 0, 2"."""
+    found = sorted(seeds)
+    if len(found) > 1 and found == list(range(found[0], found[-1] + 1)):
+        return f"seeds {found[0]}-{found[-1]}"
+    return f"seed{'s' * (len(found) > 1)} {', '.join(map(str, found))}"
+
+
 def paired(experiment: Experiment, shown: dict[str, Any], ours: str) -> Iterator[str]:
     """Differences of one row to every other, on the same data set and seed."""
     if not any(runs.get(ours) for runs in shown.values()):
         return
     yield f"### `{ours}` less each other row, paired by data set and seed\n"
-    yield "| row | pairs | mean difference | by data set | Wilcoxon p |"
+    yield (
+        "p is over all pairs, as if they were independent. The seeds of one data set are not "
+        "independent data sets, so the evidence is weaker than p makes it look.\n"
+    )
+    yield "| row | pairs | mean difference | by data set (pairs) | Wilcoxon p over all pairs |"
     yield "|---|---|---|---|---|"
     for row in experiment.rows:
         if row.label == ours:
             continue
         by_task = {}
         for task, runs in shown.items():
-            mine = {run["seed"]: run[experiment.measure] for run in runs.get(ours, [])}
-            other = {run["seed"]: run[experiment.measure] for run in runs.get(row.label, [])}
+            mine, other = (by_seed(experiment, runs, label) for label in (ours, row.label))
             both = sorted(set(mine) & set(other))
             if both:
                 by_task[task] = [100 * (mine[s] - other[s]) for s in both]
@@ -183,14 +286,16 @@ def paired(experiment: Experiment, shown: dict[str, Any], ours: str) -> Iterator
             continue
         enough = len(gaps) >= 6 and any(gaps)
         p = f"{wilcoxon(gaps).pvalue:.3f}" if enough else "too few"
-        each = ", ".join(f"{task} {np.mean(values):+.1f}" for task, values in by_task.items())
+        each = ", ".join(
+            f"{task} {np.mean(values):+.1f} ({len(values)})" for task, values in by_task.items()
+        )
         yield f"| {row.label} | {len(gaps)} | {np.mean(gaps):+.2f} | {each} | {p} |"
     yield ""
 
 
-def sweeps(shown: list[Any], out: Path) -> Iterator[str]:
+def sweeps(shown: dict[str, Any], out: Path) -> Iterator[str]:
     """Precision, recall and F1 over alpha as a chart for each data set."""
-    for task, runs in shown:
+    for task, runs in shown.items():
         seeds = set.intersection(*({run["seed"] for run in found} for found in runs.values()))
         if not seeds:
             continue
@@ -219,27 +324,41 @@ def as_reported(found: Any) -> Iterator[str]:
 
 
 def table1(folder: Path, reported: Any) -> str:
-    """Negatives and positives in the training rows of every data set at hand."""
-    lines = ["## Table 1: imbalance\n", "| data set | unit | negatives | positives | ratio |"]
-    lines.append("|---|---|---|---|---|")
+    """How many negatives there are for one positive, in each part of every data set at hand."""
+    lines = [
+        "## Table 1: imbalance\n",
+        "Negatives for one positive, or tokens without an entity for one in an entity, and the "
+        "share of positives: in all training rows, in those that the runs use, and in those of "
+        "development and test that they score. Sets without a split of their own: seed 0.\n",
+        "| data set | unit | negatives | positives | ratio | training rows used | dev | test |",
+        "|---" * 8 + "|",
+    ]
     for name in tasks.TASKS:
         if name in ("ud_en", "ud_zh", "clinc_intents"):
             continue  # no class of these is a background
         task = tasks.load(name, folder)
-        X, y = task.train
-        if task.kind == "answers":
-            counted = reading_imbalance(X, y)
-        elif task.pos_label is not None:
-            counted = imbalance(y, background=next(label for label in y if label != task.pos_label))
-        else:
-            counted = imbalance(y)
-        figures = f"{counted.n_negative:,} | {counted.n_positive:,} | {counted.ratio:.2f}"
-        lines.append(f"| {name} | {counted.unit} | {figures} |")
+        used = tasks.sample(task.train, SETTINGS[name].get("train_rows"))
+        ways: dict[str, Any] = {name: counted}
         if task.kind == "tags":
-            counted = reading_imbalance(X, y)
-            figures = f"{counted.n_negative:,} | {counted.n_positive:,} | {counted.ratio:.2f}"
-            lines.append(f"| {name}, asked for every type | {counted.unit} | {figures} |")
+            ways[f"{name}, asked for every type"] = lambda _, part: reading_imbalance(*part)
+        for label, count in ways.items():
+            full = count(task, task.train)
+            cells = [
+                f"{found.ratio:.2f} ({100 / (1 + found.ratio):.1f} %)"
+                for found in (count(task, part) for part in (used, task.dev, task.test))
+            ]
+            figures = [f"{full.n_negative:,}", f"{full.n_positive:,}", f"{full.ratio:.2f}", *cells]
+            lines.append(f"| {label} | {full.unit} | " + " | ".join(figures) + " |")
     return "\n".join([*lines, "", *as_reported(reported["table1"])])
+
+
+def counted(task: tasks.Task, part: tuple[list[Any], list[Any]]) -> Imbalance:
+    X, y = part
+    if task.kind == "answers":
+        return reading_imbalance(X, y)
+    if task.pos_label is None:
+        return imbalance(y)
+    return imbalance(y, background=next(label for label in y if label != task.pos_label))
 
 
 if __name__ == "__main__":

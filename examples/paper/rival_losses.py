@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
 
@@ -20,15 +20,25 @@ from torch import Tensor
 
 from skdice.losses import DSCLoss, Loss
 
-__all__ = ["RivalLoss", "rival_loss"]
+__all__ = ["RivalLoss", "check_packages", "rival_loss"]
+
+
+def check_packages(losses: Iterable[str]) -> None:
+    """Say which packages of `LOSSES_OF_PACKAGES` these losses lack, and how to get them."""
+    needed = {LOSSES_OF_PACKAGES[name][0] for name in losses if name in LOSSES_OF_PACKAGES}
+    lacking = [p for p in sorted(needed - set(sys.modules)) if importlib.util.find_spec(p) is None]
+    if lacking:
+        names = " ".join(lacking)
+        raise SystemExit(
+            f"{names} not installed: pip install --no-deps {names.replace('_', '-')}, or leave out "
+            "their losses"
+        )
 
 
 def _losses_of(package: str) -> ModuleType:
     """The package's `losses`, without running what the package itself imports."""
     if package not in sys.modules:
         spec = importlib.util.find_spec(package)
-        if spec is None or spec.submodule_search_locations is None:
-            raise SystemExit(f"{package} is missing: {__doc__.split(chr(10))[2].strip()}")
         bare = ModuleType(package)
         bare.__path__ = list(spec.submodule_search_locations)
         sys.modules[package] = bare
@@ -70,6 +80,7 @@ class RivalLoss(Loss):
         self.name = name
         self.ignore_index, self.multilabel, self.reduction = -100, False, "mean"
         package, kind, options = LOSSES_OF_PACKAGES[name]
+        check_packages([name])
         self._made = MAKERS[package](kind, **options)
 
     is_set_level = True

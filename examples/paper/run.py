@@ -5,8 +5,9 @@
     python run.py table7 --data FOLDER --limit 64 --seeds 1 --out /tmp/trial.jsonl   # the machinery
 
 Every finished run is one JSON line in --out: what was run, its figures, versions and hardware. Runs
-that are there are not repeated, so a killed command goes on where it was; tables share runs. Then
-`report.py` makes tables and charts.
+that are there are not repeated, so a killed command goes on where it was; tables share runs. A run
+that fails is said and the others go on. Then `report.py` makes tables and charts, of the runs of
+one --precision, --backbone and --limit.
 """
 
 from __future__ import annotations
@@ -18,9 +19,12 @@ import os
 import platform
 import threading
 import time
+import traceback
 import warnings
 from collections.abc import Iterator
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack
 from copy import copy, deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -31,6 +35,8 @@ from experiments import EXPERIMENTS, IMPLEMENTATIONS, SETTINGS, TRIED, Experimen
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "runs.jsonl"
+# What the runs of a table have in common, by the names of the options.
+COMMON: dict[str, Any] = {"precision": "bf16", "backbone": None, "limit": None}
 
 
 def main() -> None:
@@ -42,38 +48,78 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--workers", type=int, default=1, help="runs at a time")
     parser.add_argument("--threads", type=int, default=1, help="of torch, for each run")
-    parser.add_argument("--precision", choices=["auto", "fp32", "bf16"], default="auto")
-    parser.add_argument("--backbone", help="instead of the default one")
-    parser.add_argument("--limit", type=int, help="rows of each part, to try the machinery")
+    add_common(parser)
     parser.add_argument("--out", type=Path, default=RESULTS)
     args = parser.parse_args()
     experiment = narrowed(EXPERIMENTS[args.table], args.tasks, args.rows)
-    common: dict[str, Any] = {"precision": args.precision}
-    if args.backbone is not None:
-        common["backbone"] = args.backbone
-    if args.limit is not None:
-        common["limit"] = args.limit
+    losses = {params["loss"] for row in experiment.rows for params in row.candidates}
+    if losses & set(IMPLEMENTATIONS):
+        from rival_losses import check_packages
+
+        check_packages(losses)
+    for name in experiment.tasks:
+        tasks.load(name, args.data)  # says what is missing
     args.out.parent.mkdir(parents=True, exist_ok=True)
-    running: dict[Any, str] = {}
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(args.workers, context, initializer=end_with_parent) as pool:
+    if failures := finish(experiment, common_of(vars(args)), args):
+        print(f"\n{len(failures)} failed; runs that wait for their figures were not begun:")
+        raise SystemExit("\n".join(failures))
+
+
+def add_common(parser: argparse.ArgumentParser) -> None:
+    """The options of `COMMON`."""
+    parser.add_argument(
+        "--precision", choices=["auto", "fp32", "bf16"], default=COMMON["precision"]
+    )
+    parser.add_argument("--backbone", help="instead of the default one")
+    parser.add_argument("--limit", type=int, help="rows of each part, to try the machinery")
+
+
+def common_of(given: dict[str, Any]) -> dict[str, Any]:
+    """What is given of `COMMON`, by options or in a job."""
+    return {name: given[name] for name in COMMON if given.get(name) is not None}
+
+
+def flags(common: dict[str, Any]) -> str:
+    """The options that ask for `common`."""
+    return "".join(f" --{name} {v}" for name, v in common.items() if v != COMMON[name])
+
+
+def finish(experiment: Experiment, common: dict[str, Any], args: argparse.Namespace) -> list[str]:
+    """Run what is missing, each job once; returns what failed."""
+    running: dict[Future[dict[str, Any]], tuple[dict[str, Any], Executor]] = {}
+    tried: set[str] = set()
+    failures: list[str] = []
+    with ExitStack() as workers:
+        idle = [workers.enter_context(new_worker()) for _ in range(args.workers)]
         while True:
-            records = read(args.out)
-            busy = set(running.values())
-            for job in missing_jobs(experiment, records, args.seeds, common):
-                if len(running) == args.workers:
+            for job in missing_jobs(experiment, read(args.out), args.seeds, common):
+                if not idle:
                     break
-                if key(job) not in busy:
-                    busy.add(key(job))
-                    running[pool.submit(run, job, args.data, args.threads)] = key(job)
+                if key(job) not in tried:
+                    tried.add(key(job))
+                    worker = idle.pop()
+                    running[worker.submit(run, job, args.data, args.threads)] = job, worker
             if not running:
-                break
+                return failures
             for future in wait(running, return_when=FIRST_COMPLETED).done:
-                record = future.result()
-                del running[future]
-                with args.out.open("a") as file:
-                    file.write(json.dumps(record) + "\n")
-                print(line(record), flush=True)
+                job, worker = running.pop(future)
+                error = future.exception()
+                if isinstance(error, BrokenProcessPool):
+                    worker = workers.enter_context(new_worker())
+                idle.append(worker)
+                if error is None:
+                    append(args.out, future.result())
+                    print(line(future.result()), flush=True)
+                else:
+                    failures.append(f"{title(job)}: {type(error).__name__}: {error}")
+                    traceback.print_exception(error)
+                    print(f"failed: {failures[-1]}", flush=True)
+
+
+def new_worker() -> Executor:
+    """One process for one run at a time: if it is killed, the others go on."""
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(1, context, initializer=end_with_parent)
 
 
 def end_with_parent() -> None:
@@ -368,6 +414,14 @@ def environment() -> dict[str, Any]:
 # ---- results
 
 
+def append(path: Path, record: dict[str, Any]) -> None:
+    """Write a line, apart from one that a kill cut short."""
+    with path.open("a+b") as file:
+        file.seek(max(file.tell() - 1, 0))
+        start = b"" if file.read() in (b"", b"\n") else b"\n"
+        file.write(start + json.dumps(record).encode() + b"\n")
+
+
 def read(path: Path) -> list[dict[str, Any]]:
     """The finished runs of losses as they are now; lines that a kill cut short are passed over."""
     found = []
@@ -382,17 +436,20 @@ def read(path: Path) -> list[dict[str, Any]]:
     return found
 
 
-def line(record: dict[str, Any]) -> str:
-    job = record["job"]
+def title(job: dict[str, Any]) -> str:
     what = {
         name: value
         for name, value in job.items()
         if name not in ("task", "max_epochs", "batch_size", "precision")
     }
+    return f"{job['task']} {what}"
+
+
+def line(record: dict[str, Any]) -> str:
     test = " ".join(f"{name} {100 * v:.2f}" for name, v in record["plain"]["test"].items())
     more = f" | tuned {100 * record['tuned']['test']['f1']:.2f}" if "tuned" in record else ""
     dev = 100 * record["plain"]["dev"]["f1"]
-    return f"{job['task']} {what}: dev {dev:.2f} test {test}{more} ({record['seconds']:.0f} s)"
+    return f"{title(record['job'])}: dev {dev:.2f} test {test}{more} ({record['seconds']:.0f} s)"
 
 
 if __name__ == "__main__":

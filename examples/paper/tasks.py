@@ -8,6 +8,7 @@ also one over splits.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -61,13 +62,15 @@ def load(name: str, folder: Path, seed: int = 0, limit: int | None = None) -> Ta
     seed : int, default=0
         Of the split, where the data have none.
     limit : int or None, default=None
-        Keep this many rows of each part, drawn at random; for a trial of the machinery.
+        Keep this many rows of each part, drawn at random, some of each class; for a trial of the
+        machinery.
     """
     if name not in TASKS:
         raise SystemExit(f"data set {name!r} is unknown: use one of {', '.join(TASKS)}")
     task = TASKS[name](folder, seed)
     if limit is not None:
-        parts = {part: sample(getattr(task, part), limit) for part in ("train", "dev", "test")}
+        draw = few if task.kind == "labels" else sample
+        parts = {part: draw(getattr(task, part), limit) for part in ("train", "dev", "test")}
         task = replace(task, **parts)
     return task
 
@@ -85,6 +88,19 @@ def sample(part: tuple[list[Any], list[Any]], limit: int | None) -> tuple[list[A
     """That many rows, the same in every call; all of them if `limit` is None."""
     X, y = part
     chosen = np.random.default_rng(0).permutation(len(X))[:limit]
+    return [X[i] for i in chosen], [y[i] for i in chosen]
+
+
+def few(part: tuple[list[Any], list[Any]], limit: int) -> tuple[list[Any], list[Any]]:
+    """That many rows, an eighth of them from each class at least; of many classes the first."""
+    X, y = sample(part, None)
+    seen: Counter[Any] = Counter()
+    places = []
+    for label in y:
+        seen[label] += 1
+        others = seen[label] > max(limit // 8, 1)
+        places.append((others, "" if others else label))
+    chosen = sorted(range(len(y)), key=places.__getitem__)[:limit]
     return [X[i] for i in chosen], [y[i] for i in chosen]
 
 

@@ -63,7 +63,6 @@ def run(
     if limit is not None:
         part = parts["train"]
         parts["train"] = replace(part, X=part.X[:limit], y=part.y[:limit])
-    held = parts.get("dev")
     n_seeds = seeds or (DEMO_SEEDS if demo else 3)
     output.mkdir(parents=True, exist_ok=True)
     specs = [parse_row(loss) for loss in losses]
@@ -72,12 +71,13 @@ def run(
     else:
         estimator = _common.estimator_for(
             parts["train"].task,
-            early_stopping=held is not None,
+            early_stopping="dev" in parts,
             queries=parts["train"].queries,
             **params,
         )
         # With a dev set every epoch is run and the best one kept: all losses cost the same.
         estimator.set_params(n_iter_no_change=estimator.max_epochs)
+    held = parts.get("dev")
     # A tuned row without a dev set is fitted on a part, or on folds, and then on everything.
     again = 0 if held is not None else 5 if features else 1
     fits = sum(1 + (again if spec.decision else 0) for spec in specs)

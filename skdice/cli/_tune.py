@@ -15,7 +15,6 @@ from skdice.cli import _common
 from skdice.cli._common import ERR, OUT
 from skdice.datasets.auto import Dataset
 from skdice.datasets.conll import write_text
-from skdice.model_selection.study import import_optuna
 
 
 def run(
@@ -35,6 +34,7 @@ def run(
 ) -> None:
     """Search, show the best trials as they come, and write what was found."""
     from skdice.model_selection import LossSearchCV, loss_space
+    from skdice.model_selection.results import so_far
 
     if features:
         parts = {"train": data}
@@ -53,7 +53,7 @@ def run(
         cv=folds,
         scoring=scorer_for(data),
         refit=not features,
-        storage=storage_for(storage),
+        storage=storage,
         study_name=study_name or ("skdice" if storage else None),
         n_jobs=n_jobs,
         strategy=strategy,
@@ -66,7 +66,9 @@ def run(
         highlight=False,
     )
     with Live(console=ERR, refresh_per_second=4, transient=True) as live:
-        search.set_params(callbacks=[lambda study, trial: live.update(best_trials(study))])
+        search.set_params(
+            callbacks=[lambda study, _: live.update(trials_table(so_far(study, "score")))]
+        )
         try:
             search.fit(data.X, data.y)
         finally:
@@ -96,60 +98,20 @@ def scorer_for(data: Dataset) -> Any:
     return make_scorer(f1_score, average="macro", zero_division=0)
 
 
-def storage_for(storage: str | None) -> Any:
-    """A storage from a URL, or a journal from the path of a file."""
-    if storage is None or "://" in storage:
-        return storage
-    import_optuna()
-    from optuna.storages import JournalStorage
-    from optuna.storages.journal import JournalFileBackend
-
-    try:
-        found = JournalStorage(JournalFileBackend(storage))
-        found.get_all_studies()
-    except Exception as error:
-        raise ValueError(
-            f"--storage {storage!r} cannot be used ({type(error).__name__}: {error}): give a new "
-            "file, one that a search wrote, or a database URL"
-        ) from error
-    return found
-
-
-def best_trials(study: Any, n: int = 8) -> Table:
-    """The best trials so far."""
-    trials = study.get_trials(deepcopy=False)
-    done = sorted((t for t in trials if t.value is not None), key=lambda t: -t.value)
-    table = _trials_table([trial.state.name for trial in trials], ["F1, %"])
-    for trial in done[:n]:
-        shown = {
-            name.rpartition(":")[2]: value
-            for name, value in trial.params.items()
-            if isinstance(value, float)
-        }
-        table.add_row(str(trial.number), _percent(trial.value), _params(shown))
-    return table
-
-
-def final_table(results: dict[str, Any], n: int = 8) -> Table:
-    """The best trials of a search that is over, those that ran in full before the others."""
+def trials_table(results: dict[str, Any], n: int = 8) -> Table:
+    """The best trials of `cv_results_`, those that ran in full before the others."""
     columns = {"F1, %": results["mean_test_score"]}
     if "mean_shared_score" in results:
         columns["heads, %"] = results["mean_shared_score"]
-    table = _trials_table(list(results["state"]), list(columns))
+    counts = Counter(state.lower() for state in results["state"])
+    table = Table(title=", ".join(f"{count} {name}" for name, count in counts.items()))
+    for heading in ("trial", *columns):
+        table.add_column(heading, justify="right")
+    table.add_column("parameters")
     scores = [np.nan_to_num(values, nan=-1.0) for values in columns.values()]
     for i in np.lexsort([-values for values in reversed(scores)])[:n]:
         cells = [_percent(values[i]) for values in columns.values()]
         table.add_row(str(results["trial"][i]), *cells, _params(results["params"][i]))
-    return table
-
-
-def _trials_table(states: list[str], headings: list[str]) -> Table:
-    """An empty table of trials under their numbers by state."""
-    counts = Counter(state.lower() for state in states)
-    table = Table(title=", ".join(f"{count} {name}" for name, count in counts.items()))
-    for heading in ("trial", *headings):
-        table.add_column(heading, justify="right")
-    table.add_column("parameters")
     return table
 
 
@@ -167,7 +129,7 @@ def _params(params: dict[str, Any]) -> str:
 def report(search: Any, output: Path) -> None:
     """Print the best trials and write all of them."""
     results = search.cv_results_
-    OUT.print(final_table(results))
+    OUT.print(trials_table(results))
     columns = {"f1": "mean_test_score", "heads_f1": "mean_shared_score"}
     rows = [
         {
@@ -184,8 +146,10 @@ def report(search: Any, output: Path) -> None:
     ]
     best = {"params": getattr(search, "best_params_", None)}
     if hasattr(search, "best_score_"):
-        best["f1"] = search.best_score_
-        OUT.print(f"best: {search.best_params_}", markup=False, highlight=False)
+        screened = results["state"][search.best_index_] == "SCREENED"
+        best["heads_f1" if screened else "f1"] = search.best_score_
+        of = " (of heads: no full fit ended)" if screened else ""
+        OUT.print(f"best{of}: {search.best_params_}", markup=False, highlight=False)
     found: dict[str, Any] = {"best": best, "strategy": search.strategy_, "trials": rows}
     if hasattr(search, "agreement_"):
         found["agreement"] = search.agreement_

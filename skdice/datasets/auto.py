@@ -6,9 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from skdice.datasets.conll import CONLLU_COLUMNS, read_conll, read_conllu, read_lines
+from skdice.datasets.conll import (
+    _DOCUMENT,
+    CONLLU_COLUMNS,
+    read_conll,
+    read_conllu,
+    read_lines,
+)
 from skdice.datasets.squad import read_mrc_ner, read_squad
 from skdice.datasets.table import is_json_lines, is_record, read_table
+from skdice.metrics.schemes import infer_scheme
 
 __all__ = ["TASKS", "Dataset", "find_task", "read_dataset"]
 
@@ -50,7 +57,8 @@ def read_dataset(
     ----------
     path : str or Path
     task : {"auto", "tagging", "classification", "qa", "mrc-ner"}, default="auto"
-        Auto looks at the file: CoNLL-U, or columns in blocks between blank lines, are tagging;
+        Auto looks at the file: CoNLL-U, or columns in blocks between blank lines (apart by tabs,
+        or by spaces with tags such as ``O`` and ``B-PER`` in the last), are tagging;
         a ``.json`` file is SQuAD's, or BERT-MRC's if it is a list; JSON lines are texts, as other
         columns are. Entities to be read by asking may also come from tagged sentences.
     encoding : str, default="utf-8"
@@ -81,13 +89,20 @@ def read_dataset(
         sentences, spans, queries = read_mrc_ner(path)
         return Dataset(sentences, spans, "mrc-ner", path, queries=queries)
     if task == "classification":
-        reader: Any = read_table
-    elif is_json_lines(path, lines):
+        try:
+            X, y = read_table(path, encoding=encoding, **options)
+        except ValueError as error:
+            if path.suffix.lower() == ".conll" or _has_even_lines(lines):
+                raise ValueError(
+                    f"{error}; or, for tagged sentences, give task='tagging' (--task tagging)"
+                ) from error
+            raise
+        return Dataset(X, y, task, path)
+    if is_json_lines(path, lines):
         raise ValueError(
             f"{str(path)!r} is JSON: tagged sentences are read from CoNLL columns (see write_conll)"
         )
-    else:
-        reader = read_conllu if _is_conllu(lines) else read_conll
+    reader: Any = read_conllu if _is_conllu(lines) else read_conll
     X, y = reader(path, encoding=encoding, **options)
     return Dataset(X, y, task, path)
 
@@ -109,12 +124,33 @@ def _task_of(path: Path, lines: list[str]) -> str:
 
 
 def _in_blocks(lines: list[str]) -> bool:
-    """Whether blank lines stand between blocks of lines with short first columns."""
-    inner = "\n".join(lines).strip("\n").split("\n")
-    if any(not line.strip() for line in inner):
-        filled = [line for line in inner if line.strip() and not line.startswith("#")]
-        return all(len(line.split()[0]) == len(line.split("\t")[0]) for line in filled[:200])
-    return _is_conllu(lines)
+    """Whether blank lines stand between blocks of lines with short first columns.
+
+    Without tabs the words of a text are no columns: the last of each line must be a tag.
+    """
+    if not _has_gaps(lines):
+        return _is_conllu(lines)
+    filled = _filled(lines)
+    if all(len(line.split()[0]) == len(line.split("\t")[0]) for line in filled):
+        return True
+    tags = [line.split()[-1] for line in filled]
+    return _has_even_lines(lines) and infer_scheme([tags]) != "plain"
+
+
+def _has_even_lines(lines: list[str]) -> bool:
+    """Whether lines of equally many words, two or more, stand between blank lines."""
+    filled = _filled(lines)
+    widths = {1 if "\t" in line else len(line.split()) for line in filled}
+    return _has_gaps(lines) and len(widths) == 1 and widths != {1}
+
+
+def _has_gaps(lines: list[str]) -> bool:
+    return "\n\n" in "\n".join(map(str.strip, lines)).strip("\n")
+
+
+def _filled(lines: list[str]) -> list[str]:
+    """The first lines of tokens or texts."""
+    return [line for line in lines if line.strip() and not line.startswith(("#", _DOCUMENT))][:200]
 
 
 def _is_conllu(lines: list[str]) -> bool:

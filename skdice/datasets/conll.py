@@ -12,6 +12,8 @@ __all__ = ["read_conll", "read_conllu", "write_conll"]
 
 Tagged = tuple[list[list[str]], list[list[str]]]
 
+_DOCUMENT = "-DOCSTART-"
+
 
 def read_lines(path: str | Path, encoding: str = "utf-8") -> list[str]:
     """The lines of a text file without line ends; a byte order mark is dropped.
@@ -51,7 +53,7 @@ def _sentences(
             if sentence:
                 yield sentence
             sentence = []
-        elif not line.startswith("-DOCSTART-"):
+        elif not line.startswith(_DOCUMENT):
             sentence.append((number, line, line.rstrip("\n").split(separator)))
 
 
@@ -79,7 +81,8 @@ def read_conll(
         Between columns; None is a tab if the first token line has one, and white space otherwise.
     comment : str or None, default="#"
         A line that starts with it, before the first token of a sentence, and has not as many
-        columns as a token line, is a comment.
+        columns as a token line, is a comment. In a file that begins with a comment, so is one
+        that has as many, if a space follows and no line before has its tag.
     scheme : str or None, default=None
         Check that the tags are well formed in this scheme (see `skdice.metrics.schemes`).
     encoding : str, default="utf-8"
@@ -111,21 +114,30 @@ def read_conll(
     """
     lines = read_lines(path, encoding)
     if separator is None:
-        first = next(
-            (s for s in lines if s.strip() and not s.startswith(("-DOC", comment or "\0"))), ""
-        )
-        separator = "\t" if "\t" in first else None
+        filled = [s for s in lines if s.strip() and not s.startswith(_DOCUMENT)]
+        plain = [s for s in filled if not comment or not s.startswith(comment)]
+        # If all look like comments, the last is a token's.
+        separator = "\t" if any("\t" in s for s in plain[:1] or filled[-1:]) else None
     X: list[list[str]] = []
     y: list[list[str]] = []
     width: int | None = None
+    known: set[str] = set()
+    commented = False
     for sentence in _sentences(lines, separator):
         tokens: list[str] = []
         tags: list[str] = []
         numbers: list[int] = []
         for number, line, columns in sentence:
             if comment and not tokens and line.startswith(comment):
-                n = len(columns)
-                if n != width if width is not None else line[len(comment) :][:1] == " " or n < 2:
+                spaced = line[len(comment) :][:1] == " "
+                if width is None:
+                    is_comment = spaced or len(columns) < 2
+                    commented = commented or is_comment
+                elif len(columns) != width:
+                    is_comment = True
+                else:  # such as MultiCoNER's "# id 1 domain=train"
+                    is_comment = commented and spaced and columns[tag_column].strip() not in known
+                if is_comment:
                     continue
             if width is None:
                 width = len(columns)
@@ -153,6 +165,7 @@ def read_conll(
             )
         X.append(tokens)
         y.append(tags)
+        known.update(tags)
     if not X:
         raise ValueError(f"{str(path)!r} holds no tagged token: is it a CoNLL file?")
     return X, y
@@ -229,18 +242,27 @@ def write_conll(path: str | Path, X: Sequence[Sequence[str]], y: Sequence[Sequen
     Raises
     ------
     ValueError
-        If lengths differ, or a token or tag is empty or holds white space that would break a line.
+        If lengths differ, a token or tag is empty or holds white space that would break a line, or
+        `read_conll` would take a token's line for a document's start or a comment.
     """
     path = Path(path)
     if len(X) != len(y):
         raise ValueError(f"X holds {len(X)} sentences and y {len(y)}")
-    blocks = []
+    blocks: list[str] = []
     for i, (tokens, tags) in enumerate(zip(X, y, strict=True)):
         if len(tokens) != len(tags):
             raise ValueError(f"X[{i}] has {len(tokens)} tokens and y[{i}] {len(tags)} tags")
         for value in (*tokens, *tags):
             if not value.strip() or any(c in value for c in "\t\n\r"):
                 raise ValueError(f"sentence {i} holds {value!r}, which has no place in a column")
+        for j, token in enumerate(tokens):
+            # Only the first line of the file may be a comment with two columns.
+            lost = (_DOCUMENT,) if j or blocks else (_DOCUMENT, "# ", "\ufeff")
+            if token.startswith(lost):
+                raise ValueError(
+                    f"X[{i}][{j}] is {token!r}, which would not be read again: a line that starts "
+                    "so is a document's start, a comment or a byte order mark; change or drop it"
+                )
         if tokens:
             blocks.append("".join(f"{a}\t{b}\n" for a, b in zip(tokens, tags, strict=True)))
     write_text(path, "\n".join(blocks))

@@ -44,6 +44,11 @@ class EncodedDataset(Dataset):
         return self.windows[i], target, None if self.weights is None else self.weights[i]
 
     @property
+    def total_weight(self) -> float:
+        """Of all windows, each of which weighs 1 where there are no weights."""
+        return float(len(self) if self.weights is None else np.sum(self.weights))
+
+    @property
     def lengths(self) -> np.ndarray:
         return np.array([len(window) for window in self.windows], dtype=np.int64)
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from skdice.backbones import encoder_layers
+from skdice.backbones import embedding_modules, encoder_layers
 
 __all__ = ["EncoderWithHead", "freeze", "parameter_groups", "pool"]
 
@@ -101,7 +101,7 @@ def freeze(module: EncoderWithHead, frozen: str | int) -> None:
     Raises
     ------
     ValueError
-        If the encoder has fewer layers than asked for.
+        If the encoder has fewer layers than asked for, or none that can be told apart.
     """
     module.requires_grad_(True)
     module.frozen = []
@@ -111,14 +111,15 @@ def freeze(module: EncoderWithHead, frozen: str | int) -> None:
     if frozen == "encoder":
         parts = [module.encoder]
     else:
-        embeddings, layers = encoder_layers(module.encoder)
-        count = 0 if frozen == "embeddings" else int(frozen)
-        if count > len(layers):
-            raise ValueError(
-                f"frozen={frozen} asks for more layers than the backbone's {len(layers)}: use a "
-                "smaller number, or frozen='encoder'"
-            )
-        parts = [embeddings, *layers[:count]]
+        parts = embedding_modules(module.encoder)
+        if count := 0 if frozen == "embeddings" else int(frozen):
+            layers = encoder_layers(module.encoder)
+            if count > len(layers):
+                raise ValueError(
+                    f"frozen={frozen} asks for more layers than the backbone's {len(layers)}: use "
+                    "a smaller number, or frozen='encoder'"
+                )
+            parts += layers[:count]
     wanted = {id(part) for part in parts}
     module.frozen = [name for name, part in module.named_modules() if id(part) in wanted]
     for part in parts:

@@ -407,6 +407,14 @@ class FineTuningNet(NeuralNet):
                 rows[i] = piece
         return rows
 
+    def spread(self, dataset: EncodedDataset) -> float:
+        """How much the logits of a few examples differ."""
+        rows = np.unique(np.linspace(0, len(dataset) - 1, 8).astype(int))
+        logits = self.logits(EncodedDataset([dataset.windows[i] for i in rows]))
+        if len({row.shape[-1] for row in logits}) > 1:  # an output for each pair of tokens
+            logits = [row.reshape(-1, 1) for row in logits]
+        return float(np.vstack(logits).std(axis=0).max())
+
 
 def _random_state(device: torch.device) -> Any:
     if device.type == "mps":

@@ -11,6 +11,8 @@ from typing import Any, Self
 
 import numpy as np
 import torch
+from imblearn.over_sampling import RandomOverSampler
+from imblearn.under_sampling import RandomUnderSampler
 from scipy.special import expit, log_softmax
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
@@ -24,15 +26,15 @@ from skdice.engine.module import EncoderWithHead, freeze
 from skdice.engine.net import FineTuningNet, check_callbacks, resolve_device, seeded
 from skdice.engine.schedules import SCHEDULES
 from skdice.losses import Loss, resolve_loss
+from skdice.losses._overlap import OverlapLoss
 from skdice.resampling.batches import check_sampler, draw_rows
 
 __all__ = [
     "TransformerEstimator",
     "check_device",
     "check_known",
-    "check_max_length",
+    "check_reduction",
     "check_validation",
-    "check_weights",
     "draw_seed",
     "split_indices",
 ]
@@ -48,32 +50,6 @@ def draw_seed(random_state: int | np.random.RandomState | None) -> int:
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31 - 1))
     return int(random_state)
-
-
-def _spread(net: FineTuningNet, dataset: EncodedDataset) -> float:
-    """How much the logits of a few examples differ."""
-    rows = np.unique(np.linspace(0, len(dataset) - 1, 8).astype(int))
-    logits = net.logits(EncodedDataset([dataset.windows[i] for i in rows]))
-    if len({row.shape[-1] for row in logits}) > 1:  # an output for each pair of tokens
-        logits = [row.reshape(-1, 1) for row in logits]
-    return float(np.vstack(logits).std(axis=0).max())
-
-
-def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
-    """`sample_weight` as a float array of shape (n_rows,), or None."""
-    if sample_weight is None:
-        return None
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.ndim == 0:
-        weights = np.full(n_rows, float(weights))
-    if weights.shape != (n_rows,):
-        raise ValueError(
-            f"sample_weight has shape {weights.shape}, but X holds {n_rows} rows: give one "
-            "weight for each row"
-        )
-    if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
-        raise ValueError("sample_weight must be finite, not negative, and not all zero")
-    return weights
 
 
 def check_device(device: str) -> str:
@@ -106,13 +82,12 @@ def check_known(known: Iterable[Any], held: Iterable[Any], what: str) -> None:
         )
 
 
-def check_max_length(max_length: int | None, encoder: Any, tokenizer: Any, backbone: Any) -> None:
-    """Refuse more subwords than the backbone has positions for."""
-    limit = backbones.max_positions(encoder.config, tokenizer)
-    if max_length is not None and max_length > limit:
+def check_reduction(loss: Loss, name: str = "loss") -> None:
+    """Refuse a loss of which training would get several values instead of one to follow."""
+    if loss.reduction == "none":
         raise ValueError(
-            f"max_length={max_length} is more than the {limit} positions of backbone "
-            f"{backbone!r}: lower it, or leave it None"
+            f"{name}={loss!r} gives a value for each element or class, and training needs one for "
+            "all: leave out reduction='none'"
         )
 
 
@@ -196,22 +171,34 @@ class TransformerEstimator(BaseEstimator):
 
     # ---- before the work
 
-    def _check_params(self) -> None:
-        """Refuse bad parameters before anything is loaded or trained."""
+    def _check_params(self, builds: bool = True) -> None:
+        """Refuse bad parameters before anything is loaded or trained.
+
+        A net that goes on needs no `backbone`, which may be gone.
+        """
         self._validate_params()
-        resolve_loss(self.loss)
+        check_reduction(resolve_loss(self.loss))
         check_callbacks(self.callbacks, self.net_params)
         if self.sampler is not None:
             check_sampler(self.sampler)
-        backbones.find_backbone(self.backbone)
+        if builds:
+            backbones.find_backbone(self.backbone)
         kind = check_device(self.device)
         if self.precision == "fp16" and kind == "cpu":
             raise ValueError("precision='fp16' needs a GPU: use 'auto', 'bf16' or 'fp32' on a CPU")
 
-    def _draw_epochs(self, y: Any, seed: int) -> Callable[[int], np.ndarray] | None:
+    def _draw_epochs(
+        self, y: np.ndarray | list[list[str]], seed: int
+    ) -> Callable[[int], np.ndarray] | None:
         """From an epoch's number to the rows that `sampler` draws for it."""
         if self.sampler is None:
             return None
+        by_label = isinstance(self.sampler, (RandomOverSampler, RandomUnderSampler))
+        if by_label and isinstance(y, list):  # of tag lists; labels are arrays
+            raise ValueError(
+                f"sampler={self.sampler!r} draws by one label a row, and a tagged sentence has "
+                "many: use TagOverSampler or BackgroundUnderSampler of skdice.resampling"
+            )
 
         @lru_cache(maxsize=1)  # the first epoch's rows are also counted and checked
         def rows(epoch: int) -> np.ndarray:
@@ -241,7 +228,7 @@ class TransformerEstimator(BaseEstimator):
         tokenizer = backbones.load_tokenizer(self.backbone)
         with seeded(seed, resolve_device(self.device)):
             encoder = backbones.load_encoder(self.backbone)
-            check_max_length(self.max_length, encoder, tokenizer, self.backbone)
+            backbones.check_max_length(self.max_length, encoder, tokenizer, self.backbone)
             module = self._assemble(encoder, n_outputs, pooling)
         freeze(module, self.frozen)
         for name in ("net_", "history_", "n_iter_"):
@@ -272,8 +259,7 @@ class TransformerEstimator(BaseEstimator):
         )
 
     def _max_length(self) -> int:
-        limit = backbones.max_positions(self._module.encoder.config, self.tokenizer_)
-        return min(self.max_length or limit, limit)
+        return backbones.input_length(self.max_length, self._module.encoder, self.tokenizer_)
 
     def _make_padder(self) -> Padder:
         return Padder.of(self.tokenizer_)
@@ -312,12 +298,16 @@ class TransformerEstimator(BaseEstimator):
         epochs: int | None = None,
     ) -> None:
         """Train `self._module` on `dataset`; also after an interrupt the estimator is usable."""
+        seen = np.append(class_counts, dataset.total_weight if multilabel else class_counts.sum())
+        goes_on = epochs is not None and hasattr(self, "net_")
+        if goes_on and self._seen is not None:
+            seen = seen + self._seen
+        self._seen = seen
         criterion = clone(resolve_loss(self.loss)).prepare(
-            class_counts,
-            background=background,
-            multilabel=multilabel,
-            n_samples=_total_weight(dataset) if multilabel else None,
+            seen[:-1], background=background, multilabel=multilabel, n_samples=seen[-1]
         )
+        if goes_on:
+            _hand_on_memory(self.net_.criterion_, criterion)
         self._train_with(
             criterion,
             dataset,
@@ -362,7 +352,7 @@ class TransformerEstimator(BaseEstimator):
             net.patience = self.n_iter_no_change if self.early_stopping else None
         net.rows_of_epoch = rows_of_epoch
         # Not with partial_fit, whose calls are many and short.
-        spread = _spread(net, dataset) if epochs is None else 0.0
+        spread = net.spread(dataset) if epochs is None else 0.0
         try:
             with seeded(seed + len(net.history), net.device):
                 net.partial_fit(dataset, epochs=epochs)
@@ -375,7 +365,7 @@ class TransformerEstimator(BaseEstimator):
                 if "train_loss" in epoch  # an interrupted epoch has none
             ]
             self.n_iter_ = len(self.history_)
-        if spread > 0 and not _spread(net, dataset) > ALIKE * spread:
+        if spread > 0 and not net.spread(dataset) > ALIKE * spread:
             warnings.warn(
                 f"the fitted model says the same of every example. With lr={self.lr} the encoder "
                 f"has lost what it knew: try lr={self.lr / 10:.1g}, or warmup above {self.warmup}",
@@ -384,6 +374,8 @@ class TransformerEstimator(BaseEstimator):
             )
 
     _continues = False
+    # Examples of each class, and in all, since the last fit: calls of partial_fit add to them.
+    _seen: Any = None
 
     # ---- probabilities
 
@@ -458,8 +450,13 @@ class TransformerEstimator(BaseEstimator):
         return load(cls, Path(folder), device)
 
 
-def _total_weight(dataset: EncodedDataset) -> float:
-    return float(len(dataset) if dataset.weights is None else np.sum(dataset.weights))
+def _hand_on_memory(before: torch.nn.Module, after: Loss) -> None:
+    """What a loss remembers of earlier batches, if it has not been changed since."""
+    if repr(before) != repr(after):
+        return
+    for old, new in zip(before.modules(), after.modules(), strict=True):
+        if isinstance(old, OverlapLoss) and isinstance(new, OverlapLoss):
+            new.running_ = old.running_
 
 
 def split_indices(

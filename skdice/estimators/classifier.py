@@ -24,7 +24,7 @@ from torch import nn
 from skdice.engine.batching import Padder
 from skdice.engine.net import Batch, FineTuningNet, check_callbacks, resolve_device, seeded
 from skdice.engine.schedules import SCHEDULES
-from skdice.estimators._base import draw_seed, split_indices
+from skdice.estimators._base import check_device, check_reduction, draw_seed, split_indices
 from skdice.losses import Loss, resolve_loss
 from skdice.metrics import positive_class
 
@@ -259,11 +259,11 @@ class DiceClassifier(ClassifierMixin, BaseEstimator):
         self
         """
         self._validate_params()
-        resolve_loss(self.loss)
+        check_reduction(resolve_loss(self.loss))
         check_callbacks(self.callbacks, self.net_params)
-        device = resolve_device(self.device)
         # Apple's GPUs do not know float64.
-        kinds = [np.float32] if device.startswith("mps") else [np.float64, np.float32]
+        kinds = [np.float32] if check_device(self.device) == "mps" else [np.float64, np.float32]
+        device = resolve_device(self.device)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=kinds, multi_output=False)
         check_classification_targets(y)
         y = column_or_1d(y, warn=True)
@@ -301,6 +301,9 @@ class DiceClassifier(ClassifierMixin, BaseEstimator):
         with seeded(seed, device):
             net = self._make_net(criterion, X, seed, device)
             net.initialize()
+            if self.module is not None:
+                with seeded(seed, device):  # which leaves training's random state as it is
+                    self._check_outputs(net, X)
             self.net_ = net
             if held is not None:
                 rows, truth = held
@@ -359,6 +362,17 @@ class DiceClassifier(ClassifierMixin, BaseEstimator):
             verbose=int(self.verbose),
         )
         return TableNet(Head(body).to(dtype), **{**settings, **(self.net_params or {})})
+
+    def _check_outputs(self, net: TableNet, X: Any) -> None:
+        """Refuse a module that gives other than one logit for each class."""
+        rows = X[:2]  # not one, of which some modules make a vector
+        wanted = (rows.shape[0], len(self.classes_))
+        found = net.logits(Rows(rows)).shape
+        if found != wanted:
+            raise ValueError(
+                f"module makes outputs of shape {found} from {wanted[0]} rows, and y holds "
+                f"{wanted[1]} classes: it must make {wanted}, one logit for each class"
+            )
 
     def _logits(self, X: Any) -> np.ndarray:
         check_is_fitted(self)

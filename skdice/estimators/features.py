@@ -24,7 +24,7 @@ from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine.batching import EncodedDataset, LengthBatches, Padder
 from skdice.engine.module import pool
 from skdice.engine.net import has_bf16, resolve_device, seeded
-from skdice.estimators._base import check_device, check_max_length
+from skdice.estimators._base import check_device
 from skdice.text.encoding import encode_texts
 from skdice.text.inputs import as_texts, check_width
 
@@ -40,7 +40,7 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     Parameters
     ----------
     backbone : str, default="sentence-transformers/all-MiniLM-L6-v2"
-        Any `AutoModel` by hub id or local folder.
+        An encoder or decoder that `AutoModel` loads, by hub id or local folder.
     pooling : {"mean", "cls", "max"}, default="mean"
         How the hidden states of a text become one vector.
     layer : int, default=-1
@@ -153,7 +153,7 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                 f"layer={self.layer} is not in the backbone, which has {depth} layers: use "
                 f"{-depth - 1} to {depth}"
             )
-        check_max_length(self.max_length, encoder, tokenizer, self.backbone)
+        backbones.check_max_length(self.max_length, encoder, tokenizer, self.backbone)
         _check_feature_names(self, X, reset=True)
         self.encoder_, self.tokenizer_ = encoder, tokenizer
         self.n_features_in_ = check_width(texts, None, self)
@@ -221,8 +221,8 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     def _encode(self, texts: list[Any]) -> np.ndarray:
         device = resolve_device(self.device)
         encoder, padder = self.encoder_.to(device), Padder.of(self.tokenizer_)
-        limit = backbones.max_positions(encoder.config, self.tokenizer_)
-        windows = encode_texts(self.tokenizer_, texts, min(self.max_length or limit, limit))
+        longest = backbones.input_length(self.max_length, encoder, self.tokenizer_)
+        windows = encode_texts(self.tokenizer_, texts, longest)
         dataset = EncodedDataset(windows)
         rows = np.empty((len(texts), encoder.config.hidden_size), dtype=np.float32)
         autocast = torch.autocast(

@@ -17,8 +17,8 @@ from skdice.engine.spans import EncoderWithSpanHeads, SpanPadder
 from skdice.estimators._base import (
     TransformerEstimator,
     check_known,
+    check_reduction,
     check_validation,
-    check_weights,
     draw_seed,
     split_indices,
 )
@@ -27,7 +27,7 @@ from skdice.losses._reading import HeadsLoss
 from skdice.metrics import spans_f1_score
 from skdice.metrics.schemes import to_tags
 from skdice.text.entities import Span, as_entities, check_queries
-from skdice.text.inputs import as_sentences, object_array
+from skdice.text.inputs import as_sentences, check_weights, object_array
 from skdice.text.reading import QueryWindow, encode_queries
 from skdice.text.spans import flat_spans
 
@@ -59,9 +59,9 @@ class DiceMRCTagger(TransformerEstimator):
     stride : int, default=32
         Subwords that the windows of a long sentence share.
     backbone : str, default="sentence-transformers/all-MiniLM-L6-v2"
-        Any `AutoModel` by hub id or local folder.
+        An encoder or decoder that `AutoModel` loads, by hub id or local folder.
     max_length : int or None, default=None
-        Subwords of query and sentence together; None is what the backbone allows.
+        Subwords of query and sentence together; None is what the backbone allows, 512 at most.
     max_epochs : int, default=3
     lr : float, default=1e-4
     batch_size : int, default=32
@@ -235,9 +235,10 @@ class DiceMRCTagger(TransformerEstimator):
         ValueError, TypeError
             For bad parameters or data, before anything is loaded; the message names the sentence.
         """
-        self._check_params()
-        for loss in (self.end_loss, self.match_loss):
-            resolve_loss(self.loss if loss is None else loss)
+        warm = self.warm_start and hasattr(self, "net_")
+        self._check_params(builds=not warm)
+        for name, loss in (("end_loss", self.end_loss), ("match_loss", self.match_loss)):
+            check_reduction(resolve_loss(self.loss if loss is None else loss), name)
         check_validation(X_val, y_val)
         sentences = as_sentences(X)
         spans, scheme = as_entities(y, sentences)
@@ -260,7 +261,6 @@ class DiceMRCTagger(TransformerEstimator):
             sentences, spans = [sentences[i] for i in kept], [spans[i] for i in kept]
             weights = None if weights is None else weights[kept]
 
-        warm = self.warm_start and hasattr(self, "net_")
         if not warm:
             self._build(3, pooling=None, seed=seed)
         self._continues = warm
@@ -277,7 +277,7 @@ class DiceMRCTagger(TransformerEstimator):
         score: Callable[[], float] | None = None
         if validation is not None:
             score = self._validation_score(*validation)
-        self._train_with(self._criterion(targets), dataset, seed, validation_score=score)
+        self._train_with(self._criterion(dataset), dataset, seed, validation_score=score)
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -369,13 +369,17 @@ class DiceMRCTagger(TransformerEstimator):
         heads = np.repeat([0, 1, 3, 2], [n, n, 1, len(matches)])
         return np.stack([values, heads], axis=1).astype(np.float32)
 
-    def _criterion(self, targets: list[np.ndarray]) -> HeadsLoss:
-        table = np.concatenate(targets)
+    def _criterion(self, dataset: EncodedDataset) -> HeadsLoss:
+        assert dataset.targets is not None
+        table = np.concatenate(dataset.targets)
+        # Weight 2 is the sentence twice.
+        share = np.ones(len(dataset)) if dataset.weights is None else dataset.weights
+        share = np.repeat(share, [len(target) for target in dataset.targets])
         losses = []
         for head, given in enumerate((self.loss, self.end_loss, self.match_loss, self.loss)):
             loss = self.loss if given is None else given
-            values = table[table[:, 1] == head, 0]
-            counts = np.array([len(values) - values.sum(), values.sum()])
+            of_head = table[:, 1] == head
+            counts = np.bincount(table[of_head, 0].astype(int), share[of_head], minlength=2)
             losses.append(clone(resolve_loss(loss)).prepare(counts))
         weights = (self.start_weight, self.end_weight, self.match_weight, self.answerable_weight)
         return HeadsLoss(losses, weights)

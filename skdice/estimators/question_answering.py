@@ -18,7 +18,6 @@ from skdice.engine.batching import EncodedDataset
 from skdice.estimators._base import (
     TransformerEstimator,
     check_validation,
-    check_weights,
     draw_seed,
     split_indices,
 )
@@ -26,7 +25,7 @@ from skdice.losses import Loss, resolve_loss
 from skdice.losses._reading import SpanEndsLoss, is_over_positions
 from skdice.metrics import answer_exact_match_score, answer_f1_score
 from skdice.text.answers import Answer, as_answers, as_questions, read_answers
-from skdice.text.inputs import object_array
+from skdice.text.inputs import check_weights, object_array
 from skdice.text.reading import ReadingWindow, encode_questions, is_mark
 from skdice.text.spans import Candidate, best_answers, tune_null_threshold
 
@@ -46,7 +45,7 @@ class DiceQuestionAnswerer(TransformerEstimator):
         ``"ce"``, ``"weighted_ce"``, ``"focal"``, ``"dice"``, ``"tversky"``, ``"dsc"``, or a loss
         object.
     backbone : str, default="sentence-transformers/all-MiniLM-L6-v2"
-        Any `AutoModel` by hub id or local folder.
+        An encoder or decoder that `AutoModel` loads, by hub id or local folder.
     max_length : int or None, default=None
         Subwords of a window: question, part of the context, special tokens. None is 384, or what
         the backbone allows if that is less.
@@ -223,7 +222,8 @@ class DiceQuestionAnswerer(TransformerEstimator):
         ValueError, TypeError
             For bad parameters or data, before anything is loaded; the message names the question.
         """
-        self._check_params()
+        warm = self.warm_start and hasattr(self, "net_")
+        self._check_params(builds=not warm)
         SpanEndsLoss(resolve_loss(self.loss))
         check_validation(X_val, y_val)
         pairs, answers, kept = self._check_data(X, y)
@@ -243,7 +243,6 @@ class DiceQuestionAnswerer(TransformerEstimator):
         if not any(answers):
             raise ValueError("y holds no answer at all: a reader needs some to learn from")
 
-        warm = self.warm_start and hasattr(self, "net_")
         if not warm:
             self._build(2, pooling=None, seed=seed)
         self._continues = warm
@@ -255,8 +254,10 @@ class DiceQuestionAnswerer(TransformerEstimator):
             targets,
             None if weights is None else weights[[window.row for window in windows]],
         )
-        positive = sum(float(target[:, 0].sum()) for target in targets)
-        counts = np.array([sum(map(len, targets)) - positive, positive])
+        # Weight 2 is the question twice.
+        share = np.ones(len(windows)) if dataset.weights is None else dataset.weights
+        starts = np.concatenate([target[:, 0] for target in targets]).astype(int)
+        counts = np.bincount(starts, np.repeat(share, [len(t) for t in targets]), minlength=2)
         criterion = SpanEndsLoss(clone(resolve_loss(self.loss)).prepare(counts))
         score: Callable[[], float] | None = None
         if validation is not None:
@@ -354,8 +355,9 @@ class DiceQuestionAnswerer(TransformerEstimator):
         )
 
     def _max_length(self) -> int:
-        limit = backbones.max_positions(self._module.encoder.config, self.tokenizer_)
-        return min(self.max_length or 384, limit)
+        return backbones.input_length(
+            self.max_length, self._module.encoder, self.tokenizer_, default=384
+        )
 
     def _target(self, window: ReadingWindow, answers: list[Answer]) -> np.ndarray:
         """0/1 for start and end of each position, and a mark at the window's first."""

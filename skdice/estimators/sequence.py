@@ -6,13 +6,10 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import ClassifierMixin, clone
 from sklearn.metrics import f1_score
 from sklearn.utils import Tags
-from sklearn.utils._missing import is_pandas_na, is_scalar_nan
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.multiclass import type_of_target
 
 from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine.batching import EncodedDataset
@@ -21,14 +18,13 @@ from skdice.estimators._base import (
     TransformerEstimator,
     check_known,
     check_validation,
-    check_weights,
     draw_seed,
     split_indices,
 )
 from skdice.losses import Loss
 from skdice.metrics import positive_class
 from skdice.text.encoding import encode_texts
-from skdice.text.inputs import as_texts, check_width
+from skdice.text.inputs import as_labels, as_texts, check_weights, check_width
 
 __all__ = ["DiceSequenceClassifier"]
 
@@ -48,7 +44,7 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
         label 1 of {0, 1} or {-1, 1}, and otherwise the rarer class. Inside a meta-estimator that
         numbers the labels (voting, stacking, bagging, one-vs-rest) give the number.
     backbone : str, default="sentence-transformers/all-MiniLM-L6-v2"
-        Any `AutoModel` by hub id or local folder.
+        An encoder or decoder that `AutoModel` loads, by hub id or local folder.
     pooling : {"mean", "cls", "max"}, default="mean"
         How the encoder's hidden states become one vector.
     max_length : int or None, default=None
@@ -210,19 +206,19 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
         ValueError, TypeError
             For bad parameters or data, before anything is loaded or trained.
         """
-        self._check_params()
+        warm = self.warm_start and hasattr(self, "net_")
+        self._check_params(builds=not warm)
         check_validation(X_val, y_val)
         texts = as_texts(X)
-        labels = _check_labels(y, len(texts))
+        labels = as_labels(y, len(texts))
         weights = check_weights(sample_weight, len(texts))
-        warm = self.warm_start and hasattr(self, "net_")
         width = check_width(texts, self.n_features_in_ if warm else None, self)
         classes, multilabel = self._learn_labels(labels, warm)
         validation: tuple[list[Any], np.ndarray] | None = None
         if X_val is not None:
             val_texts = as_texts(X_val)
             check_width(val_texts, width, self, "X_val")
-            val_labels = _check_labels(y_val, len(val_texts))
+            val_labels = as_labels(y_val, len(val_texts))
             if val_labels.shape[1:] != labels.shape[1:]:
                 raise ValueError(
                     f"y_val has shape {val_labels.shape} and y {labels.shape}: give labels of the "
@@ -253,6 +249,9 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
     ) -> Self:
         """Train one more epoch on these texts, at the constant rate `lr`.
 
+        What a loss makes of class counts, it makes of those of all calls since the last `fit`; its
+        memory of earlier batches (`ema_decay`) goes on. `sampler` is not used.
+
         Parameters
         ----------
         X, y, sample_weight
@@ -264,15 +263,16 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
         -------
         self
         """
-        self._check_params()
+        fresh = not hasattr(self, "net_")
+        self._check_params(builds=fresh)
         texts = as_texts(X)
-        labels = _check_labels(y, len(texts))
+        labels = as_labels(y, len(texts))
         weights = check_weights(sample_weight, len(texts))
         seed = draw_seed(self.random_state)
-        if not hasattr(self, "net_"):
+        if fresh:
             every = labels
             if classes is not None and labels.ndim == 1:
-                every = np.concatenate([labels, np.asarray(classes)])
+                every = as_labels([*labels.tolist(), *classes], len(labels) + len(classes))
             learnt = self._learn_labels(every, warm=False)
             self._build(len(learnt[0]), pooling=self.pooling, seed=seed)
             self.classes_, self.multilabel_ = learnt
@@ -312,15 +312,16 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
         ValueError
             If `y` holds a label that `fit` did not see.
         """
-        labels = _check_labels(y, len(as_texts(X)))
+        labels = as_labels(y, len(as_texts(X)))
         self._check_fitted()
         if not self.multilabel_:
             unseen = sorted(set(labels.tolist()) - set(self.classes_.tolist()), key=str)
             if unseen:
                 raise ValueError(
                     f"y holds labels that fit did not see: {unseen} (classes_ = "
-                    f"{self.classes_.tolist()}): leave them out, or score the predictions with "
-                    "sklearn.metrics"
+                    f"{self.classes_.tolist()}): leave them out, score the predictions with "
+                    "sklearn.metrics, or give a search over folds a scorer, as in "
+                    "scoring='f1_macro'"
                 )
         return super().score(X, labels, sample_weight)
 
@@ -433,6 +434,7 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
             "multilabel": self.multilabel_,
             "n_outputs": len(self.classes_),
             "n_features_in": self.n_features_in_,
+            "seen": self._seen,
             "pooling": self._module.pooling,
         }
         if hasattr(self, "positive_"):
@@ -443,41 +445,7 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
         self.classes_ = np.array(state["classes"])
         self.multilabel_ = state["multilabel"]
         self.n_features_in_ = state["n_features_in"]
+        self._seen = state.get("seen")
         if "positive" in state:
             self.positive_ = state["positive"]
         return state
-
-
-def _check_labels(y: Any, n_rows: int) -> np.ndarray:
-    """Labels of shape (n,), or 0/1 rows of shape (n, n_labels)."""
-    if y is None:
-        raise ValueError(
-            "This estimator requires y to be passed, but the target y is None: pass labels"
-        )
-    if hasattr(y, "to_numpy"):
-        y = y.to_numpy()
-    labels = y.toarray() if sparse.issparse(y) else np.asarray(y)
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
-    if len(labels) != n_rows:
-        raise ValueError(f"X holds {n_rows} rows and y {len(labels)}: they must match")
-    if labels.dtype.kind == "U" and not isinstance(y, np.ndarray):
-        # numpy has made the string "nan" of a NaN among strings.
-        missing = [i for i, v in enumerate(y) if is_scalar_nan(v) or is_pandas_na(v)]
-    elif labels.dtype.kind == "O":
-        missing = [i for i, v in enumerate(labels.flat) if v is None or is_pandas_na(v) or v != v]
-    else:
-        missing = np.flatnonzero(np.isnan(labels)).tolist() if labels.dtype.kind == "f" else []
-    if missing:
-        raise ValueError(f"y[{missing[0]}] is missing (NaN or None): drop the row or label it")
-    if labels.dtype.kind == "O" and all(isinstance(v, str) for v in labels.flat):
-        labels = labels.astype(str)
-    kind = type_of_target(labels)
-    if labels.ndim == 2 and kind != "multilabel-indicator":
-        raise ValueError(
-            f"y has shape {labels.shape} and is {kind}: give one label a row, or 0/1 rows for a "
-            "multi-label problem"
-        )
-    if kind.startswith("continuous"):
-        raise ValueError(f"Unknown label type: {kind}. y must hold classes, not measurements")
-    return labels

@@ -18,7 +18,6 @@ from skdice.estimators._base import (
     TransformerEstimator,
     check_known,
     check_validation,
-    check_weights,
     draw_seed,
     split_indices,
 )
@@ -27,7 +26,7 @@ from skdice.metrics import span_f1_score
 from skdice.metrics.schemes import SCHEMES, check_tags, infer_scheme
 from skdice.text.decoding import decode
 from skdice.text.encoding import encode_sentences
-from skdice.text.inputs import as_sentences, as_tags, object_array
+from skdice.text.inputs import as_sentences, as_tags, check_weights, object_array
 
 __all__ = ["DiceTokenClassifier"]
 
@@ -45,7 +44,7 @@ class DiceTokenClassifier(TransformerEstimator):
         ``"ce"``, ``"weighted_ce"``, ``"focal"``, ``"dice"``, ``"tversky"``, ``"dsc"``, or a loss
         object such as ``TverskyLoss(alpha=0.3, beta=0.7)``. Tag ``O`` is the background.
     backbone : str, default="sentence-transformers/all-MiniLM-L6-v2"
-        Any `AutoModel` by hub id or local folder.
+        An encoder or decoder that `AutoModel` loads, by hub id or local folder.
     max_length : int or None, default=None
         Longest window in subwords; None is what the backbone allows, 512 at most.
     stride : int or None, default=None
@@ -224,7 +223,8 @@ class DiceTokenClassifier(TransformerEstimator):
         ValueError, TypeError
             For bad parameters or data, before anything is loaded; the message names the sentence.
         """
-        self._check_params()
+        warm = self.warm_start and hasattr(self, "net_")
+        self._check_params(builds=not warm)
         check_validation(X_val, y_val)
         sentences = as_sentences(X)
         tags = as_tags(y, sentences)
@@ -233,7 +233,6 @@ class DiceTokenClassifier(TransformerEstimator):
         if X_val is not None:
             val_sentences = as_sentences(X_val)
             validation = (val_sentences, as_tags(y_val, val_sentences))
-        warm = self.warm_start and hasattr(self, "net_")
         classes, scheme = self._learn_tags(tags, warm)
         if validation is not None:
             plain, shown = scheme == "plain", [tag for row in validation[1] for tag in row]
@@ -262,6 +261,9 @@ class DiceTokenClassifier(TransformerEstimator):
     ) -> Self:
         """Train one more epoch on these sentences, at the constant rate `lr`.
 
+        What a loss makes of class counts, it makes of those of all calls since the last `fit`; its
+        memory of earlier batches (`ema_decay`) goes on. `sampler` is not used.
+
         Parameters
         ----------
         X, y, sample_weight
@@ -273,12 +275,13 @@ class DiceTokenClassifier(TransformerEstimator):
         -------
         self
         """
-        self._check_params()
+        fresh = not hasattr(self, "net_")
+        self._check_params(builds=fresh)
         sentences = as_sentences(X)
         tags = as_tags(y, sentences)
         weights = check_weights(sample_weight, len(sentences))
         seed = draw_seed(self.random_state)
-        if not hasattr(self, "net_"):
+        if fresh:
             every = [*tags, [str(c) for c in classes]] if classes is not None else tags
             learnt = self._learn_tags(every, warm=False)
             self._build(len(learnt[0]), pooling=None, seed=seed)
@@ -335,8 +338,9 @@ class DiceTokenClassifier(TransformerEstimator):
                 if tag != "O" and _type(tag, plain) not in known:
                     raise ValueError(
                         f"y[{i}] holds the tag {tag!r}, which fit did not see (classes_ = "
-                        f"{list(self.classes_)}): leave such sentences out, or count them as "
-                        "misses with skdice.metrics.span_f1_score(y, tagger.predict(X))"
+                        f"{self.classes_.tolist()}): leave such sentences out, or count them as "
+                        "misses with span_f1_score(y, tagger.predict(X)) of skdice.metrics, in a "
+                        "search over folds with scoring=span_f1_scorer"
                     )
         return self._score(sentences, tags)
 
@@ -474,12 +478,14 @@ class DiceTokenClassifier(TransformerEstimator):
         return {
             "classes": classes,
             "scheme": self.scheme_,
+            "seen": self._seen,
             "n_outputs": len(classes),
             "pooling": None,
         }
 
     def _restore_fitted(self, state: dict[str, Any]) -> dict[str, Any]:
         self.classes_, self.scheme_ = np.array(state["classes"]), state["scheme"]
+        self._seen = state.get("seen")
         return state
 
     def _score(self, sentences: list[list[str]], tags: list[list[str]]) -> float:

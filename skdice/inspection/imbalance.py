@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from skdice.text.answers import read_answers
 from skdice.text.entities import as_entities
+from skdice.text.inputs import _rows, as_sentences, as_texts
 
 __all__ = ["Imbalance", "imbalance", "reading_imbalance"]
 
@@ -96,13 +98,19 @@ def reading_imbalance(X: Any, y: Any) -> Imbalance:
 
     Parameters
     ----------
-    X : list of (question, context); or of lists of tokens
+    X : (question, context) pairs, or sentences as lists of tokens
+        In any container that `DiceQuestionAnswerer`, or `DiceMRCTagger`, takes.
     y : list of answers, one row for each question; or of tags or (type, start, end) spans
         For entities read by asking, every sentence is asked for every type.
 
     Returns
     -------
     Imbalance
+
+    Raises
+    ------
+    TypeError, ValueError
+        If X or y has another form, or they do not match; the message names the row.
 
     Notes
     -----
@@ -115,27 +123,34 @@ def reading_imbalance(X: Any, y: Any) -> Imbalance:
     >>> reading_imbalance([("Who?", "Ann sings in Rome.")], [[(0, "Ann")]]).to_dict()["counts"]
     {'other': 3, 'start or end': 2}
     """
-    if len(X) != len(y) or not len(y):
-        raise ValueError(f"X holds {len(X)} rows and y {len(y)}: they must match, and not be empty")
-    if isinstance(X[0], tuple):
-        lengths: dict[str, int] = {}
-        total = 0
-        for _, context in X:
-            if context not in lengths:
-                lengths[context] = len(_TOKEN.findall(context))
-            total += lengths[context]
-        positive = 2 * sum(bool(row) for row in y)
-    else:
-        spans, _ = as_entities(y, [list(row) for row in X])
+    if _are_entities(X, y):
+        sentences = as_sentences(X)
+        spans, _ = as_entities(y, sentences)
         types = {kind for row in spans for kind, _, _ in row}
-        total = len(types) * sum(map(len, X))
+        total = len(types) * sum(map(len, sentences))
         positive = sum(
             len({s for k, s, _ in row if k == kind}) + len({e for k, _, e in row if k == kind})
             for row in spans
             for kind in types
         )
+    else:
+        pairs = as_texts(X)  # not as_questions(): a row without a question can be counted
+        if isinstance(pairs[0], str):
+            raise ValueError("X holds single texts: each row must be a pair (question, context)")
+        contexts = Counter(context for _, context in pairs)
+        total = sum(n * len(_TOKEN.findall(context)) for context, n in contexts.items())
+        positive = 2 * sum(map(bool, read_answers(y, len(pairs))))
     counts = {"other": total - positive, "start or end": positive}
     return Imbalance("tokens", total - positive, positive, "other", counts)
+
+
+def _are_entities(X: Any, y: Any) -> bool:
+    """Whether `y` holds tags or (type, start, end) spans, and not answers."""
+    kinds = (list, tuple, np.ndarray)
+    first = next((row[0] for row in _rows(y, "y") if isinstance(row, kinds) and len(row)), None)
+    if first is None:  # nothing is marked; a pair is two texts
+        return any(isinstance(row, kinds) and len(row) != 2 for row in _rows(X, "X"))
+    return isinstance(first, str) or (isinstance(first, kinds) and len(first) == 3)
 
 
 def _background(counts: dict[Any, int], tagged: bool) -> Any:

@@ -110,7 +110,9 @@ class TverskySweepDisplay:
 
     @classmethod
     def from_search(cls, search: Any) -> Self:
-        """Draw the finished trials of a `LossSearchCV` over alpha.
+        """Draw the finished trials of a `LossSearchCV` over Tversky's alpha.
+
+        Trials of other losses are left out.
 
         Parameters
         ----------
@@ -120,7 +122,7 @@ class TverskySweepDisplay:
         Raises
         ------
         ValueError
-            If alpha was not searched, or one of the scores is missing.
+            If Tversky's alpha was not searched, or one of the scores is missing.
         """
         results = search.cv_results_
         missing = [name for name in MEASURES if f"mean_test_{name}" not in results]
@@ -134,7 +136,17 @@ class TverskySweepDisplay:
             raise ValueError(
                 "the search has no parameter loss__alpha: search loss_space('tversky')"
             )
-        done = np.isfinite(results["mean_test_f1"]) & ~np.ma.getmaskarray(results[keys[0]])
+        loss_name = keys[0].removeprefix("param_").removesuffix("__alpha")
+        own = search.estimator.get_params().get(loss_name)
+        losses = [params.get(loss_name, own) for params in results["params"]]
+        is_tversky = [loss == "tversky" or isinstance(loss, TverskyLoss) for loss in losses]
+        searched = np.array(is_tversky) & ~np.ma.getmaskarray(results[keys[0]])
+        if not searched.any():
+            raise ValueError(
+                f"{loss_name}__alpha was searched of {sorted({str(loss) for loss in losses})}, and "
+                "Tversky's is drawn: search loss_space('tversky')"
+            )
+        done = np.isfinite(results["mean_test_f1"]) & searched
         alphas = np.array(results[keys[0]][done], dtype=float)
         values = {
             name: np.stack(
@@ -147,24 +159,37 @@ class TverskySweepDisplay:
         return cls(alphas, values, tied=tied).plot()
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw on `ax` or a new figure: a line at the mean, the spread over folds around it."""
+        """Draw on `ax` or a new figure: a line at the mean, the spread over folds around it.
+
+        Folds without a score (NaN) are left out.
+
+        Raises
+        ------
+        ValueError
+            If no fold has an F1.
+        """
         plt = pyplot()
+        scores = {name: 100 * np.ma.masked_invalid(self.values[name]) for name in MEASURES}
+        f1 = scores["f1"].mean(axis=1)
+        if not f1.count():
+            raise ValueError(
+                f"values['f1'] holds no finite number for alphas={self.alphas.tolist()}: every "
+                "fit failed or had no score, so there is nothing to draw"
+            )
         if ax is None:
             _, ax = plt.subplots(figsize=(6, 4), layout="constrained")
         for name in MEASURES:
-            mean, spread = 100 * self.values[name].mean(1), 100 * self.values[name].std(1)
+            mean, spread = scores[name].mean(axis=1), scores[name].std(axis=1)
             label = "F1" if name == "f1" else name
             ax.plot(self.alphas, mean, "o-", color=COLOURS[name], label=label, markersize=4)
             ax.fill_between(
                 self.alphas, mean - spread, mean + spread, color=COLOURS[name], alpha=0.15, lw=0
             )
-        best = int(self.values["f1"].mean(1).argmax())
+        best = int(f1.argmax())
         ax.axvline(self.alphas[best], color="#999999", lw=0.8, ls=":")
         ax.set_xlabel("alpha (beta = 1 - alpha)" if self.tied else "alpha")
         ax.set_ylabel(f"% ({self.measure})" if self.measure else "%")
-        ax.set_title(
-            f"best F1 {100 * self.values['f1'][best].mean():.1f} at {self.alphas[best]:.2f}"
-        )
+        ax.set_title(f"best F1 {f1[best]:.1f} at {self.alphas[best]:.2f}")
         ax.grid(alpha=0.25)
         ax.legend(frameon=False)
         self.figure_, self.ax_ = ax.figure, ax

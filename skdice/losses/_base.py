@@ -18,7 +18,6 @@ __all__ = [
     "check_background",
     "check_number",
     "check_per_class",
-    "class_index",
     "class_vector",
 ]
 
@@ -46,15 +45,6 @@ def check_background(value: Any) -> None:
     index = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     if not (index or value is None or (isinstance(value, str) and value == "auto")):
         raise ValueError(f"background={value!r} must be 'auto', None or the index of a class")
-
-
-def class_index(background: Any, n_classes: int) -> int:
-    """The background as the index of one of the classes."""
-    if not 0 <= int(background) < n_classes:
-        raise ValueError(
-            f"background={background} is no class: the logits have {n_classes} classes"
-        )
-    return int(background)
 
 
 @dataclass(slots=True)
@@ -85,6 +75,12 @@ class Problem:
     def element_weight(self) -> Tensor:
         """Weights of shape (N, 1) or (N, C)."""
         return self.weight if self.weight.ndim == 2 else self.weight.unsqueeze(-1)
+
+    def as_two_logits(self) -> Problem:
+        """A binary problem as a softmax over its two classes."""
+        z, y = self.logits, self.target
+        logits, target = torch.cat([torch.zeros_like(z), z], -1), torch.cat([1 - y, y], -1)
+        return Problem("multiclass", logits, target, self.weight, self.shape)
 
     def _log_odds(self) -> Tensor | None:
         """log(p / (1 - p)) of shape (N, C), where the logits say it without a softmax."""
@@ -282,6 +278,25 @@ class Loss(nn.Module):
     def _elements(self, problem: Problem) -> Tensor:
         """Losses of shape (N,), or (N, C) for a multi-label problem."""
         raise NotImplementedError
+
+    def _with_background(self, problem: Problem) -> tuple[Problem, int | None]:
+        """The problem, and the index of its background; None where no output stands for one."""
+        background: Any = getattr(self, "background", None)
+        if isinstance(background, str):
+            background = getattr(self, "background_", None)
+        if background is None or problem.kind == "multilabel":
+            return problem, None
+        binary = problem.kind == "binary"
+        n_classes = 2 if binary else problem.logits.shape[-1]
+        if not 0 <= background < n_classes:
+            raise ValueError(
+                f"background={background} is no class: these logits have classes 0 to "
+                f"{n_classes - 1}"
+            )
+        if not binary:
+            return problem, int(background)
+        # One logit stands for class 1 against class 0, which is therefore its background.
+        return (problem, None) if background == 0 else (problem.as_two_logits(), 1)
 
     def _reduce(self, elements: Tensor, problem: Problem) -> Tensor:
         weight = problem.weight

@@ -12,7 +12,6 @@ from skdice.losses._base import (
     Problem,
     check_background,
     check_number,
-    class_index,
     class_vector,
 )
 
@@ -107,8 +106,9 @@ class OverlapLoss(Loss):
     # ---- aggregation
 
     def _loss(self, problem: Problem) -> Tensor:
+        problem, background = self._with_background(problem)
         n_classes = problem.logits.shape[-1]
-        columns, how, ignores = self._columns(problem, n_classes)
+        columns, how, ignores = self._columns(problem, background)
         target = problem.target
         weight = problem.element_weight.expand_as(target)
         if isinstance(self.ohem_ratio, Tensor) or self.ohem_ratio > 0:
@@ -193,21 +193,16 @@ class OverlapLoss(Loss):
         pushes = self._focused(-weight * (1 - target) * problem.log_not_p(), p).sum(0)
         return (columns * (gain * pulls + cost * pushes)).sum()
 
-    def _columns(self, problem: Problem, n_classes: int) -> tuple[Tensor, str, bool]:
+    def _columns(self, problem: Problem, background: int | None) -> tuple[Tensor, str, bool]:
         """A factor for each class, 0 for the background; over what to aggregate; and whether
         classes that are absent from the batch are ignored.
         """
         like = problem.target
+        n_classes = like.shape[-1]
         columns = class_vector("class_weight", self.class_weight, n_classes, like)
         if columns is None:
             columns = torch.ones(n_classes, dtype=like.dtype, device=like.device)
-        background = self.background
-        if background == "auto":
-            background = getattr(self, "background_", None)
-        if problem.kind != "multiclass":
-            background = None  # a sigmoid problem has no output for "none of these"
         if background is not None:
-            background = class_index(background, n_classes)
             columns = columns * (torch.arange(n_classes, device=like.device) != background)
         how = self.aggregation
         if how == "auto":

@@ -32,7 +32,8 @@ class DiceLoss(OverlapLoss):
         where there is a background class or one logit, and class otherwise.
     background : "auto", int or None, default="auto"
         The class that is no class of its own, such as ``O``: its examples are negatives of the
-        others. Auto is what `prepare` was told, and None without it.
+        others. Auto is what `prepare` was told, and None without it. One logit has classes 0
+        and 1, and counts class 1 (background 0) unless that is the background.
     absent : {"auto", "include", "ignore"}, default="auto"
         Whether a class without an example in the batch counts, with ``aggregation="class"``; it
         can then only push its probabilities down. Auto includes it, save with ``surrogate="log"``

@@ -14,7 +14,6 @@ from skdice.losses._base import (
     check_background,
     check_number,
     check_per_class,
-    class_index,
     class_vector,
 )
 
@@ -33,7 +32,8 @@ class FocalLoss(Loss):
         background or negative class gets. A sequence has (2,) factors for one logit, and for a
         multi-label problem those of each label's positives.
     background : "auto", int or None, default="auto"
-        The class that a single `alpha` takes as negative; auto is what `prepare` was told.
+        The class that a single `alpha` takes as negative; auto is what `prepare` was told. One
+        logit has classes 0 and 1, of which 0 is negative unless 1 is given.
     ignore_index : int, default=-100
     multilabel : bool, default=False
     reduction : {"mean", "sum", "none"}, default="mean"
@@ -77,6 +77,7 @@ class FocalLoss(Loss):
             check_per_class("alpha", alpha)
 
     def _elements(self, problem: Problem) -> Tensor:
+        problem, background = self._with_background(problem)
         log_p, log_not_p = problem.log_p(), problem.log_not_p()
         target, gamma = problem.target, self.gamma
         n_classes = target.shape[-1]
@@ -88,13 +89,10 @@ class FocalLoss(Loss):
         if problem.kind == "multiclass":
             factor: Any = 1.0
             if number:
-                background = self.background
-                if background == "auto":
-                    background = getattr(self, "background_", None)
                 factor = alpha
                 if background is not None:
                     classes = torch.arange(n_classes, device=target.device)
-                    negative = classes.eq(class_index(background, n_classes))
+                    negative = classes.eq(background)
                     factor = torch.where(negative, 1.0 - alpha, 1.0 * alpha).to(target)
             elif alpha is not None:
                 factor = class_vector("alpha", alpha, n_classes, target)

@@ -27,8 +27,24 @@ __all__ = [
 ]
 
 
+def _tag_lists(name: str, rows: Any) -> list[list[str]]:
+    """Sentences as lists of tags; a string would be one of letters."""
+    lists = []
+    for i, row in enumerate(rows):
+        if isinstance(row, (str, bytes)) or not hasattr(row, "__iter__"):
+            raise TypeError(
+                f"{name}[{i}] is {row!r}: it must be a list with the tags of one sentence; for a "
+                f"single sentence give [{name}]"
+            )
+        lists.append(list(row))
+        for j, tag in enumerate(lists[-1]):
+            if not isinstance(tag, str):
+                raise TypeError(f"{name}[{i}][{j}] is {tag!r}, not a string: tags are strings")
+    return lists
+
+
 def _aligned(y_true: Any, y_pred: Any) -> tuple[list[list[str]], list[list[str]]]:
-    true, pred = [list(row) for row in y_true], [list(row) for row in y_pred]
+    true, pred = _tag_lists("y_true", y_true), _tag_lists("y_pred", y_pred)
     if len(true) != len(pred):
         raise ValueError(f"y_true holds {len(true)} sentences and y_pred {len(pred)}")
     for i, (a, b) in enumerate(zip(true, pred, strict=True)):
@@ -84,6 +100,8 @@ def span_precision_recall_fscore_support(
 
     Raises
     ------
+    TypeError
+        If a sentence is no list of tags, or a tag no string.
     ValueError
         If lengths differ (naming the first sentence), or for an unknown `average` or `scheme`.
 

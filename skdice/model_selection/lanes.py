@@ -30,6 +30,7 @@ __all__ = [
     "StoredModel",
     "fit_lanes",
     "is_number",
+    "not_ours",
     "why_not",
 ]
 
@@ -186,8 +187,14 @@ class HeadLanes:
         return (torch.cat([-z, z], dim=-1) if z.shape[-1] == 1 else z).cpu().numpy()
 
 
-def why_not(estimator: Any, names: Sequence[str], fit_params: Any, X: Any) -> str | None:
-    """Why trials of `estimator` cannot be lanes; None if they can."""
+def why_not(
+    estimator: Any,
+    names: Sequence[str],
+    fit_params: Any,
+    X: Any,
+    losses: Sequence[Loss] = (),
+) -> str | None:
+    """Why trials of `estimator` cannot be lanes, or with `losses` should not; None if they can."""
     from skdice.estimators import DiceClassifier
 
     if type(estimator) is not DiceClassifier:
@@ -204,7 +211,23 @@ def why_not(estimator: Any, names: Sequence[str], fit_params: Any, X: Any) -> st
         return f"fit got {sorted(fit_params)}"
     if not isinstance(X, np.ndarray):
         return f"X is a {type(X).__name__} and not an array"
+    return not_ours(losses)
+
+
+def not_ours(losses: Sequence[Loss]) -> str | None:
+    """Why lanes may end elsewhere than fits with these losses; None where all are skdice's.
+
+    One operation is recorded for all batches, and rows that fill a batch up have weight 0: a loss
+    that counts its calls, or heeds no weights, learns otherwise, and says nothing.
+    """
+    for loss in losses:
+        if not _is_ours(loss):
+            return f"{type(loss).__name__} is no loss of skdice, and may act otherwise in lanes"
     return None
+
+
+def _is_ours(loss: Loss) -> bool:
+    return type(loss).__module__.startswith("skdice.losses.")
 
 
 def fit_lanes(
@@ -430,8 +453,8 @@ def _takes_one_logit(loss: Loss) -> bool:
     """Whether two logits, the first of the background, are to it as their difference alone."""
     if isinstance(loss, CompoundLoss):
         return _takes_one_logit(loss.first) and _takes_one_logit(loss.second)
-    own = type(loss).__module__.startswith("skdice.losses.")  # who knows what others look at
-    return own and getattr(loss, "background", "auto") in ("auto", 0)
+    # Who knows what others look at?
+    return _is_ours(loss) and getattr(loss, "background", "auto") in ("auto", 0)
 
 
 def is_number(value: Any) -> bool:
@@ -448,9 +471,7 @@ def _alike(losses: Sequence[Loss]) -> list[list[int]]:
             for name, value in loss.get_params(deep=True).items()
             if not is_number(value) and not isinstance(value, Loss)
         }
-        parts = [
-            type(v).__name__ for v in loss.get_params(deep=True).values() if isinstance(v, Loss)
-        ]
-        key = type(loss).__name__, repr(sorted(settings.items(), key=str)), tuple(parts)
+        parts = [type(v) for v in loss.get_params(deep=True).values() if isinstance(v, Loss)]
+        key = type(loss), repr(sorted(settings.items(), key=str)), tuple(parts)
         groups.setdefault(key, []).append(lane)
     return list(groups.values())

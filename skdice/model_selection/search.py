@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-from joblib import Parallel, delayed
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
-from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import check_cv
 from sklearn.utils import Tags, get_tags, indexable
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
@@ -34,14 +31,17 @@ from skdice.model_selection.scoring import scorers_of, weights_of
 from skdice.model_selection.spaces import as_spaces, check_space, cloned, suggest
 from skdice.model_selection.study import (
     described,
+    fitted_in_full,
     full_fits,
+    full_scores,
     keep_full_fit,
     open_study,
+    progress,
     quiet_optuna,
     sampler_of,
     told_in_full,
 )
-from skdice.model_selection.trials import Job, Outcome
+from skdice.model_selection.trials import Job, Outcome, plain
 
 __all__ = ["LossSearchCV"]
 
@@ -64,7 +64,8 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
     n_trials : int, default=32
         With a storage, trials that the study then has in all.
     timeout : float or None, default=None
-        Seconds after which no new trial is begun.
+        Seconds after which no trial is begun, and no full fit of one that its head has judged
+        once such a fit has a score.
     cv : int, splitter, iterable or None, default=None
         As in `GridSearchCV`.
     scoring : str, callable, list, dict or None, default=None
@@ -93,15 +94,17 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
     n_lanes : int, default=16
         Trials that are asked for and trained together if shared; nothing is pruned then.
     pruner : optuna pruner, "median" or None, default="median"
-        Ends a trial that does worse than others did at the same epoch of the same fold. It sees
-        the score that is searched: after each epoch of a fold on the fold's test rows, and after
-        each fold the mean so far. Of estimators other than the text estimators of skdice, of those
-        with ``early_stopping``, and where a scorer cannot score in mid-fit, it sees folds only.
+        Ends a trial that does worse than the median of others at the same epoch of the same fold.
+        It sees the score that is searched: after each epoch of a fold on the fold's test rows, and
+        after each fold the mean so far. Of estimators other than the text estimators of skdice, of
+        those with ``early_stopping``, and where a scorer cannot score in mid-fit, it sees folds
+        only.
     sampler : optuna sampler or None, default=None
         None is Optuna's TPE, seeded with `random_state` and the trial's number.
-    storage : str, optuna storage or None, default=None
+    storage : str, Path, optuna storage or None, default=None
         Where the study is kept, so that it can be gone on with, and be worked on by several
-        processes that fit the same search. A trial of a process that was killed is run again by
+        processes that fit the same search: the URL of a database, or a file, which is made where
+        there is none, for Optuna's journal. A trial of a process that was killed is run again by
         another on the same machine; on others, that takes a storage with a heartbeat.
     study_name : str or None, default=None
         With `storage`: the study to make, or to go on with if it is of the same space, estimator,
@@ -109,7 +112,9 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
     n_jobs : int or None, default=None
         Trials at a time, through joblib; above 1 nothing is pruned.
     callbacks : list of callables or None, default=None
-        Called with the study and the trial after each trial; ``study.stop()`` ends the search.
+        Called with the study and the trial after each trial, and once more after the full fit of
+        one that its head has judged, then with the score of that; ``study.stop()`` ends the
+        search, whose finalists are fitted nonetheless.
     error_score : "raise" or float, default=nan
         What a trial whose fit fails scores, and a fold where a scorer fails; the error is kept in
         ``study_``.
@@ -120,6 +125,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
     Attributes
     ----------
     best_params_ : dict
+        Also after an interrupt; where that came before a full fit, of the best head.
     best_score_ : float
     best_index_ : int
     best_estimator_ : estimator
@@ -131,10 +137,12 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         Its values are of what ran: of full fits, or of heads where those screen. What full fits of
         screened trials found is in its ``user_attrs``, as ``full:<number>``.
     n_splits_ : int
+    scorer_ : callable or dict of callables
+        A dict with several scores.
     refit_time_ : float
     strategy_ : {"full", "shared"}
-        What was done in the end; auto is also full where a scorer asks for predictions of other
-        rows than it is given, which lanes and heads lack.
+        What was done in the end; auto is also full with losses that are not skdice's, and where a
+        scorer asks for predictions of other rows than it is given, which lanes and heads lack.
     agreement_ : float
         Spearman's correlation between heads and full fits, where auto looked at it. Trials of
         which only heads ran have the state ``SCREENED`` in `cv_results_`, with their scores in
@@ -271,7 +279,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         if is_classifier(self.estimator):
             check_classification_targets(y)
         spaces = as_spaces(self.param_distributions, self.estimator)
-        check_space(self.estimator, spaces)
+        losses = check_space(self.estimator, spaces)
         splitter = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
         splits = list(splitter.split(X, y, **of_split))
         if not splits:
@@ -286,12 +294,13 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         for name in [n for n in vars(self) if n.endswith("_") and not n.startswith("_")]:
             delattr(self, name)  # what an earlier fit found
         names = sorted({name for space in spaces for name in space})
-        screen = self._plan(X, y, names, params, splits)
         job = Job(self, X, y, params, splits, scorers, key, of_scores)
+        screen = self._plan(X, y, names, params, splits, losses)
         self._seed = draw_seed(self.random_state) if self.random_state is not None else None
         self.study_ = self._study(job, spaces)
-        self.n_splits_, self.scorer_ = len(splits), scorers
-        self.multimetric_ = len(scorers) > 1 or isinstance(self.scoring, (list, tuple, dict))
+        self.n_splits_ = len(splits)
+        self.multimetric_ = isinstance(self.scoring, (list, tuple, dict))
+        self.scorer_: Any = scorers if self.multimetric_ else scorers[key]
         try:
             self._optimize(spaces, job, screen)
         finally:
@@ -349,17 +358,21 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         of_scores = {name: dict(routed[f"scorer_{name}"].score) for name in scorers}
         return dict(routed.estimator.fit), dict(routed.splitter.split), of_scores
 
-    def _plan(self, X: Any, y: Any, names: list[str], params: Any, splits: Any) -> Any:
+    def _plan(
+        self, X: Any, y: Any, names: list[str], params: Any, splits: Any, losses: Any = ()
+    ) -> Any:
         """Decide on the strategy; the vectors of the frozen encoder where heads stand for fits."""
+        looked_at = losses if self.strategy == "auto" else ()
         self.strategy_ = "full"
         if self.strategy == "full":
             return None
-        reason = lanes.why_not(self.estimator, names, params, X)
+        reason = lanes.why_not(self.estimator, names, params, X, looked_at)
         if reason is None:
             self.strategy_ = "shared"
             return None
         if hasattr(self.estimator, "backbone"):
             reason = screening.why_not(self.estimator, names, params, y)
+            reason = reason or lanes.not_ours(looked_at)
         if self.strategy == "shared" and reason is not None:
             raise ValueError(f"strategy='shared' is not possible: {reason}; use 'full' or 'auto'")
         few = self.n_trials < _WORTH_A_PROBE or self.storage is not None
@@ -378,43 +391,43 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
             return open_study(self.storage, self.study_name, self.pruner, sampler, search)
 
     def _optimize(self, spaces: list[Any], job: Job, screen: Any) -> None:
-        ended = None if self.timeout is None else time.monotonic() + self.timeout
-        n_jobs = 1 if self.n_jobs is None else self.n_jobs
         stopped = False  # by a callback or the sampler
-        with quiet_optuna(), _progress(self.n_trials, shown=self.progress_bar) as step:
-            while not stopped and (ended is None or time.monotonic() < ended):
+        with quiet_optuna(), progress(shown=self.progress_bar) as bar:
+            while not stopped:
                 study, shared = self.study_, self.strategy_ == "shared"
-                n_wanted = self.n_lanes if shared else job.n_workers(n_jobs)
+                n_wanted = self.n_lanes if shared else job.n_workers
                 with workers.claimed(study, self.n_trials, n_wanted) as trials:
                     chosen = [self._suggest(study, trial, spaces) for trial in trials]
                     if shared and trials:
                         outcomes = self._share(chosen, job, screen)
-                    elif n_jobs == 1:
-                        outcomes = [job.run(*pair) for pair in zip(chosen, trials, strict=True)]
                     else:
-                        outcomes = Parallel(n_jobs=n_jobs)(delayed(job.run)(p) for p in chosen)
+                        outcomes = job.run_all(chosen, trials)
                     for trial, outcome in zip(trials, outcomes, strict=True):
-                        self._tell(study, trial, outcome, job)
-                        step(study)
+                        job.tell(study, trial, outcome)
+                        for callback in self.callbacks or []:
+                            callback(study, study.trials[trial.number])
+                        bar("trials", len(study.get_trials(deepcopy=False)), self.n_trials)
                 if not trials:
                     if not workers.others_at_work(study):
                         break
                     time.sleep(0.2)  # a trial of theirs may yet be lost, and ours to repeat
-                stopped = study._stop_flag
                 probing = self.strategy == "auto" and not hasattr(self, "agreement_")
                 if shared and probing and screen is not None:
-                    self._probe(spaces, job)
+                    self._probe(spaces, job, bar)
+                stopped = study._stop_flag or job.is_late()
             rows = judged(self.study_, spaces, job.key)
             if self.strategy_ == "shared" and rows:
                 scores = np.array([row.scores for row in rows])
                 best = screening.finalists([r.params for r in rows], scores, self.n_finalists)
                 rows = [rows[i] for i in best]
-            self._run_in_full(rows, job)
+            self._run_in_full(rows, job, bar)
 
     def _suggest(self, study: Any, trial: Any, spaces: list[Any]) -> dict[str, Any]:
         if (sampler := sampler_of(self.sampler, self._seed, trial.number)) is not None:
             study.sampler = sampler
-        return suggest(trial, spaces)
+        params = suggest(trial, spaces)
+        trial.set_user_attr("ran", plain(params))
+        return params
 
     def _share(self, chosen: list[dict[str, Any]], job: Job, screen: Any) -> list[Outcome]:
         """Run trials as lanes or heads; as full fits where a scorer asks for what those lack."""
@@ -428,20 +441,22 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
             self.strategy_ = "full"
             return [job.run(params) for params in chosen]
 
-    def _probe(self, spaces: list[Any], job: Job) -> None:
+    def _probe(self, spaces: list[Any], job: Job, bar: Callable[..., None]) -> None:
         """Fit some trials in full, and go on so where their heads ranked them otherwise."""
         rows = judged(self.study_, spaces, job.key)
         if len(rows) < _PROBE:
             return
         chosen = screening.spread_over([float(np.mean(row.scores)) for row in rows], _PROBE)
         probed = [rows[i] for i in chosen]
-        self._run_in_full(probed, job)
-        found = full_fits(self.study_)
-        pairs = []
-        for row in probed:
-            scores = found[row.number]["test_scores"][job.key]
-            if None not in scores:
-                pairs.append((float(np.mean(row.scores)), float(np.mean(scores))))
+        self._run_in_full(probed, job, bar)
+        if job.is_late():
+            return  # nothing is left to decide
+        found = full_scores(self.study_, job.key)
+        pairs = [
+            (float(np.mean(row.scores)), float(np.mean(found[row.number])))
+            for row in probed
+            if row.number in found
+        ]
         self.agreement_ = screening.agreement(*zip(*pairs, strict=True)) if pairs else 0.0
         if self.agreement_ < _AGREES:
             warnings.warn(
@@ -451,51 +466,32 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
                 stacklevel=4,
             )
             self.strategy_ = "full"
-            self._run_in_full(rows, job)
-            self.study_ = told_in_full(self.study_, job.key)
+            self._run_in_full(rows, job, bar)
+            if not job.is_late():
+                self.study_ = told_in_full(self.study_, job.key)
 
-    def _run_in_full(self, rows: list[Judged], job: Job) -> None:
-        """Cross-validate trials of which only heads ran, and write that into the study."""
-        known = full_fits(self.study_)
+    def _run_in_full(self, rows: list[Judged], job: Job, bar: Callable[..., None]) -> None:
+        """Cross-validate trials of which only heads ran, and write that into the study.
+
+        After the timeout no more of them than it takes to have a score.
+        """
+        study, n = self.study_, job.n_workers
+        known = full_fits(study)
         rows = [row for row in rows if row.number not in known]
-        outcomes: Any = (job.run(row.params) for row in rows)  # each is kept once it is there
-        if self.n_jobs not in (None, 1):
-            outcomes = Parallel(n_jobs=self.n_jobs)(delayed(job.run)(row.params) for row in rows)
-        for row, outcome in zip(rows, outcomes, strict=True):
-            self._note(row.number, outcome, job)
-            keep_full_fit(self.study_, row.number, outcome.attributes())
-
-    def _tell(self, study: Any, trial: Any, outcome: Outcome, job: Job) -> None:
-        """Write what a trial ran into the study."""
-        from optuna.trial import TrialState
-
-        for name, value in outcome.attributes().items():
-            trial.set_user_attr(name, value)
-        value = outcome.mean(job.key)
-        if outcome.pruned:
-            study.tell(trial, state=TrialState.PRUNED)
-        elif not np.isfinite(value) or (job.raises and outcome.error is not None):
-            study.tell(trial, state=TrialState.FAIL)
-        else:
-            study.tell(trial, value)
-        self._note(trial.number, outcome, job)
-        for callback in self.callbacks or []:
-            callback(study, study.trials[trial.number])
-
-    def _note(self, number: int, outcome: Outcome, job: Job) -> None:
-        """Raise what failed in a trial, or warn of it."""
-        if outcome.error is None:
-            return
-        job.error = outcome.error
-        if job.raises:
-            raise outcome.error
-        kind = FitFailedWarning if outcome.unfitted else UserWarning
-        what = "failed" if outcome.unfitted else "could not be scored"
-        warnings.warn(
-            f"trial {number} {what} and scores {self.error_score}: {outcome.error!r}",
-            kind,
-            stacklevel=5,
-        )
+        for start in range(0, len(rows), n):
+            if job.is_late() and full_scores(study, job.key):
+                return
+            bar("full fits", start, len(rows))
+            part = rows[start : start + n]
+            outcomes = job.run_all([row.params for row in part])
+            for row, outcome in zip(part, outcomes, strict=True):
+                job.note(row.number, outcome)
+                keep_full_fit(study, row.number, outcome.attributes())
+                with workers.stoppable(study):
+                    for callback in self.callbacks or []:
+                        trial = study.trials[row.number]
+                        callback(study, fitted_in_full(trial, outcome.attributes(), job.key))
+            bar("full fits", start + len(part), len(rows))
 
     def _collect(self, spaces: list[Any], job: Job) -> None:
         """`cv_results_` and the best trial, from all trials of the study that have run."""
@@ -503,7 +499,10 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
             self.study_, spaces, job, self.n_splits_, with_train=self.return_train_score
         )
         means = self.cv_results_[f"mean_test_{job.key}"]
-        if len(means) and np.isfinite(means).any():
+        heads = self.cv_results_.get(f"mean_shared_{job.key}")
+        if heads is not None and not np.isfinite(means).any():
+            means = np.where(self.cv_results_["state"] == "SCREENED", heads, np.nan)
+        if np.isfinite(means).any():
             self.best_index_ = int(np.nanargmax(means))
             self.best_params_ = self.cv_results_["params"][self.best_index_]
             self.best_score_ = float(means[self.best_index_])
@@ -537,9 +536,10 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         """
         best = self._check_refit()
         key = str(self.refit) if self.multimetric_ else "score"
+        scorer = self.scorer_[key] if self.multimetric_ else self.scorer_
         if _routing_enabled():
             params = process_routing(self, "score", **params)[f"scorer_{key}"].score
-        return float(self.scorer_[key](best, X, y, **params))
+        return float(scorer(best, X, y, **params))
 
 
 def _delegated(name: str) -> Any:
@@ -564,16 +564,3 @@ for _name in (
     "predict_spans",
 ):
     setattr(LossSearchCV, _name, _delegated(_name))
-
-
-@contextlib.contextmanager
-def _progress(n_trials: int, *, shown: bool) -> Iterator[Callable[[Any], None]]:
-    """What to call with the study after each trial, for a bar if one is wanted."""
-    if not shown:
-        yield lambda study: None
-        return
-    from rich.progress import Progress
-
-    with Progress() as progress:
-        task = progress.add_task("trials", total=n_trials)
-        yield lambda study: progress.update(task, completed=len(study.get_trials(deepcopy=False)))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from skdice.losses import Loss, TverskyLoss, resolve_loss
 from skdice.model_selection.study import import_optuna
@@ -142,55 +143,88 @@ def suggest(trial: Any, spaces: list[Space]) -> dict[str, Any]:
             params[name] = values[i]
         elif not callable(values):
             params[name] = trial._suggest(label, values)
+    return _completed(space, params)
+
+
+def _completed(space: Space, params: dict[str, Any]) -> dict[str, Any]:
+    """The parameters with those that are functions of them."""
+    params = dict(params)
     for name, values in space.items():
-        if callable(values) and not isinstance(values, (list, tuple, np.ndarray)):
-            params[name] = values(params)
+        if callable(values):
+            try:
+                params[name] = values(params)
+            except Exception as error:
+                raise ValueError(
+                    f"param_distributions[{name!r}]={values!r} cannot be had from {params!r} "
+                    f"({type(error).__name__}: {error}): a function gets the parameters that its "
+                    "own dict searches, by their full names, and those of functions before it"
+                ) from error
     return params
 
 
-def check_space(estimator: Any, spaces: list[Space]) -> None:
-    """Refuse parameters that the estimator does not have, and spaces that cannot matter.
+def check_space(estimator: Any, spaces: list[Space]) -> list[Loss]:
+    """Refuse values that the estimator does not take, and spaces that cannot matter.
+
+    Every choice and both ends of every range are tried beside the first choices and the middles of
+    the others; losses, backgrounds and aggregations in all combinations.
+
+    Returns
+    -------
+    list of Loss
+        What trials may train with, parts of compound losses included.
 
     Raises
     ------
     ValueError
         Naming the parameter.
     """
-    import optuna
-
+    found: list[Loss] = []
     for space in spaces:
-        trial = optuna.trial.FixedTrial(
-            {name: _middle(values) for name, values in space.items() if not callable(values)}
-        )
-        params = suggest(_Choices(trial), [space])
-        try:
-            model = clone(estimator).set_params(**cloned(params))
-        except (ValueError, TypeError) as error:
-            raise ValueError(
-                f"param_distributions cannot be set on {estimator!r}: {error}"
-            ) from error
-        _refuse_degenerate(model, space)
+        for params in _settings(space):
+            params = _completed(space, params)
+            try:
+                losses = _checked_losses(clone(estimator).set_params(**cloned(params)))
+            except (ValueError, TypeError, AttributeError) as error:
+                hints = [
+                    f"; what not every {name} has takes a list of dicts, one for each {name}"
+                    for name, values in space.items()
+                    if any(other.startswith(f"{name}__") for other in space)
+                    and len(_tried(values)) > 1
+                ]
+                raise ValueError(
+                    f"param_distributions holds {params!r}, which cannot be set on {estimator!r}: "
+                    f"{error}{''.join(hints[:1])}"
+                ) from error
+            for name, loss in losses.items():
+                _refuse_degenerate(name, loss, space)
+            found += losses.values()
+    return found
 
 
-class _Choices:
-    """A `FixedTrial` whose categorical choices are always the first."""
+def _settings(space: Space) -> Iterator[dict[str, Any]]:
+    """What to try of a space, without its functions."""
+    tried = {name: _tried(values) for name, values in space.items() if not callable(values)}
+    usual = {name: values[0] for name, values in tried.items()}
+    together = [name for name in tried if _last(name) in ("loss", "background", "aggregation")]
+    for chosen in product(*(tried[name] for name in together)):
+        yield {**usual, **dict(zip(together, chosen, strict=True))}
+    for name in tried:
+        if name not in together:
+            yield from ({**usual, name: value} for value in tried[name][1:])
 
-    def __init__(self, trial: Any) -> None:
-        self.trial = trial
 
-    def suggest_categorical(self, name: str, choices: Sequence[Any]) -> Any:
-        return choices[0]
+def _tried(values: Any) -> list[Any]:
+    """Every choice, or the middle and the ends of a range; first what stands beside the others."""
+    if callable(values):
+        return []
+    if hasattr(values, "low"):
+        low, high = values.low, values.high
+        return [low if isinstance(low, int) else (low + high) / 2, low, high]
+    return list(getattr(values, "choices", values))
 
-    def _suggest(self, name: str, distribution: Any) -> Any:
-        return self.trial._suggest(name, distribution)
 
-
-def _middle(values: Any) -> Any:
-    if isinstance(values, (list, tuple, np.ndarray)):
-        return 0
-    if hasattr(values, "choices"):
-        return values.choices[0]
-    return values.low if isinstance(values.low, int) else (values.low + values.high) / 2
+def _last(name: str) -> str:
+    return name.rpartition("__")[2]
 
 
 def cloned(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -198,20 +232,36 @@ def cloned(params: Mapping[str, Any]) -> dict[str, Any]:
     return {name: clone(value, safe=False) for name, value in params.items()}
 
 
-def _refuse_degenerate(model: Any, space: Space) -> None:
+def _checked_losses(model: Any) -> dict[str, Loss]:
+    """The losses in an estimator by their parameters' names.
+
+    Values that skdice's estimators would refuse in ``fit`` are refused; others are not looked at.
+    """
     held = model.get_params(deep=True)
+    for part in (model, *held.values()):
+        if isinstance(part, BaseEstimator) and any(
+            cls.__module__.startswith("skdice.") for cls in type(part).__mro__
+        ):
+            part._validate_params()
+    losses: dict[str, Loss] = {}
     for name, loss in held.items():
         owner, _, last = name.rpartition("__")
         kinds = getattr(held.get(owner, model), "_parameter_constraints", {}).get(last, ())
         # Other estimators have losses, too, of other names.
         if isinstance(loss, str) and isinstance(kinds, list) and Loss in kinds:
             loss = resolve_loss(loss)
-        searched = f"{name}__alpha" in space or f"{name}__beta" in space
-        if searched and isinstance(loss, TverskyLoss):
-            pooled = loss.aggregation == "pooled" and loss.background is None
-            if pooled:
-                raise ValueError(
-                    f"{name}__alpha and {name}__beta cannot matter with {loss!r}: pooled over all "
-                    "classes of a softmax, false positives are as many as false negatives, so "
-                    "that only alpha + beta counts. Use background='auto' or aggregation='class'"
-                )
+        if isinstance(loss, Loss):
+            losses[name] = loss
+    return losses
+
+
+def _refuse_degenerate(name: str, loss: Loss, space: Space) -> None:
+    searched = f"{name}__alpha" in space or f"{name}__beta" in space
+    if searched and isinstance(loss, TverskyLoss):
+        pooled = loss.aggregation == "pooled" and loss.background is None
+        if pooled:
+            raise ValueError(
+                f"{name}__alpha and {name}__beta cannot matter with {loss!r}: pooled over all "
+                "classes of a softmax, false positives are as many as false negatives, so "
+                "that only alpha + beta counts. Use background='auto' or aggregation='class'"
+            )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import re
 import time
-from collections.abc import Iterator
-from types import ModuleType
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import joblib
@@ -14,10 +16,13 @@ import numpy as np
 
 __all__ = [
     "described",
+    "fitted_in_full",
     "full_fits",
+    "full_scores",
     "import_optuna",
     "keep_full_fit",
     "open_study",
+    "progress",
     "quiet_optuna",
     "sampler_of",
     "told_in_full",
@@ -31,9 +36,8 @@ _PARTS = {
     "folds": "other folds",
     "data": "other data",
 }
-# Parameters that say where and how loudly a fit runs, and not what comes out; and steps, which are
-# listed by themselves.
-_ELSEWHERE = ("device", "n_jobs", "verbose", "cache", "steps", "transformers", "transformer_list")
+# Parameters that say where and how loudly a fit runs, and not what comes out.
+_ELSEWHERE = ("device", "n_jobs", "verbose", "cache")
 
 
 def import_optuna() -> ModuleType:
@@ -57,6 +61,57 @@ def quiet_optuna() -> Iterator[None]:
         logging.set_verbosity(level)
 
 
+@contextlib.contextmanager
+def progress(*, shown: bool) -> Iterator[Callable[[str, int, int], None]]:
+    """What to call with a kind of work, how much is done and how much there is, for bars."""
+    if not shown:
+        yield lambda kind, done, total: None
+        return
+    from rich.progress import Progress
+
+    with Progress() as bars:
+        tasks: dict[str, Any] = {}
+
+        def show(kind: str, done: int, total: int) -> None:
+            if kind not in tasks:
+                tasks[kind] = bars.add_task(kind)
+            bars.update(tasks[kind], completed=done, total=total)
+
+        yield show
+
+
+class MedianOfStep:
+    """Optuna's median rule by a trial's last score.
+
+    Its own goes by the best of all steps, and ends nothing once a fold was easier than the next.
+    """
+
+    def __init__(self) -> None:
+        self.median = import_optuna().pruners.MedianPruner(n_startup_trials=5)
+
+    def prune(self, study: Any, trial: Any) -> bool:
+        """Whether the last score is below the median of those that finished trials had there."""
+        last = copy.copy(trial)
+        last.intermediate_values = {trial.last_step: trial.intermediate_values[trial.last_step]}
+        return bool(self.median.prune(study, last))
+
+
+def _storage(storage: Any) -> Any:
+    """A storage as Optuna takes it; what is neither a URL nor one of its storages names a file."""
+    if not isinstance(storage, (str, Path)) or "://" in str(storage):
+        return storage
+    from optuna.storages import JournalStorage
+    from optuna.storages.journal import JournalFileBackend
+
+    journal = JournalFileBackend(str(storage))  # which makes the file
+    with open(storage, "rb") as file:
+        first = file.readline(1000)
+    # Optuna would take a line that it cannot read for one half written, and go on behind it.
+    if first and b'"op_code"' not in first:
+        raise ValueError("the file is no journal of Optuna")
+    return JournalStorage(journal)
+
+
 def open_study(
     storage: Any, study_name: str | None, pruner: Any, sampler: Any, search: dict[str, Any]
 ) -> Any:
@@ -75,13 +130,13 @@ def open_study(
     """
     optuna = import_optuna()
     pruner = optuna.pruners.NopPruner() if pruner is None else pruner
-    if pruner == "median":
-        pruner = optuna.pruners.MedianPruner(n_startup_trials=5)
+    if isinstance(pruner, str):
+        pruner = MedianOfStep()
     waits = iter((0.1, 0.2, 0.4, 0.8))
     while True:
         try:
             study = optuna.create_study(
-                storage=storage,
+                storage=_storage(storage),
                 study_name=study_name,
                 sampler=sampler,
                 pruner=pruner,
@@ -98,7 +153,8 @@ def open_study(
                     continue
             raise ValueError(
                 f"storage={storage!r} with study_name={study_name!r} cannot be used: "
-                f"{type(error).__name__}: {error}"
+                f"{type(error).__name__}: {error}: give a new file, one that a search wrote, the "
+                "URL of a database, or an Optuna storage"
             ) from error
     if storage is None:
         return study
@@ -132,23 +188,36 @@ def full_fits(study: Any) -> dict[int, dict[str, Any]]:
     return {int(name[5:]): value for name, value in found if name.startswith("full:")}
 
 
+def full_scores(study: Any, key: str) -> dict[int, list[float]]:
+    """The scores of full fits of screened trials, of those which have one for each fold."""
+    found = {number: fit["test_scores"][key] for number, fit in full_fits(study).items()}
+    return {number: scores for number, scores in found.items() if None not in scores}
+
+
+def fitted_in_full(trial: Any, attributes: dict[str, Any], key: str) -> Any:
+    """A screened trial as it were had its full fit scored it, and not its head."""
+    from optuna.trial import TrialState
+
+    trial, scores = copy.copy(trial), attributes["test_scores"][key]
+    fitted = None not in scores
+    trial.state = TrialState.COMPLETE if fitted else TrialState.FAIL
+    trial.values = [float(np.mean(scores))] if fitted else None
+    trial.user_attrs = {**trial.user_attrs, **attributes}
+    return trial
+
+
 def told_in_full(study: Any, key: str) -> Any:
     """A study in memory as it were had full fits scored its screened trials, and not heads.
 
     A sampler that goes on must not learn from both.
     """
-    from optuna.trial import TrialState
-
     again = open_study(None, None, study.pruner, study.sampler, {})
     found = full_fits(study)
     for number, attributes in found.items():
         keep_full_fit(again, number, attributes)
-    for trial in study.get_trials():
+    for trial in study.trials:
         if trial.number in found:
-            scores = found[trial.number]["test_scores"][key]
-            fitted = bool(scores) and None not in scores
-            trial.state = TrialState.COMPLETE if fitted else TrialState.FAIL
-            trial.values = [float(np.mean(scores))] if fitted else None
+            trial = fitted_in_full(trial, found[trial.number], key)
         again.add_trial(trial)
     return again
 
@@ -157,14 +226,9 @@ def described(
     estimator: Any, spaces: list[Any], scorers: dict[str, Any], key: str, splits: Any, data: Any
 ) -> dict[str, Any]:
     """What a search is of, as plain values that are the same in every process."""
-    params = {
-        name: _text(value)
-        for name, value in estimator.get_params(deep=True).items()
-        if name.rpartition("__")[2] not in _ELSEWHERE
-    }
     return {
         "space": _text(spaces),
-        "estimator": f"{type(estimator).__name__} {sorted(params.items())}",
+        "estimator": _text(estimator),
         "scoring": f"{key} of {_text(scorers)}",
         "folds": joblib.hash(splits),
         "data": _content(*data),
@@ -172,9 +236,46 @@ def described(
 
 
 def _text(value: Any) -> str:
-    if hasattr(value, "get_params"):
-        return type(value).__qualname__  # get_params(deep=True) has its parameters, too
-    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
+    """A value as text that is the same in every process, and other where the value is."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name!r}: {_text(v)}" for name, v in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(_text, value)) + "]"
+    if isinstance(value, (set, frozenset)):
+        return "{" + ", ".join(sorted(map(_text, value))) + "}"
+    if isinstance(value, np.ndarray):  # whose repr leaves out most of a long one
+        objects = value.dtype == object
+        return _text(value.tolist()) if objects else f"array {joblib.hash(_plain(value))}"
+    if hasattr(value, "get_params") and not isinstance(value, type):
+        held = value.get_params(deep=False).items()
+        params = {name: v for name, v in sorted(held) if name not in _ELSEWHERE}
+        return f"{type(value).__qualname__} {_text(params)}"
+    text = re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
+    inner = getattr(value, "_score_func", getattr(value, "func", None))  # of a scorer, a partial
+    if inner is not None:
+        return f"{text} {_text(inner)}"
+    ad_hoc = isinstance(value, FunctionType) and _is_ad_hoc(value)
+    return f"{text} {joblib.hash(_code(value))}" if ad_hoc else text
+
+
+def _is_ad_hoc(function: FunctionType) -> bool:
+    """Whether a function is of a script or a session: its name says little of it."""
+    return "<" in function.__qualname__ or function.__module__ == "__main__"
+
+
+def _code(function: FunctionType) -> str:
+    """What a function does, and the plain values that it does it with."""
+
+    def of(code: CodeType) -> list[Any]:
+        consts = [of(c) if isinstance(c, CodeType) else _text(c) for c in code.co_consts]
+        return [code.co_code, code.co_names, consts]
+
+    kept = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    for cell in function.__closure__ or ():
+        with contextlib.suppress(ValueError):  # it is empty yet
+            kept.append(cell.cell_contents)
+    simple = [_text(v) for v in kept if isinstance(v, (int, float, str, np.ndarray, type(None)))]
+    return repr([of(function.__code__), simple])
 
 
 def _content(X: Any, *others: Any) -> list[Any]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import time
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import clone
+from sklearn.exceptions import FitFailedWarning
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_method_params
 from skorch.callbacks import Callback
@@ -20,7 +24,7 @@ from skdice.model_selection import lanes
 from skdice.model_selection.screening import Screen
 from skdice.model_selection.spaces import cloned
 
-__all__ = ["Job", "Outcome"]
+__all__ = ["Job", "Outcome", "plain"]
 
 
 class Outcome:
@@ -65,7 +69,7 @@ class Outcome:
 
 
 class Job:
-    """One trial: fit and score on every fold, ended early where the pruner says so."""
+    """What each trial does: fit and score on every fold, ended early where the pruner says so."""
 
     def __init__(
         self,
@@ -86,12 +90,54 @@ class Job:
         self.splits, self.scorers, self.key = splits, scorers, key
         self.score_params = score_params  # of each scorer
         self.error: Exception | None = None  # of the last trial that failed
+        self.n_jobs = 1 if search.n_jobs is None else search.n_jobs
+        self.ends = math.inf if search.timeout is None else time.monotonic() + search.timeout
 
-    @staticmethod
-    def n_workers(n_jobs: int) -> int:
-        from joblib import effective_n_jobs
+    @property
+    def n_workers(self) -> int:
+        return effective_n_jobs(self.n_jobs)
 
-        return effective_n_jobs(n_jobs)
+    def is_late(self) -> bool:
+        """Whether the search has had its time."""
+        return time.monotonic() >= self.ends
+
+    def run_all(self, chosen: list[dict[str, Any]], trials: Sequence[Any] = ()) -> list[Outcome]:
+        """Run several trials, by so many processes as were asked for; `trials` as in `run`, where
+        that is one.
+        """
+        if self.n_jobs == 1:
+            return [self.run(*pair) for pair in zip_longest(chosen, trials)]
+        return Parallel(n_jobs=self.n_jobs)(delayed(self.run)(params) for params in chosen)
+
+    def tell(self, study: Any, trial: Any, outcome: Outcome) -> None:
+        """Write what a trial ran into the study."""
+        from optuna.trial import TrialState
+
+        for name, value in outcome.attributes().items():
+            trial.set_user_attr(name, value)
+        value = outcome.mean(self.key)
+        if outcome.pruned:
+            study.tell(trial, state=TrialState.PRUNED)
+        elif not np.isfinite(value) or (self.raises and outcome.error is not None):
+            study.tell(trial, state=TrialState.FAIL)
+        else:
+            study.tell(trial, value)
+        self.note(trial.number, outcome)
+
+    def note(self, number: int, outcome: Outcome) -> None:
+        """Raise what failed in a trial, or warn of it."""
+        if outcome.error is None:
+            return
+        self.error = outcome.error
+        if self.raises:
+            raise outcome.error
+        kind = FitFailedWarning if outcome.unfitted else UserWarning
+        what = "failed" if outcome.unfitted else "could not be scored"
+        warnings.warn(
+            f"trial {number} {what} and scores {self.error_score}: {outcome.error!r}",
+            kind,
+            stacklevel=5,
+        )
 
     def run(self, params: dict[str, Any], trial: Any = None) -> Outcome:
         """Run a trial; `trial` lets its pruner end it."""
@@ -325,6 +371,12 @@ class _PruneEpochs(Callback):
 def take_rows(X: Any, rows: Any) -> Any:
     """Rows of X with their own index, or None."""
     return None if X is None else _safe_indexing(X, np.asarray(rows))
+
+
+def plain(params: dict[str, Any]) -> dict[str, Any]:
+    """Those of a trial's parameters that any storage keeps as they are."""
+    values = {n: v.item() if isinstance(v, np.generic) else v for n, v in params.items()}
+    return {n: v for n, v in values.items() if isinstance(v, (bool, int, float, str, type(None)))}
 
 
 def _finite(scores: dict[str, list[float]]) -> dict[str, list[float | None]]:

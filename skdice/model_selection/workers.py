@@ -9,9 +9,19 @@ import platform
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["claimed", "others_at_work", "reclaim"]
+__all__ = ["claimed", "others_at_work", "reclaim", "stoppable"]
 
 _RUNNING: set[tuple[str, int]] = set()  # studies and trials that this process is at
+
+
+@contextlib.contextmanager
+def stoppable(study: Any) -> Iterator[None]:
+    """`Study.stop` may be called, as in Optuna's own loop."""
+    study._thread_local.in_optimize_loop = True
+    try:
+        yield
+    finally:
+        study._thread_local.in_optimize_loop = False
 
 
 @contextlib.contextmanager
@@ -30,8 +40,7 @@ def claimed(study: Any, n_trials: int, n_wanted: int) -> Iterator[list[Any]]:
     name = study.study_name
     trials: list[Any] = []
     asked: set[tuple[str, int]] = set()
-    study._thread_local.in_optimize_loop = True
-    with contextlib.ExitStack() as beating:
+    with stoppable(study), contextlib.ExitStack() as beating:
         try:
             while len(trials) < n_wanted and _has_room(study, n_trials):
                 trial = study.ask()
@@ -54,7 +63,6 @@ def claimed(study: Any, n_trials: int, n_wanted: int) -> Iterator[list[Any]]:
                     _give_back(study, frozen)
             raise
         finally:
-            study._thread_local.in_optimize_loop = False
             _RUNNING.difference_update(asked)
 
 

@@ -68,7 +68,8 @@ class BalancedBatchSampler:
     Raises
     ------
     TypeError, ValueError
-        If `sampler` makes new rows or compares rows, or `batch_size` is below 1.
+        If `sampler` makes new rows or compares rows, or `batch_size` is no integer of
+        at least 1.
 
     Examples
     --------
@@ -83,8 +84,9 @@ class BalancedBatchSampler:
         self, sampler: Any, y: Any, *, batch_size: int = 32, random_state: int = 0
     ) -> None:
         check_sampler(sampler)
-        if batch_size < 1:
-            raise ValueError(f"batch_size={batch_size} must be at least 1")
+        counts = isinstance(batch_size, (int, np.integer)) and not isinstance(batch_size, bool)
+        if not counts or batch_size < 1:
+            raise ValueError(f"batch_size={batch_size!r} must be an integer of at least 1")
         self.sampler = sampler
         self.y = y
         self.batch_size = batch_size

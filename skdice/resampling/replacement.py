@@ -83,7 +83,7 @@ class EntityReplacement(TagSampler):
         Where mentions come from: the tags of `y` (tagged sentences only); a dict from type to
         mentions, as strings or lists of tokens; or a fitted `DiceTokenClassifier`, which looks
         for them in X. Texts get a mention as the dict, or the text that it is found in, spells it.
-    sampling_strategy : float, str, list, dict or callable, default="auto"
+    sampling_strategy : float, str, dict or callable, default="auto"
         How many rows to have of each class, as in imbalanced-learn; for tagged sentences as in
         `TagOverSampler`.
     rate : float, default=1.0

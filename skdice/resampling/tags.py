@@ -89,7 +89,7 @@ class TagOverSampler(TagSampler):
 
     Parameters
     ----------
-    sampling_strategy : float, str, list, dict or callable, default="auto"
+    sampling_strategy : float, str, dict or callable, default="auto"
         As in imbalanced-learn, counted in mentions (spans of an entity type; tokens of a plain
         tag). A dict gives for a type the mentions wanted; ``"auto"`` brings every type up to the
         most frequent one. The rarest type is served first, with sentences that hold it, drawn at
@@ -121,7 +121,6 @@ class TagOverSampler(TagSampler):
         "sampling_strategy": [
             Interval(Real, 0, None, closed="neither"),
             StrOptions({"auto", "minority", "not minority", "not majority", "all"}),
-            list,
             dict,
             callable,
         ],

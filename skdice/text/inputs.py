@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils import _safe_indexing
+from sklearn.utils._missing import is_pandas_na, is_scalar_nan
+from sklearn.utils.multiclass import type_of_target
 
 __all__ = [
+    "as_labels",
     "as_sentences",
     "as_tags",
     "as_texts",
+    "check_weights",
     "check_width",
     "holds_tags",
     "object_array",
@@ -73,11 +78,14 @@ def _check_no_records(rows: list[Any]) -> None:
         )
 
 
+def _is_missing(value: Any) -> bool:
+    return value is None or is_scalar_nan(value) or is_pandas_na(value)
+
+
 def _string(value: Any, where: str) -> str:
     if isinstance(value, str):
         return str(value)
-    missing = value is None or (isinstance(value, float) and np.isnan(value))
-    remedy = "drop the row or fill it with ''" if missing else "convert it with str()"
+    remedy = "drop the row or fill it with ''" if _is_missing(value) else "convert it with str()"
     raise TypeError(f"{where} is {value!r}, not a string: {remedy}")
 
 
@@ -203,3 +211,95 @@ def as_tags(y: Any, sentences: list[list[str]]) -> list[list[str]]:
             )
         tags.append([_string(tag, f"y[{i}][{j}]") for j, tag in enumerate(row)])
     return tags
+
+
+def as_labels(y: Any, n_rows: int) -> np.ndarray:
+    """Labels of shape (n,), or 0/1 rows of shape (n, n_labels), in an array of their own type.
+
+    Raises
+    ------
+    TypeError
+        If the labels are of several types.
+    ValueError
+        If one is missing, their number is not that of the rows, or they are no classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdice.text.inputs import as_labels
+    >>> as_labels(np.array([0, 1], dtype=object), n_rows=2)
+    array([0, 1])
+    """
+    if y is None:
+        raise ValueError(
+            "This estimator requires y to be passed, but the target y is None: pass labels"
+        )
+    if hasattr(y, "to_numpy"):
+        y = y.to_numpy()
+    labels = y.toarray() if sparse.issparse(y) else np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if len(labels) != n_rows:
+        raise ValueError(f"X holds {n_rows} rows and y {len(labels)}: they must match")
+    objects = labels.dtype.kind == "O"
+    # Of a list, numpy has made the string "nan" of a NaN among strings, and "1" of a 1.
+    read = labels.dtype.kind == "U" and not isinstance(y, np.ndarray)
+    values = list(labels.flat) if objects else list(y) if read else []
+    missing = [i for i, value in enumerate(values) if _is_missing(value)]
+    if labels.dtype.kind == "f":
+        missing = np.flatnonzero(np.isnan(labels)).tolist()
+    if missing:
+        raise ValueError(f"y[{missing[0]}] is missing (NaN or None): drop the row or label it")
+    kinds = sorted({_kind(value) for value in values})
+    if len(kinds) > 1:
+        raise TypeError(f"y holds labels of several types ({', '.join(kinds)}): give all in one")
+    if objects and kinds[0] in ("bool", "float", "int", "str"):
+        labels = np.array(labels.tolist())
+    kind = type_of_target(labels)
+    if labels.ndim == 2 and kind != "multilabel-indicator":
+        raise ValueError(
+            f"y has shape {labels.shape} and is {kind}: give one label a row, or 0/1 rows for a "
+            "multi-label problem"
+        )
+    if kind.startswith("continuous"):
+        raise ValueError(f"Unknown label type: {kind}. y must hold classes, not measurements")
+    if kind == "unknown":
+        found = kinds[0] if kinds else labels.dtype
+        raise ValueError(f"Unknown label type: {found}. y must hold strings, integers or bools")
+    return labels
+
+
+def _kind(value: Any) -> str:
+    """The name of a value's type, one for Python's and numpy's."""
+    for kind, types in (
+        ("bool", (bool, np.bool_)),
+        ("int", Integral),
+        ("float", Real),
+        ("str", str),
+    ):
+        if isinstance(value, types):
+            return kind
+    return type(value).__name__
+
+
+def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
+    """`sample_weight` as a float array of shape (n_rows,), or None.
+
+    Raises
+    ------
+    ValueError
+        If there is not one weight for each row, or one is negative or no number.
+    """
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.ndim == 0:
+        weights = np.full(n_rows, float(weights))
+    if weights.shape != (n_rows,):
+        raise ValueError(
+            f"sample_weight has shape {weights.shape}, but X holds {n_rows} rows: give one "
+            "weight for each row"
+        )
+    if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
+        raise ValueError("sample_weight must be finite, not negative, and not all zero")
+    return weights

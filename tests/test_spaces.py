@@ -1,0 +1,222 @@
+"""What a search refuses before a trial: values, functions and folds that some trial would meet."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+from sklearn.base import BaseEstimator
+from sklearn.datasets import make_classification
+from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+
+from skdice import DiceClassifier, DiceMRCTagger, DiceSequenceClassifier
+from skdice.losses import CompoundLoss, CrossEntropyLoss, DiceLoss, Loss, TverskyLoss
+from skdice.model_selection import LossSearchCV, OneMinus, loss_space
+from skdice.model_selection.folds import check_classes
+from skdice.model_selection.lanes import _alike, not_ours, why_not
+from skdice.model_selection.spaces import as_spaces, check_space
+
+X, Y = make_classification(60, weights=[0.8], random_state=0)
+BASE = DiceClassifier(max_epochs=2, random_state=0)
+STEPS = Pipeline([("scale", StandardScaler()), ("clf", BASE)])
+ALPHA = FloatDistribution(0.1, 0.9)
+DEGENERATE = TverskyLoss(aggregation="pooled", background=None)
+MATTERS_NOT = "only alpha \\+ beta counts"
+
+
+@pytest.mark.parametrize(
+    ("space", "message"),
+    [
+        (
+            {"loss": ["tversky", "ce"], "loss__alpha": ALPHA},
+            "'alpha' for CrossEntropyLoss.*a list of dicts, one for each loss",
+        ),
+        ({"loss": ["ce", "tverski"]}, "'tverski' is unknown"),
+        ([loss_space("ce"), {"loss": CategoricalDistribution(["ce", "tverski"])}], "'tverski' is"),
+        ({"lr": [0.1, -1]}, r"\{'lr': -1\}.*'lr' parameter"),
+        ({"lr": np.array([0.1, 0.2, -1.0])}, "'lr' parameter"),
+        ({"loss": ["ce"], "loss__label_smoothing": FloatDistribution(0, 1.5)}, "smoothing=1.5"),
+        ({"loss": ["focal"], "loss__gamma": FloatDistribution(-1.0, 5.0)}, "gamma=-1.0"),
+        ({"max_epochs": IntDistribution(0, 3)}, "'max_epochs' parameter"),
+        (
+            {
+                "loss": ["tversky"],
+                "loss__alpha": ALPHA,
+                "loss__background": ["auto", None],
+                "loss__aggregation": ["pooled"],
+            },
+            MATTERS_NOT,
+        ),
+        (
+            {
+                "loss": ["tversky"],
+                "loss__alpha": ALPHA,
+                "loss__background": ["auto", None],
+                "loss__aggregation": ["class", "pooled"],  # each is well beside the other's first
+            },
+            MATTERS_NOT,
+        ),
+        ({"loss": [TverskyLoss(), DEGENERATE], "loss__alpha": ALPHA}, MATTERS_NOT),
+        (
+            {
+                "loss": [CompoundLoss()],
+                "loss__second": [TverskyLoss(), DEGENERATE],
+                "loss__second__beta": ALPHA,
+            },
+            "loss__second__alpha and loss__second__beta",
+        ),
+        (
+            {"loss": ["tversky"], "loss__alpha": ALPHA, "loss__beta": OneMinus("alpha")},
+            r"\['loss__beta'\]=OneMinus\(name='alpha'\) .*KeyError: 'alpha'.* by their full names",
+        ),
+        (
+            {"loss": ["tversky"], "loss__beta": OneMinus("loss__alpha")},
+            r"\['loss__beta'\].*KeyError: 'loss__alpha'",
+        ),
+        (
+            {
+                "loss": ["tversky"],
+                "loss__beta": OneMinus("loss__alpha"),
+                "loss__alpha": lambda params: 10 * params["lr"],
+                "lr": FloatDistribution(0.01, 0.09),
+            },
+            r"\['loss__beta'\].*functions before it",
+        ),
+    ],
+)
+def test_what_one_trial_would_fail_on_is_refused_before_all(space, message, monkeypatch):
+    monkeypatch.setattr(DiceClassifier, "fit", lambda *_, **__: pytest.fail("a trial ran"))
+    with pytest.raises(ValueError, match=message):
+        LossSearchCV(BASE, space, n_trials=1, cv=2).fit(X, Y)
+
+
+def test_parts_of_a_pipeline_are_looked_at():
+    for space, message in (
+        ({"clf__loss": ["ce", "tverski"]}, "'tverski' is unknown"),
+        ({"clf__lr": FloatDistribution(0.0, 0.1)}, "'lr' parameter of DiceClassifier"),
+        ({"clf__loss": ["tversky", "ce"], "clf__loss__alpha": ALPHA}, "one for each clf__loss"),
+        ({"scale": [StandardScaler(), "passthrough"], "scale__with_std": [True]}, "each scale"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            check_space(STEPS, [space])
+    with pytest.raises(ValueError, match="'end_losss'"):
+        check_space(DiceMRCTagger(), [{"end_losss": ["ce"]}])
+    with pytest.raises(ValueError, match="'nope' is unknown"):
+        check_space(DiceMRCTagger(), [{"end_loss": [None, "nope"]}])
+
+
+class Own(BaseEstimator):
+    """Without constraints on its parameters, and with a loss of its own."""
+
+    def __init__(self, loss="mine", alpha=1):
+        self.loss = loss
+        self.alpha = alpha
+
+
+@pytest.mark.parametrize(
+    ("estimator", "space"),
+    [
+        (BASE, loss_space("tversky", tied=False)),
+        (
+            BASE,
+            {
+                "loss": ["tversky"],
+                "loss__beta": OneMinus("loss__alpha"),
+                "loss__alpha": FloatDistribution(0, 1, step=0.25),
+            },
+        ),
+        (
+            BASE,
+            {
+                "loss": ["tversky"],
+                # Not both lower ends at once, which count no error and have no probability.
+                "loss__alpha": FloatDistribution(0, 1),
+                "loss__beta": FloatDistribution(0, 1),
+            },
+        ),
+        (BASE, {"loss": [TverskyLoss(alpha=0.2), "ce"], "lr": [1e-2, 1e9]}),
+        (STEPS, {"scale": [StandardScaler(), MinMaxScaler(), "passthrough"]}),
+        (STEPS, loss_space("tversky", prefix="clf__")),
+        (SGDClassifier(), {"loss": ["hinge", "log_loss"], "alpha": FloatDistribution(1e-5, 1)}),
+        (LogisticRegression(), {"C": [1.0, -1.0]}),  # what its fit alone refuses
+        (Own(), {"loss": ["mine", "other"], "alpha": ["a", None]}),
+        (DiceSequenceClassifier(), {"loss": ["ce", "dsc"], "lr": FloatDistribution(1e-5, 1e-3)}),
+    ],
+)
+def test_other_spaces_pass(estimator, space):
+    check_space(estimator, as_spaces(space, estimator))
+
+
+def test_labels_and_folds_without_a_class():
+    halves = [(np.arange(4), np.arange(4, 8)), (np.arange(4, 8), np.arange(4))]
+    labels = np.array([0, 1, 1, 0, 1, 1, 1, 1])
+    for y, message in (
+        (np.zeros(8, int), r"y holds one class only \[0\]"),
+        (np.full((8, 1), "ham", dtype=object), r"one class only \['ham'\]"),
+        (labels, "class 0 out of the training rows of fold 1"),
+        (labels[:, None], "class 0 out of the training rows of fold 1"),
+        (np.c_[[0, 1] * 4, labels], "value 0 of column 1 of y out .* fold 1.*shuffle=True"),
+        (np.c_[1 - labels, labels], "value 1 of column 0 of y out .* fold 1"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            check_classes(y, halves)
+    check_classes(np.c_[[0, 1] * 4, np.zeros(8, int)], halves)  # no fold changes that
+    check_classes(np.c_[labels, 1 - labels], list(KFold(3).split(labels)))
+    check_classes(labels[:, None], list(StratifiedKFold(2).split(labels, labels)))
+
+
+def test_one_class_is_refused_before_a_trial(monkeypatch):
+    monkeypatch.setattr(DiceClassifier, "fit", lambda *_, **__: pytest.fail("a trial ran"))
+    for strategy in ("full", "shared"):
+        search = LossSearchCV(BASE, loss_space("ce"), n_trials=1, cv=2, strategy=strategy)
+        with pytest.raises(ValueError, match="one class only"):
+            search.fit(X, np.zeros(60, int))
+        with pytest.raises(ValueError, match="cv leaves the class 1"):
+            search.set_params(cv=KFold(2)).fit(X, np.repeat([0, 1, 0], [5, 9, 46])[:, None])
+
+
+class Counts(Loss):
+    """Cross-entropy that grows with its calls, which lanes would record once."""
+
+    n_calls = 0
+
+    def __init__(self, k=1.0, ignore_index=-100, multilabel=False, reduction="mean"):
+        super().__init__()
+        self.k = k
+        self.ignore_index = ignore_index
+        self.multilabel = multilabel
+        self.reduction = reduction
+
+    def forward(self, logits, target, sample_weight=None, mask=None):
+        self.n_calls += 1
+        return self.k * self.n_calls * torch.nn.functional.cross_entropy(logits, target)
+
+
+def test_losses_of_others_are_told_from_skdices():
+    spaces = [loss_space("tversky"), {"loss": ["ce", CompoundLoss()], "lr": [0.1]}]
+    assert not_ours(check_space(BASE, spaces)) is None
+    assert why_not(BASE, ["loss"], {}, X, check_space(BASE, spaces)) is None
+    for space in (
+        {"loss": ["ce", Counts()]},
+        {"loss": [CompoundLoss("ce", Counts())], "lr": [0.1]},
+        {"loss": lambda params: Counts()},
+    ):
+        found = check_space(BASE, [*spaces, space])
+        assert why_not(BASE, ["loss"], {}, X, found).startswith("Counts is no loss of skdice")
+    found = check_space(DiceClassifier(loss=Counts()), [{"loss__k": [1.0, 2.0]}])
+    assert "Counts" in not_ours(found)
+    assert why_not(BASE, ["loss"], {}, X) is None  # where the user asks for lanes
+
+
+def test_lanes_of_classes_with_one_name_are_apart():
+    class CrossEntropyLoss_(CrossEntropyLoss):
+        pass
+
+    CrossEntropyLoss_.__name__ = "CrossEntropyLoss"
+    assert _alike([CrossEntropyLoss(), CrossEntropyLoss_(), CrossEntropyLoss()]) == [[0, 2], [1]]
+    parts = [CompoundLoss(second=part) for part in (CrossEntropyLoss(), CrossEntropyLoss_())]
+    assert _alike([*parts, CompoundLoss(second=DiceLoss())]) == [[0], [1], [2]]
