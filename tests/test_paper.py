@@ -103,15 +103,17 @@ def test_the_tables_are_made_of_the_runs(harness, tmp_path):
     report = harness["report"]
     reported = json.loads((FOLDER / "reported.json").read_text())
     text = "\n".join(report.section("rivals", records, reported, COMMON, tmp_path))
-    summary, table, _ = text.split("\n### ", 3)[1:]
+    summary, table, dsc, ce_dice = text.split("\n### ")[1:]
     assert "| ce | 50.0 | 50.0 |" in summary  # seed 0 alone
     line = next(row for row in table.splitlines() if row.startswith("| ce |"))
     # Seeds 0 to 5 score 50 down to 45: the mean and the standard deviation by hand.
     assert "47.5 ± 1.9" in line
     assert "lr 0.0001" in line
     assert "| 2 | 6 | 1 |" in line
-    pairs = [row for row in text.splitlines() if row.startswith("| weighted_ce | 6 | +0.00")]
-    assert len(pairs) == 1
+    for paired, ours in ((dsc, "dsc"), (ce_dice, "ce_dice")):
+        assert paired.startswith(f"`{ours}` less each other row")
+        rows = [row for row in paired.splitlines() if row.startswith("| weighted_ce | 6 | +0.00")]
+        assert len(rows) == 1
     empty = "\n".join(report.section("table7", records, reported, COMMON, tmp_path))
     assert "| BERT + DSC | 88.92 | 92.11 |" in empty
     command = "python run.py table7 --data FOLDER --tasks mrpc --precision fp32"

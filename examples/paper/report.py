@@ -118,7 +118,8 @@ def section(name: str, records: list[Any], reported: Any, common: Any, out: Path
     for task, runs in shown.items():
         yield from table(experiment, task, runs)
     if name == "rivals":
-        yield from paired(experiment, shown, "dsc")
+        for ours in ("dsc", "ce_dice"):
+            yield from paired(experiment, shown, ours)
     if name == "table10":
         yield from sweeps(shown, out)
     yield from as_reported(reported.get(name))
