@@ -218,7 +218,7 @@ def load_encoder(backbone: str) -> Any:
         )
     with _quiet_transformers(), _explained(backbone, where):
         encoder, report = AutoModel.from_pretrained(
-            where, dtype=torch.float32, output_loading_info=True
+            where, config=config, dtype=torch.float32, output_loading_info=True
         )
     if missing := sorted(name for name in report["missing_keys"] if "pooler" not in name):
         raise ValueError(

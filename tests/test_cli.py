@@ -269,6 +269,7 @@ def test_what_cannot_be_written_is_said_before_the_work(files, tiny_backbone, mo
     assert "--force" in result.output
     result = run("tune", files / "sms.tsv", "--storage", files / "sms.tsv", "--output", files / "u")
     assert result.exit_code == 1
+    assert "--storage" in result.output
     assert "give a new file, one that a search wrote" in " ".join(result.output.split())
     assert (files / "sms.tsv").read_text() == SMS
 

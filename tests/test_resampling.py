@@ -612,3 +612,9 @@ def test_replacement_in_frames_of_every_kind(dtype):
         assert rows == [*texts, "bob sings"]
         assert list(y_new) == [*labels, "a"]
         assert X_new.index.tolist() == [0, 1, 2, 3]
+
+
+def test_batches_of_tagged_sentences_are_not_drawn_by_one_label():
+    tags = [["O"], ["B-A", "O"], ["O", "O"]]
+    with pytest.raises(ValueError, match=r"RandomUnderSampler\(\).* use TagOverSampler"):
+        BalancedBatchSampler(RandomUnderSampler(), tags)

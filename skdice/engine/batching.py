@@ -44,9 +44,9 @@ class EncodedDataset(Dataset):
         return self.windows[i], target, None if self.weights is None else self.weights[i]
 
     @property
-    def total_weight(self) -> float:
-        """Of all windows, each of which weighs 1 where there are no weights."""
-        return float(len(self) if self.weights is None else np.sum(self.weights))
+    def shares(self) -> np.ndarray:
+        """The weight of each window; 1 where there are no weights."""
+        return np.ones(len(self)) if self.weights is None else self.weights
 
     @property
     def lengths(self) -> np.ndarray:

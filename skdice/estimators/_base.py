@@ -11,8 +11,6 @@ from typing import Any, Self
 
 import numpy as np
 import torch
-from imblearn.over_sampling import RandomOverSampler
-from imblearn.under_sampling import RandomUnderSampler
 from scipy.special import expit, log_softmax
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
@@ -187,18 +185,10 @@ class TransformerEstimator(BaseEstimator):
         if self.precision == "fp16" and kind == "cpu":
             raise ValueError("precision='fp16' needs a GPU: use 'auto', 'bf16' or 'fp32' on a CPU")
 
-    def _draw_epochs(
-        self, y: np.ndarray | list[list[str]], seed: int
-    ) -> Callable[[int], np.ndarray] | None:
+    def _draw_epochs(self, y: Any, seed: int) -> Callable[[int], np.ndarray] | None:
         """From an epoch's number to the rows that `sampler` draws for it."""
         if self.sampler is None:
             return None
-        by_label = isinstance(self.sampler, (RandomOverSampler, RandomUnderSampler))
-        if by_label and isinstance(y, list):  # of tag lists; labels are arrays
-            raise ValueError(
-                f"sampler={self.sampler!r} draws by one label a row, and a tagged sentence has "
-                "many: use TagOverSampler or BackgroundUnderSampler of skdice.resampling"
-            )
 
         @lru_cache(maxsize=1)  # the first epoch's rows are also counted and checked
         def rows(epoch: int) -> np.ndarray:
@@ -298,7 +288,7 @@ class TransformerEstimator(BaseEstimator):
         epochs: int | None = None,
     ) -> None:
         """Train `self._module` on `dataset`; also after an interrupt the estimator is usable."""
-        seen = np.append(class_counts, dataset.total_weight if multilabel else class_counts.sum())
+        seen = np.append(class_counts, dataset.shares.sum() if multilabel else class_counts.sum())
         goes_on = epochs is not None and hasattr(self, "net_")
         if goes_on and self._seen is not None:
             seen = seen + self._seen

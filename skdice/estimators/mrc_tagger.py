@@ -373,8 +373,7 @@ class DiceMRCTagger(TransformerEstimator):
         assert dataset.targets is not None
         table = np.concatenate(dataset.targets)
         # Weight 2 is the sentence twice.
-        share = np.ones(len(dataset)) if dataset.weights is None else dataset.weights
-        share = np.repeat(share, [len(target) for target in dataset.targets])
+        share = np.repeat(dataset.shares, [len(target) for target in dataset.targets])
         losses = []
         for head, given in enumerate((self.loss, self.end_loss, self.match_loss, self.loss)):
             loss = self.loss if given is None else given

@@ -255,9 +255,10 @@ class DiceQuestionAnswerer(TransformerEstimator):
             None if weights is None else weights[[window.row for window in windows]],
         )
         # Weight 2 is the question twice.
-        share = np.ones(len(windows)) if dataset.weights is None else dataset.weights
         starts = np.concatenate([target[:, 0] for target in targets]).astype(int)
-        counts = np.bincount(starts, np.repeat(share, [len(t) for t in targets]), minlength=2)
+        counts = np.bincount(
+            starts, np.repeat(dataset.shares, [len(t) for t in targets]), minlength=2
+        )
         criterion = SpanEndsLoss(clone(resolve_loss(self.loss)).prepare(counts))
         score: Callable[[], float] | None = None
         if validation is not None:

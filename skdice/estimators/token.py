@@ -442,9 +442,9 @@ class DiceTokenClassifier(TransformerEstimator):
         # Weight 2 is the sentence twice, and drawn twice is, too.
         seen = range(len(dataset)) if drawing is None else windows(0)
         counts = np.zeros(len(self.classes_))
+        shares = dataset.shares
         for i in seen:
-            share = 1.0 if dataset.weights is None else dataset.weights[i]
-            counts += share * np.bincount(dataset.targets[i], minlength=len(counts))
+            counts += shares[i] * np.bincount(dataset.targets[i], minlength=len(counts))
         background = np.flatnonzero(self.classes_ == "O")
         self._train(
             dataset,

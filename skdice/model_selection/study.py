@@ -154,7 +154,7 @@ def open_study(
             raise ValueError(
                 f"storage={storage!r} with study_name={study_name!r} cannot be used: "
                 f"{type(error).__name__}: {error}: give a new file, one that a search wrote, the "
-                "URL of a database, or an Optuna storage"
+                "URL of a database, or an Optuna storage, as storage= or --storage"
             ) from error
     if storage is None:
         return study

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from imblearn.over_sampling import RandomOverSampler
+from imblearn.under_sampling import RandomUnderSampler
 from imblearn.utils._tags import get_tags
 from sklearn.base import clone
 
@@ -41,12 +43,24 @@ def check_sampler(sampler: Any) -> None:
 
 
 def draw_rows(sampler: Any, y: Any, seed: int) -> np.ndarray:
-    """Row numbers that `sampler` draws for the labels, or tag lists, `y`."""
+    """Row numbers that `sampler` draws for the labels, or tag lists, `y`.
+
+    Raises
+    ------
+    ValueError
+        If `y` holds tag lists and `sampler` draws by labels, or its strategy cannot be.
+    """
+    tagged = holds_tags(y)
+    if tagged and isinstance(sampler, (RandomOverSampler, RandomUnderSampler)):
+        raise ValueError(
+            f"sampler={sampler!r} draws by one label a row, and a tagged sentence has many: use "
+            "TagOverSampler or BackgroundUnderSampler of skdice.resampling"
+        )
     drawer = clone(sampler)
     if "random_state" in drawer.get_params():
         drawer.set_params(random_state=seed)
     # A tag sampler reads only lengths from X; the others take a column of row numbers.
-    drawer.fit_resample(y if holds_tags(y) else np.arange(len(y)).reshape(-1, 1), y)
+    drawer.fit_resample(y if tagged else np.arange(len(y)).reshape(-1, 1), y)
     return np.asarray(drawer.sample_indices_)
 
 
