@@ -324,6 +324,11 @@ class FineTuningNet(NeuralNet):
             self.scaler_.scale(loss).backward()
         else:
             logits, loss = self._accumulate(batch)
+        self.update(batch)
+        return {"loss": loss.detach(), "y_pred": logits.detach()}
+
+    def update(self, batch: list[Batch]) -> None:
+        """Take a step with the gradients that the weights have."""
         parameters = [p for group in self.optimizer_.param_groups for p in group["params"]]
         if self.max_grad_norm is not None or self.callbacks:
             self.scaler_.unscale_(self.optimizer_)
@@ -335,7 +340,6 @@ class FineTuningNet(NeuralNet):
         self.scaler_.step(self.optimizer_)
         self.scaler_.update()
         self.schedule_.step()
-        return {"loss": loss.detach(), "y_pred": logits.detach()}
 
     def _accumulate(self, batch: list[Batch]) -> tuple[torch.Tensor, torch.Tensor]:
         """Gradients of the loss over all micro-batches together, in a micro-batch's memory.

@@ -16,7 +16,7 @@ __all__ = ["Judged", "cv_results", "judged", "so_far"]
 
 
 class Judged(NamedTuple):
-    """A trial whose heads have scores."""
+    """A trial whose heads, or lanes, have scores."""
 
     number: int
     params: dict[str, Any]
@@ -24,7 +24,7 @@ class Judged(NamedTuple):
 
 
 def judged(study: Any, spaces: list[Any], key: str) -> list[Judged]:
-    """The trials of a study that were judged by their heads."""
+    """The trials of a study that were judged by their heads or lanes."""
     found = []
     for trial in _that_ran(study):
         scores = trial.user_attrs.get("shared_scores", {}).get(key)
@@ -62,7 +62,7 @@ def _rows(study: Any, key: str) -> tuple[list[Any], list[dict[str, Any]], list[s
     states = []
     for trial, of_trial in zip(rows, found, strict=True):
         state, scores = trial.state.name, of_trial["test_scores"][key]
-        if "shared_scores" in trial.user_attrs and state != "FAIL":
+        if "shared_scores" in trial.user_attrs and state == "COMPLETE":
             state = "SCREENED" if not scores else "FAIL" if None in scores else "COMPLETE"
         states.append(state)
     return rows, found, states

@@ -47,6 +47,13 @@ def why_not(estimator: Any, names: Sequence[str], fit_params: Any, y: Any) -> st
 class Screen:
     """The rows of a search as vectors of the frozen encoder, computed once.
 
+    Attributes
+    ----------
+    exact : bool
+        Whether what it says of a trial is what a fit would say.
+    what : str
+        That stands for fits.
+
     Parameters
     ----------
     estimator : DiceSequenceClassifier or DiceTokenClassifier
@@ -55,6 +62,9 @@ class Screen:
     splits : list of (train, test)
         Indices of texts or sentences.
     """
+
+    exact = False
+    what = "heads on the frozen encoder"
 
     def __init__(self, estimator: Any, X: Any, y: Any, splits: Sequence[tuple[Any, Any]]) -> None:
         from skdice.estimators import DiceTokenClassifier

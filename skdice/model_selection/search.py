@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -24,7 +25,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from skdice.estimators._base import draw_seed
-from skdice.model_selection import lanes, screening, workers
+from skdice.model_selection import lanes, layers, screening, workers
 from skdice.model_selection.folds import check_classes, check_tags
 from skdice.model_selection.results import Judged, cv_results, judged
 from skdice.model_selection.scoring import scorers_of, weights_of
@@ -91,8 +92,16 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         there is a `storage`.
     n_finalists : int, default=4
         Trials that are fitted in full after a search over heads.
+    lane_layers : int, default=0
+        With a text estimator: top layers of the encoder that each lane trains beside its head, with
+        the estimator's own settings; the layers below are frozen, and run once for each input. A
+        lane ends where a fit with ``frozen`` set to the layers below would end. If that is what
+        the estimator has, the lanes are its fits, and nothing else is fitted but the best; else
+        they stand for its fits as heads do, at a higher price. Here ``lr`` and ``weight_decay``
+        can be searched as well.
     n_lanes : int, default=16
-        Trials that are asked for and trained together if shared; nothing is pruned then.
+        Trials that are asked for and trained together if shared. With `lane_layers` others take
+        the place of those that are pruned; without, nothing is pruned.
     pruner : optuna pruner, "median" or None, default="median"
         Ends a trial that does worse than the median of others at the same epoch of the same fold.
         It sees the score that is searched: after each epoch of a fold on the fold's test rows, and
@@ -177,6 +186,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         "refit": ["boolean", str],
         "strategy": [StrOptions({"auto", "full", "shared"})],
         "n_finalists": [Interval(Integral, 1, None, closed="left")],
+        "lane_layers": [Interval(Integral, 0, None, closed="left")],
         "n_lanes": [Interval(Integral, 1, None, closed="left")],
         "pruner": [StrOptions({"median"}), HasMethods("prune"), None],
         "sampler": [HasMethods("sample_independent"), None],
@@ -202,6 +212,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         refit: bool | str = True,
         strategy: str = "auto",
         n_finalists: int = 4,
+        lane_layers: int = 0,
         n_lanes: int = 16,
         pruner: Any = "median",
         sampler: Any = None,
@@ -223,6 +234,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.refit = refit
         self.strategy = strategy
         self.n_finalists = n_finalists
+        self.lane_layers = lane_layers
         self.n_lanes = n_lanes
         self.pruner = pruner
         self.sampler = sampler
@@ -369,23 +381,42 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         reason = lanes.why_not(self.estimator, names, params, X, looked_at)
         if reason is None:
             self.strategy_ = "shared"
-            return None
-        if hasattr(self.estimator, "backbone"):
+            if not self.lane_layers:
+                return None
+            reason = "DiceClassifier has no layers below its head"
+        elif self.lane_layers:
+            reason = layers.why_not(self.estimator, names)
+        elif hasattr(self.estimator, "backbone"):
             reason = screening.why_not(self.estimator, names, params, y)
             reason = reason or lanes.not_ours(looked_at)
+        if self.lane_layers and reason is not None:
+            raise self._no_layers(reason)
         if self.strategy == "shared" and reason is not None:
             raise ValueError(f"strategy='shared' is not possible: {reason}; use 'full' or 'auto'")
         few = self.n_trials < _WORTH_A_PROBE or self.storage is not None
         if reason is not None or (self.strategy == "auto" and few):
             return None
         self.strategy_ = "shared"
-        return screening.Screen(self.estimator, X, y, splits)
+        if not self.lane_layers:
+            return screening.Screen(self.estimator, X, y, splits)
+        try:
+            return layers.TopLayers(self.estimator, self.lane_layers, X)
+        except layers.NoLanes as error:
+            raise self._no_layers(error) from error
+
+    def _no_layers(self, reason: Any) -> ValueError:
+        return ValueError(
+            f"lane_layers={self.lane_layers} is not possible: {reason}; leave it 0, or use "
+            "strategy='full'"
+        )
 
     def _study(self, job: Job, spaces: list[Any]) -> Any:
         data = job.X, job.y, job.fit_params, job.score_params
         search = {}
         if self.storage is not None:
             search = described(self.estimator, spaces, job.scorers, job.key, job.splits, data)
+            if self.lane_layers and self.strategy_ == "shared":
+                search["estimator"] += f", its top {self.lane_layers} layers as lanes"
         with quiet_optuna():
             sampler = sampler_of(self.sampler, self._seed, 0)
             return open_study(self.storage, self.study_name, self.pruner, sampler, search)
@@ -398,11 +429,16 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
                 n_wanted = self.n_lanes if shared else job.n_workers
                 with workers.claimed(study, self.n_trials, n_wanted) as trials:
                     chosen = [self._suggest(study, trial, spaces) for trial in trials]
-                    if shared and trials:
-                        outcomes = self._share(chosen, job, screen)
+                    probing = self.strategy == "auto" and not hasattr(self, "agreement_")
+                    probing = probing and shared and screen is not None and not screen.exact
+                    if not trials or not shared:
+                        ended: Any = zip(trials, job.run_all(chosen, trials), strict=True)
+                    elif isinstance(screen, layers.TopLayers):
+                        refill = partial(self._refill, trials, spaces, job, probing)
+                        ended = layers.run_cohorts(job, screen, list(trials), chosen, refill)
                     else:
-                        outcomes = job.run_all(chosen, trials)
-                    for trial, outcome in zip(trials, outcomes, strict=True):
+                        ended = zip(trials, self._share(chosen, job, screen), strict=True)
+                    for trial, outcome in ended:
                         job.tell(study, trial, outcome)
                         for callback in self.callbacks or []:
                             callback(study, study.trials[trial.number])
@@ -411,9 +447,8 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
                     if not workers.others_at_work(study):
                         break
                     time.sleep(0.2)  # a trial of theirs may yet be lost, and ours to repeat
-                probing = self.strategy == "auto" and not hasattr(self, "agreement_")
-                if shared and probing and screen is not None:
-                    self._probe(spaces, job, bar)
+                if probing:
+                    self._probe(spaces, job, bar, screen.what)
                 stopped = study._stop_flag or job.is_late()
             rows = judged(self.study_, spaces, job.key)
             if self.strategy_ == "shared" and rows:
@@ -429,6 +464,15 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         trial.set_user_attr("ran", plain(params))
         return params
 
+    def _refill(
+        self, claim: workers.Claim, spaces: list[Any], job: Job, probing: bool, n: int
+    ) -> tuple[list[Any], list[dict[str, Any]]]:
+        """Trials in the place of `n` that have ended, if any are to begin."""
+        if probing or self.study_._stop_flag or job.is_late():
+            return [], []
+        trials = claim.more(n)
+        return trials, [self._suggest(self.study_, trial, spaces) for trial in trials]
+
     def _share(self, chosen: list[dict[str, Any]], job: Job, screen: Any) -> list[Outcome]:
         """Run trials as lanes or heads; as full fits where a scorer asks for what those lack."""
         try:
@@ -441,8 +485,8 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
             self.strategy_ = "full"
             return [job.run(params) for params in chosen]
 
-    def _probe(self, spaces: list[Any], job: Job, bar: Callable[..., None]) -> None:
-        """Fit some trials in full, and go on so where their heads ranked them otherwise."""
+    def _probe(self, spaces: list[Any], job: Job, bar: Callable[..., None], what: str) -> None:
+        """Fit some trials in full, and go on so where `what` ranked them otherwise."""
         rows = judged(self.study_, spaces, job.key)
         if len(rows) < _PROBE:
             return
@@ -460,7 +504,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.agreement_ = screening.agreement(*zip(*pairs, strict=True)) if pairs else 0.0
         if self.agreement_ < _AGREES:
             warnings.warn(
-                f"heads on the frozen encoder rank these losses otherwise than full fits do "
+                f"{what} rank these losses otherwise than full fits do "
                 f"(Spearman {self.agreement_:.2f} over {len(pairs)} trials): going on with full "
                 "fits",
                 stacklevel=4,

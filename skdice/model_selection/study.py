@@ -195,13 +195,14 @@ def full_scores(study: Any, key: str) -> dict[int, list[float]]:
 
 
 def fitted_in_full(trial: Any, attributes: dict[str, Any], key: str) -> Any:
-    """A screened trial as it were had its full fit scored it, and not its head."""
+    """A screened trial as it were had its full fit scored it, and not its head or lane."""
     from optuna.trial import TrialState
 
     trial, scores = copy.copy(trial), attributes["test_scores"][key]
     fitted = None not in scores
     trial.state = TrialState.COMPLETE if fitted else TrialState.FAIL
     trial.values = [float(np.mean(scores))] if fitted else None
+    trial.intermediate_values = {}  # a pruner must not weigh fits against what stood for them
     trial.user_attrs = {**trial.user_attrs, **attributes}
     return trial
 

@@ -24,7 +24,9 @@ from skdice.model_selection import lanes
 from skdice.model_selection.screening import Screen
 from skdice.model_selection.spaces import cloned
 
-__all__ = ["Job", "Outcome", "plain"]
+__all__ = ["FOLD", "Job", "Outcome", "plain"]
+
+FOLD = 10_000  # steps of a fold, more than any fit has epochs
 
 
 class Outcome:
@@ -36,7 +38,7 @@ class Outcome:
         self.fit_time: list[float] = []
         self.score_time: list[float] = []
         self.pruned = False
-        self.screened = False  # only its heads ran
+        self.screened = False  # only its head ran, or its lane
         self.unfitted = False  # a fit failed, and not only a scorer
         self.error: Exception | None = None  # the last
 
@@ -61,7 +63,7 @@ class Outcome:
             "score_time": self.score_time,
         }
         if self.screened:
-            found["shared_scores"] = _finite(self.test)
+            found["shared_scores"] = _finite(nothing if self.pruned else self.test)
         if self.error is not None:
             found["error"] = f"{type(self.error).__name__}: {self.error}"
         found["test_scores"] = _finite(nothing if self.screened else self.test)
@@ -148,7 +150,7 @@ class Job:
         for fold, (train, test) in enumerate(self.splits):
             started = time.perf_counter()
             try:
-                model = self._model(params)
+                model = self.model(params)
                 self._fit(model, fold, train, test, trial)
             except optuna.TrialPruned:
                 outcome.pruned = True
@@ -171,7 +173,7 @@ class Job:
             so_far = outcome.mean(self.key)
             if trial is not None and fold + 1 < len(self.splits) and np.isfinite(so_far):
                 # After the epochs of this fold, and before those of the next.
-                trial.report(so_far, (fold + 1) * _FOLD - 1)
+                trial.report(so_far, (fold + 1) * FOLD - 1)
                 if trial.should_prune():
                     outcome.pruned = True
                     return outcome
@@ -188,7 +190,7 @@ class Job:
         ]
         started = time.perf_counter()
         try:
-            models = [self._model(params) for params in chosen]
+            models = [self.model(params) for params in chosen]
             fitted = lanes.fit_lanes(models, self.X, self.y, asked)
         except Exception:
             if len(chosen) == 1:
@@ -212,7 +214,7 @@ class Job:
         outcomes = [Outcome(list(self.scorers)) for _ in chosen]
         started = time.perf_counter()
         try:
-            fitted = screen.models([self._model(params).loss for params in chosen])
+            fitted = screen.models([self.model(params).loss for params in chosen])
         except Exception as error:
             if len(chosen) > 1:
                 return _in_halves(partial(self.run_heads, screen), chosen)
@@ -230,18 +232,18 @@ class Job:
                 outcome.score_time.append(time.perf_counter() - started)
         return outcomes
 
-    def _model(self, params: dict[str, Any]) -> Any:
+    def model(self, params: dict[str, Any]) -> Any:
+        """The unfitted estimator of a trial."""
         return clone(self.estimator).set_params(**cloned(params))
 
     def _fit(self, model: Any, fold: int, train: Any, test: Any, trial: Any) -> None:
-        X, y = take_rows(self.X, train), take_rows(self.y, train)
-        chosen = _check_method_params(self.X, self.fit_params, train)
+        X, y, chosen = self.to_fit(train)
         callback = None
         if trial is not None and _reports_epochs(model):
             X_test, y_test, given = self.to_score(test)
             scorer, of_key = self.scorers[self.key], given.get(self.key, {})
             score = partial(_score_of, scorer, model, X_test, y_test, of_key)
-            callback = _PruneEpochs(trial, fold * _FOLD, score)
+            callback = _PruneEpochs(trial, fold * FOLD, score)
             model.set_params(callbacks=[*(model.callbacks or []), callback])
         if y is None:
             model.fit(X, **chosen)
@@ -269,6 +271,11 @@ class Job:
                 f"scoring must return a number, and {self.scorers[name]!r} returned {score!r}"
                 f"{several if isinstance(score, dict) else ''}"
             ) from error
+
+    def to_fit(self, rows: Any) -> tuple[Any, Any, dict[str, Any]]:
+        """X, y and parameters of ``fit``, of some rows."""
+        chosen = _check_method_params(self.X, self.fit_params, rows)
+        return take_rows(self.X, rows), take_rows(self.y, rows), chosen
 
     def to_score(self, rows: Any) -> tuple[Any, Any, dict[str, dict[str, Any]]]:
         """X, y and each scorer's parameters, of some rows."""
@@ -320,9 +327,6 @@ class _LaneScores:
             elif outcome.error is before:
                 self.known[name, said] = score
             into[name].append(score)
-
-
-_FOLD = 10_000  # steps of a fold, more than any fit has epochs
 
 
 class _PruneEpochs(Callback):

@@ -9,7 +9,7 @@ import platform
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["claimed", "others_at_work", "reclaim", "stoppable"]
+__all__ = ["Claim", "claimed", "others_at_work", "reclaim", "stoppable"]
 
 _RUNNING: set[tuple[str, int]] = set()  # studies and trials that this process is at
 
@@ -24,8 +24,39 @@ def stoppable(study: Any) -> Iterator[None]:
         study._thread_local.in_optimize_loop = False
 
 
+class Claim(list[Any]):
+    """Trials that are this process's to run."""
+
+    def __init__(self, study: Any, n_trials: int, beating: contextlib.ExitStack) -> None:
+        super().__init__()
+        self.study, self.n_trials = study, n_trials
+        self.beating = beating
+        self.asked: set[tuple[str, int]] = set()
+
+    def more(self, n_wanted: int) -> list[Any]:
+        """Up to `n_wanted` trials more."""
+        from optuna.storages._heartbeat import get_heartbeat_thread
+        from optuna.trial import TrialState
+
+        study, first = self.study, len(self)
+        while len(self) < first + n_wanted and _has_room(study, self.n_trials):
+            trial = study.ask()
+            self.append(trial)
+            self.asked.add((study.study_name, trial.number))
+            _RUNNING.update(self.asked)
+            trial.set_user_attr("worker", _me())
+            if not _counts(study, trial.number, self.n_trials):
+                trial.set_user_attr("surplus", True)
+                study.tell(trial, state=TrialState.FAIL)
+                self.pop()
+                break
+            thread: Any = get_heartbeat_thread(trial._trial_id, study._storage)
+            self.beating.enter_context(thread)
+        return self[first:]
+
+
 @contextlib.contextmanager
-def claimed(study: Any, n_trials: int, n_wanted: int) -> Iterator[list[Any]]:
+def claimed(study: Any, n_trials: int, n_wanted: int) -> Iterator[Claim]:
     """Up to `n_wanted` trials to run, none if the study has its `n_trials`.
 
     Trials are numbered in the storage, so that of two processes which ask at once only one gets a
@@ -33,28 +64,13 @@ def claimed(study: Any, n_trials: int, n_wanted: int) -> Iterator[list[Any]]:
     `Study.stop` may be called; those that an interrupt or an error leaves behind go back into the
     queue.
     """
-    from optuna.storages._heartbeat import get_heartbeat_thread
     from optuna.trial import TrialState
 
     reclaim(study)
-    name = study.study_name
-    trials: list[Any] = []
-    asked: set[tuple[str, int]] = set()
     with stoppable(study), contextlib.ExitStack() as beating:
+        trials = Claim(study, n_trials, beating)
         try:
-            while len(trials) < n_wanted and _has_room(study, n_trials):
-                trial = study.ask()
-                trials.append(trial)
-                asked.add((name, trial.number))
-                _RUNNING.update(asked)
-                trial.set_user_attr("worker", _me())
-                if not _counts(study, trial.number, n_trials):
-                    trial.set_user_attr("surplus", True)
-                    study.tell(trial, state=TrialState.FAIL)
-                    trials.pop()
-                    break
-                thread: Any = get_heartbeat_thread(trial._trial_id, study._storage)
-                beating.enter_context(thread)
+            trials.more(n_wanted)
             yield trials
         except BaseException:
             numbers = {trial.number for trial in trials}
@@ -63,7 +79,7 @@ def claimed(study: Any, n_trials: int, n_wanted: int) -> Iterator[list[Any]]:
                     _give_back(study, frozen)
             raise
         finally:
-            _RUNNING.difference_update(asked)
+            _RUNNING.difference_update(trials.asked)
 
 
 def _has_room(study: Any, n_trials: int) -> bool:

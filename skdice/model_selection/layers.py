@@ -1,0 +1,406 @@
+"""Trials of a text estimator as lanes: a head and the top layers of each, trained side by side."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import clone
+from torch import Tensor
+from torch.func import functional_call, vmap
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from skdice.backbones import encoder_layers
+from skdice.engine.lower import LowerLayers
+from skdice.engine.module import freeze
+from skdice.engine.net import Batch, Inputs, _random_state, _set_random_state, seeded
+from skdice.model_selection.trials import FOLD, Job, Outcome
+from skdice.text.inputs import as_sentences, as_texts
+
+__all__ = ["Cohort", "LayerLanes", "NoLanes", "TopLayers", "run_cohorts", "why_not"]
+
+Ended = tuple[Any, Outcome]  # a trial and what it ran
+
+
+def why_not(estimator: Any, names: Sequence[str]) -> str | None:
+    """Why trials of `estimator` cannot share its lower layers; None if they can."""
+    from skdice.estimators import DiceSequenceClassifier, DiceTokenClassifier
+
+    kind = type(estimator)
+    if kind not in (DiceSequenceClassifier, DiceTokenClassifier):
+        return f"{kind.__name__} is neither DiceSequenceClassifier nor DiceTokenClassifier"
+    for name in ("early_stopping", "callbacks", "net_params"):
+        if getattr(estimator, name):
+            return f"it has {name}={getattr(estimator, name)!r}"
+    other = [n for n in names if n not in ("loss", "lr", "weight_decay") and n[:6] != "loss__"]
+    return f"{other[0]!r} is searched, which lanes share" if other else None
+
+
+class NoLanes(ValueError):
+    """Lanes of layers are not possible."""
+
+
+class TopLayers:
+    """The rows of a search as the frozen lower layers see them, computed once.
+
+    Parameters
+    ----------
+    estimator : DiceSequenceClassifier or DiceTokenClassifier
+        Unfitted.
+    n_layers : int
+        Layers that lanes train, from the top.
+    X : data
+
+    Attributes
+    ----------
+    frozen : int
+        With it a fit of `estimator` ends where its lane does.
+    exact : bool
+        Whether that is what `estimator` has.
+    what : str
+        That stands for fits where it has not.
+
+    Raises
+    ------
+    NoLanes
+        If the backbone has no more layers, or they cannot be trained so.
+    """
+
+    def __init__(self, estimator: Any, n_layers: int, X: Any) -> None:
+        blank = clone(estimator).set_params(frozen="embeddings")
+        blank._check_params()
+        blank._build(2, pooling=getattr(blank, "pooling", None), seed=0)
+        module = blank._module
+        try:
+            depth = len(encoder_layers(module.encoder))
+        except ValueError as error:
+            raise NoLanes(str(error).partition(":")[0]) from error
+        if n_layers >= depth:
+            raise NoLanes(f"it leaves no layer of the backbone's {depth} to share")
+        self.frozen = depth - n_layers
+        self.exact = estimator.frozen == self.frozen
+        self.what = f"lanes with {n_layers} trained layer{'s' if n_layers > 1 else ''}"
+        freeze(module, self.frozen)
+        net = blank._make_net(torch.nn.Identity(), 0)
+        net.initialize()
+        tagging = hasattr(blank, "scheme")
+        dataset = blank._encode(as_sentences(X) if tagging else as_texts(X))
+        inputs, _, _ = net.padder([(dataset.windows[0], None, None)])
+        inputs = {name: values.to(net.device) for name, values in inputs.items()}
+        upper = copy.deepcopy(module)
+        self.lower = LowerLayers(module, self.frozen)
+        if (why := self.lower.changes(inputs)) is not None:
+            raise NoLanes(why)
+        self.lower.put_into(upper)
+        _check_lanes(upper, inputs)
+        self.lower.remember(dataset, net)
+
+    def model(self, job: Job, params: dict[str, Any]) -> Any:
+        """The unfitted estimator of a lane."""
+        return job.model(params).set_params(frozen=self.frozen)
+
+
+class LayerLanes:
+    """Fits of the same rows that differ in loss, learning rate and weight decay, side by side.
+
+    Each is an estimator with a net of its own, whose weights are slices of one tensor, so that all
+    run forward and backward in one go. It sees the batches and the dropout that its own fit would
+    see, and ends where that ends.
+
+    Parameters
+    ----------
+    models : list of DiceSequenceClassifier or of DiceTokenClassifier
+        Unfitted, with the lower layers frozen.
+    X, y : data
+    fit_params : dict
+    lower : LowerLayers
+    """
+
+    def __init__(
+        self,
+        models: Sequence[Any],
+        X: Any,
+        y: Any,
+        fit_params: dict[str, Any],
+        lower: LowerLayers,
+    ) -> None:
+        first, *others = self.models = list(models)
+        # All that a fit does before it trains.
+        with _held_back(first, "_train") as training:
+            first.fit(X, y, **fit_params)
+        lower.put_into(first._module)
+        settings = first.get_params(deep=False)
+        learnt = {name: value for name, value in vars(first).items() if name not in settings}
+        frozen = {id(p): p for p in first._module.parameters() if not p.requires_grad}
+        for model in others:
+            model._check_params()
+            vars(model).update(learnt)
+            model._module = copy.deepcopy(first._module, dict(frozen))
+        args, kwargs = training[0]
+        for model in self.models:
+            with _held_back(model, "_train_with") as fit:
+                model._train(*args, **kwargs)
+            (criterion, self.dataset, self.seed), more = fit[0]
+            model.net_ = model._make_net(criterion, self.seed).initialize()
+            model.net_.rows_of_epoch = more["rows_of_epoch"]
+            model.net_._start_schedule(model.net_.n_updates(self.dataset) * model.max_epochs)
+        self.n_epochs = 0
+        self._generator: Any = None  # where the last epoch left it
+        self._stack()
+
+    @property
+    def is_done(self) -> bool:
+        return self.n_epochs >= int(self.models[0].max_epochs)
+
+    def keep(self, places: Sequence[int]) -> None:
+        """Go on with some of the models."""
+        self.models = [self.models[i] for i in places]
+        self._stack()
+
+    def epoch(self) -> None:
+        """Train all models for one epoch."""
+        nets = [model.net_ for model in self.models]
+        device = torch.device(nets[0].device)
+        with seeded(self.seed, nets[0].device):
+            if self._generator is not None:
+                _set_random_state(device, self._generator)
+            for net in nets:
+                net.history.new_epoch()
+                net._set_training(True)
+            for batch in nets[0].updates(self.dataset, len(nets[0].history)):
+                self._update(batch)
+            self._generator = _random_state(device)
+        self.n_epochs += 1
+
+    def _stack(self) -> None:
+        """One tensor for each weight of all models, of which theirs are slices."""
+        modules = [model.net_.module_ for model in self.models]
+        names = [name for name, p in modules[0].named_parameters() if p.requires_grad]
+        self.weights: dict[str, Tensor] = {}
+        for name in names:
+            parts = [module.get_parameter(name) for module in modules]
+            whole = torch.stack([part.detach() for part in parts])
+            self.weights[name] = whole.requires_grad_()
+            for part, slice_ in zip(parts, whole.detach(), strict=True):
+                part.data = slice_
+
+    def _update(self, batch: list[Batch]) -> None:
+        nets = [model.net_ for model in self.models]
+        logits = self._logits([group for part in batch for group in part[0]])
+        target = torch.cat([part[1] for part in batch])  # type: ignore[misc]
+        weight = None
+        if batch[0][2] is not None:
+            weight = torch.cat([part[2] for part in batch])  # type: ignore[misc]
+        losses = [net._loss(z, target, weight) for net, z in zip(nets, logits, strict=True)]
+        # A lane's weights are in its own loss only, so that the sum's gradients are each loss's.
+        scaled = [net.scaler_.scale(loss) for net, loss in zip(nets, losses, strict=True)]
+        torch.stack(scaled).sum().backward()
+        for i, net in enumerate(nets):
+            for name, whole in self.weights.items():
+                assert whole.grad is not None
+                net.module_.get_parameter(name).grad = whole.grad[i]
+            net.update(batch)
+            net.optimizer_.zero_grad(set_to_none=True)
+        for whole in self.weights.values():
+            whole.grad = None
+
+    def _logits(self, inputs: Inputs) -> Tensor:
+        """Logits of all models, of shape (n_models, n_predictions, n_outputs)."""
+        net = self.models[0].net_
+        parts = []
+        with net._autocast():
+            for group in inputs:
+                moved = {k: v.to(net.device, non_blocking=True) for k, v in group.items()}
+                parts.append(_side_by_side(net.module_, self.weights, moved))
+        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
+
+
+class Cohort:
+    """Trials that began together: lanes of the same epochs of one fold after the other.
+
+    Parameters
+    ----------
+    job : Job
+    layers : TopLayers
+    trials : list of optuna trials
+    chosen : list of dict
+        Their parameters.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        layers: TopLayers,
+        trials: Sequence[Any],
+        chosen: Sequence[dict[str, Any]],
+    ) -> None:
+        self.job, self.layers = job, layers
+        self.trials, self.chosen = list(trials), list(chosen)
+        self.outcomes = [Outcome(list(job.scorers)) for _ in chosen]
+        for outcome in self.outcomes:
+            outcome.screened = not layers.exact
+        self.fold = 0
+        self.lanes: LayerLanes | None = None
+        self.seconds = 0.0  # of this fold, so far
+
+    def __len__(self) -> int:
+        return len(self.trials)
+
+    def halves(self) -> list[Cohort]:
+        """The same trials from the start, in two cohorts."""
+        half = len(self) // 2
+        return [
+            Cohort(self.job, self.layers, self.trials[part], self.chosen[part])
+            for part in (slice(half), slice(half, None))
+        ]
+
+    def epoch(self) -> list[Ended]:
+        """Train one epoch; the trials that it ended, through with all folds or pruned."""
+        job = self.job
+        train, test = job.splits[self.fold]
+        started = time.perf_counter()
+        if self.lanes is None:
+            models = [self.layers.model(job, params) for params in self.chosen]
+            X, y, fit_params = job.to_fit(train)
+            self.lanes = LayerLanes(models, X, y, fit_params, self.layers.lower)
+        self.lanes.epoch()
+        self.seconds += time.perf_counter() - started
+        sides = [("test", test), ("train", train)] if job.with_train else [("test", test)]
+        through = self.lanes.is_done
+        ended = []
+        for i, model in enumerate(self.lanes.models):
+            trial, outcome = self.trials[i], self.outcomes[i]
+            if through:
+                outcome.fit_time.append(self.seconds / len(self))
+                started = time.perf_counter()
+                for side, rows in sides:
+                    X, y, given = job.to_score(rows)
+                    for name in job.scorers:
+                        score = job.score(name, model, X, y, given, outcome)
+                        getattr(outcome, side)[name].append(score)
+                outcome.score_time.append(time.perf_counter() - started)
+            last = through and self.fold + 1 == len(job.splits)
+            if not last and self._is_pruned(trial, model, outcome, test):
+                outcome.pruned = True
+            if last or outcome.pruned or (job.raises and outcome.error is not None):
+                ended.append(i)
+        found = [(self.trials[i], self.outcomes[i]) for i in ended]
+        self._go_on_without(ended, through)
+        return found
+
+    def _is_pruned(self, trial: Any, model: Any, outcome: Outcome, rows: Any) -> bool:
+        from optuna.pruners import NopPruner
+
+        job, lanes = self.job, self.lanes
+        if lanes is None or isinstance(trial.study.pruner, NopPruner):
+            return False
+        if lanes.is_done:
+            step, score = (self.fold + 1) * FOLD - 1, outcome.mean(job.key)
+        else:
+            step = self.fold * FOLD + lanes.n_epochs - 1
+            X, y, given = job.to_score(rows)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # early epochs predict no positives
+                score = job.score(job.key, model, X, y, given, Outcome([]))
+        if not np.isfinite(score):
+            return False
+        trial.report(score, step)
+        return bool(trial.should_prune())
+
+    def _go_on_without(self, ended: Sequence[int], through: bool) -> None:
+        left = [i for i in range(len(self)) if i not in ended]
+        self.trials = [self.trials[i] for i in left]
+        self.chosen = [self.chosen[i] for i in left]
+        self.outcomes = [self.outcomes[i] for i in left]
+        if through:
+            self.fold, self.lanes, self.seconds = self.fold + 1, None, 0.0
+        elif ended and left and self.lanes is not None:
+            self.lanes.keep(left)
+
+
+def run_cohorts(
+    job: Job,
+    layers: TopLayers,
+    trials: Sequence[Any],
+    chosen: Sequence[dict[str, Any]],
+    more: Callable[[int], tuple[list[Any], list[dict[str, Any]]]],
+) -> Iterator[Ended]:
+    """Run trials as lanes, and others in the place of those that end before the rest.
+
+    Where a cohort fails, it is run again in halves, so that what fails by itself has its error.
+
+    Parameters
+    ----------
+    job : Job
+    layers : TopLayers
+    trials, chosen : as in `Cohort`
+    more : callable
+        From a number to as many trials, or less, and their parameters.
+
+    Yields
+    ------
+    (trial, outcome)
+    """
+    cohorts, n_lanes = [Cohort(job, layers, trials, chosen)], len(trials)
+    while cohorts:
+        cohort = cohorts.pop(0)
+        try:
+            ended = cohort.epoch()
+        except Exception as error:
+            if len(cohort) > 1:
+                cohorts += cohort.halves()
+                continue
+            outcome = Outcome(list(job.scorers))
+            outcome.error, outcome.unfitted, outcome.screened = error, True, not layers.exact
+            yield cohort.trials[0], outcome
+            ended, cohort.trials = [], []
+        yield from ended
+        cohorts += [cohort] if len(cohort) else []
+        free = n_lanes - sum(map(len, cohorts))
+        new = more(free) if free else ([], [])
+        cohorts += [Cohort(job, layers, *new)] if new[0] else []
+
+
+def _check_lanes(module: Any, inputs: dict[str, Tensor]) -> None:
+    """Refuse layers that cannot run side by side."""
+    trained = {name: p.detach() for name, p in module.named_parameters() if p.requires_grad}
+    module.eval()
+    try:
+        with torch.no_grad():
+            want = module(**inputs)
+            both = {name: torch.stack([p, p]) for name, p in trained.items()}
+            found = _side_by_side(module, both, inputs)
+        torch.testing.assert_close(found, torch.stack([want, want]))
+    except (RuntimeError, AssertionError) as error:
+        kind = type(module.encoder).__name__
+        raise NoLanes(f"layers of {kind} cannot run side by side: {error}") from error
+
+
+def _side_by_side(module: Any, weights: dict[str, Tensor], inputs: dict[str, Tensor]) -> Tensor:
+    """What `module` says with each of several weights, all with the dropout of one fit."""
+
+    def of_lane(own: dict[str, Tensor]) -> Tensor:
+        found: Tensor = functional_call(module, own, (), inputs)
+        return found
+
+    # Fused attention has no form for several weights at once.
+    with sdpa_kernel(SDPBackend.MATH):
+        found: Tensor = vmap(of_lane, randomness="same")(weights)
+    return found
+
+
+@contextlib.contextmanager
+def _held_back(model: Any, name: str) -> Iterator[list[tuple[Any, dict[str, Any]]]]:
+    """What a method of `model` is called with, which is not done."""
+    calls: list[tuple[Any, dict[str, Any]]] = []
+    setattr(model, name, lambda *args, **kwargs: calls.append((args, kwargs)))
+    try:
+        yield calls
+    finally:
+        delattr(model, name)
