@@ -4,11 +4,11 @@
     python search_text.py sms FILE --trials 64 --limit 600
 
 The same trials (Optuna's random sampler with the same seed) are searched by `strategy="full"`, by
-`strategy="shared"`, and by `optuna_integration.OptunaSearchCV` where that is installed: whole
-searches, refit included, with the score of the best estimator on rows that none of them saw. The
-rank agreement is Spearman's correlation of the heads' scores and the full fits' over all trials;
-how far full fits agree with themselves on other folds and with another seed, over some of the
-trials, is what could be asked of it.
+`strategy="shared"`, with heads and with `--lane-layers`, and by `optuna_integration.OptunaSearchCV`
+where that is installed: whole searches, refit included, with the score of the best estimator on
+rows that none of them saw. The rank agreement is Spearman's correlation of the heads' scores and
+the full fits' over all trials; how far full fits agree with themselves on other folds and with
+another seed, over some of the trials, is what could be asked of it.
 
 The best of many scores is also the luckiest, and `full` has more of them to choose from. So each
 winner is cross-validated once more, `--repeats` times, with folds and seeds that no search had.
@@ -55,6 +55,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--repeats", type=int, default=5, help="of the winners, on other folds")
     parser.add_argument("--repeated-trials", type=int, default=16, help="of full, on other folds")
+    parser.add_argument("--lane-layers", type=int, nargs="*", default=[])
     parser.add_argument("--skip", nargs="*", default=[], choices=["full", "integration"])
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
@@ -83,14 +84,16 @@ def main() -> None:
         "date": time.strftime("%Y-%m-%d"),
     }
     searches: dict[str, Any] = {}
-    for strategy in ("shared", "full"):
-        if strategy in args.skip:
+    kinds = {"shared": 0, **{f"{n} layers": n for n in args.lane_layers}, "full": 0}
+    for name, n_layers in kinds.items():
+        if name in args.skip:
             continue
-        searches[strategy] = LossSearchCV(
+        searches[name] = LossSearchCV(
             estimator,
             loss_space("tversky"),
-            strategy=strategy,
-            n_lanes=args.trials,
+            strategy="full" if name == "full" else "shared",
+            lane_layers=n_layers,
+            n_lanes=16 if n_layers else args.trials,
             pruner=None,
             sampler=RandomSampler(seed=args.seed),
             **common,
@@ -113,6 +116,9 @@ def main() -> None:
             "test": test,
             "alpha": search.best_params_["loss__alpha"],
         }
+        if name not in ("full", "OptunaSearchCV"):
+            found = search.cv_results_["mean_shared_score"]
+            record[name]["scores"] = found.round(4).tolist()
     for name, search in searches.items():
         model = clone(search.estimator).set_params(**search.best_params_)
         again = repeated(model, X, y, scoring, args, args.repeats)
@@ -143,8 +149,11 @@ def main() -> None:
             f"{record['agreement_of_full']:.2f}, heads with full "
             f"{record['agreement_of_heads_there']:.2f}"
         )
-        ratio = record["full"]["seconds"] / record["shared"]["seconds"]
-        print(f"agreement {record['agreement']:.2f}, full / shared time {ratio:.1f}")
+        for name in kinds:
+            if name != "full":
+                found = agreement(searches[name].cv_results_["mean_shared_score"], full)
+                ratio = record["full"]["seconds"] / record[name]["seconds"]
+                print(f"{name}: agreement with full {found:.2f}, full / {name} time {ratio:.1f}")
     if args.out is not None:
         with args.out.open("a") as file:
             file.write(json.dumps(record) + "\n")

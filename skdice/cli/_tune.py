@@ -27,6 +27,7 @@ def run(
     study_name: str | None,
     n_jobs: int,
     strategy: str,
+    lane_layers: int,
     seed: int,
     output: Path,
     features: bool,
@@ -57,6 +58,7 @@ def run(
         study_name=study_name or ("skdice" if storage else None),
         n_jobs=n_jobs,
         strategy=strategy,
+        lane_layers=lane_layers,
         random_state=seed,
     )
     output.mkdir(parents=True, exist_ok=True)
@@ -102,7 +104,7 @@ def trials_table(results: dict[str, Any], n: int = 8) -> Table:
     """The best trials of `cv_results_`, those that ran in full before the others."""
     columns = {"F1, %": results["mean_test_score"]}
     if "mean_shared_score" in results:
-        columns["heads, %"] = results["mean_shared_score"]
+        columns["shared, %"] = results["mean_shared_score"]
     counts = Counter(state.lower() for state in results["state"])
     table = Table(title=", ".join(f"{count} {name}" for name, count in counts.items()))
     for heading in ("trial", *columns):
@@ -130,7 +132,7 @@ def report(search: Any, output: Path) -> None:
     """Print the best trials and write all of them."""
     results = search.cv_results_
     OUT.print(trials_table(results))
-    columns = {"f1": "mean_test_score", "heads_f1": "mean_shared_score"}
+    columns = {"f1": "mean_test_score", "shared_f1": "mean_shared_score"}
     rows = [
         {
             "trial": int(results["trial"][i]),
@@ -147,12 +149,13 @@ def report(search: Any, output: Path) -> None:
     best = {"params": getattr(search, "best_params_", None)}
     if hasattr(search, "best_score_"):
         screened = results["state"][search.best_index_] == "SCREENED"
-        best["heads_f1" if screened else "f1"] = search.best_score_
-        of = " (of heads: no full fit ended)" if screened else ""
+        best["shared_f1" if screened else "f1"] = search.best_score_
+        of = " (of what stands for fits: no full fit ended)" if screened else ""
         OUT.print(f"best{of}: {search.best_params_}", markup=False, highlight=False)
     found: dict[str, Any] = {"best": best, "strategy": search.strategy_, "trials": rows}
     if hasattr(search, "agreement_"):
         found["agreement"] = search.agreement_
-        OUT.print(f"heads and full fits agree by {search.agreement_:.2f} (Spearman)")
+        what = "lanes" if search.lane_layers else "heads"
+        OUT.print(f"{what} and full fits agree by {search.agreement_:.2f} (Spearman)")
     write_text(output / "trials.json", json.dumps(found, indent=2) + "\n")
     OUT.print(f"trials:  {output / 'trials.json'}", markup=False, highlight=False)

@@ -477,6 +477,9 @@ def tune(
             "is shared where heads turn out to rank the losses alike."
         ),
     ] = Strategy.auto,
+    lane_layers: Annotated[
+        int, typer.Option(min=0, help="If shared, train this many top layers beside each head.")
+    ] = 0,
     features: Annotated[
         bool, typer.Option("--features", help="Search with heads on frozen features.")
     ] = False,
@@ -528,6 +531,7 @@ def tune(
             study_name,
             jobs,
             strategy.value,
+            lane_layers,
             seed,
             output,
             features,
