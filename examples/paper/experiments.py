@@ -87,18 +87,25 @@ def losses(*names: str, **options: Any) -> list[Row]:
 
 
 CE = [{"loss": "ce", "lr": lr} for lr in RATES]
+TUNED = Row("ce, tuned", [{"loss": "ce"}], decision="tuned")
+# What costs no more than another fit, tuned on the development rows.
+WEIGHTED = Row("weighted_ce", [{"loss": "weighted_ce", "loss__K": float(K)} for K in (1, 2, 5, 10)])
+PRIOR = Row(
+    "ce with log-prior, tuned",
+    [{"loss": "ce", "loss__tau": tau} for tau in (0.5, 1.0)],
+    decision="tuned",
+)
+SAMPLED = [
+    Row("ce, over-sampling", [{"loss": "ce"}], sampler="over"),
+    Row("ce, under-sampling", [{"loss": "ce"}], sampler="under"),
+]
 RIVALS = [
     Row("ce", CE),
     Row("ce, tuned", CE, decision="tuned"),
-    Row("weighted_ce", [{"loss": "weighted_ce", "loss__K": float(K)} for K in (1, 2, 5, 10)]),
+    WEIGHTED,
     Row("focal", [{"loss": "focal", "loss__gamma": gamma} for gamma in (1.0, 2.0)]),
-    Row(
-        "ce with log-prior, tuned",
-        [{"loss": "ce", "loss__tau": tau} for tau in (0.5, 1.0)],
-        decision="tuned",
-    ),
-    Row("ce, over-sampling", [{"loss": "ce"}], sampler="over"),
-    Row("ce, under-sampling", [{"loss": "ce"}], sampler="under"),
+    PRIOR,
+    *SAMPLED,
     Row("ce, then dsc", [{"loss": "ce", "then": "dsc"}]),  # for the last epoch
     *losses("ce_dice", "dice", "tversky", "dsc"),
     Row("dsc, tuned", [{"loss": "dsc"}], decision="tuned"),
@@ -162,7 +169,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "table3": Experiment(
         "Table 3: part-of-speech tagging, Chinese",
         ["ud_zh"],
-        losses("ce", "focal", "dice", "dsc"),
+        [*losses("ce", "focal", "dice", "dsc"), TUNED, WEIGHTED, PRIOR],
         missing={
             "CTB5, CTB6": "licensed by the LDC",
             "a Chinese backbone": f"`run.py table3 --data FOLDER {BERT}`, then "
@@ -172,7 +179,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "table4": Experiment(
         "Table 4: part-of-speech tagging, English",
         ["ud_en"],
-        losses("ce", "focal", "dice", "dsc"),
+        [*losses("ce", "focal", "dice", "dsc"), TUNED, WEIGHTED, PRIOR],
         missing={"WSJ": "licensed by the LDC", "Ritter's tweets": "not at hand"},
     ),
     "table5": Experiment(
@@ -180,6 +187,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         ["wnut17", "weibo"],
         [
             *losses("ce", "focal", "dice", "dsc"),
+            *(TUNED, WEIGHTED, PRIOR, *SAMPLED),
             *(
                 Row(f"reading, {name}", [{"loss": name}], reader=True)
                 for name in ("ce", "focal", "dice", "dsc")
@@ -202,7 +210,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "table7": Experiment(
         "Table 7: paraphrase identification",
         ["mrpc"],
-        losses("ce", "focal", "dice", "dsc"),
+        [*losses("ce", "focal", "dice", "dsc"), TUNED, WEIGHTED, PRIOR, *SAMPLED],
         missing={"QQP": f"not at hand; `skdice compare --train qqp.tsv {QQP}`"},
     ),
     "table8": Experiment(
