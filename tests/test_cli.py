@@ -553,11 +553,11 @@ def test_tune(files, tiny_backbone):
     assert found["strategy"] == "shared"
     assert sum(row["f1"] is None for row in found["trials"]) == 2
     assert all(row["shared_f1"] is not None for row in found["trials"])
-    result = run("tune", files / "sms.tsv", "--trials", 2, "--folds", 2, "--epochs", 1,
+    result = run("tune", files / "sms.tsv", "--trials", 6, "--folds", 2, "--epochs", 1,
                  "--strategy", "shared", "--lane-layers", 1, "--frozen", 1,
                  "--backbone", tiny_backbone, "--output", files / "l")  # fmt: skip
     assert result.exit_code == 0, result.output
-    assert "2 complete" in result.output
+    assert "6 complete" in result.output
     # A type that one fold alone holds is missed there, and stops nothing.
     with (files / "train.conll").open("a") as file:
         file.write("\nthe\tB-EVENT\nbus\tO\n")

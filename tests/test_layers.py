@@ -12,6 +12,7 @@ from optuna.pruners import BasePruner
 from optuna.samplers import RandomSampler
 from sklearn.base import clone
 from sklearn.metrics import f1_score
+from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from skdice import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
 from skdice.engine import tables
@@ -45,8 +46,8 @@ SETTINGS = [
 
 @pytest.fixture(scope="module")
 def backbones(tmp_path_factory):
-    """Three layers each; XLNet and DeBERTa cannot be lanes."""
-    return {
+    """Three layers each; only the first four can be lanes."""
+    folders = {
         kind: build_tiny_backbone(
             str(tmp_path_factory.mktemp(kind)),
             kind,
@@ -54,6 +55,19 @@ def backbones(tmp_path_factory):
         )
         for kind in ("bert", "roberta", "modernbert", "deberta-v2", "xlnet")
     }
+    small = dict(num_hidden_layers=3, num_attention_heads=2, intermediate_size=32)
+    others = {
+        "esm": dict(hidden_size=16, pad_token_id=0, mask_token_id=4, **small),  # an unused weight
+        "convbert": dict(hidden_size=16, embedding_size=16, head_ratio=1, **small),
+        "xlm": dict(emb_dim=16, n_layers=3, n_heads=2, pad_index=0),
+    }
+    for kind, config in others.items():
+        folders[kind] = build_tiny_backbone(str(tmp_path_factory.mktemp(kind)))
+        known = len(AutoTokenizer.from_pretrained(folders[kind]))
+        longest = {"vocab_size": known, "max_position_embeddings": 64}
+        encoder = AutoModel.from_config(AutoConfig.for_model(kind, **longest, **config))
+        encoder.save_pretrained(folders[kind])
+    return folders
 
 
 def model(backbones, tagging, kind="bert", **params):
@@ -91,6 +105,7 @@ def trained(lanes):
         ("bert", 1, {"gradient_accumulation": 2, "batch_size": 4}),
         ("roberta", 1, {}),
         ("modernbert", 1, {}),
+        ("esm", 1, {}),
     ],
 )
 def test_a_lane_ends_where_its_own_fit_does(backbones, tagging, kind, n_layers, params):
@@ -210,7 +225,7 @@ def test_lanes_are_the_fits_of_an_estimator_with_these_layers_frozen(backbones):
 
 def test_lanes_stand_for_the_fits_of_other_estimators(backbones):
     estimator = model(backbones, False)
-    found = search(estimator).fit(TEXTS, LABELS)
+    found = search(estimator, return_train_score=True).fit(TEXTS, LABELS)
     lanes = search(model(backbones, False, frozen=2)).fit(TEXTS, LABELS)
     full = search(estimator, strategy="full").fit(TEXTS, LABELS)
     results = found.cv_results_
@@ -224,6 +239,7 @@ def test_lanes_stand_for_the_fits_of_other_estimators(backbones):
         results["mean_test_score"][ran], full.cv_results_["mean_test_score"][ran]
     )
     assert found.best_index_ in np.flatnonzero(ran)
+    np.testing.assert_array_equal(np.isnan(results["mean_train_score"]), ~ran)
 
 
 class Below(BasePruner):
@@ -239,13 +255,7 @@ class Below(BasePruner):
 @pytest.mark.parametrize("frozen", ["none", 2])
 def test_others_take_the_place_of_pruned_lanes(backbones, frozen, monkeypatch):
     sizes = []
-    epoch = LayerLanes.epoch
-
-    def counted(lanes):
-        sizes.append(len(lanes.models))
-        epoch(lanes)
-
-    monkeypatch.setattr(LayerLanes, "epoch", counted)
+    monkeypatch.setattr(LayerLanes, "epoch", counting(sizes))
     estimator = model(backbones, False, frozen=frozen)
     found = search(estimator, n_trials=5, pruner=Below({1}, 0)).fit(TEXTS, LABELS)
     # Two go on while another begins, and the last begins when they are through.
@@ -281,7 +291,7 @@ class Broken(CrossEntropyLoss):
         raise ArithmeticError("it cannot be")
 
 
-def test_a_lane_that_fails_has_its_error_and_leaves_the_others(backbones):
+def test_a_lane_that_fails_has_its_error_and_leaves_the_others(backbones, monkeypatch):
     estimator = model(backbones, False, frozen=2)
     space = {"loss": [Broken(), "ce", "dsc", "focal"]}
     how = dict(n_trials=8, n_lanes=8)
@@ -291,15 +301,79 @@ def test_a_lane_that_fails_has_its_error_and_leaves_the_others(backbones):
     assert 0 < sum(failed) < 8
     np.testing.assert_array_equal(found.cv_results_["state"] == "FAIL", failed)
     np.testing.assert_array_equal(np.isnan(found.cv_results_["mean_test_score"]), failed)
+    # As full fits have it.
+    with pytest.warns(match="failed and scores 0.25"):
+        found, full = (
+            search(estimator, space, error_score=0.25, strategy=strategy, **how)
+            .set_params(sampler=RandomSampler(seed=0))
+            .fit(TEXTS, LABELS)
+            .cv_results_
+            for strategy in ("shared", "full")
+        )
+    np.testing.assert_array_equal(found["state"], full["state"])
+    np.testing.assert_allclose(found["mean_test_score"], full["mean_test_score"], atol=2e-6)
     with pytest.raises(ArithmeticError, match="it cannot be"):
         search(estimator, space, error_score="raise", **how).fit(TEXTS, LABELS)
+    trained_by_then = []
+    monkeypatch.setattr(LayerLanes, "epoch", counting(trained_by_then))
+    with pytest.raises(ValueError, match="scoring must return a number"):
+        search(estimator, scoring=lambda model, X, y: {"a": 1.0}).fit(TEXTS, LABELS)
+    assert trained_by_then == [3, 3]
+
+
+def counting(sizes):
+    """`LayerLanes.epoch` that also notes how many lanes there are."""
+    epoch = LayerLanes.epoch
+
+    def counted(lanes):
+        sizes.append(len(lanes.models))
+        epoch(lanes)
+
+    return counted
+
+
+def test_lanes_that_do_not_fit_in_memory_run_in_smaller_groups(backbones, monkeypatch):
+    sizes = []
+    counted = counting(sizes)
+
+    def limited(lanes):
+        if len(lanes.models) > 2:
+            raise torch.OutOfMemoryError("too many")
+        counted(lanes)
+
+    monkeypatch.setattr(LayerLanes, "epoch", limited)
+    found = search(model(backbones, False, frozen=2), n_trials=9, n_lanes=8).fit(TEXTS, LABELS)
+    assert set(found.cv_results_["state"]) == {"COMPLETE"}
+    assert sizes == [2] * 16 + [1] * 4
+
+
+def test_a_lane_is_a_fitted_estimator_to_a_scorer(backbones, tmp_path):
+    frozen = model(backbones, False, frozen=2)
+
+    def saved(one, texts, labels):
+        one.save_pretrained(tmp_path / "one")
+        assert [epoch["epoch"] for epoch in one.history_] == list(range(1, one.n_iter_ + 1))
+        assert one.n_iter_ == 2, "in mid-fit"
+        again = type(one).from_pretrained(tmp_path / "one")
+        return one.history_[-1]["train_loss"] + spam_probability(again, texts, labels)
+
+    how = dict(n_trials=3, scoring=saved, error_score=-5.0)
+    found = search(frozen, **how, pruner="median").fit(TEXTS, LABELS)
+    full = search(frozen, **how, strategy="full").fit(TEXTS, LABELS)
+    for name in ("split0_test_score", "mean_test_score"):
+        np.testing.assert_allclose(found.cv_results_[name], full.cv_results_[name], atol=1e-5)
+    # A scorer that fails in mid-fit says nothing to the pruner.
+    assert all(list(t.intermediate_values) == [9_999] for t in found.study_.trials)
 
 
 def test_auto_looks_whether_lanes_rank_as_fits_do(backbones, monkeypatch):
     estimator = model(backbones, False)
     how = dict(strategy="auto", n_trials=16, n_lanes=8)
     found = search(estimator, **how).fit(TEXTS, LABELS)
-    assert -1 <= found.agreement_ <= 1
+    results = found.cv_results_
+    probed = results["state"] == "COMPLETE"
+    assert found.strategy_ == ("shared" if found.agreement_ >= 0.7 else "full")
+    assert probed.sum() >= 6
     from skdice.model_selection import screening
 
     monkeypatch.setattr(screening, "agreement", lambda *pairs: 0.1)
@@ -310,33 +384,42 @@ def test_auto_looks_whether_lanes_rank_as_fits_do(backbones, monkeypatch):
     # An exact lane needs no such look.
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        exact = search(clone(estimator).set_params(frozen=2), **how).fit(TEXTS, LABELS)
-    assert exact.strategy_ == "shared"
-    assert not hasattr(exact, "agreement_")
+        for n_trials in (3, 16):
+            exact = clone(estimator).set_params(frozen=2)
+            exact = search(exact, strategy="auto", n_trials=n_trials).fit(TEXTS, LABELS)
+            assert exact.strategy_ == "shared"
+            assert not hasattr(exact, "agreement_")
+    few = search(clone(estimator).set_params(frozen=1), strategy="auto", n_trials=3)
+    assert few.fit(TEXTS, LABELS).strategy_ == "full"
 
 
 def test_what_cannot_be_lanes_is_refused_before_any_work(backbones):
     cases = [
-        (model(backbones, False, "xlnet"), {}, "XLNetModel have dropout that is not frozen"),
-        (model(backbones, False, "deberta-v2"), {}, "DebertaV2Model use weights that are not"),
+        (model(backbones, False, "xlnet"), {}, "dropout below is not frozen in XLNetModel"),
+        (model(backbones, False, "deberta-v2"), {}, "weights below are not frozen in Deberta"),
+        (model(backbones, False, "convbert"), {}, "depend on what else is in a batch in ConvBert"),
+        (model(backbones, False, "xlm"), {}, "layers of XLMModel cannot run side by side"),
         (model(backbones, False), {"lane_layers": 3}, "leaves no layer of the backbone's 3"),
         (model(backbones, False, early_stopping=True), {}, "early_stopping=True"),
         (model(backbones, False), {"space": {"max_epochs": [1, 2]}}, "'max_epochs' is searched"),
         (DiceClassifier(), {"space": {"loss": ["ce"]}}, "DiceClassifier has no layers below"),
     ]
+    before = torch.get_rng_state()
     for estimator, params, message in cases:
         rows = (np.eye(16), LABELS) if isinstance(estimator, DiceClassifier) else (TEXTS, LABELS)
         with pytest.raises(ValueError, match=r"lane_layers=. is not possible: ") as raised:
             search(estimator, scoring="accuracy", **params).fit(*rows)
         assert message in str(raised.value)
+    assert torch.equal(before, torch.get_rng_state())
 
 
 def test_a_study_of_lanes_is_no_study_of_heads(backbones, tmp_path):
     estimator = model(backbones, False)
     how = dict(storage=str(tmp_path / "study.log"), study_name="spam", n_trials=2)
     search(estimator, scoring=spam_f1, **how).fit(TEXTS, LABELS)
-    with pytest.raises(ValueError, match="another estimator"):
-        search(estimator, scoring=spam_f1, lane_layers=2, **how).fit(TEXTS, LABELS)
+    for others in (0, 2):
+        with pytest.raises(ValueError, match="another estimator"):
+            search(estimator, scoring=spam_f1, lane_layers=others, **how).fit(TEXTS, LABELS)
     again = search(estimator, scoring=spam_f1, **how).fit(TEXTS, LABELS)
     assert len(again.cv_results_["params"]) == 2
 

@@ -340,7 +340,7 @@ def test_an_interrupt_before_a_full_fit_leaves_the_best_head(
         report(found, tmp_path)
         assert "best (of heads: no full fit ended): {'loss'" in capsys.readouterr().out
         best = json.loads((tmp_path / "trials.json").read_text())["best"]
-        assert best == {"params": found.best_params_, "heads_f1": found.best_score_}
+        assert best == {"params": found.best_params_, "shared_f1": found.best_score_}
 
 
 @pytest.mark.parametrize("strategy", ["auto", "shared"])
@@ -393,7 +393,7 @@ def test_full_fits_are_seen_as_they_run(classifier, capsys):
     assert "full fits" in bars
     # The live table says which scores are of heads.
     headings = [[str(column.header) for column in trials_table(t).columns] for t in tables]
-    assert headings == [["trial", "F1, %", "heads, %", "parameters"]] * 9
+    assert headings == [["trial", "F1, %", "shared, %", "parameters"]] * 9
     assert trials_table(tables[5]).title == "6 screened"
     assert sorted(str(trials_table(tables[6]).title).split(", ")) == ["1 complete", "5 screened"]
     assert np.isnan(tables[5]["mean_test_score"]).all()

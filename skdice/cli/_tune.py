@@ -146,16 +146,16 @@ def report(search: Any, output: Path) -> None:
         }
         for i, params in enumerate(results["params"])
     ]
+    what = "lanes" if search.lane_layers else "heads"
     best = {"params": getattr(search, "best_params_", None)}
     if hasattr(search, "best_score_"):
         screened = results["state"][search.best_index_] == "SCREENED"
         best["shared_f1" if screened else "f1"] = search.best_score_
-        of = " (of what stands for fits: no full fit ended)" if screened else ""
+        of = f" (of {what}: no full fit ended)" if screened else ""
         OUT.print(f"best{of}: {search.best_params_}", markup=False, highlight=False)
     found: dict[str, Any] = {"best": best, "strategy": search.strategy_, "trials": rows}
     if hasattr(search, "agreement_"):
         found["agreement"] = search.agreement_
-        what = "lanes" if search.lane_layers else "heads"
         OUT.print(f"{what} and full fits agree by {search.agreement_:.2f} (Spearman)")
     write_text(output / "trials.json", json.dumps(found, indent=2) + "\n")
     OUT.print(f"trials:  {output / 'trials.json'}", markup=False, highlight=False)

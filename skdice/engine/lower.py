@@ -15,7 +15,7 @@ from skdice.engine.module import EncoderWithHead
 from skdice.engine.tables import empty_table
 from skdice.text.encoding import Window
 
-__all__ = ["LowerLayers"]
+__all__ = ["LowerLayers", "encoder_inputs"]
 
 
 class LowerLayers:
@@ -45,12 +45,22 @@ class LowerLayers:
 
     def put_into(self, module: EncoderWithHead) -> None:
         """Speak for the lowest layers of another module with the same weights there."""
+        own = dict(self.module.named_parameters())
+        for name, parameter in module.named_parameters():
+            if not parameter.requires_grad:
+                parameter.data = own[name].data  # which are held once
         for layer in encoder_layers(module.encoder)[: self.n_layers]:
             layer.forward = self._say
         module.encoder.register_forward_pre_hook(self._before, with_kwargs=True)
 
     def changes(self, inputs: dict[str, Tensor]) -> str | None:
-        """Why what the lower layers say cannot be kept while the others are trained, if so."""
+        """Why what the lower layers say cannot be kept while the others are trained, if so.
+
+        Parameters
+        ----------
+        inputs : dict
+            Of two windows, of which one is longer if there are such.
+        """
         module = self.module
         found = []
         for _ in range(2):
@@ -58,18 +68,20 @@ class LowerLayers:
             with torch.enable_grad():
                 module.encoder(**inputs)
             found.append(self._output)
-        module.eval()
         one, other = (_states(output) for output in found)
-        why = None
         if one.requires_grad:
-            why = "use weights that are not frozen"
-        elif not torch.equal(one, other):
-            why = "have dropout that is not frozen"
-        elif one.shape[:2] != inputs["input_ids"].shape:
-            why = "have states that are not by input and subword"
-        elif isinstance(found[0], tuple) and any(part is not None for part in found[0][1:]):
-            why = "hand on more than hidden states"
-        return why and f"the lower layers of {type(module.encoder).__name__} {why}"
+            return "weights below are not frozen"
+        if not torch.equal(one, other):
+            return "dropout below is not frozen"
+        if one.shape[:2] != inputs["input_ids"].shape:
+            return "states below are not by input and subword"
+        if isinstance(found[0], tuple) and any(part is not None for part in found[0][1:]):
+            return "layers below hand on more than hidden states"
+        for i, inside in enumerate(inputs["attention_mask"].bool()):
+            alone = self._run({name: v[i : i + 1, inside] for name, v in inputs.items()})[0]
+            if not torch.allclose(alone, one[i, inside], rtol=1e-3, atol=1e-3):
+                return "states below depend on what else is in a batch"
+        return None
 
     def remember(self, dataset: EncodedDataset, net: Any) -> None:
         """Compute the output for all windows; past 1 GiB it lies in a temporary file."""
@@ -80,9 +92,7 @@ class LowerLayers:
         lengths = EncodedDataset(windows).lengths
         for batch in LengthBatches(lengths, 64):
             chosen: Sequence[Window] = [windows[i] for i in batch]
-            inputs, _, _ = net.padder([(window, None, None) for window in chosen])
-            inputs.pop("positions", None)
-            inputs = {name: values.to(net.device) for name, values in inputs.items()}
+            inputs = encoder_inputs(net, chosen)
             with net._autocast():
                 states = self._run(inputs)
             rows = states[inputs["attention_mask"].bool()].cpu().numpy()
@@ -129,6 +139,13 @@ class LowerLayers:
         module = self.module.eval()
         module.encoder(**inputs)
         return _states(self._output).float()
+
+
+def encoder_inputs(net: Any, windows: Sequence[Window]) -> dict[str, Tensor]:
+    """What the encoder of a net takes, on its device."""
+    inputs, _, _ = net.padder([(window, None, None) for window in windows])
+    inputs.pop("positions", None)
+    return {name: values.to(net.device) for name, values in inputs.items()}
 
 
 def _states(output: Any) -> Tensor:

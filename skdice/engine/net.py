@@ -23,7 +23,15 @@ from skdice.engine.batching import EncodedDataset, LengthBatches, Padder, length
 from skdice.engine.module import parameter_groups
 from skdice.engine.schedules import SCHEDULES, schedule_factor
 
-__all__ = ["FineTuningNet", "check_callbacks", "has_bf16", "resolve_device", "seeded"]
+__all__ = [
+    "FineTuningNet",
+    "check_callbacks",
+    "has_bf16",
+    "random_state",
+    "resolve_device",
+    "seeded",
+    "set_random_state",
+]
 
 Inputs = list[dict[str, torch.Tensor]]
 Batch = tuple[Inputs, torch.Tensor | None, torch.Tensor | None]
@@ -49,7 +57,7 @@ def has_bf16(device: str) -> bool:
 def seeded(seed: int, device: str) -> Iterator[None]:
     """Seed torch inside the block and give the caller's generators back as they were."""
     where = torch.device(device)
-    states = {d: _random_state(d) for d in (torch.device("cpu"), where)}
+    states = {d: random_state(d) for d in (torch.device("cpu"), where)}
     try:
         # Not torch.manual_seed, which seeds all devices there are.
         torch.default_generator.manual_seed(seed)
@@ -61,7 +69,7 @@ def seeded(seed: int, device: str) -> Iterator[None]:
         yield
     finally:
         for d, state in states.items():
-            _set_random_state(d, state)
+            set_random_state(d, state)
 
 
 def check_callbacks(callbacks: list[Any] | None, net_params: dict[str, Any] | None) -> None:
@@ -351,7 +359,7 @@ class FineTuningNet(NeuralNet):
         device = torch.device(self.device)
         states, parts = [], []
         for inputs, _, _ in batch:
-            states.append(_random_state(device))
+            states.append(random_state(device))
             with torch.no_grad():
                 parts.append(self._logits(inputs))
         logits = torch.cat(parts).requires_grad_()
@@ -361,12 +369,12 @@ class FineTuningNet(NeuralNet):
             weight = torch.cat([part[2] for part in batch])  # type: ignore[misc]
         loss = self._loss(logits, target, weight)
         (gradient,) = torch.autograd.grad(self.scaler_.scale(loss), logits)
-        after = _random_state(device)
+        after = random_state(device)
         shares = gradient.split([len(part) for part in parts])
         for (inputs, _, _), state, share in zip(batch, states, shares, strict=True):
-            _set_random_state(device, state)
+            set_random_state(device, state)
             self._logits(inputs).backward(share)
-        _set_random_state(device, after)
+        set_random_state(device, after)
         return logits.detach(), loss
 
     def _logits(self, inputs: Inputs) -> torch.Tensor:
@@ -420,13 +428,15 @@ class FineTuningNet(NeuralNet):
         return float(np.vstack(logits).std(axis=0).max())
 
 
-def _random_state(device: torch.device) -> Any:
+def random_state(device: torch.device) -> Any:
+    """Where the device's random generator stands."""
     if device.type == "mps":
         return torch.mps.get_rng_state()
     return torch.cuda.get_rng_state(device) if device.type == "cuda" else torch.get_rng_state()
 
 
-def _set_random_state(device: torch.device, state: Any) -> None:
+def set_random_state(device: torch.device, state: Any) -> None:
+    """Put it back there."""
     if device.type == "mps":
         torch.mps.set_rng_state(state)
     elif device.type == "cuda":

@@ -349,12 +349,7 @@ class TransformerEstimator(BaseEstimator):
         finally:
             # Closures over the data, which must not be pickled.
             net.validation_score = net.rows_of_epoch = None
-            self.history_ = [
-                {key: value for key, value in epoch.items() if key != "batches"}
-                for epoch in net.history
-                if "train_loss" in epoch  # an interrupted epoch has none
-            ]
-            self.n_iter_ = len(self.history_)
+            self._note_history()
         if spread > 0 and not net.spread(dataset) > ALIKE * spread:
             warnings.warn(
                 f"the fitted model says the same of every example. With lr={self.lr} the encoder "
@@ -362,6 +357,14 @@ class TransformerEstimator(BaseEstimator):
                 ConvergenceWarning,
                 stacklevel=4,
             )
+
+    def _note_history(self) -> None:
+        self.history_ = [
+            {key: value for key, value in epoch.items() if key != "batches"}
+            for epoch in self.net_.history
+            if "train_loss" in epoch  # an interrupted epoch has none
+        ]
+        self.n_iter_ = len(self.history_)
 
     _continues = False
     # Examples of each class, and in all, since the last fit: calls of partial_fit add to them.

@@ -119,7 +119,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         With `storage`: the study to make, or to go on with if it is of the same space, estimator,
         scoring, folds and data.
     n_jobs : int or None, default=None
-        Trials at a time, through joblib; above 1 nothing is pruned.
+        Full fits at a time, through joblib; above 1 none of them is pruned.
     callbacks : list of callables or None, default=None
         Called with the study and the trial after each trial, and once more after the full fit of
         one that its head has judged, then with the score of that; ``study.stop()`` ends the
@@ -394,15 +394,20 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         if self.strategy == "shared" and reason is not None:
             raise ValueError(f"strategy='shared' is not possible: {reason}; use 'full' or 'auto'")
         few = self.n_trials < _WORTH_A_PROBE or self.storage is not None
-        if reason is not None or (self.strategy == "auto" and few):
+        few = few and self.strategy == "auto"
+        own = self.lane_layers and isinstance(self.estimator.frozen, Integral)  # it may be exact
+        if reason is not None or (few and not own):
             return None
         self.strategy_ = "shared"
         if not self.lane_layers:
             return screening.Screen(self.estimator, X, y, splits)
         try:
-            return layers.TopLayers(self.estimator, self.lane_layers, X)
+            screen = layers.TopLayers(self.estimator, self.lane_layers, X)
         except layers.NoLanes as error:
             raise self._no_layers(error) from error
+        if few and not screen.exact:
+            self.strategy_ = "full"
+        return screen
 
     def _no_layers(self, reason: Any) -> ValueError:
         return ValueError(
@@ -440,9 +445,11 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
                         ended = zip(trials, self._share(chosen, job, screen), strict=True)
                     for trial, outcome in ended:
                         job.tell(study, trial, outcome)
+                        trials.has_ended(trial.number)
                         for callback in self.callbacks or []:
                             callback(study, study.trials[trial.number])
-                        bar("trials", len(study.get_trials(deepcopy=False)), self.n_trials)
+                        known = study.get_trials(deepcopy=False)
+                        bar("trials", sum(t.state.is_finished() for t in known), self.n_trials)
                 if not trials:
                     if not workers.others_at_work(study):
                         break

@@ -87,7 +87,7 @@ class MedianOfStep:
     """
 
     def __init__(self) -> None:
-        self.median = import_optuna().pruners.MedianPruner(n_startup_trials=5)
+        self.median = import_optuna().pruners.MedianPruner(n_startup_trials=5, n_min_trials=5)
 
     def prune(self, study: Any, trial: Any) -> bool:
         """Whether the last score is below the median of those that finished trials had there."""

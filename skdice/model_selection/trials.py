@@ -24,7 +24,7 @@ from skdice.model_selection import lanes
 from skdice.model_selection.screening import Screen
 from skdice.model_selection.spaces import cloned
 
-__all__ = ["FOLD", "Job", "Outcome", "plain"]
+__all__ = ["FOLD", "Job", "Outcome", "has_pruner", "in_mid_fit", "is_pruned", "plain", "score_of"]
 
 FOLD = 10_000  # steps of a fold, more than any fit has epochs
 
@@ -58,7 +58,7 @@ class Outcome:
         """As plain values, for the study's storage; last what says that all are there."""
         nothing: dict[str, list[float]] = {name: [] for name in self.test}
         found: dict[str, Any] = {
-            "train_scores": _finite(self.train),
+            "train_scores": _finite(nothing if self.screened else self.train),
             "fit_time": self.fit_time,
             "score_time": self.score_time,
         }
@@ -146,7 +146,7 @@ class Job:
         import optuna
 
         outcome = Outcome(list(self.scorers))
-        sides = [outcome.test, outcome.train] if self.with_train else [outcome.test]
+        trial = trial if has_pruner(trial) else None  # or it were scored for nobody
         for fold, (train, test) in enumerate(self.splits):
             started = time.perf_counter()
             try:
@@ -156,28 +156,36 @@ class Job:
                 outcome.pruned = True
                 return outcome
             except Exception as error:
-                outcome.error, outcome.unfitted = error, True
-                for side in sides:
-                    for name in self.scorers:
-                        side[name] += [self.error_score] * (len(self.splits) - fold)
+                self.give_up(outcome, error, fold)
                 return outcome
             outcome.fit_time.append(time.perf_counter() - started)
-            started = time.perf_counter()
-            for side, rows in zip(sides, (test, train), strict=False):
-                X, y, given = self.to_score(rows)
-                for name in self.scorers:
-                    side[name].append(self.score(name, model, X, y, given, outcome))
-            outcome.score_time.append(time.perf_counter() - started)
-            if self.raises and outcome.error is not None:
+            if self.ends_after(fold, model, outcome, trial):
                 return outcome
-            so_far = outcome.mean(self.key)
-            if trial is not None and fold + 1 < len(self.splits) and np.isfinite(so_far):
-                # After the epochs of this fold, and before those of the next.
-                trial.report(so_far, (fold + 1) * FOLD - 1)
-                if trial.should_prune():
-                    outcome.pruned = True
-                    return outcome
         return outcome
+
+    def give_up(self, outcome: Outcome, error: Exception, fold: int) -> None:
+        """Note that a fit failed, and `error_score` for its fold and those that would follow."""
+        outcome.error, outcome.unfitted = error, True
+        for scores in [outcome.test, outcome.train] if self.with_train else [outcome.test]:
+            for name in self.scorers:
+                scores[name] += [self.error_score] * (len(self.splits) - fold)
+
+    def ends_after(self, fold: int, model: Any, outcome: Outcome, trial: Any) -> bool:
+        """Score what was fitted on a fold; whether the trial ends with it, pruned or failed."""
+        sides = [outcome.test, outcome.train] if self.with_train else [outcome.test]
+        train, test = self.splits[fold]
+        started = time.perf_counter()
+        for side, rows in zip(sides, (test, train), strict=False):
+            X, y, given = self.to_score(rows)
+            for name in self.scorers:
+                side[name].append(self.score(name, model, X, y, given, outcome))
+        outcome.score_time.append(time.perf_counter() - started)
+        if self.raises and outcome.error is not None:
+            return True
+        if fold + 1 < len(self.splits):
+            # After the epochs of this fold, and before those of the next.
+            outcome.pruned = is_pruned(trial, (fold + 1) * FOLD - 1, outcome.mean(self.key))
+        return outcome.pruned
 
     def run_lanes(self, chosen: list[dict[str, Any]]) -> list[Outcome]:
         """Run several trials at once; where that fails, in halves, and what fails by itself as a
@@ -242,8 +250,8 @@ class Job:
         if trial is not None and _reports_epochs(model):
             X_test, y_test, given = self.to_score(test)
             scorer, of_key = self.scorers[self.key], given.get(self.key, {})
-            score = partial(_score_of, scorer, model, X_test, y_test, of_key)
-            callback = _PruneEpochs(trial, fold * FOLD, score)
+            score = partial(score_of, scorer, model, X_test, y_test, of_key)
+            callback = _PruneEpochs(trial, fold * FOLD, partial(in_mid_fit, score))
             model.set_params(callbacks=[*(model.callbacks or []), callback])
         if y is None:
             model.fit(X, **chosen)
@@ -257,7 +265,7 @@ class Job:
     ) -> float:
         """One score, or `error_score` where its scorer fails."""
         try:
-            score = _score_of(self.scorers[name], model, X, y, given.get(name, {}))
+            score = score_of(self.scorers[name], model, X, y, given.get(name, {}))
         except lanes.OtherRows:
             raise
         except Exception as error:
@@ -286,8 +294,35 @@ class Job:
         return take_rows(self.X, rows), take_rows(self.y, rows), params
 
 
-def _score_of(scorer: Any, model: Any, X: Any, y: Any, params: dict[str, Any]) -> Any:
+def score_of(scorer: Any, model: Any, X: Any, y: Any, params: dict[str, Any]) -> Any:
     return scorer(model, X, **params) if y is None else scorer(model, X, y, **params)
+
+
+def in_mid_fit(score: Callable[[], Any]) -> float:
+    """A score, or NaN where a model in mid-fit cannot be scored."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # early epochs predict no positives
+            return float(score())
+    except Exception:
+        return float("nan")
+
+
+def has_pruner(trial: Any) -> bool:
+    """Whether anybody looks at what is reported to a trial."""
+    from optuna.pruners import NopPruner
+
+    return trial is not None and not isinstance(trial.study.pruner, NopPruner)
+
+
+def is_pruned(trial: Any, step: int, score: float) -> bool:
+    """Report a score to a trial, if there is one, and ask its pruner."""
+    if not has_pruner(trial) or not np.isfinite(score):
+        return False
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it has this step already, where it had to begin anew
+        trial.report(score, step)
+    return bool(trial.should_prune())
 
 
 def _in_halves(run: Callable[[list[Any]], list[Outcome]], chosen: list[Any]) -> list[Outcome]:
@@ -351,25 +386,12 @@ class _PruneEpochs(Callback):
         import optuna
 
         try:
-            score = self._look()
-            if not np.isfinite(score):
-                return
-            self.trial.report(score, self.first + len(net.history) - 1)
-            pruned = self.trial.should_prune()
+            pruned = is_pruned(self.trial, self.first + len(net.history) - 1, self.score())
         except KeyboardInterrupt:
             self.interrupted = True  # the net takes it for the end of the training
             raise
         if pruned:
             raise optuna.TrialPruned
-
-    def _look(self) -> float:
-        """The score so far; NaN where a model in mid-fit cannot be scored."""
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # early epochs predict no positives
-                return float(self.score())
-        except Exception:
-            return float("nan")
 
 
 def take_rows(X: Any, rows: Any) -> Any:

@@ -27,11 +27,11 @@ def stoppable(study: Any) -> Iterator[None]:
 class Claim(list[Any]):
     """Trials that are this process's to run."""
 
-    def __init__(self, study: Any, n_trials: int, beating: contextlib.ExitStack) -> None:
+    def __init__(self, study: Any, n_trials: int) -> None:
         super().__init__()
         self.study, self.n_trials = study, n_trials
-        self.beating = beating
         self.asked: set[tuple[str, int]] = set()
+        self.beating: dict[int, Any] = {}  # what tells the storage of each trial
 
     def more(self, n_wanted: int) -> list[Any]:
         """Up to `n_wanted` trials more."""
@@ -39,6 +39,7 @@ class Claim(list[Any]):
         from optuna.trial import TrialState
 
         study, first = self.study, len(self)
+        reclaim(study)
         while len(self) < first + n_wanted and _has_room(study, self.n_trials):
             trial = study.ask()
             self.append(trial)
@@ -50,9 +51,13 @@ class Claim(list[Any]):
                 study.tell(trial, state=TrialState.FAIL)
                 self.pop()
                 break
-            thread: Any = get_heartbeat_thread(trial._trial_id, study._storage)
-            self.beating.enter_context(thread)
+            self.beating[trial.number] = get_heartbeat_thread(trial._trial_id, study._storage)
+            self.beating[trial.number].__enter__()
         return self[first:]
+
+    def has_ended(self, number: int) -> None:
+        """Tell the storage no more of a trial."""
+        self.beating.pop(number).__exit__(None, None, None)
 
 
 @contextlib.contextmanager
@@ -66,9 +71,8 @@ def claimed(study: Any, n_trials: int, n_wanted: int) -> Iterator[Claim]:
     """
     from optuna.trial import TrialState
 
-    reclaim(study)
-    with stoppable(study), contextlib.ExitStack() as beating:
-        trials = Claim(study, n_trials, beating)
+    with stoppable(study):
+        trials = Claim(study, n_trials)
         try:
             trials.more(n_wanted)
             yield trials
@@ -79,6 +83,8 @@ def claimed(study: Any, n_trials: int, n_wanted: int) -> Iterator[Claim]:
                     _give_back(study, frozen)
             raise
         finally:
+            for number in list(trials.beating):
+                trials.has_ended(number)
             _RUNNING.difference_update(trials.asked)
 
 
