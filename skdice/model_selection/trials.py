@@ -312,7 +312,7 @@ def has_pruner(trial: Any) -> bool:
     """Whether anybody looks at what is reported to a trial."""
     from optuna.pruners import NopPruner
 
-    return trial is not None and not isinstance(trial.study.pruner, NopPruner)
+    return trial is not None and type(trial.study.pruner) is not NopPruner
 
 
 def is_pruned(trial: Any, step: int, score: float) -> bool:
