@@ -56,6 +56,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5, help="of the winners, on other folds")
     parser.add_argument("--repeated-trials", type=int, default=16, help="of full, on other folds")
     parser.add_argument("--lane-layers", type=int, nargs="*", default=[])
+    parser.add_argument("--frozen", type=int, help="lowest layers of the estimator")
     parser.add_argument("--skip", nargs="*", default=[], choices=["full", "integration"])
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
@@ -65,6 +66,8 @@ def main() -> None:
     X, y, X_test, y_test, estimator, scoring = load(args)
     settings = {"batch_size": args.batch_size, "lr": args.lr, "precision": "bf16"}
     estimator.set_params(max_epochs=args.epochs, random_state=0, **settings)
+    if args.frozen is not None:
+        estimator.set_params(frozen=args.frozen)
     common: dict[str, Any] = {"n_trials": args.trials, "cv": args.folds, "scoring": scoring}
     record: dict[str, Any] = {
         "task": args.task,
@@ -74,6 +77,7 @@ def main() -> None:
         "epochs": args.epochs,
         "batch_size": args.batch_size,
         "lr": args.lr,
+        "frozen": estimator.frozen,
         "seed": args.seed,
         "skdice": __version__,
         "torch": torch.__version__,
@@ -117,15 +121,14 @@ def main() -> None:
             "alpha": search.best_params_["loss__alpha"],
         }
         if name not in ("full", "OptunaSearchCV"):
-            found = search.cv_results_["mean_shared_score"]
-            record[name]["scores"] = found.round(4).tolist()
+            record[name]["scores"] = of_lanes(search).round(4).tolist()
     for name, search in searches.items():
         model = clone(search.estimator).set_params(**search.best_params_)
         again = repeated(model, X, y, scoring, args, args.repeats)
         record[name]["again"] = again
         print(f"{name}, {args.repeats} other cross-validations: {100 * np.mean(again):.2f}")
     if "full" in searches:
-        heads = searches["shared"].cv_results_["mean_shared_score"]
+        heads = of_lanes(searches["shared"])
         full = searches["full"].cv_results_["mean_test_score"]
         alphas = [
             [p["loss__alpha"] for p in searches[name].cv_results_["params"]]
@@ -151,12 +154,18 @@ def main() -> None:
         )
         for name in kinds:
             if name != "full":
-                found = agreement(searches[name].cv_results_["mean_shared_score"], full)
+                found = agreement(of_lanes(searches[name]), full)
                 ratio = record["full"]["seconds"] / record[name]["seconds"]
                 print(f"{name}: agreement with full {found:.2f}, full / {name} time {ratio:.1f}")
     if args.out is not None:
         with args.out.open("a") as file:
             file.write(json.dumps(record) + "\n")
+
+
+def of_lanes(search: Any) -> Any:
+    """Scores of heads or lanes, which may be those of fits."""
+    results = search.cv_results_
+    return results.get("mean_shared_score", results["mean_test_score"])
 
 
 def load(args: Any) -> Any:

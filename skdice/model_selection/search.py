@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable
-from functools import partial
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -25,30 +23,21 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from skdice.estimators._base import draw_seed
-from skdice.model_selection import lanes, layers, screening, workers
+from skdice.model_selection import lanes, layers, screening
 from skdice.model_selection.folds import check_classes, check_tags
-from skdice.model_selection.results import Judged, cv_results, judged
+from skdice.model_selection.results import cv_results
+from skdice.model_selection.running import WORTH_A_PROBE, Run
 from skdice.model_selection.scoring import scorers_of, weights_of
-from skdice.model_selection.spaces import as_spaces, check_space, cloned, suggest
+from skdice.model_selection.spaces import as_spaces, check_space, cloned
 from skdice.model_selection.study import (
     described,
-    fitted_in_full,
-    full_fits,
-    full_scores,
-    keep_full_fit,
     open_study,
-    progress,
     quiet_optuna,
     sampler_of,
-    told_in_full,
 )
-from skdice.model_selection.trials import Job, Outcome, plain
+from skdice.model_selection.trials import Job
 
 __all__ = ["LossSearchCV"]
-
-
-_WORTH_A_PROBE = 16  # trials; a probe costs as much as some of them
-_PROBE, _AGREES = 6, 0.7
 
 
 class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
@@ -313,10 +302,14 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.n_splits_ = len(splits)
         self.multimetric_ = isinstance(self.scoring, (list, tuple, dict))
         self.scorer_: Any = scorers if self.multimetric_ else scorers[key]
+        run = Run(self, spaces, job, screen)
         try:
-            self._optimize(spaces, job, screen)
+            run.to_the_end()
         finally:
             # Also after an interrupt: what is finished can be looked at.
+            self.study_, self.strategy_ = run.study, run.strategy
+            if run.agreement is not None:
+                self.agreement_ = run.agreement
             self._collect(spaces, job)
         if not np.isfinite(self.cv_results_[f"mean_test_{key}"]).any():
             if job.error is None:
@@ -393,7 +386,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
             raise self._no_layers(reason)
         if self.strategy == "shared" and reason is not None:
             raise ValueError(f"strategy='shared' is not possible: {reason}; use 'full' or 'auto'")
-        few = self.n_trials < _WORTH_A_PROBE or self.storage is not None
+        few = self.n_trials < WORTH_A_PROBE or self.storage is not None
         few = few and self.strategy == "auto"
         own = self.lane_layers and isinstance(self.estimator.frozen, Integral)  # it may be exact
         if reason is not None or (few and not own):
@@ -425,124 +418,6 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         with quiet_optuna():
             sampler = sampler_of(self.sampler, self._seed, 0)
             return open_study(self.storage, self.study_name, self.pruner, sampler, search)
-
-    def _optimize(self, spaces: list[Any], job: Job, screen: Any) -> None:
-        stopped = False  # by a callback or the sampler
-        with quiet_optuna(), progress(shown=self.progress_bar) as bar:
-            while not stopped:
-                study, shared = self.study_, self.strategy_ == "shared"
-                n_wanted = self.n_lanes if shared else job.n_workers
-                with workers.claimed(study, self.n_trials, n_wanted) as trials:
-                    chosen = [self._suggest(study, trial, spaces) for trial in trials]
-                    probing = self.strategy == "auto" and not hasattr(self, "agreement_")
-                    probing = probing and shared and screen is not None and not screen.exact
-                    if not trials or not shared:
-                        ended: Any = zip(trials, job.run_all(chosen, trials), strict=True)
-                    elif isinstance(screen, layers.TopLayers):
-                        refill = partial(self._refill, trials, spaces, job, probing)
-                        ended = layers.run_cohorts(job, screen, list(trials), chosen, refill)
-                    else:
-                        ended = zip(trials, self._share(chosen, job, screen), strict=True)
-                    for trial, outcome in ended:
-                        job.tell(study, trial, outcome)
-                        trials.has_ended(trial.number)
-                        for callback in self.callbacks or []:
-                            callback(study, study.trials[trial.number])
-                        known = study.get_trials(deepcopy=False)
-                        bar("trials", sum(t.state.is_finished() for t in known), self.n_trials)
-                if not trials:
-                    if not workers.others_at_work(study):
-                        break
-                    time.sleep(0.2)  # a trial of theirs may yet be lost, and ours to repeat
-                if probing:
-                    self._probe(spaces, job, bar, screen.what)
-                stopped = study._stop_flag or job.is_late()
-            rows = judged(self.study_, spaces, job.key)
-            if self.strategy_ == "shared" and rows:
-                scores = np.array([row.scores for row in rows])
-                best = screening.finalists([r.params for r in rows], scores, self.n_finalists)
-                rows = [rows[i] for i in best]
-            self._run_in_full(rows, job, bar)
-
-    def _suggest(self, study: Any, trial: Any, spaces: list[Any]) -> dict[str, Any]:
-        if (sampler := sampler_of(self.sampler, self._seed, trial.number)) is not None:
-            study.sampler = sampler
-        params = suggest(trial, spaces)
-        trial.set_user_attr("ran", plain(params))
-        return params
-
-    def _refill(
-        self, claim: workers.Claim, spaces: list[Any], job: Job, probing: bool, n: int
-    ) -> tuple[list[Any], list[dict[str, Any]]]:
-        """Trials in the place of `n` that have ended, if any are to begin."""
-        if probing or self.study_._stop_flag or job.is_late():
-            return [], []
-        trials = claim.more(n)
-        return trials, [self._suggest(self.study_, trial, spaces) for trial in trials]
-
-    def _share(self, chosen: list[dict[str, Any]], job: Job, screen: Any) -> list[Outcome]:
-        """Run trials as lanes or heads; as full fits where a scorer asks for what those lack."""
-        try:
-            return job.run_lanes(chosen) if screen is None else job.run_heads(screen, chosen)
-        except lanes.OtherRows as error:
-            if self.strategy == "shared":
-                raise ValueError(
-                    f"strategy='shared' is not possible: {error}; use 'full' or 'auto'"
-                ) from error
-            self.strategy_ = "full"
-            return [job.run(params) for params in chosen]
-
-    def _probe(self, spaces: list[Any], job: Job, bar: Callable[..., None], what: str) -> None:
-        """Fit some trials in full, and go on so where `what` ranked them otherwise."""
-        rows = judged(self.study_, spaces, job.key)
-        if len(rows) < _PROBE:
-            return
-        chosen = screening.spread_over([float(np.mean(row.scores)) for row in rows], _PROBE)
-        probed = [rows[i] for i in chosen]
-        self._run_in_full(probed, job, bar)
-        if job.is_late():
-            return  # nothing is left to decide
-        found = full_scores(self.study_, job.key)
-        pairs = [
-            (float(np.mean(row.scores)), float(np.mean(found[row.number])))
-            for row in probed
-            if row.number in found
-        ]
-        self.agreement_ = screening.agreement(*zip(*pairs, strict=True)) if pairs else 0.0
-        if self.agreement_ < _AGREES:
-            warnings.warn(
-                f"{what} rank these losses otherwise than full fits do "
-                f"(Spearman {self.agreement_:.2f} over {len(pairs)} trials): going on with full "
-                "fits",
-                stacklevel=4,
-            )
-            self.strategy_ = "full"
-            self._run_in_full(rows, job, bar)
-            if not job.is_late():
-                self.study_ = told_in_full(self.study_, job.key)
-
-    def _run_in_full(self, rows: list[Judged], job: Job, bar: Callable[..., None]) -> None:
-        """Cross-validate trials of which only heads ran, and write that into the study.
-
-        After the timeout no more of them than it takes to have a score.
-        """
-        study, n = self.study_, job.n_workers
-        known = full_fits(study)
-        rows = [row for row in rows if row.number not in known]
-        for start in range(0, len(rows), n):
-            if job.is_late() and full_scores(study, job.key):
-                return
-            bar("full fits", start, len(rows))
-            part = rows[start : start + n]
-            outcomes = job.run_all([row.params for row in part])
-            for row, outcome in zip(part, outcomes, strict=True):
-                job.note(row.number, outcome)
-                keep_full_fit(study, row.number, outcome.attributes())
-                with workers.stoppable(study):
-                    for callback in self.callbacks or []:
-                        trial = study.trials[row.number]
-                        callback(study, fitted_in_full(trial, outcome.attributes(), job.key))
-            bar("full fits", start + len(part), len(rows))
 
     def _collect(self, spaces: list[Any], job: Job) -> None:
         """`cv_results_` and the best trial, from all trials of the study that have run."""
