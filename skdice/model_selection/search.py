@@ -79,7 +79,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         two rankings agree by less than 0.7 (Spearman), it fits the others of those lanes in full,
         too, and goes on with full fits. It is full from the start where `n_trials` is below 16 or
         there is a `storage`.
-    n_finalists : int, default=4
+    n_finalists : int, default=5
         Trials that are fitted in full after a search over heads.
     lane_layers : int, default=0
         With a text estimator: top layers of the encoder that each lane trains beside its head, with
@@ -200,7 +200,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         scoring: Any = None,
         refit: bool | str = True,
         strategy: str = "auto",
-        n_finalists: int = 4,
+        n_finalists: int = 5,
         lane_layers: int = 0,
         n_lanes: int = 16,
         pruner: Any = "median",
