@@ -74,8 +74,9 @@ def main() -> None:
     machine = sorted({f"{r['device']}, torch {r['torch']}, {r['date']}" for r in records})
     intro = (
         "# Tables\n\nMade by report.py from runs.jsonl. Scores in points, mean ± standard "
-        f"deviation over seeds. Runs on: {'; '.join(machine) or 'none yet'}. Figures of the paper "
-        f"are marked as reported: {reported['source']}.\n"
+        "deviation over seeds; seconds by the clock, of machines that were busy, and of runs that "
+        f"were paused. Runs on: {'; '.join(machine) or 'none yet'}. Figures of the paper are "
+        f"marked as reported: {reported['source']}.\n"
     )
     (out / "tables.md").write_text("\n".join([intro, *sections]))
     print(out / "tables.md")

@@ -85,9 +85,9 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         With a text estimator: top layers of the encoder that each lane trains beside its head, with
         the estimator's own settings; the layers below are frozen, and run once for each input. A
         lane ends where a fit with ``frozen`` set to the layers below would end. If that is what
-        the estimator has, the lanes are its fits, and nothing else is fitted but the best; else
-        they stand for its fits as heads do, at a higher price. Here ``lr`` and ``weight_decay``
-        can be searched as well.
+        the estimator has, the lanes are its fits, auto is shared, and nothing else is fitted but
+        the best; else they stand for its fits as heads do, at a higher price. Here ``lr`` and
+        ``weight_decay`` can be searched as well.
     n_lanes : int, default=16
         Trials that are asked for and trained together if shared. With `lane_layers` others take
         the place of those that are pruned; without, nothing is pruned.
@@ -143,8 +143,8 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         scorer asks for predictions of other rows than it is given, which lanes and heads lack.
     agreement_ : float
         Spearman's correlation between heads and full fits, where auto looked at it. Trials of
-        which only heads ran have the state ``SCREENED`` in `cv_results_`, with their scores in
-        ``mean_shared_<score>``; what was not fitted in full is NaN elsewhere.
+        which only heads or lanes ran have the state ``SCREENED`` in `cv_results_`, with their
+        scores in ``mean_shared_<score>``; what was not fitted in full is NaN elsewhere.
 
     References
     ----------
