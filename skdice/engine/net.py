@@ -31,6 +31,7 @@ __all__ = [
     "resolve_device",
     "seeded",
     "set_random_state",
+    "targets_of",
 ]
 
 Inputs = list[dict[str, torch.Tensor]]
@@ -246,11 +247,7 @@ class FineTuningNet(NeuralNet):
             self.padder([dataset[int(i)] for i in rows[chunk]])
             for chunk in length_chunks(lengths, unit)
         ]
-        target = torch.cat([group[1] for group in groups])  # type: ignore[misc]
-        weight = None
-        if groups[0][2] is not None:
-            weight = torch.cat([group[2] for group in groups])  # type: ignore[misc]
-        return [group[0] for group in groups], target, weight
+        return [group[0] for group in groups], *targets_of(groups)
 
     def n_updates(self, dataset: EncodedDataset) -> int:
         """Updates in one epoch."""
@@ -363,11 +360,7 @@ class FineTuningNet(NeuralNet):
             with torch.no_grad():
                 parts.append(self._logits(inputs))
         logits = torch.cat(parts).requires_grad_()
-        target = torch.cat([part[1] for part in batch])  # type: ignore[misc]
-        weight = None
-        if batch[0][2] is not None:
-            weight = torch.cat([part[2] for part in batch])  # type: ignore[misc]
-        loss = self._loss(logits, target, weight)
+        loss = self._loss(logits, *targets_of(batch))
         (gradient,) = torch.autograd.grad(self.scaler_.scale(loss), logits)
         after = random_state(device)
         shares = gradient.split([len(part) for part in parts])
@@ -377,14 +370,14 @@ class FineTuningNet(NeuralNet):
         set_random_state(device, after)
         return logits.detach(), loss
 
-    def _logits(self, inputs: Inputs) -> torch.Tensor:
-        """Logits of groups of inputs, one after the other."""
-        parts = []
+    def _logits(self, inputs: Inputs, run: Any = None, dim: int = 0) -> torch.Tensor:
+        """Logits of groups of inputs, one after the other along `dim`; `run` is the module."""
+        run, parts = run or self.module_, []
         with self._autocast():  # once for all groups, so that weights are rounded once
             for group in inputs:
                 moved = {k: v.to(self.device, non_blocking=True) for k, v in group.items()}
-                parts.append(self.module_(**moved))
-        return parts[0] if len(parts) == 1 else torch.cat(parts)
+                parts.append(run(**moved))
+        return parts[0] if len(parts) == 1 else torch.cat(parts, dim)
 
     def _loss(
         self, logits: torch.Tensor, target: torch.Tensor | None, weight: torch.Tensor | None
@@ -426,6 +419,12 @@ class FineTuningNet(NeuralNet):
         if len({row.shape[-1] for row in logits}) > 1:  # an output for each pair of tokens
             logits = [row.reshape(-1, 1) for row in logits]
         return float(np.vstack(logits).std(axis=0).max())
+
+
+def targets_of(parts: Sequence[tuple[Any, Any, Any]]) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Targets and weights of all parts of a batch, one after the other."""
+    _, targets, weights = zip(*parts, strict=True)
+    return torch.cat(targets), None if weights[0] is None else torch.cat(weights)
 
 
 def random_state(device: torch.device) -> Any:

@@ -21,16 +21,8 @@ from skdice.backbones import encoder_layers
 from skdice.engine.batching import EncodedDataset
 from skdice.engine.lower import LowerLayers, encoder_inputs
 from skdice.engine.module import freeze
-from skdice.engine.net import Batch, Inputs, random_state, seeded, set_random_state
-from skdice.model_selection.trials import (
-    FOLD,
-    Job,
-    Outcome,
-    has_pruner,
-    in_mid_fit,
-    is_pruned,
-    score_of,
-)
+from skdice.engine.net import Batch, random_state, seeded, set_random_state, targets_of
+from skdice.model_selection.trials import FOLD, Job, Outcome, has_pruner, is_pruned
 from skdice.text.inputs import as_sentences, as_texts
 
 __all__ = ["Cohort", "LayerLanes", "NoLanes", "TopLayers", "run_cohorts", "why_not"]
@@ -156,9 +148,12 @@ class LayerLanes:
             model.net_ = model._make_net(criterion, self.seed).initialize()
             model.net_.rows_of_epoch = more["rows_of_epoch"]
             model.net_._start_schedule(model.net_.n_updates(self.dataset) * model.max_epochs)
-        self.n_epochs = 0
         self._generator: Any = None  # where the last epoch left the random numbers
         self._stack()
+
+    @property
+    def n_epochs(self) -> int:
+        return len(self.models[0].net_.history)
 
     @property
     def is_done(self) -> bool:
@@ -188,51 +183,37 @@ class LayerLanes:
             model.net_.history.record("train_loss", loss)
             model.net_.notify("on_epoch_end", **data)
             model._note_history()
-        self.n_epochs += 1
 
     def _stack(self) -> None:
         """One tensor for each weight of all models, of which theirs are slices."""
         modules = [model.net_.module_ for model in self.models]
         names = [name for name, p in modules[0].named_parameters() if p.requires_grad]
+        self.slices = {name: [m.get_parameter(name) for m in modules] for name in names}
         self.weights: dict[str, Tensor] = {}
-        for name in names:
-            parts = [module.get_parameter(name) for module in modules]
-            whole = torch.stack([part.detach() for part in parts])
+        for name, slices in self.slices.items():
+            whole = torch.stack([slice_.detach() for slice_ in slices])
             self.weights[name] = whole.requires_grad_()
-            for part, slice_ in zip(parts, whole.detach(), strict=True):
-                part.data = slice_
+            for slice_, values in zip(slices, whole.detach(), strict=True):
+                slice_.data = values
 
     def _update(self, batch: list[Batch]) -> Tensor:
         """One step of all models; their losses."""
         nets = [model.net_ for model in self.models]
-        logits = self._logits([group for part in batch for group in part[0]])
-        target = torch.cat([part[1] for part in batch])  # type: ignore[misc]
-        weight = None
-        if batch[0][2] is not None:
-            weight = torch.cat([part[2] for part in batch])  # type: ignore[misc]
+        run = partial(_side_by_side, nets[0].module_, self.weights)
+        logits = nets[0]._logits([group for part in batch for group in part[0]], run, dim=1)
+        target, weight = targets_of(batch)
         losses = [net._loss(z, target, weight) for net, z in zip(nets, logits, strict=True)]
         # A lane's weights are in its own loss only, so that the sum's gradients are each loss's.
         scaled = [net.scaler_.scale(loss) for net, loss in zip(nets, losses, strict=True)]
         torch.stack(scaled).sum().backward()
-        for i, net in enumerate(nets):
-            for name, whole in self.weights.items():
-                grad = None if whole.grad is None else whole.grad[i]
-                net.module_.get_parameter(name).grad = grad
+        for name, whole in self.weights.items():
+            for i, slice_ in enumerate(self.slices[name]):
+                slice_.grad = None if whole.grad is None else whole.grad[i]
+            whole.grad = None
+        for net in nets:
             net.update(batch)
             net.optimizer_.zero_grad(set_to_none=True)
-        for whole in self.weights.values():
-            whole.grad = None
         return torch.stack(losses).detach()
-
-    def _logits(self, inputs: Inputs) -> Tensor:
-        """Logits of all models, of shape (n_models, n_predictions, n_outputs)."""
-        net = self.models[0].net_
-        parts = []
-        with net._autocast():
-            for group in inputs:
-                moved = {k: v.to(net.device, non_blocking=True) for k, v in group.items()}
-                parts.append(_side_by_side(net.module_, self.weights, moved))
-        return parts[0] if len(parts) == 1 else torch.cat(parts, dim=1)
 
 
 class Cohort:
@@ -313,10 +294,8 @@ class Cohort:
     def _is_pruned(self, trial: Any, model: Any, epoch: int) -> bool:
         if not has_pruner(trial):
             return False
-        job = self.job
-        X, y, given = job.to_score(job.splits[self.fold][1])
-        score = partial(score_of, job.scorers[job.key], model, X, y, given.get(job.key, {}))
-        return is_pruned(trial, self.fold * FOLD + epoch, in_mid_fit(score))
+        score = self.job.look(model, self.job.splits[self.fold][1])
+        return is_pruned(trial, self.fold * FOLD + epoch, score)
 
     def _go_on_without(self, ended: Sequence[int], through: bool) -> None:
         left = [i for i in range(len(self)) if i not in ended]
@@ -406,11 +385,11 @@ def _check_lanes(module: Any, inputs: dict[str, Tensor]) -> None:
     with torch.no_grad():
         want = module(**inputs)
         both = {name: torch.stack([p, p]) for name, p in trained.items()}
-        found = _side_by_side(module, both, inputs)
+        found = _side_by_side(module, both, **inputs)
     torch.testing.assert_close(found, torch.stack([want, want]), rtol=1e-2, atol=1e-3)
 
 
-def _side_by_side(module: Any, weights: dict[str, Tensor], inputs: dict[str, Tensor]) -> Tensor:
+def _side_by_side(module: Any, weights: dict[str, Tensor], **inputs: Tensor) -> Tensor:
     """What `module` says with each of several weights, all with the dropout of one fit."""
 
     def of_lane(own: dict[str, Tensor]) -> Tensor:

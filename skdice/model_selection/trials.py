@@ -24,7 +24,7 @@ from skdice.model_selection import lanes
 from skdice.model_selection.screening import Screen
 from skdice.model_selection.spaces import cloned
 
-__all__ = ["FOLD", "Job", "Outcome", "has_pruner", "in_mid_fit", "is_pruned", "plain", "score_of"]
+__all__ = ["FOLD", "Job", "Outcome", "has_pruner", "is_pruned", "plain"]
 
 FOLD = 10_000  # steps of a fold, more than any fit has epochs
 
@@ -58,7 +58,7 @@ class Outcome:
         """As plain values, for the study's storage; last what says that all are there."""
         nothing: dict[str, list[float]] = {name: [] for name in self.test}
         found: dict[str, Any] = {
-            "train_scores": _finite(nothing if self.screened else self.train),
+            "train_scores": _finite(self.train),
             "fit_time": self.fit_time,
             "score_time": self.score_time,
         }
@@ -146,7 +146,6 @@ class Job:
         import optuna
 
         outcome = Outcome(list(self.scorers))
-        trial = trial if has_pruner(trial) else None  # or it were scored for nobody
         for fold, (train, test) in enumerate(self.splits):
             started = time.perf_counter()
             try:
@@ -163,19 +162,23 @@ class Job:
                 return outcome
         return outcome
 
+    def _sides(self, outcome: Outcome) -> list[dict[str, list[float]]]:
+        """Scores to fill in; what stands for fits has none of training rows."""
+        both = self.with_train and not outcome.screened
+        return [outcome.test, outcome.train] if both else [outcome.test]
+
     def give_up(self, outcome: Outcome, error: Exception, fold: int) -> None:
         """Note that a fit failed, and `error_score` for its fold and those that would follow."""
         outcome.error, outcome.unfitted = error, True
-        for scores in [outcome.test, outcome.train] if self.with_train else [outcome.test]:
+        for scores in self._sides(outcome):
             for name in self.scorers:
                 scores[name] += [self.error_score] * (len(self.splits) - fold)
 
     def ends_after(self, fold: int, model: Any, outcome: Outcome, trial: Any) -> bool:
         """Score what was fitted on a fold; whether the trial ends with it, pruned or failed."""
-        sides = [outcome.test, outcome.train] if self.with_train else [outcome.test]
         train, test = self.splits[fold]
         started = time.perf_counter()
-        for side, rows in zip(sides, (test, train), strict=False):
+        for side, rows in zip(self._sides(outcome), (test, train), strict=False):
             X, y, given = self.to_score(rows)
             for name in self.scorers:
                 side[name].append(self.score(name, model, X, y, given, outcome))
@@ -247,11 +250,8 @@ class Job:
     def _fit(self, model: Any, fold: int, train: Any, test: Any, trial: Any) -> None:
         X, y, chosen = self.to_fit(train)
         callback = None
-        if trial is not None and _reports_epochs(model):
-            X_test, y_test, given = self.to_score(test)
-            scorer, of_key = self.scorers[self.key], given.get(self.key, {})
-            score = partial(score_of, scorer, model, X_test, y_test, of_key)
-            callback = _PruneEpochs(trial, fold * FOLD, partial(in_mid_fit, score))
+        if has_pruner(trial) and _reports_epochs(model):  # or it were scored for nobody
+            callback = _PruneEpochs(trial, fold * FOLD, partial(self.look, model, test))
             model.set_params(callbacks=[*(model.callbacks or []), callback])
         if y is None:
             model.fit(X, **chosen)
@@ -260,12 +260,23 @@ class Job:
         if callback is not None and callback.interrupted:
             raise KeyboardInterrupt
 
+    def look(self, model: Any, rows: Any) -> float:
+        """The score that is searched of a model in mid-fit; NaN where it cannot be scored."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # early epochs predict no positives
+                X, y, given = self.to_score(rows)
+                scorer, params = self.scorers[self.key], given.get(self.key, {})
+                return float(_score_of(scorer, model, X, y, params))
+        except Exception:
+            return float("nan")
+
     def score(
         self, name: str, model: Any, X: Any, y: Any, given: dict[str, Any], outcome: Outcome
     ) -> float:
         """One score, or `error_score` where its scorer fails."""
         try:
-            score = score_of(self.scorers[name], model, X, y, given.get(name, {}))
+            score = _score_of(self.scorers[name], model, X, y, given.get(name, {}))
         except lanes.OtherRows:
             raise
         except Exception as error:
@@ -294,18 +305,8 @@ class Job:
         return take_rows(self.X, rows), take_rows(self.y, rows), params
 
 
-def score_of(scorer: Any, model: Any, X: Any, y: Any, params: dict[str, Any]) -> Any:
+def _score_of(scorer: Any, model: Any, X: Any, y: Any, params: dict[str, Any]) -> Any:
     return scorer(model, X, **params) if y is None else scorer(model, X, y, **params)
-
-
-def in_mid_fit(score: Callable[[], Any]) -> float:
-    """A score, or NaN where a model in mid-fit cannot be scored."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # early epochs predict no positives
-            return float(score())
-    except Exception:
-        return float("nan")
 
 
 def has_pruner(trial: Any) -> bool:
