@@ -218,6 +218,18 @@ def _squad2(folder: Path, seed: int) -> Task:
     return Task("squad2", "answers", *parts, sample(read_squad(file, articles=titles[12:]), 800))
 
 
+def _squad1(folder: Path, seed: int) -> Task:
+    """Those questions of `squad2` that have an answer, as in SQuAD 1.1."""
+    task = _squad2(folder, seed)
+
+    def answered(part: tuple[list[Any], list[Any]]) -> tuple[list[Any], list[Any]]:
+        kept = [(x, y) for x, y in zip(*part, strict=True) if y]
+        return [x for x, _ in kept], [y for _, y in kept]
+
+    parts = {part: answered(getattr(task, part)) for part in ("train", "dev", "test")}
+    return replace(task, name="squad1", **parts)
+
+
 TASKS: dict[str, Any] = {
     "wnut17": _tags("wnut17"),
     "bc5cdr": _bc5cdr,
@@ -229,5 +241,6 @@ TASKS: dict[str, Any] = {
     "sms_rare": _sms_rare,
     "clinc_oos": _clinc_oos,
     "clinc_intents": _clinc_intents,
+    "squad1": _squad1,
     "squad2": _squad2,
 }
