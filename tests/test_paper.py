@@ -129,6 +129,10 @@ def test_a_part_of_a_table_says_what_is_left(harness, tmp_path):
     found = harness["report"].section("table9", records, {}, COMMON, tmp_path)
     (left,) = [line for line in found if "Not run yet" in line]
     assert left.startswith("- Not run yet on clinc_intents: `dsc` (`python run.py table9 ")
+    # Where running it would say little, the table says why.
+    found = list(harness["report"].section("table5", [], {}, COMMON, tmp_path))
+    (left,) = [line for line in found if "weibo" in line]
+    assert left.startswith("- Not run yet on weibo: every row (the vocabulary of the default ")
 
 
 @pytest.mark.parametrize("table", ["rivals", "table8"])
@@ -471,7 +475,10 @@ def test_the_commands_for_what_is_missing_can_be_called(harness, tmp_path, monke
     for command in commands:
         assert not get_command(app).main(shlex.split(command)[1:], standalone_mode=False)
     assert sizes == {"qqp.tsv": 2, "sst2.tsv": 2, "train.conll": 1, "train-v2.0.json": 1}
-    assert re.findall(r"run\.py (\w+ --data FOLDER)", " ".join(texts)) == ["table3 --data FOLDER"]
+    assert re.findall(r"run\.py (\w+ --data FOLDER)", " ".join(texts)) == [
+        "table3 --data FOLDER",
+        "table5 --data FOLDER",
+    ]
 
 
 class Recorded(BaseEstimator):

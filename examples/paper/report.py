@@ -125,10 +125,12 @@ def section(name: str, records: list[Any], reported: Any, common: Any, out: Path
         yield from sweeps(shown, out)
     yield from as_reported(reported.get(name))
     for task, labels in without.items():
-        command = f"python run.py {name} --data FOLDER --tasks {task}{flags(common)}"
-        yield f"- Not run yet on {task}: {labels} (`{command}`)."
+        command = f"`python run.py {name} --data FOLDER --tasks {task}{flags(common)}`"
+        why = experiment.missing.get(task, command)
+        yield f"- Not run yet on {task}: {labels} ({why})."
     for what, why in experiment.missing.items():
-        yield f"- Not run: {what} ({why})."
+        if what not in experiment.tasks:
+            yield f"- Not run: {what} ({why})."
     yield ""
 
 
