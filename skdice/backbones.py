@@ -149,9 +149,11 @@ def load_tokenizer(backbone: str) -> Any:
     ValueError
         If `backbone` holds no tokenizer, or one that is not fast.
     """
-    from transformers import AutoTokenizer
+    from transformers import AutoConfig, AutoTokenizer
 
     where = find_backbone(backbone)
+    with _quiet_transformers(), _explained(backbone, where):
+        AutoConfig.from_pretrained(where)  # the tokenizer asks an unreachable hub for two files
     with _quiet_transformers(), _explained(backbone, where, f". If it has none, {_ADD_TOKENIZER}"):
         tokenizer = AutoTokenizer.from_pretrained(where)
         if getattr(tokenizer, "add_prefix_space", None) is False:

@@ -62,6 +62,16 @@ def test_a_hub_id_is_left_to_the_hub(name):
     assert find_backbone(name) == name
 
 
+def test_an_unreachable_hub_is_asked_for_one_file(monkeypatch):
+    def unreachable(*args, **kwargs):
+        raise OSError("no network")
+
+    monkeypatch.setattr(AutoConfig, "from_pretrained", unreachable)
+    monkeypatch.delattr(AutoTokenizer, "from_pretrained")
+    with pytest.raises(ValueError, match=r"'nowhere-bert' is not a local folder.*could not be"):
+        DiceSequenceClassifier(backbone="nowhere-bert").fit(TEXTS, LABELS)
+
+
 def test_encoder_decoders_are_refused(tiny_backbone, tmp_path):
     folder = folder_of("t5", tiny_backbone, tmp_path / "t5")
     for model in (DiceSequenceClassifier(backbone=folder), TransformerFeatures(backbone=folder)):

@@ -17,6 +17,7 @@ from sklearn.model_selection import GridSearchCV
 from skorch.callbacks import EarlyStopping
 
 from skdice import DiceClassifier
+from skdice.estimators._base import check_device
 from skdice.losses import LOSSES, CrossEntropyLoss, FocalLoss, TverskyLoss
 
 X, Y = make_classification(300, weights=[0.9], class_sep=1.5, random_state=0)
@@ -108,6 +109,14 @@ def test_bad_input_is_named():
 def test_a_gpu_that_is_not_there_is_named():
     with pytest.raises(ValueError, match="device='cuda' asks for CUDA, and there is none"):
         DiceClassifier(device="cuda").fit(X, Y)
+
+
+def test_a_gpu_beyond_those_that_are_there_is_named(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    assert check_device("cuda") == check_device("cuda:1") == "cuda"
+    with pytest.raises(ValueError, match=r"device='cuda:2' asks for GPU 2.* from 0 to 1"):
+        DiceClassifier(device="cuda:2").fit(X, Y)
 
 
 @pytest.mark.parametrize("n_outputs", [1, 5])

@@ -53,14 +53,19 @@ def draw_seed(random_state: int | np.random.RandomState | None) -> int:
 def check_device(device: str) -> str:
     """The kind of `device` (``"cpu"``, ``"cuda"``, ``"mps"``); refuses what is not there."""
     try:
-        kind = torch.device(resolve_device(device)).type
+        found = torch.device(resolve_device(device))
     except RuntimeError as error:
         raise ValueError(
             f"device={device!r} is not a torch device: use 'auto', 'cpu', 'cuda', 'cuda:0' or 'mps'"
         ) from error
-    if kind == "cuda" and not torch.cuda.is_available():
+    if found.type == "cuda" and not torch.cuda.is_available():
         raise ValueError(f"device={device!r} asks for CUDA, and there is none: use 'auto'")
-    return kind
+    if found.type == "cuda" and (found.index or 0) >= torch.cuda.device_count():
+        raise ValueError(
+            f"device={device!r} asks for GPU {found.index}, and they are numbered from 0 to "
+            f"{torch.cuda.device_count() - 1}: use one of these, or 'auto'"
+        )
+    return found.type
 
 
 def check_validation(X_val: Any, y_val: Any) -> None:
