@@ -8,7 +8,7 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import log_expit, softmax
+from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -22,7 +22,7 @@ from skdice.estimators._base import (
     split_indices,
 )
 from skdice.losses import Loss, resolve_loss
-from skdice.losses._reading import SpanEndsLoss, is_over_positions
+from skdice.losses._reading import SpanEndsLoss
 from skdice.metrics import answer_exact_match_score, answer_f1_score
 from skdice.text.answers import Answer, as_answers, as_questions, read_answers
 from skdice.text.inputs import check_weights, object_array
@@ -37,7 +37,8 @@ class DiceQuestionAnswerer(TransformerEstimator):
 
     The start and the end of an answer are each a problem of one token against all others of the
     context (56 to 1 in SQuAD 1.1, 82 to 1 in 2.0, by the paper's Table 1), which is what the
-    overlap losses are for. ``loss="ce"`` is the usual softmax over positions.
+    overlap losses are for. A token's probability is a softmax over the positions of its window, as
+    BERT reads SQuAD; ``loss="ce"`` is the usual cross-entropy of the right ones.
 
     Parameters
     ----------
@@ -389,11 +390,8 @@ class DiceQuestionAnswerer(TransformerEstimator):
         """Candidates and the score of no answer, for every question."""
         windows = self._windows(pairs)
         groups: list[list[Any]] = [[] for _ in pairs]
-        positions = is_over_positions(resolve_loss(self.loss))
         for window, logits in zip(windows, self.net_.logits(EncodedDataset(windows)), strict=True):
             scores = logits.astype(np.float64)
-            # Sums of log-probabilities, where each side is a probability of its own.
-            scores = scores if positions else log_expit(scores)
             groups[window.row].append((scores, window.words, window.offsets, window.context_score))
         return [best_answers(group, n_best, self.max_answer_length) for group in groups]
 

@@ -12,19 +12,16 @@ from torch import Tensor, nn
 from skdice.losses._base import Loss
 from skdice.losses.cross_entropy import CrossEntropyLoss
 
-__all__ = ["HeadsLoss", "SpanEndsLoss", "is_over_positions"]
-
-
-def is_over_positions(loss: Loss) -> bool:
-    """Whether a reader takes `loss` as a softmax over positions: plain cross-entropy."""
-    return type(loss) is CrossEntropyLoss
+__all__ = ["HeadsLoss", "SpanEndsLoss"]
 
 
 class SpanEndsLoss(nn.Module):
     """Where an answer starts and where it ends: the mean of the two losses.
 
-    With `CrossEntropyLoss` each side is a softmax over the positions of a window, as BERT reads
-    SQuAD. Every other loss sees each side as one binary problem over all tokens of the batch.
+    A token's probability of being the start is a softmax over the positions of its window, as BERT
+    reads SQuAD (Devlin et al., 2019, section 4.2). `CrossEntropyLoss` is that of the right
+    positions. For every other loss each position, against the others of its window, is an example
+    of one binary problem over all tokens of the batch.
 
     Parameters
     ----------
@@ -40,14 +37,14 @@ class SpanEndsLoss(nn.Module):
         super().__init__()
         self.loss = loss
         self.end_loss = copy.deepcopy(loss)  # its moving counts are those of ends
-        self.over_positions = is_over_positions(loss)
+        self.is_multiclass = type(loss) is CrossEntropyLoss
         tau: Any = getattr(loss, "tau", 0.0)
-        if self.over_positions and tau:
+        if self.is_multiclass and tau:
             raise ValueError(
                 f"loss=CrossEntropyLoss(tau={tau!r}) has no classes whose prior to add here, "
                 "where it is a softmax over positions: leave tau at 0"
             )
-        if self.over_positions and getattr(loss, "class_weight", None) is not None:
+        if self.is_multiclass and getattr(loss, "class_weight", None) is not None:
             raise ValueError(
                 "loss=CrossEntropyLoss(class_weight=...) has no classes to weight here, where it "
                 "is a softmax over positions: use WeightedCrossEntropyLoss"
@@ -58,12 +55,6 @@ class SpanEndsLoss(nn.Module):
     ) -> Tensor:
         """The loss of logits of shape (n, 2)."""
         sides = target[:, :2].to(torch.float32)
-        if not self.over_positions:
-            parts = [
-                loss(logits[:, side], sides[:, side], sample_weight=sample_weight)
-                for side, loss in enumerate((self.loss, self.end_loss))
-            ]
-            return torch.stack(parts).mean()
         window = target[:, 2].long().cumsum(0) - 1
         n_windows = int(window[-1]) + 1
         z = logits.float()
@@ -71,6 +62,14 @@ class SpanEndsLoss(nn.Module):
         top = z.new_full((n_windows, 2), -torch.inf).scatter_reduce(0, index, z.detach(), "amax")
         total = z.new_zeros(n_windows, 2).index_add(0, window, torch.exp(z - top[window]))
         log_p = z - top[window] - torch.log(total)[window]
+        if not self.is_multiclass:
+            rest = (-torch.expm1(log_p)).clamp(min=torch.finfo(log_p.dtype).eps)
+            log_odds = log_p - torch.log(rest)
+            parts = [
+                loss(log_odds[:, side], sides[:, side], sample_weight=sample_weight)
+                for side, loss in enumerate((self.loss, self.end_loss))
+            ]
+            return torch.stack(parts).mean()
         smoothing = float(getattr(self.loss, "label_smoothing", 0.0))
         size = z.new_zeros(n_windows).index_add(0, window, z.new_ones(len(z)))
         share = (1 - smoothing) * sides + smoothing / size[window].unsqueeze(-1)

@@ -124,8 +124,13 @@ def test_starts_and_ends_are_counted_apart():
     for _ in range(3):
         logits = torch.randn(8, 2)
         target = torch.zeros(8, 3)
+        target[0, 2] = 1
+        others = [[j for j in range(8) if j != i] for i in range(8)]
+        odds = torch.stack(
+            [z - logits[j].logsumexp(0) for z, j in zip(logits, others, strict=True)]
+        )
         target[torch.randint(8, (1,)), 0] = target[torch.randint(8, (3,)), 1] = 1
-        want = sum(loss(logits[:, i], target[:, i]) for i, loss in enumerate(sides)) / 2
+        want = sum(loss(odds[:, i], target[:, i]) for i, loss in enumerate(sides)) / 2
         torch.testing.assert_close(both(logits, target), want)
 
 
