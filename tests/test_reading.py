@@ -21,7 +21,7 @@ from skdice import DiceMRCTagger, DiceQuestionAnswerer
 from skdice.backbones import load_tokenizer
 from skdice.datasets import read_mrc_ner, read_squad, write_squad_predictions
 from skdice.engine.batching import EncodedDataset
-from skdice.losses import LOSSES, CrossEntropyLoss, DiceLoss, resolve_loss
+from skdice.losses import LOSSES, CompoundLoss, CrossEntropyLoss, DiceLoss, resolve_loss
 from skdice.losses._reading import HeadsLoss, SpanEndsLoss
 from skdice.metrics import (
     answer_exact_match_score,
@@ -262,6 +262,18 @@ def test_other_losses_see_each_position_against_those_of_its_window():
                 odds[i] = logits[i, side] - math.log(rest)
         expected = expected + dice(odds, target[:, side]) / 2
     torch.testing.assert_close(SpanEndsLoss(dice)(logits, target), expected)
+
+
+def test_the_parts_of_a_compound_loss_are_what_they_are_alone():
+    torch.manual_seed(0)
+    logits, target = torch.randn(6, 2), torch.eye(6)[:, :3]
+    target[0, 2] = 1
+    both = CompoundLoss("ce", DiceLoss(), weight=0.25).prepare([4, 2])
+    alone = [SpanEndsLoss(loss)(logits, target) for loss in (CrossEntropyLoss(), DiceLoss())]
+    value = SpanEndsLoss(both)(logits, target)
+    torch.testing.assert_close(value, 0.75 * alone[0] + 0.25 * alone[1])
+    with pytest.raises(ValueError, match=r"tau=0\.5"):
+        SpanEndsLoss(CompoundLoss(CrossEntropyLoss(tau=0.5), "dice"))
 
 
 @pytest.mark.parametrize("loss", sorted(set(LOSSES) - {"ce"}))

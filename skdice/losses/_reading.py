@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from skdice.losses._base import Loss
+from skdice.losses.compound import CompoundLoss
 from skdice.losses.cross_entropy import CrossEntropyLoss
 
 __all__ = ["HeadsLoss", "SpanEndsLoss"]
@@ -21,7 +22,8 @@ class SpanEndsLoss(nn.Module):
     A token's probability of being the start is a softmax over the positions of its window, as BERT
     reads SQuAD (Devlin et al., 2019, section 4.2). `CrossEntropyLoss` is that of the right
     positions. For every other loss each position, against the others of its window, is an example
-    of one binary problem over all tokens of the batch.
+    of one binary problem over all tokens of the batch. The parts of a `CompoundLoss` are each what
+    they are alone.
 
     Parameters
     ----------
@@ -38,6 +40,8 @@ class SpanEndsLoss(nn.Module):
         self.loss = loss
         self.end_loss = copy.deepcopy(loss)  # its moving counts are those of ends
         self.is_multiclass = type(loss) is CrossEntropyLoss
+        parts = [loss.first, loss.second] if isinstance(loss, CompoundLoss) else []
+        self.parts = nn.ModuleList(SpanEndsLoss(part) for part in parts)
         tau: Any = getattr(loss, "tau", 0.0)
         if self.is_multiclass and tau:
             raise ValueError(
@@ -54,6 +58,9 @@ class SpanEndsLoss(nn.Module):
         self, logits: Tensor, target: Tensor, sample_weight: Tensor | None = None
     ) -> Tensor:
         """The loss of logits of shape (n, 2)."""
+        if self.parts:
+            first, second = (part(logits, target, sample_weight) for part in self.parts)
+            return first.lerp(second, torch.as_tensor(self.loss.weight).to(first))
         sides = target[:, :2].to(torch.float32)
         window = target[:, 2].long().cumsum(0) - 1
         n_windows = int(window[-1]) + 1
