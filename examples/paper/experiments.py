@@ -27,7 +27,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "clinc_oos": {"max_epochs": 2, "batch_size": 16, "lr": 1e-4, "train_rows": 3500},
     "clinc_intents": {"max_epochs": 5, "batch_size": 16, "lr": 3e-4, "train_rows": 3000},
     "squad1": {"max_epochs": 3, "batch_size": 16, "lr": 3e-4},
-    "squad2": {"max_epochs": 2, "batch_size": 16, "lr": 1e-4, "train_rows": 1500},
+    "squad2": {"max_epochs": 3, "batch_size": 16, "lr": 3e-4, "train_rows": 1500},
 }
 
 
