@@ -221,12 +221,11 @@ def _squad2(folder: Path, seed: int) -> Task:
 def _squad1(folder: Path, seed: int) -> Task:
     """Those questions of `squad2` that have an answer, as in SQuAD 1.1."""
     task = _squad2(folder, seed)
-
-    def answered(part: tuple[list[Any], list[Any]]) -> tuple[list[Any], list[Any]]:
-        kept = [(x, y) for x, y in zip(*part, strict=True) if y]
-        return [x for x, _ in kept], [y for _, y in kept]
-
-    parts = {part: answered(getattr(task, part)) for part in ("train", "dev", "test")}
+    parts = {}
+    for part in ("train", "dev", "test"):
+        X, y = getattr(task, part)
+        kept = [i for i, answers in enumerate(y) if answers]
+        parts[part] = [X[i] for i in kept], [y[i] for i in kept]
     return replace(task, name="squad1", **parts)
 
 

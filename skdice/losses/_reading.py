@@ -58,9 +58,8 @@ class SpanEndsLoss(nn.Module):
         self, logits: Tensor, target: Tensor, sample_weight: Tensor | None = None
     ) -> Tensor:
         """The loss of logits of shape (n, 2)."""
-        if self.parts:
-            first, second = (part(logits, target, sample_weight) for part in self.parts)
-            return first.lerp(second, torch.as_tensor(self.loss.weight).to(first))
+        if isinstance(self.loss, CompoundLoss):
+            return self.loss.mean_of(*(part(logits, target, sample_weight) for part in self.parts))
         sides = target[:, :2].to(torch.float32)
         window = target[:, 2].long().cumsum(0) - 1
         n_windows = int(window[-1]) + 1

@@ -142,6 +142,9 @@ class CompoundLoss(Loss):
         return self
 
     def _loss(self, problem: Problem) -> Tensor:
-        first, second = self.first._loss(problem), self.second._loss(problem)
+        return self.mean_of(self.first._loss(problem), self.second._loss(problem))
+
+    def mean_of(self, first: Tensor, second: Tensor) -> Tensor:
+        """What the two losses of a batch make together."""
         weight = torch.as_tensor(self.weight, dtype=first.dtype, device=first.device)
         return torch.lerp(first, second, weight)
