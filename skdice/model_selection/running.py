@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterable
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -69,8 +70,8 @@ class Run:
                     for trial, outcome in self._ended(trials):
                         job.tell(study, trial, outcome)
                         trials.has_ended(trial.number)
-                        self._call_back(study.trials[trial.number])
-                        known = study.get_trials(deepcopy=False)
+                        known = study.get_trials(deepcopy=False)  # all of a study copy slowly
+                        self._call_back(deepcopy(known[trial.number]))
                         self._show("trials", sum(t.state.is_finished() for t in known), n_trials)
                 if not trials:
                     if not workers.others_at_work(study):
