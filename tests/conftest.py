@@ -12,6 +12,8 @@ import pytest
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("MPLBACKEND", "Agg")
+# Tiny models gain nothing from threads, which on a busy machine wait for each other.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 WORDS = [
     "the",
