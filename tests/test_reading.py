@@ -638,14 +638,36 @@ def test_the_outputs_stand_where_they_belong(tiny_backbone):
 def test_flat_decoding_has_no_overlaps(tiny_backbone):
     model = tagger(tiny_backbone).fit(SENTENCES, TAGS)
     window = model._windows(SENTENCES[:1])[0]
-    everything = model._read(window, np.full(window.n_predictions, 0.9))
+    everything = model._read(window, np.full(window.n_predictions, 0.9), 0.5)
     n = sum(min(model.max_span_length_, 5 - i) for i in range(5))
     assert len(everything) == n
-    assert {span[0] for span, _ in everything} == {"LOC"}
-    assert all(value == pytest.approx(0.9) for _, value in everything)
+    assert {span[0] for span, _, _ in everything} == {"LOC"}
+    assert all(value == pytest.approx(0.9) for _, *values in everything for value in values)
     p = np.full(window.n_predictions, 0.9)
     p[0] = 0.4  # no span starts at the first word
-    assert not any(span[1] == 0 for span, _ in model._read(window, p))
+    assert not any(span[1] == 0 for span, *_ in model._read(window, p, 0.5))
+    assert any(span[1] == 0 for span, *_ in model._read(window, p, 0.3))
+
+
+@pytest.mark.parametrize("y", [TAGS, NESTED])
+def test_a_threshold_tuned_for_f1(tiny_backbone, y):
+    """Against the score with each threshold."""
+    model = tagger(tiny_backbone, loss="ce", max_epochs=8).fit(SENTENCES, y)
+    before = model.score(SENTENCES, y)
+    assert model.threshold_ == 0.5
+    assert model.tune_threshold(SENTENCES, y) is model
+    chosen, tuned, found = model.threshold_, model.score(SENTENCES, y), {}
+    for log_odds in np.linspace(-4, 4, 33):
+        model.threshold_ = 1 / (1 + math.exp(-log_odds))
+        found[model.threshold_] = model.score(SENTENCES, y)
+    assert tuned == max(found.values()) > before
+    best = [threshold for threshold in found if found[threshold] == tuned]
+    assert chosen == pytest.approx(min(best, key=lambda threshold: abs(threshold - 0.5)))
+    again = model.set_params(threshold=chosen).fit(SENTENCES, y)
+    assert again.threshold_ == chosen
+    assert again.score(SENTENCES, y) == tuned
+    with pytest.raises(ValueError, match="no entity at all"):
+        model.tune_threshold(SENTENCES, [[] for _ in SENTENCES])
 
 
 def test_targets_of_a_sentence_in_several_windows(tiny_backbone):
@@ -721,9 +743,10 @@ def test_tools_around_the_mrc_tagger(tiny_backbone, tmp_path):
     nested = tagger(
         tiny_backbone, end_loss="ce", match_loss=DiceLoss(smooth=0.5), early_stopping=True
     )
-    nested.fit(X * 2, NESTED * 4)
+    nested.fit(X * 2, NESTED * 4).tune_threshold(X, NESTED * 2)
     read = DiceMRCTagger.from_pretrained(nested.save_pretrained(tmp_path / "m"))
     assert (read.match_loss.smooth, read.end_loss) == (0.5, "ce")
+    assert nested.threshold_ != nested.threshold
     kinds = [type(loss).__name__ for loss in nested.net_.criterion_.losses]
     assert kinds == ["DSCLoss", "CrossEntropyLoss", "DiceLoss", "DSCLoss"]
     for copy in (read, pickle.loads(pickle.dumps(nested))):

@@ -41,7 +41,7 @@ class Row:
     candidates : list of dict
         Parameters of the estimator; several compete on the development rows.
     decision : {"plain", "tuned"}
-        Tuned adds a bias for each class, chosen on the development rows.
+        Tuned adds a bias for each class, for a reader a threshold, chosen on the development rows.
     sampler : str or None
         "over" or "under".
     reader : bool
@@ -191,6 +191,8 @@ EXPERIMENTS: dict[str, Experiment] = {
                 Row(f"reading, {name}", [{"loss": name}], reader=True)
                 for name in ("ce", "focal", "dice", "dsc")
             ),
+            Row("reading, ce, tuned", [{"loss": "ce"}], "tuned", reader=True),
+            Row("reading, dsc, tuned", [{"loss": "dsc"}], "tuned", reader=True),
         ],
         missing={
             "weibo": "the vocabulary of the default backbone has few Chinese characters; "

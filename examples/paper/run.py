@@ -323,15 +323,17 @@ def training_rows(task: tasks.Task, job: dict[str, Any]) -> Any:
 
 
 def decisions(task: tasks.Task, model: Any) -> dict[str, Any]:
-    """The fitted model as it is and with its decision tuned; readers have no classes to tune."""
+    """The fitted model as it is and with its decision tuned on the development rows."""
     import numpy as np
 
-    from skdice import BiasTunedClassifier, BiasTunedTagger
+    from skdice import BiasTunedClassifier, BiasTunedTagger, DiceMRCTagger
 
     tuner: Any
     if task.kind == "labels" and len(model.classes_) == 2:
         tuner = BiasTunedClassifier(model, cv="prefit", pos_label=task.pos_label)
-    elif task.kind == "tags" and not hasattr(model, "queries_"):
+    elif isinstance(model, DiceMRCTagger):
+        return {"plain": model, "tuned": copy(model).tune_threshold(*task.dev)}
+    elif task.kind == "tags":
         tuner = BiasTunedTagger(model, cv="prefit")
     else:
         return {"plain": model}

@@ -33,6 +33,12 @@ from skdice.text.spans import flat_spans
 
 __all__ = ["DiceMRCTagger"]
 
+# Those that `tune_threshold` tries, from 0.5 on to both sides: of equals the first is taken.
+_THRESHOLDS = sorted(expit(np.linspace(-4, 4, 33)).tolist(), key=lambda p: abs(p - 0.5))
+
+# A span, the geometric mean of its three probabilities, and the least of them.
+_Scored = tuple[Span, float, float]
+
 
 class DiceMRCTagger(TransformerEstimator):
     """Tag entities by asking for each type: a query and the sentence are read together.
@@ -54,6 +60,9 @@ class DiceMRCTagger(TransformerEstimator):
     answerable_weight : float, default=0.0
         Share of a head that says whether a sentence holds the type at all. Above 0, entities are
         only predicted where it says so.
+    threshold : float, default=0.5
+        A span is predicted where start, end and match are each more probable than this;
+        `tune_threshold` chooses it on held-out sentences.
     max_span_length : int or None, default=None
         Words of the longest candidate; None is the longest entity in training.
     stride : int, default=32
@@ -98,6 +107,8 @@ class DiceMRCTagger(TransformerEstimator):
     scheme_ : str or None
         The scheme of the tags in training; None if spans were given, which are then predicted.
     max_span_length_ : int
+    threshold_ : float
+        `threshold`, or what `tune_threshold` chose.
     net_ : FineTuningNet
     tokenizer_ : transformers tokenizer
     history_ : list of dict
@@ -105,9 +116,8 @@ class DiceMRCTagger(TransformerEstimator):
 
     Notes
     -----
-    Losses count words of the sentence only, never the query, special tokens or padding. A span is
-    predicted where start, end and match are each more probable than not; its score is their
-    geometric mean.
+    Losses count words of the sentence only, never the query, special tokens or padding. A span's
+    score is the geometric mean of the probabilities of its start, its end and the match.
 
     References
     ----------
@@ -136,6 +146,7 @@ class DiceMRCTagger(TransformerEstimator):
         "end_weight": [Interval(Real, 0, None, closed="left")],
         "match_weight": [Interval(Real, 0, None, closed="left")],
         "answerable_weight": [Interval(Real, 0, None, closed="left")],
+        "threshold": [Interval(Real, 0, 1, closed="neither")],
         "max_span_length": [Interval(Integral, 1, None, closed="left"), None],
         "stride": [Interval(Integral, 0, None, closed="left")],
     }
@@ -152,6 +163,7 @@ class DiceMRCTagger(TransformerEstimator):
         end_weight: float = 1.0,
         match_weight: float = 1.0,
         answerable_weight: float = 0.0,
+        threshold: float = 0.5,
         max_span_length: int | None = None,
         stride: int = 32,
         backbone: str = DEFAULT_BACKBONE,
@@ -185,6 +197,7 @@ class DiceMRCTagger(TransformerEstimator):
         self.end_weight = end_weight
         self.match_weight = match_weight
         self.answerable_weight = answerable_weight
+        self.threshold = threshold
         self.max_span_length = max_span_length
         self.stride = stride
         self.backbone = backbone
@@ -267,6 +280,7 @@ class DiceMRCTagger(TransformerEstimator):
         self.queries_, self.scheme_ = queries, scheme
         longest = max((end - start for row in spans for _, start, end in row), default=1)
         self.max_span_length_ = self.max_span_length or longest
+        self.threshold_ = float(self.threshold)
         windows = self._windows(sentences)
         targets = [self._target(window, spans[window.row]) for window in windows]
         dataset = EncodedDataset(
@@ -299,7 +313,7 @@ class DiceMRCTagger(TransformerEstimator):
         return object_array(rows)
 
     def predict_spans(self, X: Any) -> np.ndarray:
-        """Spans with their scores.
+        """Spans with their scores, as far as they are above `threshold_`.
 
         Returns
         -------
@@ -308,24 +322,40 @@ class DiceMRCTagger(TransformerEstimator):
             overlap: the higher score wins. Trained on spans, they may be nested.
         """
         self._check_fitted()
+        found = self._candidates(as_sentences(X), self.threshold_)
+        return object_array([self._settled(row, self.threshold_) for row in found])
+
+    def tune_threshold(self, X: Any, y: Any) -> Self:
+        """Choose `threshold_` for the F1 of spans on held-out sentences.
+
+        Parameters
+        ----------
+        X, y : as in `fit`
+            Sentences that `fit` has not seen, with entities.
+
+        Returns
+        -------
+        self
+            Its `threshold_` is the best of 33 probabilities whose log-odds go from -4 to 4, and
+            the one nearest to 0.5 of several that are. The next `fit` forgets it.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For bad data, or without an entity.
+        """
+        self._check_fitted()
         sentences = as_sentences(X)
-        windows = self._windows(sentences)
-        found: list[dict[Span, float]] = [{} for _ in sentences]
-        if windows:
-            for window, logits in zip(
-                windows, self.net_.logits(EncodedDataset(windows)), strict=True
-            ):
-                for span, value in self._read(window, expit(logits.astype(np.float64))):
-                    best = found[window.row].get(span, 0.0)
-                    found[window.row][span] = max(best, value)
-        rows = []
-        for spans in found:
-            scored = [(*span, score) for span, score in spans.items()]
-            if self.scheme_ is None:
-                rows.append(sorted(scored, key=lambda s: (s[1], -s[2], s[0])))
-            else:
-                rows.append(flat_spans(scored))
-        return object_array(rows)
+        spans, _ = as_entities(y, sentences)
+        if not any(spans):
+            raise ValueError("y holds no entity at all: no threshold is better than another")
+        found = self._candidates(sentences, min(_THRESHOLDS))
+        scores = []
+        for threshold in _THRESHOLDS:
+            rows = [self._settled(row, threshold) for row in found]
+            scores.append(spans_f1_score(spans, [[span[:3] for span in row] for row in rows]))
+        self.threshold_ = _THRESHOLDS[int(np.argmax(scores))]  # the first of the best
+        return self
 
     def score(self, X: Any, y: Any) -> float:
         """Micro F1 over spans."""
@@ -383,20 +413,44 @@ class DiceMRCTagger(TransformerEstimator):
         weights = (self.start_weight, self.end_weight, self.match_weight, self.answerable_weight)
         return HeadsLoss(losses, weights)
 
-    def _read(self, window: QueryWindow, p: np.ndarray) -> list[tuple[Span, float]]:
-        """Spans of one window with their scores, from the probabilities of its outputs."""
+    def _candidates(self, sentences: list[list[str]], threshold: float) -> list[list[_Scored]]:
+        """Of each sentence, the spans above a threshold in any of its windows."""
+        found: list[list[_Scored]] = [[] for _ in sentences]
+        windows = self._windows(sentences)
+        if windows:
+            logits = self.net_.logits(EncodedDataset(windows))
+            for window, z in zip(windows, logits, strict=True):
+                found[window.row] += self._read(window, expit(z.astype(np.float64)), threshold)
+        return found
+
+    def _settled(
+        self, candidates: list[_Scored], threshold: float
+    ) -> list[tuple[str, int, int, float]]:
+        """One sentence's spans above a threshold with their scores, flat if tags were learnt."""
+        best: dict[Span, float] = {}
+        for span, score, least in candidates:
+            if least > threshold:
+                best[span] = max(best.get(span, 0.0), score)
+        scored = [(*span, score) for span, score in best.items()]
+        if self.scheme_ is None:
+            return sorted(scored, key=lambda s: (s[1], -s[2], s[0]))
+        return flat_spans(scored)
+
+    def _read(self, window: QueryWindow, p: np.ndarray, threshold: float) -> list[_Scored]:
+        """Spans of one window above a threshold, from the probabilities of its outputs."""
         n, kind = window.n_words, list(self.queries_)[window.query]
         starts, ends, answerable, match = np.split(p, [n, 2 * n, 2 * n + 1])
         if self.answerable_weight and answerable[0] <= 0.5:
             return []
         first, last = window.pairs[:, 0] - 1, window.pairs[:, 1] - 1
         parts = np.stack([starts[first], ends[last], match])
-        chosen = np.flatnonzero((parts > 0.5).all(axis=0))
-        values = np.exp(np.log(parts[:, chosen]).mean(axis=0))
+        least = parts.min(axis=0)
+        chosen = np.flatnonzero(least > threshold)
+        scores = np.exp(np.log(parts[:, chosen]).mean(axis=0))
         words = window.words[1:]
         return [
-            ((kind, int(words[first[i]]), int(words[last[i]]) + 1), float(value))
-            for i, value in zip(chosen, values, strict=True)
+            ((kind, int(words[first[i]]), int(words[last[i]]) + 1), float(score), float(least[i]))
+            for i, score in zip(chosen, scores, strict=True)
         ]
 
     def _score(self, sentences: list[list[str]], spans: list[list[Span]]) -> float:
@@ -413,11 +467,12 @@ class DiceMRCTagger(TransformerEstimator):
             "queries": self.queries_,
             "scheme": self.scheme_,
             "max_span_length": self.max_span_length_,
+            "threshold": self.threshold_,
             "n_outputs": 3,
             "pooling": None,
         }
 
     def _restore_fitted(self, state: dict[str, Any]) -> dict[str, Any]:
         self.queries_, self.scheme_ = state["queries"], state["scheme"]
-        self.max_span_length_ = state["max_span_length"]
+        self.max_span_length_, self.threshold_ = state["max_span_length"], state["threshold"]
         return state
