@@ -191,8 +191,8 @@ EXPERIMENTS: dict[str, Experiment] = {
                 Row(f"reading, {name}", [{"loss": name}], reader=True)
                 for name in ("ce", "focal", "dice", "dsc")
             ),
-            Row("reading, ce, tuned", [{"loss": "ce"}], "tuned", reader=True),
-            Row("reading, dsc, tuned", [{"loss": "dsc"}], "tuned", reader=True),
+            Row("reading, ce, tuned", [{"loss": "ce"}], decision="tuned", reader=True),
+            Row("reading, dsc, tuned", [{"loss": "dsc"}], decision="tuned", reader=True),
         ],
         missing={
             "weibo": "the vocabulary of the default backbone has few Chinese characters; "

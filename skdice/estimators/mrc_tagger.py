@@ -323,7 +323,7 @@ class DiceMRCTagger(TransformerEstimator):
         """
         self._check_fitted()
         found = self._candidates(as_sentences(X), self.threshold_)
-        return object_array([self._settled(row, self.threshold_) for row in found])
+        return object_array([self._settled(row) for row in found])
 
     def tune_threshold(self, X: Any, y: Any) -> Self:
         """Choose `threshold_` for the F1 of spans on held-out sentences.
@@ -343,6 +343,16 @@ class DiceMRCTagger(TransformerEstimator):
         ------
         ValueError, TypeError
             For bad data, or without an entity.
+
+        Examples
+        --------
+        >>> from skdice import DiceMRCTagger
+        >>> X = [["Ann", "lives", "in", "Rome"], ["it", "rains"]]
+        >>> y = [["B-PER", "O", "O", "B-LOC"], ["O", "O"]]
+        >>> tagger = DiceMRCTagger(max_epochs=1, random_state=0).fit(X, y)
+        >>> before = tagger.score(X, y)
+        >>> tagger.tune_threshold(X, y).score(X, y) >= before
+        True
         """
         self._check_fitted()
         sentences = as_sentences(X)
@@ -352,7 +362,8 @@ class DiceMRCTagger(TransformerEstimator):
         found = self._candidates(sentences, min(_THRESHOLDS))
         scores = []
         for threshold in _THRESHOLDS:
-            rows = [self._settled(row, threshold) for row in found]
+            above = ([scored for scored in row if scored[2] > threshold] for row in found)
+            rows = [self._settled(row) for row in above]
             scores.append(spans_f1_score(spans, [[span[:3] for span in row] for row in rows]))
         self.threshold_ = _THRESHOLDS[int(np.argmax(scores))]  # the first of the best
         return self
@@ -423,14 +434,11 @@ class DiceMRCTagger(TransformerEstimator):
                 found[window.row] += self._read(window, expit(z.astype(np.float64)), threshold)
         return found
 
-    def _settled(
-        self, candidates: list[_Scored], threshold: float
-    ) -> list[tuple[str, int, int, float]]:
-        """One sentence's spans above a threshold with their scores, flat if tags were learnt."""
+    def _settled(self, candidates: list[_Scored]) -> list[tuple[str, int, int, float]]:
+        """One sentence's spans with their scores, each once, and flat if tags were learnt."""
         best: dict[Span, float] = {}
-        for span, score, least in candidates:
-            if least > threshold:
-                best[span] = max(best.get(span, 0.0), score)
+        for span, score, _ in candidates:
+            best[span] = max(best.get(span, 0.0), score)
         scored = [(*span, score) for span, score in best.items()]
         if self.scheme_ is None:
             return sorted(scored, key=lambda s: (s[1], -s[2], s[0]))

@@ -38,10 +38,11 @@ class SpanEndsLoss(nn.Module):
     def __init__(self, loss: Loss) -> None:
         super().__init__()
         self.loss = loss
+        if isinstance(loss, CompoundLoss):
+            self.parts = nn.ModuleList(SpanEndsLoss(part) for part in (loss.first, loss.second))
+            return
         self.end_loss = copy.deepcopy(loss)  # its moving counts are those of ends
         self.is_multiclass = type(loss) is CrossEntropyLoss
-        parts = [loss.first, loss.second] if isinstance(loss, CompoundLoss) else []
-        self.parts = nn.ModuleList(SpanEndsLoss(part) for part in parts)
         tau: Any = getattr(loss, "tau", 0.0)
         if self.is_multiclass and tau:
             raise ValueError(

@@ -70,8 +70,8 @@ class Run:
                     for trial, outcome in self._ended(trials):
                         job.tell(study, trial, outcome)
                         trials.has_ended(trial.number)
-                        known = study.get_trials(deepcopy=False)  # all of a study copy slowly
-                        self._call_back(deepcopy(known[trial.number]))
+                        self._call_back(_copied(study, trial.number))
+                        known = study.get_trials(deepcopy=False)
                         self._show("trials", sum(t.state.is_finished() for t in known), n_trials)
                 if not trials:
                     if not workers.others_at_work(study):
@@ -186,5 +186,10 @@ class Run:
                 found = outcome.attributes()
                 keep_full_fit(study, row.number, found)
                 with workers.stoppable(study):
-                    self._call_back(fitted_in_full(study.trials[row.number], found, job.key))
+                    self._call_back(fitted_in_full(_copied(study, row.number), found, job.key))
             self._show("full fits", start + len(part), len(rows))
+
+
+def _copied(study: Any, number: int) -> Any:
+    """A trial for callbacks to keep: `study.trials` would copy every one."""
+    return deepcopy(study.get_trials(deepcopy=False)[number])
