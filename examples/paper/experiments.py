@@ -188,11 +188,10 @@ EXPERIMENTS: dict[str, Experiment] = {
             *losses("ce", "focal", "dice", "dsc"),
             *(TUNED, WEIGHTED, PRIOR, *SAMPLED),
             *(
-                Row(f"reading, {name}", [{"loss": name}], reader=True)
+                Row(f"reading, {name}{after}", [{"loss": name}], decision, reader=True)
+                for decision, after in (("plain", ""), ("tuned", ", tuned"))
                 for name in ("ce", "focal", "dice", "dsc")
             ),
-            Row("reading, ce, tuned", [{"loss": "ce"}], decision="tuned", reader=True),
-            Row("reading, dsc, tuned", [{"loss": "dsc"}], decision="tuned", reader=True),
         ],
         missing={
             "weibo": "the vocabulary of the default backbone has few Chinese characters; "
