@@ -107,14 +107,14 @@ def test_the_tables_are_made_of_the_runs(harness, tmp_path):
     report = harness["report"]
     reported = json.loads((FOLDER / "reported.json").read_text())
     text = "\n".join(report.section("rivals", records, reported, COMMON, tmp_path))
-    summary, table, dsc, ce_dice = text.split("\n### ")[1:]
+    summary, table, *differences = text.split("\n### ")[1:]
     assert "| ce | 50.0 | 50.0 |" in summary  # seed 0 alone
     line = next(row for row in table.splitlines() if row.startswith("| ce |"))
     # Seeds 0 to 5 score 50 down to 45: the mean and the standard deviation by hand.
     assert "47.5 ± 1.9" in line
     assert "lr 0.0001" in line
     assert "| 2 | 6 | 1 |" in line
-    for paired, ours in ((dsc, "dsc"), (ce_dice, "ce_dice")):
+    for paired, ours in zip(differences, ("dsc", "ce_dice", "ce_dice, tuned"), strict=True):
         assert paired.startswith(f"`{ours}` less each other row")
         rows = [row for row in paired.splitlines() if row.startswith("| weighted_ce | 6 | +0.00")]
         assert len(rows) == 1

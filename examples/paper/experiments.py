@@ -91,6 +91,7 @@ def losses(*names: str, **options: Any) -> list[Row]:
 CE = [{"loss": "ce", "lr": lr} for lr in RATES]
 TUNED = Row("ce, tuned", [{"loss": "ce"}], decision="tuned")
 # What costs no more than another fit, tuned on the development rows.
+FOCAL = Row("focal", [{"loss": "focal", "loss__gamma": gamma} for gamma in (1.0, 2.0)])
 WEIGHTED = Row("weighted_ce", [{"loss": "weighted_ce", "loss__K": float(K)} for K in (1, 2, 5, 10)])
 LOG_PRIOR = Row("ce with log-prior", [{"loss": "ce", "loss__tau": tau} for tau in (0.5, 1.0)])
 PRIOR = replace(LOG_PRIOR, label="ce with log-prior, tuned", decision="tuned")
@@ -102,12 +103,18 @@ RIVALS = [
     Row("ce", CE),
     Row("ce, tuned", CE, decision="tuned"),
     WEIGHTED,
-    Row("focal", [{"loss": "focal", "loss__gamma": gamma} for gamma in (1.0, 2.0)]),
+    FOCAL,
     PRIOR,
     *SAMPLED,
     Row("ce, then dsc", [{"loss": "ce", "then": "dsc"}]),  # for the last epoch
     *losses("ce_dice", "dice", "tversky", "dsc"),
-    Row("dsc, tuned", [{"loss": "dsc"}], decision="tuned"),
+    # Since a tuned decision costs no fit, every loss may have one.
+    replace(WEIGHTED, label="weighted_ce, tuned", decision="tuned"),
+    replace(FOCAL, label="focal, tuned", decision="tuned"),
+    *(
+        Row(f"{name}, tuned", [{"loss": name}], decision="tuned")
+        for name in ("ce_dice", "dice", "tversky", "dsc")
+    ),
 ]
 # Those that run with more seeds than one, where time is short.
 REPEATED = (

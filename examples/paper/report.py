@@ -119,7 +119,7 @@ def section(name: str, records: list[Any], reported: Any, common: Any, out: Path
     for task, runs in shown.items():
         yield from table(experiment, task, runs)
     if name == "rivals":
-        for ours in ("dsc", "ce_dice"):
+        for ours in ("dsc", "ce_dice", "ce_dice, tuned"):
             yield from paired(experiment, shown, ours)
     if name == "table10":
         yield from sweeps(shown, out)
