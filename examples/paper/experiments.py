@@ -88,33 +88,37 @@ def losses(*names: str, **options: Any) -> list[Row]:
     return [Row(name, [{"loss": name}], **options) for name in names]
 
 
-CE = [{"loss": "ce", "lr": lr} for lr in RATES]
-TUNED = Row("ce, tuned", [{"loss": "ce"}], decision="tuned")
+def tuned(row: Row) -> Row:
+    """The row with a tuned decision, which costs no fit of its own."""
+    return replace(row, label=f"{row.label}, tuned", decision="tuned")
+
+
+CE = Row("ce", [{"loss": "ce", "lr": lr} for lr in RATES])
+TUNED = tuned(*losses("ce"))
 # What costs no more than another fit, tuned on the development rows.
 FOCAL = Row("focal", [{"loss": "focal", "loss__gamma": gamma} for gamma in (1.0, 2.0)])
 WEIGHTED = Row("weighted_ce", [{"loss": "weighted_ce", "loss__K": float(K)} for K in (1, 2, 5, 10)])
 LOG_PRIOR = Row("ce with log-prior", [{"loss": "ce", "loss__tau": tau} for tau in (0.5, 1.0)])
-PRIOR = replace(LOG_PRIOR, label="ce with log-prior, tuned", decision="tuned")
+PRIOR = tuned(LOG_PRIOR)
+OVERLAP = losses("ce_dice", "dice", "tversky", "dsc")
 SAMPLED = [
     Row("ce, over-sampling", [{"loss": "ce"}], sampler="over"),
     Row("ce, under-sampling", [{"loss": "ce"}], sampler="under"),
 ]
 RIVALS = [
-    Row("ce", CE),
-    Row("ce, tuned", CE, decision="tuned"),
+    CE,
+    tuned(CE),
     WEIGHTED,
     FOCAL,
     PRIOR,
     *SAMPLED,
     Row("ce, then dsc", [{"loss": "ce", "then": "dsc"}]),  # for the last epoch
-    *losses("ce_dice", "dice", "tversky", "dsc"),
-    # Since a tuned decision costs no fit, every loss may have one.
-    replace(WEIGHTED, label="weighted_ce, tuned", decision="tuned"),
-    replace(FOCAL, label="focal, tuned", decision="tuned"),
-    *(
-        Row(f"{name}, tuned", [{"loss": name}], decision="tuned")
-        for name in ("ce_dice", "dice", "tversky", "dsc")
-    ),
+    *OVERLAP,
+    *map(tuned, (WEIGHTED, FOCAL, *OVERLAP)),
+]
+READING = [
+    Row(f"reading, {name}", [{"loss": name}], reader=True)
+    for name in ("ce", "focal", "dice", "dsc")
 ]
 # Those that run with more seeds than one, where time is short.
 REPEATED = (
@@ -194,11 +198,8 @@ EXPERIMENTS: dict[str, Experiment] = {
         [
             *losses("ce", "focal", "dice", "dsc"),
             *(TUNED, WEIGHTED, PRIOR, *SAMPLED),
-            *(
-                Row(f"reading, {name}{after}", [{"loss": name}], decision, reader=True)
-                for decision, after in (("plain", ""), ("tuned", ", tuned"))
-                for name in ("ce", "focal", "dice", "dsc")
-            ),
+            *READING,
+            *map(tuned, READING),
         ],
         missing={
             "weibo": "the vocabulary of the default backbone has few Chinese characters; "
