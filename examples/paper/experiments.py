@@ -114,24 +114,12 @@ RIVALS = [
     *SAMPLED,
     Row("ce, then dsc", [{"loss": "ce", "then": "dsc"}]),  # for the last epoch
     *OVERLAP,
-    *map(tuned, (WEIGHTED, FOCAL, *OVERLAP)),
+    *map(tuned, (WEIGHTED, FOCAL, *SAMPLED, *OVERLAP)),
 ]
 READING = [
     Row(f"reading, {name}", [{"loss": name}], reader=True)
     for name in ("ce", "focal", "dice", "dsc")
 ]
-# Those that run with more seeds than one, where time is short.
-REPEATED = (
-    "ce",
-    "ce, tuned",
-    "weighted_ce",
-    "focal",
-    "ce with log-prior, tuned",
-    "ce_dice",
-    "dice",
-    "tversky",
-    "dsc",
-)
 
 # Losses of other packages: package, class and what it is given.
 PACKAGES = {

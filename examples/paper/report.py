@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import tasks
-from experiments import EXPERIMENTS, REPEATED, SETTINGS, Experiment, Row
+from experiments import EXPERIMENTS, SETTINGS, Experiment, Row
 from run import (
     RESULTS,
     add_common,
@@ -115,7 +115,7 @@ def section(name: str, records: list[Any], reported: Any, common: Any, out: Path
             without[task] = ", ".join(labels) if found else "every row"
     yield f"## {experiment.title}\n"
     if name == "rivals":
-        yield from summaries(experiment, shown)
+        yield from summary(experiment, shown)
     for task, runs in shown.items():
         yield from table(experiment, task, runs)
     if name == "rivals":
@@ -195,60 +195,38 @@ def setting(job: dict[str, Any]) -> str:
     return ", ".join([f"lr {job['lr']:g}", *own])
 
 
-def summaries(experiment: Experiment, shown: dict[str, Any]) -> Iterator[str]:
-    """Every row with one seed, and those with more over the seeds that `REPEATED` share."""
-    if not shown:
+def summary(experiment: Experiment, shown: dict[str, Any]) -> Iterator[str]:
+    """One line a row; a column is over the seeds that all rows with runs on the data set share."""
+    seeds = {
+        task: set.intersection(*(set(by_seed(experiment, runs, label)) for label in runs))
+        for task, runs in shown.items()
+    }
+    seeds = {task: shared for task, shared in seeds.items() if shared}
+    if not seeds:
         return
+    columns = {f"{task} ({named(shared)})": [task] for task, shared in seeds.items()}
+    columns["mean"] = list(seeds)
     yield "### Summary\n"
-    if len(shown) > 1 and SHIFTED in shown:
+    if SHIFTED in seeds and len(seeds) > 1:
+        columns[f"mean without {SHIFTED}"] = [task for task in seeds if task != SHIFTED]
         yield (
             f"Means also without {SHIFTED}, which has far more positives among its test rows than "
             "in training (Table 1).\n"
         )
-    yield from summary(experiment, shown, {task: {0} for task in shown}, "every row, seed 0")
-    shared = {
-        task: set.intersection(*(set(by_seed(experiment, runs, row)) for row in REPEATED))
-        for task, runs in shown.items()
-    }
-    shared = {task: seeds for task, seeds in shared.items() if seeds}
-    if any(seeds != {0} for seeds in shared.values()):
-        names = ", ".join(f"`{row}`" for row in REPEATED)
-        what = f"all seeds that {names} share, and the rows that have these"
-        yield from summary(experiment, shown, shared, what, whole=True)
-
-
-def summary(
-    experiment: Experiment,
-    shown: dict[str, Any],
-    seeds: dict[str, set[int]],
-    what: str,
-    whole: bool = False,
-) -> Iterator[str]:
-    """One line a row, its means over the same seeds as all others; perhaps only of whole lines."""
-    lines = {}
-    for row in experiment.rows:
-        found = {}
-        for task, chosen in seeds.items():
-            scores = by_seed(experiment, shown[task], row.label)
-            if chosen <= set(scores):
-                found[task] = 100 * np.mean([scores[seed] for seed in chosen])
-        if len(found) == len(seeds) or (found and not whole):
-            lines[row.label] = found
-    if not lines:
-        return
-    columns = {f"{task} ({named(chosen)})": [task] for task, chosen in seeds.items()}
-    columns["mean"] = list(seeds)
-    if SHIFTED in seeds and len(seeds) > 1:
-        columns[f"mean without {SHIFTED}"] = [task for task in seeds if task != SHIFTED]
-    yield f"Test {experiment.measure}: {what}.\n"
+    yield f"Test {experiment.measure}, over the seeds that all rows of a data set share.\n"
     yield "| row | " + " | ".join(columns) + " |"
     yield "|---" * (len(columns) + 1) + "|"
-    for label, found in lines.items():
+    for row in experiment.rows:
+        found = {}
+        for task, shared in seeds.items():
+            if scores := by_seed(experiment, shown[task], row.label):
+                found[task] = 100 * np.mean([scores[seed] for seed in shared])
         cells = [
             f"{np.mean([found[task] for task in over]):.1f}" if set(over) <= set(found) else "-"
             for over in columns.values()
         ]
-        yield f"| {label} | " + " | ".join(cells) + " |"
+        if found:
+            yield f"| {row.label} | " + " | ".join(cells) + " |"
     yield ""
 
 
@@ -288,8 +266,10 @@ def paired(experiment: Experiment, shown: dict[str, Any], ours: str) -> Iterator
         gaps = [gap for values in by_task.values() for gap in values]
         if not gaps:
             continue
-        enough = len(gaps) >= 6 and any(gaps)
-        p = f"{wilcoxon(gaps).pvalue:.3f}" if enough else "too few"
+        p = "too few"
+        if len(gaps) >= 6 and any(gaps):
+            value = wilcoxon(gaps).pvalue
+            p = "< 0.001" if value < 0.001 else f"{value:.3f}"
         each = ", ".join(
             f"{task} {np.mean(values):+.1f} ({len(values)})" for task, values in by_task.items()
         )
