@@ -395,6 +395,13 @@ def test_table_1_counts_each_part_as_the_runs_use_it(harness, tmp_path, monkeypa
     report, tasks = harness["report"], harness["tasks"]
     write_clinc(tmp_path)
     monkeypatch.setattr(tasks, "TASKS", {"clinc_oos": tasks.TASKS["clinc_oos"]})
+    monkeypatch.setattr(tasks, "COUNTED", ("cmrc2018",))
+    (tmp_path / "cmrc2018").mkdir()
+    for part, said in (("dev", 1), ("trial", 2)):
+        question = {"question": "谁?", "answers": [{"text": "安", "answer_start": said}]}
+        asked = [{**question, "id": "a"}, {**question, "id": "b"}]
+        content = {"data": [{"paragraphs": [{"context": "在安。", "qas": asked}]}]}
+        (tmp_path / "cmrc2018" / f"cmrc2018_{part}.json").write_text(json.dumps(content))
     monkeypatch.setitem(report.SETTINGS, "clinc_oos", {"train_rows": 150})
     text = report.table1(tmp_path, {"table1": {"columns": ["ratio"], "rows": {}}})
     task = tasks.load("clinc_oos", tmp_path)
@@ -406,6 +413,10 @@ def test_table_1_counts_each_part_as_the_runs_use_it(harness, tmp_path, monkeypa
     ]
     assert lines_of(text)["clinc_oos"] == ["examples", "400", "4", "100.00", *cells]
     assert cells[2] == "4.00 (20.0 %)"
+    # Two questions about three tokens; an offset that is wrong by one counts alike.
+    for part in ("dev", "trial"):
+        line = lines_of(text)[f"cmrc2018_{part}"]
+        assert line == ["tokens", "2", "4", "0.50", "-", "-", "-"]
 
 
 def test_squad1_is_what_of_squad2_has_an_answer(harness, tmp_path):
