@@ -198,11 +198,7 @@ def setting(job: dict[str, Any]) -> str:
 
 def summary(experiment: Experiment, shown: dict[str, Any]) -> Iterator[str]:
     """One line a row; a column is over the seeds that all rows with runs on the data set share."""
-    seeds = {
-        task: set.intersection(*(set(by_seed(experiment, runs, label)) for label in runs))
-        for task, runs in shown.items()
-    }
-    seeds = {task: shared for task, shared in seeds.items() if shared}
+    seeds = {task: shared for task, runs in shown.items() if (shared := shared_seeds(runs))}
     if not seeds:
         return
     columns = {f"{task} ({named(shared)})": [task] for task, shared in seeds.items()}
@@ -229,6 +225,11 @@ def summary(experiment: Experiment, shown: dict[str, Any]) -> Iterator[str]:
         if found:
             yield f"| {row.label} | " + " | ".join(cells) + " |"
     yield ""
+
+
+def shared_seeds(runs: dict[str, Any]) -> set[int]:
+    """The seeds that every row of a data set has."""
+    return set.intersection(*({run["seed"] for run in found} for found in runs.values()))
 
 
 def by_seed(experiment: Experiment, runs: dict[str, Any], label: str) -> dict[int, float]:
@@ -281,7 +282,7 @@ def paired(experiment: Experiment, shown: dict[str, Any], ours: str) -> Iterator
 def sweeps(shown: dict[str, Any], out: Path) -> Iterator[str]:
     """Precision, recall and F1 over alpha as a chart for each data set."""
     for task, runs in shown.items():
-        seeds = set.intersection(*({run["seed"] for run in found} for found in runs.values()))
+        seeds = shared_seeds(runs)
         if not seeds:
             continue
         values = {
@@ -334,15 +335,15 @@ def table1(folder: Path, reported: Any) -> str:
                 f"{found.ratio:.2f} ({100 / (1 + found.ratio):.1f} %)"
                 for found in (count(task, part) for part in (used, task.dev, task.test))
             ]
-            lines.append(counts(label, full, *cells))
+            lines.append(imbalance_line(label, full, *cells))
     for name in tasks.COUNTED:
         for path in tasks.paths(name, folder):
             found = reading_imbalance(*read_squad(path, on_misaligned="fix"))
-            lines.append(counts(path.stem, found, "-", "-", "-"))
+            lines.append(imbalance_line(path.stem, found, "-", "-", "-"))
     return "\n".join([*lines, "", *as_reported(reported["table1"])])
 
 
-def counts(label: str, found: Imbalance, *others: str) -> str:
+def imbalance_line(label: str, found: Imbalance, *others: str) -> str:
     """A line of Table 1."""
     cells = [label, found.unit, f"{found.n_negative:,}", f"{found.n_positive:,}"]
     return "| " + " | ".join([*cells, f"{found.ratio:.2f}", *others]) + " |"
