@@ -98,7 +98,7 @@ TUNED = tuned(*losses("ce"))
 # What costs no more than another fit, tuned on the development rows.
 FOCAL = Row("focal", [{"loss": "focal", "loss__gamma": gamma} for gamma in (1.0, 2.0)])
 WEIGHTED = Row("weighted_ce", [{"loss": "weighted_ce", "loss__K": float(K)} for K in (1, 2, 5, 10)])
-# On balanced rows all tau are one fit, and the first is taken.
+# On balanced rows every tau is the same fit, and of equals the first is taken.
 LOG_PRIOR = Row("ce with log-prior", [{"loss": "ce", "loss__tau": tau} for tau in (0.5, 0.25, 1.0)])
 PRIOR = tuned(LOG_PRIOR)
 OVERLAP = losses("ce_dice", "dice", "tversky", "dsc")
