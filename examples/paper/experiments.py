@@ -233,7 +233,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         ["clinc_oos"],
         [
             replace(row, label=f"{row.label}, {chosen}", train_set=chosen)
-            for row in (*PAPER, TUNED, WEIGHTED, PRIOR)
+            for row in (*PAPER, TUNED, tuned(FOCAL), WEIGHTED, PRIOR)
             for chosen in FIVE_SETS
         ],
         missing={"QQP": "not at hand"},
