@@ -5,7 +5,7 @@ with every seed, and only those runs are in the tables. A rival has four setting
 or tau, or, for cross-entropy with and without a sampler, of the learning rate. The overlap losses
 have one, their default. In the table of the rivals all others take the rate that cross-entropy
 chose. In the paper's tables every row has the rate of `SETTINGS`, and readers and answerers have
-each loss as it is by default, and four settings of `weighted_ce`.
+each loss as it is by default, but for the answerers' `weighted_ce`, which has four settings.
 """
 
 from __future__ import annotations
@@ -97,7 +97,8 @@ def tuned(row: Row) -> Row:
 
 def at_rates(row: Row) -> Row:
     """The row with a choice of learning rates."""
-    return replace(row, candidates=[{**row.candidates[0], "lr": lr} for lr in RATES])
+    rated = [{**params, "lr": lr} for params in row.candidates for lr in RATES]
+    return replace(row, candidates=rated)
 
 
 TUNED = tuned(*losses("ce"))
