@@ -9,7 +9,7 @@ from typing import Any
 from skdice.cli import _common
 from skdice.datasets import read_dataset, read_texts
 from skdice.datasets.conll import read_lines
-from skdice.datasets.table import is_json_lines
+from skdice.datasets.records import is_json_lines
 
 
 def inputs_of(

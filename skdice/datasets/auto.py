@@ -13,8 +13,8 @@ from skdice.datasets.conll import (
     read_conllu,
     read_lines,
 )
+from skdice.datasets.records import is_json_lines, is_record, read_table
 from skdice.datasets.squad import read_mrc_ner, read_squad
-from skdice.datasets.table import is_json_lines, is_record, read_table
 from skdice.metrics.schemes import infer_scheme
 
 __all__ = ["TASKS", "Dataset", "find_task", "read_dataset"]

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from skdice.backbones import encoder_layers
+from skdice.engine.arrays import empty_table
 from skdice.engine.batching import EncodedDataset, LengthBatches
 from skdice.engine.module import EncoderWithHead
-from skdice.engine.tables import empty_table
 from skdice.text.encoding import Window
 
 __all__ = ["LowerLayers", "encoder_inputs"]

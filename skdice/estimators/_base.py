@@ -15,10 +15,10 @@ from scipy.special import expit, log_softmax
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from skdice import backbones
+from skdice._compat import HasMethods, Interval, StrOptions
 from skdice.engine.batching import EncodedDataset, Padder
 from skdice.engine.module import EncoderWithHead, freeze
 from skdice.engine.net import FineTuningNet, check_callbacks, resolve_device, seeded

@@ -16,20 +16,26 @@ from sklearn.model_selection import (
     StratifiedShuffleSplit,
 )
 from sklearn.utils import Tags, column_or_1d, get_tags, indexable
-from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
     MethodMapping,
-    _routing_enabled,
     process_routing,
 )
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_method_params, check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from skdice._compat import (
+    HasMethods,
+    Interval,
+    RealNotInt,
+    StrOptions,
+    check_method_params,
+    routing_enabled,
+)
 from skdice.estimators._base import check_known, check_validation, draw_seed
 from skdice.metrics import positive_class, span_f1_score
 from skdice.metrics.counting import SpanCounter
-from skdice.metrics.tuning import tune_bias
+from skdice.metrics.decisions import tune_bias
 from skdice.text.decoding import decode
 from skdice.text.inputs import as_sentences, as_tags, object_array, take
 
@@ -473,14 +479,14 @@ def _router(tuned: Any) -> MetadataRouter:
 
 def _routed(tuned: Any, params: dict[str, Any]) -> dict[str, Any]:
     """What of `params` the estimator's ``fit`` asked for, where scikit-learn routes metadata."""
-    if not _routing_enabled():
+    if not routing_enabled():
         return params
     return dict(process_routing(tuned, "fit", **params).estimator.fit)
 
 
 def _fit_part(estimator: Any, X: Any, y: Any, rows: np.ndarray, params: dict[str, Any]) -> Any:
     """A clone fitted on some of the rows."""
-    chosen = _check_method_params(X, params, rows)
+    chosen = check_method_params(X, params, rows)
     return clone(estimator).fit(take(X, rows), take(y, rows), **chosen)
 
 

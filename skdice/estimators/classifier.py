@@ -16,11 +16,11 @@ from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.metrics import f1_score
 from sklearn.utils import Tags, column_or_1d
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
+from skdice._compat import Interval, StrOptions, check_sample_weight
 from skdice.engine.batching import Padder
 from skdice.engine.net import Batch, FineTuningNet, check_callbacks, resolve_device, seeded
 from skdice.engine.schedules import SCHEDULES
@@ -268,7 +268,7 @@ class DiceClassifier(ClassifierMixin, BaseEstimator):
         check_classification_targets(y)
         y = column_or_1d(y, warn=True)
         if sample_weight is not None:
-            sample_weight = _check_sample_weight(
+            sample_weight = check_sample_weight(
                 sample_weight, X, dtype=X.dtype, ensure_non_negative=True
             )
             # A weight of 0 is the row left out, also for what its class counts.

@@ -15,11 +15,11 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import _check_feature_names, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 from transformers import AutoModel
 
 from skdice import backbones
+from skdice._compat import Interval, StrOptions, check_feature_names
 from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine.batching import EncodedDataset, LengthBatches, Padder
 from skdice.engine.module import pool
@@ -154,7 +154,7 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                 f"{-depth - 1} to {depth}"
             )
         backbones.check_max_length(self.max_length, encoder, tokenizer, self.backbone)
-        _check_feature_names(self, X, reset=True)
+        check_feature_names(self, X, reset=True)
         self.encoder_, self.tokenizer_ = encoder, tokenizer
         self.n_features_in_ = check_width(texts, None, self)
         return self
@@ -172,7 +172,7 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             If X holds pairs where `fit` saw texts, or the other way round.
         """
         check_is_fitted(self)
-        _check_feature_names(self, X, reset=False)
+        check_feature_names(self, X, reset=False)
         texts = as_texts(X)
         width = check_width(texts, self.n_features_in_, self)
         if width == 1 or self.pairs == "joint":

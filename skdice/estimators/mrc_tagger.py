@@ -9,8 +9,8 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import expit
 from sklearn.base import clone
-from sklearn.utils._param_validation import Interval
 
+from skdice._compat import Interval
 from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine.batching import EncodedDataset, Padder
 from skdice.engine.spans import EncoderWithSpanHeads, SpanPadder
@@ -23,12 +23,12 @@ from skdice.estimators._base import (
     split_indices,
 )
 from skdice.losses import Loss, resolve_loss
-from skdice.losses._reading import HeadsLoss
+from skdice.losses._qa import HeadsLoss
 from skdice.metrics import spans_f1_score
 from skdice.metrics.schemes import to_tags
 from skdice.text.entities import Span, as_entities, check_queries
 from skdice.text.inputs import as_sentences, check_weights, object_array
-from skdice.text.reading import QueryWindow, encode_queries
+from skdice.text.qa import QueryWindow, encode_queries
 from skdice.text.spans import flat_spans
 
 __all__ = ["DiceMRCTagger"]

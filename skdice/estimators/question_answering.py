@@ -10,9 +10,9 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import softmax
 from sklearn.base import clone
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from skdice import backbones
+from skdice._compat import Interval, StrOptions
 from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine.batching import EncodedDataset
 from skdice.estimators._base import (
@@ -22,11 +22,11 @@ from skdice.estimators._base import (
     split_indices,
 )
 from skdice.losses import Loss, resolve_loss
-from skdice.losses._reading import SpanEndsLoss
+from skdice.losses._qa import SpanEndsLoss
 from skdice.metrics import answer_exact_match_score, answer_f1_score
 from skdice.text.answers import Answer, as_answers, as_questions, read_answers
 from skdice.text.inputs import check_weights, object_array
-from skdice.text.reading import ReadingWindow, encode_questions, is_mark
+from skdice.text.qa import ReadingWindow, encode_questions, is_mark
 from skdice.text.spans import Candidate, best_answers, tune_null_threshold
 
 __all__ = ["DiceQuestionAnswerer"]

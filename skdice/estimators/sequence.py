@@ -9,11 +9,11 @@ import numpy as np
 from sklearn.base import ClassifierMixin, clone
 from sklearn.metrics import f1_score
 from sklearn.utils import Tags
-from sklearn.utils._param_validation import StrOptions
 
+from skdice._compat import StrOptions
 from skdice.backbones import DEFAULT_BACKBONE
+from skdice.engine.arrays import blocks, empty_table
 from skdice.engine.batching import EncodedDataset
-from skdice.engine.tables import blocks, empty_table
 from skdice.estimators._base import (
     TransformerEstimator,
     check_known,

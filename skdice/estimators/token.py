@@ -9,11 +9,11 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.utils._param_validation import Interval, StrOptions
 
+from skdice._compat import Interval, StrOptions
 from skdice.backbones import DEFAULT_BACKBONE
+from skdice.engine.arrays import blocks, empty_table
 from skdice.engine.batching import EncodedDataset
-from skdice.engine.tables import blocks, empty_table
 from skdice.estimators._base import (
     TransformerEstimator,
     check_known,

@@ -1,7 +1,7 @@
 """Metrics over spans and tokens, and scorers for scikit-learn's model selection."""
 
 from skdice.metrics.positive import positive_class
-from skdice.metrics.reading import (
+from skdice.metrics.qa import (
     answer_exact_match_score,
     answer_exact_match_scorer,
     answer_f1_score,

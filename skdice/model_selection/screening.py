@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import log_softmax
 from sklearn.base import clone
 
-from skdice.engine.tables import blocks
+from skdice.engine.arrays import blocks
 from skdice.metrics import span_f1_score
 from skdice.model_selection.lanes import LaneModel, StoredModel, fit_lanes, is_number
 from skdice.text.decoding import decode

@@ -11,17 +11,16 @@ import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.model_selection import check_cv
 from sklearn.utils import Tags, get_tags, indexable
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
     MethodMapping,
-    _routing_enabled,
     process_routing,
 )
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from skdice._compat import HasMethods, Interval, StrOptions, routing_enabled
 from skdice.estimators._base import draw_seed
 from skdice.model_selection import lanes, layers, screening
 from skdice.model_selection.folds import check_classes, check_tags
@@ -355,7 +354,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         self, params: dict[str, Any], scorers: dict[str, Any]
     ) -> tuple[dict[str, Any], dict[str, Any], dict[str, dict[str, Any]]]:
         """What the estimator's ``fit``, the splitter and each scorer get."""
-        if not _routing_enabled():
+        if not routing_enabled():
             groups = params.pop("groups", None)
             weights = weights_of(scorers, params.get("sample_weight"))
             return params, {"groups": groups}, weights
@@ -463,7 +462,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         best = self._check_refit()
         key = str(self.refit) if self.multimetric_ else "score"
         scorer = self.scorer_[key] if self.multimetric_ else self.scorer_
-        if _routing_enabled():
+        if routing_enabled():
             params = process_routing(self, "score", **params)[f"scorer_{key}"].score
         return float(scorer(best, X, y, **params))
 

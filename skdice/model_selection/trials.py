@@ -15,10 +15,9 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import clone
 from sklearn.exceptions import FitFailedWarning
-from sklearn.utils import _safe_indexing
-from sklearn.utils.validation import _check_method_params
 from skorch.callbacks import Callback
 
+from skdice._compat import check_method_params, safe_indexing
 from skdice.estimators._base import TransformerEstimator
 from skdice.model_selection import lanes
 from skdice.model_selection.screening import Screen
@@ -293,13 +292,13 @@ class Job:
 
     def to_fit(self, rows: Any) -> tuple[Any, Any, dict[str, Any]]:
         """X, y and parameters of ``fit``, of some rows."""
-        chosen = _check_method_params(self.X, self.fit_params, rows)
+        chosen = check_method_params(self.X, self.fit_params, rows)
         return take_rows(self.X, rows), take_rows(self.y, rows), chosen
 
     def to_score(self, rows: Any) -> tuple[Any, Any, dict[str, dict[str, Any]]]:
         """X, y and each scorer's parameters, of some rows."""
         params = {
-            name: _check_method_params(self.X, given, rows)
+            name: check_method_params(self.X, given, rows)
             for name, given in self.score_params.items()
         }
         return take_rows(self.X, rows), take_rows(self.y, rows), params
@@ -397,7 +396,7 @@ class _PruneEpochs(Callback):
 
 def take_rows(X: Any, rows: Any) -> Any:
     """Rows of X with their own index, or None."""
-    return None if X is None else _safe_indexing(X, np.asarray(rows))
+    return None if X is None else safe_indexing(X, np.asarray(rows))
 
 
 def plain(params: dict[str, Any]) -> dict[str, Any]:

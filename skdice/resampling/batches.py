@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from imblearn.over_sampling import RandomOverSampler
 from imblearn.under_sampling import RandomUnderSampler
-from imblearn.utils._tags import get_tags
 from sklearn.base import clone
 
+from skdice._compat import get_sampler_tags
 from skdice.text.inputs import holds_tags
 
 __all__ = ["BalancedBatchSampler", "check_sampler", "draw_rows"]
@@ -31,7 +31,7 @@ def check_sampler(sampler: Any) -> None:
             f"sampler={sampler!r} has no fit_resample: give a sampler object such as "
             "RandomOverSampler()"
         )
-    tags = get_tags(sampler)
+    tags = get_sampler_tags(sampler)
     draws = getattr(tags.sampler_tags, "sample_indices", False) and tags.input_tags.string
     draws = draws and getattr(sampler, "draws_rows", True)
     if not draws or getattr(sampler, "shrinkage", None) is not None:

@@ -6,8 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 from imblearn.pipeline import Pipeline as _Pipeline
-from imblearn.utils._tags import get_tags
-from sklearn.pipeline import _name_estimators
+
+from skdice._compat import get_sampler_tags, name_estimators
 
 __all__ = ["Pipeline", "make_pipeline"]
 
@@ -44,7 +44,11 @@ class Pipeline(_Pipeline):
             computes = type(step).__module__.startswith("imblearn.") and getattr(
                 step, "validate", True
             )
-            if computes and hasattr(step, "fit_resample") and not get_tags(step).input_tags.string:
+            if (
+                computes
+                and hasattr(step, "fit_resample")
+                and not get_sampler_tags(step).input_tags.string
+            ):
                 raise ValueError(
                     f"{step!r} computes with numbers, but X holds text here: put "
                     "TransformerFeatures() before it, or use a sampler that only draws rows, such "
@@ -61,7 +65,7 @@ def make_pipeline(*steps: Any, memory: Any = None, verbose: bool = False) -> Pip
     memory : str, joblib.Memory or None, default=None
     verbose : bool, default=False
     """
-    return Pipeline(_name_estimators(steps), memory=memory, verbose=verbose)
+    return Pipeline(name_estimators(steps), memory=memory, verbose=verbose)
 
 
 def _holds_text(X: Any) -> bool:

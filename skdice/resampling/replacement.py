@@ -11,8 +11,8 @@ import numpy as np
 from imblearn.over_sampling.base import BaseOverSampler
 from imblearn.utils import check_sampling_strategy
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
+from skdice._compat import HasMethods, Interval, StrOptions
 from skdice.metrics.schemes import get_spans, infer_scheme, to_tags
 from skdice.resampling.tags import TagOverSampler, TagSampler
 from skdice.text.inputs import as_sentences, as_tags, as_texts, holds_tags, object_array, take

@@ -9,8 +9,8 @@ import numpy as np
 from imblearn.base import BaseSampler
 from imblearn.utils import check_sampling_strategy
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 
+from skdice._compat import Interval, StrOptions
 from skdice.metrics.schemes import get_spans, infer_scheme
 from skdice.text.inputs import as_sentences, as_tags, take
 

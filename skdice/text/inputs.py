@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import _safe_indexing
-from sklearn.utils._missing import is_pandas_na, is_scalar_nan
 from sklearn.utils.multiclass import type_of_target
+
+from skdice._compat import is_pandas_na, is_scalar_nan, safe_indexing
 
 __all__ = [
     "as_labels",
@@ -37,7 +37,7 @@ def take(X: Any, indices: np.ndarray) -> Any:
     """Rows of `X` by position, in a container of the same kind; frames get a fresh index."""
     if isinstance(X, (list, tuple)):
         return [X[i] for i in indices]
-    rows = _safe_indexing(X, indices)
+    rows = safe_indexing(X, indices)
     return rows.reset_index(drop=True) if hasattr(rows, "reset_index") else rows
 
 

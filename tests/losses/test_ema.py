@@ -11,7 +11,7 @@ from sklearn.datasets import make_classification
 
 from skdice import DiceClassifier
 from skdice.losses import CompoundLoss, DiceLoss, DSCLoss, TverskyLoss
-from skdice.losses._reading import SpanEndsLoss
+from skdice.losses._qa import SpanEndsLoss
 from skdice.model_selection.lanes import fit_lanes
 
 torch.manual_seed(0)

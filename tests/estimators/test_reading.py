@@ -22,14 +22,14 @@ from skdice.backbones import load_tokenizer
 from skdice.datasets import read_mrc_ner, read_squad, write_squad_predictions
 from skdice.engine.batching import EncodedDataset
 from skdice.losses import LOSSES, CompoundLoss, CrossEntropyLoss, DiceLoss, resolve_loss
-from skdice.losses._reading import HeadsLoss, SpanEndsLoss
+from skdice.losses._qa import HeadsLoss, SpanEndsLoss
 from skdice.metrics import (
     answer_exact_match_score,
     answer_f1_score,
     span_f1_score,
     spans_f1_score,
 )
-from skdice.text.reading import candidate_pairs, cut_context, encode_questions
+from skdice.text.qa import candidate_pairs, cut_context, encode_questions
 from skdice.text.spans import best_answers, flat_spans, tune_null_threshold
 
 CONTEXTS = [

@@ -26,8 +26,8 @@ from skdice import (
 )
 from skdice.metrics import span_f1_score
 from skdice.metrics.counting import SpanCounter
+from skdice.metrics.decisions import tune_bias
 from skdice.metrics.schemes import SCHEMES
-from skdice.metrics.tuning import tune_bias
 
 X, Y = make_classification(600, weights=[0.9], flip_y=0.05, random_state=0)
 

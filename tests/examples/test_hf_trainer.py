@@ -20,7 +20,7 @@ from skdice.losses import for_trainer as wrap
 @pytest.fixture(scope="module")
 def example() -> ModuleType:
     pytest.importorskip("accelerate")
-    path = Path(__file__).parents[1] / "examples" / "hf_trainer.py"
+    path = Path(__file__).parents[2] / "examples" / "hf_trainer.py"
     spec = importlib.util.spec_from_file_location("hf_trainer_example", path)
     assert spec is not None
     assert spec.loader is not None

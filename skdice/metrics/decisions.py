@@ -48,7 +48,7 @@ def tune_bias(
     --------
     >>> import numpy as np
     >>> from sklearn.metrics import f1_score
-    >>> from skdice.metrics.tuning import tune_bias
+    >>> from skdice.metrics.decisions import tune_bias
     >>> log_p = np.log([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.6, 0.4]])
     >>> truth = np.array([0, 0, 1, 1])
     >>> bias = tune_bias(log_p, truth, lambda predicted: f1_score(truth, predicted))

@@ -14,7 +14,7 @@ from transformers import PreTrainedTokenizerFast
 from skdice.backbones import load_tokenizer
 from skdice.text.encoding import _cut, encode_sentences, encode_texts
 from skdice.text.inputs import as_sentences, as_tags, as_texts, object_array
-from skdice.text.reading import encode_questions
+from skdice.text.qa import encode_questions
 
 TEXTS = ["a b", "c"]
 PAIRS = [("a", "b"), ("c", "d")]

@@ -102,7 +102,7 @@ def cut_context(n_tokens: int, room: int, stride: int) -> list[tuple[int, int]]:
 
     Examples
     --------
-    >>> from skdice.text.reading import cut_context
+    >>> from skdice.text.qa import cut_context
     >>> cut_context(10, room=6, stride=2)
     [(0, 6), (4, 10)]
     """
@@ -230,7 +230,7 @@ def candidate_pairs(n_words: int, longest: int) -> np.ndarray:
 
     Examples
     --------
-    >>> from skdice.text.reading import candidate_pairs
+    >>> from skdice.text.qa import candidate_pairs
     >>> candidate_pairs(3, 2).tolist()
     [[1, 1], [1, 2], [2, 2], [2, 3], [3, 3]]
     """

@@ -22,7 +22,7 @@ from sklearn.base import BaseEstimator, clone
 
 from skdice.losses import resolve_loss
 
-FOLDER = Path(__file__).parents[1] / "examples" / "paper"
+FOLDER = Path(__file__).parents[2] / "examples" / "paper"
 COMMON = {"precision": "fp32"}
 
 
