@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -20,57 +19,18 @@ from skorch.callbacks import (
 from torch import nn
 
 from skdice.engine.batching import EncodedDataset, LengthBatches, Padder, length_chunks
+from skdice.engine.devices import autocast, autocast_dtype, random_state, set_random_state
 from skdice.engine.module import parameter_groups
 from skdice.engine.schedules import SCHEDULES, schedule_factor
 
 __all__ = [
     "FineTuningNet",
     "check_callbacks",
-    "has_bf16",
-    "random_state",
-    "resolve_device",
-    "seeded",
-    "set_random_state",
     "targets_of",
 ]
 
 Inputs = list[dict[str, torch.Tensor]]
 Batch = tuple[Inputs, torch.Tensor | None, torch.Tensor | None]
-
-
-def resolve_device(device: str) -> str:
-    """``"auto"`` is CUDA, then Apple's MPS, then the CPU."""
-    if device != "auto":
-        return device
-    if torch.cuda.is_available():
-        return "cuda"
-    return "mps" if torch.backends.mps.is_available() else "cpu"
-
-
-def has_bf16(device: str) -> bool:
-    """Whether it is a GPU that computes in bfloat16, and not by way of float32."""
-    return str(device).startswith("cuda") and torch.cuda.is_bf16_supported(
-        including_emulation=False
-    )
-
-
-@contextlib.contextmanager
-def seeded(seed: int, device: str) -> Iterator[None]:
-    """Seed torch inside the block and give the caller's generators back as they were."""
-    where = torch.device(device)
-    states = {d: random_state(d) for d in (torch.device("cpu"), where)}
-    try:
-        # Not torch.manual_seed, which seeds all devices there are.
-        torch.default_generator.manual_seed(seed)
-        if where.type == "cuda":
-            with torch.cuda.device(where):
-                torch.cuda.manual_seed(seed)
-        elif where.type == "mps":
-            torch.mps.manual_seed(seed)
-        yield
-    finally:
-        for d, state in states.items():
-            set_random_state(d, state)
 
 
 def check_callbacks(callbacks: list[Any] | None, net_params: dict[str, Any] | None) -> None:
@@ -124,13 +84,6 @@ class FineTuningNet(NeuralNet):
     warmup : float, default=0.1
     precision : {"auto", "fp32", "fp16", "bf16"}, default="auto"
     shuffle_seed : int, default=0
-    validation_score : callable or None, default=None
-        From the net to a score, called after each epoch and recorded as ``valid_score``.
-    patience : int or None, default=None
-        Epochs without a better ``valid_score`` before training stops; with a number, the best
-        epoch's weights come back at the end.
-    rows_of_epoch : callable or None, default=None
-        From the epoch's number, from 1, to the rows to train on; None is every row once.
     **kwargs
         Of `skorch.NeuralNet`.
     """
@@ -148,9 +101,6 @@ class FineTuningNet(NeuralNet):
         warmup: float = 0.1,
         precision: str = "auto",
         shuffle_seed: int = 0,
-        validation_score: Callable[[FineTuningNet], float] | None = None,
-        patience: int | None = None,
-        rows_of_epoch: Callable[[int], np.ndarray] | None = None,
         optimizer: Any = torch.optim.AdamW,
         **kwargs: Any,
     ) -> None:
@@ -163,9 +113,6 @@ class FineTuningNet(NeuralNet):
         self.warmup = warmup
         self.precision = precision
         self.shuffle_seed = shuffle_seed
-        self.validation_score = validation_score
-        self.patience = patience
-        self.rows_of_epoch = rows_of_epoch
 
     def __getstate__(self) -> dict[str, Any]:
         """The module once, where skorch moves it to the machine that loads it."""
@@ -197,9 +144,8 @@ class FineTuningNet(NeuralNet):
         groups = parameter_groups(self.module_, decay, options.pop("param_groups", ()))
         self.own_rates_ = [group.get("lr") for group in groups]
         self.optimizer_ = self.optimizer(groups, **options)
-        self.scaler_ = torch.amp.GradScaler(
-            device=torch.device(self.device).type, enabled=self._autocast_dtype() is torch.float16
-        )
+        scales = autocast_dtype(self.precision, self.device) is torch.float16
+        self.scaler_ = torch.amp.GradScaler(torch.device(self.device).type, enabled=scales)
         return self
 
     def set_rate(self, lr: float) -> None:
@@ -212,32 +158,28 @@ class FineTuningNet(NeuralNet):
         factor = schedule_factor(self.schedule, n_steps, self.warmup)
         self.schedule_ = torch.optim.lr_scheduler.LambdaLR(self.optimizer_, factor)
 
-    def _autocast_dtype(self) -> torch.dtype | None:
-        if self.precision == "bf16":
-            return torch.bfloat16
-        if self.precision == "fp16":
-            return torch.float16
-        if self.precision == "auto" and str(self.device).startswith("cuda"):
-            return torch.bfloat16 if has_bf16(self.device) else torch.float16
-        return None
-
-    def _autocast(self) -> Any:
-        dtype = self._autocast_dtype()
-        if dtype is None:
-            return contextlib.nullcontext()
-        return torch.autocast(torch.device(self.device).type, dtype=dtype)
-
     # ---- batches
 
-    def updates(self, dataset: EncodedDataset, epoch: int) -> Iterator[list[Batch]]:
-        """The micro-batches of each update, in this epoch's random order."""
+    def updates(
+        self, dataset: EncodedDataset, epoch: int, rows: np.ndarray | None = None
+    ) -> Iterator[list[Batch]]:
+        """The micro-batches of each update, in this epoch's random order.
+
+        Parameters
+        ----------
+        dataset : EncodedDataset
+        epoch : int
+            From 1.
+        rows : ndarray of int or None, default=None
+            Rows to train on, which a sampler drew; None is every row once.
+        """
         generator = np.random.default_rng([self.shuffle_seed, epoch])
-        order = generator.permutation(self._drawn(dataset, epoch))
+        order = generator.permutation(len(dataset) if rows is None else rows)
         lengths, size = dataset.lengths, self.batch_size
         step = size * self.gradient_accumulation
         for start in range(0, len(order), step):
-            rows = order[start : start + step]
-            parts = [rows[i : i + size] for i in range(0, len(rows), size)]
+            chosen = order[start : start + step]
+            parts = [chosen[i : i + size] for i in range(0, len(chosen), size)]
             yield [self._batch(dataset, part, lengths[part]) for part in parts]
 
     def _batch(self, dataset: EncodedDataset, rows: np.ndarray, lengths: np.ndarray) -> Batch:
@@ -249,43 +191,63 @@ class FineTuningNet(NeuralNet):
         ]
         return [group[0] for group in groups], *targets_of(groups)
 
-    def n_updates(self, dataset: EncodedDataset) -> int:
-        """Updates in one epoch."""
-        n_rows = len(self._drawn(dataset, len(self.history)))
+    def n_updates(self, n_rows: int) -> int:
+        """Updates in one epoch of so many rows."""
         return -(-n_rows // (self.batch_size * self.gradient_accumulation))
-
-    def _drawn(self, dataset: EncodedDataset, epoch: int) -> np.ndarray:
-        """Rows of an epoch; a sampler may repeat some and leave some out."""
-        if self.rows_of_epoch is None:
-            return np.arange(len(dataset))
-        return self.rows_of_epoch(epoch)
 
     # ---- training
 
     def fit_loop(
-        self, X: EncodedDataset, y: None = None, epochs: int | None = None, **fit_params: Any
+        self,
+        X: EncodedDataset,
+        y: None = None,
+        epochs: int | None = None,
+        *,
+        rows_of_epoch: Callable[[int], np.ndarray] | None = None,
+        validation_score: Callable[[], float] | None = None,
+        patience: int | None = None,
+        **fit_params: Any,
     ) -> FineTuningNet:
+        """Train for some epochs.
+
+        Parameters
+        ----------
+        X : EncodedDataset
+        y : ignored
+        epochs : int or None, default=None
+            None is `max_epochs`.
+        rows_of_epoch : callable or None, default=None
+            From the epoch's number, from 1, to the rows to train on; None is every row once.
+        validation_score : callable or None, default=None
+            Called after each epoch; its value is recorded as ``valid_score``.
+        patience : int or None, default=None
+            Epochs without a better ``valid_score`` before training stops; with a number, the best
+            epoch's weights come back at the end.
+        **fit_params : ignored
+        """
         epochs = self.max_epochs if epochs is None else epochs
-        self._start_schedule(self.n_updates(X) * epochs)
+        drawn = None if rows_of_epoch is None else rows_of_epoch(len(self.history))
+        self._start_schedule(self.n_updates(len(X) if drawn is None else len(drawn)) * epochs)
         best: tuple[float, dict[str, torch.Tensor]] | None = None
         stale = 0
         try:
             for _ in range(epochs):
                 self.notify("on_epoch_begin", dataset_train=X, dataset_valid=None)
-                self.run_single_epoch(X, training=True, prefix="train", step_fn=self.train_step)
-                if self.validation_score is not None:
-                    score = float(self.validation_score(self))
+                rows = None if rows_of_epoch is None else rows_of_epoch(len(self.history))
+                self.run_epoch(X, rows)
+                if validation_score is not None:
+                    score = float(validation_score())
                     better = best is None or score > best[0]
                     self.history.record("valid_score", score)
                     self.history.record("valid_score_best", better)
                     stale = 0 if better else stale + 1
-                    if better and self.patience is not None:
+                    if better and patience is not None:
                         best = score, self._trainable_state()
                 try:
                     self.notify("on_epoch_end", dataset_train=X, dataset_valid=None)
                 except KeyboardInterrupt:
                     break  # how skorch's callbacks, such as EarlyStopping, end a training
-                if self.patience is not None and stale >= self.patience:
+                if patience is not None and stale >= patience:
                     break
         finally:
             # Also after an interrupt: the user keeps the best weights there were.
@@ -306,18 +268,17 @@ class FineTuningNet(NeuralNet):
             self.notify("on_train_end", X=X, y=y)
         return self
 
-    def run_single_epoch(
-        self, iterator: EncodedDataset, training: bool, prefix: str, step_fn: Any, **_: Any
-    ) -> None:
+    def run_epoch(self, dataset: EncodedDataset, rows: np.ndarray | None = None) -> None:
+        """One update after the other, over all rows or those given."""
         self.history.record("lr", self.schedule_.get_last_lr()[0])  # at the epoch's first update
         losses = []
-        for batch in self.updates(iterator, epoch=len(self.history)):
-            self.notify("on_batch_begin", batch=batch, training=training)
-            step = step_fn(batch)
+        for batch in self.updates(dataset, len(self.history), rows):
+            self.notify("on_batch_begin", batch=batch, training=True)
+            step = self.train_step(batch)
             losses.append(step["loss"].detach())
-            self.notify("on_batch_end", batch=batch, training=training, **step)
+            self.notify("on_batch_end", batch=batch, training=True, **step)
         # One transfer an epoch instead of one a step keeps a GPU from waiting.
-        self.history.record(f"{prefix}_loss", torch.stack(losses).mean().item())
+        self.history.record("train_loss", torch.stack(losses).mean().item())
 
     def train_step(self, batch: list[Batch], **fit_params: Any) -> dict[str, Any]:
         self._set_training(True)
@@ -370,14 +331,15 @@ class FineTuningNet(NeuralNet):
         set_random_state(device, after)
         return logits.detach(), loss
 
-    def _logits(self, inputs: Inputs, run: Any = None, dim: int = 0) -> torch.Tensor:
-        """Logits of groups of inputs, one after the other along `dim`; `run` is the module."""
-        run, parts = run or self.module_, []
-        with self._autocast():  # once for all groups, so that weights are rounded once
+    def _logits(self, inputs: Inputs) -> torch.Tensor:
+        """Logits of groups of inputs, one after the other."""
+        parts = []
+        # Once for all groups, so that weights are rounded once.
+        with autocast(self.precision, self.device):
             for group in inputs:
                 moved = {k: v.to(self.device, non_blocking=True) for k, v in group.items()}
-                parts.append(run(**moved))
-        return parts[0] if len(parts) == 1 else torch.cat(parts, dim)
+                parts.append(self.module_(**moved))
+        return parts[0] if len(parts) == 1 else torch.cat(parts)
 
     def _loss(
         self, logits: torch.Tensor, target: torch.Tensor | None, weight: torch.Tensor | None
@@ -425,20 +387,3 @@ def targets_of(parts: Sequence[tuple[Any, Any, Any]]) -> tuple[torch.Tensor, tor
     """Targets and weights of all parts of a batch, one after the other."""
     _, targets, weights = zip(*parts, strict=True)
     return torch.cat(targets), None if weights[0] is None else torch.cat(weights)
-
-
-def random_state(device: torch.device) -> Any:
-    """Where the device's random generator stands."""
-    if device.type == "mps":
-        return torch.mps.get_rng_state()
-    return torch.cuda.get_rng_state(device) if device.type == "cuda" else torch.get_rng_state()
-
-
-def set_random_state(device: torch.device, state: Any) -> None:
-    """Put it back there."""
-    if device.type == "mps":
-        torch.mps.set_rng_state(state)
-    elif device.type == "cuda":
-        torch.cuda.set_rng_state(state, device)
-    else:
-        torch.set_rng_state(state)

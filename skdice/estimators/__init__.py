@@ -1,6 +1,7 @@
 """scikit-learn estimators, one file for each task."""
 
-from skdice.estimators.bias import BiasTunedClassifier, BiasTunedTagger
+from skdice.estimators.bias import BiasTunedClassifier
+from skdice.estimators.bias_tagger import BiasTunedTagger
 from skdice.estimators.classifier import DiceClassifier
 from skdice.estimators.features import TransformerFeatures
 from skdice.estimators.mrc_tagger import DiceMRCTagger

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 
 from skdice import backbones
+from skdice.engine.devices import resolve_device
 from skdice.engine.module import freeze
-from skdice.engine.net import resolve_device
 from skdice.losses import LOSSES, Loss
 from skdice.losses._registry import COMPOUNDS
 

@@ -1,58 +1,34 @@
-"""Tuned decisions: a bias for each class, chosen on held-out data for F1."""
+"""BiasTunedClassifier: a decision tuned for F1 on held-out data."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.metrics import accuracy_score, balanced_accuracy_score
-from sklearn.model_selection import (
-    KFold,
-    StratifiedKFold,
-    StratifiedShuffleSplit,
-)
+from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 from sklearn.utils import Tags, column_or_1d, get_tags, indexable
-from sklearn.utils.metadata_routing import (
-    MetadataRouter,
-    MethodMapping,
-    process_routing,
-)
+from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_is_fitted
 
-from skdice._compat import (
-    HasMethods,
-    Interval,
-    RealNotInt,
-    StrOptions,
-    check_method_params,
-    routing_enabled,
+from skdice._compat import HasMethods, StrOptions
+from skdice.estimators._bias import CV, fit_part, log, routed, router, with_validation
+from skdice.estimators._checks import (
+    check_known,
+    check_validation,
+    class_measure,
+    class_scores,
 )
-from skdice.estimators._base import check_known, check_validation, draw_seed
-from skdice.metrics import positive_class, span_f1_score
-from skdice.metrics.counting import SpanCounter
+from skdice.metrics import positive_class
 from skdice.metrics.decisions import tune_bias
-from skdice.text.decoding import decode
-from skdice.text.inputs import as_sentences, as_tags, object_array, take
+from skdice.text.inputs import take
 
-__all__ = ["BiasTunedClassifier", "BiasTunedTagger"]
-
-
-def _log(probabilities: np.ndarray) -> np.ndarray:
-    return np.log(np.maximum(probabilities, np.finfo(np.float64).tiny))
-
-
-_CV: list[Any] = [
-    Interval(RealNotInt, 0, 1, closed="neither"),
-    Interval(Integral, 2, None, closed="left"),
-    StrOptions({"prefit"}),
-    HasMethods(["split", "get_n_splits"]),
-    None,
-]
+__all__ = ["BiasTunedClassifier"]
 
 
 class BiasTunedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
@@ -87,6 +63,8 @@ default="auto"
     bias_ : ndarray of shape (n_classes,)
         Added to the log-probabilities.
     classes_ : ndarray of shape (n_classes,)
+    positive_ : int
+        Index of the positive class of two.
 
     References
     ----------
@@ -102,7 +80,9 @@ default="auto"
     (2,)
     """
 
-    _parameter_constraints: dict[str, Any] = {
+    task: ClassVar[str] = "classification"
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [HasMethods(["fit", "predict_proba"])],
         "scoring": [
             StrOptions({"auto", "f1", "f1_macro", "accuracy", "balanced_accuracy"}),
@@ -110,7 +90,7 @@ default="auto"
         ],
         "bias": [StrOptions({"per_class", "prior"})],
         "pos_label": "no_validation",
-        "cv": _CV,
+        "cv": CV,
         "random_state": ["random_state"],
     }
 
@@ -141,7 +121,7 @@ default="auto"
 
     def get_metadata_routing(self) -> MetadataRouter:
         """What ``fit`` hands on to the estimator's."""
-        return _router(self)
+        return router(self)
 
     def fit(self, X: Any, y: Any, *, X_val: Any = None, y_val: Any = None, **params: Any) -> Self:
         """Fit the estimator, and tune the biases on rows that it did not see.
@@ -165,7 +145,7 @@ default="auto"
             with `y`.
         """
         self._validate_params()
-        params = _routed(self, params)
+        params = routed(self, params)
         if y is None:
             raise ValueError(
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y "
@@ -177,7 +157,7 @@ default="auto"
         labels = column_or_1d(y)
         if X_val is not None:
             check_known(labels.tolist(), column_or_1d(y_val).tolist(), "labels")
-            more = _with_validation(self.estimator, X_val, y_val, params)
+            more = with_validation(self.estimator, X_val, y_val, params)
             self.estimator_ = clone(self.estimator).fit(X, y, **more)
             rounds = [(self.estimator_, X_val, np.asarray(y_val))]
         elif self.cv == "prefit":
@@ -188,7 +168,7 @@ default="auto"
             splits = list(self._splits(X, labels))
             self.estimator_ = clone(self.estimator).fit(X, y, **params)
             rounds = [
-                (_fit_part(self.estimator, X, y, train, params), take(X, held), labels[held])
+                (fit_part(self.estimator, X, y, train, params), take(X, held), labels[held])
                 for train, held in splits
             ]
         self.classes_ = self.estimator_.classes_
@@ -199,11 +179,13 @@ default="auto"
         for model, rows, answers in rounds:
             table = np.zeros((len(answers), len(self.classes_)))
             table[:, np.searchsorted(self.classes_, model.classes_)] = model.predict_proba(rows)
-            log_p.append(_log(table))
+            log_p.append(log(table))
             index = np.searchsorted(self.classes_, answers) % len(self.classes_)
             truth.append(np.where(self.classes_[index] == answers, index, -1))
+        if len(self.classes_) == 2:
+            self.positive_ = self._positive(labels)
         known = np.concatenate(truth)
-        score = self._score_of(known, np.concatenate([held for _, _, held in rounds]), labels)
+        score = self._score_of(known, np.concatenate([held for _, _, held in rounds]))
         self.bias_ = tune_bias(
             np.concatenate(log_p), known, score, per_class=self.bias == "per_class"
         )
@@ -222,10 +204,29 @@ default="auto"
         """Log-probabilities of shape (n, n_classes) after the biases."""
         return log_softmax(self.decide(X), axis=1)
 
+    def evaluate(self, X: Any, y: Any) -> dict[str, float]:
+        """Precision, recall and F1: of the positive class of two, else macro.
+
+        Parameters
+        ----------
+        X, y : as the estimator takes them
+
+        Returns
+        -------
+        dict
+            ``precision``, ``recall`` and ``f1``, each from 0 to 1.
+        """
+        return class_scores(y, self.predict(X), self._positive_label())
+
+    @property
+    def measure_(self) -> str:
+        """What `evaluate` counts."""
+        return class_measure(self._positive_label())
+
     def decide(self, X: Any) -> np.ndarray:
         """Log-probabilities plus biases, of shape (n, n_classes)."""
         check_is_fitted(self)
-        return _log(self.estimator_.predict_proba(X)) + self.bias_
+        return log(self.estimator_.predict_proba(X)) + self.bias_
 
     def _splits(self, X: Any, labels: np.ndarray) -> Any:
         """Train and held-out indices."""
@@ -246,13 +247,10 @@ default="auto"
             )
         return StratifiedKFold(min(int(cv), smallest)).split(rows, labels)
 
-    def _score_of(
-        self, truth: np.ndarray, held: np.ndarray, labels: np.ndarray
-    ) -> Callable[[np.ndarray], float]:
+    def _score_of(self, truth: np.ndarray, held: np.ndarray) -> Callable[[np.ndarray], float]:
         """The objective, from predicted class indices.
 
-        `truth` holds the indices of the `held` labels, -1 for one that training did not hold;
-        `labels` are those that `fit` got.
+        `truth` holds the indices of the `held` labels, -1 for one that training did not hold.
         """
         n_classes = len(self.classes_)
         binary = n_classes == 2
@@ -271,7 +269,7 @@ default="auto"
                 raise ValueError(
                     f"scoring='f1' is for two classes, and y has {n_classes}: use 'f1_macro'"
                 )
-            which = self._positive(labels)
+            which = self.positive_
             right = truth == which
 
             def f1(predicted: np.ndarray) -> float:
@@ -299,198 +297,6 @@ default="auto"
         counts = np.array([np.sum(labels == name) for name in self.classes_])
         return positive_class(self.classes_, counts, self.pos_label)
 
-
-class BiasTunedTagger(MetaEstimatorMixin, BaseEstimator):
-    """A tagger whose decision is tuned for span F1 on held-out sentences.
-
-    A bias for each tag is added to the log-probabilities of every token before decoding.
-
-    Parameters
-    ----------
-    estimator : DiceTokenClassifier
-    bias : {"per_class", "prior"}, default="per_class"
-        Prior tunes one number, tau in b = -tau log(prior).
-    cv : int, float, splitter, "prefit" or None, default=None
-        Held-out sentences: folds (None is 5), or a share, or everything for a tagger that is
-        fitted already. With folds and shares the tagger is then fitted on all sentences. Ignored
-        if `fit` gets ``X_val``.
-    random_state : int, RandomState or None, default=None
-        Of the split.
-
-    Attributes
-    ----------
-    estimator_ : fitted tagger
-    bias_ : ndarray of shape (n_classes,)
-    classes_ : ndarray of str, shape (n_classes,)
-    scheme_ : str
-
-    References
-    ----------
-    A. K. Menon et al., "Long-tail learning via logit adjustment", ICLR 2021.
-
-    Examples
-    --------
-    >>> from skdice import BiasTunedTagger, DiceTokenClassifier
-    >>> X = [["Ann", "lives", "in", "Rome"], ["it", "rains"]] * 4
-    >>> y = [["B-PER", "O", "O", "B-LOC"], ["O", "O"]] * 4
-    >>> tagger = DiceTokenClassifier(loss="ce", max_epochs=1, random_state=0)
-    >>> BiasTunedTagger(tagger, cv=0.5, random_state=0).fit(X, y).bias_.shape
-    (3,)
-    """
-
-    _parameter_constraints: dict[str, Any] = {
-        "estimator": [HasMethods(["fit", "predict_proba"])],
-        "bias": [StrOptions({"per_class", "prior"})],
-        "cv": _CV,
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        bias: str = "per_class",
-        cv: Any = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.bias = bias
-        self.cv = cv
-        self.random_state = random_state
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags = get_tags(self.estimator).input_tags
-        tags.target_tags.required = True
-        return tags
-
-    def get_metadata_routing(self) -> MetadataRouter:
-        """What ``fit`` hands on to the estimator's."""
-        return _router(self)
-
-    def fit(self, X: Any, y: Any, *, X_val: Any = None, y_val: Any = None, **params: Any) -> Self:
-        """Fit the tagger, and tune the biases on sentences that it did not see.
-
-        Parameters
-        ----------
-        X, y : lists of lists of str
-            Tokens and tags.
-        X_val, y_val : as X and y, default=None
-            Sentences to tune on, also handed to the tagger's ``fit``.
-        **params : dict
-            For the tagger's ``fit``, such as ``sample_weight``.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError, TypeError
-            For bad parameters or data, before anything is trained.
-        """
-        self._validate_params()
-        params = _routed(self, params)
-        check_validation(X_val, y_val)
-        sentences = as_sentences(X)
-        tags = as_tags(y, sentences)
-        if X_val is not None:
-            held = as_sentences(X_val)
-            as_tags(y_val, held)
-            more = _with_validation(self.estimator, X_val, y_val, params)
-            self.estimator_ = clone(self.estimator).fit(X, y, **more)
-            rounds = [(self.estimator_, held, as_tags(y_val, held))]
-        elif self.cv == "prefit":
-            check_is_fitted(self.estimator)
-            self.estimator_ = self.estimator
-            rounds = [(self.estimator_, sentences, tags)]
-        else:
-            rounds = [
-                (
-                    _fit_part(self.estimator, X, y, train, params),
-                    take(sentences, held),
-                    take(tags, held),
-                )
-                for train, held in self._splits(len(sentences))
-            ]
-            self.estimator_ = clone(self.estimator).fit(X, y, **params)
-        self.classes_, self.scheme_ = self.estimator_.classes_, self.estimator_.scheme_
-        self._tune(rounds)
-        return self
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Tags of every token, as a 1-D object array of lists."""
-        rows = self._biased(X)
-        constrained = getattr(self.estimator_, "constrained", False)
-        return object_array(
-            decode(rows, list(self.classes_), self.scheme_, constrained=constrained)
-        )
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities after the biases, an array of shape (n_tokens, n_classes) a sentence."""
-        return object_array([np.exp(log_softmax(rows, axis=1)) for rows in self._biased(X)])
-
-    def score(self, X: Any, y: Any) -> float:
-        """Micro span F1; token micro F1 for plain tags."""
-        sentences = as_sentences(X)
-        tags = as_tags(y, sentences)
-        return float(span_f1_score(tags, self.predict(sentences), scheme=self.scheme_))
-
-    # ---- the steps
-
-    def _biased(self, X: Any) -> list[np.ndarray]:
-        check_is_fitted(self)
-        return [_log(rows) + self.bias_ for rows in self.estimator_.predict_proba(X)]
-
-    def _splits(self, n_rows: int) -> Any:
-        if isinstance(self.cv, Real) and not isinstance(self.cv, Integral):
-            size = min(max(1, round(n_rows * float(self.cv))), n_rows - 1)
-            order = np.random.default_rng(draw_seed(self.random_state)).permutation(n_rows)
-            return [(np.sort(order[size:]), np.sort(order[:size]))]
-        n_folds: Any = 5 if self.cv is None else self.cv
-        if isinstance(n_folds, Integral):
-            seed = draw_seed(self.random_state)
-            return KFold(int(n_folds), shuffle=True, random_state=seed).split(np.zeros(n_rows))
-        return n_folds.split(np.zeros(n_rows))
-
-    def _tune(self, rounds: list[tuple[Any, list[list[str]], list[list[str]]]]) -> None:
-        index = {tag: i for i, tag in enumerate(self.classes_)}
-        tables, tags = [], []
-        for tagger, held, truth in rounds:
-            # A fold may lack a tag that others have.
-            columns = [index[tag] for tag in tagger.classes_]
-            for rows in tagger.predict_proba(held):
-                table = np.zeros((len(rows), len(index)))
-                table[:, columns] = rows
-                tables.append(_log(table))
-            tags += truth
-        counter = SpanCounter(tags, list(self.classes_), self.scheme_)
-        known = np.array([index.get(tag, -1) for row in tags for tag in row])
-        self.bias_ = tune_bias(
-            np.concatenate(tables), known, counter.f1, per_class=self.bias == "per_class"
-        )
-
-
-def _router(tuned: Any) -> MetadataRouter:
-    to_fit = MethodMapping().add(caller="fit", callee="fit")
-    router = MetadataRouter(owner=tuned).add_self_request(tuned)
-    return router.add(estimator=tuned.estimator, method_mapping=to_fit)
-
-
-def _routed(tuned: Any, params: dict[str, Any]) -> dict[str, Any]:
-    """What of `params` the estimator's ``fit`` asked for, where scikit-learn routes metadata."""
-    if not routing_enabled():
-        return params
-    return dict(process_routing(tuned, "fit", **params).estimator.fit)
-
-
-def _fit_part(estimator: Any, X: Any, y: Any, rows: np.ndarray, params: dict[str, Any]) -> Any:
-    """A clone fitted on some of the rows."""
-    chosen = check_method_params(X, params, rows)
-    return clone(estimator).fit(take(X, rows), take(y, rows), **chosen)
-
-
-def _with_validation(estimator: Any, X_val: Any, y_val: Any, params: dict[str, Any]) -> Any:
-    if not has_fit_parameter(estimator, "X_val"):
-        return params
-    return {**params, "X_val": X_val, "y_val": y_val}
+    def _positive_label(self) -> Any:
+        """The positive class of two, and None of more."""
+        return self.classes_.tolist()[self.positive_] if len(self.classes_) == 2 else None

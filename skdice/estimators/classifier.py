@@ -4,54 +4,62 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
-from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from scipy import sparse
 from scipy.special import softmax
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.metrics import f1_score
+from sklearn.base import ClassifierMixin, clone
 from sklearn.utils import Tags, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
-from skdice._compat import Interval, StrOptions, check_sample_weight
+from skdice._compat import check_sample_weight
 from skdice.engine.batching import Padder
-from skdice.engine.net import Batch, FineTuningNet, check_callbacks, resolve_device, seeded
-from skdice.engine.schedules import SCHEDULES
-from skdice.estimators._base import check_device, check_reduction, draw_seed, split_indices
-from skdice.losses import Loss, resolve_loss
+from skdice.engine.devices import resolve_device, seeded
+from skdice.engine.net import Batch, FineTuningNet
+from skdice.engine.plan import FitPlan
+from skdice.estimators._checks import (
+    check_device,
+    class_measure,
+    class_scores,
+    draw_seed,
+    split_indices,
+)
+from skdice.estimators._net_estimator import NetEstimator
+from skdice.losses import resolve_loss
 from skdice.metrics import positive_class
 
 __all__ = ["DiceClassifier"]
 
 
 @dataclass
-class Rows:
+class NumericDataset:
     """Rows of numbers with targets and weights."""
 
     X: Any
     y: np.ndarray | None = None
     weight: np.ndarray | None = None
 
+    def __len__(self) -> int:
+        return self.X.shape[0]
 
-class TableNet(FineTuningNet):
+
+class NumericNet(FineTuningNet):
     """`FineTuningNet` on rows of an array or a sparse matrix."""
 
-    def updates(self, dataset: Any, epoch: int) -> Iterator[list[Batch]]:
-        order = np.random.default_rng([self.shuffle_seed, epoch]).permutation(dataset.X.shape[0])
+    def updates(
+        self, dataset: Any, epoch: int, rows: np.ndarray | None = None
+    ) -> Iterator[list[Batch]]:
+        order = np.random.default_rng([self.shuffle_seed, epoch]).permutation(len(dataset))
         for start in range(0, len(order), self.batch_size):
-            rows = np.sort(order[start : start + self.batch_size])
-            weight = None if dataset.weight is None else torch.from_numpy(dataset.weight[rows])
-            yield [([{"X": _tensor(dataset.X[rows])}], torch.from_numpy(dataset.y[rows]), weight)]
-
-    def n_updates(self, dataset: Any) -> int:
-        return -(-dataset.X.shape[0] // self.batch_size)
+            batch = np.sort(order[start : start + self.batch_size])
+            weight = None if dataset.weight is None else torch.from_numpy(dataset.weight[batch])
+            yield [([{"X": _tensor(dataset.X[batch])}], torch.from_numpy(dataset.y[batch]), weight)]
 
     @torch.no_grad()
     def logits(self, dataset: Any, batch_size: int | None = None) -> Any:
@@ -59,7 +67,7 @@ class TableNet(FineTuningNet):
         size = batch_size or 4096
         parts = [
             self._logits([{"X": _tensor(dataset.X[start : start + size])}]).cpu().numpy()
-            for start in range(0, dataset.X.shape[0], size)
+            for start in range(0, len(dataset), size)
         ]
         return np.concatenate(parts)
 
@@ -88,6 +96,10 @@ def _tensor(rows: Any) -> torch.Tensor:
     return torch.from_numpy(dense)
 
 
+def _dtype_of(module: nn.Module) -> torch.dtype:
+    return next(module.parameters()).dtype
+
+
 def _mlp(sizes: list[int], dropout: float) -> nn.Module:
     layers: list[nn.Module] = []
     for before, after in pairwise(sizes[:-1]):
@@ -95,7 +107,8 @@ def _mlp(sizes: list[int], dropout: float) -> nn.Module:
     return nn.Sequential(*layers, nn.Linear(sizes[-2], sizes[-1]))
 
 
-class DiceClassifier(ClassifierMixin, BaseEstimator):
+@dataclass(kw_only=True, eq=False, repr=False)
+class DiceClassifier(ClassifierMixin, NetEstimator):
     """Classify rows of numbers with the losses of this package.
 
     Parameters
@@ -169,81 +182,35 @@ class DiceClassifier(ClassifierMixin, BaseEstimator):
     (100, 2)
     """
 
-    _parameter_constraints: dict[str, Any] = {
-        "loss": [str, Loss],
+    task: ClassVar[str] = "classification"
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **NetEstimator._parameter_constraints,
         "pos_label": "no_validation",
         "hidden_layer_sizes": ["array-like"],
         "module": [nn.Module, callable, None],
-        "max_epochs": [Interval(Integral, 1, None, closed="left")],
-        "lr": [Interval(Real, 0, None, closed="neither")],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "weight_decay": [Interval(Real, 0, None, closed="left")],
-        "schedule": [StrOptions(set(SCHEDULES))],
-        "warmup": [Interval(Real, 0, 1, closed="both")],
-        "dropout": [Interval(Real, 0, 1, closed="left")],
-        "device": [str],
-        "early_stopping": ["boolean"],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
-        "callbacks": [list, None],
-        "net_params": [dict, None],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
     }
 
-    def __init__(
-        self,
-        *,
-        loss: str | Loss = "dsc",
-        pos_label: Any = None,
-        hidden_layer_sizes: tuple[int, ...] = (),
-        module: nn.Module | Callable[[int, int], nn.Module] | None = None,
-        max_epochs: int = 100,
-        lr: float = 0.05,
-        batch_size: int = 256,
-        weight_decay: float = 0.0,
-        schedule: str = "linear",
-        warmup: float = 0.0,
-        dropout: float = 0.0,
-        device: str = "auto",
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 10,
-        callbacks: list[Any] | None = None,
-        net_params: dict[str, Any] | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.loss = loss
-        self.pos_label = pos_label
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.module = module
-        self.max_epochs = max_epochs
-        self.lr = lr
-        self.batch_size = batch_size
-        self.weight_decay = weight_decay
-        self.schedule = schedule
-        self.warmup = warmup
-        self.dropout = dropout
-        self.device = device
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.callbacks = callbacks
-        self.net_params = net_params
-        self.random_state = random_state
-        self.verbose = verbose
+    pos_label: Any = None
+    hidden_layer_sizes: tuple[int, ...] = ()
+    module: nn.Module | Callable[[int, int], nn.Module] | None = None
+    max_epochs: int = 100
+    lr: float = 0.05
+    batch_size: int = 256
+    weight_decay: float = 0.0
+    warmup: float = 0.0
+    dropout: float = 0.0
+    n_iter_no_change: int = 10
+
+    net_: NumericNet = field(init=False)
+    classes_: np.ndarray = field(init=False)
+    positive_: int = field(init=False)
+    n_features_in_: int = field(init=False)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters; ``loss__alpha`` also works while `loss` is a name."""
-        if any(key.startswith("loss__") for key in params):
-            self.loss = resolve_loss(params.pop("loss", self.loss))
-        return super().set_params(**params)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on rows of numbers.
@@ -258,12 +225,13 @@ class DiceClassifier(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        self._validate_params()
-        check_reduction(resolve_loss(self.loss))
-        check_callbacks(self.callbacks, self.net_params)
+        return self._run(self._draft()._prepare(X, y, sample_weight))
+
+    def _prepare(self, X: Any, y: Any, sample_weight: Any = None) -> FitPlan:
+        """Check the data, learn the classes, set rows aside, and make the module."""
+        self._check_params()
         # Apple's GPUs do not know float64.
         kinds = [np.float32] if check_device(self.device) == "mps" else [np.float64, np.float32]
-        device = resolve_device(self.device)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=kinds, multi_output=False)
         check_classification_targets(y)
         y = column_or_1d(y, warn=True)
@@ -280,44 +248,24 @@ class DiceClassifier(ClassifierMixin, BaseEstimator):
                 f"y holds one class only ({classes.tolist()}): a classifier needs 2 classes or more"
             )
         counts = np.bincount(target, weights=sample_weight)
+        self.__dict__.pop("positive_", None)
         background = None
         if len(classes) == 2:
-            background = 1 - positive_class(classes, counts, self.pos_label)
-        seed = draw_seed(self.random_state)
-        held = None
+            self.positive_ = positive_class(classes, counts, self.pos_label)
+            background = 1 - self.positive_
+        self.classes_ = classes
+        seed, held = draw_seed(self.random_state), None
         if self.early_stopping:
             train, validation = split_indices(
                 len(y), self.validation_fraction, seed, target, _row_keys(X)
             )
-            held = Rows(X[validation]), target[validation]
+            held = NumericDataset(X[validation], target[validation])
             X, target = X[train], target[train]
             sample_weight = None if sample_weight is None else sample_weight[train]
-
-        self.classes_ = classes
-        self.__dict__.pop("positive_", None)
-        if background is not None:
-            self.positive_ = 1 - background
         criterion = clone(resolve_loss(self.loss)).prepare(counts, background=background)
-        with seeded(seed, device):
-            net = self._make_net(criterion, X, seed, device)
-            net.initialize()
-            if self.module is not None:
-                with seeded(seed, device):  # which leaves training's random state as it is
-                    self._check_outputs(net, X)
-            self.net_ = net
-            if held is not None:
-                rows, truth = held
-                net.validation_score = lambda _: self._f1(rows, truth, background)
-                net.patience = self.n_iter_no_change
-            try:
-                dataset: Any = Rows(X, target, sample_weight)
-                net.partial_fit(dataset)
-            finally:
-                net.validation_score = None
-                epochs = [{k: v for k, v in e.items() if k != "batches"} for e in net.history]
-                self.history_ = [epoch for epoch in epochs if "train_loss" in epoch]
-                self.n_iter_ = len(self.history_)
-        return self
+        dataset = NumericDataset(X, target, sample_weight)
+        self._module = self._make_module(X, seed)
+        return FitPlan(dataset, criterion, seed, validation=held, fitted=self.__dict__)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Log-odds of `classes_[1]`, of shape (n,); logits of shape (n, n_classes) otherwise."""
@@ -333,17 +281,57 @@ class DiceClassifier(ClassifierMixin, BaseEstimator):
         best = self._logits(X).argmax(axis=1)
         return self.classes_[best]
 
+    def evaluate(self, X: Any, y: Any) -> dict[str, float]:
+        """Precision, recall and F1: of the positive class of two, else macro.
+
+        Parameters
+        ----------
+        X, y : as in `fit`
+
+        Returns
+        -------
+        dict
+            ``precision``, ``recall`` and ``f1``, each from 0 to 1.
+        """
+        return class_scores(y, self.predict(X), self._positive_label())
+
+    @property
+    def measure_(self) -> str:
+        """What `evaluate` counts."""
+        return class_measure(self._positive_label())
+
     # ---- the steps
 
-    def _make_net(self, criterion: Loss, X: Any, seed: int, device: str) -> TableNet:
+    def _make_module(self, X: Any, seed: int) -> Head:
         n_features, n_classes = X.shape[1], len(self.classes_)
-        if isinstance(self.module, nn.Module):
-            body = copy.deepcopy(self.module)
-        elif self.module is not None:
-            body = self.module(n_features, n_classes)
-        else:
-            body = _mlp([n_features, *map(int, self.hidden_layer_sizes), n_classes], self.dropout)
+        device = resolve_device(self.device)
+        with seeded(seed, device):
+            if isinstance(self.module, nn.Module):
+                body = copy.deepcopy(self.module)
+            elif self.module is not None:
+                body = self.module(n_features, n_classes)
+            else:
+                sizes = [n_features, *map(int, self.hidden_layer_sizes), n_classes]
+                body = _mlp(sizes, self.dropout)
         dtype = torch.float32 if X.dtype == np.float32 or device == "mps" else torch.float64
+        head = Head(body).to(dtype)
+        if self.module is not None:
+            self._check_outputs(head, X, seed)
+        return head
+
+    def _check_outputs(self, head: Head, X: Any, seed: int) -> None:
+        """Refuse a module that gives other than one logit for each class."""
+        rows = _tensor(X[:2])  # not one, of which some modules make a vector
+        wanted = (rows.shape[0], len(self.classes_))
+        with seeded(seed, "cpu"), torch.no_grad():
+            found = tuple(copy.deepcopy(head).cpu().eval()(rows.to(_dtype_of(head))).shape)
+        if found != wanted:
+            raise ValueError(
+                f"module makes outputs of shape {found} from {wanted[0]} rows, and y holds "
+                f"{wanted[1]} classes: it must make {wanted}, one logit for each class"
+            )
+
+    def _make_net(self, criterion: Any, seed: int) -> NumericNet:
         settings: dict[str, Any] = dict(
             criterion=criterion,
             padder=Padder(0),
@@ -356,35 +344,26 @@ class DiceClassifier(ClassifierMixin, BaseEstimator):
             max_epochs=self.max_epochs,
             lr=self.lr,
             batch_size=self.batch_size,
-            device=device,
+            device=resolve_device(self.device),
             train_split=None,
             callbacks=clone(self.callbacks, safe=False) if self.callbacks else None,
             verbose=int(self.verbose),
         )
-        return TableNet(Head(body).to(dtype), **{**settings, **(self.net_params or {})})
-
-    def _check_outputs(self, net: TableNet, X: Any) -> None:
-        """Refuse a module that gives other than one logit for each class."""
-        rows = X[:2]  # not one, of which some modules make a vector
-        wanted = (rows.shape[0], len(self.classes_))
-        found = net.logits(Rows(rows)).shape
-        if found != wanted:
-            raise ValueError(
-                f"module makes outputs of shape {found} from {wanted[0]} rows, and y holds "
-                f"{wanted[1]} classes: it must make {wanted}, one logit for each class"
-            )
+        # The net has the module from here on.
+        module = self.__dict__.pop("_module")
+        return NumericNet(module, **{**settings, **(self.net_params or {})})
 
     def _logits(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
         kinds = [np.float64, np.float32]
         X = validate_data(self, X, accept_sparse="csr", dtype=kinds, reset=False)
-        dtype = next(self.net_.module_.parameters()).dtype
-        return self.net_.logits(Rows(X.astype(str(dtype).removeprefix("torch."), copy=False)))
+        kind = str(_dtype_of(self.net_.module_)).removeprefix("torch.")
+        return self.net_.logits(NumericDataset(X.astype(kind, copy=False)))
 
-    def _f1(self, rows: Rows, truth: np.ndarray, background: int | None) -> float:
-        found = self.net_.logits(rows).argmax(axis=1)
-        if background is not None:
-            return float(
-                f1_score(truth == 1 - background, found == 1 - background, zero_division=0)
-            )
-        return float(f1_score(truth, found, average="macro", zero_division=0))
+    def _positive_label(self) -> Any:
+        """The positive class of two, and None of more."""
+        return self.classes_.tolist()[self.positive_] if len(self.classes_) == 2 else None
+
+    def _validation_score(self, held: Any) -> float:
+        found = self.classes_[self.net_.logits(held).argmax(axis=1)]
+        return class_scores(self.classes_[held.y], found, self._positive_label())["f1"]

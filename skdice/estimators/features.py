@@ -21,10 +21,10 @@ from transformers import AutoModel
 from skdice import backbones
 from skdice._compat import Interval, StrOptions, check_feature_names
 from skdice.backbones import DEFAULT_BACKBONE
-from skdice.engine.batching import EncodedDataset, LengthBatches, Padder
-from skdice.engine.module import pool
-from skdice.engine.net import has_bf16, resolve_device, seeded
-from skdice.estimators._base import check_device
+from skdice.engine.batching import Padder
+from skdice.engine.devices import has_bf16, resolve_device, seeded
+from skdice.engine.features import run_encoder
+from skdice.estimators._checks import check_device
 from skdice.text.encoding import encode_texts
 from skdice.text.inputs import as_texts, check_width
 
@@ -217,29 +217,20 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             table = self._through_cache(distinct, Path(self.cache).expanduser())
         return np.stack([table[text] for text in texts])
 
-    @torch.no_grad()
     def _encode(self, texts: list[Any]) -> np.ndarray:
         device = resolve_device(self.device)
-        encoder, padder = self.encoder_.to(device), Padder.of(self.tokenizer_)
-        longest = backbones.input_length(self.max_length, encoder, self.tokenizer_)
-        windows = encode_texts(self.tokenizer_, texts, longest)
-        dataset = EncodedDataset(windows)
-        rows = np.empty((len(texts), encoder.config.hidden_size), dtype=np.float32)
-        autocast = torch.autocast(
-            torch.device(device).type, torch.bfloat16, enabled=self._dtype(device) == "bf16"
+        longest = backbones.input_length(self.max_length, self.encoder_, self.tokenizer_)
+        vectors = run_encoder(
+            self.encoder_,
+            Padder.of(self.tokenizer_),
+            encode_texts(self.tokenizer_, texts, longest),
+            pooling=self.pooling,
+            layer=self.layer,
+            batch_size=self.batch_size,
+            device=device,
+            dtype=torch.bfloat16 if self._dtype(device) == "bf16" else None,
         )
-        for batch in LengthBatches(dataset.lengths, self.batch_size):
-            inputs, _, _ = padder([dataset[int(i)] for i in batch])
-            inputs = {name: values.to(device) for name, values in inputs.items()}
-            with autocast:
-                states = encoder(**inputs, output_hidden_states=True)
-            # The last entry of hidden_states may lack the final normalisation.
-            last = self.layer in (-1, encoder.config.num_hidden_layers)
-            hidden = states.last_hidden_state if last else states.hidden_states[self.layer]
-            cls_last = encoder.config.model_type == "xlnet"
-            vectors = pool(hidden.float(), inputs["attention_mask"], self.pooling, cls_last)
-            rows[batch] = vectors.cpu().numpy()
-        return rows
+        return np.stack(vectors)
 
     def _dtype(self, device: str) -> str:
         if self.precision != "auto":

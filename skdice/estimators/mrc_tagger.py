@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass, field
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import expit
 from sklearn.base import clone
 
 from skdice._compat import Interval
-from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine.batching import EncodedDataset, Padder
+from skdice.engine.plan import Examples, FitPlan, Mode
 from skdice.engine.spans import EncoderWithSpanHeads, SpanPadder
-from skdice.estimators._base import (
-    TransformerEstimator,
-    check_known,
-    check_reduction,
-    check_validation,
-    draw_seed,
-    split_indices,
-)
-from skdice.losses import Loss, resolve_loss
-from skdice.losses._qa import HeadsLoss
+from skdice.estimators._checks import check_known, check_reduction, draw_seed
+from skdice.estimators._transformer import TransformerEstimator
+from skdice.losses import HeadsLoss, Loss, resolve_loss
 from skdice.metrics import spans_f1_score
 from skdice.metrics.schemes import to_tags
 from skdice.text.entities import Span, as_entities, check_queries
@@ -40,6 +33,7 @@ _THRESHOLDS = sorted(expit(np.linspace(-4, 4, 33)).tolist(), key=lambda p: abs(p
 _Scored = tuple[Span, float, float]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DiceMRCTagger(TransformerEstimator):
     """Tag entities by asking for each type: a query and the sentence are read together.
 
@@ -137,8 +131,11 @@ class DiceMRCTagger(TransformerEstimator):
     (2,)
     """
 
-    _parameter_constraints = {
-        **{k: v for k, v in TransformerEstimator._parameter_constraints.items() if k != "sampler"},
+    task: ClassVar[str] = "mrc-ner"
+    measure_: ClassVar[str] = "spans, micro"
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **TransformerEstimator._parameter_constraints,
         "end_loss": [str, Loss, None],
         "match_loss": [str, Loss, None],
         "queries": [dict, None],
@@ -150,78 +147,22 @@ class DiceMRCTagger(TransformerEstimator):
         "max_span_length": [Interval(Integral, 1, None, closed="left"), None],
         "stride": [Interval(Integral, 0, None, closed="left")],
     }
-    sampler = None
 
-    def __init__(
-        self,
-        *,
-        loss: str | Loss = "dsc",
-        end_loss: str | Loss | None = None,
-        match_loss: str | Loss | None = None,
-        queries: dict[str, str] | None = None,
-        start_weight: float = 1.0,
-        end_weight: float = 1.0,
-        match_weight: float = 1.0,
-        answerable_weight: float = 0.0,
-        threshold: float = 0.5,
-        max_span_length: int | None = None,
-        stride: int = 32,
-        backbone: str = DEFAULT_BACKBONE,
-        max_length: int | None = None,
-        max_epochs: int = 3,
-        lr: float = 1e-4,
-        batch_size: int = 32,
-        gradient_accumulation: int = 1,
-        max_grad_norm: float | None = 1.0,
-        weight_decay: float = 0.01,
-        schedule: str = "linear",
-        warmup: float = 0.1,
-        dropout: float = 0.1,
-        frozen: str | int = "none",
-        precision: str = "auto",
-        device: str = "auto",
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 3,
-        callbacks: list[Any] | None = None,
-        net_params: dict[str, Any] | None = None,
-        warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.loss = loss
-        self.end_loss = end_loss
-        self.match_loss = match_loss
-        self.queries = queries
-        self.start_weight = start_weight
-        self.end_weight = end_weight
-        self.match_weight = match_weight
-        self.answerable_weight = answerable_weight
-        self.threshold = threshold
-        self.max_span_length = max_span_length
-        self.stride = stride
-        self.backbone = backbone
-        self.max_length = max_length
-        self.max_epochs = max_epochs
-        self.lr = lr
-        self.batch_size = batch_size
-        self.gradient_accumulation = gradient_accumulation
-        self.max_grad_norm = max_grad_norm
-        self.weight_decay = weight_decay
-        self.schedule = schedule
-        self.warmup = warmup
-        self.dropout = dropout
-        self.frozen = frozen
-        self.precision = precision
-        self.device = device
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.callbacks = callbacks
-        self.net_params = net_params
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
+    end_loss: str | Loss | None = None
+    match_loss: str | Loss | None = None
+    queries: dict[str, str] | None = None
+    start_weight: float = 1.0
+    end_weight: float = 1.0
+    match_weight: float = 1.0
+    answerable_weight: float = 0.0
+    threshold: float = 0.5
+    max_span_length: int | None = None
+    stride: int = 32
+
+    queries_: dict[str, str] = field(init=False)
+    scheme_: str | None = field(init=False)
+    max_span_length_: int = field(init=False)
+    threshold_: float = field(init=False)
 
     def fit(
         self, X: Any, y: Any, *, sample_weight: Any = None, X_val: Any = None, y_val: Any = None
@@ -248,51 +189,32 @@ class DiceMRCTagger(TransformerEstimator):
         ValueError, TypeError
             For bad parameters or data, before anything is loaded; the message names the sentence.
         """
-        warm = self.warm_start and hasattr(self, "net_")
-        self._check_params(builds=not warm)
-        for name, loss in (("end_loss", self.end_loss), ("match_loss", self.match_loss)):
-            check_reduction(resolve_loss(self.loss if loss is None else loss), name)
-        check_validation(X_val, y_val)
-        sentences = as_sentences(X)
-        spans, scheme = as_entities(y, sentences)
-        weights = check_weights(sample_weight, len(sentences))
-        validation = None
-        if X_val is not None:
-            val_sentences = as_sentences(X_val)
-            validation = val_sentences, as_entities(y_val, val_sentences)[0]
-        types = sorted({kind for row in spans for kind, _, _ in row})
+        mode = self._mode_of_fit()
+        return self._run(self._draft()._prepare(X, y, sample_weight, X_val, y_val, mode=mode))
+
+    def _prepare(
+        self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any, *, mode: Mode
+    ) -> FitPlan:
+        """Check the data, learn the types, set sentences aside, load the backbone and encode."""
+        data, held = self._read_all(X, y, sample_weight, X_val, y_val, mode)
+        self.scheme_ = as_entities(y, data.inputs)[1]
+        types = sorted({kind for row in data.targets for kind, _, _ in row})
         if not types:
             raise ValueError("y holds no entity at all: a tagger needs some to learn from")
-        if validation is not None:
-            check_known(types, (kind for row in validation[1] for kind, _, _ in row), "types")
-        queries = check_queries(self.queries, types)
+        if held is not None:
+            check_known(types, (kind for row in held.targets for kind, _, _ in row), "types")
+        self.queries_ = check_queries(self.queries, types)
         seed = draw_seed(self.random_state)
-        if validation is None and self.early_stopping:
-            keys = [tuple(sentence) for sentence in sentences]
-            kept, held = split_indices(len(keys), self.validation_fraction, seed, keys=keys)
-            validation = [sentences[i] for i in held], [spans[i] for i in held]
-            sentences, spans = [sentences[i] for i in kept], [spans[i] for i in kept]
-            weights = None if weights is None else weights[kept]
-
-        if not warm:
+        keys = [tuple(sentence) for sentence in data.inputs]
+        data, held = self._hold_out(data, held, seed, keys=keys)
+        if mode == "fresh":
             self._build(3, pooling=None, seed=seed)
-        self._continues = warm
-        self.queries_, self.scheme_ = queries, scheme
-        longest = max((end - start for row in spans for _, start, end in row), default=1)
+        longest = max((end - start for row in data.targets for _, start, end in row), default=1)
         self.max_span_length_ = self.max_span_length or longest
         self.threshold_ = float(self.threshold)
-        windows = self._windows(sentences)
-        targets = [self._target(window, spans[window.row]) for window in windows]
-        dataset = EncodedDataset(
-            windows,
-            targets,
-            None if weights is None else weights[[window.row for window in windows]],
-        )
-        score: Callable[[], float] | None = None
-        if validation is not None:
-            score = self._validation_score(*validation)
-        self._train_with(self._criterion(dataset), dataset, seed, validation_score=score)
-        return self
+        dataset = self._encode(data)
+        criterion = self._criterion(dataset)
+        return FitPlan(dataset, criterion, seed, mode, validation=held, fitted=self.__dict__)
 
     def predict(self, X: Any) -> np.ndarray:
         """Tags as in training, or spans if training had spans.
@@ -373,7 +295,48 @@ class DiceMRCTagger(TransformerEstimator):
         sentences = as_sentences(X)
         return self._score(sentences, as_entities(y, sentences)[0])
 
+    def evaluate(self, X: Any, y: Any) -> dict[str, float]:
+        """Precision, recall and F1 of spans, micro.
+
+        Parameters
+        ----------
+        X, y : as in `fit`
+
+        Returns
+        -------
+        dict
+            ``precision``, ``recall`` and ``f1``, each from 0 to 1.
+        """
+        sentences = as_sentences(X)
+        gold, _ = as_entities(y, sentences)
+        rows = [[span[:3] for span in row] for row in self.predict_spans(sentences)]
+        true, found = ({(i, *s) for i, row in enumerate(r) for s in row} for r in (gold, rows))
+        hits = len(true & found)
+        return {
+            "precision": hits / max(len(found), 1),
+            "recall": hits / max(len(true), 1),
+            "f1": 2 * hits / max(len(true) + len(found), 1),
+        }
+
     # ---- the steps
+
+    def _check_params(self, mode: Mode = "fresh") -> None:
+        super()._check_params(mode)
+        for name, loss in (("end_loss", self.end_loss), ("match_loss", self.match_loss)):
+            check_reduction(resolve_loss(self.loss if loss is None else loss), name)
+
+    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Examples:
+        sentences = as_sentences(X)
+        spans, _ = as_entities(y, sentences)
+        return Examples(sentences, spans, check_weights(sample_weight, len(sentences)))
+
+    def _encode(self, data: Examples) -> EncodedDataset:
+        windows = self._windows(data.inputs)
+        targets = [self._target(window, data.targets[window.row]) for window in windows]
+        weights = data.weights
+        if weights is not None:
+            weights = weights[[window.row for window in windows]]
+        return EncodedDataset(windows, targets, weights)
 
     def _assemble(self, encoder: Any, n_outputs: int, pooling: str | None) -> EncoderWithSpanHeads:
         return EncoderWithSpanHeads(encoder, dropout=self.dropout)
@@ -431,7 +394,9 @@ class DiceMRCTagger(TransformerEstimator):
         if windows:
             logits = self.net_.logits(EncodedDataset(windows))
             for window, z in zip(windows, logits, strict=True):
-                found[window.row] += self._read(window, expit(z.astype(np.float64)), threshold)
+                found[window.row] += self._spans_above(
+                    window, expit(z.astype(np.float64)), threshold
+                )
         return found
 
     def _settled(self, candidates: list[_Scored]) -> list[tuple[str, int, int, float]]:
@@ -444,7 +409,7 @@ class DiceMRCTagger(TransformerEstimator):
             return sorted(scored, key=lambda s: (s[1], -s[2], s[0]))
         return flat_spans(scored)
 
-    def _read(self, window: QueryWindow, p: np.ndarray, threshold: float) -> list[_Scored]:
+    def _spans_above(self, window: QueryWindow, p: np.ndarray, threshold: float) -> list[_Scored]:
         """Spans of one window above a threshold, from the probabilities of its outputs."""
         n, kind = window.n_words, list(self.queries_)[window.query]
         starts, ends, answerable, match = np.split(p, [n, 2 * n, 2 * n + 1])
@@ -465,10 +430,8 @@ class DiceMRCTagger(TransformerEstimator):
         found = [[span[:3] for span in row] for row in self.predict_spans(sentences)]
         return spans_f1_score(spans, found)
 
-    def _validation_score(
-        self, sentences: list[list[str]], spans: list[list[Span]]
-    ) -> Callable[[], float]:
-        return lambda: self._score(sentences, spans)
+    def _validation_score(self, held: Examples) -> float:
+        return self._score(held.inputs, held.targets)
 
     def _fitted_state(self) -> dict[str, Any]:
         return {

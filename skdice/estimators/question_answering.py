@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from dataclasses import dataclass, field
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import softmax
@@ -13,16 +13,11 @@ from sklearn.base import clone
 
 from skdice import backbones
 from skdice._compat import Interval, StrOptions
-from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine.batching import EncodedDataset
-from skdice.estimators._base import (
-    TransformerEstimator,
-    check_validation,
-    draw_seed,
-    split_indices,
-)
-from skdice.losses import Loss, resolve_loss
-from skdice.losses._qa import SpanEndsLoss
+from skdice.engine.plan import Examples, FitPlan, Mode
+from skdice.estimators._checks import draw_seed
+from skdice.estimators._transformer import TransformerEstimator
+from skdice.losses import SpanEndsLoss, resolve_loss
 from skdice.metrics import answer_exact_match_score, answer_f1_score
 from skdice.text.answers import Answer, as_answers, as_questions, read_answers
 from skdice.text.inputs import check_weights, object_array
@@ -32,6 +27,7 @@ from skdice.text.spans import Candidate, best_answers, tune_null_threshold
 __all__ = ["DiceQuestionAnswerer"]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DiceQuestionAnswerer(TransformerEstimator):
     """Extractive question answering with a fine-tuned transformer.
 
@@ -124,8 +120,11 @@ class DiceQuestionAnswerer(TransformerEstimator):
     (2,)
     """
 
-    _parameter_constraints = {
-        **{k: v for k, v in TransformerEstimator._parameter_constraints.items() if k != "sampler"},
+    task: ClassVar[str] = "qa"
+    measure_: ClassVar[str] = "answers"
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **TransformerEstimator._parameter_constraints,
         "stride": [Interval(Integral, 0, None, closed="left")],
         "max_question_length": [Interval(Integral, 1, None, closed="left")],
         "max_answer_length": [Interval(Integral, 1, None, closed="left")],
@@ -133,70 +132,17 @@ class DiceQuestionAnswerer(TransformerEstimator):
         "on_misaligned": [StrOptions({"raise", "drop", "fix"})],
         "language": [StrOptions({"en", "zh"})],
     }
-    sampler = None
 
-    def __init__(
-        self,
-        *,
-        loss: str | Loss = "dsc",
-        backbone: str = DEFAULT_BACKBONE,
-        max_length: int | None = None,
-        stride: int = 128,
-        max_question_length: int = 64,
-        max_answer_length: int = 30,
-        null_threshold: str | float = "auto",
-        on_misaligned: str = "raise",
-        language: str = "en",
-        max_epochs: int = 2,
-        lr: float = 1e-4,
-        batch_size: int = 16,
-        gradient_accumulation: int = 1,
-        max_grad_norm: float | None = 1.0,
-        weight_decay: float = 0.01,
-        schedule: str = "linear",
-        warmup: float = 0.1,
-        dropout: float = 0.1,
-        frozen: str | int = "none",
-        precision: str = "auto",
-        device: str = "auto",
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 3,
-        callbacks: list[Any] | None = None,
-        net_params: dict[str, Any] | None = None,
-        warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.loss = loss
-        self.backbone = backbone
-        self.max_length = max_length
-        self.stride = stride
-        self.max_question_length = max_question_length
-        self.max_answer_length = max_answer_length
-        self.null_threshold = null_threshold
-        self.on_misaligned = on_misaligned
-        self.language = language
-        self.max_epochs = max_epochs
-        self.lr = lr
-        self.batch_size = batch_size
-        self.gradient_accumulation = gradient_accumulation
-        self.max_grad_norm = max_grad_norm
-        self.weight_decay = weight_decay
-        self.schedule = schedule
-        self.warmup = warmup
-        self.dropout = dropout
-        self.frozen = frozen
-        self.precision = precision
-        self.device = device
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.callbacks = callbacks
-        self.net_params = net_params
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
+    stride: int = 128
+    max_question_length: int = 64
+    max_answer_length: int = 30
+    null_threshold: str | float = "auto"
+    on_misaligned: str = "raise"
+    language: str = "en"
+    max_epochs: int = 2
+    batch_size: int = 16
+
+    null_threshold_: float = field(init=False)
 
     def fit(
         self, X: Any, y: Any, *, sample_weight: Any = None, X_val: Any = None, y_val: Any = None
@@ -223,51 +169,34 @@ class DiceQuestionAnswerer(TransformerEstimator):
         ValueError, TypeError
             For bad parameters or data, before anything is loaded; the message names the question.
         """
-        warm = self.warm_start and hasattr(self, "net_")
-        self._check_params(builds=not warm)
-        SpanEndsLoss(resolve_loss(self.loss))
-        check_validation(X_val, y_val)
-        pairs, answers, kept = self._check_data(X, y)
-        weights = check_weights(sample_weight, len(kept))
-        weights = None if weights is None else weights[kept]
-        validation = None
-        if X_val is not None:
-            validation = self._check_data(X_val, y_val)[:2]
-        seed = draw_seed(self.random_state)
-        if validation is None and self.early_stopping:
-            train, held = split_indices(
-                len(pairs), self.validation_fraction, seed, [bool(a) for a in answers], pairs
-            )
-            validation = [pairs[i] for i in held], [answers[i] for i in held]
-            pairs, answers = [pairs[i] for i in train], [answers[i] for i in train]
-            weights = None if weights is None else weights[train]
-        if not any(answers):
-            raise ValueError("y holds no answer at all: a reader needs some to learn from")
-
-        if not warm:
-            self._build(2, pooling=None, seed=seed)
-        self._continues = warm
-        self.null_threshold_ = self._default_threshold(answers)
-        windows = self._windows(pairs)
-        targets = [self._target(window, answers[window.row]) for window in windows]
-        dataset = EncodedDataset(
-            windows,
-            targets,
-            None if weights is None else weights[[window.row for window in windows]],
-        )
-        # Weight 2 is the question twice.
-        starts = np.concatenate([target[:, 0] for target in targets]).astype(int)
-        counts = np.bincount(
-            starts, np.repeat(dataset.shares, [len(t) for t in targets]), minlength=2
-        )
-        criterion = SpanEndsLoss(clone(resolve_loss(self.loss)).prepare(counts))
-        score: Callable[[], float] | None = None
-        if validation is not None:
-            score = self._validation_score(*validation)
-        self._train_with(criterion, dataset, seed, validation_score=score)
-        if validation is not None:
-            self._tune_null(*validation)
+        mode = self._mode_of_fit()
+        plan = self._draft()._prepare(X, y, sample_weight, X_val, y_val, mode=mode)
+        self._run(plan)
+        if plan.validation is not None:
+            self._tune_null(plan.validation)
         return self
+
+    def _prepare(
+        self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any, *, mode: Mode
+    ) -> FitPlan:
+        """Check the data, set questions aside, load the backbone and encode."""
+        data, held = self._read_all(X, y, sample_weight, X_val, y_val, mode)
+        seed = draw_seed(self.random_state)
+        answered = [bool(answers) for answers in data.targets]
+        data, held = self._hold_out(data, held, seed, keys=data.inputs, strata=answered)
+        if not any(data.targets):
+            raise ValueError("y holds no answer at all: a reader needs some to learn from")
+        if mode == "fresh":
+            self._build(2, pooling=None, seed=seed)
+        self.null_threshold_ = self._default_threshold(data.targets)
+        dataset = self._encode(data)
+        # Weight 2 is the question twice.
+        assert dataset.targets is not None
+        starts = np.concatenate([target[:, 0] for target in dataset.targets]).astype(int)
+        shares = np.repeat(dataset.shares, [len(target) for target in dataset.targets])
+        counts = np.bincount(starts, shares, minlength=2)
+        criterion = SpanEndsLoss(clone(resolve_loss(self.loss)).prepare(counts))
+        return FitPlan(dataset, criterion, seed, mode, validation=held, fitted=self.__dict__)
 
     def predict(self, X: Any) -> np.ndarray:
         """Answers of shape (n,), each a str, empty where the context holds none."""
@@ -316,36 +245,59 @@ class DiceQuestionAnswerer(TransformerEstimator):
 
     def score(self, X: Any, y: Any) -> float:
         """F1 as in SQuAD's evaluation (of characters for Chinese), from 0 to 1."""
-        return self._measure(X, y, answer_f1_score)
+        return self.evaluate(X, y)["f1"]
 
     def exact_match(self, X: Any, y: Any) -> float:
         """Share of exact matches as in SQuAD's evaluation, from 0 to 1."""
-        return self._measure(X, y, answer_exact_match_score)
+        return self.evaluate(X, y)["exact_match"]
+
+    def evaluate(self, X: Any, y: Any) -> dict[str, float]:
+        """Exact match and F1 as in SQuAD's evaluation.
+
+        Parameters
+        ----------
+        X, y : as in `fit`
+
+        Returns
+        -------
+        dict
+            ``exact_match`` and ``f1``, each from 0 to 1.
+        """
+        answers, texts = read_answers(y, len(as_questions(X))), list(self.predict(X))
+        return {
+            "exact_match": answer_exact_match_score(answers, texts, language=self.language),
+            "f1": answer_f1_score(answers, texts, language=self.language),
+        }
 
     # ---- the steps
 
-    def _measure(self, X: Any, y: Any, metric: Callable[..., float]) -> float:
-        pairs = as_questions(X)
-        # Only texts are compared, so that an answer at a wrong place does no harm here.
-        return metric(read_answers(y, len(pairs)), self.predict(pairs), language=self.language)
+    def _check_params(self, mode: Mode = "fresh") -> None:
+        super()._check_params(mode)
+        SpanEndsLoss(resolve_loss(self.loss))  # which refuses what has no meaning over positions
 
-    def _check_data(
-        self, X: Any, y: Any
-    ) -> tuple[list[tuple[str, str]], list[list[Answer]], np.ndarray]:
-        """Questions and answers to learn from, and for each row whether it is among them."""
+    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Examples:
+        """Questions and answers to learn from, without those that are misaligned."""
         pairs = as_questions(X)
         rows = as_answers(y, [context for _, context in pairs], self.on_misaligned)
-        kept = np.array([row is not None for row in rows])
-        if not kept.all():
+        kept = np.flatnonzero([row is not None for row in rows])
+        if len(kept) < len(rows):
             warnings.warn(
-                f"{len(rows) - kept.sum()} of {len(rows)} questions are left out, as their answers "
+                f"{len(rows) - len(kept)} of {len(rows)} questions are left out, as their answers "
                 f"are not in their contexts (on_misaligned={self.on_misaligned!r})",
-                stacklevel=3,
+                stacklevel=5,
             )
-        if not kept.any():
+        if not len(kept):
             raise ValueError("no question is left: every answer is missing from its context")
-        chosen = np.flatnonzero(kept)
-        return [pairs[i] for i in chosen], [rows[i] or [] for i in chosen], kept
+        weights = check_weights(sample_weight, len(pairs))
+        return Examples(pairs, [row or [] for row in rows], weights).take(kept)
+
+    def _encode(self, data: Examples) -> EncodedDataset:
+        windows = self._windows(data.inputs)
+        targets = [self._target(window, data.targets[window.row]) for window in windows]
+        weights = data.weights
+        if weights is not None:
+            weights = weights[[window.row for window in windows]]
+        return EncodedDataset(windows, targets, weights)
 
     def _windows(self, pairs: list[tuple[str, str]]) -> list[ReadingWindow]:
         return encode_questions(
@@ -400,18 +352,16 @@ class DiceQuestionAnswerer(TransformerEstimator):
             return float(self.null_threshold)
         return float("inf") if all(answers) else 0.0
 
-    def _tune_null(self, pairs: list[tuple[str, str]], answers: list[list[Answer]]) -> None:
+    def _tune_null(self, held: Examples) -> None:
         tunable = self.null_threshold == "auto" and np.isfinite(self.null_threshold_)
-        if tunable and 0 < sum(map(bool, answers)) < len(answers):
-            self.null_threshold_ = self._best_threshold(pairs, answers)[0]
+        if tunable and 0 < sum(map(bool, held.targets)) < len(held):
+            self.null_threshold_ = self._best_threshold(held)[0]
 
-    def _best_threshold(
-        self, pairs: list[tuple[str, str]], answers: list[list[Answer]]
-    ) -> tuple[float, float]:
+    def _best_threshold(self, held: Examples) -> tuple[float, float]:
         """The threshold with the best F1, and that F1."""
         gaps, values, nulls = [], [], []
         for (_, context), row, (found, null) in zip(
-            pairs, answers, self._rank(pairs, 1), strict=True
+            held.inputs, held.targets, self._rank(held.inputs, 1), strict=True
         ):
             text = context[found[0].start : found[0].end] if found else ""
             gaps.append(null - found[0].score if found else 0.0)
@@ -421,13 +371,11 @@ class DiceQuestionAnswerer(TransformerEstimator):
         answered = np.array(gaps) <= threshold
         return threshold, float(np.mean(np.where(answered, values, nulls)))
 
-    def _validation_score(
-        self, pairs: list[tuple[str, str]], answers: list[list[Answer]]
-    ) -> Callable[[], float]:
+    def _validation_score(self, held: Examples) -> float:
         """F1 on validation questions, with the best threshold where there is one to tune."""
         if np.isfinite(self.null_threshold_) and self.null_threshold == "auto":
-            return lambda: self._best_threshold(pairs, answers)[1]
-        return lambda: self.score(pairs, answers)
+            return self._best_threshold(held)[1]
+        return self.score(held.inputs, held.targets)
 
     def _fitted_state(self) -> dict[str, Any]:
         threshold = self.null_threshold_

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import ClassifierMixin, clone
-from sklearn.metrics import f1_score
+from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 
-from skdice._compat import StrOptions
-from skdice.backbones import DEFAULT_BACKBONE
+from skdice._compat import HasMethods, StrOptions
 from skdice.engine.arrays import blocks, empty_table
 from skdice.engine.batching import EncodedDataset
-from skdice.estimators._base import (
-    TransformerEstimator,
-    check_known,
-    check_validation,
-    draw_seed,
-    split_indices,
-)
-from skdice.losses import Loss
+from skdice.engine.plan import Examples, FitPlan, Mode
+from skdice.estimators._checks import check_known, class_measure, class_scores, draw_seed
+from skdice.estimators._transformer import TransformerEstimator
 from skdice.metrics import positive_class
 from skdice.text.encoding import encode_texts
 from skdice.text.inputs import as_labels, as_texts, check_weights, check_width
@@ -29,6 +23,7 @@ from skdice.text.inputs import as_labels, as_texts, check_weights, check_width
 __all__ = ["DiceSequenceClassifier"]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
     """Classify texts, or pairs of texts, with a fine-tuned transformer.
 
@@ -113,68 +108,23 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
     (4, 2)
     """
 
-    _parameter_constraints = {
+    task: ClassVar[str] = "classification"
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         **TransformerEstimator._parameter_constraints,
-        "pos_label": "no_validation",  # type: ignore[dict-item]
+        "pos_label": "no_validation",
         "pooling": [StrOptions({"mean", "cls", "max"})],
+        "sampler": [HasMethods("fit_resample"), None],
     }
 
-    def __init__(
-        self,
-        *,
-        loss: str | Loss = "dsc",
-        pos_label: Any = None,
-        backbone: str = DEFAULT_BACKBONE,
-        pooling: str = "mean",
-        max_length: int | None = None,
-        max_epochs: int = 3,
-        lr: float = 1e-4,
-        batch_size: int = 32,
-        gradient_accumulation: int = 1,
-        max_grad_norm: float | None = 1.0,
-        weight_decay: float = 0.01,
-        schedule: str = "linear",
-        warmup: float = 0.1,
-        dropout: float = 0.1,
-        frozen: str | int = "none",
-        precision: str = "auto",
-        device: str = "auto",
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 3,
-        sampler: Any = None,
-        callbacks: list[Any] | None = None,
-        net_params: dict[str, Any] | None = None,
-        warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.loss = loss
-        self.pos_label = pos_label
-        self.backbone = backbone
-        self.pooling = pooling
-        self.max_length = max_length
-        self.max_epochs = max_epochs
-        self.lr = lr
-        self.batch_size = batch_size
-        self.gradient_accumulation = gradient_accumulation
-        self.max_grad_norm = max_grad_norm
-        self.weight_decay = weight_decay
-        self.schedule = schedule
-        self.warmup = warmup
-        self.dropout = dropout
-        self.frozen = frozen
-        self.precision = precision
-        self.device = device
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.sampler = sampler
-        self.callbacks = callbacks
-        self.net_params = net_params
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
+    pos_label: Any = None
+    pooling: str = "mean"
+    sampler: Any = None
+
+    classes_: np.ndarray = field(init=False)
+    multilabel_: bool = field(init=False)
+    n_features_in_: int = field(init=False)
+    positive_: int = field(init=False)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -206,43 +156,8 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
         ValueError, TypeError
             For bad parameters or data, before anything is loaded or trained.
         """
-        warm = self.warm_start and hasattr(self, "net_")
-        self._check_params(builds=not warm)
-        check_validation(X_val, y_val)
-        texts = as_texts(X)
-        labels = as_labels(y, len(texts))
-        weights = check_weights(sample_weight, len(texts))
-        width = check_width(texts, self.n_features_in_ if warm else None, self)
-        classes, multilabel = self._learn_labels(labels, warm)
-        validation: tuple[list[Any], np.ndarray] | None = None
-        if X_val is not None:
-            val_texts = as_texts(X_val)
-            check_width(val_texts, width, self, "X_val")
-            val_labels = as_labels(y_val, len(val_texts))
-            if val_labels.shape[1:] != labels.shape[1:]:
-                raise ValueError(
-                    f"y_val has shape {val_labels.shape} and y {labels.shape}: give labels of the "
-                    "same kind, with a column for each label of a multi-label problem"
-                )
-            if not multilabel:
-                check_known(classes.tolist(), val_labels.tolist(), "labels")
-            validation = (val_texts, val_labels)
-        seed = draw_seed(self.random_state)
-        if validation is None and self.early_stopping:
-            strata = None if multilabel else labels
-            kept, held = split_indices(len(texts), self.validation_fraction, seed, strata, texts)
-            validation = ([texts[i] for i in held], labels[held])
-            texts, labels = [texts[i] for i in kept], labels[kept]
-            weights = None if weights is None else weights[kept]
-        drawing = self._draw_epochs(labels, seed)
-
-        if not warm:
-            self._build(len(classes), pooling=self.pooling, seed=seed)
-        self.classes_, self.multilabel_ = classes, multilabel
-        self.n_features_in_: int = width
-        self._continues = warm
-        self._train_labels(texts, labels, weights, seed, validation=validation, drawing=drawing)
-        return self
+        mode = self._mode_of_fit()
+        return self._run(self._draft()._prepare(X, y, sample_weight, X_val, y_val, mode=mode))
 
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, *, sample_weight: Any = None
@@ -263,25 +178,44 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
         -------
         self
         """
-        fresh = not hasattr(self, "net_")
-        self._check_params(builds=fresh)
-        texts = as_texts(X)
-        labels = as_labels(y, len(texts))
-        weights = check_weights(sample_weight, len(texts))
-        seed = draw_seed(self.random_state)
-        if fresh:
-            every = labels
-            if classes is not None and labels.ndim == 1:
-                every = as_labels([*labels.tolist(), *classes], len(labels) + len(classes))
-            learnt = self._learn_labels(every, warm=False)
-            self._build(len(learnt[0]), pooling=self.pooling, seed=seed)
-            self.classes_, self.multilabel_ = learnt
-            self.n_features_in_ = check_width(texts, None, self)
-        else:
-            check_width(texts, self.n_features_in_, self)
-            self._learn_labels(labels, warm=True)
-        self._train_labels(texts, labels, weights, seed, epochs=1)
-        return self
+        mode = self._mode_of_partial_fit()
+        plan = self._draft()._prepare(X, y, sample_weight, mode=mode, classes=classes, epochs=1)
+        return self._run(plan)
+
+    def _prepare(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        X_val: Any = None,
+        y_val: Any = None,
+        *,
+        mode: Mode,
+        classes: Any = None,
+        epochs: int | None = None,
+    ) -> FitPlan:
+        """Check the data, learn the labels, set texts aside, load the backbone and encode."""
+        data, held = self._read_all(X, y, sample_weight, X_val, y_val, mode)
+        known = None if mode == "fresh" else self.n_features_in_
+        self.n_features_in_ = check_width(data.inputs, known, self)
+        self._learn_labels(data.targets, mode, classes)
+        if held is not None:
+            self._check_held_out(data, held)
+        seed, draws = draw_seed(self.random_state), None
+        if epochs is None:
+            strata = None if self.multilabel_ else data.targets
+            data, held = self._hold_out(data, held, seed, keys=data.inputs, strata=strata)
+            draws = self._draw_epochs(data.targets, seed)
+        if mode == "fresh":
+            self._build(len(self.classes_), pooling=self.pooling, seed=seed)
+        targets, counts, background = self._count(data, draws, mode)
+        dataset = self._encode(data.inputs, targets, data.weights)
+        # Each text has one label, and of a multi-label problem any number.
+        n = dataset.shares.sum() if self.multilabel_ else counts.sum()
+        criterion = self._prepared_loss(
+            counts, n, mode, background=background, multilabel=self.multilabel_
+        )
+        return FitPlan(dataset, criterion, seed, mode, epochs, draws, held, self.__dict__)
 
     def predict(self, X: Any) -> np.ndarray:
         """Labels of shape (n,), or 0/1 rows of shape (n, n_labels)."""
@@ -325,6 +259,26 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
                 )
         return super().score(X, labels, sample_weight)
 
+    def evaluate(self, X: Any, y: Any) -> dict[str, float]:
+        """Precision, recall and F1: of the positive class of two, else macro.
+
+        Parameters
+        ----------
+        X, y : as in `fit`
+
+        Returns
+        -------
+        dict
+            ``precision``, ``recall`` and ``f1``, each from 0 to 1.
+        """
+        predicted = self.predict(X)
+        return class_scores(as_labels(y, len(predicted)), predicted, self._positive_label())
+
+    @property
+    def measure_(self) -> str:
+        """What `evaluate` counts."""
+        return class_measure(self._positive_label())
+
     def frozen_vectors(self, X: Any) -> np.ndarray:
         """Vectors of texts or pairs before fine-tuning, without changing this classifier.
 
@@ -339,34 +293,54 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
         """
         self._check_params()
         texts = as_texts(X)
-        blank = clone(self).set_params(frozen="none")  # or its net had nothing to optimise
-        blank._build(2, pooling=self.pooling, seed=0)
+        blank = self._draft()
+        blank._build(1, pooling=self.pooling, seed=0)
         table = empty_table(len(texts), blank._module.encoder.config.hidden_size)
         for part in blocks(len(texts)):
-            table[part] = blank._vectors(blank._encode(texts[part]))
+            table[part] = blank._frozen(blank._encode(texts[part]).windows)
         return table
 
     # ---- the steps
 
-    def _learn_labels(self, labels: np.ndarray, warm: bool) -> tuple[np.ndarray, bool]:
-        """The classes of `labels` and whether they are 0/1 rows."""
+    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Examples:
+        texts = as_texts(X)
+        labels = as_labels(y, len(texts))
+        return Examples(texts, labels, check_weights(sample_weight, len(texts)))
+
+    def _learn_labels(self, labels: np.ndarray, mode: Mode, more: Any = None) -> None:
+        """Set the classes and the kind of problem, or check `labels` against those of a fit that
+        goes on.
+        """
+        if mode == "fresh" and more is not None and labels.ndim == 1:
+            labels = as_labels([*labels.tolist(), *more], len(labels) + len(more))
         multilabel = labels.ndim == 2
         classes = np.arange(labels.shape[1]) if multilabel else np.unique(labels)
-        if warm:
+        if mode != "fresh":
             unseen = set(classes.tolist()) - set(self.classes_.tolist())
             if unseen or multilabel != self.multilabel_:
                 raise ValueError(
                     f"y holds labels that the first fit did not see: {sorted(unseen, key=str)}. "
                     "Name all in the first partial_fit(classes=...), or fit with warm_start=False"
                 )
-            return self.classes_, self.multilabel_
+            return
         if len(classes) < 2 and not multilabel:
             raise ValueError(
                 f"y holds one class only ({classes[0]!r}): a classifier needs 2 classes or more"
             )
         if not multilabel and self.pos_label is not None and len(classes) == 2:
             positive_class(classes, np.zeros(2), self.pos_label)
-        return classes, multilabel
+        self.classes_, self.multilabel_ = classes, multilabel
+
+    def _check_held_out(self, data: Examples, held: Examples) -> None:
+        """Refuse validation texts and labels of another kind."""
+        check_width(held.inputs, self.n_features_in_, self, "X_val")
+        if held.targets.shape[1:] != data.targets.shape[1:]:
+            raise ValueError(
+                f"y_val has shape {held.targets.shape} and y {data.targets.shape}: give labels of "
+                "the same kind, with a column for each label of a multi-label problem"
+            )
+        if not self.multilabel_:
+            check_known(self.classes_.tolist(), held.targets.tolist(), "labels")
 
     def _encode(
         self, texts: list[Any], targets: np.ndarray | None = None, weights: Any = None
@@ -374,45 +348,27 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
         windows = encode_texts(self.tokenizer_, texts, self._max_length())
         return EncodedDataset(windows, None if targets is None else list(targets), weights)
 
-    def _train_labels(
-        self,
-        texts: list[Any],
-        labels: np.ndarray,
-        weights: np.ndarray | None,
-        seed: int,
-        *,
-        validation: tuple[list[Any], np.ndarray] | None = None,
-        drawing: Callable[[int], np.ndarray] | None = None,
-        epochs: int | None = None,
-    ) -> None:
-        background = None
+    def _count(
+        self, data: Examples, draws: Callable[[int], np.ndarray] | None, mode: Mode
+    ) -> tuple[np.ndarray, np.ndarray, int | None]:
+        """Targets, how many there are of each class, and which of two is the background."""
         # Weight 2 is the text twice, and drawn twice is, too.
-        share = np.ones(len(labels)) if weights is None else weights
+        share = np.ones(len(data)) if data.weights is None else data.weights
         if self.multilabel_:
-            targets: Any = labels.astype(np.float32)
-            counts = share @ targets
-        else:
-            targets = np.searchsorted(self.classes_, labels)
-            counts = np.bincount(targets, share, minlength=len(self.classes_))
-            if len(self.classes_) == 2:
-                # Kept over warm starts, where new data may turn the majority round.
-                kept = epochs is not None or self._continues
-                if self.pos_label is not None or not (kept and hasattr(self, "positive_")):
-                    self.positive_ = positive_class(self.classes_, counts, self.pos_label)
-                background = 1 - self.positive_
-            if drawing is not None:
-                seen = drawing(0)
-                counts = np.bincount(targets[seen], share[seen], minlength=len(self.classes_))
-        self._train(
-            self._encode(texts, targets, weights),
-            counts,
-            background,
-            seed,
-            multilabel=self.multilabel_,
-            validation_score=None if validation is None else lambda: self._f1(*validation),
-            rows_of_epoch=drawing,
-            epochs=epochs,
-        )
+            targets: np.ndarray = data.targets.astype(np.float32)
+            return targets, share @ targets, None
+        background, n_classes = None, len(self.classes_)
+        targets = np.searchsorted(self.classes_, data.targets)
+        counts = np.bincount(targets, share, minlength=n_classes)
+        if n_classes == 2:
+            # Kept over warm starts, where new data may turn the majority round.
+            if mode == "fresh" or self.pos_label is not None or not hasattr(self, "positive_"):
+                self.positive_ = positive_class(self.classes_, counts, self.pos_label)
+            background = 1 - self.positive_
+        if draws is not None:
+            drawn = draws(0)
+            counts = np.bincount(targets[drawn], share[drawn], minlength=n_classes)
+        return targets, counts, background
 
     def _logits(self, X: Any) -> np.ndarray:
         self._check_fitted()
@@ -420,13 +376,15 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
         check_width(texts, self.n_features_in_, self)
         return np.stack(self.net_.logits(self._encode(texts)))
 
-    def _f1(self, texts: list[Any], labels: np.ndarray) -> float:
+    def _positive_label(self) -> Any:
+        """The positive class of two, and None of more."""
+        if self.multilabel_ or len(self.classes_) != 2:
+            return None
+        return self.classes_.tolist()[self.positive_]
+
+    def _validation_score(self, held: Examples) -> float:
         """F1 of the positive class; macro over more classes or labels."""
-        predicted = self.predict(texts)
-        if not self.multilabel_ and len(self.classes_) == 2:
-            positive = self.classes_[self.positive_]
-            return float(f1_score(labels == positive, predicted == positive, zero_division=0))
-        return float(f1_score(labels, predicted, average="macro", zero_division=0))
+        return self.evaluate(held.inputs, held.targets)["f1"]
 
     def _fitted_state(self) -> dict[str, Any]:
         state = {
@@ -434,7 +392,7 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
             "multilabel": self.multilabel_,
             "n_outputs": len(self.classes_),
             "n_features_in": self.n_features_in_,
-            "seen": self._seen,
+            "seen": getattr(self, "_seen", None),
             "pooling": self._module.pooling,
         }
         if hasattr(self, "positive_"):

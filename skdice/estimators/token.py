@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import clone
 
-from skdice._compat import Interval, StrOptions
-from skdice.backbones import DEFAULT_BACKBONE
+from skdice._compat import HasMethods, Interval, StrOptions
 from skdice.engine.arrays import blocks, empty_table
 from skdice.engine.batching import EncodedDataset
-from skdice.estimators._base import (
-    TransformerEstimator,
-    check_known,
-    check_validation,
-    draw_seed,
-    split_indices,
-)
-from skdice.losses import Loss
+from skdice.engine.plan import Examples, FitPlan, Mode
+from skdice.estimators._checks import check_known, draw_seed, tag_measure, tag_scores
+from skdice.estimators._transformer import TransformerEstimator
 from skdice.metrics import span_f1_score
 from skdice.metrics.schemes import SCHEMES, check_tags, infer_scheme
 from skdice.text.decoding import decode
@@ -31,6 +25,7 @@ from skdice.text.inputs import as_sentences, as_tags, check_weights, object_arra
 __all__ = ["DiceTokenClassifier"]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DiceTokenClassifier(TransformerEstimator):
     """Tag tokens with a fine-tuned transformer and a loss made for rare tags.
 
@@ -129,74 +124,25 @@ class DiceTokenClassifier(TransformerEstimator):
     (1,)
     """
 
-    _parameter_constraints = {
+    task: ClassVar[str] = "tagging"
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         **TransformerEstimator._parameter_constraints,
         "stride": [Interval(Integral, 0, None, closed="left"), None],
         "label_all_subwords": ["boolean"],
         "scheme": [StrOptions({"auto", *SCHEMES})],
         "constrained": ["boolean"],
+        "sampler": [HasMethods("fit_resample"), None],
     }
 
-    def __init__(
-        self,
-        *,
-        loss: str | Loss = "dsc",
-        backbone: str = DEFAULT_BACKBONE,
-        max_length: int | None = None,
-        stride: int | None = None,
-        label_all_subwords: bool = False,
-        scheme: str = "auto",
-        constrained: bool = False,
-        max_epochs: int = 3,
-        lr: float = 1e-4,
-        batch_size: int = 32,
-        gradient_accumulation: int = 1,
-        max_grad_norm: float | None = 1.0,
-        weight_decay: float = 0.01,
-        schedule: str = "linear",
-        warmup: float = 0.1,
-        dropout: float = 0.1,
-        frozen: str | int = "none",
-        precision: str = "auto",
-        device: str = "auto",
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 3,
-        sampler: Any = None,
-        callbacks: list[Any] | None = None,
-        net_params: dict[str, Any] | None = None,
-        warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.loss = loss
-        self.backbone = backbone
-        self.max_length = max_length
-        self.stride = stride
-        self.label_all_subwords = label_all_subwords
-        self.scheme = scheme
-        self.constrained = constrained
-        self.max_epochs = max_epochs
-        self.lr = lr
-        self.batch_size = batch_size
-        self.gradient_accumulation = gradient_accumulation
-        self.max_grad_norm = max_grad_norm
-        self.weight_decay = weight_decay
-        self.schedule = schedule
-        self.warmup = warmup
-        self.dropout = dropout
-        self.frozen = frozen
-        self.precision = precision
-        self.device = device
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.sampler = sampler
-        self.callbacks = callbacks
-        self.net_params = net_params
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
+    stride: int | None = None
+    label_all_subwords: bool = False
+    scheme: str = "auto"
+    constrained: bool = False
+    sampler: Any = None
+
+    classes_: np.ndarray = field(init=False)
+    scheme_: str = field(init=False)
 
     def fit(
         self, X: Any, y: Any, *, sample_weight: Any = None, X_val: Any = None, y_val: Any = None
@@ -223,38 +169,8 @@ class DiceTokenClassifier(TransformerEstimator):
         ValueError, TypeError
             For bad parameters or data, before anything is loaded; the message names the sentence.
         """
-        warm = self.warm_start and hasattr(self, "net_")
-        self._check_params(builds=not warm)
-        check_validation(X_val, y_val)
-        sentences = as_sentences(X)
-        tags = as_tags(y, sentences)
-        weights = check_weights(sample_weight, len(sentences))
-        validation = None
-        if X_val is not None:
-            val_sentences = as_sentences(X_val)
-            validation = (val_sentences, as_tags(y_val, val_sentences))
-        classes, scheme = self._learn_tags(tags, warm)
-        if validation is not None:
-            plain, shown = scheme == "plain", [tag for row in validation[1] for tag in row]
-            check_known(_types(classes, plain), _types(shown, plain), "tags" if plain else "types")
-        seed = draw_seed(self.random_state)
-        if validation is None and self.early_stopping:
-            keys = [tuple(sentence) for sentence in sentences]
-            kept, held = split_indices(len(sentences), self.validation_fraction, seed, keys=keys)
-            validation = ([sentences[i] for i in held], [tags[i] for i in held])
-            sentences, tags = [sentences[i] for i in kept], [tags[i] for i in kept]
-            weights = None if weights is None else weights[kept]
-        if validation is not None and not any(t != "O" for row in validation[1] for t in row):
-            warnings.warn("the validation sentences hold no entity: their F1 is 0", stacklevel=2)
-
-        drawing = self._draw_epochs(tags, seed)
-
-        if not warm:
-            self._build(len(classes), pooling=None, seed=seed)
-        self.classes_, self.scheme_ = classes, scheme
-        self._continues = warm
-        self._train_tags(sentences, tags, weights, seed, validation=validation, drawing=drawing)
-        return self
+        mode = self._mode_of_fit()
+        return self._run(self._draft()._prepare(X, y, sample_weight, X_val, y_val, mode=mode))
 
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, *, sample_weight: Any = None
@@ -275,21 +191,47 @@ class DiceTokenClassifier(TransformerEstimator):
         -------
         self
         """
-        fresh = not hasattr(self, "net_")
-        self._check_params(builds=fresh)
-        sentences = as_sentences(X)
-        tags = as_tags(y, sentences)
-        weights = check_weights(sample_weight, len(sentences))
-        seed = draw_seed(self.random_state)
-        if fresh:
-            every = [*tags, [str(c) for c in classes]] if classes is not None else tags
-            learnt = self._learn_tags(every, warm=False)
-            self._build(len(learnt[0]), pooling=None, seed=seed)
-            self.classes_, self.scheme_ = learnt
-        else:
-            self._learn_tags(tags, warm=True)
-        self._train_tags(sentences, tags, weights, seed, epochs=1)
-        return self
+        mode = self._mode_of_partial_fit()
+        plan = self._draft()._prepare(X, y, sample_weight, mode=mode, classes=classes, epochs=1)
+        return self._run(plan)
+
+    def _prepare(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        X_val: Any = None,
+        y_val: Any = None,
+        *,
+        mode: Mode,
+        classes: Any = None,
+        epochs: int | None = None,
+    ) -> FitPlan:
+        """Check the data, learn the tags, set sentences aside, load the backbone and encode."""
+        data, held = self._read_all(X, y, sample_weight, X_val, y_val, mode)
+        self._learn_tags(data.targets, mode, classes)
+        if held is not None:
+            self._check_known(held.targets)
+        seed, draws = draw_seed(self.random_state), None
+        if epochs is None:
+            keys = [tuple(sentence) for sentence in data.inputs]
+            data, held = self._hold_out(data, held, seed, keys=keys)
+            draws = self._draw_epochs(data.targets, seed)
+        if held is not None and not any(t != "O" for row in held.targets for t in row):
+            warnings.warn("the validation sentences hold no entity: their F1 is 0", stacklevel=3)
+        if mode == "fresh":
+            self._build(len(self.classes_), pooling=None, seed=seed)
+        dataset = self._encode(data.inputs, data.targets, data.weights)
+        rows_of_epoch = None if draws is None else _windows_of(dataset, draws)
+        counts = self._count(dataset, None if rows_of_epoch is None else rows_of_epoch(0))
+        background = np.flatnonzero(self.classes_ == "O")
+        criterion = self._prepared_loss(
+            counts,
+            counts.sum(),
+            mode,
+            background=int(background[0]) if len(background) else None,
+        )
+        return FitPlan(dataset, criterion, seed, mode, epochs, rows_of_epoch, held, self.__dict__)
 
     def predict(self, X: Any) -> np.ndarray:
         """Tags of every token.
@@ -344,8 +286,8 @@ class DiceTokenClassifier(TransformerEstimator):
                     )
         return self._score(sentences, tags)
 
-    def frozen_vectors(self, X: Any, y: Any) -> tuple[np.ndarray, str]:
-        """Vectors of every word before fine-tuning, without changing this tagger.
+    def evaluate(self, X: Any, y: Any) -> dict[str, float]:
+        """Precision, recall and F1 of spans, micro; of tokens for plain tags.
 
         Parameters
         ----------
@@ -353,47 +295,77 @@ class DiceTokenClassifier(TransformerEstimator):
 
         Returns
         -------
-        vectors : ndarray of shape (n_words, hidden_size)
+        dict
+            ``precision``, ``recall`` and ``f1``, each from 0 to 1.
+        """
+        return tag_scores(y, self.predict(X), self.scheme_)
+
+    @property
+    def measure_(self) -> str:
+        """What `evaluate` counts."""
+        return tag_measure(self.scheme_)
+
+    def frozen_vectors(self, X: Any) -> np.ndarray:
+        """Vectors of every word before fine-tuning, without changing this tagger.
+
+        Parameters
+        ----------
+        X : as in `fit`
+
+        Returns
+        -------
+        ndarray of shape (n_words, hidden_size)
             The words of all sentences, one sentence after the other. Past 1 GiB a `numpy.memmap`
             in a temporary file.
-        scheme : str
-            Of the tags.
         """
         self._check_params()
         sentences = as_sentences(X)
-        blank = clone(self).set_params(frozen="none")  # or its net had nothing to optimise
-        classes, scheme = blank._learn_tags(as_tags(y, sentences), warm=False)
-        blank._build(len(classes), pooling=None, seed=0)
+        blank = self._draft()
+        blank._build(1, pooling=None, seed=0)
         first = np.cumsum([0, *map(len, sentences)])
         table = empty_table(int(first[-1]), blank._module.encoder.config.hidden_size)
         for part in blocks(len(sentences)):
             # A word without a subword, such as a lone emoji modifier, has no vector of its own.
             table[first[part.start] : first[part.stop]] = 0
-            dataset = blank._encode(sentences[part])
-            for window, rows in zip(dataset.windows, blank._vectors(dataset), strict=True):
+            windows = blank._encode(sentences[part]).windows
+            for window, rows in zip(windows, blank._frozen(windows), strict=True):
                 table[first[part.start + window.row] + np.asarray(window.words)] = rows
-        return table, scheme
+        return table
 
     # ---- the steps
 
-    def _learn_tags(self, tags: list[list[str]], warm: bool) -> tuple[np.ndarray, str]:
-        """The classes and the scheme of `tags`, checked against a fit that is to go on."""
-        classes = sorted({tag for row in tags for tag in row})
-        if warm:
-            unseen = set(classes) - set(self.classes_)
+    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Examples:
+        sentences = as_sentences(X)
+        tags = as_tags(y, sentences)
+        return Examples(sentences, tags, check_weights(sample_weight, len(sentences)))
+
+    def _learn_tags(self, tags: list[list[str]], mode: Mode, more: Any = None) -> None:
+        """Set the classes and the scheme, or check `tags` against those of a fit that goes on."""
+        if mode != "fresh":
+            unseen = {tag for row in tags for tag in row} - set(self.classes_)
             if unseen:
                 raise ValueError(
                     f"y holds tags that the first fit did not see: {sorted(unseen)}. Name all "
                     "tags in the first partial_fit(classes=...), or fit with warm_start=False"
                 )
-            return self.classes_, self.scheme_
+            return
+        if more is not None:
+            tags = [*tags, [str(tag) for tag in more]]
+        classes = sorted({tag for row in tags for tag in row})
         if len(classes) < 2:
             what = f"one class only ({classes[0]!r})" if classes else "no tag at all"
             raise ValueError(f"y holds {what}: a tagger needs tokens of 2 classes or more")
         scheme = infer_scheme(tags) if self.scheme == "auto" else self.scheme
         if self.scheme != "auto":
             check_tags(tags, scheme)
-        return np.array(classes), scheme
+        self.classes_, self.scheme_ = np.array(classes), scheme
+
+    def _check_known(self, tags: list[list[str]]) -> None:
+        """Refuse validation tags of which training holds none."""
+        plain = self.scheme_ == "plain"
+        shown = [tag for row in tags for tag in row]
+        what = "tags" if plain else "types"
+        check_known(_types(self.classes_, plain), _types(shown, plain), what)
 
     def _encode(
         self,
@@ -417,44 +389,13 @@ class DiceTokenClassifier(TransformerEstimator):
             weights = weights[[window.row for window in windows]]
         return EncodedDataset(windows, targets, weights)
 
-    def _train_tags(
-        self,
-        sentences: list[list[str]],
-        tags: list[list[str]],
-        weights: np.ndarray | None,
-        seed: int,
-        *,
-        validation: tuple[list[list[str]], list[list[str]]] | None = None,
-        drawing: Callable[[int], np.ndarray] | None = None,
-        epochs: int | None = None,
-    ) -> None:
-        dataset = self._encode(sentences, tags, weights)
+    def _count(self, dataset: EncodedDataset, drawn: np.ndarray | None) -> np.ndarray:
+        """Tokens of each class; weight 2 is the sentence twice, and drawn twice is, too."""
         assert dataset.targets is not None
-        window_rows = np.array([window.row for window in dataset.windows])
-
-        def windows(epoch: int) -> np.ndarray:
-            assert drawing is not None
-            drawn = drawing(epoch)
-            first = np.searchsorted(window_rows, drawn, "left")
-            last = np.searchsorted(window_rows, drawn, "right")
-            return np.concatenate([np.arange(*ends) for ends in zip(first, last, strict=True)])
-
-        # Weight 2 is the sentence twice, and drawn twice is, too.
-        seen = range(len(dataset)) if drawing is None else windows(0)
-        counts = np.zeros(len(self.classes_))
-        shares = dataset.shares
-        for i in seen:
+        counts, shares = np.zeros(len(self.classes_)), dataset.shares
+        for i in range(len(dataset)) if drawn is None else drawn:
             counts += shares[i] * np.bincount(dataset.targets[i], minlength=len(counts))
-        background = np.flatnonzero(self.classes_ == "O")
-        self._train(
-            dataset,
-            counts,
-            int(background[0]) if len(background) else None,
-            seed,
-            validation_score=None if validation is None else lambda: self._score(*validation),
-            rows_of_epoch=None if drawing is None else windows,
-            epochs=epochs,
-        )
+        return counts
 
     def _predict_log(self, X: Any) -> list[np.ndarray]:
         """Log-probabilities of shape (n_tokens, n_classes) for each sentence."""
@@ -478,7 +419,7 @@ class DiceTokenClassifier(TransformerEstimator):
         return {
             "classes": classes,
             "scheme": self.scheme_,
-            "seen": self._seen,
+            "seen": getattr(self, "_seen", None),
             "n_outputs": len(classes),
             "pooling": None,
         }
@@ -490,6 +431,24 @@ class DiceTokenClassifier(TransformerEstimator):
 
     def _score(self, sentences: list[list[str]], tags: list[list[str]]) -> float:
         return float(span_f1_score(tags, self.predict(sentences), scheme=self.scheme_))
+
+    def _validation_score(self, held: Examples) -> float:
+        return self._score(held.inputs, held.targets)
+
+
+def _windows_of(
+    dataset: EncodedDataset, draws: Callable[[int], np.ndarray]
+) -> Callable[[int], np.ndarray]:
+    """From an epoch to the windows of the sentences that are drawn for it."""
+    of_window = np.array([window.row for window in dataset.windows])
+
+    def windows(epoch: int) -> np.ndarray:
+        drawn = draws(epoch)
+        first = np.searchsorted(of_window, drawn, "left")
+        last = np.searchsorted(of_window, drawn, "right")
+        return np.concatenate([np.arange(*ends) for ends in zip(first, last, strict=True)])
+
+    return windows
 
 
 def _type(tag: str, plain: bool) -> str:

@@ -7,6 +7,7 @@
 """
 
 from skdice.losses._base import Loss
+from skdice.losses._qa import HeadsLoss, SpanEndsLoss
 from skdice.losses._registry import LOSSES, resolve_loss
 from skdice.losses._trainer import for_trainer
 from skdice.losses.compound import CompoundLoss
@@ -31,7 +32,9 @@ __all__ = [
     "DSCLoss",
     "DiceLoss",
     "FocalLoss",
+    "HeadsLoss",
     "Loss",
+    "SpanEndsLoss",
     "TverskyLoss",
     "WeightedCrossEntropyLoss",
     "cross_entropy",

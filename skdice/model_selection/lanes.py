@@ -15,9 +15,9 @@ from sklearn.utils import check_X_y
 from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from skdice.engine.net import resolve_device, seeded
+from skdice.engine.devices import resolve_device, seeded
 from skdice.engine.schedules import schedule_factor
-from skdice.estimators._base import draw_seed
+from skdice.estimators._checks import draw_seed
 from skdice.losses import CompoundLoss, Loss, resolve_loss
 from skdice.losses._overlap import OverlapLoss
 from skdice.metrics import positive_class

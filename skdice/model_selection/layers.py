@@ -19,9 +19,10 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from skdice.backbones import encoder_layers
 from skdice.engine.batching import EncodedDataset
+from skdice.engine.devices import random_state, seeded, set_random_state
 from skdice.engine.lower import LowerLayers, encoder_inputs
 from skdice.engine.module import freeze
-from skdice.engine.net import Batch, random_state, seeded, set_random_state, targets_of
+from skdice.engine.net import Batch, targets_of
 from skdice.model_selection.trials import FOLD, Job, Outcome, has_pruner, is_pruned
 from skdice.text.inputs import as_sentences, as_texts
 

@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from skdice.engine.arrays import blocks
 from skdice.metrics import span_f1_score
+from skdice.metrics.schemes import infer_scheme
 from skdice.model_selection.lanes import LaneModel, StoredModel, fit_lanes, is_number
 from skdice.text.decoding import decode
 from skdice.text.inputs import as_sentences, as_tags, as_texts, object_array
@@ -74,7 +75,9 @@ class Screen:
         if self.tagging:
             sentences = as_sentences(X)
             tags = as_tags(y, sentences)
-            vectors, self.scheme = estimator.frozen_vectors(sentences, tags)
+            vectors = estimator.frozen_vectors(sentences)
+            named = estimator.scheme != "auto"
+            self.scheme = estimator.scheme if named else infer_scheme(tags)
             ends = np.cumsum([len(sentence) for sentence in sentences])
             places = [np.arange(a, b) for a, b in zip([0, *ends[:-1]], ends, strict=True)]
             labels = np.array([tag for row in tags for tag in row])

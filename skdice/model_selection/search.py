@@ -21,7 +21,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from skdice._compat import HasMethods, Interval, StrOptions, routing_enabled
-from skdice.estimators._base import draw_seed
+from skdice.estimators._checks import draw_seed
 from skdice.model_selection import lanes, layers, screening
 from skdice.model_selection.folds import check_classes, check_tags
 from skdice.model_selection.results import cv_results

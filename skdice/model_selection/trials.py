@@ -18,7 +18,7 @@ from sklearn.exceptions import FitFailedWarning
 from skorch.callbacks import Callback
 
 from skdice._compat import check_method_params, safe_indexing
-from skdice.estimators._base import TransformerEstimator
+from skdice.estimators._transformer import TransformerEstimator
 from skdice.model_selection import lanes
 from skdice.model_selection.screening import Screen
 from skdice.model_selection.spaces import cloned

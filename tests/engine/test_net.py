@@ -17,8 +17,8 @@ from transformers import get_cosine_schedule_with_warmup, get_linear_schedule_wi
 from skdice import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
 from skdice.backbones import load_encoder
 from skdice.engine.batching import LengthBatches, length_chunks
+from skdice.engine.devices import autocast_dtype
 from skdice.engine.module import EncoderWithHead, freeze, parameter_groups, pool
-from skdice.engine.net import FineTuningNet
 from skdice.engine.schedules import SCHEDULES, schedule_factor
 from skdice.losses import TverskyLoss
 
@@ -270,7 +270,7 @@ def test_pooling_ignores_padding():
 
 
 @pytest.mark.parametrize("loss", ["ce", "weighted_ce", "focal", "dice", "tversky", "dsc"])
-def test_accumulation_equals_one_big_batch(tiny_backbone, sentences, loss):
+def test_accumulation_equals_one_big_batch(tiny_backbone, sentences, loss, monkeypatch):
     """Set-level losses are no sums over micro-batches; the update must be the same all the same."""
     X, y = sentences
     settings = dict(
@@ -283,24 +283,20 @@ def test_accumulation_equals_one_big_batch(tiny_backbone, sentences, loss):
         # Dropout draws its masks batch by batch, so only without it can the two runs be equal.
         net_params={"optimizer": torch.optim.SGD},
     )
+    build = DiceTokenClassifier._build
+
+    def build_without_dropout(self, *args, **kwargs):
+        build(self, *args, **kwargs)
+        for part in self._module.modules():
+            if isinstance(part, torch.nn.Dropout):
+                part.p = 0.0
+
+    monkeypatch.setattr(DiceTokenClassifier, "_build", build_without_dropout)
     encoder = {"frozen": "encoder"}
     for frozen in ({}, encoder):
         big = DiceTokenClassifier(batch_size=16, **settings, **frozen)
         small = DiceTokenClassifier(batch_size=4, gradient_accumulation=4, **settings, **frozen)
-        fits = []
-        for tagger in (big, small):
-            original = tagger._build
-
-            def build(*args, tagger=tagger, original=original, **kwargs):
-                original(*args, **kwargs)
-                for part in tagger._module.modules():
-                    if isinstance(part, torch.nn.Dropout):
-                        part.p = 0.0
-
-            tagger._build = build
-            fits.append(tagger.fit(X, y))
-            del tagger.__dict__["_build"]
-        _assert_same_weights(*fits, rtol=1e-4, atol=1e-6)
+        _assert_same_weights(big.fit(X, y), small.fit(X, y), rtol=1e-4, atol=1e-6)
 
 
 def test_same_seed_same_weights_and_the_callers_generators_stay(tiny_backbone, sentences):
@@ -534,11 +530,9 @@ def test_a_fit_on_the_cpu_leaves_other_devices_alone(monkeypatch):
 
 
 def test_half_precision_of_a_gpu_without_bf16_is_fp16(monkeypatch):
-    net = FineTuningNet(torch.nn.Linear(1, 1), criterion=torch.nn.MSELoss, padder=None)
-    net.device, net.precision = "cuda", "auto"
     for native in (False, True):
         monkeypatch.setattr(
             torch.cuda, "is_bf16_supported",
             lambda including_emulation=True, native=native: including_emulation or native,
         )  # fmt: skip
-        assert net._autocast_dtype() is (torch.bfloat16 if native else torch.float16)
+        assert autocast_dtype("auto", "cuda") is (torch.bfloat16 if native else torch.float16)

@@ -638,15 +638,15 @@ def test_the_outputs_stand_where_they_belong(tiny_backbone):
 def test_flat_decoding_has_no_overlaps(tiny_backbone):
     model = tagger(tiny_backbone).fit(SENTENCES, TAGS)
     window = model._windows(SENTENCES[:1])[0]
-    everything = model._read(window, np.full(window.n_predictions, 0.9), 0.5)
+    everything = model._spans_above(window, np.full(window.n_predictions, 0.9), 0.5)
     n = sum(min(model.max_span_length_, 5 - i) for i in range(5))
     assert len(everything) == n
     assert {span[0] for span, _, _ in everything} == {"LOC"}
     assert all(value == pytest.approx(0.9) for _, *values in everything for value in values)
     p = np.full(window.n_predictions, 0.9)
     p[0] = 0.4  # no span starts at the first word
-    assert not any(span[1] == 0 for span, *_ in model._read(window, p, 0.5))
-    assert any(span[1] == 0 for span, *_ in model._read(window, p, 0.3))
+    assert not any(span[1] == 0 for span, *_ in model._spans_above(window, p, 0.5))
+    assert any(span[1] == 0 for span, *_ in model._spans_above(window, p, 0.3))
 
 
 @pytest.mark.parametrize("y", [TAGS, NESTED])

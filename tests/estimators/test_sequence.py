@@ -412,13 +412,14 @@ def test_labels_may_be_a_sparse_indicator(classifier):
 
 def test_validation_rows_are_not_trained_on(classifier, monkeypatch):
     seen = {}
-    original = DiceSequenceClassifier._train_labels
+    original = DiceSequenceClassifier._hold_out
 
-    def spy(self, texts, labels, weights, seed, **kwargs):
-        seen.update(train=texts, held=kwargs["validation"][0])
-        return original(self, texts, labels, weights, seed, **kwargs)
+    def spy(self, *args, **kwargs):
+        train, held = original(self, *args, **kwargs)
+        seen.update(train=train.inputs, held=held.inputs)
+        return train, held
 
-    monkeypatch.setattr(DiceSequenceClassifier, "_train_labels", spy)
+    monkeypatch.setattr(DiceSequenceClassifier, "_hold_out", spy)
     texts = [f"{text} {i}" for i, text in enumerate(X)]
     classifier.set_params(early_stopping=True, validation_fraction=0.25).fit(texts, Y)
     assert not set(seen["train"]) & set(seen["held"])

@@ -577,7 +577,6 @@ def test_a_sampler_inside_an_estimator_changes_what_it_trains_on(tiny_backbone, 
     assert Counter(np.concatenate(targets).tolist()) == {0: 4, 1: 4}
     assert len(targets) == 2  # an epoch of four rows is one batch
     np.testing.assert_array_equal(classifier.net_.criterion_.class_counts_, [2, 2])
-    assert classifier.net_.rows_of_epoch is None
     with pytest.raises(ValueError, match="are asked"):
         classifier.set_params(sampler=RandomUnderSampler(sampling_strategy={1: 5})).fit(TEXTS, Y)
 

@@ -1,0 +1,97 @@
+"""Devices: which one, in which precision, and their random generators."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+__all__ = [
+    "autocast",
+    "autocast_dtype",
+    "has_bf16",
+    "random_state",
+    "resolve_device",
+    "seeded",
+    "set_random_state",
+]
+
+
+def resolve_device(device: str) -> str:
+    """``"auto"`` is CUDA, then Apple's MPS, then the CPU."""
+    if device != "auto":
+        return device
+    if torch.cuda.is_available():
+        return "cuda"
+    return "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+def has_bf16(device: str) -> bool:
+    """Whether it is a GPU that computes in bfloat16, and not by way of float32."""
+    return str(device).startswith("cuda") and torch.cuda.is_bf16_supported(
+        including_emulation=False
+    )
+
+
+@contextlib.contextmanager
+def seeded(seed: int, device: str) -> Iterator[None]:
+    """Seed torch inside the block and give the caller's generators back as they were."""
+    where = torch.device(device)
+    states = {d: random_state(d) for d in (torch.device("cpu"), where)}
+    try:
+        # Not torch.manual_seed, which seeds all devices there are.
+        torch.default_generator.manual_seed(seed)
+        if where.type == "cuda":
+            with torch.cuda.device(where):
+                torch.cuda.manual_seed(seed)
+        elif where.type == "mps":
+            torch.mps.manual_seed(seed)
+        yield
+    finally:
+        for d, state in states.items():
+            set_random_state(d, state)
+
+
+def autocast_dtype(precision: str, device: str) -> torch.dtype | None:
+    """The type that matrix products run in; None is float32.
+
+    Parameters
+    ----------
+    precision : {"auto", "fp32", "fp16", "bf16"}
+        Auto is a 16-bit type on CUDA and float32 elsewhere.
+    device : str
+    """
+    if precision == "bf16":
+        return torch.bfloat16
+    if precision == "fp16":
+        return torch.float16
+    if precision == "auto" and str(device).startswith("cuda"):
+        return torch.bfloat16 if has_bf16(device) else torch.float16
+    return None
+
+
+def autocast(precision: str, device: str) -> Any:
+    """torch's autocast for `precision` on `device`, or nothing."""
+    dtype = autocast_dtype(precision, device)
+    if dtype is None:
+        return contextlib.nullcontext()
+    return torch.autocast(torch.device(device).type, dtype=dtype)
+
+
+def random_state(device: torch.device) -> Any:
+    """Where the device's random generator stands."""
+    if device.type == "mps":
+        return torch.mps.get_rng_state()
+    return torch.cuda.get_rng_state(device) if device.type == "cuda" else torch.get_rng_state()
+
+
+def set_random_state(device: torch.device, state: Any) -> None:
+    """Put it back there."""
+    if device.type == "mps":
+        torch.mps.set_rng_state(state)
+    elif device.type == "cuda":
+        torch.cuda.set_rng_state(state, device)
+    else:
+        torch.set_rng_state(state)

@@ -1,0 +1,75 @@
+"""Vectors of an encoder that is not trained."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from skdice.engine.batching import EncodedDataset, LengthBatches, Padder
+from skdice.engine.module import pool
+from skdice.text.encoding import Window
+
+__all__ = ["run_encoder"]
+
+
+@torch.no_grad()
+def run_encoder(
+    encoder: Any,
+    padder: Padder,
+    windows: Sequence[Window],
+    *,
+    pooling: str | None,
+    layer: int = -1,
+    batch_size: int = 64,
+    device: str = "cpu",
+    dtype: torch.dtype | None = None,
+) -> list[np.ndarray]:
+    """Run an encoder once over windows of text.
+
+    Parameters
+    ----------
+    encoder : transformers.PreTrainedModel
+        Moved to `device` and left in evaluation mode.
+    padder : Padder
+    windows : list of Window
+    pooling : {"mean", "cls", "max"} or None
+        How the hidden states of a window become one vector; None keeps one vector for each of its
+        positions.
+    layer : int, default=-1
+        Whose hidden states are taken: 0 is the embeddings, -1 the last layer.
+    batch_size : int, default=64
+    device : str, default="cpu"
+    dtype : torch.dtype or None, default=None
+        Of matrix products; None is float32.
+
+    Returns
+    -------
+    list of ndarray
+        For each window float32 of shape (hidden_size,), or (n_positions, hidden_size).
+    """
+    encoder = encoder.to(device).eval()
+    cls_last = encoder.config.model_type == "xlnet"
+    # The last entry of hidden_states may lack the final normalisation.
+    last = layer in (-1, encoder.config.num_hidden_layers)
+    vectors: list[Any] = [None] * len(windows)
+    autocast = torch.autocast(torch.device(device).type, dtype=dtype, enabled=dtype is not None)
+    for batch in LengthBatches(EncodedDataset(windows).lengths, batch_size):
+        inputs, _, _ = padder([(windows[i], None, None) for i in batch])
+        inputs = {name: values.to(device) for name, values in inputs.items()}
+        positions = inputs.pop("positions", None)
+        with autocast:
+            states = encoder(**inputs, output_hidden_states=not last)
+        hidden = states.last_hidden_state if last else states.hidden_states[layer]
+        if pooling is not None:
+            found = pool(hidden.float(), inputs["attention_mask"], pooling, cls_last)
+            pieces = list(found.cpu().numpy())
+        else:
+            rows = hidden.float().flatten(0, 1).index_select(0, positions)
+            ends = np.cumsum([windows[i].n_predictions for i in batch])
+            pieces = np.split(rows.cpu().numpy(), ends[:-1])
+        for i, piece in zip(batch, pieces, strict=True):
+            vectors[i] = piece
+    return vectors

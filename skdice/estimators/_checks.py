@@ -1,0 +1,143 @@
+"""Checks, splits and scores that the estimators share."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.metrics import precision_recall_fscore_support
+from sklearn.model_selection import train_test_split
+
+from skdice.engine.devices import resolve_device
+from skdice.losses import Loss
+from skdice.metrics import span_precision_recall_fscore_support
+
+__all__ = [
+    "check_device",
+    "check_known",
+    "check_reduction",
+    "check_validation",
+    "class_measure",
+    "class_scores",
+    "draw_seed",
+    "split_indices",
+    "tag_measure",
+    "tag_scores",
+]
+
+
+def draw_seed(random_state: int | np.random.RandomState | None) -> int:
+    """A seed from `random_state`; None draws fresh entropy, not numpy's global generator."""
+    if random_state is None:
+        return int(np.random.SeedSequence().generate_state(1)[0])
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    return int(random_state)
+
+
+def check_device(device: str) -> str:
+    """The kind of `device` (``"cpu"``, ``"cuda"``, ``"mps"``); refuses what is not there."""
+    try:
+        found = torch.device(resolve_device(device))
+    except RuntimeError as error:
+        raise ValueError(
+            f"device={device!r} is not a torch device: use 'auto', 'cpu', 'cuda', 'cuda:0' or 'mps'"
+        ) from error
+    if found.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"device={device!r} asks for CUDA, and there is none: use 'auto'")
+    if found.type == "cuda" and (found.index or 0) >= torch.cuda.device_count():
+        raise ValueError(
+            f"device={device!r} asks for GPU {found.index}, and they are numbered from 0 to "
+            f"{torch.cuda.device_count() - 1}: use one of these, or 'auto'"
+        )
+    return found.type
+
+
+def check_validation(X_val: Any, y_val: Any) -> None:
+    """Refuse one of `X_val` and `y_val` without the other."""
+    if (X_val is None) != (y_val is None):
+        missing = "X_val" if X_val is None else "y_val"
+        raise ValueError(f"{missing} is missing: give X_val and y_val together, or neither")
+
+
+def check_known(known: Iterable[Any], held: Iterable[Any], what: str) -> None:
+    """Refuse validation labels of which training holds none: their score would be 0 throughout."""
+    known, held = set(known), set(held)
+    if held and not known & held:
+        raise ValueError(
+            f"y_val holds none of the {what} of y: it has {sorted(held, key=str)}, and y has "
+            f"{sorted(known, key=str)}: give both in the same form"
+        )
+
+
+def check_reduction(loss: Loss, name: str = "loss") -> None:
+    """Refuse a loss of which training would get several values instead of one to follow."""
+    if loss.reduction == "none":
+        raise ValueError(
+            f"{name}={loss!r} gives a value for each element or class, and training needs one for "
+            "all: leave out reduction='none'"
+        )
+
+
+def split_indices(
+    n_rows: int, fraction: float, seed: int, strata: Any = None, keys: Any = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Train and validation indices, stratified where every stratum has two rows or more.
+
+    Rows with equal `keys` stay on one side, and validation holds one of them only: a sampler in
+    front of the estimator repeats rows, and what was trained on must not be validated on.
+    """
+    where = np.arange(n_rows)
+    group = where
+    if keys is not None:
+        numbers: dict[Any, int] = {}
+        group = np.array([numbers.setdefault(key, len(numbers)) for key in keys])
+    firsts = np.unique(group, return_index=True)[1]
+    n = len(firsts)
+    if n < 2:
+        raise ValueError(
+            f"validation_fraction={fraction} of {n} distinct rows leaves nothing to train on: "
+            "give X_val and y_val, or early_stopping=False"
+        )
+    size = min(max(1, round(n * fraction)), n - 1)
+    if strata is not None:
+        strata = np.asarray(strata)[firsts]
+        _, counts = np.unique(strata, return_counts=True)
+        if counts.min() < 2 or size < len(counts) or n - size < len(counts):
+            warnings.warn(
+                "the validation split is not stratified, as some class has too few examples: "
+                "give X_val and y_val to choose it yourself",
+                stacklevel=5,
+            )
+            strata = None
+    held = train_test_split(firsts, test_size=size, random_state=seed % 2**32, stratify=strata)[1]
+    return where[~np.isin(group, group[held])], held
+
+
+def class_scores(y: Any, predicted: np.ndarray, positive: Any = None) -> dict[str, float]:
+    """Precision, recall and F1 of the class `positive`; with None the macro average."""
+    if positive is None:
+        values = precision_recall_fscore_support(y, predicted, average="macro", zero_division=0)
+    else:
+        true, found = np.asarray(y) == positive, predicted == positive
+        values = precision_recall_fscore_support(true, found, average="binary", zero_division=0)
+    return dict(zip(("precision", "recall", "f1"), map(float, values[:3]), strict=True))
+
+
+def class_measure(positive: Any = None) -> str:
+    """What `class_scores` counts, in words."""
+    return "classes, macro" if positive is None else f"class {positive!s}"
+
+
+def tag_scores(y: Any, predicted: Any, scheme: str) -> dict[str, float]:
+    """Precision, recall and F1 of spans, micro; of tokens for plain tags."""
+    values = span_precision_recall_fscore_support(y, predicted, average="micro", scheme=scheme)
+    return dict(zip(("precision", "recall", "f1"), map(float, values[:3]), strict=True))
+
+
+def tag_measure(scheme: str) -> str:
+    """What `tag_scores` counts, in words."""
+    return "tokens, micro" if scheme == "plain" else "spans, micro"

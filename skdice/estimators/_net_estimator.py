@@ -1,0 +1,186 @@
+"""What every estimator that trains a net shares: its settings, and how a plan is run."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from functools import partial
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+
+from skdice._compat import Interval, StrOptions
+from skdice.engine.devices import seeded
+from skdice.engine.net import FineTuningNet, check_callbacks
+from skdice.engine.plan import Examples, FitPlan
+from skdice.engine.schedules import SCHEDULES
+from skdice.estimators._checks import check_device, check_reduction, split_indices
+from skdice.losses import Loss, resolve_loss
+
+__all__ = ["NetEstimator"]
+
+# A fitted net whose outputs differ by less than this share of what they did before training
+# predicts the same for every example.
+ALIKE = 0.05
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class NetEstimator(BaseEstimator):
+    """Base of the estimators; a subclass prepares a `FitPlan`, and this class runs it."""
+
+    task: ClassVar[str]
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "loss": [str, Loss],
+        "max_epochs": [Interval(Integral, 1, None, closed="left")],
+        "lr": [Interval(Real, 0, None, closed="neither")],
+        "batch_size": [Interval(Integral, 1, None, closed="left")],
+        "weight_decay": [Interval(Real, 0, None, closed="left")],
+        "schedule": [StrOptions(set(SCHEDULES))],
+        "warmup": [Interval(Real, 0, 1, closed="both")],
+        "dropout": [Interval(Real, 0, 1, closed="left")],
+        "device": [str],
+        "early_stopping": ["boolean"],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "callbacks": [list, None],
+        "net_params": [dict, None],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    loss: str | Loss = "dsc"
+    max_epochs: int
+    lr: float
+    batch_size: int
+    weight_decay: float
+    schedule: str = "linear"
+    warmup: float
+    dropout: float
+    device: str = "auto"
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int
+    callbacks: list[Any] | None = None
+    net_params: dict[str, Any] | None = None
+    random_state: int | np.random.RandomState | None = None
+    verbose: int = 0
+
+    net_: FineTuningNet = field(init=False)
+    history_: list[dict[str, Any]] = field(init=False)
+    n_iter_: int = field(init=False)
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; ``loss__alpha`` also works while `loss` is a name."""
+        if any(key.startswith("loss__") for key in params):
+            self.loss = resolve_loss(params.pop("loss", self.loss))
+        return super().set_params(**params)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "net_")
+
+    # ---- before training
+
+    def _check_params(self) -> None:
+        """Refuse bad parameters before anything is loaded or trained."""
+        self._validate_params()
+        check_reduction(resolve_loss(self.loss))
+        check_callbacks(self.callbacks, self.net_params)
+        check_device(self.device)
+
+    def _draft(self) -> Self:
+        """A copy to prepare a fit on, so that a fit which is refused leaves this one as it was."""
+        draft = object.__new__(type(self))
+        draft.__dict__.update(self.__dict__)
+        return draft
+
+    def _hold_out(
+        self,
+        data: Examples,
+        held: Examples | None,
+        seed: int,
+        *,
+        keys: list[Any],
+        strata: Any = None,
+    ) -> tuple[Examples, Examples | None]:
+        """Training and validation examples; with `early_stopping` some rows are set aside."""
+        if held is not None or not self.early_stopping:
+            return data, held
+        kept, rows = split_indices(len(data), self.validation_fraction, seed, strata, keys)
+        return data.take(kept), data.take(rows)
+
+    # ---- training
+
+    def _run(self, plan: FitPlan) -> Self:
+        """Train as planned; an interrupt leaves a usable estimator, too."""
+        before = self.__dict__
+        self.__dict__ = dict(plan.fitted)
+        try:
+            net = self.net_ = self._net_for(plan)
+        except Exception:  # settings that torch or skorch refuse
+            self.__dict__ = before
+            raise
+        spread, score = self._spread(plan), None
+        if plan.validation is not None:
+            score = partial(self._validation_score, plan.validation)
+        try:
+            with seeded(plan.seed + len(net.history), net.device):
+                net.partial_fit(
+                    plan.dataset,
+                    epochs=plan.epochs,
+                    rows_of_epoch=plan.rows_of_epoch,
+                    validation_score=score,
+                    patience=self.n_iter_no_change if self.early_stopping else None,
+                )
+        finally:
+            self._note_history()
+        if spread > 0 and not self._spread(plan) > ALIKE * spread:
+            warnings.warn(
+                f"the fitted model predicts the same for every example. With lr={self.lr} the "
+                f"encoder has lost what it knew: try lr={self.lr / 10:.1g}, or warmup above "
+                f"{self.warmup}",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return self
+
+    def _net_for(self, plan: FitPlan) -> FineTuningNet:
+        """The net of a plan: a new one, or with `partial_fit` the one there is."""
+        if plan.mode == "partial":
+            net = self.net_
+            net.criterion_ = plan.criterion.to(net.device)
+            own = self.net_params or {}
+            net.set_rate(own.get("optimizer__lr", own.get("lr", self.lr)))
+        else:
+            net = self._make_net(plan.criterion, plan.seed)
+            with seeded(plan.seed, net.device):
+                net.initialize()
+            if plan.mode == "warm":
+                net.history = self.net_.history
+        if plan.epochs is not None:
+            # How many calls will follow is unknown, so the rate stays where the user put it.
+            net.schedule, net.warmup = "constant", 0.0
+        return net
+
+    def _note_history(self) -> None:
+        self.history_ = [
+            {key: value for key, value in epoch.items() if key != "batches"}
+            for epoch in self.net_.history
+            if "train_loss" in epoch  # an interrupted epoch has none
+        ]
+        self.n_iter_ = len(self.history_)
+
+    # ---- what a subclass defines
+
+    def _make_net(self, criterion: Any, seed: int) -> FineTuningNet:
+        raise NotImplementedError
+
+    def _validation_score(self, held: Any) -> float:
+        raise NotImplementedError
+
+    def _spread(self, plan: FitPlan) -> float:
+        """How much the net's outputs differ between examples; 0 where nobody asks."""
+        return 0.0

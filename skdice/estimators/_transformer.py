@@ -1,0 +1,313 @@
+"""What the text estimators share: a backbone, its net, vectors of the frozen encoder, files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy.special import expit, log_softmax
+from sklearn.base import clone
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from skdice import backbones
+from skdice._compat import Interval, StrOptions
+from skdice.backbones import DEFAULT_BACKBONE
+from skdice.engine.batching import Padder
+from skdice.engine.devices import autocast_dtype, resolve_device, seeded
+from skdice.engine.features import run_encoder
+from skdice.engine.module import EncoderWithHead, freeze
+from skdice.engine.net import FineTuningNet
+from skdice.engine.plan import Examples, FitPlan, Mode
+from skdice.estimators._checks import check_device, check_validation
+from skdice.estimators._net_estimator import NetEstimator
+from skdice.losses import Loss, resolve_loss
+from skdice.resampling.batches import check_sampler, draw_rows
+from skdice.text.encoding import Window
+
+__all__ = ["TransformerEstimator"]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class TransformerEstimator(NetEstimator):
+    """Base of the text estimators; a subclass adds its task's parameters and steps."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **NetEstimator._parameter_constraints,
+        "backbone": [str, Path],
+        "max_length": [Interval(Integral, 4, None, closed="left"), None],
+        "gradient_accumulation": [Interval(Integral, 1, None, closed="left")],
+        "max_grad_norm": [Interval(Real, 0, None, closed="neither"), None],
+        "frozen": [
+            StrOptions({"none", "embeddings", "encoder"}),
+            Interval(Integral, 0, None, closed="left"),
+        ],
+        "precision": [StrOptions({"auto", "fp32", "fp16", "bf16"})],
+        "warm_start": ["boolean"],
+    }
+    backbone: str = DEFAULT_BACKBONE
+    max_length: int | None = None
+    max_epochs: int = 3
+    lr: float = 1e-4
+    batch_size: int = 32
+    gradient_accumulation: int = 1
+    max_grad_norm: float | None = 1.0
+    weight_decay: float = 0.01
+    warmup: float = 0.1
+    dropout: float = 0.1
+    frozen: str | int = "none"
+    precision: str = "auto"
+    n_iter_no_change: int = 3
+    warm_start: bool = False
+
+    sampler = None  # a parameter of the estimators that can draw rows
+
+    tokenizer_: Any = field(init=False)
+
+    _module: EncoderWithHead = field(init=False)
+    # Examples of each class, and in all, since the last fit: calls of partial_fit add to them.
+    _seen: np.ndarray | None = field(init=False)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.two_d_array = False
+        tags.input_tags.string = True
+        return tags
+
+    # ---- before training
+
+    def _check_params(self, mode: Mode = "fresh") -> None:
+        """Refuse bad parameters; a net that goes on needs no `backbone`, which may be gone."""
+        super()._check_params()
+        if self.sampler is not None:
+            check_sampler(self.sampler)
+        if mode == "fresh":
+            backbones.find_backbone(self.backbone)
+        if self.precision == "fp16" and check_device(self.device) == "cpu":
+            raise ValueError("precision='fp16' needs a GPU: use 'auto', 'bf16' or 'fp32' on a CPU")
+
+    def _mode_of_fit(self) -> Mode:
+        return "warm" if self.warm_start and hasattr(self, "net_") else "fresh"
+
+    def _mode_of_partial_fit(self) -> Mode:
+        return "partial" if hasattr(self, "net_") else "fresh"
+
+    def _read_all(
+        self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any, mode: Mode
+    ) -> tuple[Examples, Examples | None]:
+        """Checked training and validation examples, after the parameters were checked."""
+        self._check_params(mode)
+        check_validation(X_val, y_val)
+        data = self._read(X, y, sample_weight)
+        return data, None if X_val is None else self._read(X_val, y_val)
+
+    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Examples:
+        """The task's inputs and targets, checked."""
+        raise NotImplementedError
+
+    def _draw_epochs(self, y: Any, seed: int) -> Callable[[int], np.ndarray] | None:
+        """From an epoch's number to the rows that `sampler` draws for it."""
+        if self.sampler is None:
+            return None
+
+        @lru_cache(maxsize=1)  # the first epoch's rows are also counted and checked
+        def rows(epoch: int) -> np.ndarray:
+            mixed = np.random.default_rng([seed, epoch]).integers(2**31 - 1)
+            return draw_rows(self.sampler, y, int(mixed))
+
+        rows(0)  # a strategy that cannot be is refused before anything is loaded
+        return rows
+
+    def _build(self, n_outputs: int, pooling: str | None, seed: int) -> None:
+        """Load tokenizer and encoder, put a new head on them, and let go of the last fit."""
+        tokenizer = backbones.load_tokenizer(self.backbone)
+        with seeded(seed, resolve_device(self.device)):
+            encoder = backbones.load_encoder(self.backbone)
+            backbones.check_max_length(self.max_length, encoder, tokenizer, self.backbone)
+            module = self._assemble(encoder, n_outputs, pooling)
+        freeze(module, self.frozen)
+        for name in ("net_", "history_", "n_iter_"):
+            self.__dict__.pop(name, None)
+        self.tokenizer_, self._module = tokenizer, module
+
+    def _assemble(self, encoder: Any, n_outputs: int, pooling: str | None) -> EncoderWithHead:
+        return EncoderWithHead(
+            encoder,
+            n_outputs,
+            dropout=self.dropout,
+            pooling=pooling,
+            cls_last=encoder.config.model_type == "xlnet",
+        )
+
+    def _max_length(self) -> int:
+        return backbones.input_length(self.max_length, self._module.encoder, self.tokenizer_)
+
+    def _prepared_loss(
+        self,
+        class_counts: np.ndarray,
+        n_samples: float,
+        mode: Mode,
+        *,
+        background: int | None = None,
+        multilabel: bool = False,
+    ) -> Loss:
+        """The loss, told what training holds; what calls of `partial_fit` hold adds up."""
+        seen = np.append(class_counts, n_samples)
+        if mode == "partial" and (before := getattr(self, "_seen", None)) is not None:
+            seen = seen + before
+        self._seen = seen
+        criterion = clone(resolve_loss(self.loss)).prepare(
+            seen[:-1], background=background, multilabel=multilabel, n_samples=seen[-1]
+        )
+        if mode == "partial":
+            criterion.take_memory(self.net_.criterion_)
+        return criterion
+
+    # ---- the net
+
+    def _make_padder(self) -> Padder:
+        return Padder.of(self.tokenizer_)
+
+    def _make_net(self, criterion: Any, seed: int) -> FineTuningNet:
+        settings: dict[str, Any] = dict(
+            criterion=criterion,
+            padder=self._make_padder(),
+            gradient_accumulation=self.gradient_accumulation,
+            max_grad_norm=self.max_grad_norm,
+            weight_decay=self.weight_decay,
+            schedule=self.schedule,
+            warmup=self.warmup,
+            precision=self.precision,
+            shuffle_seed=seed,
+            max_epochs=self.max_epochs,
+            lr=self.lr,
+            batch_size=self.batch_size,
+            device=resolve_device(self.device),
+            train_split=None,
+            callbacks=clone(self.callbacks, safe=False) if self.callbacks else None,
+            verbose=int(self.verbose),
+        )
+        return FineTuningNet(self._module, **{**settings, **(self.net_params or {})})
+
+    def _net_for(self, plan: FitPlan) -> FineTuningNet:
+        if plan.mode == "warm":  # what was set since
+            freeze(self._module, self.frozen)
+            self._module.dropout.p = self.dropout
+            if self._module.pooling is not None:
+                self._module.pooling = getattr(self, "pooling", None)
+        return super()._net_for(plan)
+
+    def _spread(self, plan: FitPlan) -> float:
+        # Not with partial_fit, whose calls are many and short.
+        return self.net_.spread(plan.dataset) if plan.epochs is None else 0.0
+
+    # ---- predictions
+
+    def _log_probabilities(self, logits: np.ndarray) -> np.ndarray:
+        return log_softmax(logits.astype(np.float64), axis=-1)
+
+    @staticmethod
+    def _sigmoid(logits: np.ndarray) -> np.ndarray:
+        return expit(logits.astype(np.float64))
+
+    def _check_fitted(self) -> None:
+        check_is_fitted(self)
+
+    def _frozen(self, windows: Sequence[Window]) -> list[np.ndarray]:
+        """Vectors of windows from the encoder as it stands: pooled, or one for each position."""
+        device = resolve_device(self.device)
+        return run_encoder(
+            self._module.encoder,
+            self._make_padder(),
+            windows,
+            pooling=self._module.pooling,
+            batch_size=max(self.batch_size, 64),
+            device=device,
+            dtype=autocast_dtype(self.precision, device),
+        )
+
+    # ---- files
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The module goes with the net, once."""
+        state = dict(super().__getstate__())
+        if "net_" in state:
+            state.pop("_module", None)
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """One module again for the net and the estimator."""
+        super().__setstate__(state)
+        if hasattr(self, "net_"):
+            self._module = self.net_.module_
+
+    def save_pretrained(self, folder: str | Path) -> Path:
+        """Write the fitted estimator as safetensors and JSON.
+
+        The folder is also one of transformers: ``AutoModel.from_pretrained(folder)`` and
+        ``backbone=folder`` read the fine-tuned encoder in it, without the head. `callbacks`,
+        `net_params`, `sampler` and a `random_state` that is no int are not written.
+
+        Parameters
+        ----------
+        folder : str or Path
+            Made if missing. It gets ``skdice.json``, ``model.safetensors``, the encoder's
+            ``config.json`` and the tokenizer's files; each file replaces its old version only
+            when it is complete.
+
+        Warns
+        -----
+        UserWarning
+            If one of the parameters that are not written is set.
+
+        Returns
+        -------
+        Path
+            The folder.
+
+        Raises
+        ------
+        NotFittedError
+            If the estimator is not fitted.
+        TypeError
+            If the loss is not one of skdice's own (pickle the estimator instead).
+        """
+        from skdice.estimators._storage import save
+
+        self._check_fitted()
+        return save(self, Path(folder))
+
+    @classmethod
+    def from_pretrained(cls, folder: str | Path, *, device: str = "auto") -> Self:
+        """Read an estimator that `save_pretrained` wrote; nothing in the files is executed.
+
+        It predicts as before, and can be trained on, with `callbacks`, `net_params` and `sampler`
+        None. ``history_`` holds what JSON can hold of it.
+
+        Parameters
+        ----------
+        folder : str or Path
+        device : str, default="auto"
+            Where to predict.
+
+        Raises
+        ------
+        ValueError
+            If the folder holds no estimator of this class.
+        """
+        from skdice.estimators._storage import load
+
+        return load(cls, Path(folder), device)
+
+    def _fitted_state(self) -> dict[str, Any]:
+        """What `save_pretrained` writes beside parameters and weights."""
+        raise NotImplementedError
+
+    def _restore_fitted(self, state: dict[str, Any]) -> dict[str, Any]:
+        raise NotImplementedError
