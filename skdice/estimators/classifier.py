@@ -125,20 +125,27 @@ class DiceClassifier(ClassifierMixin, NetEstimator):
         A module from (n_rows, n_features) to (n_rows, n_classes) logits, which is copied, or a
         callable that makes one from ``(n_features, n_classes)``; in place of the MLP.
     max_epochs : int, default=100
+        Passes over the training data.
     lr : float, default=0.05
         Peak learning rate of AdamW.
     batch_size : int, default=256
         Rows in a batch; the overlap losses count over these.
     weight_decay : float, default=0.0
+        Of weight matrices; biases and normalisation weights are spared.
     schedule : {"linear", "constant", "cosine", "polynomial", "one_cycle"}, default="linear"
+        How the learning rate changes after warm-up.
     warmup : float, default=0.0
+        Share of the updates in which the learning rate rises.
     dropout : float, default=0.0
         After each hidden layer.
     device : str, default="auto"
+        Auto is CUDA, then MPS, then the CPU.
     early_stopping : bool, default=False
         Stop when F1 on held-out rows stops rising, and restore the best epoch.
     validation_fraction : float, default=0.1
+        Share of the rows held out by `early_stopping` if `fit` gets no validation data.
     n_iter_no_change : int, default=10
+        Epochs without a better score before `early_stopping` ends the fit.
     callbacks : list of skorch callbacks or None, default=None
         Not `LRScheduler`, as `schedule` sets the rate, nor those that score, as `early_stopping`
         records ``valid_score``.
@@ -147,7 +154,9 @@ class DiceClassifier(ClassifierMixin, NetEstimator):
         ``{"optimizer__param_groups": [("*bias", {"lr": 1e-3})]}``: parameters so named have these
         settings of the optimiser, and `schedule` scales their own rate.
     random_state : int, RandomState or None, default=None
+        Seeds the head, dropout and batches; the caller's generators are left alone.
     verbose : int, default=0
+        Above 0, print a line for each epoch.
 
     Attributes
     ----------

@@ -45,11 +45,17 @@ class DiceMRCTagger(TransformerEstimator):
     ----------
     loss : str or Loss, default="dsc"
         Of the start head, a binary problem over all words of a batch.
-    end_loss, match_loss : str, Loss or None, default=None
+    end_loss : str, Loss or None, default=None
+        Of the end head and of the span head; None is `loss`.
+    match_loss : str, Loss or None, default=None
         Of the end head and of the span head; None is `loss`.
     queries : dict or None, default=None
         From entity type to the text that asks for it; None makes one from the type's name.
-    start_weight, end_weight, match_weight : float, default=1.0
+    start_weight : float, default=1.0
+        Shares of the heads' losses.
+    end_weight : float, default=1.0
+        Shares of the heads' losses.
+    match_weight : float, default=1.0
         Shares of the heads' losses.
     answerable_weight : float, default=0.0
         Share of a head that says whether a sentence holds the type at all. Above 0, entities are
@@ -66,22 +72,37 @@ class DiceMRCTagger(TransformerEstimator):
     max_length : int or None, default=None
         Subwords of query and sentence together; None is what the backbone allows, 512 at most.
     max_epochs : int, default=3
+        Passes over the training data.
     lr : float, default=1e-4
+        Peak learning rate of AdamW. `fit` warns if it was so high that the encoder lost what it
+        knew.
     batch_size : int, default=32
         Pairs of query and sentence.
     gradient_accumulation : int, default=1
+        Batches in one update. The update equals that of one batch of all their rows, also for set-
+        level losses, in the memory of one.
     max_grad_norm : float or None, default=1.0
+        The gradient is clipped to this norm; None does not clip.
     weight_decay : float, default=0.01
+        Of weight matrices; biases and normalisation weights are spared.
     schedule : {"linear", "constant", "cosine", "polynomial", "one_cycle"}, default="linear"
+        How the learning rate changes after warm-up.
     warmup : float, default=0.1
+        Share of the updates in which the learning rate rises.
     dropout : float, default=0.1
+        Before the head.
     frozen : {"none", "embeddings", "encoder"} or int, default="none"
+        Parts that are not trained; an int is the embeddings and that many of the lowest layers.
     precision : {"auto", "fp32", "fp16", "bf16"}, default="auto"
+        Autocast; auto is bf16 (else fp16) on CUDA and fp32 elsewhere.
     device : str, default="auto"
+        Auto is CUDA, then MPS, then the CPU.
     early_stopping : bool, default=False
         Stop when span F1 on validation sentences stops rising, and restore the best epoch.
     validation_fraction : float, default=0.1
+        Share of the rows held out by `early_stopping` if `fit` gets no validation data.
     n_iter_no_change : int, default=3
+        Epochs without a better score before `early_stopping` ends the fit.
     callbacks : list of skorch callbacks or None, default=None
         Not `LRScheduler`, as `schedule` sets the rate, nor those that score, as ``X_val`` of `fit`
         makes it record ``valid_score``.
@@ -91,8 +112,11 @@ class DiceMRCTagger(TransformerEstimator):
         encoder's begin with ``encoder``) have these settings of the optimiser, and `schedule`
         scales their own rate.
     warm_start : bool, default=False
+        Let `fit` go on from the weights of the last fit.
     random_state : int, RandomState or None, default=None
+        Seeds the head, dropout and batches; the caller's generators are left alone.
     verbose : int, default=0
+        Above 0, print a line for each epoch.
 
     Attributes
     ----------

@@ -62,22 +62,37 @@ class DiceQuestionAnswerer(TransformerEstimator):
     language : {"en", "zh"}, default="en"
         How `score` compares answers: by words, or by Chinese characters.
     max_epochs : int, default=2
+        Passes over the training data.
     lr : float, default=1e-4
+        Peak learning rate of AdamW. `fit` warns if it was so high that the encoder lost what it
+        knew.
     batch_size : int, default=16
         Windows in a batch; the overlap losses count over their tokens.
     gradient_accumulation : int, default=1
+        Batches in one update. The update equals that of one batch of all their rows, also for set-
+        level losses, in the memory of one.
     max_grad_norm : float or None, default=1.0
+        The gradient is clipped to this norm; None does not clip.
     weight_decay : float, default=0.01
+        Of weight matrices; biases and normalisation weights are spared.
     schedule : {"linear", "constant", "cosine", "polynomial", "one_cycle"}, default="linear"
+        How the learning rate changes after warm-up.
     warmup : float, default=0.1
+        Share of the updates in which the learning rate rises.
     dropout : float, default=0.1
+        Before the head.
     frozen : {"none", "embeddings", "encoder"} or int, default="none"
+        Parts that are not trained; an int is the embeddings and that many of the lowest layers.
     precision : {"auto", "fp32", "fp16", "bf16"}, default="auto"
+        Autocast; auto is bf16 (else fp16) on CUDA and fp32 elsewhere.
     device : str, default="auto"
+        Auto is CUDA, then MPS, then the CPU.
     early_stopping : bool, default=False
         Stop when F1 on validation questions stops rising, and restore the best epoch.
     validation_fraction : float, default=0.1
+        Share of the rows held out by `early_stopping` if `fit` gets no validation data.
     n_iter_no_change : int, default=3
+        Epochs without a better score before `early_stopping` ends the fit.
     callbacks : list of skorch callbacks or None, default=None
         Not `LRScheduler`, as `schedule` sets the rate, nor those that score, as ``X_val`` of `fit`
         makes it record ``valid_score``.
@@ -87,8 +102,11 @@ class DiceQuestionAnswerer(TransformerEstimator):
         encoder's begin with ``encoder``) have these settings of the optimiser, and `schedule`
         scales their own rate.
     warm_start : bool, default=False
+        Let `fit` go on from the weights of the last fit.
     random_state : int, RandomState or None, default=None
+        Seeds the head, dropout and batches; the caller's generators are left alone.
     verbose : int, default=0
+        Above 0, print a line for each epoch.
 
     Attributes
     ----------

@@ -45,29 +45,37 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
     max_length : int or None, default=None
         Subwords kept of a text or pair; None is what the backbone allows, 512 at most.
     max_epochs : int, default=3
+        Passes over the training data.
     lr : float, default=1e-4
-        Peak learning rate of AdamW. `fit` warns where it was so high that the encoder is lost.
+        Peak learning rate of AdamW. `fit` warns if it was so high that the encoder lost what it
+        knew.
     batch_size : int, default=32
     gradient_accumulation : int, default=1
-        Batches in one update. The update equals that of one batch of all their texts, for
-        set-level losses too, in the memory of one.
+        Batches in one update. The update equals that of one batch of all their rows, also for set-
+        level losses, in the memory of one.
     max_grad_norm : float or None, default=1.0
+        The gradient is clipped to this norm; None does not clip.
     weight_decay : float, default=0.01
         Of weight matrices; biases and normalisation weights are spared.
     schedule : {"linear", "constant", "cosine", "polynomial", "one_cycle"}, default="linear"
+        How the learning rate changes after warm-up.
     warmup : float, default=0.1
         Share of the updates in which the learning rate rises.
     dropout : float, default=0.1
         Before the head.
     frozen : {"none", "embeddings", "encoder"} or int, default="none"
-        What is not trained; an int is the embeddings and that many of the lowest layers.
+        Parts that are not trained; an int is the embeddings and that many of the lowest layers.
     precision : {"auto", "fp32", "fp16", "bf16"}, default="auto"
+        Autocast; auto is bf16 (else fp16) on CUDA and fp32 elsewhere.
     device : str, default="auto"
+        Auto is CUDA, then MPS, then the CPU.
     early_stopping : bool, default=False
         Stop when F1 on validation texts (of the positive class; macro for more classes) stops
         rising, and restore the best epoch.
     validation_fraction : float, default=0.1
+        Share of the rows held out by `early_stopping` if `fit` gets no validation data.
     n_iter_no_change : int, default=3
+        Epochs without a better score before `early_stopping` ends the fit.
     sampler : imbalanced-learn sampler or None, default=None
         Draws the texts of each epoch of `fit` anew, after validation texts were set aside:
         `RandomOverSampler`, `RandomUnderSampler` or one of `skdice.resampling`.
@@ -80,8 +88,11 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
         encoder's begin with ``encoder``) have these settings of the optimiser, and `schedule`
         scales their own rate.
     warm_start : bool, default=False
+        Let `fit` go on from the weights of the last fit.
     random_state : int, RandomState or None, default=None
+        Seeds the head, dropout and batches; the caller's generators are left alone.
     verbose : int, default=0
+        Above 0, print a line for each epoch.
 
     Attributes
     ----------

@@ -51,34 +51,37 @@ class DiceTokenClassifier(TransformerEstimator):
     constrained : bool, default=False
         Decode with Viterbi so that the output is never ill-formed in `scheme`.
     max_epochs : int, default=3
+        Passes over the training data.
     lr : float, default=1e-4
-        Peak learning rate of AdamW. `fit` warns where it was so high that the encoder is lost.
+        Peak learning rate of AdamW. `fit` warns if it was so high that the encoder lost what it
+        knew.
     batch_size : int, default=32
         Sentences in a batch.
     gradient_accumulation : int, default=1
-        Batches in one update. The update equals that of one batch of all their sentences, for
-        set-level losses too, in the memory of one.
+        Batches in one update. The update equals that of one batch of all their rows, also for set-
+        level losses, in the memory of one.
     max_grad_norm : float or None, default=1.0
-        Clip the gradient to this norm.
+        The gradient is clipped to this norm; None does not clip.
     weight_decay : float, default=0.01
         Of weight matrices; biases and normalisation weights are spared.
     schedule : {"linear", "constant", "cosine", "polynomial", "one_cycle"}, default="linear"
+        How the learning rate changes after warm-up.
     warmup : float, default=0.1
         Share of the updates in which the learning rate rises.
     dropout : float, default=0.1
         Before the head.
     frozen : {"none", "embeddings", "encoder"} or int, default="none"
-        What is not trained; an int is the embeddings and that many of the lowest layers.
+        Parts that are not trained; an int is the embeddings and that many of the lowest layers.
     precision : {"auto", "fp32", "fp16", "bf16"}, default="auto"
         Autocast; auto is bf16 (else fp16) on CUDA and fp32 elsewhere.
     device : str, default="auto"
-        auto is CUDA, then MPS, then the CPU.
+        Auto is CUDA, then MPS, then the CPU.
     early_stopping : bool, default=False
         Stop when span F1 on validation sentences stops rising, and restore the best epoch.
     validation_fraction : float, default=0.1
-        Share of the sentences held out when `early_stopping` and no `X_val` is given.
+        Share of the rows held out by `early_stopping` if `fit` gets no validation data.
     n_iter_no_change : int, default=3
-        Epochs without a better score before stopping.
+        Epochs without a better score before `early_stopping` ends the fit.
     sampler : imbalanced-learn sampler or None, default=None
         Draws the sentences of each epoch of `fit` anew, after validation sentences were set aside:
         `skdice.resampling.TagOverSampler` or `BackgroundUnderSampler`.
@@ -95,7 +98,7 @@ class DiceTokenClassifier(TransformerEstimator):
     random_state : int, RandomState or None, default=None
         Seeds the head, dropout and batches; the caller's generators are left alone.
     verbose : int, default=0
-        Above 0, print a line an epoch.
+        Above 0, print a line for each epoch.
 
     Attributes
     ----------

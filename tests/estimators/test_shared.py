@@ -1,0 +1,105 @@
+"""What holds for every estimator alike: one text for a shared parameter, fits that are values."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+
+import numpy as np
+import pytest
+
+from skdice import (
+    DiceClassifier,
+    DiceMRCTagger,
+    DiceQuestionAnswerer,
+    DiceSequenceClassifier,
+    DiceTokenClassifier,
+)
+
+TEXT = [DiceTokenClassifier, DiceSequenceClassifier, DiceQuestionAnswerer, DiceMRCTagger]
+# Parameters that mean something of their own in each task.
+OF_THE_TASK = {"loss", "batch_size", "early_stopping", "max_length", "sampler", "callbacks"}
+
+
+def parameter_texts(cls):
+    """From each parameter in the docstring to its text, without type and default."""
+    doc = inspect.getdoc(cls).split("Parameters\n")[1].split("Attributes\n")[0]
+    found = re.finditer(r"^(\w+) : ([^\n]+)\n(.*?)(?=^\w|\Z)", doc, re.S | re.M)
+    return {m[1]: (" ".join(m[3].split()), m[2]) for m in found}
+
+
+@pytest.mark.parametrize("cls", [*TEXT, DiceClassifier])
+def test_docstring_lists_every_parameter_with_its_default(cls):
+    texts = parameter_texts(cls)
+    signature = inspect.signature(cls).parameters
+    assert set(texts) == set(signature)
+    for name, (_, kind) in texts.items():
+        default = signature[name].default
+        shown = kind.rpartition("default=")[2]
+        if not isinstance(default, str) and default != () and shown != "the default backbone":
+            assert float(shown) == default if isinstance(default, float) else shown == repr(default)
+
+
+def test_shared_parameters_have_one_text():
+    shared = [set(parameter_texts(cls)) for cls in TEXT]
+    for name in set.intersection(*shared) - OF_THE_TASK:
+        texts = {parameter_texts(cls)[name][0] for cls in TEXT}
+        assert len(texts) == 1, (name, texts)
+        assert texts != {""}, name
+
+
+def test_constructors_are_generated_and_store_what_they_get():
+    for cls in (*TEXT, DiceClassifier):
+        assert dataclasses.is_dataclass(cls)
+        names = set(inspect.signature(cls).parameters)
+        assert set(vars(cls())) == names == set(cls().get_params(deep=False))
+        assert {p.kind.name for p in inspect.signature(cls).parameters.values()} == {"KEYWORD_ONLY"}
+
+
+def fitted(kind, backbone):
+    settings = dict(backbone=backbone, max_epochs=1, random_state=0)
+    if kind == "tagging":
+        X, y = [["anna", "in", "rome"], ["it", "rains"]], [["B-PER", "O", "B-LOC"], ["O", "O"]]
+        return DiceTokenClassifier(**settings).fit(X, y), X, y, [["X-UNKNOWN", "O", "O"]]
+    if kind == "classification":
+        X, y = ["win money now", "see you", "lunch today", "free prize"], [1, 0, 0, 1]
+        return DiceSequenceClassifier(**settings).fit(X, y), X, y, [0, 0, 0, 0]
+    X = [("who sings", "anna sings in rome"), ("who sleeps", "the bus is late")]
+    y = [(0, "anna"), None]
+    return DiceQuestionAnswerer(**settings).fit(X, y), X, y, [None, None]
+
+
+@pytest.mark.parametrize("kind", ["tagging", "classification", "qa"])
+@pytest.mark.parametrize("change", [{}, {"warm_start": True}, {"net_params": {"nonsense": 1}}])
+def test_a_refused_fit_leaves_the_estimator_as_it_was(tiny_backbone, kind, change):
+    model, X, y, bad = fitted(kind, tiny_backbone)
+    model.set_params(**change)
+    before, state = model.predict(X), dict(vars(model))
+    if kind == "classification" and model.warm_start:
+        bad = [9, 0, 0, 1]  # a label that the first fit did not see
+    if change.get("net_params"):
+        bad = y  # good data, and settings that skorch refuses once the net is made
+    with pytest.raises((ValueError, TypeError)):
+        model.fit(X, bad)
+    assert vars(model) == state
+    np.testing.assert_array_equal(model.predict(X), before)
+
+
+def test_a_plan_trains_nothing(tiny_backbone):
+    model, X, y, _ = fitted("tagging", tiny_backbone)
+    weights = {name: values.clone() for name, values in model.net_.module_.state_dict().items()}
+    state = dict(vars(model))
+    plan = model._draft()._prepare(X, y, mode="fresh")
+    assert vars(model) == state
+    assert (plan.mode, plan.seed, len(plan.dataset)) == ("fresh", 0, len(X))
+    assert plan.fitted["_module"] is not model._module
+    for name, values in model.net_.module_.state_dict().items():
+        assert (values == weights[name]).all()
+
+
+def test_the_same_plan_gives_the_same_model_as_fit(tiny_backbone):
+    model, X, y, _ = fitted("classification", tiny_backbone)
+    other = DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=1, random_state=0)
+    other._run(other._draft()._prepare(X, y, mode="fresh"))
+    np.testing.assert_array_equal(model.predict_proba(X), other.predict_proba(X))
