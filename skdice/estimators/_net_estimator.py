@@ -9,11 +9,11 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 
 from skdice._compat import Interval, StrOptions
-from skdice.engine.devices import seeded
+from skdice.engine.devices import resolve_device, seeded
 from skdice.engine.net import FineTuningNet, check_callbacks
 from skdice.engine.plan import Examples, FitPlan
 from skdice.engine.schedules import SCHEDULES
@@ -164,6 +164,23 @@ class NetEstimator(BaseEstimator):
             # How many calls will follow is unknown, so the rate stays where the user put it.
             net.schedule, net.warmup = "constant", 0.0
         return net
+
+    def _net_settings(self, criterion: Any, seed: int) -> dict[str, Any]:
+        """What every net gets; `net_params` has the last word."""
+        return dict(
+            criterion=criterion,
+            weight_decay=self.weight_decay,
+            schedule=self.schedule,
+            warmup=self.warmup,
+            shuffle_seed=seed,
+            max_epochs=self.max_epochs,
+            lr=self.lr,
+            batch_size=self.batch_size,
+            device=resolve_device(self.device),
+            train_split=None,
+            callbacks=clone(self.callbacks, safe=False) if self.callbacks else None,
+            verbose=int(self.verbose),
+        ) | (self.net_params or {})
 
     def _note_history(self) -> None:
         self.history_ = [

@@ -21,9 +21,8 @@ from skdice.estimators._bias import CV, fit_part, log, routed, router, with_vali
 from skdice.estimators._checks import (
     check_known,
     check_validation,
-    class_measure,
-    class_scores,
 )
+from skdice.estimators._scores import ClassScores
 from skdice.metrics import positive_class
 from skdice.metrics.decisions import tune_bias
 from skdice.text.inputs import take
@@ -31,7 +30,7 @@ from skdice.text.inputs import take
 __all__ = ["BiasTunedClassifier"]
 
 
-class BiasTunedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class BiasTunedClassifier(ClassScores, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """A classifier whose decision is tuned for F1 on held-out data.
 
     The rival that any loss has to beat: cross-entropy, and then a bias for each class, added to
@@ -79,8 +78,6 @@ default="auto"
     >>> tuned.bias_.shape
     (2,)
     """
-
-    task: ClassVar[str] = "classification"
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [HasMethods(["fit", "predict_proba"])],
@@ -204,25 +201,6 @@ default="auto"
         """Log-probabilities of shape (n, n_classes) after the biases."""
         return log_softmax(self.decide(X), axis=1)
 
-    def evaluate(self, X: Any, y: Any) -> dict[str, float]:
-        """Precision, recall and F1: of the positive class of two, else macro.
-
-        Parameters
-        ----------
-        X, y : as the estimator takes them
-
-        Returns
-        -------
-        dict
-            ``precision``, ``recall`` and ``f1``, each from 0 to 1.
-        """
-        return class_scores(y, self.predict(X), self._positive_label())
-
-    @property
-    def measure_(self) -> str:
-        """What `evaluate` counts."""
-        return class_measure(self._positive_label())
-
     def decide(self, X: Any) -> np.ndarray:
         """Log-probabilities plus biases, of shape (n, n_classes)."""
         check_is_fitted(self)
@@ -296,7 +274,3 @@ default="auto"
             return int(inner.positive_)
         counts = np.array([np.sum(labels == name) for name in self.classes_])
         return positive_class(self.classes_, counts, self.pos_label)
-
-    def _positive_label(self) -> Any:
-        """The positive class of two, and None of more."""
-        return self.classes_.tolist()[self.positive_] if len(self.classes_) == 2 else None

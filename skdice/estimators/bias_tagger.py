@@ -15,7 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdice._compat import HasMethods, StrOptions
 from skdice.estimators._bias import CV, fit_part, log, routed, router, with_validation
-from skdice.estimators._checks import check_validation, draw_seed, tag_measure, tag_scores
+from skdice.estimators._checks import check_validation, draw_seed
+from skdice.estimators._scores import TagScores
 from skdice.metrics import span_f1_score
 from skdice.metrics.counting import SpanCounter
 from skdice.metrics.decisions import tune_bias
@@ -25,7 +26,7 @@ from skdice.text.inputs import as_sentences, as_tags, object_array, take
 __all__ = ["BiasTunedTagger"]
 
 
-class BiasTunedTagger(MetaEstimatorMixin, BaseEstimator):
+class BiasTunedTagger(TagScores, MetaEstimatorMixin, BaseEstimator):
     """A tagger whose decision is tuned for span F1 on held-out sentences.
 
     A bias for each tag is added to the log-probabilities of every token before decoding.
@@ -62,8 +63,6 @@ class BiasTunedTagger(MetaEstimatorMixin, BaseEstimator):
     >>> BiasTunedTagger(tagger, cv=0.5, random_state=0).fit(X, y).bias_.shape
     (3,)
     """
-
-    task: ClassVar[str] = "tagging"
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [HasMethods(["fit", "predict_proba"])],
@@ -162,25 +161,6 @@ class BiasTunedTagger(MetaEstimatorMixin, BaseEstimator):
         sentences = as_sentences(X)
         tags = as_tags(y, sentences)
         return float(span_f1_score(tags, self.predict(sentences), scheme=self.scheme_))
-
-    def evaluate(self, X: Any, y: Any) -> dict[str, float]:
-        """Precision, recall and F1 of spans, micro; of tokens for plain tags.
-
-        Parameters
-        ----------
-        X, y : as in `fit`
-
-        Returns
-        -------
-        dict
-            ``precision``, ``recall`` and ``f1``, each from 0 to 1.
-        """
-        return tag_scores(y, self.predict(X), self.scheme_)
-
-    @property
-    def measure_(self) -> str:
-        """What `evaluate` counts."""
-        return tag_measure(self.scheme_)
 
     # ---- the steps
 
