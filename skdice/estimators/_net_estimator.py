@@ -120,7 +120,7 @@ class NetEstimator(BaseEstimator):
         self.__dict__ = dict(plan.fitted)
         try:
             net = self.net_ = self._net_for(plan)
-        except Exception:  # settings that torch or skorch refuse
+        except BaseException:  # settings that torch or skorch refuse
             self.__dict__ = before
             raise
         spread, score = self._spread(plan), None
