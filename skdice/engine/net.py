@@ -154,8 +154,8 @@ class FineTuningNet(NeuralNet):
         for group, own in zip(self.optimizer_.param_groups, self.own_rates_, strict=True):
             group["lr"] = group["initial_lr"] = lr if own is None else own
 
-    def _start_schedule(self, n_steps: int) -> None:
-        factor = schedule_factor(self.schedule, n_steps, self.warmup)
+    def _start_schedule(self, n_steps: int, schedule: str, warmup: float) -> None:
+        factor = schedule_factor(schedule, n_steps, warmup)
         self.schedule_ = torch.optim.lr_scheduler.LambdaLR(self.optimizer_, factor)
 
     # ---- batches
@@ -215,7 +215,8 @@ class FineTuningNet(NeuralNet):
         X : EncodedDataset
         y : ignored
         epochs : int or None, default=None
-            None is `max_epochs`.
+            None is `max_epochs`, with the schedule. A number is one of many calls, of which nobody
+            knows how many will follow: the rate stays where it is.
         rows_of_epoch : callable or None, default=None
             From the epoch's number, from 1, to the rows to train on; None is every row once.
         validation_score : callable or None, default=None
@@ -225,9 +226,12 @@ class FineTuningNet(NeuralNet):
             epoch's weights come back at the end.
         **fit_params : ignored
         """
-        epochs = self.max_epochs if epochs is None else epochs
-        drawn = None if rows_of_epoch is None else rows_of_epoch(len(self.history))
-        self._start_schedule(self.n_updates(len(X) if drawn is None else len(drawn)) * epochs)
+        drawn = X if rows_of_epoch is None else rows_of_epoch(len(self.history))
+        if epochs is None:
+            epochs = self.max_epochs
+            self._start_schedule(self.n_updates(len(drawn)) * epochs, self.schedule, self.warmup)
+        else:
+            self._start_schedule(self.n_updates(len(drawn)) * epochs, "constant", 0.0)
         best: tuple[float, dict[str, torch.Tensor]] | None = None
         stale = 0
         try:

@@ -116,13 +116,7 @@ class NetEstimator(BaseEstimator):
 
     def _run(self, plan: FitPlan) -> Self:
         """Train as planned; an interrupt leaves a usable estimator, too."""
-        before = self.__dict__
-        self.__dict__ = dict(plan.fitted)
-        try:
-            net = self.net_ = self._net_for(plan)
-        except BaseException:  # settings that torch or skorch refuse
-            self.__dict__ = before
-            raise
+        net = self._adopt(plan)
         spread, score = self._spread(plan), None
         if plan.validation is not None:
             score = partial(self._validation_score, plan.validation)
@@ -147,6 +141,17 @@ class NetEstimator(BaseEstimator):
             )
         return self
 
+    def _adopt(self, plan: FitPlan) -> FineTuningNet:
+        """Take over what the plan prepared, and let go of the last fit."""
+        before = self.__dict__
+        self.__dict__ = dict(plan.fitted)
+        try:
+            self.net_ = self._net_for(plan)
+        except BaseException:  # settings that torch or skorch refuse
+            self.__dict__ = before
+            raise
+        return self.net_
+
     def _net_for(self, plan: FitPlan) -> FineTuningNet:
         """The net of a plan: a new one, or with `partial_fit` the one there is."""
         if plan.mode == "partial":
@@ -154,15 +159,12 @@ class NetEstimator(BaseEstimator):
             net.criterion_ = plan.criterion.to(net.device)
             own = self.net_params or {}
             net.set_rate(own.get("optimizer__lr", own.get("lr", self.lr)))
-        else:
-            net = self._make_net(plan.criterion, plan.seed)
-            with seeded(plan.seed, net.device):
-                net.initialize()
-            if plan.mode == "warm":
-                net.history = self.net_.history
-        if plan.epochs is not None:
-            # How many calls will follow is unknown, so the rate stays where the user put it.
-            net.schedule, net.warmup = "constant", 0.0
+            return net
+        net = self._make_net(plan.criterion, plan.seed)
+        with seeded(plan.seed, net.device):
+            net.initialize()
+        if plan.mode == "warm":
+            net.history = self.net_.history
         return net
 
     def _net_settings(self, criterion: Any, seed: int) -> dict[str, Any]:
