@@ -67,7 +67,7 @@ def read_conll(
     scheme: str | None = None,
     encoding: str = "utf-8",
 ) -> Tagged:
-    """Read tagged sentences from CoNLL columns.
+    r"""Read tagged sentences from CoNLL columns.
 
     Blank lines, with or without white space in them, end a sentence; ``-DOCSTART-`` lines are
     skipped.

@@ -36,7 +36,7 @@ def read_table(
     quoting: bool | None = None,
     encoding: str = "utf-8",
 ) -> tuple[list[Any], list[str]]:
-    """Read labelled texts, or pairs of texts.
+    r"""Read labelled texts, or pairs of texts.
 
     A file named ``.jsonl``, or whose first line is a JSON object, is read as JSON lines: one
     object a line, whose keys are the names of columns. A label may be a number there, and
@@ -120,7 +120,7 @@ def read_texts(
     quoting: bool | None = None,
     encoding: str = "utf-8",
 ) -> list[Any]:
-    """Read texts, or pairs of texts, to predict: their labels may be there or not.
+    r"""Read texts, or pairs of texts, to predict: their labels may be there or not.
 
     Parameters
     ----------

@@ -134,6 +134,7 @@ class FineTuningNet(NeuralNet):
     # ---- optimiser, schedule, precision
 
     def initialize_optimizer(self, *args: Any, **kwargs: Any) -> FineTuningNet:
+        """Make the optimiser, with a group for each kind of parameter."""
         # A warm start moves on with new data and a new schedule, so the optimiser is new too.
         options = self.get_params_for("optimizer")
         options.setdefault("lr", self.lr)
@@ -285,6 +286,7 @@ class FineTuningNet(NeuralNet):
         self.history.record("train_loss", torch.stack(losses).mean().item())
 
     def train_step(self, batch: list[Batch], **fit_params: Any) -> dict[str, Any]:
+        """Make one update from the micro-batches of `batch`."""
         self._set_training(True)
         self.optimizer_.zero_grad(set_to_none=True)
         if len(batch) == 1:
