@@ -24,7 +24,6 @@ from skdice.engine.module import EncoderWithHead, freeze
 from skdice.engine.net import FineTuningNet, check_callbacks, resolve_device, seeded
 from skdice.engine.schedules import SCHEDULES
 from skdice.losses import Loss, resolve_loss
-from skdice.losses._overlap import OverlapLoss
 from skdice.resampling.batches import check_sampler, draw_rows
 
 __all__ = [
@@ -302,7 +301,7 @@ class TransformerEstimator(BaseEstimator):
             seen[:-1], background=background, multilabel=multilabel, n_samples=seen[-1]
         )
         if goes_on:
-            _hand_on_memory(self.net_.criterion_, criterion)
+            criterion.take_memory(self.net_.criterion_)
         self._train_with(
             criterion,
             dataset,
@@ -446,15 +445,6 @@ class TransformerEstimator(BaseEstimator):
         from skdice.estimators._storage import load
 
         return load(cls, Path(folder), device)
-
-
-def _hand_on_memory(before: torch.nn.Module, after: Loss) -> None:
-    """What a loss remembers of earlier batches, if it has not been changed since."""
-    if repr(before) != repr(after):
-        return
-    for old, new in zip(before.modules(), after.modules(), strict=True):
-        if isinstance(old, OverlapLoss) and isinstance(new, OverlapLoss):
-            new.running_ = old.running_
 
 
 def split_indices(

@@ -22,8 +22,7 @@ from skdice.estimators._base import (
     draw_seed,
     split_indices,
 )
-from skdice.losses import Loss, resolve_loss
-from skdice.losses._qa import HeadsLoss
+from skdice.losses import HeadsLoss, Loss, resolve_loss
 from skdice.metrics import spans_f1_score
 from skdice.metrics.schemes import to_tags
 from skdice.text.entities import Span, as_entities, check_queries

@@ -21,8 +21,7 @@ from skdice.estimators._base import (
     draw_seed,
     split_indices,
 )
-from skdice.losses import Loss, resolve_loss
-from skdice.losses._qa import SpanEndsLoss
+from skdice.losses import Loss, SpanEndsLoss, resolve_loss
 from skdice.metrics import answer_exact_match_score, answer_f1_score
 from skdice.text.answers import Answer, as_answers, as_questions, read_answers
 from skdice.text.inputs import check_weights, object_array
