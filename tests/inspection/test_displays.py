@@ -50,9 +50,8 @@ def test_curves_are_the_derivatives_of_the_formula(loss, formula):
 
 def test_a_loss_over_the_batch_is_differentiated_beside_the_rest():
     rest = {"n_positive": 2, "n_negative": 3, "p_positive": 0.6, "p_negative": 0.2}
-    display = LossGradientDisplay.from_losses(
-        {"dice": DiceLoss.literal(average="auto", smooth=0.0)}, n_points=4, **rest
-    )
+    dice = DiceLoss(smooth=0.0, surrogate="none")
+    display = LossGradientDisplay.from_losses({"dice": dice}, n_points=4, **rest)
 
     def loss(p: float, y: int) -> float:
         hits = 2 * (2 * 0.6 + p * y)
