@@ -19,7 +19,6 @@ from skdice.engine.devices import resolve_device, seeded
 from skdice.engine.schedules import schedule_factor
 from skdice.estimators._checks import draw_seed
 from skdice.losses import CompoundLoss, Loss, resolve_loss
-from skdice.losses._overlap import OverlapLoss
 from skdice.metrics import positive_class
 
 __all__ = [
@@ -394,7 +393,7 @@ class _Group:
             if is_number(table[0][name]) and any(row[name] != table[0][name] for row in table)
         }
         # Their counts may be averages over batches; a compound loss holds them inside.
-        self.overlaps = [m for m in self.base.modules() if isinstance(m, OverlapLoss)]
+        self.overlaps = [m for m in self.base.modules() if hasattr(m, "running_")]
         self.running: list[Tensor] = []
         slope = torch.func.grad(self._loss, argnums=2, has_aux=True)
         over_lanes = (0 if self.values else None, 0, 0, None, None, None)

@@ -166,7 +166,7 @@ def check_space(estimator: Any, spaces: list[Space]) -> list[Loss]:
     """Refuse values that the estimator does not take, and spaces that cannot matter.
 
     Every choice and both ends of every range are tried beside the first choices and the middles of
-    the others; losses, backgrounds and aggregations in all combinations.
+    the others; losses, backgrounds and averages in all combinations.
 
     Returns
     -------
@@ -205,7 +205,7 @@ def _settings(space: Space) -> Iterator[dict[str, Any]]:
     """What to try of a space, without its functions."""
     tried = {name: _tried(values) for name, values in space.items() if not callable(values)}
     usual = {name: values[0] for name, values in tried.items()}
-    together = [name for name in tried if _last(name) in ("loss", "background", "aggregation")]
+    together = [name for name in tried if _last(name) in ("loss", "background", "average")]
     for chosen in product(*(tried[name] for name in together)):
         yield {**usual, **dict(zip(together, chosen, strict=True))}
     for name in tried:
@@ -258,10 +258,10 @@ def _checked_losses(model: Any) -> dict[str, Loss]:
 def _refuse_degenerate(name: str, loss: Loss, space: Space) -> None:
     searched = f"{name}__alpha" in space or f"{name}__beta" in space
     if searched and isinstance(loss, TverskyLoss):
-        pooled = loss.aggregation == "pooled" and loss.background is None
+        pooled = loss.average == "micro" and loss.background is None
         if pooled:
             raise ValueError(
                 f"{name}__alpha and {name}__beta cannot matter with {loss!r}: pooled over all "
                 "classes of a softmax, false positives are as many as false negatives, so "
-                "that only alpha + beta counts. Use background='auto' or aggregation='class'"
+                "that only alpha + beta counts. Use background='auto' or average='macro'"
             )

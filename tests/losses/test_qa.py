@@ -7,8 +7,15 @@ import math
 import pytest
 import torch
 
-from skdice.losses import LOSSES, CompoundLoss, CrossEntropyLoss, DiceLoss, resolve_loss
-from skdice.losses._qa import HeadsLoss, SpanEndsLoss
+from skdice.losses import (
+    LOSSES,
+    CompoundLoss,
+    CrossEntropyLoss,
+    DiceLoss,
+    HeadsLoss,
+    SpanEndsLoss,
+    resolve_loss,
+)
 
 
 def test_cross_entropy_is_a_softmax_over_the_positions_of_a_window():
