@@ -466,7 +466,7 @@ def tune(
     ] = None,
     storage: Annotated[
         str | None,
-        typer.Option(help="Journal file or database URL: go on later, or with several processes."),
+        typer.Option(help="SQLite file or database URL: continue later, or with several processes."),
     ] = None,
     study_name: Annotated[str | None, typer.Option(help="Name of the study there.")] = None,
     jobs: Annotated[int, typer.Option(help="Trials at a time; more than 1 prunes none.")] = 1,
@@ -477,9 +477,6 @@ def tune(
             "is shared where heads turn out to rank the losses alike."
         ),
     ] = Strategy.auto,
-    lane_layers: Annotated[
-        int, typer.Option(min=0, help="If shared, train this many top layers beside each head.")
-    ] = 0,
     features: Annotated[
         bool, typer.Option("--features", help="Search with heads on frozen features.")
     ] = False,
@@ -509,7 +506,7 @@ def tune(
 
     skdice tune sms.tsv --losses tversky --features
 
-    skdice tune train.conll --losses tversky,weighted_ce --trials 50 --storage study.log
+    skdice tune train.conll --losses tversky,weighted_ce --trials 50 --storage study.db
     """
     from skdice.cli._tune import run
 
@@ -531,7 +528,6 @@ def tune(
             study_name,
             jobs,
             strategy.value,
-            lane_layers,
             seed,
             output,
             features,

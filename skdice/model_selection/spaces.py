@@ -5,17 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from skdice.losses import Loss, TverskyLoss, resolve_loss
-from skdice.model_selection.study import import_optuna
 
-__all__ = ["OneMinus", "Space", "as_spaces", "check_space", "cloned", "loss_space", "suggest"]
+__all__ = [
+    "OneMinus",
+    "Space",
+    "all_params",
+    "as_spaces",
+    "check_space",
+    "cloned",
+    "import_optuna",
+    "loss_space",
+    "plain_params",
+    "suggest",
+]
 
 Space = dict[str, Any]
+
+
+def import_optuna() -> ModuleType:
+    """Optuna, or an error that says how to get it."""
+    try:
+        import optuna
+    except ImportError as error:
+        raise ImportError("searches need Optuna: pip install 'skdice[search]'") from error
+    return optuna
 
 
 @dataclass(frozen=True)
@@ -142,8 +162,33 @@ def suggest(trial: Any, spaces: list[Space]) -> dict[str, Any]:
             i = trial.suggest_categorical(label, list(range(len(values)))) if len(values) > 1 else 0
             params[name] = values[i]
         elif not callable(values):
-            params[name] = trial._suggest(label, values)
+            params[name] = _suggest_value(trial, label, values)
     return _completed(space, params)
+
+
+def _suggest_value(trial: Any, name: str, values: Any) -> Any:
+    distributions = import_optuna().distributions
+    if isinstance(values, distributions.CategoricalDistribution):
+        return trial.suggest_categorical(name, values.choices)
+    whole = isinstance(values, distributions.IntDistribution)
+    ask = trial.suggest_int if whole else trial.suggest_float
+    return ask(name, values.low, values.high, step=values.step, log=values.log)
+
+
+def all_params(trial: Any, spaces: list[Space], plain: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters of a trial that has run; `plain` are those that the study keeps as they are.
+
+    A function of the space may return another value when it is called again.
+    """
+    from optuna.trial import FixedTrial
+
+    return {**(suggest(FixedTrial(trial.params), spaces) if spaces else {}), **plain}
+
+
+def plain_params(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of a trial's parameters that any storage keeps as they are."""
+    values = {n: v.item() if isinstance(v, np.generic) else v for n, v in params.items()}
+    return {n: v for n, v in values.items() if isinstance(v, (bool, int, float, str, type(None)))}
 
 
 def _completed(space: Space, params: dict[str, Any]) -> dict[str, Any]:

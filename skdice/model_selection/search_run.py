@@ -1,0 +1,319 @@
+"""A search at work: Optuna asks for trials, a strategy runs them, and finalists are fitted in full."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from sklearn.exceptions import FitFailedWarning
+
+from skdice.model_selection import finalists
+from skdice.model_selection.full_fits import CrossValidation, FullFits
+from skdice.model_selection.predictions import OtherRows
+from skdice.model_selection.records import (
+    Row,
+    TrialRecord,
+    fitted_in_full,
+    keep_full_record,
+    rows_of,
+)
+from skdice.model_selection.shared_heads import SharedHeads
+from skdice.model_selection.spaces import plain_params, suggest
+from skdice.model_selection.study import quiet_optuna, sampler_of
+
+__all__ = ["SearchRun", "Strategy"]
+
+COMPARED, AGREES = 6, 0.7  # trials that auto fits in full as well; the least rank correlation
+
+
+class Strategy(Protocol):
+    """A way to run trials: `FullFits` or `SharedHeads`."""
+
+    @property
+    def trials_at_once(self) -> int:
+        """Trials that one call of `run` should get."""
+
+    def run(
+        self, settings: Sequence[dict[str, Any]], trials: Sequence[Any] = ()
+    ) -> list[TrialRecord]:
+        """Run trials with the given parameters; `trials` are asked whether to prune."""
+
+
+class _HeadsDisagree(Exception):
+    """The study was scored by heads, and the search continues in one of full fits."""
+
+
+class SearchRun:
+    """What `LossSearchCV` does between its checks and its results.
+
+    Parameters
+    ----------
+    search : LossSearchCV
+    study : optuna.Study
+    spaces : list of dict
+    cv : CrossValidation
+    full_fits : FullFits
+    strategy : Strategy
+        To begin with; auto may turn from shared heads to full fits.
+    seed : int or None
+    ends : float
+        When the search has had its time, by `time.monotonic`.
+
+    Attributes
+    ----------
+    agreement : float or None
+        Of heads with full fits, where auto compared them.
+    error : Exception or None
+        Of the last trial that failed.
+    """
+
+    def __init__(
+        self,
+        search: Any,
+        study: Any,
+        spaces: list[Any],
+        cv: CrossValidation,
+        full_fits: FullFits,
+        strategy: Strategy,
+        seed: int | None,
+        ends: float,
+    ) -> None:
+        self.search, self.study, self.spaces, self.cv = search, study, spaces, cv
+        self.full_fits, self.strategy, self.seed, self.ends = full_fits, strategy, seed, ends
+        self.agreement: float | None = None
+        self.error: Exception | None = None
+        self._running: dict[int, tuple[Any, TrialRecord | None]] = {}
+        self._show: Callable[[str, int, int], None] = lambda kind, done, total: None
+
+    @property
+    def heads_stand_for_fits(self) -> bool:
+        """Whether scores are of heads, and full fits are to follow."""
+        return isinstance(self.strategy, SharedHeads) and not self.strategy.is_exact
+
+    def to_the_end(self) -> None:
+        """Run what is left of the trials, and the finalists."""
+        with quiet_optuna(), _progress(shown=self.search.progress_bar) as self._show:
+            try:
+                try:
+                    self._optimize()
+                except _HeadsDisagree:
+                    self._optimize()
+            except BaseException as error:
+                self._give_up(again=not isinstance(error, Exception))
+                raise
+            rows = self._rows_of_heads()
+            if rows and self.heads_stand_for_fits:
+                settings = [row.params(self.spaces) for row in rows]
+                scores = np.array([row.record.shared[self.cv.key] for row in rows])
+                best = finalists.finalists(settings, scores, self.search.n_finalists)
+                rows = [rows[i] for i in best]
+            self._fit_in_full(rows)
+
+    # ---- the trials
+
+    def _optimize(self) -> None:
+        """Run Optuna's loop; each round of it is one call of the strategy."""
+        if self._n_missing() > 0:
+            self.study.optimize(self._round, callbacks=[self._after_round])
+
+    def _n_missing(self) -> int:
+        return int(self.search.n_trials) - len(rows_of(self.study))
+
+    def _is_late(self) -> bool:
+        return time.monotonic() >= self.ends
+
+    def _round(self, first: Any) -> float:
+        """Run `first`, the trial of Optuna's loop, and as many others as the strategy wants."""
+        import optuna
+
+        if first.study is not self.study:
+            raise _HeadsDisagree
+        self._running = {first.number: (first, None)}
+        n = min(self.strategy.trials_at_once, max(self._n_missing(), 1))
+        trials = [first, *(self.study.ask() for _ in range(n - 1))]
+        self._running = {trial.number: (trial, None) for trial in trials}
+        settings = [self._suggest(trial) for trial in trials]
+        for trial, params, record in zip(
+            trials, settings, self._run(settings, trials), strict=True
+        ):
+            record.params = plain_params(params)
+            self._running[trial.number] = trial, record
+        _, record = self._running[first.number]
+        assert record is not None
+        _write(first, record)
+        if record.state == "PRUNED":
+            raise optuna.TrialPruned
+        return record.score(self.cv.key) if record.state == "COMPLETE" else float("nan")
+
+    def _suggest(self, trial: Any) -> dict[str, Any]:
+        sampler = sampler_of(self.search.sampler, self.seed, trial.number)
+        if sampler is not None:
+            self.study.sampler = sampler
+        return suggest(trial, self.spaces)
+
+    def _run(self, settings: list[dict[str, Any]], trials: list[Any]) -> list[TrialRecord]:
+        """Run trials; as full fits where a scorer asks heads for rows that they have not seen."""
+        try:
+            return self.strategy.run(settings, trials)
+        except OtherRows as error:
+            if self.search.strategy == "shared":
+                raise ValueError(
+                    f"strategy='shared' is not possible: {error}; use 'full' or 'auto'"
+                ) from error
+        self.strategy = self.full_fits
+        return [self.full_fits.run_one(params) for params in settings]
+
+    def _after_round(self, study: Any, first: Any) -> None:
+        """Tell Optuna of the other trials of the round, and the callbacks of all."""
+        from optuna.trial import TrialState
+
+        for number, (trial, record) in list(self._running.items()):
+            assert record is not None
+            if number != first.number:
+                _write(trial, record)
+                if record.state == "COMPLETE":
+                    study.tell(trial, record.score(self.cv.key))
+                else:
+                    study.tell(trial, state=TrialState[record.state])
+            del self._running[number]
+            self._note_error(number, record)
+            self._call_back(copy.deepcopy(study.get_trials(deepcopy=False)[number]))
+            self._show("trials", len(rows_of(study)), self.search.n_trials)
+        unsure = self.heads_stand_for_fits and self.agreement is None
+        if unsure and self.search.strategy == "auto":
+            self._compare()
+        if self._n_missing() < 1 or self._is_late():
+            study.stop()
+
+    def _give_up(self, *, again: bool) -> None:
+        """End what an interrupt or an error left running; `again` puts it back into the queue."""
+        from optuna.trial import TrialState
+
+        done = {row.trial.number for row in rows_of(self.study)}
+        for number, (trial, _) in self._running.items():
+            if number not in done:
+                self.study.tell(number, state=TrialState.FAIL, skip_if_finished=True)
+                if again:
+                    self.study.enqueue_trial(trial.params)
+
+    def _note_error(self, number: int, record: TrialRecord) -> None:
+        """Raise what failed in a trial, or warn of it."""
+        if record.exception is None:
+            return
+        self.error = record.exception
+        if self.cv.raises:
+            raise record.exception
+        what = "failed" if record.fit_failed else "could not be scored"
+        warnings.warn(
+            f"trial {number} {what} and scores {self.cv.score_of_error}: {record.exception!r}",
+            FitFailedWarning if record.fit_failed else UserWarning,
+            stacklevel=2,
+        )
+
+    def _call_back(self, trial: Any) -> None:
+        for callback in self.search.callbacks or []:
+            try:
+                callback(self.study, trial)
+            except RuntimeError as error:
+                # After its last trial there is nothing to stop, and Optuna raises.
+                if "Study.stop" not in str(error):
+                    raise
+
+    # ---- full fits after heads
+
+    def _rows_of_heads(self) -> list[Row]:
+        """Trials with scores of heads."""
+        rows = rows_of(self.study)
+        return [row for row in rows if row.record.shared and row.record.state == "COMPLETE"]
+
+    def _compare(self) -> None:
+        """Fit some trials in full, and turn to full fits where those rank otherwise than heads."""
+        rows, key = self._rows_of_heads(), self.cv.key
+        if len(rows) < COMPARED:
+            return
+        heads = [float(np.mean(row.record.shared[key])) for row in rows]
+        compared = [rows[i] for i in finalists.spread_over(heads, COMPARED)]
+        self._fit_in_full(compared)
+        if self._is_late():
+            return  # nothing is left to decide
+        pairs = [
+            (float(np.mean(row.record.shared[key])), row.full.score(key))
+            for row in compared
+            if row.full is not None and row.full.state == "COMPLETE"
+        ]
+        self.agreement = finalists.agreement(*zip(*pairs, strict=True)) if pairs else 0.0
+        if self.agreement >= AGREES:
+            return
+        warnings.warn(
+            f"heads on the frozen encoder rank these losses otherwise than full fits do (Spearman "
+            f"{self.agreement:.2f} over {len(pairs)} trials): going on with full fits",
+            stacklevel=2,
+        )
+        self.strategy = self.full_fits
+        self._fit_in_full(rows)
+        if not self._is_late():
+            self.study = self._without_heads()
+
+    def _without_heads(self) -> Any:
+        """A study as it were had full fits scored its trials from the start.
+
+        A sampler must not learn from scores of both.
+        """
+        import optuna
+
+        before = self.study
+        study = optuna.create_study(
+            direction="maximize", sampler=before.sampler, pruner=before.pruner
+        )
+        for row in rows_of(before):
+            study.add_trial(fitted_in_full(row, self.cv.key) if row.full else row.trial)
+        return study
+
+    def _fit_in_full(self, rows: Sequence[Row]) -> None:
+        """Cross-validate trials of which only heads ran, and write that into the study.
+
+        After the timeout no more of them than it takes to have a score.
+        """
+        rows, n = [row for row in rows if row.heads_only], self.full_fits.trials_at_once
+        for start in range(0, len(rows), n):
+            fitted = [row.full for row in rows_of(self.study) if row.full is not None]
+            if self._is_late() and any(record.state == "COMPLETE" for record in fitted):
+                return
+            self._show("full fits", start, len(rows))
+            part = rows[start : start + n]
+            records = self.full_fits.run([row.params(self.spaces) for row in part])
+            for row, record in zip(part, records, strict=True):
+                self._note_error(row.trial.number, record)
+                keep_full_record(self.study, row.trial.number, record)
+                row.full = record
+                self._call_back(fitted_in_full(row, self.cv.key))
+            self._show("full fits", start + len(part), len(rows))
+
+
+def _write(trial: Any, record: TrialRecord) -> None:
+    for name, value in record.to_attrs().items():
+        trial.set_user_attr(name, value)
+
+
+@contextlib.contextmanager
+def _progress(*, shown: bool) -> Iterator[Callable[[str, int, int], None]]:
+    """A function of a kind of work, how much is done and how much there is, for bars."""
+    if not shown:
+        yield lambda kind, done, total: None
+        return
+    from rich.progress import Progress
+
+    with Progress() as bars:
+        tasks: dict[str, Any] = {}
+
+        def show(kind: str, done: int, total: int) -> None:
+            if kind not in tasks:
+                tasks[kind] = bars.add_task(kind)
+            bars.update(tasks[kind], completed=done, total=total)
+
+        yield show
