@@ -10,16 +10,19 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 export TOKENIZERS_PARALLELISM := false
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint clean help
+.PHONY: demo test test-fast lint clean help
 
 help: ## List the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
 
 demo: $(VENV)/.installed ## Compare the six losses on the corpus that ships with skdice
 	$(BIN)/skdice compare --output demo-output
 
 test: $(VENV)/.installed-test ## Run every test and doctest
 	$(BIN)/python -m pytest
+
+test-fast: $(VENV)/.installed-test ## Run all but the slow tests
+	$(BIN)/python -m pytest -m "not slow"
 
 lint: $(VENV)/.installed-dev ## ruff and mypy
 	$(BIN)/ruff check skdice tests examples

@@ -1,4 +1,6 @@
-"""skdice's losses in a Hugging Face Trainer: python examples/hf_trainer.py
+"""Train with skdice's losses in a Hugging Face Trainer.
+
+    python examples/hf_trainer.py
 
 A tiny random BERT looks for a rare class of sentences for a few steps. It is made here, so nothing
 is downloaded; in your own work put ``AutoModelForSequenceClassification`` in its place.

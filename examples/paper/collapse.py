@@ -1,7 +1,7 @@
-"""Does any default end with every example called negative? A grid over batches and rates.
+r"""Does any default end with every example called negative? A grid over batches and rates.
 
     python collapse.py --data FOLDER --out results/collapse.json
-    python collapse.py --data FOLDER --full --negatives 200 --tested 500 --epochs 10 --seeds 1 \\
+    python collapse.py --data FOLDER --full --negatives 200 --tested 500 --epochs 10 --seeds 1 \
         --precision bf16 --out results/collapse-full.json
 
 Ten spam messages among many others; every loss by name, batches of 8, 32 and 128, three rates. A

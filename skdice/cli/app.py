@@ -62,7 +62,12 @@ TextColumns = Annotated[
     list[str] | None,
     typer.Option("--text-column", help="Text column by name or index; twice for pairs."),
 ]
-LabelColumn = Annotated[str | None, typer.Option(help="Label column, by name or index.")]
+LabelColumn = Annotated[
+    str | None,
+    typer.Option(
+        help="Label column, by name or index; else one named label, target, class, y or tag."
+    ),
+]
 Header = Annotated[
     bool | None, typer.Option("--header/--no-header", help="First line names columns.")
 ]
@@ -419,9 +424,9 @@ def compare(
 
     skdice compare --train wnut17train.conll --dev emerging.dev.conll --test emerging.test.annotated
 
-    skdice compare --train sms.tsv --losses ce,dsc --seeds 5 --output sms
+    skdice compare --train sms.tsv --label-column 0 --losses ce,dsc --seeds 5
 
-    skdice compare --train sms.tsv --rows "ce, ce + tuned, ce + SMOTE, dsc" --features
+    skdice compare --train messages.csv --rows "ce, ce + tuned, ce + SMOTE, dsc" --features
 
     skdice compare --train squad-train.json --test squad-dev.json --losses ce,focal,dice,dsc
     """
@@ -466,7 +471,7 @@ def tune(
     ] = None,
     storage: Annotated[
         str | None,
-        typer.Option(help="SQLite file or database URL: continue later, or with several processes."),
+        typer.Option(help="SQLite file or database URL: continue later, or in several processes."),
     ] = None,
     study_name: Annotated[str | None, typer.Option(help="Name of the study there.")] = None,
     jobs: Annotated[int, typer.Option(help="Trials at a time; more than 1 prunes none.")] = 1,
@@ -504,7 +509,7 @@ def tune(
 
     [bold]Examples[/bold]
 
-    skdice tune sms.tsv --losses tversky --features
+    skdice tune messages.csv --losses tversky --features
 
     skdice tune train.conll --losses tversky,weighted_ce --trials 50 --storage study.db
     """

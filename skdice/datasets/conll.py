@@ -67,7 +67,7 @@ def read_conll(
     scheme: str | None = None,
     encoding: str = "utf-8",
 ) -> Tagged:
-    """Read tagged sentences from CoNLL columns.
+    r"""Read tagged sentences from CoNLL columns.
 
     Blank lines, with or without white space in them, end a sentence; ``-DOCSTART-`` lines are
     skipped.
@@ -108,7 +108,7 @@ def read_conll(
     >>> from skdice.datasets import read_conll
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "a.conll")
-    ...     _ = path.write_text("Ann\\tB-PER\\nsleeps\\tO\\n\\nRome\\tB-LOC\\n")
+    ...     _ = path.write_text("Ann\tB-PER\nsleeps\tO\n\nRome\tB-LOC\n")
     ...     read_conll(path)
     ([['Ann', 'sleeps'], ['Rome']], [['B-PER', 'O'], ['B-LOC']])
     """

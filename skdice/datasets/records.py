@@ -18,7 +18,7 @@ __all__ = ["read_table", "read_texts"]
 Column = int | str
 Columns = Column | Sequence[Column] | None
 
-LABEL_NAMES = ("label", "labels", "class", "target", "quality", "y", "intent")
+LABEL_NAMES = ("label", "target", "class", "y", "tag")
 TEXT_NAMES = (
     *("text", "sentence", "sentence1", "sentence2", "question", "question1", "question2"),
     *("premise", "hypothesis", "title", "review", "content", "message"),
@@ -36,7 +36,7 @@ def read_table(
     quoting: bool | None = None,
     encoding: str = "utf-8",
 ) -> tuple[list[Any], list[str]]:
-    """Read labelled texts, or pairs of texts.
+    r"""Read labelled texts, or pairs of texts.
 
     A file named ``.jsonl``, or whose first line is a JSON object, is read as JSON lines: one
     object a line, whose keys are the names of columns. A label may be a number there, and
@@ -50,8 +50,8 @@ def read_table(
         None takes all columns but the label's, of which there may be two at most. Columns with
         the name ``id``, ``idx``, ``index``, ``guid`` or ``uid``, or none, hold no text.
     label_column : int, str or None, default=None
-        None is a column named ``label``, ``labels``, ``class``, ``target``, ``quality``, ``y`` or
-        ``intent`` if there is a header, and otherwise the column with the fewest distinct values.
+        By index or by name. None is a column named ``label``, ``target``, ``class``, ``y`` or
+        ``tag``, or the only column that `text_columns` leaves. It is never guessed from the values.
     separator : str or None, default=None
         None is what the first line has: a tab, or else a comma, or else, in a ``.csv`` file, a
         semicolon.
@@ -75,7 +75,8 @@ def read_table(
         If there is no such file.
     ValueError
         If the file is empty, a line has other columns than the first or is not JSON, a column is
-        not there, or a value is not a text or a label; the message names the line or the column.
+        not there, nothing says which column holds the label, or a value is not a text or a label;
+        the message names the line or the columns.
 
     Examples
     --------
@@ -83,7 +84,7 @@ def read_table(
     >>> from skdice.datasets import read_table
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "a.csv")
-    ...     _ = path.write_text('text,label\\n"Free, now",spam\\nLunch?,ham\\n')
+    ...     _ = path.write_text('text,label\n"Free, now",spam\nLunch?,ham\n')
     ...     read_table(path)
     (['Free, now', 'Lunch?'], ['spam', 'ham'])
     """
@@ -100,7 +101,7 @@ def read_table(
         )
     texts = [table.index(column, "text_columns") for column in wanted]
     if label_column is None:
-        label = table.find_label([i for i in table.columns if i not in texts])
+        label = table.find_label([i for i in table.columns if i not in texts], bool(texts))
     else:
         label = table.index(label_column, "label_column")
     if not texts:
@@ -120,7 +121,7 @@ def read_texts(
     quoting: bool | None = None,
     encoding: str = "utf-8",
 ) -> list[Any]:
-    """Read texts, or pairs of texts, to predict: their labels may be there or not.
+    r"""Read texts, or pairs of texts, to predict: their labels may be there or not.
 
     Parameters
     ----------
@@ -161,7 +162,7 @@ def read_texts(
     >>> from skdice.datasets import read_texts
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "a.csv")
-    ...     _ = path.write_text('id,text\\n7,"Free, now"\\n8,Lunch?\\n')
+    ...     _ = path.write_text('id,text\n7,"Free, now"\n8,Lunch?\n')
     ...     read_texts(path)
     ['Free, now', 'Lunch?']
     """
@@ -238,7 +239,8 @@ class _Table:
         """The distinct values of a column."""
         return {str(cells[i]).strip() for _, cells in self.rows}
 
-    def find_label(self, columns: list[int]) -> int:
+    def find_label(self, columns: list[int], knows_texts: bool) -> int:
+        """The column whose name says so, or the only one beside the texts."""
         if not columns:
             raise ValueError(
                 f"{str(self.path)!r} has no column left for the label: give label_column "
@@ -247,15 +249,25 @@ class _Table:
         for i in columns:
             if self.is_named(i, LABEL_NAMES):
                 return i
-        return min(columns, key=lambda i: len(self.values(i)))
+        if knows_texts and len(columns) == 1:
+            return columns[0]
+        raise ValueError(
+            f"which column of {str(self.path)!r} holds the label? It has {self.shown(columns)}: "
+            "give label_column (--label-column) by index or name, or name the column in a header: "
+            f"{', '.join(LABEL_NAMES)}"
+        )
+
+    def shown(self, columns: list[int]) -> list[str]:
+        """Columns by name, or by index with their first value."""
+        names = self.names or [f"{i}: {cell:.20}" for i, cell in enumerate(self.rows[0][1])]
+        return [names[i] for i in columns]
 
     def check_texts(self, columns: list[int], n_texts: int) -> list[int]:
         """`columns`, which may hold text, if they are not too many."""
         if not 1 <= len(columns) <= n_texts:
-            shown = self.names or [f"{i}: {cell:.20}" for i, cell in enumerate(self.rows[0][1])]
-            names = [shown[i] for i in columns]
             raise ValueError(
-                f"{str(self.path)!r} has {len(columns)} columns that may be text {names}, not "
+                f"{str(self.path)!r} has {len(columns)} columns that may be text "
+                f"{self.shown(columns)}, not "
                 f"{'1' if n_texts == 1 else '1 or 2'}: say which hold the text with text_columns "
                 "(--text-column), and which the label with label_column (--label-column)"
             )

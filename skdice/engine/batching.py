@@ -50,6 +50,7 @@ class EncodedDataset(Dataset):
 
     @property
     def lengths(self) -> np.ndarray:
+        """Subwords of each window."""
         return np.array([len(window) for window in self.windows], dtype=np.int64)
 
 
@@ -128,6 +129,7 @@ class Padder:
 
     @classmethod
     def of(cls, tokenizer: Any) -> Padder:
+        """Pad as a tokenizer does."""
         pad = tokenizer.pad_token_id
         return cls(
             0 if pad is None else pad,
@@ -138,6 +140,7 @@ class Padder:
     def __call__(
         self, rows: Sequence[tuple[Window, Any, Any]]
     ) -> tuple[dict[str, torch.Tensor], torch.Tensor | None, torch.Tensor | None]:
+        """Inputs of the encoder, targets and weights of some rows."""
         windows = [row[0] for row in rows]
         longest = max(len(window) for window in windows)
         shape = (len(windows), longest)

@@ -134,6 +134,7 @@ class FineTuningNet(NeuralNet):
     # ---- optimiser, schedule, precision
 
     def initialize_optimizer(self, *args: Any, **kwargs: Any) -> FineTuningNet:
+        """Make the optimiser, with a group for each kind of parameter."""
         # A warm start moves on with new data and a new schedule, so the optimiser is new too.
         options = self.get_params_for("optimizer")
         options.setdefault("lr", self.lr)
@@ -154,8 +155,8 @@ class FineTuningNet(NeuralNet):
         for group, own in zip(self.optimizer_.param_groups, self.own_rates_, strict=True):
             group["lr"] = group["initial_lr"] = lr if own is None else own
 
-    def _start_schedule(self, n_steps: int) -> None:
-        factor = schedule_factor(self.schedule, n_steps, self.warmup)
+    def _start_schedule(self, n_steps: int, schedule: str, warmup: float) -> None:
+        factor = schedule_factor(schedule, n_steps, warmup)
         self.schedule_ = torch.optim.lr_scheduler.LambdaLR(self.optimizer_, factor)
 
     # ---- batches
@@ -215,7 +216,8 @@ class FineTuningNet(NeuralNet):
         X : EncodedDataset
         y : ignored
         epochs : int or None, default=None
-            None is `max_epochs`.
+            None is `max_epochs`, with the schedule. A number is one of many calls, of which nobody
+            knows how many will follow: the rate stays where it is.
         rows_of_epoch : callable or None, default=None
             From the epoch's number, from 1, to the rows to train on; None is every row once.
         validation_score : callable or None, default=None
@@ -225,9 +227,12 @@ class FineTuningNet(NeuralNet):
             epoch's weights come back at the end.
         **fit_params : ignored
         """
-        epochs = self.max_epochs if epochs is None else epochs
-        drawn = None if rows_of_epoch is None else rows_of_epoch(len(self.history))
-        self._start_schedule(self.n_updates(len(X) if drawn is None else len(drawn)) * epochs)
+        drawn = X if rows_of_epoch is None else rows_of_epoch(len(self.history))
+        if epochs is None:
+            epochs = self.max_epochs
+            self._start_schedule(self.n_updates(len(drawn)) * epochs, self.schedule, self.warmup)
+        else:
+            self._start_schedule(self.n_updates(len(drawn)) * epochs, "constant", 0.0)
         best: tuple[float, dict[str, torch.Tensor]] | None = None
         stale = 0
         try:
@@ -281,6 +286,7 @@ class FineTuningNet(NeuralNet):
         self.history.record("train_loss", torch.stack(losses).mean().item())
 
     def train_step(self, batch: list[Batch], **fit_params: Any) -> dict[str, Any]:
+        """Make one update from the micro-batches of `batch`."""
         self._set_training(True)
         self.optimizer_.zero_grad(set_to_none=True)
         if len(batch) == 1:

@@ -21,6 +21,7 @@ class SpanPadder(Padder):
     def __call__(
         self, rows: Sequence[tuple[Any, Any, Any]]
     ) -> tuple[dict[str, torch.Tensor], torch.Tensor | None, torch.Tensor | None]:
+        """Inputs with the candidates and the order of the outputs, targets and weights."""
         inputs, target, weight = super().__call__(rows)
         windows = [row[0] for row in rows]
         sizes = np.array([len(window.positions) for window in windows])

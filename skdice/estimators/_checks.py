@@ -1,4 +1,4 @@
-"""Checks, splits and scores that the estimators share."""
+"""Checks and splits that the estimators share."""
 
 from __future__ import annotations
 
@@ -8,24 +8,18 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.metrics import precision_recall_fscore_support
 from sklearn.model_selection import train_test_split
 
 from skdice.engine.devices import resolve_device
 from skdice.losses import Loss
-from skdice.metrics import span_precision_recall_fscore_support
 
 __all__ = [
     "check_device",
     "check_known",
     "check_reduction",
     "check_validation",
-    "class_measure",
-    "class_scores",
     "draw_seed",
     "split_indices",
-    "tag_measure",
-    "tag_scores",
 ]
 
 
@@ -115,29 +109,3 @@ def split_indices(
             strata = None
     held = train_test_split(firsts, test_size=size, random_state=seed % 2**32, stratify=strata)[1]
     return where[~np.isin(group, group[held])], held
-
-
-def class_scores(y: Any, predicted: np.ndarray, positive: Any = None) -> dict[str, float]:
-    """Precision, recall and F1 of the class `positive`; with None the macro average."""
-    if positive is None:
-        values = precision_recall_fscore_support(y, predicted, average="macro", zero_division=0)
-    else:
-        true, found = np.asarray(y) == positive, predicted == positive
-        values = precision_recall_fscore_support(true, found, average="binary", zero_division=0)
-    return dict(zip(("precision", "recall", "f1"), map(float, values[:3]), strict=True))
-
-
-def class_measure(positive: Any = None) -> str:
-    """What `class_scores` counts, in words."""
-    return "classes, macro" if positive is None else f"class {positive!s}"
-
-
-def tag_scores(y: Any, predicted: Any, scheme: str) -> dict[str, float]:
-    """Precision, recall and F1 of spans, micro; of tokens for plain tags."""
-    values = span_precision_recall_fscore_support(y, predicted, average="micro", scheme=scheme)
-    return dict(zip(("precision", "recall", "f1"), map(float, values[:3]), strict=True))
-
-
-def tag_measure(scheme: str) -> str:
-    """What `tag_scores` counts, in words."""
-    return "tokens, micro" if scheme == "plain" else "spans, micro"

@@ -9,11 +9,11 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 
 from skdice._compat import Interval, StrOptions
-from skdice.engine.devices import seeded
+from skdice.engine.devices import resolve_device, seeded
 from skdice.engine.net import FineTuningNet, check_callbacks
 from skdice.engine.plan import Examples, FitPlan
 from skdice.engine.schedules import SCHEDULES
@@ -116,13 +116,7 @@ class NetEstimator(BaseEstimator):
 
     def _run(self, plan: FitPlan) -> Self:
         """Train as planned; an interrupt leaves a usable estimator, too."""
-        before = self.__dict__
-        self.__dict__ = dict(plan.fitted)
-        try:
-            net = self.net_ = self._net_for(plan)
-        except Exception:  # settings that torch or skorch refuse
-            self.__dict__ = before
-            raise
+        net = self._adopt(plan)
         spread, score = self._spread(plan), None
         if plan.validation is not None:
             score = partial(self._validation_score, plan.validation)
@@ -147,6 +141,17 @@ class NetEstimator(BaseEstimator):
             )
         return self
 
+    def _adopt(self, plan: FitPlan) -> FineTuningNet:
+        """Take over what the plan prepared, and let go of the last fit."""
+        before = self.__dict__
+        self.__dict__ = dict(plan.fitted)
+        try:
+            self.net_ = self._net_for(plan)
+        except BaseException:  # settings that torch or skorch refuse
+            self.__dict__ = before
+            raise
+        return self.net_
+
     def _net_for(self, plan: FitPlan) -> FineTuningNet:
         """The net of a plan: a new one, or with `partial_fit` the one there is."""
         if plan.mode == "partial":
@@ -154,16 +159,30 @@ class NetEstimator(BaseEstimator):
             net.criterion_ = plan.criterion.to(net.device)
             own = self.net_params or {}
             net.set_rate(own.get("optimizer__lr", own.get("lr", self.lr)))
-        else:
-            net = self._make_net(plan.criterion, plan.seed)
-            with seeded(plan.seed, net.device):
-                net.initialize()
-            if plan.mode == "warm":
-                net.history = self.net_.history
-        if plan.epochs is not None:
-            # How many calls will follow is unknown, so the rate stays where the user put it.
-            net.schedule, net.warmup = "constant", 0.0
+            return net
+        net = self._make_net(plan.criterion, plan.seed)
+        with seeded(plan.seed, net.device):
+            net.initialize()
+        if plan.mode == "warm":
+            net.history = self.net_.history
         return net
+
+    def _net_settings(self, criterion: Any, seed: int) -> dict[str, Any]:
+        """What every net gets; `net_params` has the last word."""
+        return dict(
+            criterion=criterion,
+            weight_decay=self.weight_decay,
+            schedule=self.schedule,
+            warmup=self.warmup,
+            shuffle_seed=seed,
+            max_epochs=self.max_epochs,
+            lr=self.lr,
+            batch_size=self.batch_size,
+            device=resolve_device(self.device),
+            train_split=None,
+            callbacks=clone(self.callbacks, safe=False) if self.callbacks else None,
+            verbose=int(self.verbose),
+        ) | (self.net_params or {})
 
     def _note_history(self) -> None:
         self.history_ = [

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdice import backbones
 from skdice._compat import Interval, StrOptions
 from skdice.backbones import DEFAULT_BACKBONE
-from skdice.engine.batching import Padder
+from skdice.engine.batching import EncodedDataset, Padder
 from skdice.engine.devices import autocast_dtype, resolve_device, seeded
 from skdice.engine.features import run_encoder
 from skdice.engine.module import EncoderWithHead, freeze
@@ -148,6 +148,15 @@ class TransformerEstimator(NetEstimator):
     def _max_length(self) -> int:
         return backbones.input_length(self.max_length, self._module.encoder, self.tokenizer_)
 
+    def _encode_windows(self, data: Examples) -> EncodedDataset:
+        """Windows with a target for each, for tasks whose windows overlap."""
+        windows = self._windows(data.inputs)
+        targets = [self._target(window, data.targets[window.row]) for window in windows]
+        weights = data.weights
+        if weights is not None:
+            weights = weights[[window.row for window in windows]]
+        return EncodedDataset(windows, targets, weights)
+
     def _prepared_loss(
         self,
         class_counts: np.ndarray,
@@ -175,25 +184,13 @@ class TransformerEstimator(NetEstimator):
         return Padder.of(self.tokenizer_)
 
     def _make_net(self, criterion: Any, seed: int) -> FineTuningNet:
-        settings: dict[str, Any] = dict(
-            criterion=criterion,
+        own: dict[str, Any] = dict(
             padder=self._make_padder(),
             gradient_accumulation=self.gradient_accumulation,
             max_grad_norm=self.max_grad_norm,
-            weight_decay=self.weight_decay,
-            schedule=self.schedule,
-            warmup=self.warmup,
             precision=self.precision,
-            shuffle_seed=seed,
-            max_epochs=self.max_epochs,
-            lr=self.lr,
-            batch_size=self.batch_size,
-            device=resolve_device(self.device),
-            train_split=None,
-            callbacks=clone(self.callbacks, safe=False) if self.callbacks else None,
-            verbose=int(self.verbose),
         )
-        return FineTuningNet(self._module, **{**settings, **(self.net_params or {})})
+        return FineTuningNet(self._module, **{**own, **self._net_settings(criterion, seed)})
 
     def _net_for(self, plan: FitPlan) -> FineTuningNet:
         if plan.mode == "warm":  # what was set since

@@ -3,35 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import log_softmax
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score, balanced_accuracy_score
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 from sklearn.utils import Tags, column_or_1d, get_tags, indexable
-from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from skdice._compat import HasMethods, StrOptions
-from skdice.estimators._bias import CV, fit_part, log, routed, router, with_validation
-from skdice.estimators._checks import (
-    check_known,
-    check_validation,
-    class_measure,
-    class_scores,
-)
+from skdice._compat import StrOptions
+from skdice.estimators._bias import BiasTuned, log
+from skdice.estimators._checks import check_known, check_validation
+from skdice.estimators._scores import ClassScores
 from skdice.metrics import positive_class
 from skdice.metrics.decisions import tune_bias
-from skdice.text.inputs import take
 
 __all__ = ["BiasTunedClassifier"]
 
 
-class BiasTunedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+@dataclass(eq=False, repr=False)
+class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
     """A classifier whose decision is tuned for F1 on held-out data.
 
     The rival that any loss has to beat: cross-entropy, and then a bias for each class, added to
@@ -80,48 +76,25 @@ default="auto"
     (2,)
     """
 
-    task: ClassVar[str] = "classification"
-
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "estimator": [HasMethods(["fit", "predict_proba"])],
+        **BiasTuned._parameter_constraints,
         "scoring": [
             StrOptions({"auto", "f1", "f1_macro", "accuracy", "balanced_accuracy"}),
             callable,
         ],
-        "bias": [StrOptions({"per_class", "prior"})],
         "pos_label": "no_validation",
-        "cv": CV,
-        "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        scoring: str | Callable[[Any, Any], float] = "auto",
-        bias: str = "per_class",
-        pos_label: Any = None,
-        cv: Any = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.scoring = scoring
-        self.bias = bias
-        self.pos_label = pos_label
-        self.cv = cv
-        self.random_state = random_state
+    _: KW_ONLY
+    scoring: str | Callable[[Any, Any], float] = "auto"
+    pos_label: Any = None
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        inner = get_tags(self.estimator)
-        tags.input_tags = inner.input_tags
-        if inner.classifier_tags is not None and tags.classifier_tags is not None:
-            tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
+        inner = get_tags(self.estimator).classifier_tags
+        if inner is not None and tags.classifier_tags is not None:
+            tags.classifier_tags.multi_class = inner.multi_class
         return tags
-
-    def get_metadata_routing(self) -> MetadataRouter:
-        """What ``fit`` hands on to the estimator's."""
-        return router(self)
 
     def fit(self, X: Any, y: Any, *, X_val: Any = None, y_val: Any = None, **params: Any) -> Self:
         """Fit the estimator, and tune the biases on rows that it did not see.
@@ -145,7 +118,7 @@ default="auto"
             with `y`.
         """
         self._validate_params()
-        params = routed(self, params)
+        params = self._routed(params)
         if y is None:
             raise ValueError(
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y "
@@ -155,27 +128,18 @@ default="auto"
         X, y = indexable(X, y)
         check_classification_targets(y)
         labels = column_or_1d(y)
+        splits: Any = ()
         if X_val is not None:
             check_known(labels.tolist(), column_or_1d(y_val).tolist(), "labels")
-            more = with_validation(self.estimator, X_val, y_val, params)
-            self.estimator_ = clone(self.estimator).fit(X, y, **more)
-            rounds = [(self.estimator_, X_val, np.asarray(y_val))]
-        elif self.cv == "prefit":
-            check_is_fitted(self.estimator)
-            self.estimator_ = self.estimator
-            rounds = [(self.estimator_, X, labels)]
-        else:
+        elif self.cv != "prefit":
             splits = list(self._splits(X, labels))
-            self.estimator_ = clone(self.estimator).fit(X, y, **params)
-            rounds = [
-                (fit_part(self.estimator, X, y, train, params), take(X, held), labels[held])
-                for train, held in splits
-            ]
+        rounds = self._fit_rounds(X, y, X_val, y_val, params, splits)
         self.classes_ = self.estimator_.classes_
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
         log_p, truth = [], []
+        rounds = [(model, rows, column_or_1d(answers)) for model, rows, answers in rounds]
         for model, rows, answers in rounds:
             table = np.zeros((len(answers), len(self.classes_)))
             table[:, np.searchsorted(self.classes_, model.classes_)] = model.predict_proba(rows)
@@ -203,25 +167,6 @@ default="auto"
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Log-probabilities of shape (n, n_classes) after the biases."""
         return log_softmax(self.decide(X), axis=1)
-
-    def evaluate(self, X: Any, y: Any) -> dict[str, float]:
-        """Precision, recall and F1: of the positive class of two, else macro.
-
-        Parameters
-        ----------
-        X, y : as the estimator takes them
-
-        Returns
-        -------
-        dict
-            ``precision``, ``recall`` and ``f1``, each from 0 to 1.
-        """
-        return class_scores(y, self.predict(X), self._positive_label())
-
-    @property
-    def measure_(self) -> str:
-        """What `evaluate` counts."""
-        return class_measure(self._positive_label())
 
     def decide(self, X: Any) -> np.ndarray:
         """Log-probabilities plus biases, of shape (n, n_classes)."""
@@ -296,7 +241,3 @@ default="auto"
             return int(inner.positive_)
         counts = np.array([np.sum(labels == name) for name in self.classes_])
         return positive_class(self.classes_, counts, self.pos_label)
-
-    def _positive_label(self) -> Any:
-        """The positive class of two, and None of more."""
-        return self.classes_.tolist()[self.positive_] if len(self.classes_) == 2 else None

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import log_softmax
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.model_selection import KFold
-from sklearn.utils import Tags, get_tags
-from sklearn.utils.metadata_routing import MetadataRouter
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from skdice._compat import HasMethods, StrOptions
-from skdice.estimators._bias import CV, fit_part, log, routed, router, with_validation
-from skdice.estimators._checks import check_validation, draw_seed, tag_measure, tag_scores
+from skdice.estimators._bias import BiasTuned, log
+from skdice.estimators._checks import check_validation, draw_seed
+from skdice.estimators._scores import TagScores
 from skdice.metrics import span_f1_score
 from skdice.metrics.counting import SpanCounter
 from skdice.metrics.decisions import tune_bias
 from skdice.text.decoding import decode
-from skdice.text.inputs import as_sentences, as_tags, object_array, take
+from skdice.text.inputs import as_sentences, as_tags, object_array
 
 __all__ = ["BiasTunedTagger"]
 
 
-class BiasTunedTagger(MetaEstimatorMixin, BaseEstimator):
+@dataclass(eq=False, repr=False)
+class BiasTunedTagger(TagScores, BiasTuned):
     """A tagger whose decision is tuned for span F1 on held-out sentences.
 
     A bias for each tag is added to the log-probabilities of every token before decoding.
@@ -63,37 +63,10 @@ class BiasTunedTagger(MetaEstimatorMixin, BaseEstimator):
     (3,)
     """
 
-    task: ClassVar[str] = "tagging"
-
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "estimator": [HasMethods(["fit", "predict_proba"])],
-        "bias": [StrOptions({"per_class", "prior"})],
-        "cv": CV,
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        bias: str = "per_class",
-        cv: Any = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.bias = bias
-        self.cv = cv
-        self.random_state = random_state
-
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags = get_tags(self.estimator).input_tags
         tags.target_tags.required = True
         return tags
-
-    def get_metadata_routing(self) -> MetadataRouter:
-        """What ``fit`` hands on to the estimator's."""
-        return router(self)
 
     def fit(self, X: Any, y: Any, *, X_val: Any = None, y_val: Any = None, **params: Any) -> Self:
         """Fit the tagger, and tune the biases on sentences that it did not see.
@@ -117,30 +90,17 @@ class BiasTunedTagger(MetaEstimatorMixin, BaseEstimator):
             For bad parameters or data, before anything is trained.
         """
         self._validate_params()
-        params = routed(self, params)
+        params = self._routed(params)
         check_validation(X_val, y_val)
-        sentences = as_sentences(X)
-        tags = as_tags(y, sentences)
+        X = as_sentences(X)
+        y = as_tags(y, X)
+        splits: Any = ()
         if X_val is not None:
-            held = as_sentences(X_val)
-            as_tags(y_val, held)
-            more = with_validation(self.estimator, X_val, y_val, params)
-            self.estimator_ = clone(self.estimator).fit(X, y, **more)
-            rounds = [(self.estimator_, held, as_tags(y_val, held))]
-        elif self.cv == "prefit":
-            check_is_fitted(self.estimator)
-            self.estimator_ = self.estimator
-            rounds = [(self.estimator_, sentences, tags)]
-        else:
-            rounds = [
-                (
-                    fit_part(self.estimator, X, y, train, params),
-                    take(sentences, held),
-                    take(tags, held),
-                )
-                for train, held in self._splits(len(sentences))
-            ]
-            self.estimator_ = clone(self.estimator).fit(X, y, **params)
+            X_val = as_sentences(X_val)
+            y_val = as_tags(y_val, X_val)
+        elif self.cv != "prefit":
+            splits = self._splits(len(X))
+        rounds = self._fit_rounds(X, y, X_val, y_val, params, splits)
         self.classes_, self.scheme_ = self.estimator_.classes_, self.estimator_.scheme_
         self._tune(rounds)
         return self
@@ -162,25 +122,6 @@ class BiasTunedTagger(MetaEstimatorMixin, BaseEstimator):
         sentences = as_sentences(X)
         tags = as_tags(y, sentences)
         return float(span_f1_score(tags, self.predict(sentences), scheme=self.scheme_))
-
-    def evaluate(self, X: Any, y: Any) -> dict[str, float]:
-        """Precision, recall and F1 of spans, micro; of tokens for plain tags.
-
-        Parameters
-        ----------
-        X, y : as in `fit`
-
-        Returns
-        -------
-        dict
-            ``precision``, ``recall`` and ``f1``, each from 0 to 1.
-        """
-        return tag_scores(y, self.predict(X), self.scheme_)
-
-    @property
-    def measure_(self) -> str:
-        """What `evaluate` counts."""
-        return tag_measure(self.scheme_)
 
     # ---- the steps
 

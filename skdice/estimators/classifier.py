@@ -25,12 +25,11 @@ from skdice.engine.net import Batch, FineTuningNet
 from skdice.engine.plan import FitPlan
 from skdice.estimators._checks import (
     check_device,
-    class_measure,
-    class_scores,
     draw_seed,
     split_indices,
 )
 from skdice.estimators._net_estimator import NetEstimator
+from skdice.estimators._scores import ClassScores
 from skdice.losses import resolve_loss
 from skdice.metrics import positive_class
 
@@ -108,7 +107,7 @@ def _mlp(sizes: list[int], dropout: float) -> nn.Module:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DiceClassifier(ClassifierMixin, NetEstimator):
+class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
     """Classify rows of numbers with the losses of this package.
 
     Parameters
@@ -190,8 +189,6 @@ class DiceClassifier(ClassifierMixin, NetEstimator):
     >>> clf.predict_proba(X).shape
     (100, 2)
     """
-
-    task: ClassVar[str] = "classification"
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **NetEstimator._parameter_constraints,
@@ -290,25 +287,6 @@ class DiceClassifier(ClassifierMixin, NetEstimator):
         best = self._logits(X).argmax(axis=1)
         return self.classes_[best]
 
-    def evaluate(self, X: Any, y: Any) -> dict[str, float]:
-        """Precision, recall and F1: of the positive class of two, else macro.
-
-        Parameters
-        ----------
-        X, y : as in `fit`
-
-        Returns
-        -------
-        dict
-            ``precision``, ``recall`` and ``f1``, each from 0 to 1.
-        """
-        return class_scores(y, self.predict(X), self._positive_label())
-
-    @property
-    def measure_(self) -> str:
-        """What `evaluate` counts."""
-        return class_measure(self._positive_label())
-
     # ---- the steps
 
     def _make_module(self, X: Any, seed: int) -> Head:
@@ -341,26 +319,10 @@ class DiceClassifier(ClassifierMixin, NetEstimator):
             )
 
     def _make_net(self, criterion: Any, seed: int) -> NumericNet:
-        settings: dict[str, Any] = dict(
-            criterion=criterion,
-            padder=Padder(0),
-            weight_decay=self.weight_decay,
-            schedule=self.schedule,
-            warmup=self.warmup,
-            precision="fp32",
-            max_grad_norm=None,
-            shuffle_seed=seed,
-            max_epochs=self.max_epochs,
-            lr=self.lr,
-            batch_size=self.batch_size,
-            device=resolve_device(self.device),
-            train_split=None,
-            callbacks=clone(self.callbacks, safe=False) if self.callbacks else None,
-            verbose=int(self.verbose),
-        )
+        own: dict[str, Any] = dict(padder=Padder(0), precision="fp32", max_grad_norm=None)
         # The net has the module from here on.
         module = self.__dict__.pop("_module")
-        return NumericNet(module, **{**settings, **(self.net_params or {})})
+        return NumericNet(module, **{**own, **self._net_settings(criterion, seed)})
 
     def _logits(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
@@ -369,10 +331,5 @@ class DiceClassifier(ClassifierMixin, NetEstimator):
         kind = str(_dtype_of(self.net_.module_)).removeprefix("torch.")
         return self.net_.logits(NumericDataset(X.astype(kind, copy=False)))
 
-    def _positive_label(self) -> Any:
-        """The positive class of two, and None of more."""
-        return self.classes_.tolist()[self.positive_] if len(self.classes_) == 2 else None
-
     def _validation_score(self, held: Any) -> float:
-        found = self.classes_[self.net_.logits(held).argmax(axis=1)]
-        return class_scores(self.classes_[held.y], found, self._positive_label())["f1"]
+        return self.evaluate(held.X, self.classes_[held.y])["f1"]

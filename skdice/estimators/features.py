@@ -7,9 +7,10 @@ import json
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from numbers import Integral
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -31,6 +32,7 @@ from skdice.text.inputs import as_texts, check_width
 __all__ = ["TransformerFeatures"]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Turn texts, or pairs of texts, into vectors of a transformer that is not trained.
 
@@ -82,7 +84,7 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     (5,)
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         "backbone": [str, Path],
         "pooling": [StrOptions({"mean", "cls", "max"})],
         "layer": [Integral],
@@ -94,28 +96,15 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         "cache": [str, Path, None],
     }
 
-    def __init__(
-        self,
-        *,
-        backbone: str = DEFAULT_BACKBONE,
-        pooling: str = "mean",
-        layer: int = -1,
-        pairs: str = "separate",
-        max_length: int | None = None,
-        batch_size: int = 64,
-        precision: str = "auto",
-        device: str = "auto",
-        cache: str | Path | None = None,
-    ) -> None:
-        self.backbone = backbone
-        self.pooling = pooling
-        self.layer = layer
-        self.pairs = pairs
-        self.max_length = max_length
-        self.batch_size = batch_size
-        self.precision = precision
-        self.device = device
-        self.cache = cache
+    backbone: str = DEFAULT_BACKBONE
+    pooling: str = "mean"
+    layer: int = -1
+    pairs: str = "separate"
+    max_length: int | None = None
+    batch_size: int = 64
+    precision: str = "auto"
+    device: str = "auto"
+    cache: str | Path | None = None
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

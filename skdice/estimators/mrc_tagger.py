@@ -236,7 +236,7 @@ class DiceMRCTagger(TransformerEstimator):
         longest = max((end - start for row in data.targets for _, start, end in row), default=1)
         self.max_span_length_ = self.max_span_length or longest
         self.threshold_ = float(self.threshold)
-        dataset = self._encode(data)
+        dataset = self._encode_windows(data)
         criterion = self._criterion(dataset)
         return FitPlan(dataset, criterion, seed, mode, validation=held, fitted=self.__dict__)
 
@@ -353,14 +353,6 @@ class DiceMRCTagger(TransformerEstimator):
         sentences = as_sentences(X)
         spans, _ = as_entities(y, sentences)
         return Examples(sentences, spans, check_weights(sample_weight, len(sentences)))
-
-    def _encode(self, data: Examples) -> EncodedDataset:
-        windows = self._windows(data.inputs)
-        targets = [self._target(window, data.targets[window.row]) for window in windows]
-        weights = data.weights
-        if weights is not None:
-            weights = weights[[window.row for window in windows]]
-        return EncodedDataset(windows, targets, weights)
 
     def _assemble(self, encoder: Any, n_outputs: int, pooling: str | None) -> EncoderWithSpanHeads:
         return EncoderWithSpanHeads(encoder, dropout=self.dropout)

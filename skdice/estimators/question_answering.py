@@ -207,7 +207,7 @@ class DiceQuestionAnswerer(TransformerEstimator):
         if mode == "fresh":
             self._build(2, pooling=None, seed=seed)
         self.null_threshold_ = self._default_threshold(data.targets)
-        dataset = self._encode(data)
+        dataset = self._encode_windows(data)
         # Weight 2 is the question twice.
         assert dataset.targets is not None
         starts = np.concatenate([target[:, 0] for target in dataset.targets]).astype(int)
@@ -308,14 +308,6 @@ class DiceQuestionAnswerer(TransformerEstimator):
             raise ValueError("no question is left: every answer is missing from its context")
         weights = check_weights(sample_weight, len(pairs))
         return Examples(pairs, [row or [] for row in rows], weights).take(kept)
-
-    def _encode(self, data: Examples) -> EncodedDataset:
-        windows = self._windows(data.inputs)
-        targets = [self._target(window, data.targets[window.row]) for window in windows]
-        weights = data.weights
-        if weights is not None:
-            weights = weights[[window.row for window in windows]]
-        return EncodedDataset(windows, targets, weights)
 
     def _windows(self, pairs: list[tuple[str, str]]) -> list[ReadingWindow]:
         return encode_questions(

@@ -14,7 +14,8 @@ from skdice._compat import HasMethods, StrOptions
 from skdice.engine.arrays import blocks, empty_table
 from skdice.engine.batching import EncodedDataset
 from skdice.engine.plan import Examples, FitPlan, Mode
-from skdice.estimators._checks import check_known, class_measure, class_scores, draw_seed
+from skdice.estimators._checks import check_known, draw_seed
+from skdice.estimators._scores import ClassScores
 from skdice.estimators._transformer import TransformerEstimator
 from skdice.metrics import positive_class
 from skdice.text.encoding import encode_texts
@@ -24,7 +25,7 @@ __all__ = ["DiceSequenceClassifier"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
+class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator):
     """Classify texts, or pairs of texts, with a fine-tuned transformer.
 
     Binary, multi-class and multi-label problems, with a loss made for rare positives.
@@ -118,8 +119,6 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
     >>> clf.fit(X, ["spam", "ham", "spam", "ham"]).predict_proba(X).shape
     (4, 2)
     """
-
-    task: ClassVar[str] = "classification"
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **TransformerEstimator._parameter_constraints,
@@ -270,26 +269,6 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
                 )
         return super().score(X, labels, sample_weight)
 
-    def evaluate(self, X: Any, y: Any) -> dict[str, float]:
-        """Precision, recall and F1: of the positive class of two, else macro.
-
-        Parameters
-        ----------
-        X, y : as in `fit`
-
-        Returns
-        -------
-        dict
-            ``precision``, ``recall`` and ``f1``, each from 0 to 1.
-        """
-        predicted = self.predict(X)
-        return class_scores(as_labels(y, len(predicted)), predicted, self._positive_label())
-
-    @property
-    def measure_(self) -> str:
-        """What `evaluate` counts."""
-        return class_measure(self._positive_label())
-
     def frozen_vectors(self, X: Any) -> np.ndarray:
         """Vectors of texts or pairs before fine-tuning, without changing this classifier.
 
@@ -386,12 +365,6 @@ class DiceSequenceClassifier(ClassifierMixin, TransformerEstimator):
         texts = as_texts(X)
         check_width(texts, self.n_features_in_, self)
         return np.stack(self.net_.logits(self._encode(texts)))
-
-    def _positive_label(self) -> Any:
-        """The positive class of two, and None of more."""
-        if self.multilabel_ or len(self.classes_) != 2:
-            return None
-        return self.classes_.tolist()[self.positive_]
 
     def _validation_score(self, held: Examples) -> float:
         """F1 of the positive class; macro over more classes or labels."""

@@ -14,7 +14,8 @@ from skdice._compat import HasMethods, Interval, StrOptions
 from skdice.engine.arrays import blocks, empty_table
 from skdice.engine.batching import EncodedDataset
 from skdice.engine.plan import Examples, FitPlan, Mode
-from skdice.estimators._checks import check_known, draw_seed, tag_measure, tag_scores
+from skdice.estimators._checks import check_known, draw_seed
+from skdice.estimators._scores import TagScores
 from skdice.estimators._transformer import TransformerEstimator
 from skdice.metrics import span_f1_score
 from skdice.metrics.schemes import SCHEMES, check_tags, infer_scheme
@@ -26,7 +27,7 @@ __all__ = ["DiceTokenClassifier"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DiceTokenClassifier(TransformerEstimator):
+class DiceTokenClassifier(TagScores, TransformerEstimator):
     """Tag tokens with a fine-tuned transformer and a loss made for rare tags.
 
     Named entity recognition (IOB1, IOB2, BIOES, BMES, BILOU tags) and part-of-speech tagging
@@ -126,8 +127,6 @@ class DiceTokenClassifier(TransformerEstimator):
     >>> tagger.fit(X, y).predict([["Bob", "sleeps"]]).shape
     (1,)
     """
-
-    task: ClassVar[str] = "tagging"
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **TransformerEstimator._parameter_constraints,
@@ -288,25 +287,6 @@ class DiceTokenClassifier(TransformerEstimator):
                         "search over folds with scoring=span_f1_scorer"
                     )
         return self._score(sentences, tags)
-
-    def evaluate(self, X: Any, y: Any) -> dict[str, float]:
-        """Precision, recall and F1 of spans, micro; of tokens for plain tags.
-
-        Parameters
-        ----------
-        X, y : as in `fit`
-
-        Returns
-        -------
-        dict
-            ``precision``, ``recall`` and ``f1``, each from 0 to 1.
-        """
-        return tag_scores(y, self.predict(X), self.scheme_)
-
-    @property
-    def measure_(self) -> str:
-        """What `evaluate` counts."""
-        return tag_measure(self.scheme_)
 
     def frozen_vectors(self, X: Any) -> np.ndarray:
         """Vectors of every word before fine-tuning, without changing this tagger.

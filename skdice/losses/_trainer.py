@@ -17,7 +17,7 @@ from skdice.losses.compound import CompoundLoss
 __all__ = ["for_trainer"]
 
 
-class for_trainer:
+class for_trainer:  # noqa: N801 - it is used as a function
     """Wrap a loss for ``transformers.Trainer(compute_loss_func=...)``.
 
     Parameters

@@ -8,6 +8,7 @@ import torch
 from skdice.losses import CompoundLoss, Loss
 from skdice.losses._overlap import OverlapLoss
 
+
 def _ours(loss):
     return type(loss).__module__.startswith("skdice.losses.")
 
@@ -64,3 +65,39 @@ if not hasattr(Loss, "functional_loss"):
     Loss.remembers = property(
         lambda self: any(isinstance(m, OverlapLoss) and m.ema_decay > 0 for m in self.modules())
     )
+
+
+from dataclasses import dataclass  # noqa: E402
+
+from skdice.losses import LOSSES as _L  # noqa: E402
+from skdice.losses._registry import COMPOUNDS  # noqa: E402
+
+if "ce_dice" not in _L:
+    LOSSES = {**_L, **COMPOUNDS}
+
+    @dataclass(frozen=True)
+    class Range:
+        low: float
+        high: float
+        log: bool = False
+
+    @dataclass(frozen=True)
+    class OneMinus:
+        name: str
+
+        def __call__(self, params):
+            return 1.0 - params[self.name]
+
+    _SPACES = {
+        "ce": {"label_smoothing": Range(0.0, 0.2)},
+        "weighted_ce": {"K": Range(1.0, 20.0, log=True)},
+        "focal": {"gamma": Range(0.0, 5.0)},
+        "dice": {"smooth": Range(0.01, 10.0, log=True)},
+        "tversky": {"alpha": Range(0.1, 0.9), "beta": OneMinus("alpha")},
+        "dsc": {"exponent": Range(0.0, 0.5), "smooth": Range(0.01, 10.0, log=True)},
+        "ce_dice": {"weight": Range(0.0, 1.0)},
+    }
+    for _name, _cls in LOSSES.items():
+        _cls.search_space = classmethod(lambda cls, n=_name: _SPACES[n])
+    _HOW = {"pooled": "micro", "class": "macro", "example": "samples", "auto": "auto"}
+    OverlapLoss.average = property(lambda self: _HOW[self.aggregation])

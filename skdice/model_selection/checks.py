@@ -1,4 +1,4 @@
-"""What a search gets besides the estimator: scorers, their weights, and folds that can be scored."""
+"""Scorers of a search, their weights, and folds that cannot be scored."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from skorch.callbacks import Callback
 
 from skdice._compat import check_method_params, safe_indexing
 from skdice.estimators._transformer import TransformerEstimator
-from skdice.model_selection.predictions import OtherRows
+from skdice.model_selection.predictions import OtherRowsError
 from skdice.model_selection.records import Scores, TrialRecord
 from skdice.model_selection.spaces import cloned
 
@@ -37,35 +37,18 @@ class ScoredRows:
 
 @dataclass
 class CrossValidation:
-    """The estimator, the data, the folds and the scorers of a search.
-
-    Attributes
-    ----------
-    estimator : estimator
-    X, y : data
-    fit_params : dict
-        For the estimator's ``fit``.
-    splits : list of (train, test)
-    scorers : dict of callables
-    key : str
-        The scorer that is searched.
-    score_params : dict of dicts
-        For each scorer.
-    error_score : float or "raise"
-    with_train : bool
-        Whether training rows are scored, too.
-    """
+    """What each trial is fitted and scored on."""
 
     estimator: Any
     X: Any
     y: Any
     fit_params: dict[str, Any]
-    splits: list[Any]
+    splits: list[Any]  # of (train, test)
     scorers: dict[str, Any]
-    key: str
-    score_params: dict[str, dict[str, Any]]
+    key: str  # of the score that is searched
+    score_params: dict[str, dict[str, Any]]  # of each scorer
     error_score: Any
-    with_train: bool
+    with_train: bool  # whether training rows are scored, too
 
     @property
     def raises(self) -> bool:
@@ -84,29 +67,26 @@ class CrossValidation:
     def fit(self, model: Any, train: Any) -> None:
         """Fit on some rows."""
         params = check_method_params(self.X, self.fit_params, train)
-        X, y = _take(self.X, train), _take(self.y, train)
-        model.fit(X, **params) if y is None else model.fit(X, y, **params)
+        model.fit(*(_take(part, train) for part in (self.X, self.y) if part is not None), **params)
 
     def rows(self, rows: Any) -> ScoredRows:
         """Some rows to score on."""
-        params = {
-            name: check_method_params(self.X, given, rows)
-            for name, given in self.score_params.items()
-        }
-        return ScoredRows(_take(self.X, rows), _take(self.y, rows), params)
+        given = self.score_params.items()
+        params = {name: check_method_params(self.X, values, rows) for name, values in given}
+        return ScoredRows(
+            _take(self.X, rows), None if self.y is None else _take(self.y, rows), params
+        )
 
     def call_scorer(self, name: str, model: Any, rows: ScoredRows) -> Any:
         """What a scorer returns."""
-        params = rows.params.get(name, {})
-        if rows.y is None:
-            return self.scorers[name](model, rows.X, **params)
-        return self.scorers[name](model, rows.X, rows.y, **params)
+        data = [rows.X] if rows.y is None else [rows.X, rows.y]
+        return self.scorers[name](model, *data, **rows.params.get(name, {}))
 
     def score(self, name: str, model: Any, rows: ScoredRows, record: TrialRecord) -> float:
         """One score, or `score_of_error` where its scorer fails."""
         try:
             score = self.call_scorer(name, model, rows)
-        except OtherRows:
+        except OtherRowsError:
             raise
         except Exception as error:
             record.fail(error, keep_frames=self.raises)
@@ -120,42 +100,28 @@ class CrossValidation:
                 f"{several if isinstance(score, dict) else ''}"
             ) from error
 
-    def score_fold(self, model: Any, fold: int, record: TrialRecord) -> None:
-        """Score a fitted model on the rows of a fold."""
-        started = time.perf_counter()
+    def sides(self, record: TrialRecord, fold: int) -> list[tuple[Scores, Any]]:
+        """Where scores of a fold go, and the rows that they are of."""
         train, test = self.splits[fold]
-        for part, into in self.sides(record):
-            rows = self.rows(test if part == "test" else train)
-            for name in self.scorers:
-                into.setdefault(name, []).append(self.score(name, model, rows, record))
-        record.score_times.append(time.perf_counter() - started)
+        return [(record.test, test), (record.train, train)][: 2 if self.with_train else 1]
 
-    def sides(self, record: TrialRecord) -> list[tuple[str, Scores]]:
-        """The parts of a fold that are scored, and where their scores go."""
-        return [("test", record.test), *([("train", record.train)] if self.with_train else [])]
-
-    def closed(self, record: TrialRecord) -> TrialRecord:
+    def ended(self, record: TrialRecord) -> TrialRecord:
         """The record of a trial that is through, with its state."""
-        if record.state == "COMPLETE":
-            failed = self.raises and record.error is not None
-            failed |= not np.isfinite(record.score(self.key))
-            record.state = "FAIL" if failed else "COMPLETE"
+        failed = self.raises and record.error is not None
+        if record.state == "COMPLETE" and (failed or not np.isfinite(record.score(self.key))):
+            record.state = "FAIL"
         return record
 
 
 def _take(X: Any, rows: Any) -> Any:
-    """Rows of X with their own index, or None."""
-    return None if X is None else safe_indexing(X, np.asarray(rows))
+    """Rows of X with their own index."""
+    return safe_indexing(X, np.asarray(rows))
 
 
 class FullFits:
     """The strategy that fits the estimator for each trial and fold.
 
-    Parameters
-    ----------
-    cv : CrossValidation
-    n_jobs : int
-        Trials at a time, through joblib; only with 1 can a pruner end them.
+    `n_jobs` trials run at a time, through joblib; only with 1 can a pruner end them.
     """
 
     def __init__(self, cv: CrossValidation, n_jobs: int = 1) -> None:
@@ -179,8 +145,8 @@ class FullFits:
         """Fit and score on every fold; a pruner or an error may end it early."""
         import optuna
 
-        cv, record = self.cv, TrialRecord()
-        for fold in range(len(cv.splits)):
+        cv, record, n_folds = self.cv, TrialRecord(), len(self.cv.splits)
+        for fold in range(n_folds):
             started = time.perf_counter()
             try:
                 model = cv.model(params)
@@ -190,26 +156,31 @@ class FullFits:
                 break
             except Exception as error:
                 record.fail(error, of_fit=True, keep_frames=cv.raises)
-                for _, into in cv.sides(record):
+                for scores, _ in cv.sides(record, fold):
                     for name in cv.scorers:
-                        scores = into.setdefault(name, [])
-                        scores += [cv.score_of_error] * (len(cv.splits) - fold)
+                        missing = [cv.score_of_error] * (n_folds - fold)
+                        scores[name] = scores.get(name, []) + missing
                 break
-            record.fit_times.append(time.perf_counter() - started)
-            cv.score_fold(model, fold, record)
+            fitted = time.perf_counter()
+            for scores, rows in cv.sides(record, fold):
+                scored = cv.rows(rows)
+                for name in cv.scorers:
+                    scores.setdefault(name, []).append(cv.score(name, model, scored, record))
+            record.fit_time.append(fitted - started)
+            record.score_time.append(time.perf_counter() - fitted)
             if cv.raises and record.error is not None:
                 break
-            # After the epochs of this fold, and before those of the next.
-            last = fold + 1 == len(cv.splits)
-            if not last and _is_pruned(trial, (fold + 1) * FOLD - 1, record.score(cv.key)):
+            # The step is after the epochs of this fold, and before those of the next.
+            step, mean = (fold + 1) * FOLD - 1, record.score(cv.key)
+            if fold + 1 < n_folds and _is_pruned(trial, step, mean):
                 record.state = "PRUNED"
                 break
-        return cv.closed(record)
+        return cv.ended(record)
 
     def _fit(self, model: Any, fold: int, trial: Any) -> None:
         train, test = self.cv.splits[fold]
         callback = None
-        # The last epoch must be what the fit ends as.
+        # Epochs say what the fit will be only where it ends as its last.
         epochs = isinstance(model, TransformerEstimator) and not model.early_stopping
         if epochs and _has_pruner(trial):
             callback = _PruneEpochs(trial, fold * FOLD, partial(self._score_so_far, model, test))

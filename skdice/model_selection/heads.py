@@ -19,9 +19,8 @@ from skdice.estimators._checks import draw_seed
 from skdice.losses import Loss, resolve_loss
 from skdice.metrics import positive_class
 from skdice.model_selection import _shim  # noqa: F401
-from skdice.model_selection.predictions import ClassPredictions
 
-__all__ = ["FoldHeads", "alike_losses", "is_number", "train_heads"]
+__all__ = ["alike_losses", "is_number", "train_heads"]
 
 
 @dataclass(frozen=True)
@@ -33,13 +32,12 @@ class FoldHeads:
     bias: Tensor
 
     @torch.no_grad()
-    def predict(self, X: np.ndarray) -> list[ClassPredictions]:
-        """Each head's predictions for some rows."""
+    def logits(self, X: np.ndarray) -> np.ndarray:
+        """Each head's logits for some rows, of shape (n_heads, n_rows, n_classes)."""
         rows = X if X.dtype.kind == "f" else X.astype(np.float64)
         x = torch.from_numpy(np.ascontiguousarray(rows)).to(self.weight)
         z = torch.einsum("bh,kch->kbc", x, self.weight) + self.bias.unsqueeze(1)
-        z = torch.cat([-z, z], dim=-1) if z.shape[-1] == 1 else z
-        return [ClassPredictions(self.classes, logits) for logits in z.cpu().numpy()]
+        return (torch.cat([-z, z], dim=-1) if z.shape[-1] == 1 else z).cpu().numpy()
 
 
 def train_heads(
@@ -68,21 +66,19 @@ def train_heads(
     """
     for model in models:
         model._validate_params()  # as its own fit would
+    first = models[0]
     X, y = check_X_y(X, y, dtype=[np.float64, np.float32])
-    device = resolve_device(models[0].device)
+    device = resolve_device(first.device)
     if device.startswith("mps"):  # Apple's GPUs do not know float64
         X = X.astype(np.float32, copy=False)
-    folds = [_fold(rows, y, models[0].pos_label, background) for rows in train_rows]
+    folds = [_fold(rows, y, first.pos_label, background) for rows in train_rows]
     if len({(len(fold.classes), fold.background) for fold in folds}) > 1:  # not to be stacked
         return [train_heads(models, X, y, [rows], background=background)[0] for rows in train_rows]
-    seed, table = draw_seed(models[0].random_state), torch.from_numpy(X).to(device)
+    seed, table = draw_seed(first.random_state), torch.from_numpy(X).to(device)
     heads = _StackedHeads(models, folds, table, seed)
-    for rows, target, counted, factors in _batches(models[0], folds, seed):
+    for rows, target, counted, factors in _batches(first, folds, seed):
         heads.update(table[rows.to(device)], target.to(device), counted.to(table), factors)
-    return [
-        FoldHeads(fold.classes, heads.weight.detach()[f], heads.bias.detach()[f])
-        for f, fold in enumerate(folds)
-    ]
+    return [FoldHeads(fold.classes, heads.weight[f], heads.bias[f]) for f, fold in enumerate(folds)]
 
 
 @dataclass(frozen=True)
@@ -98,21 +94,17 @@ class _Fold:
 
 def _fold(rows: Any, y: np.ndarray, pos_label: Any, background: Any) -> _Fold:
     classes, target = np.unique(y[rows], return_inverse=True)
-    counts, place = np.bincount(target), None
+    counts, index = np.bincount(target), None
     if background is not None:
-        place = int(np.flatnonzero(classes == background)[0])
+        index = int(np.flatnonzero(classes == background)[0])
     elif len(classes) == 2:
-        place = 1 - positive_class(classes, counts, pos_label)
-    return _Fold(np.asarray(rows), target, classes, counts, place)
+        index = 1 - positive_class(classes, counts, pos_label)
+    return _Fold(np.asarray(rows), target, classes, counts, index)
 
 
-def _batches(
-    model: Any, folds: Sequence[_Fold], seed: int
-) -> Iterator[tuple[Tensor, Tensor, Tensor, Tensor]]:
-    """For each update rows, targets and what counts, of shape (n_folds, batch_size), and the
-    factors of the learning rate.
-
-    Folds of other sizes have other numbers of batches: one that is through has a factor of 0.
+def _batches(model: Any, folds: Sequence[_Fold], seed: int) -> Iterator[list[Tensor]]:
+    """For each update rows, targets and whether they count, of shape (n_folds, batch_size), and
+    each fold's factor of the learning rate: 0 once a fold with fewer batches is through.
     """
     lengths = [-(-len(fold.rows) // model.batch_size) for fold in folds]
     totals = [n * model.max_epochs for n in lengths]
@@ -127,19 +119,19 @@ def _batches(
             epoch, batch = divmod(step, lengths[f])
             if batch == 0:
                 orders[f] = np.random.default_rng([seed, epoch + 1]).permutation(len(fold.rows))
-            first = batch * model.batch_size
-            chosen = np.sort(orders[f][first : first + model.batch_size])
+            start = batch * model.batch_size
+            chosen = np.sort(orders[f][start : start + model.batch_size])
             rows[f, : len(chosen)] = fold.rows[chosen]
             target[f, : len(chosen)] = fold.target[chosen]
             counted[f, : len(chosen)] = 1
             factors[f] = rates[f](step)
-        yield tuple(map(torch.from_numpy, (rows, target, counted, factors)))  # type: ignore[misc]
+        yield [torch.from_numpy(part) for part in (rows, target, counted, factors)]
 
 
 class _StackedHeads:
     """Weights of shape (n_folds, n_heads, n_logits, n_features), and how they are updated.
 
-    Two classes whose losses take their one logit, the difference, are one logit here, which
+    Two classes whose losses look at the difference of their logits are one logit here, which
     halves the work.
     """
 
@@ -147,7 +139,6 @@ class _StackedHeads:
         self, models: Sequence[Any], folds: Sequence[_Fold], table: Tensor, seed: int
     ) -> None:
         device, n_classes = str(table.device), len(folds[0].classes)
-        wide = torch.float32 if device.startswith("mps") else torch.float64
         losses = [resolve_loss(model.loss) for model in models]
         with seeded(seed, device):
             layer = torch.nn.Linear(table.shape[1], n_classes)  # as DiceClassifier makes its own
@@ -158,14 +149,13 @@ class _StackedHeads:
             starts = [(p[1:] - p[:1]) / 2 for p in starts]
         stack = len(folds), len(models)
         self.weight, self.bias = (p.expand(*stack, *p.shape).clone() for p in starts)
-        self.lr, self.decay = (
-            torch.tensor([getattr(m, name) for m in models], dtype=wide, device=device)
-            for name in ("lr", "weight_decay")
-        )
         self.adam = torch.optim.Adam([self.weight, self.bias], lr=1.0)
-        n_logits = n_classes - self.one_logit
+        wide = torch.float32 if device.startswith("mps") else torch.float64
+        settings = {"dtype": wide, "device": device}
+        self.lr = torch.tensor([model.lr for model in models], **settings)
+        self.decay = torch.tensor([[model.weight_decay] for model in models], **settings)
         self.groups = [
-            _AlikeLosses(losses, heads, folds, n_logits, torch.zeros((), dtype=wide, device=device))
+            _AlikeLosses(losses, heads, folds, self.weight.shape[2], settings)
             for heads in alike_losses(losses)
         ]
 
@@ -173,18 +163,18 @@ class _StackedHeads:
         """One update of every head, on a batch of each fold."""
         z = torch.einsum("fbh,fkch->fkbc", x, self.weight) + self.bias.unsqueeze(2)
         logits = (2 * z if self.one_logit else z).requires_grad_()
-        losses = [g.total(logits[:, g.heads], target, counted) for g in self.groups]
-        (slope,) = torch.autograd.grad(torch.stack(losses).sum(), logits)
+        total = sum(group.total(logits, target, counted) for group in self.groups)
+        (slope,) = torch.autograd.grad(total, logits)
         self.weight.grad = torch.einsum("fkbc,fbh->fkch", slope, x)
         self.bias.grad = slope.sum(2)
         # torch's AdamW has one rate and one decay for a tensor. So Adam moves zeros at rate 1,
         # and each head moves by its own rate times that.
-        rate = (factors.to(self.lr).unsqueeze(1) * self.lr)[..., None]
         before = self.weight.clone(), self.bias.clone()
         self.weight.zero_(), self.bias.zero_()
         self.adam.step()
-        keeps = (1 - rate * self.decay[:, None])[..., None]
-        self.weight.mul_(rate[..., None]).add_(before[0] * keeps)
+        rate = (factors.to(self.lr).unsqueeze(1) * self.lr).unsqueeze(2)
+        kept = (1 - rate * self.decay).unsqueeze(3)
+        self.weight.mul_(rate.unsqueeze(3)).add_(before[0] * kept)
         self.bias.mul_(rate).add_(before[1])
 
 
@@ -197,33 +187,36 @@ class _AlikeLosses:
         heads: list[int],
         folds: Sequence[_Fold],
         n_logits: int,
-        like: Tensor,
+        settings: dict[str, Any],
     ) -> None:
         # A slice where it can be one: a list would copy the logits of all heads.
         in_a_row = heads == list(range(heads[0], heads[-1] + 1))
         self.heads: Any = slice(heads[0], heads[-1] + 1) if in_a_row else heads
-        table = [losses[head].get_params(deep=True) for head in heads]
+        params = [losses[head].get_params(deep=True) for head in heads]
+        values = {name: [p[name] for p in params] for name in params[0]}
         self.params = {
-            name: torch.tensor([row[name] for row in table], dtype=like.dtype, device=like.device)
-            for name in table[0]
-            if is_number(table[0][name]) and any(row[name] != table[0][name] for row in table)
+            name: torch.tensor(numbers, **settings)
+            for name, numbers in values.items()
+            if is_number(numbers[0]) and len(set(numbers)) > 1
         }
-        self.state: dict[str, Tensor] = {}
+        states = []
         for fold in folds:
             loss = clone(losses[heads[0]]).prepare(fold.counts, background=fold.background)
-            for name, value in loss.functional_state().items():
-                value = value.to(like)
-                if name.endswith("running_"):
-                    value = value.new_zeros(3, n_logits)
-                here = value.expand(1, len(heads), *value.shape)
-                before = self.state.get(name, here[:0])
-                self.state[name] = torch.cat([before, here])
+            states.append(loss.functional_state())
+        self.state = {}
+        for name in states[0]:
+            of_folds = torch.stack([state[name].to(**settings) for state in states])
+            if name.endswith("running_"):  # of classes before they became one logit
+                of_folds = of_folds.new_zeros(len(folds), 3, n_logits)
+            shape = len(folds), len(heads), *of_folds.shape[1:]
+            self.state[name] = of_folds.unsqueeze(1).expand(shape)
         over_heads = vmap(loss.functional_loss, in_dims=(0, 0, 0, None, None))
         self.losses = vmap(over_heads, in_dims=(None, 0, 0, 0, 0))
 
     def total(self, logits: Tensor, target: Tensor, counted: Tensor) -> Tensor:
         """The sum of their losses; each depends on the logits of its own head only."""
-        losses, self.state = self.losses(self.params, self.state, logits, target, counted)
+        of_heads = logits[:, self.heads]
+        losses, self.state = self.losses(self.params, self.state, of_heads, target, counted)
         return losses.sum()
 
 
@@ -236,13 +229,8 @@ def alike_losses(losses: Sequence[Loss]) -> list[list[int]]:
     """Losses of one class with equal settings other than numbers, by index."""
     groups: dict[Any, list[int]] = {}
     for i, loss in enumerate(losses):
-        params = loss.get_params(deep=True)
-        parts = [type(v) for v in params.values() if isinstance(v, Loss)]
-        others = [
-            (name, value)
-            for name, value in params.items()
-            if not is_number(value) and not isinstance(value, Loss)
-        ]
-        key = type(loss), tuple(parts), loss.remembers, repr(sorted(others, key=str))
-        groups.setdefault(key, []).append(i)
+        params = sorted(loss.get_params(deep=True).items())
+        parts = tuple(type(value) for _, value in params if isinstance(value, Loss))
+        others = [p for p in params if not is_number(p[1]) and not isinstance(p[1], Loss)]
+        groups.setdefault((type(loss), parts, loss.remembers, repr(others)), []).append(i)
     return list(groups.values())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+from functools import cached_property
 from typing import Any
 
 import joblib
@@ -14,41 +14,40 @@ from skdice.metrics import span_f1_score
 from skdice.text.decoding import decode
 from skdice.text.inputs import object_array
 
-__all__ = ["ClassPredictions", "OtherRows", "Predictions", "TagPredictions"]
+__all__ = ["ClassPredictions", "OtherRowsError", "Predictions", "TagPredictions"]
 
 
-class OtherRows(Exception):
+class OtherRowsError(Exception):
     """A scorer asked `Predictions` for rows that they are not of."""
 
 
 class Predictions(BaseEstimator):
     """Predictions for certain rows; there is no model behind them to ask for others."""
 
-    rows: Any = None  # that they are of, where that is to be checked
-    asked_for_more = False  # than `predict`
+    def __init__(self, classes: np.ndarray, logits: np.ndarray) -> None:
+        self.classes = classes
+        self.logits = logits
+        self.rows: Any = None  # that they are of, where that is to be checked
+        self.asked_for_more = False  # than `predict`
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """Labels or tags."""
+        return self.classes
 
     def _check_rows(self, X: Any, *, more: bool = False) -> None:
         self.asked_for_more |= more
         if self.rows is None or X is self.rows:
             return
         if type(X) is not type(self.rows) or joblib.hash(X) != joblib.hash(self.rows):
-            raise OtherRows("the scorer asks for predictions of other rows than it was given")
+            raise OtherRowsError("the scorer asks for predictions of other rows than it was given")
 
 
 class ClassPredictions(ClassifierMixin, Predictions):
     """A head's predictions for rows, from its logits of shape (n_rows, n_classes)."""
-
-    def __init__(self, classes: np.ndarray, logits: np.ndarray) -> None:
-        self.classes = classes
-        self.logits = logits
-
-    @property
-    def classes_(self) -> np.ndarray:
-        """Labels."""
-        return self.classes
 
     def key(self) -> bytes:
         """The same for heads that predict the same."""
@@ -75,28 +74,23 @@ class TagPredictions(Predictions):
     """A head's predictions for the words of sentences, which have `lengths` words."""
 
     def __init__(
-        self, words: ClassPredictions, lengths: list[int], scheme: str, constrained: bool
+        self,
+        classes: np.ndarray,
+        logits: np.ndarray,
+        lengths: list[int],
+        scheme: str,
+        constrained: bool,
     ) -> None:
-        self.words = words
+        super().__init__(classes, logits)
         self.lengths = lengths
-        self.scheme = scheme
+        self.scheme = self.scheme_ = scheme
         self.constrained = constrained
 
-    @property
-    def classes_(self) -> np.ndarray:
-        """Tags."""
-        return self.words.classes
-
-    @property
-    def scheme_(self) -> str:
-        """How the tags mark spans."""
-        return self.scheme
-
     def _log_rows(self) -> list[np.ndarray]:
-        rows = log_softmax(self.words.logits.astype(np.float64), axis=1)
+        rows = log_softmax(self.logits.astype(np.float64), axis=1)
         return np.split(rows, np.cumsum(self.lengths)[:-1])
 
-    @functools.cached_property
+    @cached_property
     def _tags(self) -> list[list[str]]:
         tags = list(self.classes_)
         return decode(self._log_rows(), tags, self.scheme, constrained=self.constrained)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from numbers import Number
 from typing import Any, Self
 
@@ -14,47 +14,36 @@ from scipy.stats import rankdata
 
 from skdice.model_selection.spaces import all_params
 
-__all__ = ["Row", "TrialRecord", "cv_results", "fitted_in_full", "keep_full_record", "rows_of"]
+__all__ = [
+    "Row",
+    "TrialRecord",
+    "cv_results",
+    "fitted_in_full",
+    "has_ended",
+    "keep_full_record",
+    "rows_of",
+]
 
 Scores = dict[str, list[float]]  # of each fold, by scorer
 
 
 @dataclass
 class TrialRecord:
-    """What one trial ran.
-
-    Attributes
-    ----------
-    test, train : dict of lists
-        Scores of full fits: one list for each scorer, one score for each fold.
-    shared : dict of lists
-        Scores of the heads that stand for full fits, on the test rows.
-    fit_times, score_times : list of float
-        Seconds of each fold.
-    params : dict
-        Parameters that are plain values.
-    state : {"COMPLETE", "PRUNED", "FAIL"}
-    error : str or None
-        The last error, as text.
-    fit_failed : bool
-        Whether that was a fit's, and not only a scorer's.
-    exception : Exception or None
-        The same as an exception without frames; not kept in the study.
-    """
+    """What one trial ran."""
 
     test: Scores = field(default_factory=dict)
     train: Scores = field(default_factory=dict)
-    shared: Scores = field(default_factory=dict)
-    fit_times: list[float] = field(default_factory=list)
-    score_times: list[float] = field(default_factory=list)
-    params: dict[str, Any] = field(default_factory=dict)
-    state: str = "COMPLETE"
+    shared: Scores = field(default_factory=dict)  # of heads that stand for fits, on test rows
+    fit_time: list[float] = field(default_factory=list)  # seconds of each fold
+    score_time: list[float] = field(default_factory=list)
+    params: dict[str, Any] = field(default_factory=dict)  # those that are plain values
+    state: str = "COMPLETE"  # or PRUNED, or FAIL
     error: str | None = None
-    fit_failed: bool = False
-    exception: Exception | None = None
+    fit_failed: bool = False  # and not only a scorer
+    exception: Exception | None = None  # not kept in the study
 
     def fail(self, error: Exception, *, of_fit: bool = False, keep_frames: bool = False) -> None:
-        """Note an error; without its frames, which hold the model and the data, if it may stay."""
+        """Note an error; its frames hold the model and the data, and go unless it is raised."""
         self.exception, self.fit_failed = error, self.fit_failed or of_fit
         self.error = f"{type(error).__name__}: {error}"
         part: BaseException | None = None if keep_frames else error
@@ -68,45 +57,21 @@ class TrialRecord:
         return float(np.mean(scores)) if scores else float("nan")
 
     def to_attrs(self) -> dict[str, Any]:
-        """As a user attribute of an Optuna trial, of plain values."""
-        return {"record": self.to_dict()}
+        """As user attributes of an Optuna trial."""
+        return {"record": {k: v for k, v in vars(self).items() if k != "exception"}}
 
     @classmethod
     def from_attrs(cls, attrs: Mapping[str, Any]) -> Self | None:
         """The record in a trial's user attributes; None where there is none."""
-        return cls.from_dict(attrs["record"]) if "record" in attrs else None
-
-    def to_dict(self) -> dict[str, Any]:
-        """All but the exception, with None in place of NaN."""
-        found = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "exception"}
-        for side in ("test", "train", "shared"):
-            found[side] = {
-                name: [v if np.isfinite(v) else None for v in scores]
-                for name, scores in found[side].items()
-            }
-        return found
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """What `to_dict` gave."""
-        record = cls(**values)
-        for side in ("test", "train", "shared"):
-            scores = getattr(record, side)
-            setattr(
-                record,
-                side,
-                {n: [np.nan if v is None else v for v in s] for n, s in scores.items()},
-            )
-        return record
+        return cls(**attrs["record"]) if "record" in attrs else None
 
     def __getstate__(self) -> dict[str, Any]:
         """With an exception that another process can read."""
-        state = dict(self.__dict__)
         try:
             pickle.loads(pickle.dumps(self.exception))
         except Exception:
-            state["exception"] = RuntimeError(self.error)
-        return state
+            return {**vars(self), "exception": RuntimeError(self.error)}
+        return vars(self)
 
 
 @dataclass
@@ -119,47 +84,45 @@ class Row:
 
     @property
     def heads_only(self) -> bool:
-        """Whether scores are of heads, and no full fit has run."""
-        shared = self.record.shared and self.record.state == "COMPLETE"
-        return bool(shared) and self.full is None and not self.record.test
+        """Whether its scores are of heads."""
+        shared = bool(self.record.shared) and self.record.state == "COMPLETE"
+        return shared and self.full is None and not self.record.test
 
     @property
     def found(self) -> TrialRecord:
         """What the table shows."""
         return self.full or self.record
 
-    @property
-    def state(self) -> str:
-        """As Optuna has it; SHARED where only heads ran."""
-        return "SHARED" if self.heads_only else self.found.state
-
     def params(self, spaces: list[Any]) -> dict[str, Any]:
         """Its parameters; without `spaces`, those that are plain values."""
         return all_params(self.trial, spaces, self.record.params)
 
 
+def has_ended(trial: Any) -> bool:
+    """Whether a trial ran to its end; one that an interrupt ended has no record, or another."""
+    return bool(trial.user_attrs.get("record", {}).get("state") == trial.state.name)
+
+
 def rows_of(study: Any) -> list[Row]:
-    """The trials of a study that have ended; those that an interrupt ended are not among them."""
+    """The trials of a study that ran to their end."""
     rows, attrs = [], study.user_attrs
-    for trial in study.get_trials(deepcopy=False):
-        record = TrialRecord.from_attrs(trial.user_attrs)
-        if record is not None and record.state == trial.state.name:
-            full = attrs.get(f"full:{trial.number}")
-            rows.append(Row(trial, record, full and TrialRecord.from_dict(full)))
+    for trial in filter(has_ended, study.get_trials(deepcopy=False)):
+        full = TrialRecord.from_attrs(attrs.get(f"full:{trial.number}", {}))
+        rows.append(Row(trial, TrialRecord(**trial.user_attrs["record"]), full))
     return rows
 
 
 def keep_full_record(study: Any, number: int, record: TrialRecord) -> None:
     """Write the full fit of a trial into the study: the trial itself ended with its heads."""
-    study.set_user_attr(f"full:{number}", record.to_dict())
+    study.set_user_attr(f"full:{number}", record.to_attrs())
 
 
 def fitted_in_full(row: Row, key: str) -> Any:
     """The trial of a row as it were had its full fit scored it from the start, and not its head."""
     from optuna.trial import TrialState
 
-    trial, record = copy.deepcopy(row.trial), replace(row.found, shared=row.record.shared)
-    record.params = row.record.params
+    record = replace(row.found, shared=row.record.shared, params=row.record.params)
+    trial = copy.deepcopy(row.trial)
     trial.state = TrialState[record.state]
     trial.values = [record.score(key)] if record.state == "COMPLETE" else None
     trial.intermediate_values = {}  # a pruner must not compare fits with heads
@@ -172,33 +135,31 @@ def cv_results(
     names: Sequence[str],
     n_splits: int,
     *,
-    spaces: list[Any] | None = None,
+    spaces: Sequence[Any] = (),
     with_train: bool = False,
 ) -> dict[str, Any]:
     """`cv_results_` as `GridSearchCV` has it, with each trial's number and state.
 
-    Parameters
-    ----------
-    study : optuna.Study
-    names : list of str
-        Scorers.
-    n_splits : int
-    spaces : list of dicts or None, default=None
-        None leaves out parameters that are not plain values.
-    with_train : bool, default=False
+    `names` are of scorers. Without `spaces`, parameters that are not plain values are left out.
     """
     rows = rows_of(study)
+    states = ["SHARED" if row.heads_only else row.found.state for row in rows]
     results: dict[str, Any] = {
         "trial": np.array([row.trial.number for row in rows], dtype=int),
-        "state": np.array([row.state for row in rows], dtype=object),
+        "state": np.array(states, dtype=object),
     }
-    params = [row.params(spaces or []) for row in rows]
+    params = [row.params(list(spaces)) for row in rows]
     for kind in ("fit_time", "score_time"):
-        times = [getattr(row.found, f"{kind}s") or [np.nan] for row in rows]
+        times = [getattr(row.found, kind) or [np.nan] for row in rows]
         results[f"mean_{kind}"] = np.array([np.mean(of_folds) for of_folds in times])
         results[f"std_{kind}"] = np.array([np.std(of_folds) for of_folds in times])
     for name in sorted({n for p in params for n in p}):
-        results[f"param_{name}"] = _column([p.get(name, np.ma.masked) for p in params])
+        held = {i: p[name] for i, p in enumerate(params) if name in p}
+        numbers = all(isinstance(value, (Number, np.bool_)) for value in held.values())
+        dtype = np.asarray(list(held.values())).dtype if numbers else object
+        values = results[f"param_{name}"] = np.ma.masked_all(len(rows), dtype=dtype)
+        for i, value in held.items():
+            values[i] = value
     results["params"] = params
     for side in ["test", "train"] if with_train else ["test"]:
         for name in names:
@@ -208,23 +169,13 @@ def cv_results(
                 table[i, : len(scores)] = scores
             for split in range(n_splits):
                 results[f"split{split}_{side}_{name}"] = table[:, split]
-            results[f"mean_{side}_{name}"] = table.mean(axis=1) if len(rows) else np.zeros(0)
-            results[f"std_{side}_{name}"] = table.std(axis=1) if len(rows) else np.zeros(0)
+            results[f"mean_{side}_{name}"] = table.mean(axis=1)
+            results[f"std_{side}_{name}"] = table.std(axis=1)
     for name in names:
-        heads = [np.mean(row.record.shared.get(name) or [np.nan]) for row in rows]
         if any(row.record.shared for row in rows):
-            results[f"mean_shared_{name}"] = np.array(heads, dtype=float)
+            heads = [np.mean(row.record.shared.get(name) or [np.nan]) for row in rows]
+            results[f"mean_shared_{name}"] = np.array(heads)
         means = results[f"mean_test_{name}"]
         worst = np.where(np.isfinite(means), means, -np.inf)
         results[f"rank_test_{name}"] = rankdata(-worst, method="min").astype(np.int32)
     return results
-
-
-def _column(values: list[Any]) -> np.ma.MaskedArray:
-    held = [value for value in values if value is not np.ma.masked]
-    numbers = all(isinstance(value, (Number, np.bool_)) for value in held)
-    column = np.ma.masked_all(len(values), dtype=np.asarray(held).dtype if numbers else object)
-    for i, value in enumerate(values):
-        if value is not np.ma.masked:
-            column[i] = value
-    return column

@@ -1,27 +1,22 @@
-"""A search at work: Optuna asks for trials, a strategy runs them, and finalists are fitted in full."""
+"""A search at work: Optuna asks for trials, a strategy runs them, finalists are fitted in full."""
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
+from rich.progress import Progress, TaskID
 from sklearn.exceptions import FitFailedWarning
 
-from skdice.model_selection import finalists
+from skdice.model_selection import finalists, records
 from skdice.model_selection.full_fits import CrossValidation, FullFits
-from skdice.model_selection.predictions import OtherRows
-from skdice.model_selection.records import (
-    Row,
-    TrialRecord,
-    fitted_in_full,
-    keep_full_record,
-    rows_of,
-)
+from skdice.model_selection.predictions import OtherRowsError
+from skdice.model_selection.records import Row, TrialRecord, rows_of
 from skdice.model_selection.shared_heads import SharedHeads
 from skdice.model_selection.spaces import plain_params, suggest
 from skdice.model_selection.study import quiet_optuna, sampler_of
@@ -44,51 +39,27 @@ class Strategy(Protocol):
         """Run trials with the given parameters; `trials` are asked whether to prune."""
 
 
-class _HeadsDisagree(Exception):
+class _HeadsDisagreeError(Exception):
     """The study was scored by heads, and the search continues in one of full fits."""
 
 
+@dataclass
 class SearchRun:
-    """What `LossSearchCV` does between its checks and its results.
+    """What `LossSearchCV` does between its checks and its results."""
 
-    Parameters
-    ----------
-    search : LossSearchCV
-    study : optuna.Study
-    spaces : list of dict
-    cv : CrossValidation
-    full_fits : FullFits
-    strategy : Strategy
-        To begin with; auto may turn from shared heads to full fits.
-    seed : int or None
-    ends : float
-        When the search has had its time, by `time.monotonic`.
-
-    Attributes
-    ----------
-    agreement : float or None
-        Of heads with full fits, where auto compared them.
-    error : Exception or None
-        Of the last trial that failed.
-    """
-
-    def __init__(
-        self,
-        search: Any,
-        study: Any,
-        spaces: list[Any],
-        cv: CrossValidation,
-        full_fits: FullFits,
-        strategy: Strategy,
-        seed: int | None,
-        ends: float,
-    ) -> None:
-        self.search, self.study, self.spaces, self.cv = search, study, spaces, cv
-        self.full_fits, self.strategy, self.seed, self.ends = full_fits, strategy, seed, ends
-        self.agreement: float | None = None
-        self.error: Exception | None = None
-        self._running: dict[int, tuple[Any, TrialRecord | None]] = {}
-        self._show: Callable[[str, int, int], None] = lambda kind, done, total: None
+    search: Any
+    study: Any
+    spaces: list[Any]
+    cv: CrossValidation
+    full_fits: FullFits
+    strategy: Strategy  # to begin with; auto may turn from heads to full fits
+    seed: int | None
+    ends: float  # by `time.monotonic`
+    agreement: float | None = None  # of heads with full fits, where auto compared them
+    error: Exception | None = None  # of the last trial that failed
+    _running: dict[int, tuple[Any, TrialRecord]] = field(default_factory=dict)
+    _progress: Progress = field(init=False)
+    _bars: dict[str, TaskID] = field(default_factory=dict)
 
     @property
     def heads_stand_for_fits(self) -> bool:
@@ -97,11 +68,11 @@ class SearchRun:
 
     def to_the_end(self) -> None:
         """Run what is left of the trials, and the finalists."""
-        with quiet_optuna(), _progress(shown=self.search.progress_bar) as self._show:
+        with quiet_optuna(), Progress(disable=not self.search.progress_bar) as self._progress:
             try:
                 try:
                     self._optimize()
-                except _HeadsDisagree:
+                except _HeadsDisagreeError:
                     self._optimize()
             except BaseException as error:
                 self._give_up(again=not isinstance(error, Exception))
@@ -122,7 +93,8 @@ class SearchRun:
             self.study.optimize(self._round, callbacks=[self._after_round])
 
     def _n_missing(self) -> int:
-        return int(self.search.n_trials) - len(rows_of(self.study))
+        known = self.study.get_trials(deepcopy=False)
+        return int(self.search.n_trials) - sum(map(records.has_ended, known))
 
     def _is_late(self) -> bool:
         return time.monotonic() >= self.ends
@@ -132,23 +104,21 @@ class SearchRun:
         import optuna
 
         if first.study is not self.study:
-            raise _HeadsDisagree
-        self._running = {first.number: (first, None)}
-        n = min(self.strategy.trials_at_once, max(self._n_missing(), 1))
-        trials = [first, *(self.study.ask() for _ in range(n - 1))]
-        self._running = {trial.number: (trial, None) for trial in trials}
+            raise _HeadsDisagreeError
+        self._running = {first.number: (first, TrialRecord())}
+        for _ in range(min(self.strategy.trials_at_once, self._n_missing()) - 1):
+            trial = self.study.ask()
+            self._running[trial.number] = trial, TrialRecord()
+        trials = [trial for trial, _ in self._running.values()]
         settings = [self._suggest(trial) for trial in trials]
-        for trial, params, record in zip(
-            trials, settings, self._run(settings, trials), strict=True
-        ):
+        found = self._run(settings, trials)
+        for trial, params, record in zip(trials, settings, found, strict=True):
             record.params = plain_params(params)
             self._running[trial.number] = trial, record
-        _, record = self._running[first.number]
-        assert record is not None
-        _write(first, record)
-        if record.state == "PRUNED":
+        _write(first, found[0])
+        if found[0].state == "PRUNED":
             raise optuna.TrialPruned
-        return record.score(self.cv.key) if record.state == "COMPLETE" else float("nan")
+        return found[0].score(self.cv.key) if found[0].state == "COMPLETE" else float("nan")
 
     def _suggest(self, trial: Any) -> dict[str, Any]:
         sampler = sampler_of(self.search.sampler, self.seed, trial.number)
@@ -157,10 +127,10 @@ class SearchRun:
         return suggest(trial, self.spaces)
 
     def _run(self, settings: list[dict[str, Any]], trials: list[Any]) -> list[TrialRecord]:
-        """Run trials; as full fits where a scorer asks heads for rows that they have not seen."""
+        """Run trials; as full fits where a scorer asks for rows that heads did not predict."""
         try:
             return self.strategy.run(settings, trials)
-        except OtherRows as error:
+        except OtherRowsError as error:
             if self.search.strategy == "shared":
                 raise ValueError(
                     f"strategy='shared' is not possible: {error}; use 'full' or 'auto'"
@@ -173,17 +143,15 @@ class SearchRun:
         from optuna.trial import TrialState
 
         for number, (trial, record) in list(self._running.items()):
-            assert record is not None
             if number != first.number:
                 _write(trial, record)
-                if record.state == "COMPLETE":
-                    study.tell(trial, record.score(self.cv.key))
-                else:
-                    study.tell(trial, state=TrialState[record.state])
+                score = record.score(self.cv.key) if record.state == "COMPLETE" else None
+                study.tell(trial, score, None if score is not None else TrialState[record.state])
             del self._running[number]
             self._note_error(number, record)
             self._call_back(copy.deepcopy(study.get_trials(deepcopy=False)[number]))
-            self._show("trials", len(rows_of(study)), self.search.n_trials)
+            total = self.search.n_trials
+            self._show("trials", total - self._n_missing(), total)
         unsure = self.heads_stand_for_fits and self.agreement is None
         if unsure and self.search.strategy == "auto":
             self._compare()
@@ -224,6 +192,12 @@ class SearchRun:
                 if "Study.stop" not in str(error):
                     raise
 
+    def _show(self, kind: str, done: int, total: int) -> None:
+        """A bar for each kind of work."""
+        if kind not in self._bars:
+            self._bars[kind] = self._progress.add_task(kind)
+        self._progress.update(self._bars[kind], completed=done, total=total)
+
     # ---- full fits after heads
 
     def _rows_of_heads(self) -> list[Row]:
@@ -233,46 +207,42 @@ class SearchRun:
 
     def _compare(self) -> None:
         """Fit some trials in full, and turn to full fits where those rank otherwise than heads."""
-        rows, key = self._rows_of_heads(), self.cv.key
+        rows = self._rows_of_heads()
         if len(rows) < COMPARED:
             return
-        heads = [float(np.mean(row.record.shared[key])) for row in rows]
-        compared = [rows[i] for i in finalists.spread_over(heads, COMPARED)]
-        self._fit_in_full(compared)
+        heads = [float(np.mean(row.record.shared[self.cv.key])) for row in rows]
+        compared = finalists.spread_over(heads, COMPARED)
+        self._fit_in_full([rows[i] for i in compared])
         if self._is_late():
             return  # nothing is left to decide
-        pairs = [
-            (float(np.mean(row.record.shared[key])), row.full.score(key))
-            for row in compared
-            if row.full is not None and row.full.state == "COMPLETE"
-        ]
-        self.agreement = finalists.agreement(*zip(*pairs, strict=True)) if pairs else 0.0
+        full = {i: rows[i].found.score(self.cv.key) for i in compared}
+        full = {i: score for i, score in full.items() if rows[i].found.state == "COMPLETE"}
+        self.agreement = finalists.agreement([heads[i] for i in full], list(full.values()))
         if self.agreement >= AGREES:
             return
         warnings.warn(
             f"heads on the frozen encoder rank these losses otherwise than full fits do (Spearman "
-            f"{self.agreement:.2f} over {len(pairs)} trials): going on with full fits",
+            f"{self.agreement:.2f} over {len(full)} trials): going on with full fits",
             stacklevel=2,
         )
         self.strategy = self.full_fits
         self._fit_in_full(rows)
         if not self._is_late():
-            self.study = self._without_heads()
+            self._forget_heads()
 
-    def _without_heads(self) -> Any:
-        """A study as it were had full fits scored its trials from the start.
+    def _forget_heads(self) -> None:
+        """Continue in a study in memory as it were had full fits scored its trials.
 
         A sampler must not learn from scores of both.
         """
         import optuna
 
         before = self.study
-        study = optuna.create_study(
-            direction="maximize", sampler=before.sampler, pruner=before.pruner
-        )
+        how: dict[str, Any] = {"sampler": before.sampler, "pruner": before.pruner}
+        self.study = optuna.create_study(direction="maximize", **how)
         for row in rows_of(before):
-            study.add_trial(fitted_in_full(row, self.cv.key) if row.full else row.trial)
-        return study
+            fitted = records.fitted_in_full(row, self.cv.key) if row.full else row.trial
+            self.study.add_trial(fitted)
 
     def _fit_in_full(self, rows: Sequence[Row]) -> None:
         """Cross-validate trials of which only heads ran, and write that into the study.
@@ -281,39 +251,20 @@ class SearchRun:
         """
         rows, n = [row for row in rows if row.heads_only], self.full_fits.trials_at_once
         for start in range(0, len(rows), n):
-            fitted = [row.full for row in rows_of(self.study) if row.full is not None]
-            if self._is_late() and any(record.state == "COMPLETE" for record in fitted):
+            known = rows_of(self.study)
+            if self._is_late() and any(r.full and r.full.state == "COMPLETE" for r in known):
                 return
             self._show("full fits", start, len(rows))
             part = rows[start : start + n]
-            records = self.full_fits.run([row.params(self.spaces) for row in part])
-            for row, record in zip(part, records, strict=True):
+            found = self.full_fits.run([row.params(self.spaces) for row in part])
+            for row, record in zip(part, found, strict=True):
                 self._note_error(row.trial.number, record)
-                keep_full_record(self.study, row.trial.number, record)
                 row.full = record
-                self._call_back(fitted_in_full(row, self.cv.key))
+                records.keep_full_record(self.study, row.trial.number, record)
+                self._call_back(records.fitted_in_full(row, self.cv.key))
             self._show("full fits", start + len(part), len(rows))
 
 
 def _write(trial: Any, record: TrialRecord) -> None:
     for name, value in record.to_attrs().items():
         trial.set_user_attr(name, value)
-
-
-@contextlib.contextmanager
-def _progress(*, shown: bool) -> Iterator[Callable[[str, int, int], None]]:
-    """A function of a kind of work, how much is done and how much there is, for bars."""
-    if not shown:
-        yield lambda kind, done, total: None
-        return
-    from rich.progress import Progress
-
-    with Progress() as bars:
-        tasks: dict[str, Any] = {}
-
-        def show(kind: str, done: int, total: int) -> None:
-            if kind not in tasks:
-                tasks[kind] = bars.add_task(kind)
-            bars.update(tasks[kind], completed=done, total=total)
-
-        yield show

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import re
+import sys
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,6 +14,7 @@ from typing import Any
 
 import joblib
 import numpy as np
+from sklearn.base import clone
 
 from skdice.model_selection.spaces import import_optuna
 
@@ -63,40 +65,10 @@ def sampler_of(sampler: Any, seed: int | None, number: int) -> Any:
     return import_optuna().samplers.TPESampler(seed=mixed)
 
 
-def _storage(storage: Any) -> Any:
-    """A storage as Optuna takes it: a path is an SQLite file, and a database has a heartbeat."""
-    if not isinstance(storage, (str, Path)):
-        return storage
-    storages, url = import_optuna().storages, str(storage)
-    if "://" not in url:
-        url = f"sqlite:///{url}"
-    waits = {"connect_args": {"timeout": 60}} if url.startswith("sqlite") else None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the heartbeat is called experimental
-        return storages.RDBStorage(
-            url,
-            engine_kwargs=waits,
-            heartbeat_interval=HEARTBEAT,
-            heartbeat_stale_trial_callback=storages.RetryHeartbeatStaleTrialCallback(),
-        )
-
-
 def open_study(
     storage: Any, study_name: str | None, pruner: Any, sampler: Any, description: dict[str, Any]
 ) -> Any:
-    """The study in `storage`, or one in memory.
-
-    Parameters
-    ----------
-    storage, study_name, pruner, sampler : as in `LossSearchCV`
-    description : dict
-        From `described`.
-
-    Raises
-    ------
-    ValueError
-        If the storage cannot be reached, or the study in it is of another search.
-    """
+    """The study in `storage`, or one in memory; refused if it is not of what is `described`."""
     optuna = import_optuna()
     pruner = optuna.pruners.NopPruner() if pruner is None else pruner
     pruner = MedianOfStep() if isinstance(pruner, str) else pruner
@@ -118,8 +90,8 @@ def open_study(
     else:
         raise ValueError(
             f"storage={storage!r} with study_name={study_name!r} cannot be used: "
-            f"{type(failure).__name__}: {str(failure).splitlines()[0]}: give a new file, one that a search wrote, the "
-            "URL of a database, or an Optuna storage, as storage= or --storage"
+            f"{type(failure).__name__}: {str(failure).splitlines()[0]}: give a new file, one that "
+            "a search wrote, the URL of a database, or an Optuna storage, as storage= or --storage"
         ) from failure
     if storage is not None:
         _check_same(study, description)
@@ -127,20 +99,33 @@ def open_study(
     return study
 
 
+def _storage(storage: Any) -> Any:
+    """A storage as Optuna takes it: a path is an SQLite file, and a database has a heartbeat."""
+    if not isinstance(storage, (str, Path)):
+        return storage
+    storages, url = import_optuna().storages, str(storage)
+    url = url if "://" in url else f"sqlite:///{url}"
+    waits = {"connect_args": {"timeout": 60}} if url.startswith("sqlite") else None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the heartbeat is called experimental
+        retry = storages.RetryHeartbeatStaleTrialCallback()
+        return storages.RDBStorage(
+            url, waits, heartbeat_interval=HEARTBEAT, heartbeat_stale_trial_callback=retry
+        )
+
+
 def _check_same(study: Any, description: Mapping[str, Any]) -> None:
     """Refuse a study of another search."""
     begun = study.get_trials(deepcopy=False)  # before the attributes, which come first
     found = study.user_attrs.get("search")
-    other: list[str] = []
-    if found is not None:
-        differs = [name for name in description if found.get(name) != description[name]]
-        other = [f"{'other' if name == 'folds' else 'another'} {name}" for name in differs]
-    elif begun:
-        other = ["trials that no search of skdice made"]
+    other = [] if found or not begun else ["trials that no search of skdice made"]
+    for part in description if found else ():
+        if found.get(part) != description[part]:
+            other.append(f"{'other' if part == 'folds' else 'another'} {part}")
     if study.direction != import_optuna().study.StudyDirection.MAXIMIZE:
         other.append("a score to minimize")
     if other:
-        space = f" ({str(found['space'])[:200]})" if "another space" in other and found else ""
+        space = f" ({found['space'][:200]})" if "another space" in other else ""
         raise ValueError(
             f"study_name={study.study_name!r} is a study of {' and '.join(other)} in this storage"
             f"{space}: give another study_name"
@@ -149,25 +134,23 @@ def _check_same(study: Any, description: Mapping[str, Any]) -> None:
 
 def described(
     spaces: list[Any], estimator: Any, scoring: Any, refit: Any, splits: Sequence[Any]
-) -> dict[str, Any]:
-    """What a search is of, as plain values that are equal in every process."""
+) -> dict[str, str]:
+    """What a search is of, as texts that are the same in every process."""
+    names = estimator.get_params(deep=True)
+    elsewhere = {name: None for name in names if name.rpartition("__")[2] in ELSEWHERE}
+    named = refit if isinstance(refit, str) else None
     return {
-        "space": _plain(spaces),
-        "estimator": _plain(estimator),
-        "scoring": [_plain(scoring), refit if isinstance(refit, str) else None],
+        "space": _text(spaces),
+        "estimator": _text(clone(estimator).set_params(**elsewhere)),
+        "scoring": _text([scoring, named]),
         "folds": joblib.hash([[np.asarray(rows) for rows in split] for split in splits]),
     }
 
 
-def _plain(value: Any) -> Any:
-    """A value as JSON has it: objects by their parameters or text, and functions by name."""
-    if isinstance(value, Mapping):
-        return {str(name): _plain(inner) for name, inner in value.items()}
-    if isinstance(value, (list, tuple, np.ndarray)):
-        return [_plain(inner) for inner in value]
-    if hasattr(value, "get_params") and not isinstance(value, type):
-        held = value.get_params(deep=False).items()
-        return [type(value).__name__, {n: _plain(v) for n, v in held if n not in ELSEWHERE}]
-    if value is None or type(value) in (bool, int, str):
-        return value
-    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
+def _text(value: Any) -> str:
+    """A value's text in full, without addresses in memory."""
+    with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
+        text = (
+            value.__repr__(N_CHAR_MAX=sys.maxsize) if hasattr(value, "get_params") else repr(value)
+        )
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", text)

@@ -56,6 +56,7 @@ class PairTemplate:
 
     @property
     def size(self) -> int:
+        """Special tokens around question and context."""
         return len(self.before) + len(self.between) + len(self.after)
 
     def build(self, first: list[int], second: list[int]) -> tuple[list[int], list[int] | None, int]:
@@ -217,6 +218,7 @@ class QueryWindow(Window):
 
     @property
     def n_words(self) -> int:
+        """Words of the sentence in this window."""
         return len(self.positions) - 1
 
     @property

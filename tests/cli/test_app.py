@@ -14,7 +14,8 @@ from skdice.datasets import write_conll
 from skdice.inspection import ComparisonDisplay
 from skdice.model_selection import compare_losses
 
-SMS = "ham\tlunch today\nspam\twin free money\nham\tthe bus was late\nspam\tfree prize call\n" * 5
+ROWS = "ham\tlunch today\nspam\twin free money\nham\tthe bus was late\nspam\tfree prize call\n" * 5
+SMS = "label\ttext\n" + ROWS
 
 
 def run(*args):
@@ -80,7 +81,8 @@ def test_train_predict_evaluate(files, tiny_backbone, train, test):
     assert run("predict", model, files / test, "--out", out).exit_code == 0
     assert run("predict", model, files / test, "--out", out).exit_code == 2
     assert out.read_text() == run("predict", model, files / test).output
-    n_lines = len([line for line in (files / test).read_text().splitlines() if line])
+    rows = (files / test).read_text().removeprefix("label\ttext\n")
+    n_lines = len([line for line in rows.splitlines() if line])
     assert len([line for line in out.read_text().splitlines() if line]) == n_lines
 
     report = json.loads(run("evaluate", model, files / test, "--json").output)
@@ -118,7 +120,7 @@ def test_predict_takes_a_csv_of_bare_texts(files, tiny_backbone):
 
 def test_predict_takes_pairs_without_labels(files, tiny_backbone):
     rows = ["free money\tmoney is free\t1", "lunch\tthe bus\t0"] * 4
-    (files / "pairs.tsv").write_text("\n".join(rows) + "\n")
+    (files / "pairs.tsv").write_text("\n".join(["a\tb\tlabel", *rows]) + "\n")
     model = files / "p"
     common = ("--backbone", tiny_backbone, "--epochs", 1)
     assert run("train", files / "pairs.tsv", "--out", model, *common).exit_code == 0
@@ -173,7 +175,7 @@ def test_predict_guesses_no_label_column(files, tiny_backbone):
 
 def test_predict_takes_tables_of_pairs(files, tiny_backbone):
     rows = ["free money\tmoney is free\t1", "lunch\tthe bus\t0"] * 4
-    (files / "pairs.tsv").write_text("\n".join(rows) + "\n")
+    (files / "pairs.tsv").write_text("\n".join(["a\tb\tlabel", *rows]) + "\n")
     model = files / "p"
     common = ("--out", model, "--backbone", tiny_backbone, "--epochs", 1)
     assert run("train", files / "pairs.tsv", *common).exit_code == 0
@@ -194,7 +196,7 @@ def test_predict_takes_tables_of_pairs(files, tiny_backbone):
 
 
 def test_json_lines_on_the_command_line(files, tiny_backbone):
-    rows = [line.split("\t") for line in SMS.splitlines()]
+    rows = [line.split("\t") for line in ROWS.splitlines()]
     path = files / "sms.jsonl"
     records = [{"id": i, "text": b, "label": a} for i, (a, b) in enumerate(rows)]
     path.write_text("".join(json.dumps(record) + "\n" for record in records))

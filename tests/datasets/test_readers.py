@@ -166,10 +166,14 @@ def test_tables(tmp_path):
     tsv = put(tmp_path, '\ufeffQuality\tid\tone\ttwo\n1\t7\tsay "hi\tb\n0\t8\tc\t"d\n', "b.tsv")
     pairs = [('say "hi', "b"), ("c", '"d')]
     assert read_table(tsv, text_columns=["one", "two"]) == (pairs, ["1", "0"])
-    assert read_table(tsv, text_columns=[2, 3]) == (pairs, ["1", "0"])
-    assert read_table(tsv, text_columns="one")[0] == ['say "hi', "c"]
+    assert read_table(tsv, text_columns=[2, 3], header=True) == (pairs, ["1", "0"])
+    assert read_table(tsv, text_columns="one", label_column="Quality")[0] == ['say "hi', "c"]
     sms = put(tmp_path, "ham\tsee you\nspam\twin, now\nham\tok\n", "sms")
-    assert read_table(sms) == (["see you", "win, now", "ok"], ["ham", "spam", "ham"])
+    assert read_table(sms, label_column=0) == (
+        ["see you", "win, now", "ok"],
+        ["ham", "spam", "ham"],
+    )
+    assert read_table(sms, label_column=0) == read_table(sms, text_columns=1)
     assert read_table(put(tmp_path, "a,b\nc,d\n", "h.csv"), header=True, label_column="b") == (
         ["c"],
         ["d"],
@@ -183,7 +187,9 @@ def test_tables(tmp_path):
         ("a\nb\n", {}, "one column only"),
         ("text,label\n", {}, "header only"),
         ("text,label\na,\n", {}, "line 2: the label is empty"),
-        ("a,b,c,d\n1,2,3,4\n", {}, "say which hold the text"),
+        ("a,b,c,d\n1,2,3,4\n", {"label_column": 3}, "say which hold the text"),
+        ("ham\tsee you\nspam\twin\n", {}, r"which column .* has \['0: ham', '1: see you'\]: give"),
+        ("a,b,intent\n1,2,x\n", {"header": True}, r"which column .* has \['a', 'b', 'intent'\]"),
         ("a,b\n1,2\n", {"text_columns": "nope"}, "text_columns='nope'"),
         ("a,b\n1,2\n", {"label_column": 5}, "label_column=5"),
         ("a,b\n1,2\n", {"text_columns": [0, 1, 2]}, "more than two"),
@@ -227,7 +233,8 @@ def test_json_lines_are_tables(tmp_path, name):
         (['{"text": "a", "label": NaN}'], {}, "line 1: 'label' is nan"),
         (['{"text": "a", "label": ["b"]}'], {}, r"line 1: 'label' is \['b'\]"),
         (['{"text": "a", "label": " "}'], {}, "line 1: the label is empty"),
-        (['{"tokens": ["a"], "tags": ["O"]}'], {}, r"line 1: 'tags' is \['O'\], not a string"),
+        (['{"tokens": ["a"], "tag": ["O"]}'], {}, r"line 1: 'tokens' is \['a'\], not a string"),
+        (['{"tokens": "a", "tag": ["O"]}'], {}, r"line 1: 'tag' is \['O'\], not a string"),
         (['{"text": "a"}'], {}, "one column only"),
         (["{}"], {}, "empty JSON objects"),
         (['{"a": "a", "b": "b", "c": "c", "label": 1}'], {}, "say which hold the text"),
@@ -266,7 +273,7 @@ def test_ids_are_no_text(tmp_path, name):
     assert read_table(table, text_columns=[0, 1])[0] == [("1", "a"), ("1", "b")]
     # Nor the label, whose name is not a usual one.
     table = put(tmp_path, f"{name},text,stars\n1,a,4\n1,b,5\n1,c,5\n", "a.csv")
-    assert read_table(table) == (["a", "b", "c"], ["4", "5", "5"])
+    assert read_table(table, text_columns="text") == (["a", "b", "c"], ["4", "5", "5"])
     table = put(tmp_path, f"{name},label\n1,x\n", "a.csv")
     with pytest.raises(ValueError, match=r"has 0 columns that may be text \[\], not 1 or 2"):
         read_table(table)
@@ -274,11 +281,13 @@ def test_ids_are_no_text(tmp_path, name):
 
 def test_usual_names_of_texts_make_a_header(tmp_path):
     table = put(tmp_path, "review,sentiment\nfine,good\nno,bad\nwell,good\n", "a.csv")
-    assert read_table(table) == (["fine", "no", "well"], ["good", "bad", "good"])
-    assert read_table(table, text_columns="review") == read_table(table)
+    wanted = ["fine", "no", "well"], ["good", "bad", "good"]
+    assert read_table(table, text_columns="review") == wanted
+    assert read_table(table, label_column=1) == wanted
     # Not the word itself in front of a label.
     rows = put(tmp_path, "ham\tmessage\nspam\twin\nham\tlunch\n", "sms")
-    assert read_table(rows) == (["message", "win", "lunch"], ["ham", "spam", "ham"])
+    wanted = ["message", "win", "lunch"], ["ham", "spam", "ham"]
+    assert read_table(rows, label_column=0) == wanted
     with pytest.raises(ValueError, match="no column left for the label"):
         read_table(put(tmp_path, "a,b\nc,d\n", "a.csv"), text_columns=[0, 1])
     with pytest.raises(ValueError, match="empty cells only"):
@@ -345,7 +354,7 @@ def test_what_is_no_text_is_named(tmp_path, name, text, options, message):
 def test_the_kind_of_a_file_is_seen(tmp_path):
     assert read_dataset(put(tmp_path, "Ann\tB-PER\n\nRome\tB-LOC\n", "a.tsv")).task == "tagging"
     assert read_dataset(put(tmp_path, CONLLU, "ud.conll")).y[0] == ["VERB", "PRON"]
-    data = read_dataset(put(tmp_path, "ham\tsee you\nspam\twin now\n", "b"))
+    data = read_dataset(put(tmp_path, "label\ttext\nham\tsee you\nspam\twin now\n", "b"))
     assert (data.task, len(data)) == ("classification", 2)
     gaps = put(tmp_path, "text,label\nsee you,ham\n\nwin now,spam\n", "c.csv")
     assert read_dataset(gaps).task == "classification"

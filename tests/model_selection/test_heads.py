@@ -18,6 +18,12 @@ from skdice.losses import (
     WeightedCrossEntropyLoss,
 )
 from skdice.model_selection.heads import alike_losses, train_heads
+from skdice.model_selection.predictions import ClassPredictions
+
+
+def predictions(heads, rows):
+    return [ClassPredictions(heads.classes, logits) for logits in heads.logits(rows)]
+
 
 LOSSES = [
     *(TverskyLoss(alpha=a, beta=1 - a) for a in (0.1, 0.5, 0.9)),
@@ -79,7 +85,7 @@ def test_head_ends_where_its_own_fit_ends(n_classes, losses):
     folds = [(everything, everything), (everything[:96], everything[96:]), (everything[90:], [3])]
     trained = train_heads(models, rows, labels, [train for train, _ in folds])
     for (train, asked), heads in zip(folds, trained, strict=True):
-        for model, head in zip(models, heads.predict(rows[asked]), strict=True):
+        for model, head in zip(models, predictions(heads, rows[asked]), strict=True):
             solo = model.fit(rows[train], labels[train])
             # Not the logits, as what is added to all classes says nothing.
             want = log_softmax(solo._logits(rows[asked]), axis=1)
@@ -98,7 +104,7 @@ def test_heads_of_folds_with_other_backgrounds():
     models = [DiceClassifier(loss=loss, max_epochs=2, random_state=0) for loss in ("dice", "dsc")]
     trained = train_heads(models, rows, labels, [train for train, _ in folds])
     for (train, asked), heads in zip(folds, trained, strict=True):
-        for model, head in zip(models, heads.predict(rows[asked]), strict=True):
+        for model, head in zip(models, predictions(heads, rows[asked]), strict=True):
             solo = model.fit(rows[train], labels[train])
             want = log_softmax(solo._logits(rows[asked]), axis=1)
             np.testing.assert_allclose(log_softmax(head.logits, axis=1), want, atol=1e-9)
@@ -119,17 +125,17 @@ def test_each_head_remembers_its_own_batches():
     ]
     trained = train_heads(models, X, y, [train for train, _ in folds])
     for (train, asked), heads in zip(folds, trained, strict=True):
-        for model, head in zip(models, heads.predict(X[asked]), strict=True):
+        for model, head in zip(models, predictions(heads, X[asked]), strict=True):
             alone = model.fit(X[train], y[train]).decision_function(X[asked])
             np.testing.assert_allclose(head.decision_function(X[asked]), alone, atol=1e-6)
 
 
 def test_losses_of_classes_with_one_name_are_apart():
-    class CrossEntropyLoss_(CrossEntropyLoss):
+    class Renamed(CrossEntropyLoss):
         pass
 
-    CrossEntropyLoss_.__name__ = "CrossEntropyLoss"
-    three = [CrossEntropyLoss(), CrossEntropyLoss_(), CrossEntropyLoss()]
+    Renamed.__name__ = "CrossEntropyLoss"
+    three = [CrossEntropyLoss(), Renamed(), CrossEntropyLoss()]
     assert alike_losses(three) == [[0, 2], [1]]
-    parts = [CompoundLoss(second=part) for part in (CrossEntropyLoss(), CrossEntropyLoss_())]
+    parts = [CompoundLoss(second=part) for part in (CrossEntropyLoss(), Renamed())]
     assert alike_losses([*parts, CompoundLoss(second=DiceLoss())]) == [[0], [1], [2]]

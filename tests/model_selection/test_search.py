@@ -16,7 +16,6 @@ import optuna
 import pandas as pd
 import pytest
 from optuna.distributions import FloatDistribution, IntDistribution
-from scipy.special import log_softmax
 from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_classification
@@ -37,13 +36,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from skdice import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
 from skdice.losses import (
     LOSSES,
-    CompoundLoss,
     CrossEntropyLoss,
-    DiceLoss,
-    DSCLoss,
-    FocalLoss,
     TverskyLoss,
-    WeightedCrossEntropyLoss,
 )
 from skdice.losses._registry import COMPOUNDS
 from skdice.metrics import span_f1_scorer
@@ -273,7 +267,9 @@ def test_a_bad_setting_costs_its_own_lane_only(loss):
 
     def run(strategy):
         with pytest.warns(FitFailedWarning, match="class_weight"):
-            return search(space, n_trials=8, strategy=strategy, trials_at_once=4, pruner=None).fit(X, Y)
+            return search(space, n_trials=8, strategy=strategy, trials_at_once=4, pruner=None).fit(
+                X, Y
+            )
 
     full, shared = run("full"), run("shared")
     bad = [len(p["loss__class_weight"]) == 3 for p in shared.cv_results_["params"]]
@@ -308,7 +304,7 @@ def test_lanes_answer_for_their_own_rows_only():
         search(**how, scoring=turned, strategy="shared").fit(X, Y)
 
 
-class Odd(ValueError):
+class OddError(ValueError):
     """An error that cannot be read from a pickle."""
 
     def __init__(self, one, two):
@@ -317,7 +313,7 @@ class Odd(ValueError):
 
 def test_an_error_of_another_process_can_be_read():
     record = TrialRecord()
-    for error, name in ((Odd("a", "b"), "RuntimeError"), (KeyError("a"), "KeyError")):
+    for error, name in ((OddError("a", "b"), "RuntimeError"), (KeyError("a"), "KeyError")):
         record.fail(error)
         assert type(pickle.loads(pickle.dumps(record)).exception).__name__ == name
 
@@ -675,7 +671,9 @@ def test_timeout_callbacks_and_other_estimators():
 def test_shared_and_full_find_the_same():
     spaces = [loss_space("tversky"), {**loss_space("focal"), "lr": FloatDistribution(0.01, 0.1)}]
     scoring = {"f1": "f1", "auc": "roc_auc"}
-    common = dict(scoring=scoring, refit="f1", pruner=None, return_train_score=True, trials_at_once=3)
+    common = dict(
+        scoring=scoring, refit="f1", pruner=None, return_train_score=True, trials_at_once=3
+    )
     sampler = optuna.samplers.RandomSampler
     full = search(spaces, strategy="full", sampler=sampler(seed=1), **common).fit(X, Y)
     shared = search(spaces, strategy="auto", sampler=sampler(seed=1), **common).fit(X, Y)

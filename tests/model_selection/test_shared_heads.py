@@ -48,7 +48,9 @@ def tagger(tiny_backbone):
 
 
 def search(estimator, space=SPACE, **params):
-    settings = dict(n_trials=6, trials_at_once=3, n_finalists=2, cv=2, random_state=0, strategy="shared")
+    settings = dict(
+        n_trials=6, trials_at_once=3, n_finalists=2, cv=2, random_state=0, strategy="shared"
+    )
     return LossSearchCV(estimator, space, **{**settings, **params})
 
 
@@ -384,7 +386,9 @@ def test_full_fits_are_seen_as_they_run(classifier, capsys):
         tables.append(cv_results(study, ["score"], 2))
         study.stop()  # no more trials; the finalists run nonetheless
 
-    how = dict(n_trials=16, trials_at_once=6, callbacks=[callback], progress_bar=True, n_finalists=3)
+    how = dict(
+        n_trials=16, trials_at_once=6, callbacks=[callback], progress_bar=True, n_finalists=3
+    )
     found = search(classifier, scoring=spam_f1, **how).fit(TEXTS, LABELS)
     results = found.cv_results_
     assert [number for number, *_ in seen[:6]] == list(range(6))

@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from skdice import DiceClassifier, DiceMRCTagger, DiceSequenceClassifier
-from skdice.losses import CompoundLoss, CrossEntropyLoss, DiceLoss, Loss, TverskyLoss
+from skdice.losses import CompoundLoss, Loss, TverskyLoss
 from skdice.model_selection import LossSearchCV, OneMinus, loss_space
 from skdice.model_selection.checks import check_classes
 from skdice.model_selection.full_fits import CrossValidation

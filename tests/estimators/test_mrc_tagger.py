@@ -1,0 +1,210 @@
+"""DiceMRCTagger: nested spans, tags, thresholds, and what is refused."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+from sklearn.model_selection import GridSearchCV, cross_val_predict
+
+from skdice import DiceMRCTagger
+from skdice.engine.batching import EncodedDataset
+from skdice.losses import LOSSES, DiceLoss
+from skdice.metrics import (
+    span_f1_score,
+)
+from skdice.text.qa import candidate_pairs
+from tests.estimators.readers import (
+    NESTED,
+    SENTENCES,
+    TAGS,
+    tagger,
+)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_nested_entities_are_read_right(tiny_backbone, loss):
+    model = tagger(tiny_backbone, loss=loss, max_epochs=60, dropout=0.0)
+    model.fit(SENTENCES, NESTED)
+    found = [sorted(row) for row in model.predict(SENTENCES)]
+    if loss == "weighted_ce":  # with K=1 the negatives of so small a text weigh next to nothing
+        assert all(set(gold) <= set(row) for gold, row in zip(NESTED, found, strict=True))
+    else:
+        assert found == [sorted(row) for row in NESTED]
+        assert model.score(SENTENCES, NESTED) == 1
+    assert model.scheme_ is None
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta", "deberta-v2", "modernbert", "xlnet"])
+def test_tags_are_read_right_by_every_backbone(tiny_backbones, kind):
+    model = tagger(
+        tiny_backbones[kind],
+        loss="ce",
+        max_epochs=100,
+        lr=1e-2,
+        dropout=0.0,
+        answerable_weight=0.5,
+    ).fit(SENTENCES, TAGS)
+    assert model.predict(SENTENCES).tolist() == TAGS
+    assert model.score(SENTENCES, TAGS) == span_f1_score(TAGS, model.predict(SENTENCES)) == 1
+    windows = model._windows(SENTENCES)
+    together = model.net_.logits(EncodedDataset(windows))
+    for window, expected in zip(windows, together, strict=True):
+        alone = model.net_.logits(EncodedDataset([window]))[0]
+        np.testing.assert_allclose(alone, expected, atol=1e-4)
+
+
+def test_the_outputs_stand_where_they_belong(tiny_backbone):
+    """Each output of a batch against the heads applied to hidden states one by one."""
+    model = tagger(tiny_backbone, max_span_length=3).fit(SENTENCES, NESTED)
+    module, windows = model.net_.module_, model._windows(SENTENCES)
+    module.eval()
+    for window, found in zip(windows, model.net_.logits(EncodedDataset(windows)), strict=True):
+        with torch.no_grad():
+            hidden = module.encoder(
+                input_ids=torch.tensor([window.input_ids]),
+                token_type_ids=torch.tensor([window.token_type_ids]),
+            ).last_hidden_state[0]
+            vectors = hidden[torch.from_numpy(window.positions)]
+            starts = [module.head(v)[0].item() for v in vectors[1:]]
+            ends = [module.head(v)[1].item() for v in vectors[1:]]
+            match = []
+            for i in range(window.n_words):
+                for j in range(i, min(i + 3, window.n_words)):
+                    u, v = module.first(vectors[i + 1]), module.last(vectors[j + 1])
+                    match.append((u[:-1] @ v[:-1] / 8 + u[-1] + v[-1]).item())
+            expected = [*starts, *ends, module.head(vectors[0])[2].item(), *match]
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert len(candidate_pairs(5, 3)) == 12
+
+
+def test_flat_decoding_has_no_overlaps(tiny_backbone):
+    model = tagger(tiny_backbone).fit(SENTENCES, TAGS)
+    window = model._windows(SENTENCES[:1])[0]
+    everything = model._spans_above(window, np.full(window.n_predictions, 0.9), 0.5)
+    n = sum(min(model.max_span_length_, 5 - i) for i in range(5))
+    assert len(everything) == n
+    assert {span[0] for span, _, _ in everything} == {"LOC"}
+    assert all(value == pytest.approx(0.9) for _, *values in everything for value in values)
+    p = np.full(window.n_predictions, 0.9)
+    p[0] = 0.4  # no span starts at the first word
+    assert not any(span[1] == 0 for span, *_ in model._spans_above(window, p, 0.5))
+    assert any(span[1] == 0 for span, *_ in model._spans_above(window, p, 0.3))
+
+
+@pytest.mark.parametrize("y", [TAGS, NESTED])
+def test_a_threshold_tuned_for_f1(tiny_backbone, y):
+    """Against the score with each threshold."""
+    model = tagger(tiny_backbone, loss="ce", max_epochs=8).fit(SENTENCES, y)
+    before = model.score(SENTENCES, y)
+    assert model.threshold_ == 0.5
+    assert model.tune_threshold(SENTENCES, y) is model
+    chosen, tuned, found = model.threshold_, model.score(SENTENCES, y), {}
+    for log_odds in np.linspace(-4, 4, 33):
+        model.threshold_ = 1 / (1 + math.exp(-log_odds))
+        found[model.threshold_] = model.score(SENTENCES, y)
+    assert tuned == max(found.values()) > before
+    best = [threshold for threshold in found if found[threshold] == tuned]
+    assert chosen == pytest.approx(min(best, key=lambda threshold: abs(threshold - 0.5)))
+    again = model.set_params(threshold=chosen).fit(SENTENCES, y)
+    assert again.threshold_ == chosen
+    assert again.score(SENTENCES, y) == tuned
+    with pytest.raises(ValueError, match="no entity at all"):
+        model.tune_threshold(SENTENCES, [[] for _ in SENTENCES])
+
+
+def test_targets_of_a_sentence_in_several_windows(tiny_backbone):
+    long = [["the"] * 70 + ["bank", "of", "oslo"] + ["old"] * 30]
+    spans = [[("ORG", 70, 73), ("LOC", 72, 73)]]
+    model = tagger(tiny_backbone, max_span_length=4, stride=10)
+    model.fit([*long, *SENTENCES], [*spans, *NESTED])
+    windows = [w for w in model._windows([*long, *SENTENCES]) if w.row == 0]
+    assert len(windows) > 3
+    found = Counter()
+    for window in windows:
+        target = model._target(window, spans[0])
+        n = window.n_words
+        for pair, value in zip(window.pairs, target[2 * n + 1 :, 0], strict=True):
+            if value:
+                found[window.words[pair[0]], window.words[pair[1]] + 1, window.query] += 1
+                assert target[pair[0] - 1, 0] == target[n + pair[1] - 1, 0] == target[2 * n, 0] == 1
+    labels = list(model.queries_)
+    assert {(labels[q], int(a), int(b)) for a, b, q in found} == set(spans[0])
+
+
+def test_queries(tiny_backbone):
+    own = {"PER": "who", "LOC": "where", "ORG": "which team", "X": "more"}
+    model = tagger(tiny_backbone, queries=own).fit(SENTENCES, NESTED)
+    assert model.queries_ == dict(sorted(own.items()))
+    with pytest.raises(ValueError, match="no question for the label 'ORG'"):
+        tagger(tiny_backbone, queries={"PER": "who", "LOC": "where"}).fit(SENTENCES, NESTED)
+    with pytest.raises(TypeError, match="dict from label"):
+        tagger(tiny_backbone, queries={"PER": 3}).fit(SENTENCES, TAGS)
+    with pytest.raises(ValueError, match="the query 'who who"):
+        tagger(tiny_backbone, queries={**own, "PER": "who " * 70}).fit(SENTENCES, NESTED)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        ([*TAGS[:4], ["O"]], r"y\[4\] has 1 tags, but X\[4\] has 6"),
+        ([[("PER", 3, 9)], [], [], [], []], r"y\[0\] holds \('PER', 3, 9\), which lies outside"),
+        ([[("PER", 0)], [], [], [], []], r"y\[0\] holds \('PER', 0\): a span is"),
+        ([["NOUN"] * len(s) for s in SENTENCES], "plain tags"),
+        ([["O"] * len(s) for s in SENTENCES], "no entity at all"),
+        (NESTED[:4], "5 sentences and y 4"),
+    ],
+)
+def test_bad_entities_are_named(tiny_backbone, y, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        tagger(tiny_backbone).fit(SENTENCES, y)
+
+
+@pytest.mark.parametrize("name", ["loss", "end_loss", "match_loss"])
+def test_a_loss_that_is_not_reduced_is_refused(name):
+    model = tagger("nowhere/never-downloaded", **{name: DiceLoss(reduction="none")})
+    with pytest.raises(ValueError, match=rf"{name}=DiceLoss\(reduction='none'\) gives a value"):
+        model.fit(SENTENCES, TAGS)
+
+
+def test_validation_entities_of_unknown_types_only_are_refused(tiny_backbone):
+    foreign = [[("ZZZ", 0, 1)], *([] for _ in SENTENCES[1:])]
+    with pytest.raises(ValueError, match=r"none of the types of y: it has \['ZZZ'\]"):
+        tagger(tiny_backbone).fit(SENTENCES, NESTED, X_val=SENTENCES, y_val=foreign)
+    more = [["B-ZZZ" if tag != "O" else tag for tag in row] for row in TAGS]
+    with pytest.raises(ValueError, match=r"none of the types of y: it has \['ZZZ'\]"):
+        tagger(tiny_backbone).fit(SENTENCES, TAGS, X_val=SENTENCES, y_val=more)
+
+
+def test_tools_around_the_mrc_tagger(tiny_backbone, tmp_path):
+    X, y = SENTENCES * 2, TAGS * 2
+    model = tagger(tiny_backbone)
+    grid = GridSearchCV(model, {"loss": ["ce", "dsc"]}, cv=2, error_score="raise").fit(X, y)
+    assert len(grid.predict(X)) == 10
+    predicted = cross_val_predict(model, X, y, cv=2)
+    assert list(predicted[:5]) == list(tagger(tiny_backbone).fit(X[5:], y[5:]).predict(X[:5]))
+    nested = tagger(
+        tiny_backbone, end_loss="ce", match_loss=DiceLoss(smooth=0.5), early_stopping=True
+    )
+    nested.fit(X * 2, NESTED * 4).tune_threshold(X, NESTED * 2)
+    read = DiceMRCTagger.from_pretrained(nested.save_pretrained(tmp_path / "m"))
+    assert (read.match_loss.smooth, read.end_loss) == (0.5, "ce")
+    assert nested.threshold_ != nested.threshold
+    kinds = [type(loss).__name__ for loss in nested.net_.criterion_.losses]
+    assert kinds == ["DSCLoss", "CrossEntropyLoss", "DiceLoss", "DSCLoss"]
+    for copy in (read, pickle.loads(pickle.dumps(nested))):
+        assert copy.predict_spans(X).tolist() == nested.predict_spans(X).tolist()
+
+
+def test_chinese(chinese_backbone):
+    """Tags of single characters."""
+    characters = [list("北京大学在北京"), list("上海大学")]
+    tags = [["B-ORG", "I-ORG", "I-ORG", "I-ORG", "O", "B-LOC", "I-LOC"],
+            ["B-ORG", "I-ORG", "I-ORG", "I-ORG"]]  # fmt: skip
+    model = tagger(chinese_backbone, loss="ce", max_epochs=80, dropout=0.0)
+    model.set_params(queries={"ORG": "大学", "LOC": "哪里"})
+    assert model.fit(characters, tags).predict(characters).tolist() == tags
