@@ -111,30 +111,16 @@ def load(folder: Path, device: str = "auto") -> Any:
 
 def estimator_for(task: str, **params: Any) -> Any:
     """An unfitted estimator; parameters that are None keep their defaults."""
-    import skdice
+    from skdice import estimators as e
 
-    names = {
-        "tagging": "DiceTokenClassifier",
-        "classification": "DiceSequenceClassifier",
-        "qa": "DiceQuestionAnswerer",
-        "mrc-ner": "DiceMRCTagger",
-    }
-    cls = getattr(skdice, names[task])
+    readers = (e.DiceTokenClassifier, e.DiceSequenceClassifier, e.DiceQuestionAnswerer)
+    cls: Any = {each.task: each for each in (*readers, e.DiceMRCTagger)}[task]
     return cls(**{name: value for name, value in params.items() if value is not None})
 
 
 def frozen(value: str | None) -> str | int | None:
     """``--frozen``: a name or a number of layers."""
     return int(value) if value is not None and value.isdigit() else value
-
-
-def task_of(estimator: Any) -> str:
-    """The task that a loaded estimator does."""
-    if hasattr(estimator, "exact_match"):
-        return "qa"
-    if hasattr(estimator, "queries_"):
-        return "mrc-ner"
-    return "tagging" if hasattr(estimator, "scheme_") else "classification"
 
 
 def is_terminal() -> bool:

@@ -20,7 +20,7 @@ def inputs_of(
     header: bool | None,
 ) -> tuple[list[Any], list[str]]:
     """X of a file that may hold labels or not, and the ids of questions."""
-    task = _common.task_of(estimator)
+    task = estimator.task
     if task == "classification":
         options = _common.table_options(text_columns, label_column, header)
         width, classes = estimator.n_features_in_, estimator.classes_
@@ -39,7 +39,7 @@ def inputs_of(
 
 def as_text(estimator: Any, X: list[Any], ids: list[str], predicted: Any) -> str:
     """Predictions in the format of their task."""
-    task = _common.task_of(estimator)
+    task = estimator.task
     if task == "qa":
         answers = dict(zip(ids, predicted, strict=True))
         return json.dumps(answers, ensure_ascii=False, indent=1) + "\n"

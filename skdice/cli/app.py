@@ -326,12 +326,13 @@ def evaluate(
 
     with readable_errors():
         estimator = _common.load(model, device)
-        task = _common.task_of(estimator)
+        task = estimator.task
         tagging = task == "tagging"
         data = _common.read(file, task, text_column, label_column, header, on_misaligned.value)
         report: Any
         if task in ("qa", "mrc-ner"):
-            report = _reading_report(estimator, data)
+            qa = task == "qa"
+            report = _qa_report(estimator, data) if qa else estimator.evaluate(data.X, data.y)
             if not as_json:
                 report = "".join(f"{name:>24} {value:8.4f}\n" for name, value in report.items())
         elif tagging:
@@ -350,14 +351,11 @@ def evaluate(
         typer.echo(json.dumps(report, indent=2) if as_json else report)
 
 
-def _reading_report(estimator: Any, data: Any) -> dict[str, float]:
-    """Figures of a reader: SQuAD's for answers, precision, recall and F1 for entities."""
+def _qa_report(estimator: Any, data: Any) -> dict[str, float]:
+    """Scores of all questions, and apart of those with and without an answer."""
     from skdice.metrics import answer_exact_match_score, answer_f1_score
-    from skdice.model_selection.comparison import precision_recall_f1
 
-    if not hasattr(estimator, "exact_match"):
-        return precision_recall_f1(estimator, data.X, data.y)[0]
-    predicted = list(estimator.predict(data.X))
+    predicted, language = estimator.predict(data.X), estimator.language
     report: dict[str, float] = {}
     for name, kept in (
         ("", range(len(data.y))),
@@ -367,7 +365,6 @@ def _reading_report(estimator: Any, data: Any) -> dict[str, float]:
         if not len(kept):
             continue
         y, texts = [data.y[i] for i in kept], [predicted[i] for i in kept]
-        language = estimator.language
         report[f"exact match{name}"] = answer_exact_match_score(y, texts, language=language)
         report[f"f1{name}"] = answer_f1_score(y, texts, language=language)
         report[f"questions{name}"] = len(kept)

@@ -12,6 +12,7 @@ from sklearn.model_selection import KFold
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from skdice._typing import Sentences, TagRows
 from skdice.estimators._bias import BiasTuned, log
 from skdice.estimators._checks import check_validation, draw_seed
 from skdice.estimators._scores import TagScores
@@ -68,7 +69,15 @@ class BiasTunedTagger(TagScores, BiasTuned):
         tags.target_tags.required = True
         return tags
 
-    def fit(self, X: Any, y: Any, *, X_val: Any = None, y_val: Any = None, **params: Any) -> Self:
+    def fit(
+        self,
+        X: Sentences,
+        y: TagRows,
+        *,
+        X_val: Sentences = None,
+        y_val: TagRows = None,
+        **params: Any,
+    ) -> Self:
         """Fit the tagger, and tune the biases on sentences that it did not see.
 
         Parameters
@@ -105,7 +114,7 @@ class BiasTunedTagger(TagScores, BiasTuned):
         self._tune(rounds)
         return self
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Sentences) -> np.ndarray:
         """Tags of every token, as a 1-D object array of lists."""
         rows = self._biased(X)
         constrained = getattr(self.estimator_, "constrained", False)
@@ -113,11 +122,11 @@ class BiasTunedTagger(TagScores, BiasTuned):
             decode(rows, list(self.classes_), self.scheme_, constrained=constrained)
         )
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Sentences) -> np.ndarray:
         """Probabilities after the biases, an array of shape (n_tokens, n_classes) a sentence."""
         return object_array([np.exp(log_softmax(rows, axis=1)) for rows in self._biased(X)])
 
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: Sentences, y: TagRows) -> float:
         """Micro span F1; token micro F1 for plain tags."""
         sentences = as_sentences(X)
         tags = as_tags(y, sentences)

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
 from skdice._compat import check_sample_weight
+from skdice._typing import Labels, Numbers, Weights
 from skdice.engine.batching import Padder
 from skdice.engine.devices import resolve_device, seeded
 from skdice.engine.net import Batch, FineTuningNet
@@ -40,7 +41,7 @@ __all__ = ["DiceClassifier"]
 class NumericDataset:
     """Rows of numbers with targets and weights."""
 
-    X: Any
+    X: Numbers
     y: np.ndarray | None = None
     weight: np.ndarray | None = None
 
@@ -82,7 +83,7 @@ class Head(nn.Module):
         return self.body(X)
 
 
-def _row_keys(X: Any) -> list[Any]:
+def _row_keys(X: Numbers) -> list[Any]:
     """Something for each row that equal rows have in common."""
     if not sparse.issparse(X):
         return [row.tobytes() for row in X]
@@ -218,7 +219,7 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
         tags.input_tags.sparse = True
         return tags
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Numbers, y: Labels, sample_weight: Weights = None) -> Self:
         """Train on rows of numbers.
 
         Parameters
@@ -273,16 +274,16 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
         self._module = self._make_module(X, seed)
         return FitPlan(dataset, criterion, seed, validation=held, fitted=self.__dict__)
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Numbers) -> np.ndarray:
         """Log-odds of `classes_[1]`, of shape (n,); logits of shape (n, n_classes) otherwise."""
         logits = self._logits(X)
         return logits[:, 1] - logits[:, 0] if len(self.classes_) == 2 else logits
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Numbers) -> np.ndarray:
         """Probabilities of shape (n, n_classes)."""
         return softmax(self._logits(X), axis=1)
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Numbers) -> np.ndarray:
         """Labels of shape (n,)."""
         best = self._logits(X).argmax(axis=1)
         return self.classes_[best]

@@ -11,6 +11,7 @@ from scipy.special import expit
 from sklearn.base import clone
 
 from skdice._compat import Interval
+from skdice._typing import Entities, Sentences, Weights
 from skdice.engine.batching import EncodedDataset, Padder
 from skdice.engine.plan import Examples, FitPlan, Mode
 from skdice.engine.spans import EncoderWithSpanHeads, SpanPadder
@@ -189,7 +190,13 @@ class DiceMRCTagger(TransformerEstimator):
     threshold_: float = field(init=False)
 
     def fit(
-        self, X: Any, y: Any, *, sample_weight: Any = None, X_val: Any = None, y_val: Any = None
+        self,
+        X: Sentences,
+        y: Entities,
+        *,
+        sample_weight: Weights = None,
+        X_val: Sentences = None,
+        y_val: Entities = None,
     ) -> Self:
         """Fine-tune on sentences with entities.
 
@@ -217,7 +224,14 @@ class DiceMRCTagger(TransformerEstimator):
         return self._run(self._draft()._prepare(X, y, sample_weight, X_val, y_val, mode=mode))
 
     def _prepare(
-        self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any, *, mode: Mode
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        X_val: Any,
+        y_val: Any,
+        *,
+        mode: Mode,
     ) -> FitPlan:
         """Check the data, learn the types, set sentences aside, load the backbone and encode."""
         data, held = self._read_all(X, y, sample_weight, X_val, y_val, mode)
@@ -240,7 +254,7 @@ class DiceMRCTagger(TransformerEstimator):
         criterion = self._criterion(dataset)
         return FitPlan(dataset, criterion, seed, mode, validation=held, fitted=self.__dict__)
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Sentences) -> np.ndarray:
         """Tags as in training, or spans if training had spans.
 
         Returns
@@ -258,7 +272,7 @@ class DiceMRCTagger(TransformerEstimator):
             )
         return object_array(rows)
 
-    def predict_spans(self, X: Any) -> np.ndarray:
+    def predict_spans(self, X: Sentences) -> np.ndarray:
         """Spans with their scores, as far as they are above `threshold_`.
 
         Returns
@@ -271,7 +285,7 @@ class DiceMRCTagger(TransformerEstimator):
         found = self._candidates(as_sentences(X), self.threshold_)
         return object_array([self._settled(row) for row in found])
 
-    def tune_threshold(self, X: Any, y: Any) -> Self:
+    def tune_threshold(self, X: Sentences, y: Entities) -> Self:
         """Choose `threshold_` for the F1 of spans on held-out sentences.
 
         Parameters
@@ -314,12 +328,12 @@ class DiceMRCTagger(TransformerEstimator):
         self.threshold_ = _THRESHOLDS[int(np.argmax(scores))]  # the first of the best
         return self
 
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: Sentences, y: Entities) -> float:
         """Micro F1 over spans."""
         sentences = as_sentences(X)
         return self._score(sentences, as_entities(y, sentences)[0])
 
-    def evaluate(self, X: Any, y: Any) -> dict[str, float]:
+    def evaluate(self, X: Sentences, y: Entities) -> dict[str, float]:
         """Precision, recall and F1 of spans, micro.
 
         Parameters

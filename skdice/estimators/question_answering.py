@@ -13,6 +13,7 @@ from sklearn.base import clone
 
 from skdice import backbones
 from skdice._compat import Interval, StrOptions
+from skdice._typing import Answers, Questions, Weights
 from skdice.engine.batching import EncodedDataset
 from skdice.engine.plan import Examples, FitPlan, Mode
 from skdice.estimators._checks import draw_seed
@@ -163,7 +164,13 @@ class DiceQuestionAnswerer(TransformerEstimator):
     null_threshold_: float = field(init=False)
 
     def fit(
-        self, X: Any, y: Any, *, sample_weight: Any = None, X_val: Any = None, y_val: Any = None
+        self,
+        X: Questions,
+        y: Answers,
+        *,
+        sample_weight: Weights = None,
+        X_val: Questions = None,
+        y_val: Answers = None,
     ) -> Self:
         """Fine-tune on questions with their contexts and answers.
 
@@ -195,7 +202,14 @@ class DiceQuestionAnswerer(TransformerEstimator):
         return self
 
     def _prepare(
-        self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any, *, mode: Mode
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        X_val: Any,
+        y_val: Any,
+        *,
+        mode: Mode,
     ) -> FitPlan:
         """Check the data, set questions aside, load the backbone and encode."""
         data, held = self._read_all(X, y, sample_weight, X_val, y_val, mode)
@@ -216,7 +230,7 @@ class DiceQuestionAnswerer(TransformerEstimator):
         criterion = SpanEndsLoss(clone(resolve_loss(self.loss)).prepare(counts))
         return FitPlan(dataset, criterion, seed, mode, validation=held, fitted=self.__dict__)
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Questions) -> np.ndarray:
         """Answers of shape (n,), each a str, empty where the context holds none."""
         self._check_fitted()
         pairs = as_questions(X)
@@ -226,7 +240,7 @@ class DiceQuestionAnswerer(TransformerEstimator):
             texts.append(context[found[0].start : found[0].end] if answered else "")
         return object_array(texts)
 
-    def predict_spans(self, X: Any, n_best: int = 1) -> np.ndarray:
+    def predict_spans(self, X: Questions, n_best: int = 1) -> np.ndarray:
         """The best places of the answer, and "no answer" where it can be one.
 
         Parameters
@@ -261,15 +275,15 @@ class DiceQuestionAnswerer(TransformerEstimator):
             rows.append(row)
         return object_array(rows)
 
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: Questions, y: Answers) -> float:
         """F1 as in SQuAD's evaluation (of characters for Chinese), from 0 to 1."""
         return self.evaluate(X, y)["f1"]
 
-    def exact_match(self, X: Any, y: Any) -> float:
+    def exact_match(self, X: Questions, y: Answers) -> float:
         """Share of exact matches as in SQuAD's evaluation, from 0 to 1."""
         return self.evaluate(X, y)["exact_match"]
 
-    def evaluate(self, X: Any, y: Any) -> dict[str, float]:
+    def evaluate(self, X: Questions, y: Answers) -> dict[str, float]:
         """Exact match and F1 as in SQuAD's evaluation.
 
         Parameters

@@ -11,6 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 
 from skdice._compat import HasMethods, StrOptions
+from skdice._typing import Labels, Texts, Weights
 from skdice.engine.arrays import blocks, empty_table
 from skdice.engine.batching import EncodedDataset
 from skdice.engine.plan import Examples, FitPlan, Mode
@@ -143,7 +144,13 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
         return tags
 
     def fit(
-        self, X: Any, y: Any, *, sample_weight: Any = None, X_val: Any = None, y_val: Any = None
+        self,
+        X: Texts,
+        y: Labels,
+        *,
+        sample_weight: Weights = None,
+        X_val: Texts = None,
+        y_val: Labels = None,
     ) -> Self:
         """Fine-tune on labelled texts.
 
@@ -170,7 +177,7 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
         return self._run(self._draft()._prepare(X, y, sample_weight, X_val, y_val, mode=mode))
 
     def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, *, sample_weight: Any = None
+        self, X: Texts, y: Labels, classes: Any = None, *, sample_weight: Weights = None
     ) -> Self:
         """Train one more epoch on these texts, at the constant rate `lr`.
 
@@ -227,28 +234,28 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
         )
         return FitPlan(dataset, criterion, seed, mode, epochs, draws, held, self.__dict__)
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Texts) -> np.ndarray:
         """Labels of shape (n,), or 0/1 rows of shape (n, n_labels)."""
         logits = self._logits(X)
         if self.multilabel_:
             return (logits > 0).astype(int)
         return self.classes_[logits.argmax(axis=1)]
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Texts) -> np.ndarray:
         """Probabilities of shape (n, n_classes); rows sum to 1 unless multi-label."""
         logits = self._logits(X)
         return (
             self._sigmoid(logits) if self.multilabel_ else np.exp(self._log_probabilities(logits))
         )
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Texts) -> np.ndarray:
         """Log-odds of `classes_[1]`, of shape (n,); logits of shape (n, n_classes) otherwise."""
         logits = self._logits(X).astype(np.float64)
         if not self.multilabel_ and len(self.classes_) == 2:
             return logits[:, 1] - logits[:, 0]
         return logits
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Texts, y: Labels, sample_weight: Weights = None) -> float:
         """Accuracy, as for every scikit-learn classifier (all labels right, if multi-label).
 
         Raises
@@ -269,7 +276,7 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
                 )
         return super().score(X, labels, sample_weight)
 
-    def frozen_vectors(self, X: Any) -> np.ndarray:
+    def frozen_vectors(self, X: Texts) -> np.ndarray:
         """Vectors of texts or pairs before fine-tuning, without changing this classifier.
 
         Parameters

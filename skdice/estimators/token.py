@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from skdice._compat import HasMethods, Interval, StrOptions
+from skdice._typing import Sentences, TagRows, Weights
 from skdice.engine.arrays import blocks, empty_table
 from skdice.engine.batching import EncodedDataset
 from skdice.engine.plan import Examples, FitPlan, Mode
@@ -147,7 +148,13 @@ class DiceTokenClassifier(TagScores, TransformerEstimator):
     scheme_: str = field(init=False)
 
     def fit(
-        self, X: Any, y: Any, *, sample_weight: Any = None, X_val: Any = None, y_val: Any = None
+        self,
+        X: Sentences,
+        y: TagRows,
+        *,
+        sample_weight: Weights = None,
+        X_val: Sentences = None,
+        y_val: TagRows = None,
     ) -> Self:
         """Fine-tune on tagged sentences.
 
@@ -175,7 +182,7 @@ class DiceTokenClassifier(TagScores, TransformerEstimator):
         return self._run(self._draft()._prepare(X, y, sample_weight, X_val, y_val, mode=mode))
 
     def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, *, sample_weight: Any = None
+        self, X: Sentences, y: TagRows, classes: Any = None, *, sample_weight: Weights = None
     ) -> Self:
         """Train one more epoch on these sentences, at the constant rate `lr`.
 
@@ -235,7 +242,7 @@ class DiceTokenClassifier(TagScores, TransformerEstimator):
         )
         return FitPlan(dataset, criterion, seed, mode, epochs, rows_of_epoch, held, self.__dict__)
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Sentences) -> np.ndarray:
         """Tags of every token.
 
         Parameters
@@ -254,7 +261,7 @@ class DiceTokenClassifier(TagScores, TransformerEstimator):
             )
         )
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Sentences) -> np.ndarray:
         """Probabilities of the tags.
 
         Returns
@@ -264,7 +271,7 @@ class DiceTokenClassifier(TagScores, TransformerEstimator):
         """
         return object_array([np.exp(rows) for rows in self._predict_log(X)])
 
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: Sentences, y: TagRows) -> float:
         """Micro span F1; token micro F1 for plain tags.
 
         Raises
@@ -288,7 +295,7 @@ class DiceTokenClassifier(TagScores, TransformerEstimator):
                     )
         return self._score(sentences, tags)
 
-    def frozen_vectors(self, X: Any) -> np.ndarray:
+    def frozen_vectors(self, X: Sentences) -> np.ndarray:
         """Vectors of every word before fine-tuning, without changing this tagger.
 
         Parameters

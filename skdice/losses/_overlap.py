@@ -89,7 +89,8 @@ class OverlapLoss(Loss):
 
     def _prices(self) -> tuple[Any, Any, Any]:
         """Hits and errors that a unit of p makes of a positive, and errors that it makes of a
-        negative, where counts are not squared."""
+        negative, where counts are not squared.
+        """
         raise NotImplementedError
 
     def _focused(self, losses: Tensor, wrong: Tensor) -> Tensor:
