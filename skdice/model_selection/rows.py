@@ -19,20 +19,12 @@ DECISIONS = {"tuned": "per_class", "prior": "prior"}
 
 @dataclass
 class RowSpec:
-    """One row: how to train, on what draw of the data, and how to decide.
-
-    Attributes
-    ----------
-    label : str
-    loss : str or Loss
-    sampler : imbalanced-learn sampler or None
-    decision : {"tuned", "prior"} or None
-    """
+    """One row: how to train, on what draw of the data, and how to decide."""
 
     label: str
-    loss: Any
-    sampler: Any = None
-    decision: str | None = None
+    loss: str | Loss
+    sampler: Any = None  # of imbalanced-learn or skdice.resampling
+    decision: str | None = None  # "tuned" or "prior"
 
     def build(self, estimator: Any, seed: int) -> Any:
         """An unfitted model like `estimator`.
@@ -40,8 +32,9 @@ class RowSpec:
         A sampler goes into the estimator if that draws rows by itself, and in front of it, in a
         pipeline, if not.
         """
-        reads = hasattr(estimator, "exact_match") or "queries" in estimator.get_params(deep=False)
-        if reads and (self.sampler is not None or self.decision is not None):
+        if estimator.task in ("qa", "mrc-ner") and (
+            self.sampler is not None or self.decision is not None
+        ):
             raise ValueError(
                 f"the row {self.label!r} is not possible: {type(estimator).__name__} takes no "
                 "sampler and has no classes to tune"
@@ -63,7 +56,7 @@ class RowSpec:
         from skdice.estimators import BiasTunedClassifier, BiasTunedTagger, DiceClassifier
 
         bias = DECISIONS[self.decision]
-        if "scheme" in model.get_params(deep=False):
+        if estimator.task == "tagging":
             return BiasTunedTagger(model, bias=bias, cv=0.2, random_state=seed)
         pos_label = model[-1].pos_label if isinstance(model, Pipeline) else model.pos_label
         # Without validation data: five folds where a fit takes seconds, else a fifth held out.

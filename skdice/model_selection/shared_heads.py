@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from sklearn.base import clone
+from sklearn.utils import check_X_y
 
 from skdice.engine.arrays import blocks
+from skdice.engine.devices import resolve_device
+from skdice.engine.stacked_heads import Fold, HeadSettings, train_stacked_heads
 from skdice.estimators import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
-from skdice.losses import Loss
+from skdice.estimators._checks import draw_seed
+from skdice.losses import Loss, resolve_loss
+from skdice.metrics import positive_class
 from skdice.metrics.schemes import infer_scheme
 from skdice.model_selection.full_fits import CrossValidation, FullFits
-from skdice.model_selection.heads import train_heads
 from skdice.model_selection.predictions import ClassPredictions, TagPredictions
 from skdice.model_selection.records import TrialRecord
 from skdice.text.inputs import as_sentences, as_tags, as_texts
 
-__all__ = ["FrozenText", "SharedHeads", "why_not_shared"]
+__all__ = ["SharedHeads", "Vectors", "train_heads", "why_not_shared"]
 
 # For heads on the frozen encoder: a rate at which none diverges on vectors of this norm. They are
 # trained for as many epochs as the estimator: after few epochs losses rank differently than after
@@ -40,8 +46,7 @@ class SharedHeads:
         self.full_fits = full_fits
         self.trials_at_once = trials_at_once
         self.is_exact = isinstance(cv.estimator, DiceClassifier)
-        kind = NumericRows if self.is_exact else FrozenText
-        self.rows: Any = kind(cv.estimator, cv.X, cv.y)
+        self.vectors = Vectors(cv.estimator, cv.X, cv.y)
 
     def run(
         self, settings: Sequence[dict[str, Any]], trials: Sequence[Any] = ()
@@ -53,7 +58,7 @@ class SharedHeads:
         cv, heads, started = self.cv, None, time.perf_counter()
         try:
             models = [cv.model(params) for params in settings]
-            heads = self.rows.train(models, [train for train, _ in cv.splits])
+            heads = self.vectors.train(models, [train for train, _ in cv.splits])
         except Exception as error:
             failed = TrialRecord(
                 shared={n: [cv.score_of_error] * len(cv.splits) for n in cv.scorers}
@@ -80,7 +85,7 @@ class SharedHeads:
         """
         rows = self.cv.splits[fold][1 - side]
         scored, known, asks_for_more = self.cv.rows(rows), {}, set()
-        for model, record in zip(self.rows.predict(heads, rows), records, strict=True):
+        for model, record in zip(self.vectors.predict(heads, rows), records, strict=True):
             started, model.rows, key = time.perf_counter(), scored.X, model.key()
             into = (record.test, record.train)[side] if self.is_exact else record.shared
             for name in self.cv.scorers:
@@ -96,40 +101,79 @@ class SharedHeads:
             record.score_time.append(time.perf_counter() - started)
 
 
-class NumericRows:
-    """Rows of numbers, on which heads are a `DiceClassifier`'s own fits."""
+@dataclass(frozen=True)
+class FoldHeads:
+    """The trained heads of one fold: weights of shape (n_heads, n_classes, n_features)."""
 
-    def __init__(self, estimator: Any, X: np.ndarray, y: Any) -> None:
-        self.X, self.y = X, y
+    classes: np.ndarray
+    weight: Any
+    bias: Any
 
-    def train(self, models: Sequence[Any], train_rows: Sequence[Any]) -> list[Any]:
-        """Heads of every model on the training rows of every fold."""
-        return train_heads(models, self.X, self.y, train_rows)
-
-    def predict(self, heads: Any, rows: Any) -> list[ClassPredictions]:
-        """Predictions of a fold's heads for some rows."""
-        return [ClassPredictions(heads.classes, z) for z in heads.logits(self.X[rows])]
+    def logits(self, X: np.ndarray) -> np.ndarray:
+        """Each head's logits for some rows, of shape (n_heads, n_rows, n_classes)."""
+        x = torch.from_numpy(X if X.dtype.kind == "f" else X.astype(float)).to(self.weight)
+        z = torch.einsum("bh,kch->kbc", x, self.weight) + self.bias.unsqueeze(1)
+        return z.detach().cpu().numpy()
 
 
-class FrozenText:
-    """Texts, or the words of sentences, as vectors of the frozen encoder, computed once.
+def train_heads(
+    models: Sequence[Any], X: Any, y: Any, train_rows: Sequence[Any], background: Any = None
+) -> list[FoldHeads]:
+    """Heads that end where `models`, `DiceClassifier`s without hidden layers, would on every fold.
 
-    `estimator` is an unfitted `DiceSequenceClassifier` or `DiceTokenClassifier`.
+    The models may differ in loss, ``lr`` and ``weight_decay``. `background` is a label; None is,
+    of two classes, the one that is not positive.
+    """
+    for model in models:
+        model._validate_params()  # as its own fit would
+    first, device = models[0], resolve_device(models[0].device)
+    X, y = check_X_y(X, y, dtype=[np.float64, np.float32])
+    folds, classes = [], []
+    for rows in train_rows:
+        labels, target = np.unique(y[rows], return_inverse=True)
+        counts, index = np.bincount(target), None
+        if background is not None:
+            index = int(np.flatnonzero(labels == background)[0])
+        elif len(labels) == 2:
+            index = 1 - positive_class(labels, counts, first.pos_label)
+        folds.append(Fold(np.asarray(rows), target, counts, index))
+        classes.append(labels)
+    if len({(len(fold.counts), fold.background) for fold in folds}) > 1:  # not to be stacked
+        return [train_heads(models, X, y, [rows], background)[0] for rows in train_rows]
+    table = torch.from_numpy(X).to(device, torch.float32 if device[:3] == "mps" else None)
+    settings = HeadSettings(
+        losses=[resolve_loss(model.loss) for model in models],
+        lr=[model.lr for model in models],
+        weight_decay=[model.weight_decay for model in models],
+        max_epochs=first.max_epochs,
+        batch_size=first.batch_size,
+        schedule=first.schedule,
+        warmup=first.warmup,
+        seed=draw_seed(first.random_state),
+    )
+    return list(map(FoldHeads, classes, *train_stacked_heads(table, folds, settings)))
+
+
+class Vectors:
+    """Rows of a `DiceClassifier`, or texts or words of sentences as the frozen encoder sees them.
+
+    The encoder runs once, and its vectors are scaled.
     """
 
     def __init__(self, estimator: Any, X: Any, y: Any) -> None:
         self.estimator = estimator
         self.tagging = estimator.task == "tagging"
+        self.is_text = not isinstance(estimator, DiceClassifier)
+        self.y, self.lengths = np.asarray(y, dtype=object if self.tagging else None), None
         if self.tagging:
             X = as_sentences(X)
             tags = as_tags(y, X)
             self.scheme = infer_scheme(tags) if estimator.scheme == "auto" else estimator.scheme
             self.y = np.array([tag for row in tags for tag in row])
             self.lengths = np.array([len(sentence) for sentence in X])
-        else:
+        elif self.is_text:
             X = as_texts(X)
-            self.y, self.lengths = np.asarray(y), np.ones(len(X), dtype=int)
-        self.vectors = _scaled(estimator.frozen_vectors(X))
+        self.X = _scaled(estimator.frozen_vectors(X)) if self.is_text else X
 
     def train(
         self,
@@ -138,34 +182,32 @@ class FrozenText:
         *,
         lr: float = LR,
         batch_size: int | None = None,
-    ) -> list[Any]:
-        """Heads with the losses of `models` on the training rows of every fold."""
-        heads = [
-            DiceClassifier(
-                loss=clone(model.loss, safe=False),
-                lr=lr,
-                max_epochs=self.estimator.max_epochs,
-                batch_size=batch_size or BATCH_SIZE[self.estimator.task],
-                pos_label=None if self.tagging else self.estimator.pos_label,
-                device=self.estimator.device,
-                random_state=self.estimator.random_state,
-            )
-            for model in models
-        ]
-        background = "O" if self.tagging and "O" in self.y else None
+    ) -> list[FoldHeads]:
+        """Heads of every model on the training rows of every fold."""
+        background = None
+        if self.is_text:
+            background = "O" if self.tagging and "O" in self.y else None
+            own = self.estimator.get_params(deep=False)
+            how = {
+                n: own[n] for n in ("max_epochs", "pos_label", "device", "random_state") if n in own
+            }
+            how |= {"lr": lr, "batch_size": batch_size or BATCH_SIZE[self.estimator.task]}
+            models = [DiceClassifier(loss=clone(m.loss, safe=False), **how) for m in models]
         rows = [self._places(rows) for rows in train_rows]
-        return train_heads(heads, self.vectors, self.y, rows, background=background)
+        return train_heads(models, self.X, self.y, rows, background)
 
-    def predict(self, heads: Any, rows: Any) -> list[Any]:
-        """Predictions of a fold's heads for some texts or sentences."""
-        logits = heads.logits(self.vectors[self._places(rows)])
+    def predict(self, heads: FoldHeads, rows: Any) -> list[Any]:
+        """Predictions of a fold's heads for some rows, texts or sentences."""
+        logits = heads.logits(self.X[self._places(rows)])
         if not self.tagging:
             return [ClassPredictions(heads.classes, z) for z in logits]
         how = self.lengths[rows].tolist(), self.scheme, self.estimator.constrained
         return [TagPredictions(heads.classes, z, *how) for z in logits]
 
-    def _places(self, rows: Any) -> np.ndarray:
-        """Indices of the vectors of some texts or sentences."""
+    def _places(self, rows: Any) -> Any:
+        """Indices of the vectors of some rows, texts or sentences."""
+        if self.lengths is None:
+            return rows
         ends = np.cumsum(self.lengths)
         return np.concatenate([np.arange(ends[i] - self.lengths[i], ends[i]) for i in rows])
 

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 
 from skdice.losses import Loss, TverskyLoss, resolve_loss
-from skdice.model_selection._shim import LOSSES, OneMinus
+from skdice._shim import LOSSES, OneMinus
 
 __all__ = [
     "Space",

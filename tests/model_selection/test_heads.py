@@ -8,6 +8,7 @@ from scipy.special import log_softmax
 from sklearn.datasets import make_classification
 
 from skdice import DiceClassifier
+from skdice.engine.stacked_heads import alike_losses
 from skdice.losses import (
     CompoundLoss,
     CrossEntropyLoss,
@@ -17,8 +18,8 @@ from skdice.losses import (
     TverskyLoss,
     WeightedCrossEntropyLoss,
 )
-from skdice.model_selection.heads import alike_losses, train_heads
 from skdice.model_selection.predictions import ClassPredictions
+from skdice.model_selection.shared_heads import train_heads
 
 
 def predictions(heads, rows):

@@ -152,7 +152,7 @@ def test_heads_learn_from_fewer_rows_than_columns(classifier, monkeypatch):
     monkeypatch.setattr(type(classifier), "frozen_vectors", lambda self, texts: vectors.copy())
     split = np.arange(100), np.arange(100, 600)
     classifier.set_params(max_epochs=20)  # of its heads
-    rows = shared_heads.FrozenText(classifier, [str(i) for i in range(600)], y)
+    rows = shared_heads.Vectors(classifier, [str(i) for i in range(600)], y)
     known = y[split[1]] == "spam"
     rival = LogisticRegression(max_iter=1000).fit(vectors[:100], y[:100]).predict(vectors[100:])
     models = [DiceSequenceClassifier(loss=loss) for loss in ("ce", "tversky", "dsc")]

@@ -101,3 +101,5 @@ if "ce_dice" not in _L:
         _cls.search_space = classmethod(lambda cls, n=_name: _SPACES[n])
     _HOW = {"pooled": "micro", "class": "macro", "example": "samples", "auto": "auto"}
     OverlapLoss.average = property(lambda self: _HOW[self.aggregation])
+
+LOSS_NAMES = tuple(LOSSES)
