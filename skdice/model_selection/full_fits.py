@@ -21,18 +21,9 @@ from skdice.model_selection.predictions import OtherRowsError
 from skdice.model_selection.records import Scores, TrialRecord
 from skdice.model_selection.spaces import cloned
 
-__all__ = ["CrossValidation", "FullFits", "ScoredRows"]
+__all__ = ["CrossValidation", "FullFits"]
 
 FOLD = 10_000  # steps of a fold, more than any fit has epochs
-
-
-@dataclass
-class ScoredRows:
-    """Rows to score on, with each scorer's own parameters."""
-
-    X: Any
-    y: Any
-    params: dict[str, dict[str, Any]]
 
 
 @dataclass
@@ -50,42 +41,35 @@ class CrossValidation:
     error_score: Any
     with_train: bool  # whether training rows are scored, too
 
-    @property
-    def raises(self) -> bool:
-        """Whether an error ends the search."""
-        return bool(self.error_score == "raise")
-
-    @property
-    def score_of_error(self) -> float:
-        """What a fold scores that cannot be fitted or scored."""
-        return float("nan") if self.raises else float(self.error_score)
+    def __post_init__(self) -> None:
+        self.raises = self.error_score == "raise"
+        self.score_of_error = float("nan") if self.raises else float(self.error_score)
 
     def model(self, params: dict[str, Any]) -> Any:
         """The unfitted estimator of a trial."""
         return clone(self.estimator).set_params(**cloned(params))
 
-    def fit(self, model: Any, train: Any) -> None:
-        """Fit on some rows."""
-        params = check_method_params(self.X, self.fit_params, train)
-        model.fit(*(_take(part, train) for part in (self.X, self.y) if part is not None), **params)
+    def take(self, rows: Any) -> list[Any]:
+        """X and y of some rows; X alone where there is no y."""
+        parts = (part for part in (self.X, self.y) if part is not None)
+        return [safe_indexing(part, np.asarray(rows)) for part in parts]
 
-    def rows(self, rows: Any) -> ScoredRows:
-        """Some rows to score on."""
+    def scored_with(self, rows: Any) -> dict[str, dict[str, Any]]:
+        """Each scorer's own parameters, of some rows."""
         given = self.score_params.items()
-        params = {name: check_method_params(self.X, values, rows) for name, values in given}
-        return ScoredRows(
-            _take(self.X, rows), None if self.y is None else _take(self.y, rows), params
-        )
+        return {name: check_method_params(self.X, values, rows) for name, values in given}
 
-    def call_scorer(self, name: str, model: Any, rows: ScoredRows) -> Any:
-        """What a scorer returns."""
-        data = [rows.X] if rows.y is None else [rows.X, rows.y]
-        return self.scorers[name](model, *data, **rows.params.get(name, {}))
-
-    def score(self, name: str, model: Any, rows: ScoredRows, record: TrialRecord) -> float:
+    def score(
+        self,
+        name: str,
+        model: Any,
+        data: list[Any],
+        params: dict[str, dict[str, Any]],
+        record: TrialRecord,
+    ) -> float:
         """One score, or `score_of_error` where its scorer fails."""
         try:
-            score = self.call_scorer(name, model, rows)
+            score = self.scorers[name](model, *data, **params.get(name, {}))
         except OtherRowsError:
             raise
         except Exception as error:
@@ -111,11 +95,6 @@ class CrossValidation:
         if record.state == "COMPLETE" and (failed or not np.isfinite(record.score(self.key))):
             record.state = "FAIL"
         return record
-
-
-def _take(X: Any, rows: Any) -> Any:
-    """Rows of X with their own index."""
-    return safe_indexing(X, np.asarray(rows))
 
 
 class FullFits:
@@ -163,9 +142,10 @@ class FullFits:
                 break
             fitted = time.perf_counter()
             for scores, rows in cv.sides(record, fold):
-                scored = cv.rows(rows)
+                data, given = cv.take(rows), cv.scored_with(rows)
                 for name in cv.scorers:
-                    scores.setdefault(name, []).append(cv.score(name, model, scored, record))
+                    score = cv.score(name, model, data, given, record)
+                    scores.setdefault(name, []).append(score)
             record.fit_time.append(fitted - started)
             record.score_time.append(time.perf_counter() - fitted)
             if cv.raises and record.error is not None:
@@ -185,7 +165,8 @@ class FullFits:
         if epochs and _has_pruner(trial):
             callback = _PruneEpochs(trial, fold * FOLD, partial(self._score_so_far, model, test))
             model.set_params(callbacks=[*(model.callbacks or []), callback])
-        self.cv.fit(model, train)
+        params = check_method_params(self.cv.X, self.cv.fit_params, train)
+        model.fit(*self.cv.take(train), **params)
         if callback is not None and callback.interrupted:
             raise KeyboardInterrupt
 
@@ -194,7 +175,8 @@ class FullFits:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # early epochs predict no positives
-                return float(self.cv.call_scorer(self.cv.key, model, self.cv.rows(rows)))
+                params = self.cv.scored_with(rows).get(self.cv.key, {})
+                return float(self.cv.scorers[self.cv.key](model, *self.cv.take(rows), **params))
         except Exception:
             return float("nan")
 

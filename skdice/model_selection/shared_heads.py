@@ -4,34 +4,29 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from sklearn.base import clone
-from sklearn.utils import check_X_y
 
 from skdice.engine.arrays import blocks
-from skdice.engine.devices import resolve_device
-from skdice.engine.stacked_heads import Fold, HeadSettings, train_stacked_heads
 from skdice.estimators import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
-from skdice.estimators._checks import draw_seed
-from skdice.losses import Loss, resolve_loss
-from skdice.metrics import positive_class
+from skdice.estimators.stacked import FoldHeads, fit_heads
+from skdice.losses import Loss
 from skdice.metrics.schemes import infer_scheme
 from skdice.model_selection.full_fits import CrossValidation, FullFits
 from skdice.model_selection.predictions import ClassPredictions, TagPredictions
 from skdice.model_selection.records import TrialRecord
 from skdice.text.inputs import as_sentences, as_tags, as_texts
 
-__all__ = ["SharedHeads", "Vectors", "train_heads", "why_not_shared"]
+__all__ = ["SharedHeads", "Vectors", "why_not_shared"]
 
 # For heads on the frozen encoder: a rate at which none diverges on vectors of this norm. They are
 # trained for as many epochs as the estimator: after few epochs losses rank differently than after
 # many (docs/search.md).
 LR, NORM = 1e-2, 4.0
 BATCH_SIZE = {"classification": 32, "tagging": 128}
+OF_ESTIMATOR = ("max_epochs", "pos_label", "device", "random_state")
 
 
 class SharedHeads:
@@ -84,74 +79,23 @@ class SharedHeads:
         predictions alone.
         """
         rows = self.cv.splits[fold][1 - side]
-        scored, known, asks_for_more = self.cv.rows(rows), {}, set()
+        data, given = self.cv.take(rows), self.cv.scored_with(rows)
+        known: dict[Any, float] = {}
+        asks_for_more = set()
         for model, record in zip(self.vectors.predict(heads, rows), records, strict=True):
-            started, model.rows, key = time.perf_counter(), scored.X, model.key()
+            started, model.rows, key = time.perf_counter(), data[0], model.key()
             into = (record.test, record.train)[side] if self.is_exact else record.shared
             for name in self.cv.scorers:
                 score = None if name in asks_for_more else known.get((name, key))
                 if score is None:
                     model.asked_for_more, before = False, record.exception
-                    score = self.cv.score(name, model, scored, record)
+                    score = self.cv.score(name, model, data, given, record)
                     if model.asked_for_more:
                         asks_for_more.add(name)
                     elif record.exception is before:
                         known[name, key] = score
                 into.setdefault(name, []).append(score)
             record.score_time.append(time.perf_counter() - started)
-
-
-@dataclass(frozen=True)
-class FoldHeads:
-    """The trained heads of one fold: weights of shape (n_heads, n_classes, n_features)."""
-
-    classes: np.ndarray
-    weight: Any
-    bias: Any
-
-    def logits(self, X: np.ndarray) -> np.ndarray:
-        """Each head's logits for some rows, of shape (n_heads, n_rows, n_classes)."""
-        x = torch.from_numpy(X if X.dtype.kind == "f" else X.astype(float)).to(self.weight)
-        z = torch.einsum("bh,kch->kbc", x, self.weight) + self.bias.unsqueeze(1)
-        return z.detach().cpu().numpy()
-
-
-def train_heads(
-    models: Sequence[Any], X: Any, y: Any, train_rows: Sequence[Any], background: Any = None
-) -> list[FoldHeads]:
-    """Heads that end where `models`, `DiceClassifier`s without hidden layers, would on every fold.
-
-    The models may differ in loss, ``lr`` and ``weight_decay``. `background` is a label; None is,
-    of two classes, the one that is not positive.
-    """
-    for model in models:
-        model._validate_params()  # as its own fit would
-    first, device = models[0], resolve_device(models[0].device)
-    X, y = check_X_y(X, y, dtype=[np.float64, np.float32])
-    folds, classes = [], []
-    for rows in train_rows:
-        labels, target = np.unique(y[rows], return_inverse=True)
-        counts, index = np.bincount(target), None
-        if background is not None:
-            index = int(np.flatnonzero(labels == background)[0])
-        elif len(labels) == 2:
-            index = 1 - positive_class(labels, counts, first.pos_label)
-        folds.append(Fold(np.asarray(rows), target, counts, index))
-        classes.append(labels)
-    if len({(len(fold.counts), fold.background) for fold in folds}) > 1:  # not to be stacked
-        return [train_heads(models, X, y, [rows], background)[0] for rows in train_rows]
-    table = torch.from_numpy(X).to(device, torch.float32 if device[:3] == "mps" else None)
-    settings = HeadSettings(
-        losses=[resolve_loss(model.loss) for model in models],
-        lr=[model.lr for model in models],
-        weight_decay=[model.weight_decay for model in models],
-        max_epochs=first.max_epochs,
-        batch_size=first.batch_size,
-        schedule=first.schedule,
-        warmup=first.warmup,
-        seed=draw_seed(first.random_state),
-    )
-    return list(map(FoldHeads, classes, *train_stacked_heads(table, folds, settings)))
 
 
 class Vectors:
@@ -164,37 +108,32 @@ class Vectors:
         self.estimator = estimator
         self.tagging = estimator.task == "tagging"
         self.is_text = not isinstance(estimator, DiceClassifier)
-        self.y, self.lengths = np.asarray(y, dtype=object if self.tagging else None), None
         if self.tagging:
             X = as_sentences(X)
             tags = as_tags(y, X)
             self.scheme = infer_scheme(tags) if estimator.scheme == "auto" else estimator.scheme
-            self.y = np.array([tag for row in tags for tag in row])
             self.lengths = np.array([len(sentence) for sentence in X])
+            y = [tag for row in tags for tag in row]
         elif self.is_text:
             X = as_texts(X)
+        self.y = np.asarray(y)
         self.X = _scaled(estimator.frozen_vectors(X)) if self.is_text else X
 
     def train(
-        self,
-        models: Sequence[Any],
-        train_rows: Sequence[Any],
-        *,
-        lr: float = LR,
-        batch_size: int | None = None,
+        self, models: Sequence[Any], train_rows: Sequence[Any], **settings: Any
     ) -> list[FoldHeads]:
-        """Heads of every model on the training rows of every fold."""
-        background = None
+        """Heads of every model on the training rows of every fold.
+
+        `settings` are for heads on the frozen encoder, such as ``lr``.
+        """
+        background = "O" if self.tagging and "O" in self.y else None
         if self.is_text:
-            background = "O" if self.tagging and "O" in self.y else None
             own = self.estimator.get_params(deep=False)
-            how = {
-                n: own[n] for n in ("max_epochs", "pos_label", "device", "random_state") if n in own
-            }
-            how |= {"lr": lr, "batch_size": batch_size or BATCH_SIZE[self.estimator.task]}
+            how = {"lr": LR, "batch_size": BATCH_SIZE[self.estimator.task], **settings}
+            how |= {name: own[name] for name in OF_ESTIMATOR if name in own}
             models = [DiceClassifier(loss=clone(m.loss, safe=False), **how) for m in models]
         rows = [self._places(rows) for rows in train_rows]
-        return train_heads(models, self.X, self.y, rows, background)
+        return fit_heads(models, self.X, self.y, rows, background)
 
     def predict(self, heads: FoldHeads, rows: Any) -> list[Any]:
         """Predictions of a fold's heads for some rows, texts or sentences."""
@@ -206,7 +145,7 @@ class Vectors:
 
     def _places(self, rows: Any) -> Any:
         """Indices of the vectors of some rows, texts or sentences."""
-        if self.lengths is None:
+        if not self.tagging:
             return rows
         ends = np.cumsum(self.lengths)
         return np.concatenate([np.arange(ends[i] - self.lengths[i], ends[i]) for i in rows])

@@ -19,7 +19,7 @@ from skdice.losses import (
     WeightedCrossEntropyLoss,
 )
 from skdice.model_selection.predictions import ClassPredictions
-from skdice.model_selection.shared_heads import train_heads
+from skdice.estimators.stacked import fit_heads
 
 
 def predictions(heads, rows):
@@ -84,7 +84,7 @@ def test_head_ends_where_its_own_fit_ends(n_classes, losses):
     everything = np.arange(150)
     # Folds of other sizes: 5, 3 and 2 batches an epoch, of which two end in a part of one.
     folds = [(everything, everything), (everything[:96], everything[96:]), (everything[90:], [3])]
-    trained = train_heads(models, rows, labels, [train for train, _ in folds])
+    trained = fit_heads(models, rows, labels, [train for train, _ in folds])
     for (train, asked), heads in zip(folds, trained, strict=True):
         for model, head in zip(models, predictions(heads, rows[asked]), strict=True):
             solo = model.fit(rows[train], labels[train])
@@ -103,7 +103,7 @@ def test_heads_of_folds_with_other_backgrounds():
     folds = [(order[:60], order[60:]), (order[20:], order[:20])]  # either class is the rarer one
     labels = np.array(["a", "b"])[labels]
     models = [DiceClassifier(loss=loss, max_epochs=2, random_state=0) for loss in ("dice", "dsc")]
-    trained = train_heads(models, rows, labels, [train for train, _ in folds])
+    trained = fit_heads(models, rows, labels, [train for train, _ in folds])
     for (train, asked), heads in zip(folds, trained, strict=True):
         for model, head in zip(models, predictions(heads, rows[asked]), strict=True):
             solo = model.fit(rows[train], labels[train])
@@ -124,7 +124,7 @@ def test_each_head_remembers_its_own_batches():
         DiceClassifier(loss=loss, max_epochs=3, batch_size=16, lr=0.01, random_state=0)
         for loss in losses
     ]
-    trained = train_heads(models, X, y, [train for train, _ in folds])
+    trained = fit_heads(models, X, y, [train for train, _ in folds])
     for (train, asked), heads in zip(folds, trained, strict=True):
         for model, head in zip(models, predictions(heads, X[asked]), strict=True):
             alone = model.fit(X[train], y[train]).decision_function(X[asked])
