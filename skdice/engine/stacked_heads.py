@@ -12,10 +12,10 @@ from sklearn.base import clone
 from torch import Tensor
 from torch.func import vmap
 
+from skdice import _shim  # noqa: F401
 from skdice.engine.devices import seeded
 from skdice.engine.schedules import schedule_factor
 from skdice.losses import Loss
-from skdice import _shim  # noqa: F401
 
 __all__ = ["Fold", "HeadSettings", "alike_losses", "is_number", "train_stacked_heads"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from functools import partial
 from itertools import zip_longest
 from typing import Any
@@ -17,7 +17,7 @@ from skorch.callbacks import Callback
 
 from skdice._compat import check_method_params, safe_indexing
 from skdice.estimators._transformer import TransformerEstimator
-from skdice.model_selection.predictions import OtherRowsError
+from skdice.estimators.predictions import OtherRowsError
 from skdice.model_selection.records import Scores, TrialRecord
 from skdice.model_selection.spaces import cloned
 
@@ -28,9 +28,9 @@ FOLD = 10_000  # steps of a fold, more than any fit has epochs
 
 @dataclass
 class CrossValidation:
-    """What each trial is fitted and scored on."""
+    """What each trial of a `search` is fitted and scored on."""
 
-    estimator: Any
+    search: InitVar[Any]
     X: Any
     y: Any
     fit_params: dict[str, Any]
@@ -38,12 +38,11 @@ class CrossValidation:
     scorers: dict[str, Any]
     key: str  # of the score that is searched
     score_params: dict[str, dict[str, Any]]  # of each scorer
-    error_score: Any
-    with_train: bool  # whether training rows are scored, too
 
-    def __post_init__(self) -> None:
-        self.raises = self.error_score == "raise"
-        self.score_of_error = float("nan") if self.raises else float(self.error_score)
+    def __post_init__(self, search: Any) -> None:
+        self.estimator, self.with_train = search.estimator, search.return_train_score
+        self.raises = search.error_score == "raise"
+        self.score_of_error = float("nan") if self.raises else float(search.error_score)
 
     def model(self, params: dict[str, Any]) -> Any:
         """The unfitted estimator of a trial."""
@@ -103,14 +102,10 @@ class FullFits:
     `n_jobs` trials run at a time, through joblib; only with 1 can a pruner end them.
     """
 
-    def __init__(self, cv: CrossValidation, n_jobs: int = 1) -> None:
-        self.cv = cv
-        self.n_jobs = n_jobs
-
-    @property
-    def trials_at_once(self) -> int:
-        """Trials that one call of `run` should get."""
-        return int(effective_n_jobs(self.n_jobs))
+    def __init__(self, cv: CrossValidation, n_jobs: int | None, *, prunes: bool) -> None:
+        self.cv, self.prunes = cv, prunes
+        self.n_jobs = 1 if n_jobs is None else n_jobs
+        self.trials_at_once = int(effective_n_jobs(self.n_jobs))
 
     def run(
         self, settings: Sequence[dict[str, Any]], trials: Sequence[Any] = ()
@@ -152,7 +147,7 @@ class FullFits:
                 break
             # The step is after the epochs of this fold, and before those of the next.
             step, mean = (fold + 1) * FOLD - 1, record.score(cv.key)
-            if fold + 1 < n_folds and _is_pruned(trial, step, mean):
+            if fold + 1 < n_folds and self.prunes and _is_pruned(trial, step, mean):
                 record.state = "PRUNED"
                 break
         return cv.ended(record)
@@ -162,7 +157,7 @@ class FullFits:
         callback = None
         # Epochs say what the fit will be only where it ends as its last.
         epochs = isinstance(model, TransformerEstimator) and not model.early_stopping
-        if epochs and _has_pruner(trial):
+        if epochs and self.prunes and trial is not None:
             callback = _PruneEpochs(trial, fold * FOLD, partial(self._score_so_far, model, test))
             model.set_params(callbacks=[*(model.callbacks or []), callback])
         params = check_method_params(self.cv.X, self.cv.fit_params, train)
@@ -181,16 +176,9 @@ class FullFits:
             return float("nan")
 
 
-def _has_pruner(trial: Any) -> bool:
-    """Whether anybody looks at what is reported to a trial."""
-    from optuna.pruners import NopPruner
-
-    return trial is not None and type(trial.study.pruner) is not NopPruner
-
-
 def _is_pruned(trial: Any, step: int, score: float) -> bool:
     """Report a score to a trial, if there is one, and ask its pruner."""
-    if not _has_pruner(trial) or not np.isfinite(score):
+    if trial is None or not np.isfinite(score):
         return False
     trial.report(score, step)
     return bool(trial.should_prune())

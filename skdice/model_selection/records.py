@@ -12,17 +12,9 @@ from typing import Any, Self
 import numpy as np
 from scipy.stats import rankdata
 
-from skdice.model_selection.spaces import all_params
+from skdice.model_selection.spaces import suggest
 
-__all__ = [
-    "Row",
-    "TrialRecord",
-    "cv_results",
-    "fitted_in_full",
-    "has_ended",
-    "keep_full_record",
-    "rows_of",
-]
+__all__ = ["Row", "TrialRecord", "cv_results", "has_ended", "rows_of"]
 
 Scores = dict[str, list[float]]  # of each fold, by scorer
 
@@ -57,13 +49,13 @@ class TrialRecord:
         return float(np.mean(scores)) if scores else float("nan")
 
     def to_attrs(self) -> dict[str, Any]:
-        """As user attributes of an Optuna trial."""
-        return {"record": {k: v for k, v in vars(self).items() if k != "exception"}}
+        """As plain values, for a user attribute of an Optuna trial."""
+        return {name: value for name, value in vars(self).items() if name != "exception"}
 
     @classmethod
-    def from_attrs(cls, attrs: Mapping[str, Any]) -> Self | None:
-        """The record in a trial's user attributes; None where there is none."""
-        return cls(**attrs["record"]) if "record" in attrs else None
+    def from_attrs(cls, attrs: Mapping[str, Any] | None) -> Self | None:
+        """What `to_attrs` gave; None where there is nothing."""
+        return None if attrs is None else cls(**attrs)
 
     def __getstate__(self) -> dict[str, Any]:
         """With an exception that another process can read."""
@@ -93,9 +85,25 @@ class Row:
         """What the table shows."""
         return self.full or self.record
 
-    def params(self, spaces: list[Any]) -> dict[str, Any]:
+    def params(self, spaces: Sequence[Any]) -> dict[str, Any]:
         """Its parameters; without `spaces`, those that are plain values."""
-        return all_params(self.trial, spaces, self.record.params)
+        from optuna.trial import FixedTrial
+
+        # A function of the space may return another value when it is called again.
+        known = suggest(FixedTrial(self.trial.params), spaces) if spaces else {}
+        return {**known, **self.record.params}
+
+    def fitted_in_full(self, key: str) -> Any:
+        """The trial as if its full fit had scored it from the start, and not its head."""
+        from optuna.trial import TrialState
+
+        record = replace(self.found, shared=self.record.shared, params=self.record.params)
+        trial = copy.deepcopy(self.trial)
+        trial.state = TrialState[record.state]
+        trial.values = [record.score(key)] if record.state == "COMPLETE" else None
+        trial.intermediate_values = {}  # a pruner must not compare fits with heads
+        trial.user_attrs = {"record": record.to_attrs()}
+        return trial
 
 
 def has_ended(trial: Any) -> bool:
@@ -107,36 +115,13 @@ def rows_of(study: Any) -> list[Row]:
     """The trials of a study that ran to their end."""
     rows, attrs = [], study.user_attrs
     for trial in filter(has_ended, study.get_trials(deepcopy=False)):
-        full = TrialRecord.from_attrs(attrs.get(f"full:{trial.number}", {}))
+        full = TrialRecord.from_attrs(attrs.get(f"full:{trial.number}"))
         rows.append(Row(trial, TrialRecord(**trial.user_attrs["record"]), full))
     return rows
 
 
-def keep_full_record(study: Any, number: int, record: TrialRecord) -> None:
-    """Write the full fit of a trial into the study: the trial itself ended with its heads."""
-    study.set_user_attr(f"full:{number}", record.to_attrs())
-
-
-def fitted_in_full(row: Row, key: str) -> Any:
-    """The trial of a row as it were had its full fit scored it from the start, and not its head."""
-    from optuna.trial import TrialState
-
-    record = replace(row.found, shared=row.record.shared, params=row.record.params)
-    trial = copy.deepcopy(row.trial)
-    trial.state = TrialState[record.state]
-    trial.values = [record.score(key)] if record.state == "COMPLETE" else None
-    trial.intermediate_values = {}  # a pruner must not compare fits with heads
-    trial.user_attrs = record.to_attrs()
-    return trial
-
-
 def cv_results(
-    study: Any,
-    names: Sequence[str],
-    n_splits: int,
-    *,
-    spaces: Sequence[Any] = (),
-    with_train: bool = False,
+    study: Any, names: Sequence[str], n_splits: int, spaces: Sequence[Any] = (), train: bool = False
 ) -> dict[str, Any]:
     """`cv_results_` as `GridSearchCV` has it, with each trial's number and state.
 
@@ -148,11 +133,11 @@ def cv_results(
         "trial": np.array([row.trial.number for row in rows], dtype=int),
         "state": np.array(states, dtype=object),
     }
-    params = [row.params(list(spaces)) for row in rows]
     for kind in ("fit_time", "score_time"):
         times = [getattr(row.found, kind) or [np.nan] for row in rows]
         results[f"mean_{kind}"] = np.array([np.mean(of_folds) for of_folds in times])
         results[f"std_{kind}"] = np.array([np.std(of_folds) for of_folds in times])
+    params = results["params"] = [row.params(spaces) for row in rows]
     for name in sorted({n for p in params for n in p}):
         held = {i: p[name] for i, p in enumerate(params) if name in p}
         numbers = all(isinstance(value, (Number, np.bool_)) for value in held.values())
@@ -160,8 +145,7 @@ def cv_results(
         values = results[f"param_{name}"] = np.ma.masked_all(len(rows), dtype=dtype)
         for i, value in held.items():
             values[i] = value
-    results["params"] = params
-    for side in ["test", "train"] if with_train else ["test"]:
+    for side in ["test", "train"] if train else ["test"]:
         for name in names:
             table = np.full((len(rows), n_splits), np.nan)
             for i, row in enumerate(rows):

@@ -50,11 +50,8 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         more.
     timeout : float or None, default=None
         Seconds after which no trial begins, nor, once one has a score, the full fit of a finalist.
-    cv : int, splitter, iterable or None, default=None
-        As in `GridSearchCV`.
-    scoring : str, callable, list, dict or None, default=None
-        As in `GridSearchCV`; several are possible, as a list or dict, with `refit` naming the one
-        that counts.
+    cv, scoring : as in `GridSearchCV`, default=None
+        With several scores, `refit` names the one that counts.
     refit : bool or str, default=True
         Fit the best parameters on all data.
     strategy : {"auto", "full", "shared"}, default="auto"
@@ -87,8 +84,8 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         fit the same search: an SQLite file, which is made where there is none, or the URL of a
         database. A trial of a process that was killed is run again after two minutes.
     study_name : str or None, default=None
-        With `storage`: the study to make, or to continue if it is of the same space, estimator,
-        scoring and folds.
+        The study in `storage`, to be continued if it is of the same space, estimator, scoring and
+        folds.
     n_jobs : int or None, default=None
         Full fits at a time, through joblib; above 1 none of them is pruned.
     callbacks : list of callables or None, default=None
@@ -98,17 +95,14 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
     error_score : "raise" or float, default=nan
         Score of a trial whose fit fails, and of a fold where a scorer fails; the error is kept in
         ``study_``.
-    return_train_score : bool, default=False
-    progress_bar : bool, default=False
+    return_train_score, progress_bar : bool, default=False
     random_state : int, RandomState or None, default=None
 
     Attributes
     ----------
-    best_params_ : dict
+    best_params_, best_score_, best_index_ : dict, float and int
         Also after an interrupt; where that came before a full fit, of the best head.
-    best_score_ : float
-    best_index_ : int
-    best_estimator_ : estimator
+    best_estimator_, refit_time_ : estimator and float
         With `refit`.
     cv_results_ : dict of arrays
         As in `GridSearchCV`, one row for each finished, pruned or failed trial, with its number
@@ -118,9 +112,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         Its values are of what ran. Full fits that came after heads are in its ``user_attrs``, as
         ``full:<number>``.
     n_splits_ : int
-    scorer_ : callable or dict of callables
-        A dict with several scores.
-    refit_time_ : float
+    scorer_ : callable, or dict of callables with several scores
     strategy_ : {"full", "shared"}
         What was done in the end. Auto is also full with losses that have no functional form, and
         where a scorer asks for predictions of other rows than it is given.
@@ -192,13 +184,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
     random_state: int | np.random.RandomState | None = None
 
     def __sklearn_tags__(self) -> Tags:
-        tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
-        tags.estimator_type = inner.estimator_type
-        tags.classifier_tags = inner.classifier_tags
-        tags.regressor_tags = inner.regressor_tags
-        tags.target_tags = inner.target_tags
-        tags.input_tags = inner.input_tags
-        return tags
+        return get_tags(self.estimator)
 
     # ---- the search
 
@@ -232,21 +218,10 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         for name in [n for n in vars(self) if n.endswith("_") and not n.startswith("_")]:
             delattr(self, name)  # what an earlier fit found
         ends = math.inf if self.timeout is None else time.monotonic() + self.timeout
-        cv = CrossValidation(
-            self.estimator,
-            X,
-            y,
-            params,
-            splits,
-            scorers,
-            key,
-            of_scores,
-            self.error_score,
-            self.return_train_score,
-        )
-        full_fits = FullFits(cv, 1 if self.n_jobs is None else self.n_jobs)
+        cv = CrossValidation(self, X, y, params, splits, scorers, key, of_scores)
+        full_fits = FullFits(cv, self.n_jobs, prunes=self.pruner is not None)
         searched = sorted({name for space in spaces for name in space})
-        strategy = self._choose_strategy(cv, full_fits, why_not_shared(cv, searched, losses))
+        strategy = self._choose(cv, full_fits, why_not_shared(cv, searched, losses))
         seed = draw_seed(self.random_state) if self.random_state is not None else None
         description = described(spaces, self.estimator, self.scoring, self.refit, splits)
         with quiet_optuna():
@@ -261,15 +236,13 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         finally:
             self._collect(run)  # also after an interrupt: what is finished can be looked at
         if not np.isfinite(self.cv_results_[f"mean_test_{key}"]).any():
-            if run.error is None:
-                raise ValueError(
-                    "no trial has a score: give n_trials, timeout or the pruner more room"
-                )
-            if type(run.error) is not ValueError:
+            message = "no trial has a score: give n_trials, timeout or the pruner more room"
+            if run.error is not None and type(run.error) is not ValueError:
                 raise run.error
-            raise ValueError(
-                f"every trial failed (fit got {['X', 'y', *params]}), the last with: {run.error}"
-            ) from run.error
+            if run.error is not None:
+                given = ["X", "y", *params]
+                message = f"every trial failed (fit got {given}), the last with: {run.error}"
+            raise ValueError(message) from run.error
         if self.refit:
             started = time.perf_counter()
             best = clone(self.estimator).set_params(**cloned(self.best_params_))
@@ -302,19 +275,15 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
             check_tags(y, splits)
         return splits
 
-    def _choose_strategy(
-        self, cv: CrossValidation, full_fits: FullFits, reason: str | None
-    ) -> Strategy:
+    def _choose(self, cv: CrossValidation, full: FullFits, reason: str | None) -> Strategy:
         """How trials are run at first; `reason` is why they cannot share, if they cannot."""
-        if self.strategy == "full":
-            return full_fits
         if self.strategy == "shared" and reason is not None:
             raise ValueError(f"strategy='shared' is not possible: {reason}; use 'full' or 'auto'")
         few = self.n_trials < WORTH_A_COMPARISON or self.storage is not None
         few = few and self.strategy == "auto" and hasattr(self.estimator, "backbone")
-        if reason is not None or few:
-            return full_fits
-        return SharedHeads(cv, full_fits, self.trials_at_once)
+        if self.strategy == "full" or reason is not None or few:
+            return full
+        return SharedHeads(cv, full, self.trials_at_once)
 
     def _collect(self, run: SearchRun) -> None:
         """What was found in all trials of the study that have run."""
@@ -322,13 +291,8 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.strategy_ = "shared" if isinstance(run.strategy, SharedHeads) else "full"
         if run.agreement is not None:
             self.agreement_ = run.agreement
-        self.cv_results_ = cv_results(
-            run.study,
-            list(run.cv.scorers),
-            self.n_splits_,
-            spaces=run.spaces,
-            with_train=self.return_train_score,
-        )
+        names, train = list(run.cv.scorers), self.return_train_score
+        self.cv_results_ = cv_results(run.study, names, self.n_splits_, run.spaces, train)
         means = self.cv_results_[f"mean_test_{run.cv.key}"]
         heads = self.cv_results_.get(f"mean_shared_{run.cv.key}")
         if heads is not None and not np.isfinite(means).any():
@@ -342,17 +306,13 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     def get_metadata_routing(self) -> MetadataRouter:
         """What ``fit`` hands on to the estimator's, the splitter and the scorers, and ``score``."""
-        router = MetadataRouter(owner=self)
-        router.add(
-            estimator=self.estimator,
-            method_mapping=MethodMapping().add(caller="fit", callee="fit"),
-        )
-        router.add(
-            splitter=check_cv(self.cv, classifier=is_classifier(self.estimator)),
-            method_mapping=MethodMapping().add(caller="fit", callee="split"),
-        )
-        scored = MethodMapping().add(caller="fit", callee="score")
-        scored.add(caller="score", callee="score")
+        fitted, split, scored = MethodMapping(), MethodMapping(), MethodMapping()
+        fitted.add(caller="fit", callee="fit")
+        split.add(caller="fit", callee="split")
+        scored.add(caller="fit", callee="score").add(caller="score", callee="score")
+        splitter = check_cv(self.cv, classifier=is_classifier(self.estimator))
+        router = MetadataRouter(owner=self).add(estimator=self.estimator, method_mapping=fitted)
+        router.add(splitter=splitter, method_mapping=split)
         for name, scorer in scorers_of(self.estimator, self.scoring, self.refit)[0].items():
             router.add(**{f"scorer_{name}": scorer}, method_mapping=scored)
         return router
@@ -418,11 +378,7 @@ def _delegated(name: str) -> Any:
 
 
 for _name in (
-    "predict",
-    "predict_proba",
-    "predict_log_proba",
-    "decision_function",
-    "transform",
-    "predict_spans",
+    *("predict", "predict_proba", "predict_log_proba", "decision_function"),
+    *("transform", "predict_spans"),
 ):
     setattr(LossSearchCV, _name, _delegated(_name))

@@ -13,10 +13,10 @@ import numpy as np
 from rich.progress import Progress, TaskID
 from sklearn.exceptions import FitFailedWarning
 
-from skdice.model_selection import finalists, records
+from skdice.estimators.predictions import OtherRowsError
+from skdice.model_selection import finalists
 from skdice.model_selection.full_fits import CrossValidation, FullFits
-from skdice.model_selection.predictions import OtherRowsError
-from skdice.model_selection.records import Row, TrialRecord, rows_of
+from skdice.model_selection.records import Row, TrialRecord, has_ended, rows_of
 from skdice.model_selection.shared_heads import SharedHeads
 from skdice.model_selection.spaces import plain_params, suggest
 from skdice.model_selection.study import quiet_optuna, sampler_of
@@ -37,10 +37,6 @@ class Strategy(Protocol):
         self, settings: Sequence[dict[str, Any]], trials: Sequence[Any] = ()
     ) -> list[TrialRecord]:
         """Run trials with the given parameters; `trials` are asked whether to prune."""
-
-
-class _HeadsDisagreeError(Exception):
-    """The study was scored by heads, and the search continues in one of full fits."""
 
 
 @dataclass
@@ -70,10 +66,7 @@ class SearchRun:
         """Run what is left of the trials, and the finalists."""
         with quiet_optuna(), Progress(disable=not self.search.progress_bar) as self._progress:
             try:
-                try:
-                    self._optimize()
-                except _HeadsDisagreeError:
-                    self._optimize()
+                self._optimize()
             except BaseException as error:
                 self._give_up(again=not isinstance(error, Exception))
                 raise
@@ -94,7 +87,7 @@ class SearchRun:
 
     def _n_missing(self) -> int:
         known = self.study.get_trials(deepcopy=False)
-        return int(self.search.n_trials) - sum(map(records.has_ended, known))
+        return int(self.search.n_trials) - sum(map(has_ended, known))
 
     def _is_late(self) -> bool:
         return time.monotonic() >= self.ends
@@ -103,8 +96,10 @@ class SearchRun:
         """Run `first`, the trial of Optuna's loop, and as many others as the strategy wants."""
         import optuna
 
-        if first.study is not self.study:
-            raise _HeadsDisagreeError
+        if first.study is not self.study:  # full fits have a study of their own, see `_compare`
+            first.study.stop()
+            self._optimize()
+            raise optuna.TrialPruned
         self._running = {first.number: (first, TrialRecord())}
         for _ in range(min(self.strategy.trials_at_once, self._n_missing()) - 1):
             trial = self.study.ask()
@@ -115,7 +110,7 @@ class SearchRun:
         for trial, params, record in zip(trials, settings, found, strict=True):
             record.params = plain_params(params)
             self._running[trial.number] = trial, record
-        _write(first, found[0])
+        first.set_user_attr("record", found[0].to_attrs())
         if found[0].state == "PRUNED":
             raise optuna.TrialPruned
         return found[0].score(self.cv.key) if found[0].state == "COMPLETE" else float("nan")
@@ -144,7 +139,7 @@ class SearchRun:
 
         for number, (trial, record) in list(self._running.items()):
             if number != first.number:
-                _write(trial, record)
+                trial.set_user_attr("record", record.to_attrs())
                 score = record.score(self.cv.key) if record.state == "COMPLETE" else None
                 study.tell(trial, score, None if score is not None else TrialState[record.state])
             del self._running[number]
@@ -241,8 +236,7 @@ class SearchRun:
         how: dict[str, Any] = {"sampler": before.sampler, "pruner": before.pruner}
         self.study = optuna.create_study(direction="maximize", **how)
         for row in rows_of(before):
-            fitted = records.fitted_in_full(row, self.cv.key) if row.full else row.trial
-            self.study.add_trial(fitted)
+            self.study.add_trial(row.fitted_in_full(self.cv.key) if row.full else row.trial)
 
     def _fit_in_full(self, rows: Sequence[Row]) -> None:
         """Cross-validate trials of which only heads ran, and write that into the study.
@@ -260,11 +254,6 @@ class SearchRun:
             for row, record in zip(part, found, strict=True):
                 self._note_error(row.trial.number, record)
                 row.full = record
-                records.keep_full_record(self.study, row.trial.number, record)
-                self._call_back(records.fitted_in_full(row, self.cv.key))
+                self.study.set_user_attr(f"full:{row.trial.number}", record.to_attrs())
+                self._call_back(row.fitted_in_full(self.cv.key))
             self._show("full fits", start + len(part), len(rows))
-
-
-def _write(trial: Any, record: TrialRecord) -> None:
-    for name, value in record.to_attrs().items():
-        trial.set_user_attr(name, value)

@@ -11,11 +11,11 @@ from sklearn.base import clone
 
 from skdice.engine.arrays import blocks
 from skdice.estimators import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
+from skdice.estimators.predictions import ClassPredictions, TagPredictions
 from skdice.estimators.stacked import FoldHeads, fit_heads
 from skdice.losses import Loss
 from skdice.metrics.schemes import infer_scheme
 from skdice.model_selection.full_fits import CrossValidation, FullFits
-from skdice.model_selection.predictions import ClassPredictions, TagPredictions
 from skdice.model_selection.records import TrialRecord
 from skdice.text.inputs import as_sentences, as_tags, as_texts
 

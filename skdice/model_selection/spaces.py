@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from skdice.losses import Loss, TverskyLoss, resolve_loss
 from skdice._shim import LOSSES, OneMinus
+from skdice.losses import Loss, TverskyLoss, resolve_loss
 
 __all__ = [
     "Space",
-    "all_params",
     "as_spaces",
     "check_space",
     "cloned",
@@ -110,7 +109,7 @@ def as_spaces(param_distributions: Any, estimator: Any) -> list[Space]:
     return [dict(space) for space in given]
 
 
-def suggest(trial: Any, spaces: list[Space]) -> dict[str, Any]:
+def suggest(trial: Any, spaces: Sequence[Space]) -> dict[str, Any]:
     """Parameters of one trial."""
     which = trial.suggest_categorical("space", list(range(len(spaces)))) if len(spaces) > 1 else 0
     params: dict[str, Any] = {}
@@ -126,16 +125,6 @@ def suggest(trial: Any, spaces: list[Space]) -> dict[str, Any]:
             ask = trial.suggest_int if isinstance(values.low, int) else trial.suggest_float
             params[name] = ask(label, values.low, values.high, step=values.step, log=values.log)
     return _completed(spaces[which], params)
-
-
-def all_params(trial: Any, spaces: list[Space], plain: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters of a trial that has run; `plain` are those that the study keeps as they are.
-
-    A function of the space may return another value when it is called again.
-    """
-    from optuna.trial import FixedTrial
-
-    return {**(suggest(FixedTrial(trial.params), spaces) if spaces else {}), **plain}
 
 
 def plain_params(params: Mapping[str, Any]) -> dict[str, Any]:

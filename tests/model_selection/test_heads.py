@@ -18,7 +18,7 @@ from skdice.losses import (
     TverskyLoss,
     WeightedCrossEntropyLoss,
 )
-from skdice.model_selection.predictions import ClassPredictions
+from skdice.estimators.predictions import ClassPredictions
 from skdice.estimators.stacked import fit_heads
 
 

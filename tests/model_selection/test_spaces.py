@@ -200,7 +200,7 @@ class Counts(Loss):
 def test_losses_that_cannot_share():
     def why_not(space, estimator=BASE):
         found = check_space(estimator, space)
-        cv = CrossValidation(estimator, X, Y, {}, [], {}, "score", {}, np.nan, False)
+        cv = CrossValidation(LossSearchCV(estimator), X, Y, {}, [], {}, "score", {})
         return why_not_shared(cv, ["loss"], found)
 
     spaces = [loss_space("tversky"), {"loss": ["ce", CompoundLoss()], "lr": [0.1]}]
