@@ -9,9 +9,9 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import check_cv
 
+from skdice.estimators._checks import with_pos_label
 from skdice.inspection.comparison import pyplot
 from skdice.losses import TverskyLoss, resolve_loss
-from skdice.model_selection.comparison import with_pos_label
 from skdice.text.inputs import take
 
 __all__ = ["TverskySweepDisplay"]

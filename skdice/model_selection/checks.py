@@ -46,12 +46,9 @@ def weights_of(scorers: dict[str, Any], sample_weight: Any) -> dict[str, dict[st
 def check_classes(labels: np.ndarray, splits: list[Any]) -> None:
     """Refuse labels of one class, and folds that train without a class.
 
-    Of 0/1 rows each column is looked at, except those that are the same in every row: no fold can
-    do without what `y` does not have.
+    Columns of 0/1 rows that are the same in every row pass: no fold can mend that.
     """
-    if labels.ndim not in (1, 2):
-        return
-    columns = np.atleast_2d(labels.T)
+    columns = np.atleast_2d(labels.T) if labels.ndim in (1, 2) else []
     several = len(columns) > 1
     for number, column in enumerate(columns):
         classes = set(np.unique(column).tolist())

@@ -19,11 +19,11 @@ from sklearn.utils.validation import has_fit_parameter
 
 from skdice._shim import LOSS_NAMES
 from skdice.datasets.conll import write_text
-from skdice.metrics import positive_class
+from skdice.estimators._checks import with_pos_label
 from skdice.model_selection.rows import parse_row
 from skdice.resampling.batches import check_sampler, draw_rows
 
-__all__ = ["Comparison", "Row", "compare_losses", "with_pos_label"]
+__all__ = ["Comparison", "Row", "compare_losses"]
 
 
 @dataclass
@@ -59,24 +59,15 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """All figures as plain values."""
-        return {
-            "title": self.title,
-            "measure": self.measure,
-            "settings": self.settings,
-            "environment": self.environment,
-            "rows": [
-                {
-                    "label": row.label,
-                    "n_runs": len(row.runs),
-                    **{
-                        name: {"mean": _finite(row.mean(name)), "sd": _finite(row.sd(name))}
-                        for name in (*self.measures, "seconds")
-                    },
-                    "runs": row.runs,
-                }
-                for row in self.rows
-            ],
-        }
+        rows = []
+        for row in self.rows:
+            figures = {
+                name: {"mean": _finite(row.mean(name)), "sd": _finite(row.sd(name))}
+                for name in (*self.measures, "seconds")
+            }
+            rows.append({"label": row.label, "n_runs": len(row.runs), **figures, "runs": row.runs})
+        kept = ("title", "measure", "settings", "environment")
+        return {**{name: getattr(self, name) for name in kept}, "rows": rows}
 
     def to_json(self, path: str | Path) -> Path:
         """Write all figures; the file takes its place when it is complete."""
@@ -108,8 +99,7 @@ def compare_losses(
     ----------
     estimator : any estimator of skdice that has a loss
         Cloned for every run, with ``loss`` and ``random_state`` set.
-    X, y : training data
-    X_test, y_test : test data
+    X, y, X_test, y_test : training and test data
     X_val, y_val : validation data, default=None
         Handed to every ``fit`` that takes them: they choose the epoch with
         ``early_stopping=True``, and the biases of tuned rows.
@@ -156,12 +146,8 @@ def compare_losses(
         if isinstance(value, (str, int, float, bool, type(None)))
         and name not in ("loss", "random_state")
     }
-    settings.update(
-        seeds=chosen,
-        n_train=len(y),
-        n_val=0 if y_val is None else len(y_val),
-        n_test=len(y_test),
-    )
+    n_val = 0 if y_val is None else len(y_val)
+    settings.update(seeds=chosen, n_train=len(y), n_val=n_val, n_test=len(y_test))
     rows = [Row(spec.label) for spec in specs]
     comparison = Comparison(title, "", rows, settings, _environment())
     # Seed by seed, so that what an interrupt leaves compares all rows.
@@ -179,17 +165,6 @@ def compare_losses(
             if on_run is not None:
                 on_run(comparison, row)
     return comparison
-
-
-def with_pos_label(estimator: Any, y: Any) -> Any:
-    """The estimator with its positive class fixed, before a sampler evens the classes out."""
-    if "pos_label" not in estimator.get_params(deep=False) or np.ndim(y) != 1:
-        return estimator
-    classes, counts = np.unique(np.asarray(y), return_counts=True)
-    if len(classes) != 2:
-        return estimator
-    label = classes.tolist()[positive_class(classes, counts, estimator.pos_label)]
-    return clone(estimator).set_params(pos_label=label)
 
 
 def _environment() -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,21 +13,15 @@ from skdice.engine.stacked_heads import is_number
 __all__ = ["agreement", "finalists", "spread_over"]
 
 
-def finalists(settings: Sequence[dict[str, Any]], scores: np.ndarray, n: int) -> list[int]:
+def finalists(settings: Sequence[Mapping[str, Any]], scores: np.ndarray, n: int) -> list[int]:
     """Indices of `n` settings that may be the best: half by their heads, half unlike each other.
 
-    Where heads rank as full fits do, the best heads are the best. Where they do not, settings
-    within one standard error of the best mean are level, and of those neighbours tell the least.
-
-    Parameters
-    ----------
-    settings : list of dict
-    scores : ndarray of shape (n_settings, n_folds)
-    n : int
+    `scores` has shape (n_settings, n_folds). Where heads rank as full fits do, the best heads are
+    the best. Where they do not, settings within one standard error of the best mean are level, and
+    of those neighbours tell the least.
     """
-    means = scores.mean(axis=1)
+    means, n_folds = scores.mean(axis=1), scores.shape[1]
     order = np.argsort(-means, kind="stable")
-    n_folds = scores.shape[1]
     error = scores[order[0]].std(ddof=1) / n_folds**0.5 if n_folds > 1 else 0.0
     level = [int(i) for i in order if means[i] >= means[order[0]] - error]
     if len(level) <= n:
@@ -39,10 +33,10 @@ def finalists(settings: Sequence[dict[str, Any]], scores: np.ndarray, n: int) ->
     return [level[i] for i in chosen]
 
 
-def _distances(settings: Sequence[dict[str, Any]]) -> np.ndarray:
+def _distances(settings: Sequence[Mapping[str, Any]]) -> np.ndarray:
     """How far settings lie apart: for each parameter, 1 between the ends or for other choices."""
     total = np.zeros((len(settings), len(settings)))
-    for name in sorted({name for params in settings for name in params}):
+    for name in {name for params in settings for name in params}:
         values = [params.get(name) for params in settings]
         if all(is_number(value) for value in values):
             column = np.array(values, dtype=np.float64)
@@ -62,6 +56,5 @@ def spread_over(scores: Sequence[float], n: int) -> list[int]:
 
 def agreement(one: Sequence[float], other: Sequence[float]) -> float:
     """Spearman's rank correlation; 0 where a side does not vary."""
-    if len(set(one)) < 2 or len(set(other)) < 2:
-        return 0.0
-    return float(spearmanr(one, other).statistic)
+    varies = len(set(one)) > 1 and len(set(other)) > 1
+    return float(spearmanr(one, other).statistic) if varies else 0.0

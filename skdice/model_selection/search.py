@@ -19,6 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from skdice._compat import HasMethods, Interval, StrOptions, routing_enabled
+from skdice.estimators import DiceTokenClassifier
 from skdice.estimators._checks import draw_seed
 from skdice.model_selection.checks import check_classes, check_tags, scorers_of, weights_of
 from skdice.model_selection.full_fits import CrossValidation, FullFits
@@ -271,7 +272,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
             )
         if classifies:
             check_classes(np.asarray(y), splits)
-        elif self.scoring is None and getattr(self.estimator, "task", None) == "tagging":
+        elif self.scoring is None and isinstance(self.estimator, DiceTokenClassifier):
             check_tags(y, splits)
         return splits
 

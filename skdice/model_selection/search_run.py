@@ -18,7 +18,7 @@ from skdice.model_selection import finalists
 from skdice.model_selection.full_fits import CrossValidation, FullFits
 from skdice.model_selection.records import Row, TrialRecord, has_ended, rows_of
 from skdice.model_selection.shared_heads import SharedHeads
-from skdice.model_selection.spaces import plain_params, suggest
+from skdice.model_selection.spaces import import_optuna, plain_params, suggest
 from skdice.model_selection.study import quiet_optuna, sampler_of
 
 __all__ = ["SearchRun", "Strategy"]
@@ -29,9 +29,7 @@ COMPARED, AGREES = 6, 0.7  # trials that auto fits in full as well; the least ra
 class Strategy(Protocol):
     """A way to run trials: `FullFits` or `SharedHeads`."""
 
-    @property
-    def trials_at_once(self) -> int:
-        """Trials that one call of `run` should get."""
+    trials_at_once: int  # that one call of `run` should get
 
     def run(
         self, settings: Sequence[dict[str, Any]], trials: Sequence[Any] = ()
@@ -145,8 +143,8 @@ class SearchRun:
             del self._running[number]
             self._note_error(number, record)
             self._call_back(copy.deepcopy(study.get_trials(deepcopy=False)[number]))
-            total = self.search.n_trials
-            self._show("trials", total - self._n_missing(), total)
+            n_trials = self.search.n_trials
+            self._show("trials", n_trials - self._n_missing(), n_trials)
         unsure = self.heads_stand_for_fits and self.agreement is None
         if unsure and self.search.strategy == "auto":
             self._compare()
@@ -157,9 +155,9 @@ class SearchRun:
         """End what an interrupt or an error left running; `again` puts it back into the queue."""
         from optuna.trial import TrialState
 
-        done = {row.trial.number for row in rows_of(self.study)}
+        known = self.study.get_trials(deepcopy=False)
         for number, (trial, _) in self._running.items():
-            if number not in done:
+            if not has_ended(known[number]):
                 self.study.tell(number, state=TrialState.FAIL, skip_if_finished=True)
                 if again:
                     self.study.enqueue_trial(trial.params)
@@ -222,19 +220,11 @@ class SearchRun:
         )
         self.strategy = self.full_fits
         self._fit_in_full(rows)
-        if not self._is_late():
-            self._forget_heads()
-
-    def _forget_heads(self) -> None:
-        """Continue in a study in memory as it were had full fits scored its trials.
-
-        A sampler must not learn from scores of both.
-        """
-        import optuna
-
-        before = self.study
-        how: dict[str, Any] = {"sampler": before.sampler, "pruner": before.pruner}
-        self.study = optuna.create_study(direction="maximize", **how)
+        if self._is_late():
+            return
+        # A sampler must not learn from scores of both: the rest is in a study of full fits.
+        before, create = self.study, import_optuna().create_study
+        self.study = create(direction="maximize", sampler=before.sampler, pruner=before.pruner)
         for row in rows_of(before):
             self.study.add_trial(row.fitted_in_full(self.cv.key) if row.full else row.trial)
 

@@ -7,26 +7,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
-from skdice.engine.arrays import blocks
 from skdice.estimators import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
-from skdice.estimators.predictions import ClassPredictions, TagPredictions
-from skdice.estimators.stacked import FoldHeads, fit_heads
+from skdice.estimators.stacked import HeadData
 from skdice.losses import Loss
-from skdice.metrics.schemes import infer_scheme
 from skdice.model_selection.full_fits import CrossValidation, FullFits
 from skdice.model_selection.records import TrialRecord
-from skdice.text.inputs import as_sentences, as_tags, as_texts
 
-__all__ = ["SharedHeads", "Vectors", "why_not_shared"]
-
-# For heads on the frozen encoder: a rate at which none diverges on vectors of this norm. They are
-# trained for as many epochs as the estimator: after few epochs losses rank differently than after
-# many (docs/search.md).
-LR, NORM = 1e-2, 4.0
-BATCH_SIZE = {"classification": 32, "tagging": 128}
-OF_ESTIMATOR = ("max_epochs", "pos_label", "device", "random_state")
+__all__ = ["SharedHeads", "why_not_shared"]
 
 
 class SharedHeads:
@@ -41,7 +29,7 @@ class SharedHeads:
         self.full_fits = full_fits
         self.trials_at_once = trials_at_once
         self.is_exact = isinstance(cv.estimator, DiceClassifier)
-        self.vectors = Vectors(cv.estimator, cv.X, cv.y)
+        self.data = HeadData(cv.estimator, cv.X, cv.y)
 
     def run(
         self, settings: Sequence[dict[str, Any]], trials: Sequence[Any] = ()
@@ -53,7 +41,7 @@ class SharedHeads:
         cv, heads, started = self.cv, None, time.perf_counter()
         try:
             models = [cv.model(params) for params in settings]
-            heads = self.vectors.train(models, [train for train, _ in cv.splits])
+            heads = self.data.fit(models, [train for train, _ in cv.splits])
         except Exception as error:
             failed = TrialRecord(
                 shared={n: [cv.score_of_error] * len(cv.splits) for n in cv.scorers}
@@ -82,7 +70,7 @@ class SharedHeads:
         data, given = self.cv.take(rows), self.cv.scored_with(rows)
         known: dict[Any, float] = {}
         asks_for_more = set()
-        for model, record in zip(self.vectors.predict(heads, rows), records, strict=True):
+        for model, record in zip(self.data.predict(heads, rows), records, strict=True):
             started, model.rows, key = time.perf_counter(), data[0], model.key()
             into = (record.test, record.train)[side] if self.is_exact else record.shared
             for name in self.cv.scorers:
@@ -96,72 +84,6 @@ class SharedHeads:
                         known[name, key] = score
                 into.setdefault(name, []).append(score)
             record.score_time.append(time.perf_counter() - started)
-
-
-class Vectors:
-    """Rows of a `DiceClassifier`, or texts or words of sentences as the frozen encoder sees them.
-
-    The encoder runs once, and its vectors are scaled.
-    """
-
-    def __init__(self, estimator: Any, X: Any, y: Any) -> None:
-        self.estimator = estimator
-        self.tagging = estimator.task == "tagging"
-        self.is_text = not isinstance(estimator, DiceClassifier)
-        if self.tagging:
-            X = as_sentences(X)
-            tags = as_tags(y, X)
-            self.scheme = infer_scheme(tags) if estimator.scheme == "auto" else estimator.scheme
-            self.lengths = np.array([len(sentence) for sentence in X])
-            y = [tag for row in tags for tag in row]
-        elif self.is_text:
-            X = as_texts(X)
-        self.y = np.asarray(y)
-        self.X = _scaled(estimator.frozen_vectors(X)) if self.is_text else X
-
-    def train(
-        self, models: Sequence[Any], train_rows: Sequence[Any], **settings: Any
-    ) -> list[FoldHeads]:
-        """Heads of every model on the training rows of every fold.
-
-        `settings` are for heads on the frozen encoder, such as ``lr``.
-        """
-        background = "O" if self.tagging and "O" in self.y else None
-        if self.is_text:
-            own = self.estimator.get_params(deep=False)
-            how = {"lr": LR, "batch_size": BATCH_SIZE[self.estimator.task], **settings}
-            how |= {name: own[name] for name in OF_ESTIMATOR if name in own}
-            models = [DiceClassifier(loss=clone(m.loss, safe=False), **how) for m in models]
-        rows = [self._places(rows) for rows in train_rows]
-        return fit_heads(models, self.X, self.y, rows, background)
-
-    def predict(self, heads: FoldHeads, rows: Any) -> list[Any]:
-        """Predictions of a fold's heads for some rows, texts or sentences."""
-        logits = heads.logits(self.X[self._places(rows)])
-        if not self.tagging:
-            return [ClassPredictions(heads.classes, z) for z in logits]
-        how = self.lengths[rows].tolist(), self.scheme, self.estimator.constrained
-        return [TagPredictions(heads.classes, z, *how) for z in logits]
-
-    def _places(self, rows: Any) -> Any:
-        """Indices of the vectors of some rows, texts or sentences."""
-        if not self.tagging:
-            return rows
-        ends = np.cumsum(self.lengths)
-        return np.concatenate([np.arange(ends[i] - self.lengths[i], ends[i]) for i in rows])
-
-
-def _scaled(table: np.ndarray) -> np.ndarray:
-    """The table with rows of norm `NORM` on average, in its place.
-
-    Not centred, nor each column scaled: with fewer rows than columns a head on such vectors fits
-    its rows before its intercept has moved, and calls half of all others positive.
-    """
-    norms = [np.linalg.norm(table[part], axis=1) for part in blocks(len(table))]
-    factor = table.dtype.type(NORM / max(np.concatenate(norms).mean(), np.finfo(np.float32).tiny))
-    for part in blocks(len(table)):
-        table[part] *= factor
-    return table
 
 
 def why_not_shared(

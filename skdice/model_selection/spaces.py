@@ -52,13 +52,7 @@ def loss_space(loss: str, *, tied: bool = True, prefix: str = "") -> Space:
     Returns
     -------
     dict
-        For ``LossSearchCV(param_distributions=...)``; a list of such dicts searches several
-        losses.
-
-    Raises
-    ------
-    ValueError
-        If there is no such loss.
+        For ``LossSearchCV(param_distributions=...)``, or one of a list of dicts.
 
     Examples
     --------
@@ -71,10 +65,11 @@ def loss_space(loss: str, *, tied: bool = True, prefix: str = "") -> Space:
     space, own = {f"{prefix}loss": [loss]}, LOSSES[loss].search_space()
     for name, values in own.items():
         if isinstance(values, OneMinus) and tied:
-            space[f"{prefix}loss__{name}"] = OneMinus(f"{prefix}loss__{values.name}")
-            continue
-        limits = own[values.name] if isinstance(values, OneMinus) else values
-        space[f"{prefix}loss__{name}"] = FloatDistribution(limits.low, limits.high, log=limits.log)
+            found = OneMinus(f"{prefix}loss__{values.name}")
+        else:
+            limits = own[values.name] if isinstance(values, OneMinus) else values
+            found = FloatDistribution(limits.low, limits.high, log=limits.log)
+        space[f"{prefix}loss__{name}"] = found
     return space
 
 
@@ -88,8 +83,8 @@ def as_spaces(param_distributions: Any, estimator: Any) -> list[Space]:
                 f"a name and is {loss!r}: give param_distributions, such as loss_space('tversky')"
             )
         param_distributions = loss_space(loss)
-    is_one = isinstance(param_distributions, Mapping)
-    given = [param_distributions] if is_one else param_distributions
+    given = param_distributions
+    given = [given] if isinstance(given, Mapping) else given
     if not isinstance(given, Sequence) or not all(isinstance(space, Mapping) for space in given):
         raise TypeError(
             f"param_distributions={param_distributions!r} must be a dict from parameter to a "
@@ -103,8 +98,7 @@ def as_spaces(param_distributions: Any, estimator: Any) -> list[Space]:
         if not (choices or callable(values) or isinstance(values, distribution)):
             raise ValueError(
                 f"param_distributions[{name!r}]={values!r} must be an Optuna distribution such as "
-                "FloatDistribution(0.1, 0.9), a list of choices, or a function of the other "
-                "parameters"
+                "FloatDistribution(0.1, 0.9), a list of choices, or a function of other parameters"
             )
     return [dict(space) for space in given]
 
@@ -187,9 +181,8 @@ def _settings(space: Space) -> Iterator[dict[str, Any]]:
     """What to try of a space, without its functions; what may be degenerate in all combinations."""
     tried = {name: _tried(values) for name, values in space.items() if not callable(values)}
     usual = {name: values[0] for name, values in tried.items()}
-    together = [
-        name for name in tried if name.rpartition("__")[2] in ("loss", "background", "average")
-    ]
+    combined = ("loss", "background", "average")
+    together = [name for name in tried if name.rpartition("__")[2] in combined]
     for chosen in product(*(tried[name] for name in together)):
         yield {**usual, **dict(zip(together, chosen, strict=True))}
     for name in tried:

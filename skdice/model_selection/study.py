@@ -70,8 +70,8 @@ def open_study(
 ) -> Any:
     """The study in `storage`, or one in memory; refused if it is not of what is `described`."""
     optuna = import_optuna()
-    pruner = optuna.pruners.NopPruner() if pruner is None else pruner
-    pruner = MedianOfStep() if isinstance(pruner, str) else pruner
+    if pruner is None or pruner == "median":
+        pruner = optuna.pruners.NopPruner() if pruner is None else MedianOfStep()
     failure: Exception | None = None
     for wait in (0, 0.1, 0.2, 0.4):
         time.sleep(wait)  # processes that begin together may make a database's tables at once

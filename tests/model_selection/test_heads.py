@@ -9,6 +9,8 @@ from sklearn.datasets import make_classification
 
 from skdice import DiceClassifier
 from skdice.engine.stacked_heads import alike_losses
+from skdice.estimators.predictions import ClassPredictions
+from skdice.estimators.stacked import fit_heads
 from skdice.losses import (
     CompoundLoss,
     CrossEntropyLoss,
@@ -18,8 +20,6 @@ from skdice.losses import (
     TverskyLoss,
     WeightedCrossEntropyLoss,
 )
-from skdice.estimators.predictions import ClassPredictions
-from skdice.estimators.stacked import fit_heads
 
 
 def predictions(heads, rows):
