@@ -134,8 +134,8 @@ class _StackedHeads:
         """One update of every head, on a batch of each fold."""
         z = torch.einsum("fbh,fkch->fkbc", x, self.weight) + self.bias.unsqueeze(2)
         logits = (2 * z if self.one_logit else z).requires_grad_()
-        total = sum(group.total(logits, target, counted) for group in self.groups)
-        (slope,) = torch.autograd.grad(total, logits)
+        totals = [group.total(logits, target, counted) for group in self.groups]
+        (slope,) = torch.autograd.grad(torch.stack(totals).sum(), logits)
         self.weight.grad = torch.einsum("fkbc,fbh->fkch", slope, x)
         self.bias.grad = slope.sum(2)
         # torch's AdamW has one rate and one decay for a tensor. So Adam moves zeros at rate 1,

@@ -48,7 +48,7 @@ def check_classes(labels: np.ndarray, splits: list[Any]) -> None:
 
     Columns of 0/1 rows that are the same in every row pass: no fold can mend that.
     """
-    columns = np.atleast_2d(labels.T) if labels.ndim in (1, 2) else []
+    columns = list(np.atleast_2d(labels.T)) if labels.ndim in (1, 2) else []
     several = len(columns) > 1
     for number, column in enumerate(columns):
         classes = set(np.unique(column).tolist())

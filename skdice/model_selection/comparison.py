@@ -28,7 +28,7 @@ __all__ = ["Comparison", "Row", "compare_losses"]
 
 @dataclass
 class Row:
-    """One row: its runs, one for each seed that is finished."""
+    """The runs of one row, one for each seed that is finished."""
 
     label: str
     runs: list[dict[str, float]] = field(default_factory=list)

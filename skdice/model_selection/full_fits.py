@@ -53,22 +53,17 @@ class CrossValidation:
         parts = (part for part in (self.X, self.y) if part is not None)
         return [safe_indexing(part, np.asarray(rows)) for part in parts]
 
-    def scored_with(self, rows: Any) -> dict[str, dict[str, Any]]:
-        """Each scorer's own parameters, of some rows."""
-        given = self.score_params.items()
-        return {name: check_method_params(self.X, values, rows) for name, values in given}
+    def scored(self, rows: Any) -> tuple[list[Any], dict[str, dict[str, Any]]]:
+        """X and y of some rows, and each scorer's own parameters of them."""
+        given = {name: self.score_params.get(name, {}) for name in self.scorers}
+        params = {name: check_method_params(self.X, p, rows) for name, p in given.items()}
+        return self.take(rows), params
 
-    def score(
-        self,
-        name: str,
-        model: Any,
-        data: list[Any],
-        params: dict[str, dict[str, Any]],
-        record: TrialRecord,
-    ) -> float:
+    def score(self, name: str, model: Any, scored: Any, record: TrialRecord) -> float:
         """One score, or `score_of_error` where its scorer fails."""
+        data, params = scored
         try:
-            score = self.scorers[name](model, *data, **params.get(name, {}))
+            score = self.scorers[name](model, *data, **params[name])
         except OtherRowsError:
             raise
         except Exception as error:
@@ -130,24 +125,21 @@ class FullFits:
                 break
             except Exception as error:
                 record.fail(error, of_fit=True, keep_frames=cv.raises)
+                missing = [cv.score_of_error] * (n_folds - fold)
                 for scores, _ in cv.sides(record, fold):
-                    for name in cv.scorers:
-                        missing = [cv.score_of_error] * (n_folds - fold)
-                        scores[name] = scores.get(name, []) + missing
+                    scores |= {name: scores.get(name, []) + missing for name in cv.scorers}
                 break
             fitted = time.perf_counter()
             for scores, rows in cv.sides(record, fold):
-                data, given = cv.take(rows), cv.scored_with(rows)
+                scored = cv.scored(rows)
                 for name in cv.scorers:
-                    score = cv.score(name, model, data, given, record)
-                    scores.setdefault(name, []).append(score)
+                    scores.setdefault(name, []).append(cv.score(name, model, scored, record))
             record.fit_time.append(fitted - started)
             record.score_time.append(time.perf_counter() - fitted)
-            if cv.raises and record.error is not None:
+            if fold + 1 == n_folds or (cv.raises and record.error is not None):
                 break
             # The step is after the epochs of this fold, and before those of the next.
-            step, mean = (fold + 1) * FOLD - 1, record.score(cv.key)
-            if fold + 1 < n_folds and self.prunes and _is_pruned(trial, step, mean):
+            if self.prunes and _is_pruned(trial, (fold + 1) * FOLD - 1, record.score(cv.key)):
                 record.state = "PRUNED"
                 break
         return cv.ended(record)
@@ -170,8 +162,9 @@ class FullFits:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # early epochs predict no positives
-                params = self.cv.scored_with(rows).get(self.cv.key, {})
-                return float(self.cv.scorers[self.cv.key](model, *self.cv.take(rows), **params))
+                data, params = self.cv.scored(rows)
+                key = self.cv.key
+                return float(self.cv.scorers[key](model, *data, **params[key]))
         except Exception:
             return float("nan")
 

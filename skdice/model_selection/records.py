@@ -28,7 +28,7 @@ class TrialRecord:
     shared: Scores = field(default_factory=dict)  # of heads that stand for fits, on test rows
     fit_time: list[float] = field(default_factory=list)  # seconds of each fold
     score_time: list[float] = field(default_factory=list)
-    params: dict[str, Any] = field(default_factory=dict)  # those that are plain values
+    params: dict[str, Any] = field(default_factory=dict)
     state: str = "COMPLETE"  # or PRUNED, or FAIL
     error: str | None = None
     fit_failed: bool = False  # and not only a scorer
@@ -49,8 +49,12 @@ class TrialRecord:
         return float(np.mean(scores)) if scores else float("nan")
 
     def to_attrs(self) -> dict[str, Any]:
-        """As plain values, for a user attribute of an Optuna trial."""
-        return {name: value for name, value in vars(self).items() if name != "exception"}
+        """As plain values, which any storage of Optuna keeps; other parameters are left out."""
+        plain = (bool, int, float, str, type(None))
+        params = {n: v.item() if isinstance(v, np.generic) else v for n, v in self.params.items()}
+        params = {name: value for name, value in params.items() if isinstance(value, plain)}
+        attrs = {name: value for name, value in vars(self).items() if name != "exception"}
+        return {**attrs, "params": params}
 
     @classmethod
     def from_attrs(cls, attrs: Mapping[str, Any] | None) -> Self | None:

@@ -27,11 +27,24 @@ from skdice.model_selection.records import cv_results
 from skdice.model_selection.search_run import SearchRun, Strategy
 from skdice.model_selection.shared_heads import SharedHeads, why_not_shared
 from skdice.model_selection.spaces import as_spaces, check_space, cloned
-from skdice.model_selection.study import described, open_study, quiet_optuna, sampler_of
+from skdice.model_selection.study import described, open_study, quiet_optuna
 
 __all__ = ["LossSearchCV"]
 
 WORTH_A_COMPARISON = 16  # trials; comparing heads with full fits costs as much as some of them
+
+
+def _delegated(name: str) -> Any:
+    def has(self: Any) -> bool:
+        return hasattr(getattr(self, "best_estimator_", self.estimator), name)
+
+    def method(self: Any, X: Any) -> Any:
+        return getattr(self._check_refit(), name)(X)
+
+    # Before it is wrapped: scikit-learn's scorers go by the name.
+    method.__name__ = name
+    method.__doc__ = f"`{name}` of the best estimator."
+    return available_if(has)(method)
 
 
 @dataclass(eq=False, repr=False)
@@ -47,8 +60,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         parameters, such as ``OneMinus("loss__alpha")``. A list of dicts searches all of them. None
         is `loss_space` of the estimator's loss.
     n_trials : int, default=32
-        With a storage, trials that the study then has in all; several processes may run a few
-        more.
+        With a storage, trials that the study then has in all; several processes may run a few more.
     timeout : float or None, default=None
         Seconds after which no trial begins, nor, once one has a score, the full fit of a finalist.
     cv, scoring : as in `GridSearchCV`, default=None
@@ -74,28 +86,24 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         Trials whose heads are trained together if shared; none of them is pruned.
     pruner : optuna pruner, "median" or None, default="median"
         Ends a trial that does worse than the median of others at the same epoch of the same fold.
-        It sees the score that is searched: after each epoch of a fold on the fold's test rows, and
-        after each fold the mean so far. Of estimators other than the text estimators of skdice, of
-        those with ``early_stopping``, and where a scorer cannot score in mid-fit, it sees folds
-        only.
+        It sees the score that is searched: after each epoch on the fold's test rows, and after each
+        fold the mean so far; folds only with ``early_stopping``, where a scorer cannot score in
+        mid-fit, and of estimators other than skdice's text estimators.
     sampler : optuna sampler or None, default=None
         None is Optuna's TPE, seeded with `random_state` and the trial's number.
     storage : str, Path, optuna storage or None, default=None
-        Where the study is kept, so that it can be continued, and shared by several processes that
-        fit the same search: an SQLite file, which is made where there is none, or the URL of a
-        database. A trial of a process that was killed is run again after two minutes.
+        An SQLite file, made where there is none, or the URL of a database: keeps the study, to be
+        continued, or shared by processes that fit the same search. A trial of a process that was
+        killed is run again after two minutes.
     study_name : str or None, default=None
-        The study in `storage`, to be continued if it is of the same space, estimator, scoring and
-        folds.
+        Continued if it is of the same space, estimator, scoring and folds.
     n_jobs : int or None, default=None
         Full fits at a time, through joblib; above 1 none of them is pruned.
     callbacks : list of callables or None, default=None
         Called with the study and the trial after each trial, and again after the full fit of a
-        finalist, with its score; ``study.stop()`` ends the search, whose finalists are fitted
-        nonetheless.
+        finalist; ``study.stop()`` ends the trials, and the finalists are fitted nonetheless.
     error_score : "raise" or float, default=nan
-        Score of a trial whose fit fails, and of a fold where a scorer fails; the error is kept in
-        ``study_``.
+        Score where a fit or a scorer fails; the error is kept in ``study_``.
     return_train_score, progress_bar : bool, default=False
     random_state : int, RandomState or None, default=None
 
@@ -107,11 +115,10 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         With `refit`.
     cv_results_ : dict of arrays
         As in `GridSearchCV`, one row for each finished, pruned or failed trial, with its number
-        and state; NaN where nothing ran. Trials of which only heads ran have the state ``SHARED``
-        and their scores in ``mean_shared_<score>``.
+        and state. Trials of which only heads ran have the state ``SHARED``, and their scores in
+        ``mean_shared_<score>``.
     study_ : optuna.Study
-        Its values are of what ran. Full fits that came after heads are in its ``user_attrs``, as
-        ``full:<number>``.
+        Full fits that came after heads are in its ``user_attrs``, as ``full:<number>``.
     n_splits_ : int
     scorer_ : callable, or dict of callables with several scores
     strategy_ : {"full", "shared"}
@@ -224,10 +231,8 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         searched = sorted({name for space in spaces for name in space})
         strategy = self._choose(cv, full_fits, why_not_shared(cv, searched, losses))
         seed = draw_seed(self.random_state) if self.random_state is not None else None
-        description = described(spaces, self.estimator, self.scoring, self.refit, splits)
         with quiet_optuna():
-            sampler = sampler_of(self.sampler, seed, 0)
-            study = open_study(self.storage, self.study_name, self.pruner, sampler, description)
+            study = open_study(self, described(self, spaces, splits))
         self.n_splits_ = len(splits)
         self.multimetric_ = isinstance(self.scoring, (list, tuple, dict))
         self.scorer_: Any = scorers if self.multimetric_ else scorers[key]
@@ -287,7 +292,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         return SharedHeads(cv, full, self.trials_at_once)
 
     def _collect(self, run: SearchRun) -> None:
-        """What was found in all trials of the study that have run."""
+        """What all trials of the study that have run found."""
         self.study_ = run.study
         self.strategy_ = "shared" if isinstance(run.strategy, SharedHeads) else "full"
         if run.agreement is not None:
@@ -306,7 +311,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
     # ---- metadata
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """What ``fit`` hands on to the estimator's, the splitter and the scorers, and ``score``."""
+        """What ``fit`` and ``score`` hand on to the estimator, the splitter and the scorers."""
         fitted, split, scored = MethodMapping(), MethodMapping(), MethodMapping()
         fitted.add(caller="fit", callee="fit")
         split.add(caller="fit", callee="split")
@@ -364,22 +369,9 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
             params = process_routing(self, "score", **params)[f"scorer_{key}"].score
         return float(scorer(best, X, y, **params))
 
-
-def _delegated(name: str) -> Any:
-    def has(self: Any) -> bool:
-        return hasattr(getattr(self, "best_estimator_", self.estimator), name)
-
-    def method(self: Any, X: Any) -> Any:
-        return getattr(self._check_refit(), name)(X)
-
-    # Before it is wrapped: scikit-learn's scorers go by the name.
-    method.__name__ = name
-    method.__doc__ = f"`{name}` of the best estimator."
-    return available_if(has)(method)
-
-
-for _name in (
-    *("predict", "predict_proba", "predict_log_proba", "decision_function"),
-    *("transform", "predict_spans"),
-):
-    setattr(LossSearchCV, _name, _delegated(_name))
+    predict = _delegated("predict")
+    predict_proba = _delegated("predict_proba")
+    predict_log_proba = _delegated("predict_log_proba")
+    decision_function = _delegated("decision_function")
+    transform = _delegated("transform")
+    predict_spans = _delegated("predict_spans")

@@ -18,8 +18,8 @@ from skdice.model_selection import finalists
 from skdice.model_selection.full_fits import CrossValidation, FullFits
 from skdice.model_selection.records import Row, TrialRecord, has_ended, rows_of
 from skdice.model_selection.shared_heads import SharedHeads
-from skdice.model_selection.spaces import import_optuna, plain_params, suggest
-from skdice.model_selection.study import quiet_optuna, sampler_of
+from skdice.model_selection.spaces import import_optuna, suggest
+from skdice.model_selection.study import quiet_optuna
 
 __all__ = ["SearchRun", "Strategy"]
 
@@ -106,7 +106,7 @@ class SearchRun:
         settings = [self._suggest(trial) for trial in trials]
         found = self._run(settings, trials)
         for trial, params, record in zip(trials, settings, found, strict=True):
-            record.params = plain_params(params)
+            record.params = params
             self._running[trial.number] = trial, record
         first.set_user_attr("record", found[0].to_attrs())
         if found[0].state == "PRUNED":
@@ -114,9 +114,11 @@ class SearchRun:
         return found[0].score(self.cv.key) if found[0].state == "COMPLETE" else float("nan")
 
     def _suggest(self, trial: Any) -> dict[str, Any]:
-        sampler = sampler_of(self.search.sampler, self.seed, trial.number)
-        if sampler is not None:
-            self.study.sampler = sampler
+        if self.search.sampler is None and self.seed is not None:
+            # By number: processes that share a study, and searches that continue one, ask for
+            # other settings than those before them, and for the same as one process in one run.
+            seed = np.random.SeedSequence([self.seed, trial.number]).generate_state(1)[0]
+            self.study.sampler = import_optuna().samplers.TPESampler(seed=int(seed))
         return suggest(trial, self.spaces)
 
     def _run(self, settings: list[dict[str, Any]], trials: list[Any]) -> list[TrialRecord]:

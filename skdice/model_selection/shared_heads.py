@@ -67,17 +67,17 @@ class SharedHeads:
         predictions alone.
         """
         rows = self.cv.splits[fold][1 - side]
-        data, given = self.cv.take(rows), self.cv.scored_with(rows)
+        scored = self.cv.scored(rows)
         known: dict[Any, float] = {}
         asks_for_more = set()
         for model, record in zip(self.data.predict(heads, rows), records, strict=True):
-            started, model.rows, key = time.perf_counter(), data[0], model.key()
+            started, model.rows, key = time.perf_counter(), scored[0][0], model.key()
             into = (record.test, record.train)[side] if self.is_exact else record.shared
             for name in self.cv.scorers:
                 score = None if name in asks_for_more else known.get((name, key))
                 if score is None:
                     model.asked_for_more, before = False, record.exception
-                    score = self.cv.score(name, model, data, given, record)
+                    score = self.cv.score(name, model, scored, record)
                     if model.asked_for_more:
                         asks_for_more.add(name)
                     elif record.exception is before:
@@ -92,7 +92,8 @@ def why_not_shared(
     """Why trials over the parameters `searched` cannot run as heads; None if they can."""
     estimator, kind = cv.estimator, type(cv.estimator).__name__
     text = isinstance(estimator, (DiceSequenceClassifier, DiceTokenClassifier))
-    own, allowed = ("sampler", "label_all_subwords"), {"loss"}
+    own: tuple[str, ...] = ("sampler", "label_all_subwords")
+    allowed = {"loss"}
     if not text:
         if not isinstance(estimator, DiceClassifier):
             return f"{kind} is not DiceClassifier, DiceSequenceClassifier or DiceTokenClassifier"

@@ -13,16 +13,7 @@ from sklearn.base import clone
 from skdice._shim import LOSSES, OneMinus
 from skdice.losses import Loss, TverskyLoss, resolve_loss
 
-__all__ = [
-    "Space",
-    "as_spaces",
-    "check_space",
-    "cloned",
-    "import_optuna",
-    "loss_space",
-    "plain_params",
-    "suggest",
-]
+__all__ = ["as_spaces", "check_space", "cloned", "import_optuna", "loss_space", "suggest"]
 
 Space = dict[str, Any]
 
@@ -62,14 +53,14 @@ def loss_space(loss: str, *, tied: bool = True, prefix: str = "") -> Space:
     """
     resolve_loss(loss)
     FloatDistribution = import_optuna().distributions.FloatDistribution
-    space, own = {f"{prefix}loss": [loss]}, LOSSES[loss].search_space()
+    space: Space = {f"{prefix}loss": [loss]}
+    own = LOSSES[loss].search_space()
     for name, values in own.items():
-        if isinstance(values, OneMinus) and tied:
-            found = OneMinus(f"{prefix}loss__{values.name}")
-        else:
-            limits = own[values.name] if isinstance(values, OneMinus) else values
-            found = FloatDistribution(limits.low, limits.high, log=limits.log)
-        space[f"{prefix}loss__{name}"] = found
+        label, is_tied = f"{prefix}loss__{name}", isinstance(values, OneMinus)
+        limits = own[values.name] if is_tied else values
+        space[label] = FloatDistribution(limits.low, limits.high, log=limits.log)
+        if is_tied and tied:
+            space[label] = OneMinus(f"{prefix}loss__{values.name}")
     return space
 
 
@@ -119,12 +110,6 @@ def suggest(trial: Any, spaces: Sequence[Space]) -> dict[str, Any]:
             ask = trial.suggest_int if isinstance(values.low, int) else trial.suggest_float
             params[name] = ask(label, values.low, values.high, step=values.step, log=values.log)
     return _completed(spaces[which], params)
-
-
-def plain_params(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of a trial's parameters that any storage keeps as they are."""
-    values = {n: v.item() if isinstance(v, np.generic) else v for n, v in params.items()}
-    return {n: v for n, v in values.items() if isinstance(v, (bool, int, float, str, type(None)))}
 
 
 def cloned(params: Mapping[str, Any]) -> dict[str, Any]:

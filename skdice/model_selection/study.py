@@ -18,7 +18,7 @@ from sklearn.base import clone
 
 from skdice.model_selection.spaces import import_optuna
 
-__all__ = ["described", "open_study", "quiet_optuna", "sampler_of"]
+__all__ = ["described", "open_study", "quiet_optuna"]
 
 HEARTBEAT = 60  # seconds; a trial whose process is silent for twice as long is run again
 # Parameters that change where and how loudly a fit runs, and not its result.
@@ -53,23 +53,10 @@ class MedianOfStep:
         return bool(self.median.prune(study, last))
 
 
-def sampler_of(sampler: Any, seed: int | None, number: int) -> Any:
-    """The sampler that a trial is asked of: as given, or TPE with a seed of the trial's own.
-
-    So processes that share a study, and searches that continue one, ask for other settings than
-    those before them, and for the same as one process in one run.
-    """
-    if sampler is not None or seed is None:
-        return sampler
-    mixed = int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
-    return import_optuna().samplers.TPESampler(seed=mixed)
-
-
-def open_study(
-    storage: Any, study_name: str | None, pruner: Any, sampler: Any, description: dict[str, Any]
-) -> Any:
-    """The study in `storage`, or one in memory; refused if it is not of what is `described`."""
-    optuna = import_optuna()
+def open_study(search: Any, description: Mapping[str, str]) -> Any:
+    """The study of a search in its storage or memory; refused if it is not of what is described."""
+    optuna, pruner = import_optuna(), search.pruner
+    storage, study_name = search.storage, search.study_name
     if pruner is None or pruner == "median":
         pruner = optuna.pruners.NopPruner() if pruner is None else MedianOfStep()
     failure: Exception | None = None
@@ -79,7 +66,7 @@ def open_study(
             study = optuna.create_study(
                 storage=_storage(storage),
                 study_name=study_name,
-                sampler=sampler,
+                sampler=search.sampler,
                 pruner=pruner,
                 direction="maximize",
                 load_if_exists=study_name is not None,
@@ -108,7 +95,7 @@ def _storage(storage: Any) -> Any:
     waits = {"connect_args": {"timeout": 60}} if url.startswith("sqlite") else None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the heartbeat is called experimental
-        retry = storages.RetryHeartbeatStaleTrialCallback()
+        retry = storages.RetryHeartbeatStaleTrialCallback(max_retry=3)
         return storages.RDBStorage(
             url, waits, heartbeat_interval=HEARTBEAT, heartbeat_stale_trial_callback=retry
         )
@@ -132,25 +119,20 @@ def _check_same(study: Any, description: Mapping[str, Any]) -> None:
         )
 
 
-def described(
-    spaces: list[Any], estimator: Any, scoring: Any, refit: Any, splits: Sequence[Any]
-) -> dict[str, str]:
+def described(search: Any, spaces: list[Any], splits: Sequence[Any]) -> dict[str, str]:
     """What a search is of, as texts that are the same in every process."""
-    names = estimator.get_params(deep=True)
+    names = search.estimator.get_params(deep=True)
     elsewhere = {name: None for name in names if name.rpartition("__")[2] in ELSEWHERE}
-    named = refit if isinstance(refit, str) else None
+    estimator = clone(search.estimator).set_params(**elsewhere)
     return {
         "space": _text(spaces),
-        "estimator": _text(clone(estimator).set_params(**elsewhere)),
-        "scoring": _text([scoring, named]),
+        "estimator": _text(estimator, N_CHAR_MAX=sys.maxsize),
+        "scoring": _text([search.scoring, search.refit if isinstance(search.refit, str) else None]),
         "folds": joblib.hash([[np.asarray(rows) for rows in split] for split in splits]),
     }
 
 
-def _text(value: Any) -> str:
+def _text(value: Any, **how: Any) -> str:
     """A value's text in full, without addresses in memory."""
     with np.printoptions(threshold=sys.maxsize, floatmode="unique"):
-        text = (
-            value.__repr__(N_CHAR_MAX=sys.maxsize) if hasattr(value, "get_params") else repr(value)
-        )
-    return re.sub(r" at 0x[0-9a-fA-F]+", "", text)
+        return re.sub(r" at 0x[0-9a-fA-F]+", "", value.__repr__(**how))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import json
 import pickle
 import subprocess
 import sys
@@ -572,7 +571,7 @@ def test_a_study_of_another_search_is_refused(tmp_path):
 
 def test_searches_are_told_apart_by_their_steps_and_not_by_their_device():
     def text(estimator):
-        return described([], estimator, "f1", True, [])["estimator"]
+        return described(search(estimator=estimator), [], [])["estimator"]
 
     steps = make_pipeline(StandardScaler(), BASE)
     there = make_pipeline(StandardScaler(), clone(BASE).set_params(device="cpu"))
@@ -883,14 +882,14 @@ CHOICES = np.linspace(0.1, 1, 2000)
 )
 def test_spaces_are_told_apart_by_all_that_they_hold(one, other):
     def text(space):
-        return json.dumps(described([space], BASE, "f1", True, [])["space"])
+        return described(search(), [space], [])["space"]
 
     assert text(one) == text(dict(one)) != text(other)
 
 
 def test_scorers_are_told_apart_by_their_functions():
     def text(scorer):
-        return described([], BASE, scorer, True, [])["scoring"]
+        return described(search(scoring=scorer), [], [])["scoring"]
 
     assert text(make_scorer(f1_score)) != text(make_scorer(accuracy_score))
     assert text(make_scorer(f1_score)) == text(make_scorer(f1_score))
