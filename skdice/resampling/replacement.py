@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from imblearn.over_sampling.base import BaseOverSampler
@@ -69,6 +70,7 @@ def build_gazetteer(X: Any, y: Any) -> dict[str, list[list[str]]]:
     return {kind: [list(tokens) for tokens in mentions] for kind, mentions in found.items()}
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class EntityReplacement(TagSampler):
     """Add copies of rare rows with their entity mentions swapped for others of the same type.
 
@@ -114,25 +116,17 @@ class EntityReplacement(TagSampler):
     _sampling_type = "over-sampling"
     draws_rows = False  # unlike a sampler that only repeats or drops rows
 
-    _parameter_constraints: dict = {
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BaseOverSampler._parameter_constraints,
         "gazetteer": [StrOptions({"tags"}), dict, HasMethods("predict")],
         "rate": [Interval(Real, 0, 1, closed="right")],
         "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        *,
-        gazetteer: Any = "tags",
-        sampling_strategy: Any = "auto",
-        rate: float = 1.0,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.gazetteer = gazetteer
-        self.sampling_strategy = sampling_strategy
-        self.rate = rate
-        self.random_state = random_state
+    gazetteer: Any = "tags"
+    sampling_strategy: Any = "auto"
+    rate: float = 1.0
+    random_state: int | np.random.RandomState | None = None
 
     def fit_resample(self, X: Any, y: Any) -> tuple[Any, Any]:
         """Add rows with swapped mentions.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from imblearn.base import BaseSampler
@@ -84,6 +85,7 @@ def check_token_ratio(
         check_sampling_strategy(min(ratio, 1.0), tokens, sampling_type)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TagOverSampler(TagSampler):
     """Repeat sentences that hold rare tags.
 
@@ -117,7 +119,7 @@ class TagOverSampler(TagSampler):
 
     _sampling_type = "over-sampling"
 
-    _parameter_constraints: dict = {
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         "sampling_strategy": [
             Interval(Real, 0, None, closed="neither"),
             StrOptions({"auto", "minority", "not minority", "not majority", "all"}),
@@ -128,16 +130,9 @@ class TagOverSampler(TagSampler):
         "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        *,
-        sampling_strategy: Any = "auto",
-        background: str = "O",
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.sampling_strategy = sampling_strategy
-        self.background = background
-        self.random_state = random_state
+    sampling_strategy: Any = "auto"
+    background: str = "O"
+    random_state: int | np.random.RandomState | None = None
 
     def _draw(self, tags: list[list[str]], random_state: np.random.RandomState) -> np.ndarray:
         kept = np.arange(len(tags))
@@ -207,6 +202,7 @@ class TagOverSampler(TagSampler):
         return np.array(drawn, dtype=np.int64)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class BackgroundUnderSampler(TagSampler):
     """Drop sentences whose tags are all background.
 
@@ -234,22 +230,15 @@ class BackgroundUnderSampler(TagSampler):
 
     _sampling_type = "under-sampling"
 
-    _parameter_constraints: dict = {
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         "sampling_strategy": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "background": [str],
         "random_state": ["random_state"],
     }
 
-    def __init__(
-        self,
-        *,
-        sampling_strategy: str | float = "auto",
-        background: str = "O",
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.sampling_strategy = sampling_strategy
-        self.background = background
-        self.random_state = random_state
+    sampling_strategy: str | float = "auto"
+    background: str = "O"
+    random_state: int | np.random.RandomState | None = None
 
     def _draw(self, tags: list[list[str]], random_state: np.random.RandomState) -> np.ndarray:
         positive, negative = positive_tokens(tags, self.background)
