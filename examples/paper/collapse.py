@@ -33,13 +33,10 @@ from skdice.losses import DiceLoss
 NAMES = ("ce", "weighted_ce", "focal", "dice", "tversky", "dsc", "ce_dice")
 LOSSES = {
     **{name: name for name in NAMES},
-    "dice, formula": DiceLoss(),
-    "smooth 0.01": DiceLoss(smooth=0.01),
-    "and surrogate": DiceLoss(smooth=0.01, surrogate="log"),
-    **{
-        f"and ema {decay}": DiceLoss(smooth=0.01, surrogate="log", ema_decay=decay)
-        for decay in (0.3, 0.7, 0.9)
-    },
+    "dice, formula": DiceLoss(smooth=1.0, surrogate="none"),
+    "smooth 0.01": DiceLoss(surrogate="none"),
+    "and surrogate": DiceLoss(),
+    **{f"and ema {decay}": DiceLoss(ema_decay=decay) for decay in (0.3, 0.7, 0.9)},
 }
 RATES = {"features": (1e-3, 1e-2, 1e-1), "full": (1e-5, 1e-4, 1e-3)}
 

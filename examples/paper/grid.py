@@ -38,31 +38,29 @@ from skdice.losses import (
 )
 from skdice.metrics import span_f1_score
 
-PULLED: dict[str, Any] = {"smooth": 0.01, "surrogate": "log"}
+FORMULA: dict[str, Any] = {"smooth": 1.0, "surrogate": "none"}
 LOSSES = {
     **{
         name: resolve_loss(name)
         for name in ("ce", "weighted_ce", "focal", "dice", "tversky", "dsc", "ce_dice")
     },
     "ce, log-prior 0.5": CrossEntropyLoss(tau=0.5),
-    "formula": DiceLoss(),
-    "formula, not squared": DiceLoss(squared=False),
-    "formula, smooth 0.01": DiceLoss(smooth=0.01),
-    "formula, each class": DiceLoss(aggregation="class"),
-    "formula, each class, absent ignored": DiceLoss(aggregation="class", absent="ignore"),
-    "formula, each example": DiceLoss(aggregation="example"),
-    "formula, background in": DiceLoss(background=None, aggregation="class"),
-    "formula, memory 0.9": DiceLoss(ema_decay=0.9),
-    "half ce, half formula": CompoundLoss("ce", DiceLoss()),
-    **{f"dice, smooth {v:g}": DiceLoss(surrogate="log", smooth=v) for v in (0.001, 0.1, 1.0)},
-    "dice, each class": DiceLoss(**PULLED, aggregation="class"),
-    "dice, each class, absent ignored": DiceLoss(**PULLED, aggregation="class", absent="ignore"),
-    "dice, background in": DiceLoss(**PULLED, background=None, aggregation="class"),
-    **{f"dice, memory {v:g}": DiceLoss(**PULLED, ema_decay=v) for v in (0.5, 0.9, 0.99)},
-    **{f"dsc, exponent {v:g}": DSCLoss(**PULLED, exponent=v) for v in (0.01, 0.5, 1.0)},
-    **{
-        f"tversky, alpha {v:g}": TverskyLoss(**PULLED, alpha=v, beta=1 - v) for v in (0.1, 0.7, 0.9)
-    },
+    "formula": DiceLoss(**FORMULA),
+    "formula, not squared": DiceLoss(**FORMULA, squared=False),
+    "formula, smooth 0.01": DiceLoss(surrogate="none"),
+    "formula, each class": DiceLoss(**FORMULA, average="macro"),
+    "formula, each class, absent ignored": DiceLoss(**FORMULA, average="macro", absent="ignore"),
+    "formula, each example": DiceLoss.literal(),
+    "formula, background in": DiceLoss(**FORMULA, background=None, average="macro"),
+    "formula, memory 0.9": DiceLoss(**FORMULA, ema_decay=0.9),
+    "half ce, half formula": CompoundLoss("ce", DiceLoss(**FORMULA), weight=0.5),
+    **{f"dice, smooth {v:g}": DiceLoss(smooth=v) for v in (0.001, 0.1, 1.0)},
+    "dice, each class": DiceLoss(average="macro"),
+    "dice, each class, absent ignored": DiceLoss(average="macro", absent="ignore"),
+    "dice, background in": DiceLoss(background=None, average="macro"),
+    **{f"dice, memory {v:g}": DiceLoss(ema_decay=v) for v in (0.5, 0.9, 0.99)},
+    **{f"dsc, exponent {v:g}": DSCLoss(exponent=v) for v in (0.01, 0.5, 1.0)},
+    **{f"tversky, alpha {v:g}": TverskyLoss(alpha=v, beta=1 - v) for v in (0.1, 0.7, 0.9)},
     **{f"ce_dice, {v:g} dice": CompoundLoss(weight=v) for v in (0.25, 0.5, 0.75)},
     **{f"dice, temperature {v:g}": Tempered("dice", v) for v in (0.5, 2.0)},
     "ce, temperature 2": Tempered("ce", 2.0),

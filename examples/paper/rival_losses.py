@@ -78,16 +78,17 @@ class RivalLoss(Loss):
     def __init__(self, name: str) -> None:
         super().__init__()
         self.name = name
-        self.ignore_index, self.multilabel, self.reduction = -100, False, "mean"
         package, kind, options = LOSSES_OF_PACKAGES[name]
         check_packages([name])
         self._made = MAKERS[package](kind, **options)
 
     is_set_level = True
+    has_functional_form = False  # who knows what other packages do?
 
-    def _loss(self, problem: Any) -> Tensor:
+    def compute(self, problem: Any, params: Any, state: Any) -> tuple[Tensor, dict[str, Tensor]]:
+        """The loss of one batch."""
         counted = problem.weight > 0
-        return self._made(problem.logits[counted], problem.target[counted].argmax(-1))
+        return self._made(problem.logits[counted], problem.target[counted].argmax(-1)), {}
 
 
 def rival_loss(name: str) -> Loss:
@@ -97,5 +98,7 @@ def rival_loss(name: str) -> Loss:
     batch, the background included.
     """
     if name == "paper's repository":
-        return DSCLoss(exponent=0.01, smooth=1e-4, aggregation="class", background=None)
+        return DSCLoss(
+            exponent=0.01, smooth=1e-4, average="macro", background=None, surrogate="none"
+        )
     return RivalLoss(name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -30,7 +29,6 @@ class Tempered(Loss):
         super().__init__()
         self.loss, self.temperature = loss, temperature
         self.made = clone(resolve_loss(loss))
-        self.ignore_index, self.multilabel, self.reduction = -100, False, "mean"
 
     is_set_level = True
 
@@ -39,9 +37,11 @@ class Tempered(Loss):
         self.made.prepare(*args, **kwargs)
         return super().prepare(*args, **kwargs)
 
-    def _loss(self, problem: Any) -> Tensor:
-        cooled = replace(problem, logits=problem.logits / self.temperature, _odds=None)
-        return self.temperature * self.made._loss(cooled)
+    def compute(self, problem: Any, params: Any, state: Any) -> tuple[Tensor, dict[str, Tensor]]:
+        """The loss of one batch."""
+        temperature = params.get("temperature", self.temperature)
+        cooled = problem.with_logits(problem.logits / temperature)
+        return temperature * self.made.compute(cooled, {}, state)[0], {}
 
 
 class SpanLoss(Loss):
@@ -65,11 +65,12 @@ class SpanLoss(Loss):
     ) -> None:
         super().__init__()
         self.counts, self.each_once, self.smooth = counts, each_once, smooth
-        self.ignore_index, self.multilabel, self.reduction = -100, False, "mean"
 
     is_set_level = True
+    has_functional_form = False  # its shapes depend on the batch
 
-    def _loss(self, problem: Any) -> Tensor:
+    def compute(self, problem: Any, params: Any, state: Any) -> tuple[Tensor, dict[str, Tensor]]:
+        """The loss of one batch."""
         # Sorted tags: every type's B-, every type's I-, O. Rows of a batch follow each other, and
         # a span begins with B-, so that none goes on over the end of a sentence.
         n_types = self.background_ // 2
@@ -94,7 +95,7 @@ class SpanLoss(Loss):
                 0, span, torch.ones_like(right[inside])
             )
             weight[inside] = weight[inside] / sizes[span]
-        return -(weight * right).sum() / max(len(y), 1)
+        return -(weight * right).sum() / max(len(y), 1), {}
 
 
 def tried_loss(name: str) -> Loss:

@@ -12,7 +12,6 @@ from sklearn.base import clone
 from torch import Tensor
 from torch.func import vmap
 
-from skdice import _shim  # noqa: F401
 from skdice.engine.devices import seeded
 from skdice.engine.schedules import schedule_factor
 from skdice.losses import Loss

@@ -17,7 +17,6 @@ from skdice import backbones
 from skdice.engine.devices import resolve_device
 from skdice.engine.module import freeze
 from skdice.losses import LOSSES, Loss
-from skdice.losses._registry import COMPOUNDS
 
 FORMAT = 2
 STATE = "skdice.json"
@@ -28,7 +27,7 @@ OWN = "skdice."
 def _loss_to_json(loss: str | Loss) -> Any:
     if isinstance(loss, str):
         return loss
-    for name, cls in {**LOSSES, **COMPOUNDS}.items():
+    for name, cls in LOSSES.items():
         if type(loss) is cls:
             params = {
                 k: _loss_to_json(v) if isinstance(v, Loss) else _plain(v, f"loss.{k}")
@@ -46,7 +45,7 @@ def _loss_from_json(loss: Any) -> Any:
     if not isinstance(loss, dict):
         return loss
     params = {name: _loss_from_json(value) for name, value in loss["params"].items()}
-    return {**LOSSES, **COMPOUNDS}[loss["name"]](**params)
+    return LOSSES[loss["name"]](**params)
 
 
 def _plain(value: Any, where: str) -> Any:

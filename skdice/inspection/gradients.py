@@ -147,8 +147,8 @@ def _paper_and_defaults() -> dict[str, str | Loss]:
         literal = DSCLoss.literal()
     return {
         **{name: name for name in LOSSES},
-        f"dice{PRINTED}": DiceLoss(aggregation="example"),
-        f"tversky{PRINTED}": TverskyLoss(squared=False, aggregation="example"),
+        f"dice{PRINTED}": DiceLoss.literal(),
+        f"tversky{PRINTED}": TverskyLoss.literal(),
         f"dsc{PRINTED}": literal,
     }
 

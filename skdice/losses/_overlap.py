@@ -2,229 +2,382 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
 
-from skdice.losses._base import (
-    Loss,
-    Problem,
+from skdice.losses._base import Loss
+from skdice.losses._checks import (
+    Number,
+    PerClass,
     check_background,
+    check_choice,
     check_number,
+    check_per_class,
     class_vector,
+    is_above_zero,
 )
+from skdice.losses._problem import Inputs, Problem, as_problem, with_background
 
-__all__ = ["AGGREGATIONS", "OverlapLoss"]
+__all__ = ["Formula", "OverlapLoss", "OverlapOptions", "overlap_loss"]
 
-AGGREGATIONS = ("auto", "example", "class", "pooled")
+AVERAGES = ("auto", "micro", "macro", "samples")
 ABSENT = ("auto", "include", "ignore")
 SURROGATES = ("none", "log")
 
 
+@dataclass(frozen=True)
+class Formula:
+    """What tells one overlap loss from another.
+
+    Attributes
+    ----------
+    counts : callable
+        From probabilities and targets to soft counts of what agrees and of what does not, none
+        negative, each of shape (N, C).
+    gradients : tuple of float
+        Of counts without squares: hits, and errors, for a unit of a positive's probability; and
+        errors for a unit of a negative's.
+    exponent : float or None
+        Of (1 - p), the factor of p in the counts, or of an example's loss with the log surrogate.
+    """
+
+    counts: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+    gradients: tuple[Number, Number, Number]
+    exponent: Number | None = None
+
+    def activation(self, problem: Problem) -> Tensor:
+        """Probabilities, or what stands in for them."""
+        if self.exponent is None:
+            return problem.p()
+        # Through the logarithm: a power of 1 - p has no finite gradient where p rounds to 1.
+        return torch.exp(self.exponent * problem.log_not_p()) * problem.p()
+
+    def modulated(self, losses: Tensor, wrong: Tensor) -> Tensor:
+        """Losses of examples, weighed by the probability of the wrong side."""
+        return losses if self.exponent is None else losses * wrong**self.exponent
+
+
+class OverlapOptions(Inputs, total=False):
+    """Keywords of every overlap loss's function; see `DiceLoss`."""
+
+    smooth: Number
+    average: str
+    background: int | str | None
+    absent: str
+    class_weight: PerClass
+    ohem_ratio: Number
+    surrogate: str
+    ema_decay: Number
+
+
+OPTIONS = tuple(
+    name for name in OverlapOptions.__annotations__ if name not in Inputs.__annotations__
+)
+
+
+def overlap_loss(
+    logits: Tensor,
+    target: Tensor,
+    formula: Formula,
+    *,
+    smooth: Number = 0.01,
+    average: str = "auto",
+    background: int | str | None = None,
+    absent: str = "auto",
+    class_weight: PerClass = None,
+    ohem_ratio: Number = 0.0,
+    surrogate: str = "log",
+    ema_decay: Number = 0.0,
+    running: Tensor | None = None,
+    **inputs: Any,
+) -> tuple[Tensor, Tensor | None]:
+    """An overlap loss, and the counts to remember for the next batch.
+
+    Every class is a one-vs-rest problem. The formula gives a score in terms of soft counts; here it
+    is decided over what they are summed before the ratio is taken.
+
+    Parameters
+    ----------
+    formula : Formula
+    running : Tensor of shape (3, C) or None, default=None
+        Counts of earlier batches and how many there were, each decayed.
+    smooth, average, background, absent, class_weight, ohem_ratio, surrogate, ema_decay
+        As in `DiceLoss`.
+    **inputs
+        As in `Inputs`.
+    """
+    problem = as_problem(logits, target, **inputs)
+    _check_options(
+        smooth=smooth,
+        average=average,
+        background=background,
+        absent=absent,
+        class_weight=class_weight,
+        ohem_ratio=ohem_ratio,
+        surrogate=surrogate,
+        ema_decay=ema_decay,
+        reduction=problem.reduction,
+    )
+    problem, background = with_background(problem, background)
+    y = problem.target
+    factors = _class_factors(y, class_weight, background)
+    if average == "auto":
+        # Over all classes of a softmax, pooled false positives equal false negatives.
+        average = "micro" if background is not None or problem.kind == "binary" else "macro"
+    if absent == "auto" and problem.kind == "multiclass" and background is None:
+        remembers = is_above_zero(ema_decay)
+        absent = "ignore" if surrogate == "log" and not remembers else "include"
+    weight = problem.element_weight.expand_as(y)
+    if is_above_zero(ohem_ratio):
+        weight = weight * _hard_negatives(problem, weight, ohem_ratio)
+    if average == "macro" and absent == "ignore":
+        factors = factors * ((weight * y).sum(0) > 0)
+
+    if surrogate == "log":
+        hits, errors = _linear_counts(problem, weight, formula)
+        hits, errors, running = _moving_average(hits, errors, running, ema_decay)
+        loss = _log_surrogate(problem, weight, factors, formula, hits, errors, smooth, average)
+        return loss, running
+    hits, errors = formula.counts(formula.activation(problem), y)
+    if average == "samples":
+        return _mean_over_samples(problem, weight, factors, _ratio(hits, errors, smooth)), running
+    hits, errors = (weight * hits).sum(0), (weight * errors).sum(0)
+    hits, errors, running = _moving_average(hits, errors, running, ema_decay)
+    if average == "micro":
+        return _ratio((factors * hits).sum(), (factors * errors).sum(), smooth), running
+    losses = factors * _ratio(hits, errors, smooth)
+    if problem.reduction == "none":
+        return losses, running
+    total = losses.sum()
+    return total if problem.reduction == "sum" else total / _at_least_tiny(factors.sum()), running
+
+
+def _check_options(
+    *,
+    smooth: Any,
+    average: Any,
+    background: Any,
+    absent: Any,
+    class_weight: Any,
+    ohem_ratio: Any,
+    surrogate: Any,
+    ema_decay: Any,
+    reduction: str,
+) -> None:
+    check_choice("average", average, AVERAGES)
+    check_choice("absent", absent, ABSENT)
+    check_number("smooth", smooth, 0)
+    check_per_class("class_weight", class_weight)
+    check_number("ohem_ratio", ohem_ratio, 0)
+    check_number("ema_decay", ema_decay, 0, 1)
+    if average == "samples" and is_above_zero(ema_decay):
+        raise ValueError(
+            f"ema_decay={ema_decay!r} with average='samples', which counts nothing "
+            "over batches: take 'auto', 'macro' or 'micro', or ema_decay=0"
+        )
+    check_choice("surrogate", surrogate, SURROGATES)
+    if surrogate == "log" and (average == "samples" or reduction != "mean"):
+        raise ValueError(
+            f"surrogate='log' with average={average!r} and reduction={reduction!r}: it weighs the "
+            "examples of a batch by its counts, so take 'auto', 'macro' or 'micro', and 'mean', or "
+            "surrogate='none'"
+        )
+    check_background(background)
+
+
+def _at_least_tiny(total: Tensor) -> Tensor:
+    return total.clamp(min=torch.finfo(total.dtype).tiny)
+
+
+def _ratio(hits: Tensor, errors: Tensor, smooth: Number) -> Tensor:
+    # The same as 1 - (hits + smooth) / (hits + errors + smooth), but never below 0 or above 1,
+    # and exact where the loss is small. With smooth=0, no positives and no probability the ratio
+    # would be 0/0; it is 0.
+    return errors / _at_least_tiny(hits + errors + smooth)
+
+
+def _class_factors(y: Tensor, class_weight: PerClass, background: int | None) -> Tensor:
+    """A factor for each class, 0 for the background."""
+    n_classes = y.shape[-1]
+    factors = class_vector("class_weight", class_weight, n_classes, y)
+    if factors is None:
+        factors = torch.ones(n_classes, dtype=y.dtype, device=y.device)
+    if background is not None:
+        factors = factors * (torch.arange(n_classes, device=y.device) != background)
+    return factors
+
+
+def _hard_negatives(problem: Problem, weight: Tensor, ratio: Number) -> Tensor:
+    """1 for the positives and the hardest negatives of each class, 0 for the rest."""
+    # By log-odds: they order also what rounds to 0 or 1, and what an activation bends.
+    log_odds = (problem.log_p() - problem.log_not_p()).detach()
+    valid = weight > 0
+    positive = valid & (problem.target > 0.5)
+    negative = valid & ~positive
+    # The thousandth: 100 positives at ratio 0.29 are 29 negatives, not 28.99... rounded down.
+    k = (positive.sum(0) * ratio + 1e-3).floor().clamp(min=1)
+    score = torch.where(negative, log_odds, torch.full_like(log_odds, -torch.inf))
+    rank = score.argsort(dim=0, descending=True, stable=True).argsort(dim=0)
+    kept = positive | (negative & (rank < k))
+    if isinstance(ratio, Tensor):  # no branch on a tensor's value
+        kept = kept | (valid & (ratio <= 0))
+    return kept.to(log_odds.dtype)
+
+
+def _moving_average(
+    hits: Tensor, errors: Tensor, running: Tensor | None, decay: Number
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Counts averaged over this batch and earlier ones, and the counts to remember."""
+    if not is_above_zero(decay):
+        return hits, errors, running
+    total = torch.stack([hits, errors, torch.ones_like(hits)]).detach()
+    # A batch that overflowed, as fp16 may, is not remembered.
+    total = torch.where(total.isfinite().all(), total, 0.0)
+    if running is not None:
+        # At first there are zeros for each class, and one logit counts one of two.
+        total = total + decay * running.to(total)[..., : hits.shape[-1]]
+    mean = total[:2] / total[2]
+    # The average's value and the batch's own gradient.
+    return mean[0] + (hits - hits.detach()), mean[1] + (errors - errors.detach()), total
+
+
+def _mean_over_samples(problem: Problem, weight: Tensor, factors: Tensor, losses: Tensor) -> Tensor:
+    """One ratio for each example and class, reduced."""
+    share = weight * factors
+    if problem.reduction == "mean":
+        return (losses * share).sum() / _at_least_tiny(share.sum())
+    losses = losses * weight * factors / _at_least_tiny(factors.sum())
+    losses = losses * len(factors) if problem.kind == "multilabel" else losses.sum(-1)
+    return losses.sum() if problem.reduction == "sum" else losses.reshape(problem.shape)
+
+
+def _linear_counts(problem: Problem, weight: Tensor, formula: Formula) -> tuple[Tensor, Tensor]:
+    """Hits and errors of each class without squares; their sum is what the ratio divides by."""
+    y, p = problem.target, problem.p().detach()
+    per_hit, per_positive, per_negative = formula.gradients
+    positives = weight * y
+    missed, false = (positives * (1 - p)).sum(0), (weight * (1 - y) * p).sum(0)
+    return per_hit * (positives * p).sum(0), per_negative * false - per_positive * missed
+
+
+def _log_surrogate(
+    problem: Problem,
+    weight: Tensor,
+    factors: Tensor,
+    formula: Formula,
+    hits: Tensor,
+    errors: Tensor,
+    smooth: Number,
+    average: str,
+) -> Tensor:
+    """Cross-entropy of each example, weighed as the linear ratio weighs its probability.
+
+    Up to a factor that makes it a mean over examples, as cross-entropy is. The ratio's own
+    gradients are larger by far, and most so in batches with positives: clipping a gradient's norm
+    would take from these alone.
+    """
+    y, p = problem.target, problem.p().detach()
+    tiny = torch.finfo(p.dtype).tiny
+    per_hit, per_positive, per_negative = formula.gradients
+    if average == "micro":
+        hits, errors = (factors * hits).sum(), (factors * errors).sum()
+    else:
+        factors = factors / _at_least_tiny(factors.sum())
+    total = _at_least_tiny(hits + errors + smooth)
+    size = total if average == "micro" else (factors * total).sum()
+    n, square = problem.element_weight.sum(), total**2
+    # Where nothing counts (an empty batch) or, with smooth=0, nothing is called positive, 0.
+    scale = torch.where((n > 0) & (square > tiny), size / n.clamp(min=tiny) / square, 0.0)
+    of_positives = scale * (per_hit * errors - per_positive * (hits + smooth))
+    of_negatives = scale * per_negative * (hits + smooth)
+    log_losses = formula.modulated(-y * problem.log_p(), 1 - p)
+    positives = (weight * log_losses).sum(0)
+    if average == "micro" and problem.kind == "multiclass":
+        # An example of the background costs by the probability that it gives to all the classes.
+        given = p * (factors > 0)
+        shares = (weight * factors * given).sum(1) / _at_least_tiny(given.sum(1))
+        background = (log_losses * (factors == 0)).sum(1)
+        return (
+            of_positives * (factors * positives).sum() + of_negatives * (shares * background).sum()
+        )
+    negatives = formula.modulated(-weight * (1 - y) * problem.log_not_p(), p).sum(0)
+    return (factors * (of_positives * positives + of_negatives * negatives)).sum()
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
 class OverlapLoss(Loss):
     """Base of the dice and Tversky losses; see `DiceLoss` for the shared parameters.
 
-    Every class is a one-vs-rest problem. A subclass says what a score is in terms of soft counts;
-    here it is decided over what they are summed before the ratio is taken.
+    A subclass gives `formula`, a function of the parameters that it adds to those below.
     """
 
-    squared: bool
-    smooth: Any
-    aggregation: str
-    background: int | str | None
-    absent: str
-    class_weight: Any
-    ohem_ratio: float
-    surrogate: str
-    ema_decay: Any
+    formula: ClassVar[Callable[..., Formula]]
+    leaves_background_out: ClassVar[bool] = True
+    printed: ClassVar[dict[str, Any]] = {"average": "samples", "smooth": 1.0, "surrogate": "none"}
 
-    # Counts of earlier batches and how many there were, each decayed: (3, C), or None at first.
-    running_: Tensor | None = None
+    smooth: Number = 0.01
+    average: str = "auto"
+    background: int | str | None = "auto"
+    absent: str = "auto"
+    class_weight: PerClass = None
+    ohem_ratio: Number = 0.0
+    surrogate: str = "log"
+    ema_decay: Number = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        # Counts of earlier batches and how many there were, each decayed: (3, C).
+        self.register_buffer("running_", None)
 
     def _check(self) -> None:
         super()._check()
-        if self.aggregation not in AGGREGATIONS:
-            raise ValueError(f"aggregation={self.aggregation!r} must be one of {AGGREGATIONS}")
-        if self.absent not in ABSENT:
-            raise ValueError(f"absent={self.absent!r} must be one of {ABSENT}")
-        check_number("smooth", self.smooth, 0)
-        check_number("ohem_ratio", self.ohem_ratio, 0)
-        check_number("ema_decay", self.ema_decay, 0, 1)
-        if self.aggregation == "example" and self._remembers:
-            raise ValueError(
-                f"ema_decay={self.ema_decay!r} with aggregation='example', which counts nothing "
-                "over batches: take 'auto', 'class' or 'pooled', or ema_decay=0"
-            )
-        if self.surrogate not in SURROGATES:
-            raise ValueError(f"surrogate={self.surrogate!r} must be one of {SURROGATES}")
-        if self.surrogate == "log" and (self.aggregation == "example" or self.reduction != "mean"):
-            raise ValueError(
-                f"surrogate='log' with aggregation={self.aggregation!r} and reduction="
-                f"{self.reduction!r}: it weighs the examples of a batch by its counts, so take "
-                "'auto', 'class' or 'pooled', and 'mean', or surrogate='none'"
-            )
-        check_background(self.background)
+        self.formula(**{name: getattr(self, name) for name in self._of_formula()})
+        options = {name: getattr(self, name) for name in OPTIONS}
+        _check_options(**options, reduction=self.reduction)
+
+    @classmethod
+    def literal(cls, **params: Any) -> Self:
+        """The formula as printed (Table 2): one ratio for each example, without the surrogate.
+
+        Parameters
+        ----------
+        **params
+            Other parameters, and those of the formula to change.
+        """
+        return cls(**{**cls.printed, **params})
 
     @property
     def is_set_level(self) -> bool:
         """Whether it is more than a mean over examples, so that batches do not add up."""
-        mines = isinstance(self.ohem_ratio, Tensor) or self.ohem_ratio > 0
-        return self.aggregation != "example" or mines
-
-    def prepare(self, *args: Any, **kwargs: Any) -> Self:
-        """Tell the loss about the training data and forget earlier batches; see `Loss.prepare`."""
-        self.running_ = None
-        return super().prepare(*args, **kwargs)
-
-    # ---- what a subclass defines
-
-    def _activation(self, problem: Problem) -> Tensor:
-        """Probabilities, or what stands in for them."""
-        return problem.p()
-
-    def _counts(self, p: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-        """Soft counts of shape (N, C): of what agrees and of what does not, none negative."""
-        raise NotImplementedError
-
-    def _prices(self) -> tuple[Any, Any, Any]:
-        """Hits and errors that a unit of p makes of a positive, and errors that it makes of a
-        negative, where counts are not squared.
-        """
-        raise NotImplementedError
-
-    def _focused(self, losses: Tensor, wrong: Tensor) -> Tensor:
-        """Losses of examples, weighed by how wrong each is; only with a surrogate."""
-        return losses
-
-    def _ratio(self, hits: Tensor, errors: Tensor) -> Tensor:
-        # The same as 1 - (hits + smooth) / (hits + errors + smooth), but never below 0 or above 1,
-        # and exact where the loss is small.
-        total = hits + errors + self.smooth
-        # clamp: with smooth=0, no positives and no probability the ratio would be 0/0; it is 0.
-        return errors / total.clamp(min=torch.finfo(total.dtype).tiny)
-
-    # ---- aggregation
-
-    def _loss(self, problem: Problem) -> Tensor:
-        problem, background = self._with_background(problem)
-        n_classes = problem.logits.shape[-1]
-        columns, how, ignores = self._columns(problem, background)
-        target = problem.target
-        weight = problem.element_weight.expand_as(target)
-        if isinstance(self.ohem_ratio, Tensor) or self.ohem_ratio > 0:
-            # By log-odds: they order also what rounds to 0 or 1, and what an activation bends.
-            log_odds = (problem.log_p() - problem.log_not_p()).detach()
-            weight = weight * self._kept(log_odds, target, weight)
-        if how == "class" and ignores:
-            columns = columns * ((weight * target).sum(0) > 0)
-        if self.surrogate == "log":
-            return self._pulled(problem, weight, columns, how)
-        p = self._activation(problem)
-        hits, errors = self._counts(p, target)
-        tiny = torch.finfo(p.dtype).tiny
-        if how == "example":
-            losses = self._ratio(hits, errors)
-            if self.reduction == "mean":
-                share = weight * columns
-                return (losses * share).sum() / share.sum().clamp(min=tiny)
-            losses = losses * weight * columns / columns.sum().clamp(min=tiny)
-            losses = losses * n_classes if problem.kind == "multilabel" else losses.sum(-1)
-            return losses.sum() if self.reduction == "sum" else losses.reshape(problem.shape)
-        hits, errors = self._averaged((weight * hits).sum(0), (weight * errors).sum(0))
-        if how == "pooled":
-            return self._ratio((columns * hits).sum(), (columns * errors).sum())
-        losses = self._ratio(hits, errors)
-        if self.reduction == "mean":
-            return (losses * columns).sum() / columns.sum().clamp(min=tiny)
-        return (losses * columns).sum() if self.reduction == "sum" else losses * columns
+        return self.average != "samples" or is_above_zero(self.ohem_ratio)
 
     @property
-    def _remembers(self) -> bool:
-        return isinstance(self.ema_decay, Tensor) or self.ema_decay > 0
+    def remembers(self) -> bool:
+        """Whether it averages over the batches of training."""
+        return is_above_zero(self.ema_decay)
 
-    def _averaged(self, hits: Tensor, errors: Tensor) -> tuple[Tensor, Tensor]:
-        """Counts of the batch; in training, their moving average over batches."""
-        if not (self._remembers and self.training and torch.is_grad_enabled()):
-            return hits, errors
-        total = torch.stack([hits, errors, torch.ones_like(hits)]).detach()
-        # A batch that overflowed, as fp16 may, is not remembered.
-        total = torch.where(total.isfinite().all(), total, 0.0)
-        if self.running_ is not None:
-            total = total + self.ema_decay * self.running_.to(total)
-        self.running_ = total
-        mean = total[:2] / total[2]
-        # The average's value and the batch's own slope.
-        return mean[0] + (hits - hits.detach()), mean[1] + (errors - errors.detach())
+    def prepare(self, class_counts: Any, *args: Any, **kwargs: Any) -> Self:
+        """Tell the loss about the training data and forget earlier batches; see `Loss.prepare`."""
+        super().prepare(class_counts, *args, **kwargs)
+        self.running_ = torch.zeros(3, len(self.class_counts_)) if self.remembers else None
+        return self
 
-    def _pulled(self, problem: Problem, weight: Tensor, columns: Tensor, how: str) -> Tensor:
-        """Cross-entropy of each example, weighed as the linear ratio weighs its probability.
+    def _of_formula(self) -> list[str]:
+        return [name for name in self._own_names if name not in OPTIONS]
 
-        Up to a factor that makes it a mean over examples, as cross-entropy is. The ratio's own
-        slopes are larger by far, and most so in batches with positives: clipping a gradient's norm
-        would take from these alone.
-        """
-        target, p = problem.target, problem.p().detach()
-        tiny = torch.finfo(p.dtype).tiny
-        per_hit, per_right, per_wrong = self._prices()
-        right = weight * target
-        # Of the linear counts, as the prices are; hits + errors + smooth is what it divides by.
-        hits = per_hit * (right * p).sum(0)
-        missed, false = (right * (1 - p)).sum(0), (weight * (1 - target) * p).sum(0)
-        hits, errors = self._averaged(hits, per_wrong * false - per_right * missed)
-        if how == "pooled":
-            hits, errors = (columns * hits).sum(), (columns * errors).sum()
-        else:
-            columns = columns / columns.sum().clamp(min=tiny)
-        total = (hits + errors + self.smooth).clamp(min=tiny)
-        size = total if how == "pooled" else (columns * total).sum()
-        n, square = problem.element_weight.sum(), total**2
-        # Where nothing counts (an empty batch) or, with smooth=0, nothing is called positive, 0.
-        scale = torch.where((n > 0) & (square > tiny), size / n.clamp(min=tiny) / square, 0.0)
-        gain = scale * (per_hit * errors - per_right * (hits + self.smooth))
-        cost = scale * per_wrong * (hits + self.smooth)
-        pulled = self._focused(-target * problem.log_p(), 1 - p)
-        pulls = (weight * pulled).sum(0)
-        if how == "pooled" and problem.kind == "multiclass":
-            # An example of the background costs by what it gives to all the classes at once.
-            given = p * (columns > 0)
-            prices = (weight * columns * given).sum(1) / given.sum(1).clamp(min=tiny)
-            lost = (pulled * (columns == 0)).sum(1)
-            return gain * (columns * pulls).sum() + cost * (prices * lost).sum()
-        pushes = self._focused(-weight * (1 - target) * problem.log_not_p(), p).sum(0)
-        return (columns * (gain * pulls + cost * pushes)).sum()
-
-    def _columns(self, problem: Problem, background: int | None) -> tuple[Tensor, str, bool]:
-        """A factor for each class, 0 for the background; over what to aggregate; and whether
-        classes that are absent from the batch are ignored.
-        """
-        like = problem.target
-        n_classes = like.shape[-1]
-        columns = class_vector("class_weight", self.class_weight, n_classes, like)
-        if columns is None:
-            columns = torch.ones(n_classes, dtype=like.dtype, device=like.device)
-        if background is not None:
-            columns = columns * (torch.arange(n_classes, device=like.device) != background)
-        how = self.aggregation
-        if how == "auto":
-            # Over all classes of a softmax, pooled false positives equal false negatives.
-            pooled = background is not None or problem.kind == "binary"
-            how = "pooled" if pooled else "class"
-        ignores = self.absent == "ignore"
-        if self.absent == "auto" and problem.kind == "multiclass" and background is None:
-            ignores = self.surrogate == "log" and not self._remembers
-        return columns, how, ignores
-
-    def _kept(self, log_odds: Tensor, target: Tensor, weight: Tensor) -> Tensor:
-        """1 for the positives and the hardest negatives of each class, 0 for the rest."""
-        valid = weight > 0
-        positive = valid & (target > 0.5)
-        negative = valid & ~positive
-        # The thousandth: 100 positives at ratio 0.29 are 29 negatives, not 28.99... rounded down.
-        k = (positive.sum(0) * self.ohem_ratio + 1e-3).floor().clamp(min=1)
-        score = torch.where(negative, log_odds, torch.full_like(log_odds, -torch.inf))
-        rank = score.argsort(dim=0, descending=True, stable=True).argsort(dim=0)
-        mined = positive | (negative & (rank < k))
-        if isinstance(self.ohem_ratio, Tensor):  # no branch on a tensor's value
-            mined = mined | (valid & (self.ohem_ratio <= 0))
-        return mined.to(log_odds.dtype)
+    def compute(
+        self, problem: Problem, params: Mapping[str, Any], state: Mapping[str, Tensor]
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """`functional_loss` of prepared inputs; of the state, only what changes is returned."""
+        keywords = self._keywords(params, state)
+        formula = self.formula(**{name: keywords.pop(name) for name in self._of_formula()})
+        learns = self.training and torch.is_grad_enabled()
+        running = state.get("running_") if learns else None
+        loss, running = overlap_loss(
+            problem.logits, problem.target, formula, problem=problem, running=running, **keywords
+        )
+        return loss, {"running_": running} if learns and running is not None else {}

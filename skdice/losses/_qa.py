@@ -1,4 +1,4 @@
-"""Losses of readers: several one-vs-rest problems over the tokens of a batch, as one criterion."""
+"""Criteria of question answering: several binary problems over the tokens of a batch in one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from skdice.losses._base import Loss
 from skdice.losses.compound import CompoundLoss
-from skdice.losses.cross_entropy import CrossEntropyLoss
 
 __all__ = ["HeadsLoss", "SpanEndsLoss"]
 
@@ -39,10 +38,10 @@ class SpanEndsLoss(nn.Module):
         super().__init__()
         self.loss = loss
         if isinstance(loss, CompoundLoss):
-            self.parts = nn.ModuleList(SpanEndsLoss(part) for part in (loss.first, loss.second))
+            self.parts = nn.ModuleList(SpanEndsLoss(part) for part in loss.parts)
             return
         self.end_loss = copy.deepcopy(loss)  # its moving counts are those of ends
-        self.is_multiclass = type(loss) is CrossEntropyLoss
+        self.is_multiclass = loss.normalizes_over_positions
         tau: Any = getattr(loss, "tau", 0.0)
         if self.is_multiclass and tau:
             raise ValueError(

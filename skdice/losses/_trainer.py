@@ -9,10 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from skdice.losses._base import Loss, check_background
-from skdice.losses._overlap import OverlapLoss
+from skdice.losses._base import Loss
+from skdice.losses._checks import check_background
 from skdice.losses._registry import resolve_loss
-from skdice.losses.compound import CompoundLoss
 
 __all__ = ["for_trainer"]
 
@@ -78,7 +77,7 @@ class for_trainer:  # noqa: N801 - it is used as a function
             for part in parts:
                 part.set_params(background=background)
         self._untold = any(
-            isinstance(part, OverlapLoss)
+            part.leaves_background_out
             and part.background == "auto"
             and not hasattr(part, "background_")
             for part in parts
@@ -107,7 +106,7 @@ class for_trainer:  # noqa: N801 - it is used as a function
             )
         self.loss.train(torch.is_grad_enabled())  # the Trainer does not say when it evaluates
         # A compound loss has no sum over examples either.
-        set_level = isinstance(self.loss, CompoundLoss) or getattr(self.loss, "is_set_level", False)
+        set_level = self.loss.is_set_level or "sum" not in self.loss.reductions
         if set_level and self.gradient_accumulation_steps is not None:
             return self.loss(logits, labels) / self.gradient_accumulation_steps
         if num_items_in_batch is None:

@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
 import torch
 from sklearn.base import clone
 from torch import Tensor
 
-from skdice.losses._base import Loss, Problem, check_number
+from skdice.losses._base import Loss
+from skdice.losses._checks import Number, check_number
+from skdice.losses._problem import Problem
+from skdice.losses._spaces import OneMinus, Range
 
 __all__ = ["CompoundLoss"]
+
+PARTS = ("first", "second")
 
 
 class CompoundLoss(Loss):
     """A mean of two losses: (1 - weight) first + weight second.
 
     Cross-entropy gives every token a gradient, also where an overlap loss is flat; the overlap
-    loss says what the errors cost. Their sum is what segmentation has used since nnU-Net.
+    loss weighs what the errors cost. Their sum is what segmentation has used since nnU-Net.
 
     Parameters
     ----------
     first, second : str or Loss, default="ce" and "dice"
-        Names or losses of this package with ``reduction="mean"``. A name means what it does alone;
-        segmentation's sum of two formulas is ``CompoundLoss("ce", DiceLoss())``. Their own
+        Names or losses of this package with ``reduction="mean"``. Segmentation's sum of two
+        formulas is ``CompoundLoss("ce", DiceLoss.literal(average="auto"), weight=0.5)``. Their own
         parameters are reached as ``second__smooth``, in an estimator as
         ``loss__second__smooth``.
-    weight : float, default=0.5
+    weight : float, default=0.9
         Share of the second, from 0 to 1.
     ignore_index : int, default=-100
     multilabel : bool, default=False
@@ -52,30 +58,32 @@ class CompoundLoss(Loss):
     tensor(True)
     """
 
+    name: ClassVar[str] = "ce_dice"
+    reductions: ClassVar[tuple[str, ...]] = ("mean",)
+
+    first: Loss
+    second: Loss
+
+    # No dataclass: a part that was given by name is kept as an object, in torch's list of modules.
     def __init__(
         self,
         first: str | Loss = "ce",
         second: str | Loss = "dice",
-        weight: Any = 0.5,
+        weight: Number = 0.9,
         ignore_index: int = -100,
         multilabel: bool = False,
         reduction: str = "mean",
     ) -> None:
-        super().__init__()
         from skdice.losses._registry import resolve_loss
 
-        # Objects also where names were given, so that their parameters can be set.
         self.first, self.second = resolve_loss(first), resolve_loss(second)
         self.weight = weight
-        self.ignore_index = ignore_index
-        self.multilabel = multilabel
-        self.reduction = reduction
-        self._check()
+        super().__init__(ignore_index=ignore_index, multilabel=multilabel, reduction=reduction)
 
     def _check(self) -> None:
         super()._check()
         check_number("weight", self.weight, 0, 1)
-        for name in ("first", "second"):
+        for name in PARTS:
             part = getattr(self, name)
             if self.reduction != "mean" or part.reduction != "mean":
                 raise ValueError(
@@ -91,15 +99,41 @@ class CompoundLoss(Loss):
                     )
 
     @property
+    def parts(self) -> tuple[Loss, Loss]:
+        """Both losses."""
+        return self.first, self.second
+
+    @property
     def is_set_level(self) -> bool:
         """Whether it is more than a mean over examples, so that batches do not add up."""
-        return any(getattr(part, "is_set_level", False) for part in (self.first, self.second))
+        return any(part.is_set_level for part in self.parts)
+
+    @property
+    def remembers(self) -> bool:
+        """Whether a part averages over the batches of training."""
+        return any(part.remembers for part in self.parts)
+
+    @property
+    def has_functional_form(self) -> bool:
+        """Whether it and both parts have one; see `Loss.has_functional_form`."""
+        parts = all(part.has_functional_form for part in self.parts)
+        return parts and super().has_functional_form
+
+    @property
+    def accepts_one_logit(self) -> bool:
+        """Whether both parts do; see `Loss.accepts_one_logit`."""
+        return super().accepts_one_logit and all(part.accepts_one_logit for part in self.parts)
+
+    @classmethod
+    def search_space(cls) -> dict[str, Range | OneMinus]:
+        """Parameters that are worth searching, and where."""
+        return {"weight": Range(0.0, 1.0)}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Constructor arguments by name, with those of the parts if `deep`."""
         params = super().get_params(deep=False)
         if deep:
-            for name in ("first", "second"):
+            for name in PARTS:
                 params.update(
                     {f"{name}__{key}": value for key, value in params[name].get_params().items()}
                 )
@@ -116,10 +150,10 @@ class CompoundLoss(Loss):
         of_parts: dict[str, dict[str, Any]] = {}
         for name, value in params.items():
             part, nested, key = name.partition("__")
-            if nested and part in ("first", "second"):
+            if nested and part in PARTS:
                 of_parts.setdefault(part, {})[key] = value
             else:
-                own[name] = resolve_loss(value) if name in ("first", "second") else value
+                own[name] = resolve_loss(value) if name in PARTS else value
         clone(self)._assign(own, of_parts)
         return self._assign(own, of_parts)
 
@@ -136,15 +170,36 @@ class CompoundLoss(Loss):
 
     def prepare(self, *args: Any, **kwargs: Any) -> Self:
         """Tell both losses about the training data; see `Loss.prepare`."""
-        super().prepare(*args, **kwargs)
-        self.first.prepare(*args, **kwargs)
-        self.second.prepare(*args, **kwargs)
-        return self
+        for part in self.parts:
+            part.prepare(*args, **kwargs)
+        return super().prepare(*args, **kwargs)
 
-    def _loss(self, problem: Problem) -> Tensor:
-        return self.mean_of(self.first._loss(problem), self.second._loss(problem))
+    def functional_state(self) -> dict[str, Tensor]:
+        """What the losses were told and remember: buffers by dotted name."""
+        state = super().functional_state()
+        for name, part in zip(PARTS, self.parts, strict=True):
+            state.update({f"{name}.{key}": v for key, v in part.functional_state().items()})
+        return state
 
-    def mean_of(self, first: Tensor, second: Tensor) -> Tensor:
-        """What the two losses of a batch make together."""
-        weight = torch.as_tensor(self.weight, dtype=first.dtype, device=first.device)
-        return torch.lerp(first, second, weight)
+    def compute(
+        self, problem: Problem, params: Mapping[str, Any], state: Mapping[str, Tensor]
+    ) -> tuple[Tensor, dict[str, Tensor]]:
+        """`functional_loss` of prepared inputs; of the state, only what changes is returned."""
+        losses: list[Tensor] = []
+        changed: dict[str, Tensor] = {}
+        for name, part in zip(PARTS, self.parts, strict=True):
+            params_of, state_of = _inside(params, f"{name}__"), _inside(state, f"{name}.")
+            loss, new = part.compute(problem, params_of, state_of)
+            losses.append(loss)
+            changed.update({f"{name}.{key}": value for key, value in new.items()})
+        return self.mean_of(losses[0], losses[1], params.get("weight")), changed
+
+    def mean_of(self, first: Tensor, second: Tensor, weight: Any = None) -> Tensor:
+        """The mean of the two losses of a batch."""
+        weight = self.weight if weight is None else weight
+        share = torch.as_tensor(weight, dtype=first.dtype, device=first.device)
+        return torch.lerp(first, second, share)
+
+
+def _inside(named: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    return {key.removeprefix(prefix): v for key, v in named.items() if key.startswith(prefix)}

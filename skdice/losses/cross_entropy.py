@@ -2,25 +2,133 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Unpack
 
 import torch
 from torch import Tensor
 
-from skdice.losses._base import Loss, Problem, check_number, class_vector
+from skdice.losses._base import Loss
+from skdice.losses._checks import (
+    Number,
+    PerClass,
+    check_number,
+    check_per_class,
+    class_vector,
+    is_above_zero,
+)
+from skdice.losses._problem import Inputs, Problem, as_problem
+from skdice.losses._spaces import OneMinus, Range
 
-__all__ = ["CrossEntropyLoss", "WeightedCrossEntropyLoss"]
+__all__ = [
+    "CrossEntropyLoss",
+    "WeightedCrossEntropyLoss",
+    "cross_entropy",
+    "weighted_cross_entropy",
+]
 
 
-def _at_least_one(counts: Any, n_samples: Any) -> Tensor:
+def cross_entropy(
+    logits: Tensor,
+    target: Tensor,
+    *,
+    label_smoothing: Number = 0.0,
+    class_weight: PerClass = None,
+    tau: Number = 0.0,
+    class_counts: Any = None,
+    n_samples: Any = None,
+    **inputs: Unpack[Inputs],
+) -> Tensor:
+    """Cross-entropy, with `tau` from `class_counts`; see `CrossEntropyLoss`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skdice.losses.functional import cross_entropy
+    >>> cross_entropy(torch.zeros(2, 2), torch.tensor([0, 1]))
+    tensor(0.6931)
+    """
+    _check_cross_entropy(label_smoothing, class_weight, tau)
+    problem = as_problem(logits, target, **inputs)
+    if is_above_zero(tau):
+        problem = _with_log_prior(problem, tau, class_counts, n_samples)
+    return problem.reduce(_log_losses(problem, label_smoothing, *_sides(problem, class_weight)))
+
+
+def _check_cross_entropy(label_smoothing: Number, class_weight: PerClass, tau: Number) -> None:
+    check_number("label_smoothing", label_smoothing, 0, 1)
+    check_per_class("class_weight", class_weight)
+    check_number("tau", tau, 0)
+
+
+def _log_losses(
+    problem: Problem, smoothing: Number, positive: Tensor | None, negative: Tensor | None
+) -> Tensor:
+    """-log p of the right side of each element, weighed by factors for each class."""
+    if problem.kind == "multiclass":
+        target = (1 - smoothing) * problem.target + smoothing / problem.logits.shape[-1]
+        if positive is not None:
+            target = target * positive
+        return -(target * problem.log_p()).sum(-1)
+    target = (1 - smoothing) * problem.target + smoothing / 2
+    right, wrong = target * problem.log_p(), (1 - target) * problem.log_not_p()
+    if positive is not None:
+        right = positive * right
+    if negative is not None:
+        wrong = negative * wrong
+    elements = -(right + wrong)
+    return elements[:, 0] if problem.kind == "binary" else elements
+
+
+def _sides(problem: Problem, class_weight: PerClass) -> tuple[Tensor | None, Tensor | None]:
+    """Factors of the positive and, for one logit, of the negative side of each class."""
+    n_classes = problem.logits.shape[-1]
+    if n_classes > 1:
+        return class_vector("class_weight", class_weight, n_classes, problem.target), None
+    pair = class_vector("class_weight", class_weight, 2, problem.target)
+    return (None, None) if pair is None else (pair[..., 1], pair[..., 0])
+
+
+def _with_log_prior(problem: Problem, tau: Number, class_counts: Any, n_samples: Any) -> Problem:
+    """The problem with `tau` times the log-prior added to its logits."""
+    if class_counts is None:
+        raise ValueError(
+            f"CrossEntropyLoss(tau={tau!r}) needs class counts: call prepare(class_counts=...) "
+            "first, or leave tau at 0"
+        )
+    class_counts, n_samples = _counts(class_counts, n_samples)
+    counts = _at_least_one(class_counts, n_samples)  # or a log-prior would be infinite
+    n_wanted = 2 if problem.kind == "binary" else problem.logits.shape[-1]
+    if len(counts) != n_wanted:
+        raise ValueError(
+            f"class_counts={counts.tolist()!r} has {len(counts)} counts, and tau={tau!r} needs "
+            f"{n_wanted} with these logits: give prepare one for each class, and (2,) for one "
+            "logit"
+        )
+    if problem.kind == "multiclass":
+        prior = torch.log(counts / counts.sum())
+    elif problem.kind == "binary":
+        prior = torch.log(counts[1:] / counts[0])
+    else:
+        prior = torch.log(counts / _at_least_one(n_samples - counts, n_samples))
+    return problem.with_logits(problem.logits + tau * prior.to(problem.logits))
+
+
+def _counts(class_counts: Any, n_samples: Any) -> tuple[Tensor, Any]:
+    if not isinstance(class_counts, Tensor):
+        class_counts = torch.tensor(class_counts, dtype=torch.float64)
+    return class_counts, class_counts.sum() if n_samples is None else n_samples
+
+
+def _at_least_one(counts: Tensor, n_samples: Any) -> Tensor:
     """Counts in which an absent class counts once, or as the rarest where weights are small."""
-    counts = torch.as_tensor(counts)
     # A sum of weights less all of them need not be 0 to the last digit.
     once = torch.where(counts > 1e-9 * n_samples, counts, 1.0).min().clamp(max=1.0)
     return torch.maximum(counts, once)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class CrossEntropyLoss(Loss):
     """Cross-entropy: -log p of the right class (Eq. 1).
 
@@ -53,88 +161,79 @@ class CrossEntropyLoss(Loss):
     tensor([0.1269, 0.6931])
     """
 
-    def __init__(
-        self,
-        *,
-        label_smoothing: float = 0.0,
-        class_weight: Any = None,
-        tau: float = 0.0,
-        ignore_index: int = -100,
-        multilabel: bool = False,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__()
-        self.label_smoothing = label_smoothing
-        self.class_weight = class_weight
-        self.tau = tau
-        self.ignore_index = ignore_index
-        self.multilabel = multilabel
-        self.reduction = reduction
-        self._check()
-        check_number("label_smoothing", label_smoothing, 0, 1)
-        check_number("tau", tau, 0)
+    name: ClassVar[str] = "ce"
+    kernel: ClassVar[Callable[..., Tensor]] = staticmethod(cross_entropy)
+    normalizes_over_positions: ClassVar[bool] = True
 
-    def _class_weight(self) -> Any:
-        return self.class_weight
+    label_smoothing: Number = 0.0
+    class_weight: PerClass = None
+    tau: Number = 0.0
 
-    def _adjusted(self, problem: Problem) -> Problem:
-        """The problem with the log-prior added to its logits."""
-        tau = getattr(self, "tau", 0.0)
-        if not self.training or (not isinstance(tau, Tensor) and tau == 0):
-            return problem
-        if not hasattr(self, "class_counts_"):
-            raise ValueError(
-                f"CrossEntropyLoss(tau={tau!r}) needs class counts: call prepare(class_counts=...) "
-                "first, or leave tau at 0"
-            )
-        # Or a log-prior would be infinite.
-        counts = _at_least_one(self.class_counts_, self.n_samples_)
-        n_wanted = 2 if problem.kind == "binary" else problem.logits.shape[-1]
-        if len(counts) != n_wanted:
-            raise ValueError(
-                f"class_counts={counts.tolist()!r} has {len(counts)} counts, and tau={tau!r} needs "
-                f"{n_wanted} with these logits: give prepare one for each class, and (2,) for one "
-                "logit"
-            )
-        if problem.kind == "multiclass":
-            prior = torch.log(counts / counts.sum())
-        elif problem.kind == "binary":
-            prior = torch.log(counts[1:] / counts[0])
-        else:
-            prior = torch.log(counts / _at_least_one(self.n_samples_ - counts, self.n_samples_))
-        logits = problem.logits + tau * prior.to(problem.logits)
-        return replace(problem, logits=logits, _odds=None)  # those were of the other logits
+    def _check(self) -> None:
+        super()._check()
+        _check_cross_entropy(self.label_smoothing, self.class_weight, self.tau)
 
-    def _elements(self, problem: Problem) -> Tensor:
-        problem = self._adjusted(problem)
-        smoothing = getattr(self, "label_smoothing", 0.0)
-        n_classes = problem.logits.shape[-1]
-        if problem.kind == "multiclass":
-            target = (1 - smoothing) * problem.target + smoothing / n_classes
-            weight = class_vector("class_weight", self._class_weight(), n_classes, target)
-            if weight is not None:
-                target = target * weight
-            return -(target * problem.log_p()).sum(-1)
-        target = (1 - smoothing) * problem.target + smoothing / 2
-        positive, negative = self._two_sided(n_classes, target)
-        elements = -(
-            positive * target * problem.log_p() + negative * (1 - target) * problem.log_not_p()
+    @classmethod
+    def search_space(cls) -> dict[str, Range | OneMinus]:
+        """Parameters that are worth searching, and where."""
+        return {"label_smoothing": Range(0.0, 0.2)}
+
+    def _keywords(self, params: Mapping[str, Any], state: Mapping[str, Tensor]) -> dict[str, Any]:
+        keywords = {**super()._keywords(params, state), **_told(state)}
+        return keywords if self.training else {**keywords, "tau": 0.0}
+
+
+def _told(state: Mapping[str, Tensor]) -> dict[str, Tensor | None]:
+    return {"class_counts": state.get("class_counts_"), "n_samples": state.get("n_samples_")}
+
+
+def class_weights(counts: Tensor, n_samples: Any, K: Number) -> Tensor:
+    """``log10((n - n_t) / n_t + K)`` for each class (Section 3.2), and at least 0."""
+    counts = _at_least_one(counts, n_samples)  # or a weight would be infinite
+    ratio = (n_samples - counts).clamp(min=0.0) / counts
+    return torch.log10(ratio + K).clamp(min=0)
+
+
+def weighted_cross_entropy(
+    logits: Tensor,
+    target: Tensor,
+    *,
+    K: Number = 1.0,
+    class_weight: PerClass = None,
+    class_counts: Any = None,
+    n_samples: Any = None,
+    **inputs: Unpack[Inputs],
+) -> Tensor:
+    """Weighted cross-entropy from `class_counts` or `class_weight`.
+
+    See `WeightedCrossEntropyLoss`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skdice.losses.functional import weighted_cross_entropy
+    >>> weighted_cross_entropy(torch.zeros(2, 2), torch.tensor([0, 1]), class_counts=[90, 10])
+    tensor(0.3624)
+    """
+    check_number("K", K, 0, open_low=True)
+    if class_weight is not None:
+        return cross_entropy(logits, target, class_weight=class_weight, **inputs)
+    if class_counts is None:
+        raise ValueError(
+            "WeightedCrossEntropyLoss needs class counts: call prepare(class_counts=...) "
+            "first, or give class_weight"
         )
-        return elements[:, 0] if problem.kind == "binary" else elements
-
-    def _two_sided(self, n_classes: int, like: Tensor) -> tuple[Any, Any]:
-        """Weights of the positive and the negative side of sigmoid problems."""
-        weight = self._class_weight()
-        if weight is None:
-            return 1.0, 1.0
-        if n_classes == 1:
-            pair = class_vector("class_weight", weight, 2, like)
-            assert pair is not None
-            return pair[..., 1], pair[..., 0]
-        return class_vector("class_weight", weight, n_classes, like), 1.0
+    counts, n = _counts(class_counts, n_samples)
+    weights = class_weights(counts, n, K)
+    problem = as_problem(logits, target, **inputs)
+    if problem.kind != "multilabel":
+        return cross_entropy(logits, target, class_weight=weights, problem=problem)
+    positive, negative = (w.to(problem.target) for w in (weights, class_weights(n - counts, n, K)))
+    return problem.reduce(_log_losses(problem, 0.0, positive, negative))
 
 
-class WeightedCrossEntropyLoss(CrossEntropyLoss):
+@dataclass(kw_only=True, eq=False, repr=False)
+class WeightedCrossEntropyLoss(Loss):
     """Cross-entropy with a weight for each class (Eq. 2).
 
     The weight of class t is ``log10((n - n_t) / n_t + K)``, with n examples in training, n_t of
@@ -170,47 +269,25 @@ class WeightedCrossEntropyLoss(CrossEntropyLoss):
     [0.046, 1.0]
     """
 
-    def __init__(
-        self,
-        *,
-        K: float = 1.0,
-        class_weight: Any = None,
-        ignore_index: int = -100,
-        multilabel: bool = False,
-        reduction: str = "mean",
-    ) -> None:
-        Loss.__init__(self)
-        self.K = K
-        self.class_weight = class_weight
-        self.ignore_index = ignore_index
-        self.multilabel = multilabel
-        self.reduction = reduction
-        self._check()
-        check_number("K", K, 0, open_low=True)
+    name: ClassVar[str] = "weighted_ce"
+    kernel: ClassVar[Callable[..., Tensor]] = staticmethod(weighted_cross_entropy)
 
-    def _log_odds(self, count: Any) -> Any:
-        count = _at_least_one(count, self.n_samples_)  # or a weight would be infinite
-        ratio = (self.n_samples_ - count).clamp(min=0.0) / count
-        return torch.log10(ratio + self.K).clamp(min=0)
+    K: Number = 1.0
+    class_weight: PerClass = None
+
+    def _check(self) -> None:
+        super()._check()
+        check_number("K", self.K, 0, open_low=True)
+
+    @classmethod
+    def search_space(cls) -> dict[str, Range | OneMinus]:
+        """Parameters that are worth searching, and where."""
+        return {"K": Range(1.0, 20.0, log=True)}
 
     @property
     def weights_(self) -> Tensor:
         """The weight of each class, of shape (n_classes,)."""
-        return self._log_odds(self.class_counts_)
+        return class_weights(self.class_counts_, self.n_samples_, self.K)
 
-    def _class_weight(self) -> Any:
-        if self.class_weight is not None:
-            return self.class_weight
-        if not hasattr(self, "class_counts_"):
-            raise ValueError(
-                "WeightedCrossEntropyLoss needs class counts: call prepare(class_counts=...) "
-                "first, or give class_weight"
-            )
-        return self.weights_
-
-    def _two_sided(self, n_classes: int, like: Tensor) -> tuple[Any, Any]:
-        if n_classes == 1 or self.class_weight is not None:
-            return super()._two_sided(n_classes, like)
-        self._class_weight()
-        negative = self._log_odds(self.n_samples_ - self.class_counts_)
-        return self.weights_.to(like), negative.to(like)
+    def _keywords(self, params: Mapping[str, Any], state: Mapping[str, Tensor]) -> dict[str, Any]:
+        return {**super()._keywords(params, state), **_told(state)}

@@ -1,19 +1,41 @@
-"""Self-adjusting dice loss, DSC (Li et al., 2020, Eq. 11)."""
+"""Self-adjusting dice loss (Li et al., 2020, Eq. 11)."""
 
 from __future__ import annotations
 
 import warnings
-from typing import Any, Self
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self, Unpack
 
-import torch
 from torch import Tensor
 
-from skdice.losses._base import Problem, check_number
-from skdice.losses.dice import DiceLoss
+from skdice.losses._checks import Number, check_number
+from skdice.losses._overlap import Formula, OverlapLoss, OverlapOptions, overlap_loss
+from skdice.losses._spaces import OneMinus, Range
+from skdice.losses.dice import DiceLoss, dice_formula
 
-__all__ = ["DSCLoss"]
+__all__ = ["DSCLoss", "dsc_loss"]
 
 
+def dsc_formula(exponent: Number = 0.1, squared: bool = True) -> Formula:
+    """The dice formula, with p replaced by (1 - p)^exponent p."""
+    check_number("exponent", exponent, 0)
+    return replace(dice_formula(squared), exponent=exponent)
+
+
+def dsc_loss(
+    logits: Tensor,
+    target: Tensor,
+    *,
+    exponent: Number = 0.1,
+    squared: bool = True,
+    **options: Unpack[OverlapOptions],
+) -> Tensor:
+    """Self-adjusting dice loss; see `DSCLoss`."""
+    return overlap_loss(logits, target, dsc_formula(exponent, squared), **options)[0]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
 class DSCLoss(DiceLoss):
     """Self-adjusting dice: p is replaced by (1 - p)^exponent p, so easy examples weigh less.
 
@@ -22,24 +44,24 @@ class DSCLoss(DiceLoss):
     exponent : float, default=0.1
         Strength of the decay (alpha in Eq. 11); 0 is the dice loss. The paper's exponent is 1,
         with which a positive is best at p = 1/2; its authors' code uses 0.01.
-    squared, smooth, aggregation, background, absent, class_weight, ohem_ratio, surrogate, ema_decay
+    squared, smooth, average, background, absent, class_weight, ohem_ratio, surrogate, ema_decay
         As in `DiceLoss`.
     ignore_index, multilabel, reduction
         As in `DiceLoss`.
 
+    See Also
+    --------
+    DSCLoss.literal : the paper's formula to the letter.
+
     Notes
     -----
-    A positive is best at p = 1 / (1 + exponent): 0.91 by default, where its class is already the
-    most probable by far.
+    Without the surrogate a positive is best at p = 1 / (1 + exponent): 0.91 by default, where its
+    class is already the most probable by far.
 
     References
     ----------
     X. Li, X. Sun, Y. Meng, J. Liang, F. Wu, J. Li, "Dice Loss for Data-imbalanced NLP Tasks",
     ACL 2020, Eq. 11.
-
-    See Also
-    --------
-    DSCLoss.literal : the paper's formula to the letter.
 
     Examples
     --------
@@ -50,43 +72,25 @@ class DSCLoss(DiceLoss):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        exponent: float = 0.1,
-        squared: bool = True,
-        smooth: float = 1.0,
-        aggregation: str = "auto",
-        background: int | str | None = "auto",
-        absent: str = "auto",
-        class_weight: Any = None,
-        ohem_ratio: float = 0.0,
-        surrogate: str = "none",
-        ema_decay: float = 0.0,
-        ignore_index: int = -100,
-        multilabel: bool = False,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(
-            squared=squared,
-            smooth=smooth,
-            aggregation=aggregation,
-            background=background,
-            absent=absent,
-            class_weight=class_weight,
-            ohem_ratio=ohem_ratio,
-            surrogate=surrogate,
-            ema_decay=ema_decay,
-            ignore_index=ignore_index,
-            multilabel=multilabel,
-            reduction=reduction,
-        )
-        self.exponent = exponent
-        check_number("exponent", exponent, 0)
+    name: ClassVar[str] = "dsc"
+    formula: ClassVar[Callable[..., Formula]] = staticmethod(dsc_formula)
+    printed: ClassVar[dict[str, Any]] = {**OverlapLoss.printed, "exponent": 1.0, "squared": False}
+
+    exponent: Number = 0.1
+
+    @classmethod
+    def search_space(cls) -> dict[str, Range | OneMinus]:
+        """Parameters that are worth searching, and where."""
+        return {"exponent": Range(0.0, 0.5), **super().search_space()}
 
     @classmethod
     def literal(cls, **params: Any) -> Self:
         """The formula as printed (Eq. 11, Table 2): exponent 1, one ratio an example, no squares.
+
+        Parameters
+        ----------
+        **params
+            Other parameters, and those of the formula to change.
 
         Warns
         -----
@@ -100,21 +104,14 @@ class DSCLoss(DiceLoss):
         >>> from skdice.losses import DSCLoss
         >>> with warnings.catch_warnings():
         ...     warnings.simplefilter("ignore")
-        ...     DSCLoss.literal()
-        DSCLoss(exponent=1.0, squared=False, aggregation='example')
+        ...     loss = DSCLoss.literal()
+        >>> loss.exponent, loss.squared, loss.average, loss.surrogate
+        (1.0, False, 'samples', 'none')
         """
         warnings.warn(
             "the paper's literal DSC is best for a positive at p = 1/2 and often collapses to the "
-            "background; loss='dsc', by name, is the form that trains",
+            "background; DSCLoss(), or loss='dsc', is the form that trains",
             UserWarning,
             stacklevel=2,
         )
-        literal: dict[str, Any] = {"exponent": 1.0, "squared": False, "aggregation": "example"}
-        return cls(**{**literal, **params})
-
-    def _activation(self, problem: Problem) -> Tensor:
-        # Through the logarithm: a power of 1 - p has no finite gradient where p rounds to 1.
-        return torch.exp(self.exponent * problem.log_not_p()) * problem.p()
-
-    def _focused(self, losses: Tensor, wrong: Tensor) -> Tensor:
-        return losses * wrong**self.exponent
+        return super().literal(**params)

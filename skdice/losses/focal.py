@@ -2,24 +2,81 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from skdice.losses._base import (
-    Loss,
-    Problem,
+from skdice.losses._base import Loss
+from skdice.losses._checks import (
+    Number,
+    PerClass,
     check_background,
     check_number,
     check_per_class,
     class_vector,
 )
+from skdice.losses._problem import Inputs, as_problem, with_background
+from skdice.losses._spaces import OneMinus, Range
 
-__all__ = ["FocalLoss"]
+__all__ = ["FocalLoss", "focal_loss"]
 
 
+def focal_loss(
+    logits: Tensor,
+    target: Tensor,
+    *,
+    gamma: Number = 2.0,
+    alpha: Number | PerClass = None,
+    background: int | str | None = None,
+    **inputs: Unpack[Inputs],
+) -> Tensor:
+    """Focal loss; see `FocalLoss`."""
+    _check_focal(gamma, alpha, background)
+    given: Any = alpha
+    problem, negative = with_background(as_problem(logits, target, **inputs), background)
+    log_p, log_not_p = problem.log_p(), problem.log_not_p()
+    target, n_classes = problem.target, problem.target.shape[-1]
+    right = -target * torch.exp(gamma * log_not_p) * log_p
+    if problem.kind == "multiclass":
+        if not _is_number(given):
+            given = class_vector("alpha", given, n_classes, target)
+        elif negative is not None:
+            is_negative = torch.arange(n_classes, device=target.device) == negative
+            given = torch.where(is_negative, 1.0 - given, 1.0 * given).to(target)
+        return problem.reduce((right if given is None else given * right).sum(-1))
+    wrong = -(1 - target) * torch.exp(gamma * log_p) * log_not_p
+    if _is_number(given):
+        right, wrong = given * right, (1.0 - given) * wrong
+    elif given is not None:
+        given = class_vector("alpha", given, max(n_classes, 2), target)
+        if n_classes == 1:
+            right, wrong = given[..., 1] * right, given[..., 0] * wrong
+        else:
+            right = given * right
+    elements = right + wrong
+    return problem.reduce(elements[:, 0] if problem.kind == "binary" else elements)
+
+
+def _check_focal(gamma: Any, alpha: Any, background: Any) -> None:
+    check_background(background)
+    check_number("gamma", gamma, 0)
+    if _is_number(alpha):
+        check_number("alpha", alpha, 0, 1)
+    else:
+        check_per_class("alpha", alpha)
+
+
+def _is_number(alpha: Any) -> bool:
+    return isinstance(alpha, (int, float, np.number)) or (
+        isinstance(alpha, Tensor) and alpha.ndim == 0
+    )
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
 class FocalLoss(Loss):
     """Focal loss: -alpha (1 - p)^gamma log p of the right class.
 
@@ -51,64 +108,18 @@ class FocalLoss(Loss):
     tensor(0.1733)
     """
 
-    def __init__(
-        self,
-        *,
-        gamma: float = 2.0,
-        alpha: Any = None,
-        background: int | str | None = "auto",
-        ignore_index: int = -100,
-        multilabel: bool = False,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__()
-        self.gamma = gamma
-        self.alpha = alpha
-        self.background = background
-        self.ignore_index = ignore_index
-        self.multilabel = multilabel
-        self.reduction = reduction
-        self._check()
-        check_background(background)
-        check_number("gamma", gamma, 0)
-        if isinstance(alpha, (int, float, np.number)):
-            check_number("alpha", alpha, 0, 1)
-        else:
-            check_per_class("alpha", alpha)
+    name: ClassVar[str] = "focal"
+    kernel: ClassVar[Callable[..., Tensor]] = staticmethod(focal_loss)
 
-    def _elements(self, problem: Problem) -> Tensor:
-        problem, background = self._with_background(problem)
-        log_p, log_not_p = problem.log_p(), problem.log_not_p()
-        target, gamma = problem.target, self.gamma
-        n_classes = target.shape[-1]
-        alpha: Any = self.alpha
-        number = alpha is not None and (
-            isinstance(alpha, (int, float, np.number))
-            or (isinstance(alpha, Tensor) and alpha.ndim == 0)
-        )
-        if problem.kind == "multiclass":
-            factor: Any = 1.0
-            if number:
-                factor = alpha
-                if background is not None:
-                    classes = torch.arange(n_classes, device=target.device)
-                    negative = classes.eq(background)
-                    factor = torch.where(negative, 1.0 - alpha, 1.0 * alpha).to(target)
-            elif alpha is not None:
-                factor = class_vector("alpha", alpha, n_classes, target)
-            return -(factor * target * torch.exp(gamma * log_not_p) * log_p).sum(-1)
-        positive, negative_factor = (
-            (1.0, 1.0) if alpha is None else (alpha, 1.0 - alpha if number else 1.0)
-        )
-        if alpha is not None and not number:
-            if n_classes == 1:
-                pair = class_vector("alpha", alpha, 2, target)
-                assert pair is not None
-                positive, negative_factor = pair[..., 1], pair[..., 0]
-            else:
-                positive = class_vector("alpha", alpha, n_classes, target)
-        elements = -(
-            positive * target * torch.exp(gamma * log_not_p) * log_p
-            + negative_factor * (1 - target) * torch.exp(gamma * log_p) * log_not_p
-        )
-        return elements[:, 0] if problem.kind == "binary" else elements
+    gamma: Number = 2.0
+    alpha: Number | PerClass = None
+    background: int | str | None = "auto"
+
+    def _check(self) -> None:
+        super()._check()
+        _check_focal(self.gamma, self.alpha, self.background)
+
+    @classmethod
+    def search_space(cls) -> dict[str, Range | OneMinus]:
+        """Parameters that are worth searching, and where."""
+        return {"gamma": Range(0.0, 5.0)}

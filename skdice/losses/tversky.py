@@ -2,16 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Unpack
 
 from torch import Tensor
 
-from skdice.losses._base import check_number
-from skdice.losses._overlap import OverlapLoss
+from skdice.losses._checks import Number, check_number
+from skdice.losses._overlap import Formula, OverlapLoss, OverlapOptions, overlap_loss
+from skdice.losses._spaces import OneMinus, Range
 
-__all__ = ["TverskyLoss"]
+__all__ = ["TverskyLoss", "tversky_loss"]
 
 
+def tversky_formula(alpha: Number = 0.3, beta: Number = 0.7, squared: bool = True) -> Formula:
+    """p y agrees; alpha p^2 (1 - y) and beta (1 - p)^2 y do not; or without squares."""
+    check_number("alpha", alpha, 0)
+    check_number("beta", beta, 0)
+    numbers = not isinstance(alpha, Tensor) and not isinstance(beta, Tensor)
+    if numbers and alpha + beta == 0:
+        raise ValueError("alpha=0 and beta=0 count no error at all: set one of them above 0")
+
+    def counts(p: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        power = 2 if squared else 1
+        return p * y, alpha * (p**power * (1 - y)) + beta * ((1 - p) ** power * y)
+
+    return Formula(counts, gradients=(1.0, -beta, alpha))
+
+
+def tversky_loss(
+    logits: Tensor,
+    target: Tensor,
+    *,
+    alpha: Number = 0.3,
+    beta: Number = 0.7,
+    squared: bool = True,
+    **options: Unpack[OverlapOptions],
+) -> Tensor:
+    """Tversky loss; see `TverskyLoss`."""
+    return overlap_loss(logits, target, tversky_formula(alpha, beta, squared), **options)[0]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
 class TverskyLoss(OverlapLoss):
     """Tversky loss: a dice loss that weighs false positives and false negatives apart.
 
@@ -29,10 +61,15 @@ class TverskyLoss(OverlapLoss):
     beta : float, default=0.7
         Weight of false negatives; a larger one favours recall.
     squared : bool, default=True
-    smooth, aggregation, background, absent, class_weight, ohem_ratio, surrogate, ema_decay
+        Without meaning with ``surrogate="log"``.
+    smooth, average, background, absent, class_weight, ohem_ratio, surrogate, ema_decay
         As in `DiceLoss`.
     ignore_index, multilabel, reduction
         As in `DiceLoss`.
+
+    See Also
+    --------
+    TverskyLoss.literal : the formula as printed.
 
     Notes
     -----
@@ -49,56 +86,20 @@ class TverskyLoss(OverlapLoss):
     >>> import torch
     >>> from skdice.losses import TverskyLoss
     >>> logits, target = torch.zeros(4, 2), torch.tensor([0, 0, 0, 1])
-    >>> loss = TverskyLoss(alpha=0.3, beta=0.7, background=0, smooth=0.0)
+    >>> loss = TverskyLoss(alpha=0.3, beta=0.7, background=0, smooth=0.0, surrogate="none")
     >>> round(loss(logits, target).item(), 4)
     0.4444
     """
 
-    def __init__(
-        self,
-        *,
-        alpha: float = 0.3,
-        beta: float = 0.7,
-        squared: bool = True,
-        smooth: float = 1.0,
-        aggregation: str = "auto",
-        background: int | str | None = "auto",
-        absent: str = "auto",
-        class_weight: Any = None,
-        ohem_ratio: float = 0.0,
-        surrogate: str = "none",
-        ema_decay: float = 0.0,
-        ignore_index: int = -100,
-        multilabel: bool = False,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__()
-        self.alpha = alpha
-        self.beta = beta
-        self.squared = squared
-        self.smooth = smooth
-        self.aggregation = aggregation
-        self.background = background
-        self.absent = absent
-        self.class_weight = class_weight
-        self.ohem_ratio = ohem_ratio
-        self.surrogate = surrogate
-        self.ema_decay = ema_decay
-        self.ignore_index = ignore_index
-        self.multilabel = multilabel
-        self.reduction = reduction
-        self._check()
-        check_number("alpha", alpha, 0)
-        check_number("beta", beta, 0)
-        numbers = not isinstance(alpha, Tensor) and not isinstance(beta, Tensor)
-        if numbers and alpha + beta == 0:
-            raise ValueError("alpha=0 and beta=0 count no error at all: set one of them above 0")
+    name: ClassVar[str] = "tversky"
+    formula: ClassVar[Callable[..., Formula]] = staticmethod(tversky_formula)
+    printed: ClassVar[dict[str, Any]] = {**OverlapLoss.printed, "squared": False}
 
-    def _counts(self, p: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-        hit, missed, power = p * target, 1 - p, 2 if self.squared else 1
-        false_positive = p**power * (1 - target)
-        false_negative = missed**power * target
-        return hit, self.alpha * false_positive + self.beta * false_negative
+    alpha: Number = 0.3
+    beta: Number = 0.7
+    squared: bool = True
 
-    def _prices(self) -> tuple[Any, Any, Any]:
-        return 1.0, -self.beta, self.alpha
+    @classmethod
+    def search_space(cls) -> dict[str, Range | OneMinus]:
+        """Parameters that are worth searching, and where."""
+        return {"alpha": Range(0.1, 0.9), "beta": OneMinus("alpha")}

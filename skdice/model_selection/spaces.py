@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from skdice._shim import LOSSES, OneMinus
-from skdice.losses import Loss, TverskyLoss, resolve_loss
+from skdice.losses import LOSSES, Loss, OneMinus, TverskyLoss, resolve_loss
 
 __all__ = ["as_spaces", "check_space", "cloned", "import_optuna", "loss_space", "suggest"]
 
@@ -54,7 +53,7 @@ def loss_space(loss: str, *, tied: bool = True, prefix: str = "") -> Space:
     resolve_loss(loss)
     FloatDistribution = import_optuna().distributions.FloatDistribution
     space: Space = {f"{prefix}loss": [loss]}
-    own = LOSSES[loss].search_space()
+    own: dict[str, Any] = dict(LOSSES[loss].search_space())
     for name, values in own.items():
         label, is_tied = f"{prefix}loss__{name}", isinstance(values, OneMinus)
         limits = own[values.name] if is_tied else values

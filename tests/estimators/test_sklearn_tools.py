@@ -28,7 +28,6 @@ from sklearn.preprocessing import FunctionTransformer
 
 from skdice import DiceSequenceClassifier, DiceTokenClassifier
 from skdice.losses import TverskyLoss
-from skdice.losses._registry import BY_NAME
 
 SPAM = ["win free money", "free prize call now", "win a free prize"]
 HAM = ["lunch today", "the bus was late", "meeting at the bank", "good team", "see the road"]
@@ -105,7 +104,7 @@ def test_grid_search(classifier):
     ).fit(TEXTS, Y)
     means = []
     for alpha in alphas:
-        one = clone(classifier).set_params(loss=TverskyLoss(alpha=alpha, **BY_NAME["tversky"]))
+        one = clone(classifier).set_params(loss=TverskyLoss(alpha=alpha))
         means.append(
             np.mean(
                 [
@@ -118,11 +117,7 @@ def test_grid_search(classifier):
     assert_differ(means[0], means[1])
     best = alphas[int(np.argmax(means))]
     assert search.best_params_ == {"classifier__loss__alpha": best}
-    refit = (
-        clone(classifier)
-        .set_params(loss=TverskyLoss(alpha=best, **BY_NAME["tversky"]))
-        .fit(TEXTS, Y)
-    )
+    refit = clone(classifier).set_params(loss=TverskyLoss(alpha=best)).fit(TEXTS, Y)
     assert_close(search.predict_proba(TEXTS), refit.predict_proba(TEXTS))
 
 
@@ -374,7 +369,7 @@ def test_tagger_in_a_grid_search(tagger, sentences):
     ).fit(X, y)
     means = []
     for alpha in alphas:
-        one = clone(tagger).set_params(loss=TverskyLoss(alpha=alpha, **BY_NAME["tversky"]))
+        one = clone(tagger).set_params(loss=TverskyLoss(alpha=alpha))
         means.append(
             np.mean(
                 [
@@ -387,7 +382,7 @@ def test_tagger_in_a_grid_search(tagger, sentences):
     assert_differ(means[0], means[1])
     best = alphas[int(np.argmax(means))]
     assert search.best_params_ == {"tagger__loss__alpha": best}
-    refit = clone(tagger).set_params(loss=TverskyLoss(alpha=best, **BY_NAME["tversky"])).fit(X, y)
+    refit = clone(tagger).set_params(loss=TverskyLoss(alpha=best)).fit(X, y)
     assert_tables_close(search.predict_proba(X), refit.predict_proba(X))
 
 

@@ -43,7 +43,7 @@ def test_losses_train(example, loss):
         CrossEntropyLoss(),
         FocalLoss(),
         WeightedCrossEntropyLoss(class_weight=[0.1, 1.0]),
-        DiceLoss(background=0, aggregation="example"),
+        DiceLoss.literal(background=0),
     ],
     ids=repr,
 )
@@ -70,7 +70,7 @@ def test_rows_of_targets(multilabel):
     """The Trainer counts each entry of a row."""
     logits = torch.randn(6, 3, generator=torch.Generator().manual_seed(0))
     target = (logits.flip(0) > 0).float() if multilabel else torch.softmax(logits.flip(0), -1)
-    for cls in (CrossEntropyLoss, lambda **k: DiceLoss(aggregation="example", **k)):
+    for cls in (CrossEntropyLoss, DiceLoss.literal):
         loss = cls(multilabel=multilabel)
         torch.testing.assert_close(
             wrap(loss, background=None)({"logits": logits}, target, target.numel()),
@@ -82,7 +82,7 @@ def test_the_wrapper_as_an_object():
     wrapped = pickle.loads(pickle.dumps(wrap(DiceLoss(background=0))))
     assert repr(wrapped) == "for_trainer(DiceLoss(background=0))"
     with pytest.raises(ValueError, match="reduction='mean'"):
-        wrap(DiceLoss(reduction="none"))
+        wrap(DiceLoss(reduction="none", surrogate="none"))
     with pytest.raises(ValueError, match="labels=None"):
         wrapped({"logits": torch.zeros(2, 2)}, None)
     with pytest.raises(ValueError, match="'dise'"):

@@ -508,8 +508,8 @@ def test_the_last_epoch_has_another_loss_and_counts_if_it_is_the_best(harness, s
     assert len(model.history_) == epochs
     assert [epoch["loss"] for epoch in model.history_[:2]] == ["ce", "ce"]
     if epochs == 3:
-        assert repr(model.history_[2]["loss"]) == "DSCLoss(smooth=0.01, surrogate='log')"
-    assert run.described(job) == "CrossEntropyLoss(), then DSCLoss(smooth=0.01, surrogate='log')"
+        assert repr(model.history_[2]["loss"]) == "DSCLoss()"
+    assert run.described(job) == "CrossEntropyLoss(), then DSCLoss()"
 
 
 # Two types: B-x, B-y, I-x, I-y, O. Two sentences; the second begins where the first's span ends.

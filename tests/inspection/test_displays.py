@@ -24,6 +24,9 @@ def printed_dice(p: float, y: int) -> float:
     return 1 - (2 * p * y + 1) / (p**2 + y + 1)
 
 
+FORMULA = {"smooth": 1.0, "surrogate": "none"}
+
+
 def focal(p: float, y: int) -> float:
     right = p if y else 1 - p
     return -((1 - right) ** 2) * np.log(right)
@@ -32,9 +35,9 @@ def focal(p: float, y: int) -> float:
 @pytest.mark.parametrize(
     ("loss", "formula"),
     [
-        (DiceLoss(aggregation="example"), printed_dice),
+        (DiceLoss.literal(), printed_dice),
         (FocalLoss(gamma=2.0), focal),
-        (DSCLoss(exponent=1.0, squared=False, aggregation="example"), literal_dsc),
+        (DSCLoss(exponent=1.0, **FORMULA, squared=False, average="samples"), literal_dsc),
     ],
 )
 def test_curves_are_the_derivatives_of_the_formula(loss, formula):
@@ -47,7 +50,8 @@ def test_curves_are_the_derivatives_of_the_formula(loss, formula):
 
 def test_a_loss_over_the_batch_is_differentiated_beside_the_rest():
     rest = {"n_positive": 2, "n_negative": 3, "p_positive": 0.6, "p_negative": 0.2}
-    display = LossGradientDisplay.from_losses({"dice": DiceLoss(smooth=0.0)}, n_points=4, **rest)
+    dice = DiceLoss(smooth=0.0, surrogate="none")
+    display = LossGradientDisplay.from_losses({"dice": dice}, n_points=4, **rest)
 
     def loss(p: float, y: int) -> float:
         hits = 2 * (2 * 0.6 + p * y)
@@ -62,7 +66,7 @@ def test_a_loss_over_the_batch_is_differentiated_beside_the_rest():
 
 def test_no_point_remembers_another():
     remembers, not_ = (
-        LossGradientDisplay.from_losses({"dice": DiceLoss(ema_decay=decay)}, n_points=5)
+        LossGradientDisplay.from_losses({"dice": DiceLoss(**FORMULA, ema_decay=decay)}, n_points=5)
         for decay in (0.9, 0.0)
     )
     np.testing.assert_array_equal(remembers.gradients["dice"], not_.gradients["dice"])

@@ -6,6 +6,7 @@ import copy
 import math
 import pickle
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -30,18 +31,27 @@ from skdice.losses import (
 )
 
 COUNTS = [80.0, 10.0, 7.0, 3.0]
+
+
+def formula(cls, **params):
+    """The formula without the surrogate, over the batch."""
+    return cls(**{"smooth": 1.0, "surrogate": "none", **params})
+
+
 SET_LEVEL = [
-    DiceLoss(aggregation="class"),
-    DiceLoss(background=0),
-    DSCLoss(background=0),
-    TverskyLoss(background=0),
+    formula(DiceLoss, average="macro"),
+    formula(DiceLoss, background=0),
+    formula(DSCLoss, background=0),
+    formula(TverskyLoss, background=0),
 ]
 ALL = [
-    *(cls() for cls in LOSSES.values()),
+    *(cls() for cls in LOSSES.values() if not hasattr(cls, "literal") and cls is not CompoundLoss),
+    *(formula(cls) for cls in LOSSES.values() if hasattr(cls, "literal")),
+    CompoundLoss("ce", formula(DiceLoss)),
     *SET_LEVEL,
-    DiceLoss(aggregation="example", squared=False),
-    DiceLoss(background=0, ohem_ratio=1.0),
-    DSCLoss(aggregation="example", exponent=1.0),
+    formula(DiceLoss, average="samples", squared=False),
+    formula(DiceLoss, background=0, ohem_ratio=1.0),
+    formula(DSCLoss, average="samples", exponent=1.0),
 ]
 BY_NAME = [resolve_loss(name) for name in ("dice", "tversky", "dsc", "ce_dice")]
 
@@ -83,13 +93,15 @@ def test_extreme_logits_stay_finite(loss, dtype):
 
 def test_identities():
     logits, target = batch()
-    for how in ("example", "class", "pooled"):
+    for how in ("samples", "macro", "micro"):
         for squared in (True, False):
-            options = {"aggregation": how, "squared": squared, "background": 0}
-            dice = DiceLoss(smooth=2.0, **options)(logits, target)
-            tversky = TverskyLoss(alpha=0.5, beta=0.5, smooth=1.0, **options)(logits, target)
+            options = {"average": how, "squared": squared, "background": 0}
+            dice = formula(DiceLoss, smooth=2.0, **options)(logits, target)
+            tversky = formula(TverskyLoss, alpha=0.5, beta=0.5, smooth=1.0, **options)(
+                logits, target
+            )
             torch.testing.assert_close(tversky, dice)
-            dsc = DSCLoss(exponent=0.0, smooth=2.0, **options)(logits, target)
+            dsc = formula(DSCLoss, exponent=0.0, smooth=2.0, **options)(logits, target)
             torch.testing.assert_close(dsc, dice)
     torch.testing.assert_close(
         FocalLoss(gamma=0.0)(logits, target), CrossEntropyLoss()(logits, target)
@@ -177,9 +189,9 @@ def test_an_empty_batch_is_worth_nothing(loss):
     assert loss(logits, target, sample_weight=torch.zeros(6)).item() == 0
 
 
-@pytest.mark.parametrize("how", ["class", "pooled"])
+@pytest.mark.parametrize("how", ["macro", "micro"])
 def test_negatives_that_nothing_calls_positive_are_worth_nothing(how):
-    loss = DiceLoss(surrogate="log", smooth=0.0, aggregation=how, background=0)
+    loss = DiceLoss(surrogate="log", smooth=0.0, average=how, background=0)
     for far in (60.0, 1e4):
         logits = torch.tensor([[far, 0.0, 0.0]] * 3, requires_grad=True)
         value = loss(logits, torch.zeros(3, dtype=torch.long))
@@ -218,27 +230,27 @@ def test_reduction_means_what_it_says():
         torch.testing.assert_close(cls(reduction="mean")(logits, target), parts.sum() / 5)
     rows = CrossEntropyLoss(reduction="none")(logits.reshape(2, 3, 4), target.reshape(2, 3))
     assert rows.shape == (2, 3)
-    for how, shape in (("example", (6,)), ("class", (4,)), ("pooled", ())):
-        assert DiceLoss(aggregation=how, reduction="none")(logits, target).shape == shape
-    classes = DiceLoss(aggregation="class", reduction="none")(logits, target)
-    torch.testing.assert_close(DiceLoss(aggregation="class")(logits, target), classes.mean())
-    total = DiceLoss(aggregation="class", reduction="sum")(logits, target)
+    for how, shape in (("samples", (6,)), ("macro", (4,)), ("micro", ())):
+        assert formula(DiceLoss, average=how, reduction="none")(logits, target).shape == shape
+    classes = formula(DiceLoss, average="macro", reduction="none")(logits, target)
+    torch.testing.assert_close(formula(DiceLoss, average="macro")(logits, target), classes.mean())
+    total = formula(DiceLoss, average="macro", reduction="sum")(logits, target)
     torch.testing.assert_close(total, classes.sum())
 
 
 def test_absent_classes_can_be_left_out():
     logits, _ = batch(4)
     target = torch.tensor([0, 0, 1, 1])
-    every = DiceLoss(aggregation="class", reduction="none")(logits, target)
-    ignoring = DiceLoss(aggregation="class", absent="ignore")(logits, target)
+    every = formula(DiceLoss, average="macro", reduction="none")(logits, target)
+    ignoring = formula(DiceLoss, average="macro", absent="ignore")(logits, target)
     torch.testing.assert_close(ignoring, every[:2].mean())
 
 
 def test_class_weight_of_overlap_losses():
     logits, target = batch()
-    every = DiceLoss(aggregation="class", reduction="none")(logits, target)
+    every = formula(DiceLoss, average="macro", reduction="none")(logits, target)
     weight = torch.tensor([1.0, 2.0, 0.0, 1.0])
-    weighted = DiceLoss(aggregation="class", class_weight=weight)(logits, target)
+    weighted = formula(DiceLoss, average="macro", class_weight=weight)(logits, target)
     torch.testing.assert_close(weighted, (every * weight).sum() / 4)
 
 
@@ -246,8 +258,8 @@ def test_class_weight_of_overlap_losses():
 def test_bounds(cls):
     target = torch.tensor([0, 1, 2, 1])
     right = 50.0 * torch.nn.functional.one_hot(target, 3).double()
-    for how in ("example", "class", "pooled"):
-        loss = cls(aggregation=how, background=0)
+    for how in ("samples", "macro", "micro"):
+        loss = formula(cls, average=how, background=0)
         if cls is not DSCLoss:  # its decay takes weight from what is surely right
             assert loss(right, target).item() == pytest.approx(0, abs=1e-9)
         assert 0 <= loss(-right, target).item() <= 1
@@ -259,7 +271,7 @@ def test_the_literal_dsc_is_best_at_one_half_and_says_so():
     logits = torch.linspace(-6, 6, 2001, dtype=torch.float64)
     values = torch.stack([literal(z.reshape(1), torch.ones(1)) for z in logits])
     assert torch.sigmoid(logits[values.argmin()]).item() == pytest.approx(0.5, abs=0.01)
-    ours = torch.stack([DSCLoss()(z.reshape(1), torch.ones(1)) for z in logits])
+    ours = torch.stack([formula(DSCLoss)(z.reshape(1), torch.ones(1)) for z in logits])
     assert torch.sigmoid(logits[ours.argmin()]).item() > 0.85
 
 
@@ -277,11 +289,12 @@ def test_many_settings_at_once(cls, name, values):
     logits, target = batch()
     grid = torch.tensor(values, dtype=torch.float64)
     background = {"background": 0}
-    together = torch.func.vmap(lambda v: cls(**{name: v}, **background)(logits, target))(grid)
+    make = cls if cls is FocalLoss else partial(formula, cls)
+    together = torch.func.vmap(lambda v: make(**{name: v}, **background)(logits, target))(grid)
     for value, got in zip(values, together, strict=True):
-        torch.testing.assert_close(got, cls(**{name: value}, **background)(logits, target))
+        torch.testing.assert_close(got, make(**{name: value}, **background)(logits, target))
     parameter = torch.tensor(values[1], dtype=torch.float64, requires_grad=True)
-    cls(**{name: parameter}, **background)(logits, target).backward()
+    make(**{name: parameter}, **background)(logits, target).backward()
     assert torch.isfinite(parameter.grad)
 
 
@@ -324,7 +337,7 @@ def test_parameters_clone_pickle_and_repr(name):
         (lambda: FocalLoss(alpha=1.5), "alpha=1.5"),
         (lambda: DiceLoss(smooth=-1), "smooth=-1"),
         (lambda: DSCLoss(exponent=-1), "exponent=-1"),
-        (lambda: DiceLoss(aggregation="batch"), "aggregation='batch'"),
+        (lambda: DiceLoss(average="batch"), "average='batch'"),
         (lambda: DiceLoss(background="O"), "background='O'"),
         (lambda: DiceLoss(absent="drop"), "absent='drop'"),
         (lambda: DiceLoss(reduction="avg"), "reduction='avg'"),
@@ -383,6 +396,7 @@ def test_functions_are_the_classes():
         dice_loss(logits, target, background=0), DiceLoss(background=0)(logits, target)
     )
     torch.testing.assert_close(dsc_loss(logits, target), DSCLoss()(logits, target))
+    torch.testing.assert_close(tversky_loss(logits, target), TverskyLoss()(logits, target))
     torch.testing.assert_close(
         focal_loss(logits, target, gamma=1.0), FocalLoss(gamma=1.0)(logits, target)
     )
@@ -424,7 +438,7 @@ def test_in_the_trainers_terms_the_background_is_told():
         warnings.simplefilter("error")
         told = for_trainer(DSCLoss(), background=0)
         torch.testing.assert_close(told((logits,), target), want)
-        told = for_trainer(CompoundLoss("ce", DSCLoss()), background=0)
+        told = for_trainer(CompoundLoss("ce", DSCLoss(), weight=0.5), background=0)
         both = (CrossEntropyLoss()(logits, target) + want) / 2
         torch.testing.assert_close(told((logits,), target), both)
         for_trainer("dsc", background=None)((logits,), target)

@@ -15,6 +15,11 @@ torch.manual_seed(0)
 BATCHES = [(torch.randn(6, dtype=torch.float64), torch.randint(0, 2, (6,))) for _ in range(4)]
 
 
+def formula(cls, **params):
+    """The formula without the surrogate, over the batch."""
+    return cls(**{"smooth": 1.0, "surrogate": "none", **params})
+
+
 def slope(loss, logits, target):
     logits = logits.detach().clone().requires_grad_()
     value = loss(logits, target)
@@ -38,7 +43,7 @@ def by_hand(logits, target, decay, upto, squared):
 @pytest.mark.parametrize("decay", [0.0, 0.5, 0.9, 1.0])
 @pytest.mark.parametrize("squared", [True, False])
 def test_the_value_is_that_of_averaged_counts(decay, squared):
-    loss = DiceLoss(squared=squared, smooth=0.3, ema_decay=decay)
+    loss = formula(DiceLoss, squared=squared, smooth=0.3, ema_decay=decay)
     for step, (logits, target) in enumerate(BATCHES):
         hits, errors = by_hand(logits, target, decay, step, squared)
         want = 1 - (hits + 0.3) / (hits + errors + 0.3)
@@ -46,7 +51,7 @@ def test_the_value_is_that_of_averaged_counts(decay, squared):
 
 
 def test_the_slope_is_the_batchs_own_at_the_averaged_counts():
-    loss = DiceLoss(squared=False, smooth=0.3, ema_decay=0.8)
+    loss = formula(DiceLoss, squared=False, smooth=0.3, ema_decay=0.8)
     for step, (logits, target) in enumerate(BATCHES):
         _, found = slope(loss, logits, target)
         hits, errors = by_hand(logits, target, 0.8, step, False)
@@ -74,7 +79,7 @@ def test_the_surrogate_takes_its_weights_from_averaged_counts():
 def test_a_batch_that_overflowed_is_forgotten():
     logits, target = torch.randn(4, 3, requires_grad=True), torch.tensor([0, 1, 2, 0])
     for before in (0, 2):
-        loss, other = (DiceLoss(ema_decay=0.9) for _ in range(2))
+        loss, other = (formula(DiceLoss, ema_decay=0.9) for _ in range(2))
         for _ in range(before):
             assert loss(logits, target) == other(logits, target)
         assert loss(torch.full((4, 3), float("nan"), requires_grad=True), target).isnan()
@@ -87,7 +92,7 @@ def test_a_batch_that_overflowed_is_forgotten():
 
 def test_a_class_counts_for_itself():
     logits, target = torch.randn(2, 9, 3, dtype=torch.float64), torch.randint(0, 3, (2, 9))
-    loss = DiceLoss(squared=False, ema_decay=0.5, aggregation="class", smooth=0.1)
+    loss = formula(DiceLoss, squared=False, ema_decay=0.5, average="macro", smooth=0.1)
     loss(logits[0], target[0])
     p = torch.softmax(logits, -1)
     want = 0.0
@@ -103,7 +108,7 @@ def test_a_class_counts_for_itself():
 
 def test_only_training_is_remembered_and_prepare_forgets():
     (first, y), (second, t) = BATCHES[:2]
-    loss, fresh = DiceLoss(ema_decay=0.9), DiceLoss()
+    loss, fresh = formula(DiceLoss, ema_decay=0.9), formula(DiceLoss)
     loss(first, y)
     with torch.no_grad():
         torch.testing.assert_close(loss(second, t), fresh(second, t))
@@ -116,8 +121,8 @@ def test_only_training_is_remembered_and_prepare_forgets():
 
 
 def test_starts_and_ends_are_counted_apart():
-    both = SpanEndsLoss(DiceLoss(ema_decay=0.9))
-    sides = DiceLoss(ema_decay=0.9), DiceLoss(ema_decay=0.9)
+    both = SpanEndsLoss(formula(DiceLoss, ema_decay=0.9))
+    sides = formula(DiceLoss, ema_decay=0.9), formula(DiceLoss, ema_decay=0.9)
     for _ in range(3):
         logits = torch.randn(8, 2)
         target = torch.zeros(8, 3)
@@ -140,5 +145,5 @@ def test_a_decay_outside_its_range_is_named(decay, error):
 
 
 def test_a_loss_for_each_example_has_nothing_to_remember():
-    with pytest.raises(ValueError, match=r"ema_decay=0\.9 with aggregation='example'"):
-        DSCLoss(aggregation="example", ema_decay=0.9)
+    with pytest.raises(ValueError, match=r"ema_decay=0\.9 with average='samples'"):
+        DSCLoss(average="samples", ema_decay=0.9)

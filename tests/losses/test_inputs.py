@@ -1,8 +1,9 @@
-"""What losses make of odd inputs, and the corners of mining and aggregation."""
+"""What losses make of odd inputs, and the corners of mining and average."""
 
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -24,11 +25,22 @@ from skdice.losses import (
 NAN = float("nan")
 
 
+def formula(cls, **params):
+    """The formula without the surrogate, over the batch."""
+    return cls(**{"smooth": 1.0, "surrogate": "none", **params})
+
+
+MADE = {
+    **LOSSES,
+    **{f"{name}, formula": partial(formula, LOSSES[name]) for name in ("dice", "tversky", "dsc")},
+}
+
+
 def prepared(name):
-    return LOSSES[name]().prepare([6, 3, 2], background=0)
+    return MADE[name]().prepare([6, 3, 2], background=0)
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("name", MADE)
 def test_masked_positions_may_hold_anything(name):
     loss = prepared(name)
     logits = torch.randn(3, 3, generator=torch.Generator().manual_seed(0))
@@ -40,15 +52,15 @@ def test_masked_positions_may_hold_anything(name):
     soft[2] = NAN
     torch.testing.assert_close(loss(logits, soft, mask=mask.int()), want)
     z = logits[:, :1]
-    one = LOSSES[name]().prepare([6, 3])
+    one = MADE[name]().prepare([6, 3])
     got = one(z, torch.tensor([[1.0], [0.0], [NAN]]), mask=mask)
     torch.testing.assert_close(got, one(z[:2, 0], torch.tensor([1, 0])))
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("name", MADE)
 def test_ignored_labels_of_a_row_change_nothing(name):
     """In multi-label rows, single labels can be unknown."""
-    loss = LOSSES[name](multilabel=True).prepare([6, 3, 2], n_samples=11)
+    loss = MADE[name](multilabel=True).prepare([6, 3, 2], n_samples=11)
     logits = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
     target = torch.tensor([[1, 0, 0], [0, -100, 1], [1, 1, 0], [0, 0, -100]])
     other = logits.clone()
@@ -153,7 +165,7 @@ def test_weights_are_never_negative():
 @settings(deadline=None, max_examples=60)
 @given(
     st.integers(0, 2**16),
-    st.sampled_from(["example", "class", "pooled"]),
+    st.sampled_from(["samples", "macro", "micro"]),
     st.booleans(),
     st.sampled_from([0.0, 1e-3, 1.0]),
     st.sampled_from([1.0, 20.0, 200.0]),
@@ -163,19 +175,19 @@ def test_overlap_losses_are_between_0_and_1(seed, how, squared, smooth, scale, c
     generator = torch.Generator().manual_seed(seed)
     logits = (scale * torch.randn(9, 3, generator=generator)).requires_grad_()
     target = torch.randint(3, (9,), generator=generator)
-    loss = cls(aggregation=how, squared=squared, smooth=smooth, reduction="none")
+    loss = formula(cls, average=how, squared=squared, smooth=smooth, reduction="none")
     values = loss(logits, target)
     assert ((values >= 0) & (values <= 1)).all()
     values.sum().backward()
     assert torch.isfinite(logits.grad).all()
     right = 60.0 * torch.nn.functional.one_hot(target, 3).float()
-    if cls is not DSCLoss and (smooth > 0 or how == "pooled"):
+    if cls is not DSCLoss and (smooth > 0 or how == "micro"):
         assert loss(right, target).abs().max() < 1e-6
 
 
 @pytest.mark.parametrize("exponent", [0.5, 1.0, 2.0])
 def test_the_literal_dsc_has_its_optimum_at_one_over_one_plus_exponent(exponent):
-    loss = DSCLoss(exponent=exponent, squared=False, aggregation="example", reduction="none")
+    loss = formula(DSCLoss, exponent=exponent, squared=False, average="samples", reduction="none")
     p = torch.linspace(0.05, 0.95, 1801, dtype=torch.float64)
     logits = torch.logit(p).requires_grad_()
     positive = loss(logits, torch.ones(len(p)))
@@ -193,16 +205,16 @@ def test_the_hardest_negative_is_the_most_probable_one():
     """Also where the decay makes it small, and where its probability rounds to 1."""
     z, y = torch.tensor([0.0, 40.0, 30.0, 1.0, -3.0]), torch.tensor([1, 0, 0, 0, 0])
     for loss in (DiceLoss, DSCLoss, TverskyLoss):
-        got = loss(ohem_ratio=1.0)(z, y)
-        torch.testing.assert_close(got, loss()(z[:2], y[:2]), msg=loss.__name__)
+        got = formula(loss, ohem_ratio=1.0)(z, y)
+        torch.testing.assert_close(got, formula(loss)(z[:2], y[:2]), msg=loss.__name__)
 
 
-@pytest.mark.parametrize("how", ["example", "class", "pooled"])
+@pytest.mark.parametrize("how", ["samples", "macro", "micro"])
 def test_mining_counts(how):
     def kept(z, y, ratio, **more):
         # Rows with a gradient are the ones that were kept.
         z = z.clone().requires_grad_()
-        DiceLoss(aggregation=how, ohem_ratio=ratio)(z, y, **more).backward()
+        formula(DiceLoss, average=how, ohem_ratio=ratio)(z, y, **more).backward()
         return int((z.grad[y == 0] != 0).sum())
 
     z = torch.zeros(400)  # all tied
@@ -215,33 +227,35 @@ def test_mining_counts(how):
 
 def test_mining_averages_over_what_it_kept():
     z, y = torch.tensor([0.3, 2.0, 1.0, -3.0, -4.0]), torch.tensor([1, 0, 0, 0, 0])
-    mined = DiceLoss(aggregation="example", ohem_ratio=2.0)
-    torch.testing.assert_close(mined(z, y), DiceLoss(aggregation="example")(z[:3], y[:3]))
-    every = DiceLoss(aggregation="example", ohem_ratio=100.0)(z, y)
-    torch.testing.assert_close(every, DiceLoss(aggregation="example")(z, y))
+    mined = formula(DiceLoss, average="samples", ohem_ratio=2.0)
+    torch.testing.assert_close(mined(z, y), formula(DiceLoss, average="samples")(z[:3], y[:3]))
+    every = formula(DiceLoss, average="samples", ohem_ratio=100.0)(z, y)
+    torch.testing.assert_close(every, formula(DiceLoss, average="samples")(z, y))
     grid = torch.tensor([0.0, 2.0])
-    got = torch.func.vmap(lambda r: DiceLoss(ohem_ratio=r)(z, y))(grid)
-    torch.testing.assert_close(got, torch.stack([DiceLoss()(z, y), DiceLoss()(z[:3], y[:3])]))
+    got = torch.func.vmap(lambda r: formula(DiceLoss, ohem_ratio=r)(z, y))(grid)
+    torch.testing.assert_close(
+        got, torch.stack([formula(DiceLoss)(z, y), formula(DiceLoss)(z[:3], y[:3])])
+    )
 
 
 def test_class_weights_mean_the_same_in_all_kinds():
     logits = torch.randn(6, 3, generator=torch.Generator().manual_seed(0))
     labels = (torch.randn(6, 3, generator=torch.Generator().manual_seed(1)) > 0).float()
     weight = [1.0, 2.0, 0.5]
-    for how in ("example", "class"):
-        parts = [DiceLoss(aggregation=how)(logits[:, c], labels[:, c]) for c in range(3)]
+    for how in ("samples", "macro"):
+        parts = [formula(DiceLoss, average=how)(logits[:, c], labels[:, c]) for c in range(3)]
         want = sum(w * part for w, part in zip(weight, parts, strict=True)) / 3.5
-        got = DiceLoss(aggregation=how, class_weight=weight, multilabel=True)
+        got = formula(DiceLoss, average=how, class_weight=weight, multilabel=True)
         torch.testing.assert_close(got(logits, labels), want)
     # With one counted class its own weight cancels; pooled counts are weighed against smooth.
     z, y = logits[:, 0], labels[:, 0]
-    for options in ({"aggregation": "class"}, {"aggregation": "pooled", "smooth": 0.0}):
-        weighted = DiceLoss(class_weight=[1, 5], **options)
-        torch.testing.assert_close(weighted(z, y), DiceLoss(**options)(z, y))
+    for options in ({"average": "macro"}, {"average": "micro", "smooth": 0.0}):
+        weighted = formula(DiceLoss, class_weight=[1, 5], **options)
+        torch.testing.assert_close(weighted(z, y), formula(DiceLoss, **options)(z, y))
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
-@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("name", MADE)
 def test_compiled_gradients(name):
     logits = torch.randn(2, 4, 3, generator=torch.Generator().manual_seed(0)).requires_grad_()
     target = torch.tensor([[0, 1, 2, -100], [0, 0, 1, -100]])
@@ -253,7 +267,7 @@ def test_compiled_gradients(name):
     torch.testing.assert_close(got, want)
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("name", MADE)
 def test_many_batches_at_once(name):
     logits = torch.randn(3, 5, 3, generator=torch.Generator().manual_seed(0))
     target = torch.randint(3, (3, 5), generator=torch.Generator().manual_seed(1))

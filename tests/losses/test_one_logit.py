@@ -27,12 +27,13 @@ unit = st.floats(0.1, 1.0)
 def overlap_losses(draw):
     options = {
         "smooth": draw(st.sampled_from([0.01, 1.0])),
-        "aggregation": draw(st.sampled_from(["auto", "example", "class", "pooled"])),
+        "average": draw(st.sampled_from(["auto", "samples", "macro", "micro"])),
         "absent": draw(st.sampled_from(["auto", "include", "ignore"])),
         "class_weight": draw(weights),
         "ohem_ratio": draw(st.sampled_from([0.0, 2.0])),
     }
-    if options["aggregation"] != "example":
+    options["surrogate"] = "none"
+    if options["average"] != "samples":
         options["surrogate"] = draw(st.sampled_from(["none", "log"]))
         options["ema_decay"] = draw(st.sampled_from([0.0, 0.5]))
     kind = draw(st.sampled_from([DiceLoss, DSCLoss, TverskyLoss]))

@@ -10,16 +10,23 @@ import torch
 from skdice.losses import LOSSES, DiceLoss, DSCLoss, TverskyLoss, resolve_loss
 
 torch.manual_seed(0)
+
+
+def formula(cls, **params):
+    """The formula without the surrogate, over the batch."""
+    return cls(**{"smooth": 1.0, "surrogate": "none", **params})
+
+
 LINEAR = {
-    "dice": (DiceLoss(squared=False), DiceLoss(surrogate="log"), (2, 1, 1, 1)),
+    "dice": (formula(DiceLoss, squared=False), DiceLoss(smooth=1.0), (2, 1, 1, 1)),
     "tversky": (
-        TverskyLoss(alpha=0.2, beta=0.9, squared=False, smooth=0.3),
+        formula(TverskyLoss, alpha=0.2, beta=0.9, squared=False, smooth=0.3),
         TverskyLoss(alpha=0.2, beta=0.9, surrogate="log", smooth=0.3),
         (1, 0.2, 0.9, 0.3),
     ),
     "dsc": (
-        DSCLoss(exponent=0, squared=False),
-        DSCLoss(exponent=0, surrogate="log"),
+        formula(DSCLoss, exponent=0, squared=False),
+        DSCLoss(exponent=0, smooth=1.0),
         (2, 1, 1, 1),
     ),
 }
@@ -108,10 +115,10 @@ def test_of_many_classes_those_that_a_batch_lacks_are_left_out(name):
     # Not where something else knows of them: a background, earlier batches, other labels.
     rows = torch.nn.functional.one_hot(target, 30)
     for make in (
-        lambda: resolve_loss(name).set_params(aggregation="class", background=0),
+        lambda: resolve_loss(name).set_params(average="macro", background=0),
         lambda: resolve_loss(name).set_params(ema_decay=0.9),
         lambda: resolve_loss(name).set_params(multilabel=True),
-        lambda: LOSSES[name](),
+        lambda: formula(LOSSES[name]),
     ):
         y = rows if make().multilabel else target
         assert make()(logits, y) == make().set_params(absent="include")(logits, y)
@@ -129,7 +136,7 @@ def test_each_class_by_itself_and_absent_ones():
         push = -((1 - y) * torch.log(1 - p[:, c])).sum() * f1 / total
         losses.append((pull + push).item())
         totals.append(total.item() / 8)  # of 8 examples
-    loss = DiceLoss(surrogate="log", aggregation="class", absent="include")
+    loss = DiceLoss(smooth=1.0, average="macro", absent="include")
     assert loss(logits, target).item() == pytest.approx(sum(losses) / 3 * sum(totals) / 3)
     loss.set_params(absent="ignore")
     assert loss(logits, target).item() == pytest.approx(sum(losses[:2]) / 2 * sum(totals[:2]) / 2)
@@ -162,7 +169,7 @@ def test_confident_errors_have_a_slope_and_no_nan(loss, dtype):
     ("options", "message"),
     [
         ({"surrogate": "hinge"}, "surrogate='hinge'"),
-        ({"surrogate": "log", "aggregation": "example"}, "aggregation='example'"),
+        ({"surrogate": "log", "average": "samples"}, "average='samples'"),
         ({"surrogate": "log", "reduction": "none"}, "'none'"),
     ],
 )

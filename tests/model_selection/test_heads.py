@@ -39,8 +39,8 @@ LOSSES = [
     DSCLoss(exponent=0.4),
     CompoundLoss(weight=0.2),
     CompoundLoss(second=DiceLoss(smooth=0.1), weight=0.7),
-    DiceLoss(smooth=0.1),
-    DiceLoss(aggregation="example"),
+    DiceLoss(smooth=0.1, surrogate="none"),
+    DiceLoss.literal(),
 ]
 
 
@@ -49,7 +49,7 @@ DIFFERENCE = [
     FocalLoss(alpha=0.8),
     CrossEntropyLoss(class_weight=[1.0, 3.0]),
     DSCLoss(smooth=0.01, surrogate="log", class_weight=[1.0, 3.0]),
-    DiceLoss(aggregation="class", absent="ignore", ohem_ratio=2.0),
+    DiceLoss(average="macro", absent="ignore", ohem_ratio=2.0),
     DiceLoss(surrogate="log", smooth=0.1, background=0, ema_decay=0.5),
 ]
 BOTH = DiceLoss(surrogate="log", smooth=0.1, background=None, ema_decay=0.5)
@@ -115,9 +115,9 @@ def test_each_head_remembers_its_own_batches():
     X, y = make_classification(150, 6, weights=[0.9], random_state=0)
     losses = [
         *(DiceLoss(ema_decay=d, surrogate="log", smooth=0.01) for d in (0.0, 0.9, 0.99)),
-        TverskyLoss(ema_decay=0.5),
+        TverskyLoss(smooth=1.0, surrogate="none", ema_decay=0.5),
         DSCLoss(ema_decay=0.5, surrogate="log", smooth=0.01),
-        CompoundLoss("ce", DSCLoss(ema_decay=0.9)),
+        CompoundLoss("ce", DSCLoss(smooth=1.0, surrogate="none", ema_decay=0.9)),
     ]
     folds = [(np.arange(100), np.arange(100, 150)), (np.arange(40, 150), np.arange(40))]
     models = [

@@ -25,7 +25,7 @@ X, Y = make_classification(60, weights=[0.8], random_state=0)
 BASE = DiceClassifier(max_epochs=2, random_state=0)
 STEPS = Pipeline([("scale", StandardScaler()), ("clf", BASE)])
 ALPHA = FloatDistribution(0.1, 0.9)
-DEGENERATE = TverskyLoss(aggregation="pooled", background=None)
+DEGENERATE = TverskyLoss(average="micro", background=None)
 MATTERS_NOT = "only alpha \\+ beta counts"
 
 
@@ -48,7 +48,7 @@ MATTERS_NOT = "only alpha \\+ beta counts"
                 "loss": ["tversky"],
                 "loss__alpha": ALPHA,
                 "loss__background": ["auto", None],
-                "loss__aggregation": ["pooled"],
+                "loss__average": ["micro"],
             },
             MATTERS_NOT,
         ),
@@ -57,7 +57,7 @@ MATTERS_NOT = "only alpha \\+ beta counts"
                 "loss": ["tversky"],
                 "loss__alpha": ALPHA,
                 "loss__background": ["auto", None],
-                "loss__aggregation": ["class", "pooled"],  # each is well beside the other's first
+                "loss__average": ["macro", "micro"],  # each is well beside the other's first
             },
             MATTERS_NOT,
         ),

@@ -1,0 +1,274 @@
+"""Logits and targets of every shape in one form, with probabilities and reduction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TypedDict
+
+import torch
+from torch import Tensor, nn
+
+from skdice.losses._checks import check_choice
+
+__all__ = ["REDUCTIONS", "Inputs", "Problem", "as_problem", "with_background"]
+
+REDUCTIONS = ("mean", "sum", "none")
+
+
+class Inputs(TypedDict, total=False):
+    """Keywords that every loss function takes beside its own.
+
+    Parameters
+    ----------
+    ignore_index : int, default=-100
+        Target of positions that do not count.
+    multilabel : bool, default=False
+        Targets are 0/1 rows and each class has a sigmoid of its own.
+    reduction : {"mean", "sum", "none"}, default="mean"
+    sample_weight : Tensor of shape (N,) or of the target's shape, default=None
+    mask : bool Tensor of shape (N,) or of the target's shape, default=None
+        Positions that count.
+    problem : Problem, default=None
+        Logits, target and the keywords above in one form already, in place of all of them.
+    """
+
+    ignore_index: int
+    multilabel: bool
+    reduction: str
+    sample_weight: Tensor | None
+    mask: Tensor | None
+    problem: Problem | None
+
+
+@dataclass(slots=True)
+class Problem:
+    """Inputs brought to one form.
+
+    Attributes
+    ----------
+    kind : {"binary", "multiclass", "multilabel"}
+    logits : Tensor of shape (N, C)
+        In float32 or more; C is 1 for a binary problem.
+    target : Tensor of shape (N, C)
+        Class distribution, or 0/1 for each label.
+    weight : Tensor of shape (N,) or (N, C)
+        0 where a position is ignored or masked; (N, C) for a multi-label problem only.
+    shape : tuple of int
+        Of what ``reduction="none"`` returns.
+    reduction : {"mean", "sum", "none"}
+    """
+
+    kind: str
+    logits: Tensor
+    target: Tensor
+    weight: Tensor
+    shape: tuple[int, ...]
+    reduction: str = "mean"
+    _odds: Tensor | None = None
+
+    @property
+    def element_weight(self) -> Tensor:
+        """Weights of shape (N, 1) or (N, C)."""
+        return self.weight if self.weight.ndim == 2 else self.weight.unsqueeze(-1)
+
+    def with_logits(self, logits: Tensor) -> Problem:
+        """The same problem with other logits."""
+        return replace(self, logits=logits, _odds=None)
+
+    def as_two_logits(self) -> Problem:
+        """A binary problem as a softmax over its two classes."""
+        z, y = self.logits, self.target
+        logits, target = torch.cat([torch.zeros_like(z), z], -1), torch.cat([1 - y, y], -1)
+        return replace(self, kind="multiclass", logits=logits, target=target, _odds=None)
+
+    def _log_odds(self) -> Tensor | None:
+        """log(p / (1 - p)) of shape (N, C), where the logits give it without a softmax."""
+        if self.kind != "multiclass":
+            return self.logits
+        if self.logits.shape[-1] != 2:
+            return None
+        if self._odds is None:
+            # torch computes a softmax over two numbers many times slower than a sigmoid.
+            odds = self.logits[:, 1] - self.logits[:, 0]
+            self._odds = torch.stack([-odds, odds], dim=-1)
+        return self._odds
+
+    def p(self) -> Tensor:
+        """Probabilities of shape (N, C)."""
+        odds = self._log_odds()
+        return torch.softmax(self.logits, dim=-1) if odds is None else torch.sigmoid(odds)
+
+    def log_p(self) -> Tensor:
+        """Log-probabilities of shape (N, C), finite also where a logit is -inf."""
+        odds = self._log_odds()
+        if odds is None:
+            return _finite(torch.log_softmax(self.logits, dim=-1))
+        return _finite(nn.functional.logsigmoid(odds))
+
+    def log_not_p(self) -> Tensor:
+        """log(1 - p) of shape (N, C), finite and differentiable also where p rounds to 1."""
+        odds = self._log_odds()
+        if odds is not None:
+            return _finite(nn.functional.logsigmoid(-odds))
+        z = self.logits
+        total = torch.logsumexp(z, dim=-1, keepdim=True)
+        top = z.detach().argmax(dim=-1, keepdim=True)
+        is_top = torch.arange(z.shape[-1], device=z.device) == top
+        # Only the largest class can round to 1: its complement is taken from the other logits.
+        others = torch.logsumexp(z.masked_fill(is_top, torch.finfo(z.dtype).min), -1, keepdim=True)
+        p = torch.exp(z - total).masked_fill(is_top, 0.0)
+        return torch.where(is_top, others - total, torch.log1p(-p))
+
+    def reduce(self, elements: Tensor) -> Tensor:
+        """Losses of shape (N,), or (N, C) for a multi-label problem, reduced by `reduction`."""
+        weight = self.weight
+        if elements.ndim == 2 and weight.ndim == 1:
+            weight = weight.unsqueeze(-1).expand_as(elements)
+        weighted = elements * weight
+        if self.reduction == "none":
+            return weighted.reshape(self.shape)
+        if self.reduction == "sum":
+            return weighted.sum()
+        return weighted.sum() / weight.sum().clamp(min=torch.finfo(weight.dtype).tiny)
+
+
+def _finite(log_p: Tensor) -> Tensor:
+    """The lowest number in place of -inf, whose product with a target of 0 is NaN."""
+    return log_p.clamp(min=torch.finfo(log_p.dtype).min)
+
+
+def with_background(problem: Problem, background: int | str | None) -> tuple[Problem, int | None]:
+    """The problem, and the index of its background; None where no output stands for one."""
+    if background is None or isinstance(background, str) or problem.kind == "multilabel":
+        return problem, None
+    binary = problem.kind == "binary"
+    n_classes = 2 if binary else problem.logits.shape[-1]
+    if not 0 <= background < n_classes:
+        raise ValueError(
+            f"background={background} is no class: these logits have classes 0 to {n_classes - 1}"
+        )
+    if not binary:
+        return problem, int(background)
+    # One logit stands for class 1 against class 0, which is therefore its background.
+    return (problem, None) if background == 0 else (problem.as_two_logits(), 1)
+
+
+def as_problem(
+    logits: Tensor,
+    target: Tensor,
+    *,
+    ignore_index: int = -100,
+    multilabel: bool = False,
+    reduction: str = "mean",
+    sample_weight: Tensor | None = None,
+    mask: Tensor | None = None,
+    problem: Problem | None = None,
+) -> Problem:
+    """Logits and target of any allowed shape in one form; `Loss` lists the shapes.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, or a target or weight on the CPU is out of range. On other devices
+        values are not looked at, since that would hold up every step.
+    """
+    if problem is not None:
+        return problem
+    check_choice("reduction", reduction, REDUCTIONS)
+    wrong = ValueError(
+        f"logits of shape {tuple(logits.shape)} and target of shape {tuple(target.shape)} and "
+        f"{target.dtype} do not fit: give (N,) and 0/1 (N,); (N, C) and class indices, which "
+        "are integers, (N,), or distributions, which are floats, (N, C); (N, L, C) and class "
+        "indices (N, L); or with multilabel=True (N, C) and 0/1 (N, C)"
+    )
+    if not logits.is_floating_point():
+        raise ValueError(f"logits have dtype {logits.dtype}: they must be floating point")
+    if logits.ndim == 0:
+        raise wrong
+    n_classes, width = logits.shape[-1], 1  # width: values that a target has per element
+    shape, indices = tuple(target.shape), False
+    if multilabel:
+        if logits.shape != target.shape or logits.ndim < 2:
+            raise wrong
+        kind, width = "multilabel", n_classes
+    elif logits.ndim == 1 or n_classes == 1:
+        if target.numel() != logits.numel() or target.shape[:1] != logits.shape[:1]:
+            raise wrong
+        kind, n_classes = "binary", 1
+    elif target.shape == logits.shape[:-1] and not target.is_floating_point():
+        kind, indices = "multiclass", True
+    elif target.shape == logits.shape and target.is_floating_point():
+        kind, width, shape = "multiclass", n_classes, shape[:-1]
+    else:
+        raise wrong
+    z = logits.to(torch.promote_types(logits.dtype, torch.float32)).reshape(-1, n_classes)
+    values = target if target.is_floating_point() else target.long()
+    values = values.reshape(-1, width)
+    distributions = kind == "multiclass" and not indices
+    valid = torch.ones_like(z[:, :1], dtype=torch.bool)
+    if not distributions:
+        valid = values != ignore_index
+    like = valid if kind == "multilabel" else valid[:, 0]
+    if mask is not None:
+        valid = valid & (_like(mask, "mask", like, shape) != 0).reshape(valid.shape)
+    _check_target(values, valid, n_classes - 1 if indices else 1, distributions, ignore_index)
+    # Positions that do not count get some legal target; their weight is 0.
+    values = torch.where(valid, values, torch.zeros_like(values))
+    encoded = values == torch.arange(n_classes, device=z.device) if indices else values
+    weight = valid.to(z.dtype)
+    if sample_weight is not None:
+        given = _like(sample_weight, "sample_weight", like, shape).to(z.dtype)
+        given = given.reshape(weight.shape)
+        if _any(valid & ~((given >= 0) & torch.isfinite(given))):
+            raise ValueError("sample_weight holds a negative, infinite or NaN value")
+        weight = torch.where(valid, given, torch.zeros_like(given))
+    # A weight of 0 must also stop NaN or infinite logits of padding.
+    z = z.masked_fill(~(weight > 0), 0.0)
+    if kind != "multilabel":
+        weight = weight[:, 0]
+    return Problem(kind, z, encoded.to(z.dtype), weight, shape, reduction)
+
+
+def _like(values: Tensor, name: str, like: Tensor, shape: tuple[int, ...]) -> Tensor:
+    values = torch.as_tensor(values, device=like.device)
+    # (N, 1) is as good as (N,); a transposed array is not.
+    if [n for n in values.shape if n != 1] == [n for n in shape if n != 1]:
+        return values.reshape(like.shape)
+    if tuple(values.shape) == shape[: values.ndim]:
+        spread = values.reshape(*values.shape, *[1] * (len(shape) - values.ndim)).expand(shape)
+        return spread.reshape(like.shape)
+    raise ValueError(
+        f"{name} has shape {tuple(values.shape)}, but the target's is {shape}: give one value "
+        "for each element, or one for each example"
+    )
+
+
+def _check_target(
+    values: Tensor, valid: Tensor, top: int, distributions: bool, ignore_index: int
+) -> None:
+    wrong = valid & ~((values >= 0) & (values <= top))
+    if _any(wrong):
+        value = values[wrong][0].item()
+        raise ValueError(
+            f"target holds {value!r}: it must be from 0 to {top}, or ignore_index={ignore_index}"
+        )
+    if distributions:
+        total = values.sum(-1, keepdim=True)
+        wrong = valid & ((total - 1).abs() > 0.02)  # bfloat16 keeps two to three digits
+        if _any(wrong):
+            raise ValueError(
+                f"target has a row that sums to {total[wrong][0].item():.4g}: distributions "
+                "over classes sum to 1; for 0/1 rows of independent labels give "
+                "multilabel=True"
+            )
+
+
+def _any(wrong: Tensor) -> bool:
+    """Whether a value is wrong, where looking is free."""
+    # On a GPU this look would make every step wait for the device.
+    if torch.compiler.is_compiling() or wrong.device.type != "cpu":
+        return False
+    try:
+        return bool(wrong.any())
+    except RuntimeError:  # under torch.func.vmap a tensor has no single truth value
+        return False

@@ -1,0 +1,34 @@
+"""What is worth searching of a loss, without a library that searches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["OneMinus", "Range"]
+
+
+@dataclass(frozen=True)
+class Range:
+    """Numbers from `low` to `high`, searched on a logarithmic scale if `log`."""
+
+    low: float
+    high: float
+    log: bool = False
+
+
+@dataclass(frozen=True)
+class OneMinus:
+    """A parameter that is one minus another, so that their sum stays one.
+
+    Parameters
+    ----------
+    name : str
+        The other parameter, as in ``loss__alpha``.
+    """
+
+    name: str
+
+    def __call__(self, params: Mapping[str, Any]) -> float:
+        return 1.0 - params[self.name]

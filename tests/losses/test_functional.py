@@ -1,0 +1,291 @@
+"""Losses as functions: `functional_loss` over many settings and states, and kernels."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+
+import pytest
+import torch
+from sklearn.base import clone
+
+from skdice import losses
+from skdice.losses import (
+    LOSS_NAMES,
+    LOSSES,
+    CompoundLoss,
+    CrossEntropyLoss,
+    DiceLoss,
+    DSCLoss,
+    FocalLoss,
+    OneMinus,
+    Range,
+    TverskyLoss,
+    WeightedCrossEntropyLoss,
+    functional,
+)
+
+COUNTS = [[30.0, 6.0, 4.0], [20.0, 20.0, 1.0]]
+# Numbers that are not the defaults, where a search space would leave a parameter alone.
+MORE = {
+    "ce tau": (CrossEntropyLoss(class_weight=[1.0, 2.0, 3.0]), {"tau": [0.5, 1.0]}),
+    "weighted_ce given": (WeightedCrossEntropyLoss(class_weight=[1.0, 2.0, 3.0]), {}),
+    "focal alpha": (FocalLoss(), {"alpha": [0.3, 0.8]}),
+    "dice memory": (DiceLoss(ema_decay=0.5), {"ema_decay": [0.3, 0.9], "smooth": [0.1, 1.0]}),
+    "dice formula": (DiceLoss.literal(average="auto"), {"smooth": [0.1, 1.0]}),
+    "dice mining": (DiceLoss(ohem_ratio=1.0), {"ohem_ratio": [0.0, 2.0]}),
+    "dice samples": (DiceLoss.literal(class_weight=[1.0, 2.0, 0.5]), {"smooth": [0.1, 2.0]}),
+    "tversky macro": (TverskyLoss(average="macro", ema_decay=0.9), {"alpha": [0.2, 0.6]}),
+    "dsc memory": (DSCLoss(surrogate="none", ema_decay=0.9), {"exponent": [0.0, 0.4]}),
+    "ce_dice of everything": (
+        CompoundLoss(CrossEntropyLoss(class_weight=[1.0, 2.0, 1.5]), DSCLoss(ema_decay=0.9)),
+        {
+            "weight": [0.2, 0.8],
+            "first__tau": [0.5, 1.0],
+            "second__exponent": [0.05, 0.3],
+            "second__ema_decay": [0.5, 0.9],
+        },
+    ),
+}
+
+
+def searched(loss):
+    """Two values of each number that is worth searching."""
+    return {
+        name: [values.low + 0.3 * (values.high - values.low), values.high]
+        for name, values in loss.search_space().items()
+        if isinstance(values, Range)
+    }
+
+
+CASES = {**{name: (cls(), searched(cls)) for name, cls in LOSSES.items()}, **MORE}
+
+
+def batches(n_batches=3, shape=(2, 2), one_logit=False, seed=0):
+    """Logits of each lane and fold; the targets and weights of a fold are those of its lanes."""
+    generator = torch.Generator().manual_seed(seed)
+    for _ in range(n_batches):
+        size = (*shape, 9) if one_logit else (*shape, 9, 3)
+        z = torch.randn(size, generator=generator, dtype=torch.float64)
+        y = torch.randint(2 if one_logit else 3, (shape[0], 9), generator=generator)
+        y[:, 0] = -100
+        weight = torch.rand(shape[0], 9, generator=generator, dtype=torch.float64)
+        weight[:, 1] = 0
+        yield z, y, weight
+
+
+@pytest.mark.parametrize("one_logit", [False, True])
+@pytest.mark.parametrize("case", CASES)
+def test_lanes_and_folds_are_a_loop_over_modules(case, one_logit):
+    loss, params = CASES[case]
+    if one_logit and "class_weight=[" in repr(loss):
+        pytest.skip("its weights are of three classes")
+    counts = [c[:2] for c in COUNTS] if one_logit else COUNTS
+    alone = [
+        [
+            clone(loss).set_params(**{n: v[lane] for n, v in params.items()}).prepare(c, 0)
+            for lane in range(2)
+        ]
+        for c in counts
+    ]
+    shared = clone(loss).prepare(counts[0], 0)
+    before = copy.deepcopy(shared.functional_state())
+    values = {n: torch.tensor(v, dtype=torch.float64) for n, v in params.items()}
+    states = [[one.functional_state() for one in fold] for fold in alone]
+    state = {
+        name: torch.stack([torch.stack([s[name] for s in fold]) for fold in states])
+        for name in states[0][0]
+    }
+    slope = torch.func.grad_and_value(
+        lambda z, v, s, y, w: shared.functional_loss(v, s, z, y, w), has_aux=True
+    )
+    over_lanes = torch.func.vmap(slope, in_dims=(0, 0, 0, None, None))
+    over_folds = torch.func.vmap(over_lanes, in_dims=(0, None, 0, 0, 0))
+    if not values:  # vmap maps no empty dict
+        over_lanes = torch.func.vmap(slope, in_dims=(0, None, 0, None, None))
+        over_folds = torch.func.vmap(over_lanes, in_dims=(0, None, 0, 0, 0))
+    for z, y, weight in batches(one_logit=one_logit):
+        slopes, (found, state) = over_folds(z, values, state, y, weight)
+        for f, fold in enumerate(alone):
+            for lane, module in enumerate(fold):
+                own = z[f, lane].clone().requires_grad_()
+                want = module(own, y[f], sample_weight=weight[f])
+                torch.testing.assert_close(found[f, lane], want.detach())
+                torch.testing.assert_close(slopes[f, lane], torch.autograd.grad(want, own)[0])
+                for name, buffer in module.functional_state().items():
+                    torch.testing.assert_close(
+                        state[name][f, lane], buffer, check_dtype=False, msg=name
+                    )
+    # The module that gave the function is as it was.
+    assert shared == clone(loss)
+    assert shared.functional_state().keys() == before.keys()
+    for name, buffer in shared.functional_state().items():
+        torch.testing.assert_close(buffer, before[name])
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_gradients_of_hyperparameters(name):
+    loss = LOSSES[name]().prepare(COUNTS[0], 0)
+    z, y, weight = (tensor[0] for tensor in next(batches()))
+    state = loss.functional_state()
+    for parameter, (low, _) in searched(loss).items():
+        found = torch.func.grad(
+            lambda v, n=parameter: loss.functional_loss({n: v}, state, z[0], y, weight)[0]
+        )(torch.tensor(low, dtype=torch.float64))
+        assert torch.isfinite(found)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_out_of_training_nothing_is_adjusted_or_remembered(name):
+    loss = LOSSES[name]()
+    given = {"tau", "ema_decay"} & set(loss.get_params())
+    loss.set_params(**dict.fromkeys(given, 0.5)).prepare(COUNTS[0], 0).eval()
+    z, y, weight = (tensor[0] for tensor in next(batches()))
+    value, state = loss.functional_loss({}, loss.functional_state(), z[0], y, weight)
+    torch.testing.assert_close(value, loss(z[0], y, sample_weight=weight))
+    torch.testing.assert_close(value, LOSSES[name]().prepare(COUNTS[0], 0)(z[0], y, weight))
+    for key, buffer in loss.functional_state().items():
+        assert state[key] is buffer
+
+
+def test_state_is_buffers():
+    loss = CompoundLoss("weighted_ce", DiceLoss(ema_decay=0.9)).prepare([5, 3, 2], 0)
+    assert loss.remembers
+    assert not CompoundLoss().remembers
+    state = loss.functional_state()
+    assert set(state) == set(loss.state_dict())
+    assert state["first.class_counts_"].tolist() == [5, 3, 2]
+    assert state["second.n_samples_"] == 10
+    assert state["second.running_"].shape == (3, 3)
+    assert not state["second.running_"].any()
+    z, y, _ = (tensor[0] for tensor in next(batches()))
+    loss(z[0], y)
+    told = CompoundLoss("weighted_ce", DiceLoss(ema_decay=0.9)).prepare([1, 1, 1], 0)
+    told.load_state_dict(loss.state_dict())
+    copied = pickle.loads(pickle.dumps(loss))
+    for other in (told, copied, copy.deepcopy(loss)):
+        torch.testing.assert_close(other(z[1], y), copy.deepcopy(loss)(z[1], y))
+    assert all(buffer.device.type == "meta" for buffer in loss.to("meta").buffers())
+    assert "second.running_" not in CompoundLoss().prepare([5, 3, 2], 0).functional_state()
+
+
+def test_a_device_without_float64_has_float32():
+    loss = DiceLoss().prepare([5, 3])
+
+    def moved(tensor):
+        if tensor.dtype == torch.float64:
+            raise TypeError("Cannot convert a MPS Tensor to float64 dtype")
+        return tensor.clone()
+
+    loss._apply(moved)
+    assert (loss.class_counts_.dtype, loss.class_counts_.tolist()) == (torch.float32, [5, 3])
+
+
+def test_memory_is_taken_from_the_same_loss_only():
+    z, y, _ = (tensor[0] for tensor in next(batches()))
+    for make in (
+        lambda **more: DiceLoss(ema_decay=0.9, **more),
+        lambda **more: CompoundLoss("ce", DiceLoss(ema_decay=0.9, **more)),
+    ):
+        old = make().prepare(COUNTS[0], 0)
+        old(z[0], y)
+        new, other = make().prepare(COUNTS[0], 0), make(smooth=1.0).prepare(COUNTS[0], 0)
+        new.take_memory(old)
+        torch.testing.assert_close(new(z[1], y), old(z[1], y))
+        other.take_memory(old)
+        other.take_memory(torch.nn.Linear(1, 1))
+        assert not getattr(other, "second", other).running_.any()
+
+
+def test_names_functions_and_exports():
+    assert LOSS_NAMES[:7] == ("ce", "weighted_ce", "focal", "dice", "tversky", "dsc", "ce_dice")
+    assert tuple(LOSSES) == LOSS_NAMES
+    kernels = [getattr(functional, name) for name in functional.__all__]
+    for name, cls in LOSSES.items():
+        assert cls.name == name
+        assert getattr(losses, cls.__name__) is cls
+        if hasattr(cls, "kernel"):
+            assert cls.kernel in kernels
+            keywords = inspect.signature(cls.kernel).parameters
+            own = set(cls().get_params()) - {"ignore_index", "multilabel", "reduction"}
+            assert own <= set(keywords)
+            # A parameter has one default, but for what only a module is told.
+            for parameter in own - {"background"}:
+                assert keywords[parameter].default == getattr(cls(), parameter)
+    for kernel in kernels:
+        assert getattr(losses, kernel.__name__) is kernel
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_search_spaces_are_of_own_parameters(name):
+    space = LOSSES[name].search_space()
+    assert space
+    for parameter, values in space.items():
+        assert parameter in LOSSES[name]().get_params()
+        if isinstance(values, Range):
+            for value in (values.low, values.high):
+                assert LOSSES[name]().set_params(**{parameter: value})
+        else:
+            assert values({values.name: 0.25}) == 0.75
+            assert isinstance(space[values.name], Range)
+    assert LOSSES["tversky"].search_space()["beta"] == OneMinus("alpha")
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_what_a_loss_is(name):
+    loss = LOSSES[name]()
+    assert loss.has_functional_form
+    assert loss.accepts_one_logit
+    assert loss.normalizes_over_positions == (name == "ce")
+
+    class Own(LOSSES[name]):
+        def forward(self, logits, target, sample_weight=None, mask=None):
+            return logits.sum()
+
+    assert not Own().has_functional_form
+    assert not Own().accepts_one_logit
+    assert not CompoundLoss("ce", Own()).has_functional_form
+    assert not CompoundLoss("ce", Own()).accepts_one_logit
+    if "background" in loss.get_params():
+        assert not LOSSES[name](background=None).accepts_one_logit
+        assert LOSSES[name](background=0).accepts_one_logit
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_equality_is_of_class_and_parameters(name):
+    loss = LOSSES[name]()
+    assert loss == clone(loss) == copy.deepcopy(loss).prepare([3, 1])
+    assert len({loss, clone(loss)}) == 2
+    parameter, values = next(iter(searched(loss).items()))
+    assert loss != clone(loss).set_params(**{parameter: values[0]})
+
+    class Own(LOSSES[name]):
+        pass
+
+    assert loss != Own()
+    assert loss != name
+
+
+def test_equality_of_arrays():
+    assert DiceLoss(smooth=torch.tensor(1.0)) == DiceLoss(smooth=torch.tensor(1.0))
+    assert DiceLoss(smooth=torch.tensor(1.0)) != DiceLoss(smooth=1.0)
+    assert DiceLoss(smooth=torch.tensor([1.0, 2.0])) != DiceLoss(smooth=torch.tensor([1.0]))
+    assert DiceLoss(class_weight=[1, 2]) == DiceLoss(class_weight=[1, 2]) != DiceLoss()
+
+
+def test_literal_forms_are_the_papers():
+    assert DiceLoss.literal().get_params() == {
+        **DiceLoss().get_params(),
+        "average": "samples",
+        "smooth": 1.0,
+        "surrogate": "none",
+    }
+    assert TverskyLoss.literal(alpha=0.5, beta=0.5) == TverskyLoss(
+        alpha=0.5, beta=0.5, average="samples", smooth=1.0, surrogate="none", squared=False
+    )
+    with pytest.warns(UserWarning, match="p = 1/2"):
+        literal = DSCLoss.literal(smooth=0.5)
+    assert literal == DSCLoss(
+        exponent=1.0, average="samples", smooth=0.5, surrogate="none", squared=False
+    )
