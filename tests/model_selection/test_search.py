@@ -763,7 +763,7 @@ print(len(search.cv_results_["params"]))
 
 @pytest.mark.slow
 def test_four_processes_share_a_study_and_one_is_killed(tmp_path):
-    path, n = tmp_path / "study.db", 200
+    path, n = tmp_path / "study.db", 100
     command = [sys.executable, "-c", WORKER, str(path), str(n)]
     doomed, *others = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(4)]
 
