@@ -1,0 +1,90 @@
+"""Files whose kind is found by looking at them."""
+
+from __future__ import annotations
+
+import pytest
+
+from skdice.datasets import (
+    read_conll,
+    read_dataset,
+    read_table,
+)
+from skdice.datasets.auto import find_task
+
+
+def put(folder, text, name="a.conll", encoding="utf-8"):
+    path = folder / name
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+CONLLU = """\
+# sent_id = 1
+1-2\tvamonos\t_\t_\t_\t_\t_\t_\t_\t_
+1\tvamos\tir\tVERB\tV\t_\t0\troot\t_\t_
+2\tnos\tnos\tPRON\tP\t_\t1\tobj\t_\t_
+2.1\tgone\tgo\tVERB\tV\t_\t_\t_\t_\t_
+
+# sent_id = 2
+1\t#\t#\tSYM\tS\t_\t0\troot\t_\t_
+"""
+
+
+def test_json_lines_are_no_tags(tmp_path):
+    path = put(tmp_path, '{"text": "a", "label": 1}\n', "a.jsonl")
+    for task in ("tagging", "mrc-ner"):
+        with pytest.raises(ValueError, match="tagged sentences are read from CoNLL"):
+            read_dataset(path, task=task)
+    with pytest.raises(ValueError, match=r"line 1: .* is not a JSON object"):
+        read_table(put(tmp_path, '[{"text": "a", "label": 1}]', "a.json"))
+
+
+def test_the_kind_of_a_file_is_seen(tmp_path):
+    assert read_dataset(put(tmp_path, "Ann\tB-PER\n\nRome\tB-LOC\n", "a.tsv")).task == "tagging"
+    assert read_dataset(put(tmp_path, CONLLU, "ud.conll")).y[0] == ["VERB", "PRON"]
+    data = read_dataset(put(tmp_path, "label\ttext\nham\tsee you\nspam\twin now\n", "b"))
+    assert (data.task, len(data)) == ("classification", 2)
+    gaps = put(tmp_path, "text,label\nsee you,ham\n\nwin now,spam\n", "c.csv")
+    assert read_dataset(gaps).task == "classification"
+    with pytest.raises(ValueError, match="task='ner'"):
+        read_dataset(gaps, task="ner")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # CoNLL-2003's own layout; two columns; lines that are no tokens; no tag but O.
+        "-DOCSTART- -X- O O\n\nEU NNP I-NP I-ORG\nsays VBZ I-VP O\n\nRome NNP I-NP I-LOC\n",
+        "Ann B-PER\nsleeps O\n\nRome U-LOC\n",
+        "# id 1 a b\nAnn B-PER\n \n# id 2 c d\nRome O\n",
+        "the O\n\nbus O\n",
+    ],
+)
+def test_columns_apart_by_spaces_are_seen(tmp_path, text):
+    path = put(tmp_path, text, "a.txt")
+    assert read_dataset(path).task == find_task(path) == "tagging"
+    assert read_dataset(path).y == read_conll(path)[1]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "see you\n\nwin now\n",  # texts of equal length
+        "vitamin B\n\nvitamin C\n",
+        "to the O\nBob O\n\nsee O\n",  # tags after texts of other lengths
+        "Ann B-PER\nsleeps O\nRome B-LOC\n",  # no blank line
+        "see O\tham\n\nwin O\tspam\n",
+        "see you,ham\n\nwin now,spam\n",
+    ],
+)
+def test_texts_are_not_taken_for_columns(tmp_path, text):
+    assert find_task(put(tmp_path, text, "a.txt")) == "classification"
+
+
+def test_what_may_be_tagged_is_said_with_the_error(tmp_path):
+    for name, text in (("a.conll", "Ann B-PER\nin O\n"), ("a", "the DET\n\nbus NOUN\n")):
+        with pytest.raises(ValueError, match=r"one column only.*\(--task tagging\)"):
+            read_dataset(put(tmp_path, text, name))
+    with pytest.raises(ValueError, match="one column only") as error:
+        read_dataset(put(tmp_path, "see you\n\nwin it now\n", "a"))
+    assert "tagging" not in str(error.value)

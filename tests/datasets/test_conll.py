@@ -1,0 +1,161 @@
+"""CoNLL and CoNLL-U files."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from skdice.datasets import (
+    read_conll,
+    read_conllu,
+    write_conll,
+)
+
+PLAIN = ([["Ann", "sleeps"], ["Rome"]], [["B-PER", "O"], ["B-LOC"]])
+
+
+def put(folder, text, name="a.conll", encoding="utf-8"):
+    path = folder / name
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Ann\tB-PER\nsleeps\tO\n\nRome\tB-LOC\n",
+        "Ann B-PER\nsleeps O\n\nRome B-LOC",
+        "\n\nAnn\tB-PER\nsleeps\tO\n \t \n\n\nRome\tB-LOC\n\n\n",
+        "\ufeffAnn\tB-PER\r\nsleeps\tO\r\n\r\nRome\tB-LOC\r\n",
+        "-DOCSTART- O\n\nAnn B-PER\nsleeps O\n\n-DOCSTART- O\n\nRome B-LOC\n",
+        "# a comment of several words\nAnn\tB-PER\nsleeps\tO\n\n# id = 2\nRome\tB-LOC\n",
+        "# text = Ann\n# id 1\nAnn\tB-PER\nsleeps\tO\n\n# id 2\tdomain=dev\nRome\tB-LOC\n",
+        "# id 1 domain=dev\nAnn _ _ B-PER\nsleeps _ _ O\n\n# id 2 domain=dev\nRome _ _ B-LOC\n",
+    ],
+)
+def test_conll_variants(tmp_path, text):
+    assert read_conll(put(tmp_path, text)) == PLAIN
+
+
+def test_conll_columns_in_any_order(tmp_path):
+    path = put(tmp_path, "B-PER 1 NNP Ann\nO 2 VB sleeps\n\nB-LOC 1 NNP Rome\n")
+    assert read_conll(path, token_column=3, tag_column=0) == PLAIN
+    assert read_conll(path, token_column=-1, tag_column=2)[1] == [["NNP", "VB"], ["NNP"]]
+    with pytest.raises(ValueError, match="tag_column=7 is beyond the 4"):
+        read_conll(path, tag_column=7)
+
+
+def test_conll_takes_a_hash_as_a_token(tmp_path):
+    text = "Ann\tB-PER\n\n#\tO\n1\tO\n\n#tag\tO\n"
+    assert read_conll(put(tmp_path, text))[0] == [["Ann"], ["#", "1"], ["#tag"]]
+    assert read_conll(put(tmp_path, "#hot\tO\nnow\tO\n"))[0] == [["#hot", "now"]]
+    assert read_conll(put(tmp_path, "#a b\tO\n"))[0] == [["#a b"]]
+    # Beside comments of as many columns, by its tag; without comments, whatever it has.
+    text = "# id 1\nAnn O\n\n# x\n# O\n1 O\n"
+    assert read_conll(put(tmp_path, text))[0] == [["Ann"], ["#", "1"]]
+    assert read_conll(put(tmp_path, "Ann O\n\n# B-X\n"))[1] == [["O"], ["B-X"]]
+
+
+def test_conll_tokens_may_hold_odd_spaces(tmp_path):
+    text = "a\u2028b\tO\n10\u00a0000\tO\n"
+    assert read_conll(put(tmp_path, text))[0] == [["a\u2028b", "10\u00a0000"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("Ann\tB-PER\nsleeps\n", {}, "line 2: 1 column"),
+        ("Ann\tB-PER\nsleeps\tO\tx\n", {}, "line 2: 3 column"),
+        ("Ann\nsleeps\n", {}, "line 1: one column only"),
+        ("", {}, "is empty"),
+        (" \n\n", {}, "is empty"),
+        ("-DOCSTART- O\n", {}, "no tagged token"),
+        ("a\tO\n\nb\tO\nc\tI-X\n", {"scheme": "iob2"}, "line 4: the tag 'I-X' cannot follow 'O'"),
+    ],
+)
+def test_bad_conll_names_the_line(tmp_path, text, options, message):
+    with pytest.raises(ValueError, match=message):
+        read_conll(put(tmp_path, text), **options)
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        read_conll(tmp_path / "nowhere")
+    latin = put(tmp_path, "a\tO\n\ncaf\u00e9\tO\n", encoding="latin-1")
+    with pytest.raises(ValueError, match=r"line 3: byte 8 is not utf-8.*encoding="):
+        read_conll(latin)
+    assert read_conll(latin, encoding="latin-1")[0] == [["a"], ["caf\u00e9"]]
+
+
+CONLLU = """\
+# sent_id = 1
+1-2\tvamonos\t_\t_\t_\t_\t_\t_\t_\t_
+1\tvamos\tir\tVERB\tV\t_\t0\troot\t_\t_
+2\tnos\tnos\tPRON\tP\t_\t1\tobj\t_\t_
+2.1\tgone\tgo\tVERB\tV\t_\t_\t_\t_\t_
+
+# sent_id = 2
+1\t#\t#\tSYM\tS\t_\t0\troot\t_\t_
+"""
+
+
+def test_conllu_skips_multiword_and_empty_nodes(tmp_path):
+    path = put(tmp_path, CONLLU, "a.conllu")
+    assert read_conllu(path) == ([["vamos", "nos"], ["#"]], [["VERB", "PRON"], ["SYM"]])
+    assert read_conllu(path, tag_column="deprel")[1] == [["root", "obj"], ["root"]]
+    with pytest.raises(ValueError, match="tag_column='pos'"):
+        read_conllu(path, tag_column="pos")
+    with pytest.raises(ValueError, match="line 2: 3 column"):
+        read_conllu(put(tmp_path, "# x\n1\ta\tb\n"))
+
+
+LOST = ("-DOCSTART-", "# ", "\ufeff")  # at the start of a line
+
+
+letters = st.characters(codec="utf-8", exclude_categories=("Z", "C"), include_characters=" ")
+
+
+token = st.text(letters, max_size=5).map(str.strip).filter(bool) | st.sampled_from(
+    ["#", "#a b", "# 1", "-DOCSTART-", "-DOC b c", "\ufeffa"]
+)
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(
+        st.lists(st.tuples(token, st.sampled_from(["O", "B-A", "I-A"])), min_size=1, max_size=5),
+        min_size=1,
+        max_size=5,
+    )
+)
+def test_what_is_written_is_read(tmp_path, rows):
+    X, y = [[t for t, _ in r] for r in rows], [[t for _, t in r] for r in rows]
+    try:
+        path = write_conll(tmp_path / "w.conll", X, y)
+    except ValueError:
+        assert any(token.startswith(LOST) for row in X for token in row)
+    else:
+        assert read_conll(path) == (X, y)
+
+
+def test_write_conll_refuses_what_it_could_not_read(tmp_path):
+    for X, y, message in (
+        ([["a b\tc"]], [["O"]], "has no place"),
+        ([["a"]], [["O", "O"]], "1 tokens"),
+        ([["a"]], [], "1 sentences"),
+        ([[" "]], [["O"]], "has no place"),
+        ([["# 1", "a"]], [["O", "O"]], r"X\[0\]\[0\] is '# 1'"),
+        ([[], ["\ufeffa"]], [[], ["O"]], r"X\[1\]\[0\] is '\\ufeffa'"),
+        ([["a"], ["b", "-DOCSTART-"]], [["O"], ["O", "O"]], r"X\[1\]\[1\] is '-DOCSTART-'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            write_conll(tmp_path / "x.conll", X, y)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_line_without_its_tag_is_named(tmp_path):
+    path = tmp_path / "cut.conll"
+    path.write_text("anna\tB-PER\nsings\tO\ntoday\t\n")
+    with pytest.raises(ValueError, match=r"line 3: no tag in 'today"):
+        read_conll(path)

@@ -1,0 +1,24 @@
+"""Counts of negatives and positives."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from skdice.inspection import imbalance
+
+
+def test_imbalance():
+    found = imbalance([["O", "O", "B-A"], [], ["O"]])
+    assert (found.unit, found.n_negative, found.n_positive, found.ratio) == ("tokens", 3, 1, 3)
+    assert imbalance(np.array([0, 1, 1, 1])).background == 0
+    assert imbalance(["1", "1", "0"]).background == "0"
+    assert imbalance(["ham", "ham", "spam"]).ratio == 2
+    assert imbalance(["a", "b", "c"]).background is None
+    assert imbalance(["a", "b", "c", "a"], background="a").counts == {"a": 2, "b": 1, "c": 1}
+    assert imbalance([["NOUN", "VERB"]]).background is None
+    for bad in ([], [[]]):
+        with pytest.raises(ValueError, match="y"):
+            imbalance(bad)
+    with pytest.raises(ValueError, match="background='z'"):
+        imbalance(["a", "b"], background="z")

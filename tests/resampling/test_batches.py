@@ -1,0 +1,201 @@
+"""Samplers that draw rows for batches, and inside estimators."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from imblearn import FunctionSampler
+from imblearn.combine import SMOTEENN
+from imblearn.over_sampling import SMOTE, RandomOverSampler
+from imblearn.pipeline import make_pipeline
+from imblearn.under_sampling import NearMiss, RandomUnderSampler
+from sklearn.base import BaseEstimator
+from torch.utils.data import DataLoader
+
+from skdice import DiceSequenceClassifier, DiceTokenClassifier
+from skdice.resampling import (
+    BackgroundUnderSampler,
+    BalancedBatchSampler,
+    EntityReplacement,
+    TagOverSampler,
+    TextOverSampler,
+)
+from skdice.resampling import make_pipeline as text_pipeline
+
+TEXTS = [f"text {i}" for i in range(10)]
+
+
+Y = np.array([1, 0, 0, 0, 1, 0, 0, 0, 0, 0])
+
+
+Y_TAGS = [
+    ["B-PER", "O", "B-PER"],
+    ["O", "B-LOC", "I-LOC"],
+    ["O", "O"],
+    ["B-PER", "O"],
+    ["O", "O", "O", "O"],
+    ["B-PER", "O", "O", "B-ORG"],
+]
+
+
+def test_balanced_batches_draw_without_copying():
+    y = np.array([0] * 90 + [1] * 10)
+    batches = BalancedBatchSampler(RandomUnderSampler(), y, batch_size=8)
+    first, second = list(batches), list(batches)
+    assert len(batches) == len(first) == 3
+    rows = np.concatenate(first)
+    assert Counter(y[rows].tolist()) == {0: 10, 1: 10}
+    assert set(rows) != set(np.concatenate(second))  # another draw in every pass
+    again = list(BalancedBatchSampler(RandomUnderSampler(), y, batch_size=8))
+    assert again == first
+    loader = DataLoader(list(range(100)), batch_sampler=batches)
+    assert sum(len(batch) for batch in loader) == 20
+    tags = BalancedBatchSampler(TagOverSampler(), Y_TAGS, batch_size=2)
+    assert max(i for batch in tags for i in batch) == 5
+
+
+def test_the_length_of_drawn_batches_is_that_of_the_coming_pass():
+    y = [["B-PER"], ["O"] * 2, ["O"] * 9, ["O"] * 5, ["O"] * 3, ["O"] * 4]
+    batches = BalancedBatchSampler(
+        BackgroundUnderSampler(sampling_strategy=0.1), y, batch_size=1, random_state=0
+    )
+    told, found = zip(*((len(batches), len(list(batches))) for _ in range(12)), strict=True)
+    assert told == found
+    assert len(set(found)) > 1
+    again = BalancedBatchSampler(
+        BackgroundUnderSampler(sampling_strategy=0.1), y, batch_size=1, random_state=0
+    )
+    assert tuple(len(list(again)) for _ in range(12)) == found  # asking changes nothing
+
+
+@pytest.mark.parametrize("batch_size", [2.5, 2.0, True, 0, -1, "8", None])
+def test_a_batch_size_is_a_positive_integer(batch_size):
+    with pytest.raises(ValueError, match=rf"batch_size={batch_size!r} must be an integer"):
+        BalancedBatchSampler(RandomUnderSampler(), Y, batch_size=batch_size)
+    assert len(BalancedBatchSampler(RandomUnderSampler(), Y, batch_size=np.int64(2))) == 2
+
+
+@pytest.mark.parametrize("sampler", [SMOTE(), SMOTEENN(), NearMiss(), EntityReplacement()])
+def test_only_samplers_that_draw_rows(sampler, tiny_backbone):
+    with pytest.raises(ValueError, match="here rows can only be drawn"):
+        BalancedBatchSampler(sampler, Y)
+    with pytest.raises(ValueError, match="here rows can only be drawn"):
+        DiceSequenceClassifier(backbone=tiny_backbone, sampler=sampler).fit(TEXTS, Y)
+    with pytest.raises(ValueError, match="'sampler' parameter"):
+        DiceSequenceClassifier(backbone=tiny_backbone, sampler="over").fit(TEXTS, Y)
+
+
+class Seen:
+    """Records the texts that an estimator encodes: first to train, then to validate."""
+
+    def __init__(self, monkeypatch, cls):
+        self.calls = []
+        encode = cls._encode
+
+        def spy(estimator, rows, *args):
+            self.calls.append(list(rows))
+            return encode(estimator, rows, *args)
+
+        monkeypatch.setattr(cls, "_encode", spy)
+
+
+@pytest.mark.parametrize("route", ["sampler", "pipeline"])
+def test_validation_never_holds_a_resampled_duplicate(route, tiny_backbone, monkeypatch):
+    seen = Seen(monkeypatch, DiceSequenceClassifier)
+    classifier = DiceSequenceClassifier(
+        backbone=tiny_backbone,
+        max_epochs=1,
+        early_stopping=True,
+        validation_fraction=0.4,
+        random_state=0,
+    )
+    if route == "sampler":
+        classifier.set_params(sampler=RandomOverSampler()).fit(TEXTS * 2, np.tile(Y, 2))
+    else:
+        make_pipeline(TextOverSampler(random_state=0), classifier).fit(TEXTS * 2, np.tile(Y, 2))
+    training, validation = seen.calls[0], seen.calls[1]
+    assert not set(training) & set(validation)
+    assert len(validation) == len(set(validation)) == 4
+    assert len(training) > len(set(training))
+
+
+def test_validation_of_taggers_and_tables(tiny_backbone, sentences, monkeypatch):
+    from skdice import DiceClassifier
+    from skdice.estimators import classifier as module
+
+    seen = Seen(monkeypatch, DiceTokenClassifier)
+    X, y = sentences  # every sentence stands there twice
+    DiceTokenClassifier(
+        backbone=tiny_backbone,
+        max_epochs=1,
+        early_stopping=True,
+        validation_fraction=0.4,
+        random_state=0,
+        sampler=TagOverSampler(),
+    ).fit(X, y)
+    training, validation = (set(map(tuple, rows)) for rows in seen.calls[:2])
+    assert not training & validation
+    assert len(validation) == len(seen.calls[1]) == 3
+
+    splits = []
+    split = module.split_indices
+    monkeypatch.setattr(
+        module, "split_indices", lambda *a, **k: splits.append(split(*a, **k)) or splits[-1]
+    )
+    table = np.random.default_rng(0).normal(size=(40, 3))
+    labels = np.array([1] * 8 + [0] * 32)
+    model = make_pipeline(RandomOverSampler(random_state=0), DiceClassifier(early_stopping=True))
+    model.fit(table, labels)
+    grown, _ = RandomOverSampler(random_state=0).fit_resample(table, labels)
+    train, held = splits[0]
+    assert not {r.tobytes() for r in grown[train]} & {r.tobytes() for r in grown[held]}
+
+
+def test_a_sampler_inside_an_estimator_changes_what_it_trains_on(tiny_backbone, monkeypatch):
+    from skdice.engine.net import FineTuningNet
+
+    targets = []
+    step = FineTuningNet.train_step
+
+    def spy(self, batch, **kwargs):
+        targets.append(batch[0][1].numpy())
+        return step(self, batch, **kwargs)
+
+    monkeypatch.setattr(FineTuningNet, "train_step", spy)
+    classifier = DiceSequenceClassifier(
+        loss="weighted_ce",
+        backbone=tiny_backbone,
+        max_epochs=2,
+        batch_size=4,
+        random_state=0,
+        sampler=RandomUnderSampler(),
+    ).fit(TEXTS, Y)
+    assert Counter(np.concatenate(targets).tolist()) == {0: 4, 1: 4}
+    assert len(targets) == 2  # an epoch of four rows is one batch
+    np.testing.assert_array_equal(classifier.net_.criterion_.class_counts_, [2, 2])
+    with pytest.raises(ValueError, match="are asked"):
+        classifier.set_params(sampler=RandomUnderSampler(sampling_strategy={1: 5})).fit(TEXTS, Y)
+
+
+def test_samplers_of_the_users_may_read_text(tiny_backbone):
+    class Half(BaseEstimator):
+        def fit_resample(self, X, y):
+            return X[:12], y[:12]
+
+    texts, labels = ["free money", "lunch today"] * 8, ["s", "h"] * 8
+    for sampler in (
+        Half(),
+        FunctionSampler(func=lambda X, y: (X[:12], y[:12]), validate=False),
+    ):
+        model = DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=1, random_state=0)
+        assert set(text_pipeline(sampler, model).fit(texts, labels).predict(texts)) <= {"s", "h"}
+    with pytest.raises(ValueError, match="computes with numbers"):
+        text_pipeline(FunctionSampler(), model).fit(texts, labels)
+
+
+def test_batches_of_tagged_sentences_are_not_drawn_by_one_label():
+    tags = [["O"], ["B-A", "O"], ["O", "O"]]
+    with pytest.raises(ValueError, match=r"RandomUnderSampler\(\).* use TagOverSampler"):
+        BalancedBatchSampler(RandomUnderSampler(), tags)
