@@ -4,6 +4,9 @@ Nothing else in the package imports a name that begins with an underscore from e
 update that moves one is mended here.
 """
 
+from inspect import signature
+from typing import Any
+
 # Samplers carry tags of imbalanced-learn's own, which scikit-learn's `get_tags` drops.
 from imblearn.utils._tags import get_tags as get_sampler_tags
 
@@ -32,6 +35,7 @@ __all__ = [
     "Interval",
     "RealNotInt",
     "StrOptions",
+    "accepts_sample_weight",
     "check_feature_names",
     "check_method_params",
     "check_sample_weight",
@@ -42,3 +46,10 @@ __all__ = [
     "routing_enabled",
     "safe_indexing",
 ]
+
+
+def accepts_sample_weight(scorer: Any) -> bool:
+    """Whether a scorer takes ``sample_weight``; scikit-learn's own have one signature for all."""
+    if hasattr(scorer, "_accept_sample_weight"):
+        return bool(scorer._accept_sample_weight())
+    return "sample_weight" in signature(scorer).parameters

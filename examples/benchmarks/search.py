@@ -50,7 +50,7 @@ def main() -> None:
                 DiceClassifier(max_epochs=args.epochs, pos_label="spam", random_state=0),
                 loss_space("tversky"),
                 n_trials=args.trials,
-                n_lanes=args.trials,
+                trials_at_once=args.trials,
                 cv=args.folds,
                 scoring="f1_macro",
                 pruner=None,

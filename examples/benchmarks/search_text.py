@@ -4,7 +4,7 @@
     python search_text.py sms FILE --trials 64 --limit 600
 
 The same trials (Optuna's random sampler with the same seed) are searched by `strategy="full"`, by
-`strategy="shared"`, with heads and with `--lane-layers`, and by `optuna_integration.OptunaSearchCV`
+`strategy="shared"`, and by `optuna_integration.OptunaSearchCV`
 where that is installed: whole searches, refit included, with the score of the best estimator on
 rows that none of them saw. The rank agreement is Spearman's correlation of the heads' scores and
 the full fits' over all trials; how far full fits agree with themselves on other folds and with
@@ -39,7 +39,7 @@ from skdice.datasets import read_conll
 from skdice.losses import resolve_loss
 from skdice.metrics import span_f1_score
 from skdice.model_selection import LossSearchCV, loss_space
-from skdice.model_selection.screening import agreement
+from skdice.model_selection.finalists import agreement
 
 
 def main() -> None:
@@ -55,7 +55,6 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--repeats", type=int, default=5, help="of the winners, on other folds")
     parser.add_argument("--repeated-trials", type=int, default=16, help="of full, on other folds")
-    parser.add_argument("--lane-layers", type=int, nargs="*", default=[])
     parser.add_argument("--frozen", type=int, help="lowest layers of the estimator")
     parser.add_argument("--skip", nargs="*", default=[], choices=["full", "integration"])
     parser.add_argument("--out", type=Path)
@@ -88,16 +87,14 @@ def main() -> None:
         "date": time.strftime("%Y-%m-%d"),
     }
     searches: dict[str, Any] = {}
-    kinds = {"shared": 0, **{f"{n} layers": n for n in args.lane_layers}, "full": 0}
-    for name, n_layers in kinds.items():
+    for name in ("shared", "full"):
         if name in args.skip:
             continue
         searches[name] = LossSearchCV(
             estimator,
             loss_space("tversky"),
-            strategy="full" if name == "full" else "shared",
-            lane_layers=n_layers,
-            n_lanes=16 if n_layers else args.trials,
+            strategy=name,
+            trials_at_once=args.trials,
             pruner=None,
             sampler=RandomSampler(seed=args.seed),
             **common,
@@ -121,14 +118,14 @@ def main() -> None:
             "alpha": search.best_params_["loss__alpha"],
         }
         if name not in ("full", "OptunaSearchCV"):
-            record[name]["scores"] = of_lanes(search).round(4).tolist()
+            record[name]["scores"] = of_heads(search).round(4).tolist()
     for name, search in searches.items():
         model = clone(search.estimator).set_params(**search.best_params_)
         again = repeated(model, X, y, scoring, args, args.repeats)
         record[name]["again"] = again
         print(f"{name}, {args.repeats} other cross-validations: {100 * np.mean(again):.2f}")
     if "full" in searches:
-        heads = of_lanes(searches["shared"])
+        heads = of_heads(searches["shared"])
         full = searches["full"].cv_results_["mean_test_score"]
         alphas = [
             [p["loss__alpha"] for p in searches[name].cv_results_["params"]]
@@ -152,20 +149,16 @@ def main() -> None:
             f"{record['agreement_of_full']:.2f}, heads with full "
             f"{record['agreement_of_heads_there']:.2f}"
         )
-        for name in kinds:
-            if name != "full":
-                found = agreement(of_lanes(searches[name]), full)
-                ratio = record["full"]["seconds"] / record[name]["seconds"]
-                print(f"{name}: agreement with full {found:.2f}, full / {name} time {ratio:.1f}")
+        ratio = record["full"]["seconds"] / record["shared"]["seconds"]
+        print(f"agreement with full {record['agreement']:.2f}, full / shared time {ratio:.1f}")
     if args.out is not None:
         with args.out.open("a") as file:
             file.write(json.dumps(record) + "\n")
 
 
-def of_lanes(search: Any) -> Any:
-    """Scores of heads or lanes, which may be those of fits."""
-    results = search.cv_results_
-    return results.get("mean_shared_score", results["mean_test_score"])
+def of_heads(search: Any) -> Any:
+    """Scores of heads."""
+    return search.cv_results_["mean_shared_score"]
 
 
 def load(args: Any) -> Any:

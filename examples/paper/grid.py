@@ -3,7 +3,7 @@
     python grid.py --data FOLDER --out results/grid.json
 
 Linear heads on the vectors of the frozen default backbone, every setting at three rates and three
-batch sizes, the settings together as lanes; F1 on the development rows without a tuned decision.
+batch sizes, the losses trained together; F1 on the development rows without a tuned decision.
 Seeds draw the order of the rows (and the split of the SMS messages). Frozen features do not decide
 alone: `run.py rivals` is the check by full fine-tuning. What --out holds is not run again.
 """
@@ -21,11 +21,13 @@ import numpy as np
 import tasks
 from experiments import SETTINGS
 from run import environment
+from sklearn.base import clone
 from sklearn.metrics import f1_score
 from tried_losses import Tempered
 
 from skdice import DiceSequenceClassifier, DiceTokenClassifier
 from skdice.datasets.conll import write_text
+from skdice.estimators.stacked import HeadData
 from skdice.losses import (
     CompoundLoss,
     CrossEntropyLoss,
@@ -35,7 +37,6 @@ from skdice.losses import (
     resolve_loss,
 )
 from skdice.metrics import span_f1_score
-from skdice.model_selection.screening import Screen
 
 FORMULA: dict[str, Any] = {"smooth": 1.0, "surrogate": "none"}
 LOSSES = {
@@ -110,12 +111,13 @@ def run(task: tasks.Task, losses: dict[str, Any], seed: int, epochs: int) -> dic
         estimator = DiceSequenceClassifier(
             max_epochs=epochs, random_state=seed, pos_label=task.pos_label
         )
-    fold = np.arange(len(X)), np.arange(len(X), len(X) + len(X_dev))
-    screen = Screen(estimator, [*X, *X_dev], [*y, *y_dev], [fold])
+    train, dev = np.arange(len(X)), np.arange(len(X), len(X) + len(X_dev))
+    data = HeadData(estimator, [*X, *X_dev], [*y, *y_dev])
+    models = [clone(estimator).set_params(loss=loss) for loss in losses.values()]
     scores: dict[str, list[float]] = {loss: [] for loss in losses}
     for batch_size, lr in product(BATCHES[task.kind], RATES):
-        (heads,) = screen.models(list(losses.values()), lr=lr, batch_size=batch_size)
-        for loss, head in zip(losses, heads, strict=True):
+        (heads,) = data.fit(models, [train], lr=lr, batch_size=batch_size)
+        for loss, head in zip(losses, data.predict(heads, dev), strict=True):
             found = head.predict(X_dev)
             if task.kind == "tags":
                 score = span_f1_score(y_dev, found)

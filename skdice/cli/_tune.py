@@ -27,7 +27,6 @@ def run(
     study_name: str | None,
     n_jobs: int,
     strategy: str,
-    lane_layers: int,
     seed: int,
     output: Path,
     features: bool,
@@ -35,7 +34,7 @@ def run(
 ) -> None:
     """Search, show the best trials as they come, and write what was found."""
     from skdice.model_selection import LossSearchCV, loss_space
-    from skdice.model_selection.results import so_far
+    from skdice.model_selection.records import cv_results
 
     if features:
         parts = {"train": data}
@@ -58,7 +57,6 @@ def run(
         study_name=study_name or ("skdice" if storage else None),
         n_jobs=n_jobs,
         strategy=strategy,
-        lane_layers=lane_layers,
         random_state=seed,
     )
     output.mkdir(parents=True, exist_ok=True)
@@ -68,9 +66,11 @@ def run(
         highlight=False,
     )
     with Live(console=ERR, refresh_per_second=4, transient=True) as live:
-        search.set_params(
-            callbacks=[lambda study, _: live.update(trials_table(so_far(study, "score")))]
-        )
+
+        def show(study: Any, trial: Any) -> None:
+            live.update(trials_table(cv_results(study, ["score"], folds)))
+
+        search.set_params(callbacks=[show])
         try:
             search.fit(data.X, data.y)
         finally:
@@ -146,16 +146,15 @@ def report(search: Any, output: Path) -> None:
         }
         for i, params in enumerate(results["params"])
     ]
-    what = "lanes" if search.lane_layers else "heads"
     best = {"params": getattr(search, "best_params_", None)}
     if hasattr(search, "best_score_"):
-        screened = results["state"][search.best_index_] == "SCREENED"
-        best["shared_f1" if screened else "f1"] = search.best_score_
-        of = f" (of {what}: no full fit ended)" if screened else ""
+        shared = results["state"][search.best_index_] == "SHARED"
+        best["shared_f1" if shared else "f1"] = search.best_score_
+        of = " (of heads: no full fit ended)" if shared else ""
         OUT.print(f"best{of}: {search.best_params_}", markup=False, highlight=False)
     found: dict[str, Any] = {"best": best, "strategy": search.strategy_, "trials": rows}
     if hasattr(search, "agreement_"):
         found["agreement"] = search.agreement_
-        OUT.print(f"{what} and full fits agree by {search.agreement_:.2f} (Spearman)")
+        OUT.print(f"heads and full fits agree by {search.agreement_:.2f} (Spearman)")
     write_text(output / "trials.json", json.dumps(found, indent=2) + "\n")
     OUT.print(f"trials:  {output / 'trials.json'}", markup=False, highlight=False)

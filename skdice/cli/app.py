@@ -468,7 +468,7 @@ def tune(
     ] = None,
     storage: Annotated[
         str | None,
-        typer.Option(help="Journal file or database URL: go on later, or with several processes."),
+        typer.Option(help="SQLite file or database URL: continue later, or in several processes."),
     ] = None,
     study_name: Annotated[str | None, typer.Option(help="Name of the study there.")] = None,
     jobs: Annotated[int, typer.Option(help="Trials at a time; more than 1 prunes none.")] = 1,
@@ -479,9 +479,6 @@ def tune(
             "is shared where heads turn out to rank the losses alike."
         ),
     ] = Strategy.auto,
-    lane_layers: Annotated[
-        int, typer.Option(min=0, help="If shared, train this many top layers beside each head.")
-    ] = 0,
     features: Annotated[
         bool, typer.Option("--features", help="Search with heads on frozen features.")
     ] = False,
@@ -511,7 +508,7 @@ def tune(
 
     skdice tune messages.csv --losses tversky --features
 
-    skdice tune train.conll --losses tversky,weighted_ce --trials 50 --storage study.log
+    skdice tune train.conll --losses tversky,weighted_ce --trials 50 --storage study.db
     """
     from skdice.cli._tune import run
 
@@ -533,7 +530,6 @@ def tune(
             study_name,
             jobs,
             strategy.value,
-            lane_layers,
             seed,
             output,
             features,

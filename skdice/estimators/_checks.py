@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 
 from skdice.engine.devices import resolve_device
 from skdice.losses import Loss
+from skdice.metrics import positive_class
 
 __all__ = [
     "check_device",
@@ -20,6 +22,7 @@ __all__ = [
     "check_validation",
     "draw_seed",
     "split_indices",
+    "with_pos_label",
 ]
 
 
@@ -109,3 +112,14 @@ def split_indices(
             strata = None
     held = train_test_split(firsts, test_size=size, random_state=seed % 2**32, stratify=strata)[1]
     return where[~np.isin(group, group[held])], held
+
+
+def with_pos_label(estimator: Any, y: Any) -> Any:
+    """The estimator with its positive class fixed, before a sampler evens the classes out."""
+    if "pos_label" not in estimator.get_params(deep=False) or np.ndim(y) != 1:
+        return estimator
+    classes, counts = np.unique(np.asarray(y), return_counts=True)
+    if len(classes) != 2:
+        return estimator
+    label = classes.tolist()[positive_class(classes, counts, estimator.pos_label)]
+    return clone(estimator).set_params(pos_label=label)

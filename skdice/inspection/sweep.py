@@ -9,9 +9,9 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import check_cv
 
+from skdice.estimators._checks import with_pos_label
 from skdice.inspection.comparison import pyplot
 from skdice.losses import TverskyLoss, resolve_loss
-from skdice.model_selection.comparison import _with_pos_label, precision_recall_f1
 from skdice.text.inputs import take
 
 __all__ = ["TverskySweepDisplay"]
@@ -90,7 +90,7 @@ class TverskySweepDisplay:
                 f"estimator={type(estimator).__name__}() reads answers, which have no precision "
                 "and recall to draw: sweep a classifier or a tagger"
             )
-        estimator, pos_label = _with_pos_label(estimator, y)
+        estimator = with_pos_label(estimator, y)
         base = (
             estimator.loss if isinstance(estimator.loss, TverskyLoss) else resolve_loss("tversky")
         )
@@ -103,7 +103,7 @@ class TverskySweepDisplay:
             for j, (train, test) in enumerate(splits):
                 model = clone(estimator).set_params(loss=clone(loss))
                 model.fit(take(X, train), take(y, train))
-                found, measure = precision_recall_f1(model, take(X, test), take(y, test), pos_label)
+                found, measure = model.evaluate(take(X, test), take(y, test)), model.measure_
                 for name in MEASURES:
                     values[name][i, j] = found[name]
         return cls(alphas, values, measure).plot()

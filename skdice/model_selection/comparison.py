@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import platform
 import time
@@ -13,27 +14,21 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.metrics import precision_recall_fscore_support
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from skdice.datasets.conll import write_text
-from skdice.metrics import (
-    answer_exact_match_score,
-    answer_f1_score,
-    positive_class,
-    span_precision_recall_fscore_support,
-)
+from skdice.estimators._checks import with_pos_label
+from skdice.losses import LOSS_NAMES
 from skdice.model_selection.rows import parse_row
 from skdice.resampling.batches import check_sampler, draw_rows
-from skdice.text.entities import as_entities
-from skdice.text.inputs import as_sentences
 
-__all__ = ["Comparison", "Row", "compare_losses", "precision_recall_f1"]
+__all__ = ["Comparison", "Row", "compare_losses"]
 
 
 @dataclass
 class Row:
-    """One row: its runs, one for each seed that is finished."""
+    """The runs of one row, one for each seed that is finished."""
 
     label: str
     runs: list[dict[str, float]] = field(default_factory=list)
@@ -64,24 +59,15 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """All figures as plain values."""
-        return {
-            "title": self.title,
-            "measure": self.measure,
-            "settings": self.settings,
-            "environment": self.environment,
-            "rows": [
-                {
-                    "label": row.label,
-                    "n_runs": len(row.runs),
-                    **{
-                        name: {"mean": _finite(row.mean(name)), "sd": _finite(row.sd(name))}
-                        for name in (*self.measures, "seconds")
-                    },
-                    "runs": row.runs,
-                }
-                for row in self.rows
-            ],
-        }
+        rows = []
+        for row in self.rows:
+            figures = {
+                name: {"mean": _finite(row.mean(name)), "sd": _finite(row.sd(name))}
+                for name in (*self.measures, "seconds")
+            }
+            rows.append({"label": row.label, "n_runs": len(row.runs), **figures, "runs": row.runs})
+        kept = ("title", "measure", "settings", "environment")
+        return {**{name: getattr(self, name) for name in kept}, "rows": rows}
 
     def to_json(self, path: str | Path) -> Path:
         """Write all figures; the file takes its place when it is complete."""
@@ -93,53 +79,6 @@ def _finite(value: float) -> float | None:
     return value if np.isfinite(value) else None
 
 
-def precision_recall_f1(
-    estimator: Any, X: Any, y: Any, pos_label: Any = None
-) -> tuple[dict[str, float], str]:
-    """Precision, recall and F1 of a fitted estimator, and what they are of.
-
-    Spans (micro) for a tagger, tokens for plain tags; `pos_label` if given; the macro average of
-    all classes otherwise. Of answers, the exact match and F1 of SQuAD's evaluation.
-    """
-    if hasattr(estimator, "exact_match"):
-        predicted = estimator.predict(X)
-        language = estimator.language
-        return {
-            "exact_match": answer_exact_match_score(y, predicted, language=language),
-            "f1": answer_f1_score(y, predicted, language=language),
-        }, "answers"
-    if hasattr(estimator, "queries_"):
-        sentences = as_sentences(X)
-        gold = as_entities(y, sentences)[0]
-        rows = [[span[:3] for span in row] for row in estimator.predict_spans(sentences)]
-        true, found = ({(i, *s) for i, row in enumerate(r) for s in row} for r in (gold, rows))
-        hits = len(true & found)
-        values: Any = (
-            hits / max(len(found), 1),
-            hits / max(len(true), 1),
-            2 * hits / max(len(true) + len(found), 1),
-        )
-        measure = "spans, micro"
-    elif hasattr(estimator, "scheme_"):
-        predicted = estimator.predict(X)
-        values = span_precision_recall_fscore_support(
-            y, predicted, average="micro", scheme=estimator.scheme_
-        )
-        measure = "tokens, micro" if estimator.scheme_ == "plain" else "spans, micro"
-    elif pos_label is not None:
-        predicted = estimator.predict(X)
-        values = precision_recall_fscore_support(
-            np.asarray(y) == pos_label, predicted == pos_label, average="binary", zero_division=0
-        )
-        measure = f"class {pos_label!s}"
-    else:
-        values = precision_recall_fscore_support(
-            y, estimator.predict(X), average="macro", zero_division=0
-        )
-        measure = "classes, macro"
-    return dict(zip(("precision", "recall", "f1"), map(float, values[:3]), strict=True)), measure
-
-
 def compare_losses(
     estimator: Any,
     X: Any,
@@ -149,7 +88,7 @@ def compare_losses(
     y_test: Any,
     X_val: Any = None,
     y_val: Any = None,
-    losses: Sequence[Any] = ("ce", "weighted_ce", "focal", "dice", "tversky", "dsc"),
+    losses: Sequence[Any] = LOSS_NAMES,
     seeds: int | Sequence[int] = 3,
     title: str = "",
     on_run: Callable[[Comparison, Row], None] | None = None,
@@ -160,12 +99,11 @@ def compare_losses(
     ----------
     estimator : any estimator of skdice that has a loss
         Cloned for every run, with ``loss`` and ``random_state`` set.
-    X, y : training data
-    X_test, y_test : test data
+    X, y, X_test, y_test : training and test data
     X_val, y_val : validation data, default=None
         Handed to every ``fit`` that takes them: they choose the epoch with
         ``early_stopping=True``, and the biases of tuned rows.
-    losses : list of str or Loss, default=all six names
+    losses : list of str or Loss, default=all names in `skdice.losses.LOSSES`
         The rows: a loss by name or as an object; a string may add a sampler and a tuned decision,
         as in ``"ce + RandomOverSampler"`` and ``"ce + tuned"`` (see
         `skdice.model_selection.rows.parse_row`).
@@ -189,7 +127,7 @@ def compare_losses(
     if not chosen or not losses:
         raise ValueError(f"losses={losses!r} and seeds={seeds!r} must each name at least one")
     specs = [parse_row(loss) for loss in losses]
-    estimator, pos_label = _with_pos_label(estimator, y)
+    estimator = with_pos_label(estimator, y)
     for spec in specs:
         spec.build(estimator, chosen[0])
         if spec.sampler is None:
@@ -208,12 +146,8 @@ def compare_losses(
         if isinstance(value, (str, int, float, bool, type(None)))
         and name not in ("loss", "random_state")
     }
-    settings.update(
-        seeds=chosen,
-        n_train=len(y),
-        n_val=0 if y_val is None else len(y_val),
-        n_test=len(y_test),
-    )
+    n_val = 0 if y_val is None else len(y_val)
+    settings.update(seeds=chosen, n_train=len(y), n_val=n_val, n_test=len(y_test))
     rows = [Row(spec.label) for spec in specs]
     comparison = Comparison(title, "", rows, settings, _environment())
     # Seed by seed, so that what an interrupt leaves compares all rows.
@@ -224,7 +158,8 @@ def compare_losses(
             started = time.perf_counter()
             model.fit(X, y, **held)
             seconds = time.perf_counter() - started
-            figures, comparison.measure = precision_recall_f1(model, X_test, y_test, pos_label)
+            fitted = model[-1] if isinstance(model, Pipeline) else model  # behind its sampler
+            figures, comparison.measure = fitted.evaluate(X_test, y_test), fitted.measure_
             comparison.measures = tuple(figures)
             row.runs.append({"seed": seed, **figures, "seconds": seconds})
             if on_run is not None:
@@ -232,29 +167,10 @@ def compare_losses(
     return comparison
 
 
-def _with_pos_label(estimator: Any, y: Any) -> tuple[Any, Any]:
-    """The estimator with its positive class fixed before a sampler evens the classes out."""
-    if "pos_label" not in estimator.get_params(deep=False) or np.ndim(y) != 1:
-        return estimator, None
-    classes, counts = np.unique(np.asarray(y), return_counts=True)
-    if len(classes) != 2:
-        return estimator, None
-    which = positive_class(classes, counts, estimator.pos_label)
-    label = classes.tolist()[which]
-    return clone(estimator).set_params(pos_label=label), label
-
-
 def _environment() -> dict[str, str]:
-    packages = ("skdice", "torch", "transformers", "scikit-learn", "skorch")
     found = {}
-    for name in packages:
-        try:
+    for name in ("skdice", "torch", "transformers", "scikit-learn", "skorch"):
+        with contextlib.suppress(PackageNotFoundError):
             found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return {
-        **found,
-        "python": platform.python_version(),
-        "machine": platform.machine(),
-        "date": time.strftime("%Y-%m-%d"),
-    }
+    here = {"machine": platform.machine(), "date": time.strftime("%Y-%m-%d")}
+    return {**found, "python": platform.python_version(), **here}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass
 from typing import Any
 
 from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 
+from skdice import resampling
+from skdice.estimators import BiasTunedClassifier, BiasTunedTagger, DiceClassifier
 from skdice.losses import Loss, resolve_loss
 
 __all__ = ["RowSpec", "parse_row"]
@@ -19,20 +21,12 @@ DECISIONS = {"tuned": "per_class", "prior": "prior"}
 
 @dataclass
 class RowSpec:
-    """One row: how to train, on what draw of the data, and how to decide.
-
-    Attributes
-    ----------
-    label : str
-    loss : str or Loss
-    sampler : imbalanced-learn sampler or None
-    decision : {"tuned", "prior"} or None
-    """
+    """One row: how to train, on what draw of the data, and how to decide."""
 
     label: str
-    loss: Any
-    sampler: Any = None
-    decision: str | None = None
+    loss: str | Loss
+    sampler: Any = None  # of imbalanced-learn or skdice.resampling
+    decision: str | None = None  # "tuned" or "prior"
 
     def build(self, estimator: Any, seed: int) -> Any:
         """An unfitted model like `estimator`.
@@ -40,13 +34,13 @@ class RowSpec:
         A sampler goes into the estimator if that draws rows by itself, and in front of it, in a
         pipeline, if not.
         """
-        reads = hasattr(estimator, "exact_match") or "queries" in estimator.get_params(deep=False)
-        if reads and (self.sampler is not None or self.decision is not None):
+        plain = self.sampler is None and self.decision is None
+        if estimator.task in ("qa", "mrc-ner") and not plain:
             raise ValueError(
                 f"the row {self.label!r} is not possible: {type(estimator).__name__} takes no "
                 "sampler and has no classes to tune"
             )
-        loss = self.loss if isinstance(self.loss, str) else clone(self.loss)
+        loss = clone(self.loss, safe=False)
         model = clone(estimator).set_params(loss=loss, random_state=seed)
         if self.sampler is not None:
             sampler = clone(self.sampler)
@@ -55,20 +49,16 @@ class RowSpec:
             if "sampler" in model.get_params(deep=False):
                 model.set_params(sampler=sampler)
             else:
-                from skdice.resampling import make_pipeline
-
-                model = make_pipeline(sampler, model)
+                model = resampling.make_pipeline(sampler, model)
         if self.decision is None:
             return model
-        from skdice.estimators import BiasTunedClassifier, BiasTunedTagger, DiceClassifier
-
         bias = DECISIONS[self.decision]
-        if "scheme" in model.get_params(deep=False):
+        if estimator.task == "tagging":
             return BiasTunedTagger(model, bias=bias, cv=0.2, random_state=seed)
-        pos_label = model[-1].pos_label if isinstance(model, Pipeline) else model.pos_label
         # Without validation data: five folds where a fit takes seconds, else a fifth held out.
         cv = 5 if isinstance(estimator, DiceClassifier) else 0.2
-        return BiasTunedClassifier(model, bias=bias, pos_label=pos_label, cv=cv, random_state=seed)
+        how = {"pos_label": estimator.pos_label, "cv": cv, "random_state": seed}
+        return BiasTunedClassifier(model, bias=bias, **how)
 
 
 def parse_row(row: str | Loss | RowSpec) -> RowSpec:
@@ -112,11 +102,7 @@ sampler=RandomOverSampler(), decision='tuned')
 
 
 def _sampler(name: str, row: str) -> Any:
-    import importlib
-
-    import skdice.resampling
-
-    for module in (skdice.resampling, *map(importlib.import_module, _MODULES)):
+    for module in (resampling, *map(importlib.import_module, _MODULES)):
         found = getattr(module, name, None)
         if isinstance(found, type) and hasattr(found, "fit_resample"):
             return found()

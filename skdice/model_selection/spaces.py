@@ -1,37 +1,29 @@
-"""Ready search spaces for the losses' own parameters."""
+"""Search spaces: ready ones for the losses' own parameters, and what is refused of others."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
+from types import ModuleType
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 
-from skdice.losses import Loss, TverskyLoss, resolve_loss
-from skdice.model_selection.study import import_optuna
+from skdice.losses import LOSSES, Loss, OneMinus, TverskyLoss, resolve_loss
 
-__all__ = ["OneMinus", "Space", "as_spaces", "check_space", "cloned", "loss_space", "suggest"]
+__all__ = ["as_spaces", "check_space", "cloned", "import_optuna", "loss_space", "suggest"]
 
 Space = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class OneMinus:
-    """A parameter that is one minus another, so that their sum stays one.
-
-    Parameters
-    ----------
-    name : str
-        The other parameter, as in ``loss__alpha``.
-    """
-
-    name: str
-
-    def __call__(self, params: Mapping[str, Any]) -> float:
-        return 1.0 - params[self.name]
+def import_optuna() -> ModuleType:
+    """Optuna, or an error that says how to get it."""
+    try:
+        import optuna
+    except ImportError as error:
+        raise ImportError("searches need Optuna: pip install 'skdice[search]'") from error
+    return optuna
 
 
 def loss_space(loss: str, *, tied: bool = True, prefix: str = "") -> Space:
@@ -39,7 +31,8 @@ def loss_space(loss: str, *, tied: bool = True, prefix: str = "") -> Space:
 
     Parameters
     ----------
-    loss : {"ce", "weighted_ce", "focal", "dice", "tversky", "dsc", "ce_dice"}
+    loss : str
+        A name of `skdice.losses.LOSSES`.
     tied : bool, default=True
         Search Tversky's alpha with beta = 1 - alpha, as in the paper's Table 10; False searches
         both.
@@ -49,13 +42,7 @@ def loss_space(loss: str, *, tied: bool = True, prefix: str = "") -> Space:
     Returns
     -------
     dict
-        For ``LossSearchCV(param_distributions=...)``; a list of such dicts searches several
-        losses.
-
-    Raises
-    ------
-    ValueError
-        If there is no such loss.
+        For ``LossSearchCV(param_distributions=...)``, or one of a list of dicts.
 
     Examples
     --------
@@ -65,85 +52,68 @@ def loss_space(loss: str, *, tied: bool = True, prefix: str = "") -> Space:
     """
     resolve_loss(loss)
     FloatDistribution = import_optuna().distributions.FloatDistribution
-    alpha = FloatDistribution(0.1, 0.9)
-    spaces: dict[str, Space] = {
-        "ce": {"loss__label_smoothing": FloatDistribution(0.0, 0.2)},
-        "weighted_ce": {"loss__K": FloatDistribution(1.0, 20.0, log=True)},
-        "focal": {"loss__gamma": FloatDistribution(0.0, 5.0)},
-        "dice": {"loss__smooth": FloatDistribution(0.01, 10.0, log=True)},
-        "tversky": {
-            "loss__alpha": alpha,
-            "loss__beta": OneMinus(f"{prefix}loss__alpha") if tied else alpha,
-        },
-        "dsc": {
-            "loss__exponent": FloatDistribution(0.0, 0.5),
-            "loss__smooth": FloatDistribution(0.01, 10.0, log=True),
-        },
-        "ce_dice": {"loss__weight": FloatDistribution(0.0, 1.0)},
-    }
-    space = {"loss": [loss], **spaces[loss]}
-    return {f"{prefix}{name}": values for name, values in space.items()}
+    space: Space = {f"{prefix}loss": [loss]}
+    own: dict[str, Any] = dict(LOSSES[loss].search_space())
+    for name, values in own.items():
+        label, is_tied = f"{prefix}loss__{name}", isinstance(values, OneMinus)
+        limits = own[values.name] if is_tied else values
+        space[label] = FloatDistribution(limits.low, limits.high, log=limits.log)
+        if is_tied and tied:
+            space[label] = OneMinus(f"{prefix}loss__{values.name}")
+    return space
 
 
 def as_spaces(param_distributions: Any, estimator: Any) -> list[Space]:
-    """The search space as a list of dicts.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is empty, or an entry is no distribution.
-    """
+    """The search space as a list of dicts; refuses an empty one, and what is no distribution."""
     if param_distributions is None:
         loss = getattr(estimator, "loss", None)
-        names = [loss] if isinstance(loss, str) else []
-        if not names:
+        if not isinstance(loss, str):
             raise ValueError(
                 "param_distributions=None takes the space of the estimator's loss, which must be "
                 f"a name and is {loss!r}: give param_distributions, such as loss_space('tversky')"
             )
-        return [loss_space(names[0])]
-    given = (
-        [param_distributions] if isinstance(param_distributions, Mapping) else param_distributions
-    )
+        param_distributions = loss_space(loss)
+    given = param_distributions
+    given = [given] if isinstance(given, Mapping) else given
     if not isinstance(given, Sequence) or not all(isinstance(space, Mapping) for space in given):
         raise TypeError(
             f"param_distributions={param_distributions!r} must be a dict from parameter to a "
             "distribution, or a list of such dicts"
         )
-    spaces = [dict(space) for space in given]
-    if not spaces or not all(spaces):
+    if not given or not all(given):
         raise ValueError("param_distributions is empty: name at least one parameter to search")
-    for space in spaces:
-        for name, values in space.items():
-            _check_values(name, values)
-    return spaces
+    distribution = import_optuna().distributions.BaseDistribution
+    for name, values in (entry for space in given for entry in space.items()):
+        choices = isinstance(values, (list, tuple, np.ndarray)) and len(values)
+        if not (choices or callable(values) or isinstance(values, distribution)):
+            raise ValueError(
+                f"param_distributions[{name!r}]={values!r} must be an Optuna distribution such as "
+                "FloatDistribution(0.1, 0.9), a list of choices, or a function of other parameters"
+            )
+    return [dict(space) for space in given]
 
 
-def _check_values(name: str, values: Any) -> None:
-    if isinstance(values, import_optuna().distributions.BaseDistribution) or callable(values):
-        return
-    if isinstance(values, (list, tuple, np.ndarray)) and len(values):
-        return
-    raise ValueError(
-        f"param_distributions[{name!r}]={values!r} must be an Optuna distribution such as "
-        "FloatDistribution(0.1, 0.9), a list of choices, or a function of the other parameters"
-    )
-
-
-def suggest(trial: Any, spaces: list[Space]) -> dict[str, Any]:
+def suggest(trial: Any, spaces: Sequence[Space]) -> dict[str, Any]:
     """Parameters of one trial."""
     which = trial.suggest_categorical("space", list(range(len(spaces)))) if len(spaces) > 1 else 0
-    space = spaces[which]
     params: dict[str, Any] = {}
-    for name, values in space.items():
+    for name, values in spaces[which].items():
         # The same name may have another range in another space.
         label = name if len(spaces) == 1 else f"{which}:{name}"
         if isinstance(values, (list, tuple, np.ndarray)):
             i = trial.suggest_categorical(label, list(range(len(values)))) if len(values) > 1 else 0
             params[name] = values[i]
+        elif hasattr(values, "choices"):
+            params[name] = trial.suggest_categorical(label, values.choices)
         elif not callable(values):
-            params[name] = trial._suggest(label, values)
-    return _completed(space, params)
+            ask = trial.suggest_int if isinstance(values.low, int) else trial.suggest_float
+            params[name] = ask(label, values.low, values.high, step=values.step, log=values.log)
+    return _completed(spaces[which], params)
+
+
+def cloned(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Values of which none is shared between models."""
+    return {name: clone(value, safe=False) for name, value in params.items()}
 
 
 def _completed(space: Space, params: dict[str, Any]) -> dict[str, Any]:
@@ -166,17 +136,7 @@ def check_space(estimator: Any, spaces: list[Space]) -> list[Loss]:
     """Refuse values that the estimator does not take, and spaces that cannot matter.
 
     Every choice and both ends of every range are tried beside the first choices and the middles of
-    the others; losses, backgrounds and averages in all combinations.
-
-    Returns
-    -------
-    list of Loss
-        What trials may train with, parts of compound losses included.
-
-    Raises
-    ------
-    ValueError
-        Naming the parameter.
+    the others. Returns the losses that trials may train with, parts of compound losses included.
     """
     found: list[Loss] = []
     for space in spaces:
@@ -202,10 +162,11 @@ def check_space(estimator: Any, spaces: list[Space]) -> list[Loss]:
 
 
 def _settings(space: Space) -> Iterator[dict[str, Any]]:
-    """What to try of a space, without its functions."""
+    """What to try of a space, without its functions; what may be degenerate in all combinations."""
     tried = {name: _tried(values) for name, values in space.items() if not callable(values)}
     usual = {name: values[0] for name, values in tried.items()}
-    together = [name for name in tried if _last(name) in ("loss", "background", "average")]
+    combined = ("loss", "background", "average")
+    together = [name for name in tried if name.rpartition("__")[2] in combined]
     for chosen in product(*(tried[name] for name in together)):
         yield {**usual, **dict(zip(together, chosen, strict=True))}
     for name in tried:
@@ -223,45 +184,29 @@ def _tried(values: Any) -> list[Any]:
     return list(getattr(values, "choices", values))
 
 
-def _last(name: str) -> str:
-    return name.rpartition("__")[2]
-
-
-def cloned(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Values of which none is shared between models."""
-    return {name: clone(value, safe=False) for name, value in params.items()}
-
-
 def _checked_losses(model: Any) -> dict[str, Loss]:
     """The losses in an estimator by their parameters' names.
 
-    Values that skdice's estimators would refuse in ``fit`` are refused; others are not looked at.
+    Parameters of skdice's estimators, which have a task, are checked as their fit would.
     """
-    held = model.get_params(deep=True)
-    for part in (model, *held.values()):
-        if isinstance(part, BaseEstimator) and any(
-            cls.__module__.startswith("skdice.") for cls in type(part).__mro__
-        ):
+    held = {"": model, **model.get_params(deep=True)}
+    losses = {name: value for name, value in held.items() if isinstance(value, Loss)}
+    for name, part in held.items():
+        if hasattr(part, "task") and not isinstance(part, type):
             part._validate_params()
-    losses: dict[str, Loss] = {}
-    for name, loss in held.items():
-        owner, _, last = name.rpartition("__")
-        kinds = getattr(held.get(owner, model), "_parameter_constraints", {}).get(last, ())
-        # Other estimators have losses, too, of other names.
-        if isinstance(loss, str) and isinstance(kinds, list) and Loss in kinds:
-            loss = resolve_loss(loss)
-        if isinstance(loss, Loss):
-            losses[name] = loss
+            for own, kinds in part._parameter_constraints.items():
+                value = getattr(part, own)
+                if isinstance(value, str) and isinstance(kinds, list) and Loss in kinds:
+                    losses[f"{name}__{own}".removeprefix("__")] = resolve_loss(value)
     return losses
 
 
 def _refuse_degenerate(name: str, loss: Loss, space: Space) -> None:
-    searched = f"{name}__alpha" in space or f"{name}__beta" in space
-    if searched and isinstance(loss, TverskyLoss):
-        pooled = loss.average == "micro" and loss.background is None
-        if pooled:
-            raise ValueError(
-                f"{name}__alpha and {name}__beta cannot matter with {loss!r}: pooled over all "
-                "classes of a softmax, false positives are as many as false negatives, so "
-                "that only alpha + beta counts. Use background='auto' or average='macro'"
-            )
+    if not isinstance(loss, TverskyLoss) or loss.average != "micro" or loss.background is not None:
+        return
+    if f"{name}__alpha" in space or f"{name}__beta" in space:
+        raise ValueError(
+            f"{name}__alpha and {name}__beta cannot matter with {loss!r}: pooled over all classes "
+            "of a softmax, false positives are as many as false negatives, so that only alpha + "
+            "beta counts. Use background='auto' or average='macro'"
+        )

@@ -403,11 +403,11 @@ def test_groups_are_routed_to_the_splitter():
             assert search.fit(X, y, groups=groups).n_splits_ == 3
 
 
-@pytest.mark.parametrize("kind", ["logistic", "lanes"])
+@pytest.mark.parametrize("kind", ["logistic", "heads"])
 def test_weights_are_routed_to_the_scorers(kind):
     X, y = make_classification(120, flip_y=0.3, random_state=0)
     weights = np.random.default_rng(0).uniform(0.1, 10.0, len(y))
-    if kind == "lanes":
+    if kind == "heads":
         inner, space = DiceClassifier(max_epochs=2, random_state=0), {"loss": ["ce", "dice"]}
     else:
         inner, space = LogisticRegression(), {"C": [0.01, 1.0]}
@@ -429,6 +429,6 @@ def test_weights_are_routed_to_the_scorers(kind):
                 expected = np.average(right, weights=weights[test])
                 assert table[f"split{fold}_test_weighted"][trial] == pytest.approx(expected)
                 assert table[f"split{fold}_test_plain"][trial] == pytest.approx(right.mean())
-        assert search.strategy_ == ("shared" if kind == "lanes" else "full")
+        assert search.strategy_ == ("shared" if kind == "heads" else "full")
         expected = np.average(search.predict(X) == y, weights=weights)
         assert search.score(X, y, sample_weight=weights) == pytest.approx(expected)

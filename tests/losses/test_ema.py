@@ -7,11 +7,8 @@ import copy
 import numpy as np
 import pytest
 import torch
-from sklearn.datasets import make_classification
 
-from skdice import DiceClassifier
-from skdice.losses import CompoundLoss, DiceLoss, DSCLoss, SpanEndsLoss, TverskyLoss
-from skdice.model_selection.lanes import fit_lanes
+from skdice.losses import DiceLoss, DSCLoss, SpanEndsLoss
 
 torch.manual_seed(0)
 BATCHES = [(torch.randn(6, dtype=torch.float64), torch.randint(0, 2, (6,))) for _ in range(4)]
@@ -136,25 +133,6 @@ def test_starts_and_ends_are_counted_apart():
         target[torch.randint(8, (1,)), 0] = target[torch.randint(8, (3,)), 1] = 1
         want = sum(loss(odds[:, i], target[:, i]) for i, loss in enumerate(sides)) / 2
         torch.testing.assert_close(both(logits, target), want)
-
-
-def test_lanes_remember_each_for_itself():
-    X, y = make_classification(150, 6, weights=[0.9], random_state=0)
-    losses = [
-        *(DiceLoss(ema_decay=d, surrogate="log", smooth=0.01) for d in (0.0, 0.9, 0.99)),
-        formula(TverskyLoss, ema_decay=0.5),
-        DSCLoss(ema_decay=0.5, surrogate="log", smooth=0.01),
-        CompoundLoss("ce", formula(DSCLoss, ema_decay=0.9)),
-    ]
-    folds = [(np.arange(100), np.arange(100, 150)), (np.arange(40, 150), np.arange(40))]
-    models = [
-        DiceClassifier(loss=loss, max_epochs=3, batch_size=16, lr=0.01, random_state=0)
-        for loss in losses
-    ]
-    for (train, asked), together in zip(folds, fit_lanes(models, X, y, folds), strict=True):
-        for model, lane in zip(models, together, strict=True):
-            alone = model.fit(X[train], y[train]).decision_function(X[asked])
-            np.testing.assert_allclose(lane.decision_function(X[asked]), alone, atol=1e-6)
 
 
 @pytest.mark.parametrize(

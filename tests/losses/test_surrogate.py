@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from skdice.losses import LOSSES, DiceLoss, DSCLoss, TverskyLoss, resolve_loss
-from skdice.model_selection.lanes import _Group
 
 torch.manual_seed(0)
 
@@ -164,17 +163,6 @@ def test_confident_errors_have_a_slope_and_no_nan(loss, dtype):
     assert found[0] > 0  # a false positive that is sure of itself is pushed down,
     assert found[1] < 0  # and a missed positive up, where the loss itself is flat
     assert slope(loss, logits[:0], target[:0]).shape == (0,)
-
-
-def test_settings_of_it_run_side_by_side():
-    losses = [TverskyLoss(alpha=a, beta=1 - a, smooth=1.0) for a in (0.2, 0.5, 0.8)]
-    group = _Group(losses, [0, 1, 2], "cpu")
-    group.prepare([5, 3], 0)
-    z, y = torch.randn(1, 3, 8, 2, dtype=torch.float64), torch.randint(0, 2, (1, 8))
-    together = group.slope(z, y, torch.ones(1, 8), torch.tensor([[5.0, 3.0]]))
-    for lane, loss in enumerate(losses):
-        alone = slope(loss.prepare([5, 3], 0), z[0, lane], y[0])
-        torch.testing.assert_close(together[0, lane], alone)
 
 
 @pytest.mark.parametrize(

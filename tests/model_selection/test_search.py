@@ -1,9 +1,12 @@
-"""LossSearchCV: the trials it runs are the cross-validations that it says, and nothing is lost."""
+"""LossSearchCV: its trials are cross-validations, and its study can be continued."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import pickle
+import subprocess
+import sys
 import threading
 import time
 
@@ -12,7 +15,6 @@ import optuna
 import pandas as pd
 import pytest
 from optuna.distributions import FloatDistribution, IntDistribution
-from scipy.special import log_softmax
 from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_classification
@@ -33,19 +35,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from skdice import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
 from skdice.losses import (
     LOSSES,
-    CompoundLoss,
     CrossEntropyLoss,
-    DiceLoss,
-    DSCLoss,
-    FocalLoss,
     TverskyLoss,
-    WeightedCrossEntropyLoss,
 )
 from skdice.metrics import span_f1_scorer
-from skdice.model_selection import LossSearchCV, OneMinus, loss_space, workers
-from skdice.model_selection.lanes import fit_lanes
-from skdice.model_selection.study import _same, described
-from skdice.model_selection.trials import Outcome
+from skdice.model_selection import LossSearchCV, OneMinus, loss_space
+from skdice.model_selection.records import TrialRecord
+from skdice.model_selection.study import described
 from skdice.resampling import TextOverSampler, TextUnderSampler
 
 X, Y = make_classification(240, weights=[0.85], flip_y=0.05, random_state=0)
@@ -198,7 +194,7 @@ def test_failed_trials_keep_their_error_and_break_nothing():
     assert found.best_params_["lr"] == 1e-2
     failed = [t for t in found.study_.trials if t.state.name == "FAIL"]
     assert failed
-    assert all(t.user_attrs["error"] == "ValueError: lr is absurd" for t in failed)
+    assert all(t.user_attrs["record"]["error"] == "ValueError: lr is absurd" for t in failed)
     rows = found.cv_results_["state"] == "FAIL"
     assert rows.sum() == len(failed)
     assert np.isnan(found.cv_results_["mean_test_score"][rows]).all()
@@ -241,7 +237,7 @@ def test_a_scorer_that_fails_costs_its_own_scores(error_score):
     assert 0 < sum(strong) < 4
     np.testing.assert_array_equal(table["split2_test_own"], np.where(strong, error_score, 0.5))
     np.testing.assert_array_equal(table["split0_train_own"], [error_score] * 4)
-    assert "no score" in found.study_.trials[0].user_attrs["error"]
+    assert "no score" in found.study_.trials[0].user_attrs["record"]["error"]
     with pytest.raises(ValueError, match="no score"):
         found.set_params(error_score="raise").fit(X, Y)
 
@@ -269,7 +265,9 @@ def test_a_bad_setting_costs_its_own_lane_only(loss):
 
     def run(strategy):
         with pytest.warns(FitFailedWarning, match="class_weight"):
-            return search(space, n_trials=8, strategy=strategy, n_lanes=4, pruner=None).fit(X, Y)
+            return search(space, n_trials=8, strategy=strategy, trials_at_once=4, pruner=None).fit(
+                X, Y
+            )
 
     full, shared = run("full"), run("shared")
     bad = [len(p["loss__class_weight"]) == 3 for p in shared.cv_results_["params"]]
@@ -304,7 +302,7 @@ def test_lanes_answer_for_their_own_rows_only():
         search(**how, scoring=turned, strategy="shared").fit(X, Y)
 
 
-class Odd(ValueError):
+class OddError(ValueError):
     """An error that cannot be read from a pickle."""
 
     def __init__(self, one, two):
@@ -312,10 +310,10 @@ class Odd(ValueError):
 
 
 def test_an_error_of_another_process_can_be_read():
-    outcome = Outcome(["score"])
-    for error, name in ((Odd("a", "b"), "RuntimeError"), (KeyError("a"), "KeyError")):
-        outcome.error = error
-        assert type(pickle.loads(pickle.dumps(outcome)).error).__name__ == name
+    record = TrialRecord()
+    for error, name in ((OddError("a", "b"), "RuntimeError"), (KeyError("a"), "KeyError")):
+        record.fail(error)
+        assert type(pickle.loads(pickle.dumps(record)).exception).__name__ == name
 
 
 def test_scorers_see_the_rows_index():
@@ -370,14 +368,13 @@ def test_losses_of_other_estimators_are_their_own(estimator, space):
     assert search(space, estimator, n_trials=2).fit(X, Y).best_params_.keys() == space.keys()
 
 
-@pytest.mark.parametrize("attribute", ["worker", "fit_time", "test_scores"])
-def test_an_interrupt_between_two_words_to_the_storage(tmp_path, monkeypatch, attribute):
+def test_interrupt_between_storage_writes(tmp_path, monkeypatch):
     storage = optuna.storages.RDBStorage(f"sqlite:///{tmp_path / 'study.db'}")
     write = type(storage).set_trial_user_attr
 
     def interrupted(self, trial_id, key, value):
         write(self, trial_id, key, value)
-        if key == attribute and self.get_trial(trial_id).number == 1:
+        if key == "record" and self.get_trial(trial_id).number == 1:
             raise KeyboardInterrupt
 
     monkeypatch.setattr(type(storage), "set_trial_user_attr", interrupted)
@@ -391,36 +388,6 @@ def test_an_interrupt_between_two_words_to_the_storage(tmp_path, monkeypatch, at
     assert found.cv_results_["state"].tolist() == ["COMPLETE"] * 3
     states = [trial.state.name for trial in found.study_.trials]
     assert sorted(states) == ["COMPLETE"] * 3 + ["FAIL"]
-
-
-def test_a_process_takes_back_what_it_left_behind():
-    study = optuna.create_study()
-    left = study.ask()
-    left.set_user_attr("worker", workers._me())
-    with workers.claimed(study, 2, 1) as (trial,):
-        assert trial.user_attrs["retry_of"] == left.number
-        with workers.claimed(study, 2, 1) as (other,):  # what runs is not taken
-            assert "retry_of" not in other.user_attrs
-
-
-def test_columns_and_holes_hide_no_other_data():
-    rng = np.random.default_rng(0)
-
-    def content(table):
-        return described(BASE, [], {}, "f1", [], (table, Y, {}))["data"]
-
-    wide = np.c_[X, 5e4 + 1e4 * rng.random(len(X))]
-    other = np.c_[rng.normal(size=X.shape), wide[:, -1]]
-    one = np.c_[X[:, 0] + rng.normal(size=len(X)), X[:, 1:], wide[:, -1]]
-    holes, elsewhere, noise = X.copy(), X.copy(), rng.normal(size=X.shape)
-    holes[0, 0] = elsewhere[1, 0] = noise[0, 0] = np.nan
-    for a, b in ((wide, other), (wide, one), (holes, noise), (holes, elsewhere), (X, 2 * X)):
-        assert not _same(content(a), content(b))
-    for table in (wide, holes):
-        for alike in (table * (1 + 1e-6), np.asfortranarray(table), pd.DataFrame(table)):
-            assert _same(content(table), content(alike))
-    texts = pd.DataFrame({"a": ["x", "y"], "b": ["p", "q"]})
-    assert content(texts) == content(texts[["b", "a"]][["a", "b"]])
 
 
 def test_a_progress_bar_ends_with_the_search(capsys):
@@ -523,7 +490,7 @@ def test_what_was_begun_and_not_ended_goes_back_into_the_queue(tmp_path, lanes):
                 raise KeyboardInterrupt
 
     storage = f"sqlite:///{tmp_path / 'study.db'}"
-    how = {"strategy": "shared", "n_lanes": 4} if lanes else {"strategy": "full"}
+    how = {"strategy": "shared", "trials_at_once": 4} if lanes else {"strategy": "full"}
     how |= {"storage": storage, "study_name": "s", "n_trials": 4}
     ends = {"callbacks": [Stop()]} if lanes else {"pruner": Boom()}
     first = search(**how, **ends)
@@ -546,10 +513,15 @@ def test_what_was_begun_and_not_ended_goes_back_into_the_queue(tmp_path, lanes):
 
 
 @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
-def test_a_heartbeat_that_stopped_is_a_trial_to_repeat(tmp_path):
+def test_trial_without_heartbeat_is_repeated(tmp_path):
+    retry = optuna.storages.RetryHeartbeatStaleTrialCallback
+
     def storage():
         return optuna.storages.RDBStorage(
-            f"sqlite:///{tmp_path / 'study.db'}", heartbeat_interval=1, grace_period=2
+            f"sqlite:///{tmp_path / 'study.db'}",
+            heartbeat_interval=1,
+            grace_period=2,
+            heartbeat_stale_trial_callback=retry(),
         )
 
     search(n_trials=1, storage=storage(), study_name="s").fit(X, Y)
@@ -558,39 +530,35 @@ def test_a_heartbeat_that_stopped_is_a_trial_to_repeat(tmp_path):
     with pytest.warns(UserWarning, match="Heartbeat of storage"):
         lost = study.ask()
     alpha = lost.suggest_float("loss__alpha", 0.1, 0.9)
-    lost.set_user_attr("worker", ["another machine", 1, "1"])
     study._storage.record_heartbeat(lost._trial_id)
     time.sleep(3.5)
     found = search(n_trials=3, storage=storage(), study_name="s").fit(X, Y)
     assert len(found.cv_results_["params"]) == 3
     trials = found.study_.trials
-    assert trials[lost.number].user_attrs["lost"]
-    (retry,) = [t for t in trials if t.user_attrs.get("retry_of") == lost.number]
-    assert retry.state.name == "COMPLETE"
-    assert retry.params["loss__alpha"] == alpha
+    assert trials[lost.number].state.name == "FAIL"
+    (again,) = [t for t in trials if retry.retried_trial_number(t) == lost.number]
+    assert again.state.name == "COMPLETE"
+    assert again.params["loss__alpha"] == alpha
 
 
 def test_a_study_of_another_search_is_refused(tmp_path):
     storage = f"sqlite:///{tmp_path / 'study.db'}"
     how = {"storage": storage, "study_name": "s", "n_trials": 2}
     search(**how).fit(X, Y)
-    for changed, data, message in (
-        ({"scoring": "recall"}, (X, Y), "a study of another scoring in"),
-        ({"cv": 3}, (X, Y), "a study of other folds in"),
-        ({"estimator": clone(BASE).set_params(lr=0.5)}, (X, Y), "a study of another estimator in"),
-        ({}, (X + 1, Y), "other data in"),
-        ({}, (X, 1 - Y), "other data in"),
-        ({}, (X[:, ::-1], Y), "other data in"),
-        ({}, (X[::-1], Y), "other data in"),
-        ({"cv": 3, "param_distributions": loss_space("focal")}, (X, Y), "space and other folds in"),
+    for changed, message in (
+        ({"scoring": "recall"}, "a study of another scoring in"),
+        ({"cv": 3}, "a study of other folds in"),
+        ({"cv": StratifiedKFold(2, shuffle=True, random_state=0)}, "a study of other folds in"),
+        ({"estimator": clone(BASE).set_params(lr=0.5)}, "a study of another estimator in"),
+        ({"cv": 3, "param_distributions": loss_space("focal")}, "space and other folds in"),
     ):
         other = search(**how).set_params(**changed)
         with pytest.raises(ValueError, match=message):
-            other.fit(*data)
+            other.fit(X, Y)
         assert not hasattr(other, "cv_results_")
-    # The same elsewhere: another device, and vectors that differ in their last digits.
+    # The same elsewhere: another device.
     there = search(**{**how, "n_trials": 3}, estimator=clone(BASE).set_params(device="cpu"))
-    assert len(there.fit(X * (1 + 1e-9), Y).cv_results_["params"]) == 3
+    assert len(there.fit(X, Y).cv_results_["params"]) == 3
     optuna.create_study(study_name="down", storage=storage, direction="minimize")
     with pytest.raises(ValueError, match="a score to minimize"):
         search(**{**how, "study_name": "down"}).fit(X, Y)
@@ -602,7 +570,7 @@ def test_a_study_of_another_search_is_refused(tmp_path):
 
 def test_searches_are_told_apart_by_their_steps_and_not_by_their_device():
     def text(estimator):
-        return described(estimator, [], {}, "f1", [], (X, Y, {}))["estimator"]
+        return described(search(estimator=estimator), [], [])["estimator"]
 
     steps = make_pipeline(StandardScaler(), BASE)
     there = make_pipeline(StandardScaler(), clone(BASE).set_params(device="cpu"))
@@ -698,93 +666,12 @@ def test_timeout_callbacks_and_other_estimators():
     assert optuna.logging.get_verbosity() == optuna.logging.INFO
 
 
-LANES = [
-    *(TverskyLoss(alpha=a, beta=1 - a) for a in (0.1, 0.5, 0.9)),
-    CrossEntropyLoss(),
-    CrossEntropyLoss(label_smoothing=0.1),
-    CrossEntropyLoss(tau=0.5),
-    FocalLoss(gamma=1.0),
-    FocalLoss(gamma=3.0),
-    WeightedCrossEntropyLoss(K=2.0),
-    WeightedCrossEntropyLoss(K=7.0),
-    DSCLoss(),
-    DSCLoss(exponent=0.4),
-    CompoundLoss(weight=0.2),
-    CompoundLoss(second=DiceLoss(smooth=0.1), weight=0.7),
-    DiceLoss(smooth=0.1, surrogate="none"),
-    DiceLoss.literal(),
-]
-
-
-# Of two classes, seen by the difference of their logits; and one that looks at both.
-DIFFERENCE = [
-    FocalLoss(alpha=0.8),
-    CrossEntropyLoss(class_weight=[1.0, 3.0]),
-    DSCLoss(smooth=0.01, surrogate="log", class_weight=[1.0, 3.0]),
-    DiceLoss(average="macro", absent="ignore", ohem_ratio=2.0),
-    DiceLoss(surrogate="log", smooth=0.1, background=0, ema_decay=0.5),
-]
-BOTH = DiceLoss(surrogate="log", smooth=0.1, background=None, ema_decay=0.5)
-
-
-@pytest.mark.parametrize(
-    ("n_classes", "losses"),
-    [(2, [*LANES, *DIFFERENCE]), (2, [*LANES, *DIFFERENCE, BOTH]), (3, [*LANES, BOTH])],
-)
-def test_a_lane_ends_where_its_own_fit_ends(n_classes, losses):
-    rows, labels = make_classification(
-        150,
-        12,
-        n_classes=n_classes,
-        n_informative=6,
-        weights=[0.7, 0.2][: n_classes - 1],
-        random_state=0,
-    )
-    rates = np.linspace(0.01, 0.1, len(losses))
-    models = [
-        DiceClassifier(
-            loss=loss,
-            lr=rate,
-            weight_decay=rate,
-            max_epochs=3,
-            batch_size=32,
-            warmup=0.2,
-            random_state=3,
-        )
-        for loss, rate in zip(losses, rates, strict=True)
-    ]
-    everything = np.arange(150)
-    # Folds of other sizes: 5, 3 and 2 batches an epoch, of which two end in a part of one.
-    folds = [(everything, everything), (everything[:96], everything[96:]), (everything[90:], [3])]
-    for (train, asked), of_fold in zip(folds, fit_lanes(models, rows, labels, folds), strict=True):
-        for model, lane in zip(models, of_fold, strict=True):
-            solo = model.fit(rows[train], labels[train])
-            # Not the logits, as what is added to all classes says nothing.
-            want = log_softmax(solo._logits(rows[asked]), axis=1)
-            np.testing.assert_allclose(log_softmax(lane.logits, axis=1), want, atol=1e-9)
-            np.testing.assert_array_equal(lane.predict(rows[asked]), solo.predict(rows[asked]))
-            np.testing.assert_allclose(
-                lane.decision_function(rows[asked]), solo.decision_function(rows[asked])
-            )
-
-
-def test_lanes_of_folds_with_other_backgrounds():
-    rows, labels = make_classification(80, 5, random_state=0)
-    order = np.argsort(labels, kind="stable")
-    folds = [(order[:60], order[60:]), (order[20:], order[:20])]  # either class is the rarer one
-    labels = np.array(["a", "b"])[labels]
-    models = [DiceClassifier(loss=loss, max_epochs=2, random_state=0) for loss in ("dice", "dsc")]
-    for (train, asked), of_fold in zip(folds, fit_lanes(models, rows, labels, folds), strict=True):
-        for model, lane in zip(models, of_fold, strict=True):
-            solo = model.fit(rows[train], labels[train])
-            want = log_softmax(solo._logits(rows[asked]), axis=1)
-            np.testing.assert_allclose(log_softmax(lane.logits, axis=1), want, atol=1e-9)
-
-
 def test_shared_and_full_find_the_same():
     spaces = [loss_space("tversky"), {**loss_space("focal"), "lr": FloatDistribution(0.01, 0.1)}]
     scoring = {"f1": "f1", "auc": "roc_auc"}
-    common = dict(scoring=scoring, refit="f1", pruner=None, return_train_score=True, n_lanes=3)
+    common = dict(
+        scoring=scoring, refit="f1", pruner=None, return_train_score=True, trials_at_once=3
+    )
     sampler = optuna.samplers.RandomSampler
     full = search(spaces, strategy="full", sampler=sampler(seed=1), **common).fit(X, Y)
     shared = search(spaces, strategy="auto", sampler=sampler(seed=1), **common).fit(X, Y)
@@ -857,75 +744,49 @@ def test_trials_run_on_a_dask_cluster():
 
 
 WORKER = """
-import sys, time
-import numpy as np
+import sys, warnings
 from optuna.distributions import FloatDistribution
-from optuna.storages import JournalStorage
-from optuna.storages.journal import JournalFileBackend
+from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 from skdice.model_selection import LossSearchCV
 
-class Slow(LogisticRegression):
-    def fit(self, X, y):
-        time.sleep(float(sys.argv[2]))
-        return super().fit(X, y)
-
-X = np.arange(40.0).reshape(-1, 1)
-y = (X[:, 0] % 4 == 0).astype(int)
+warnings.simplefilter("ignore")
+X, y = make_classification(60, weights=[0.8], random_state=0)
 search = LossSearchCV(
-    Slow(), {"C": FloatDistribution(1e-3, 10.0, log=True)}, n_trials=int(sys.argv[3]), cv=2,
-    storage=JournalStorage(JournalFileBackend(sys.argv[1])), study_name="s",
+    LogisticRegression(), {"C": FloatDistribution(1e-3, 10.0, log=True)}, n_trials=int(sys.argv[2]),
+    cv=2, storage=sys.argv[1], study_name="s", pruner=None,
 )
-print("ready", flush=True)
 search.fit(X, y)
 print(len(search.cv_results_["params"]))
 """
 
 
-def test_processes_share_a_study_and_a_killed_one_loses_nothing(tmp_path):
-    import signal
-    import subprocess
-    import sys
-    import time
+@pytest.mark.slow
+def test_four_processes_share_a_study_and_one_is_killed(tmp_path):
+    path, n = tmp_path / "study.db", 100
+    command = [sys.executable, "-c", WORKER, str(path), str(n)]
+    doomed, *others = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(4)]
 
-    path, n = tmp_path / "journal.log", 16
-    command = [sys.executable, "-c", WORKER, str(path), "0.15", str(n)]
-    doomed = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    others = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    assert doomed.stdout is not None
-    assert doomed.stdout.readline().strip() == "ready"
-    backend = optuna.storages.journal.JournalFileBackend(str(path))
+    def complete():
+        study = optuna.load_study(study_name="s", storage=f"sqlite:///{path}")
+        return [trial for trial in study.trials if trial.state.name == "COMPLETE"]
+
     deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:  # until it is in the middle of a trial
-        if path.exists():
-            storage = optuna.storages.JournalStorage(backend)
-            studies = [s.study_name for s in storage.get_all_studies()]
-            if "s" in studies:
-                study = optuna.load_study(study_name="s", storage=storage)
-                running = [t for t in study.trials if t.state.name == "RUNNING"]
-                mine = [t for t in running if t.user_attrs.get("worker", [0, 0])[1] == doomed.pid]
-                if mine:
-                    break
-        time.sleep(0.02)
-    doomed.send_signal(signal.SIGKILL)
-    doomed.wait()
-    doomed.stdout.close()
+    while time.monotonic() < deadline:  # until a third is done
+        with contextlib.suppress(Exception):  # the study is not there yet
+            if len(complete()) > n // 3:
+                break
+        time.sleep(0.1)
+    assert doomed.poll() is None
+    doomed.kill()
+    doomed.communicate()
     for process in others:
         out, _ = process.communicate(timeout=120)
         assert process.returncode == 0
-        assert out.split() == ["ready", str(n)]
-    study = optuna.load_study(study_name="s", storage=optuna.storages.JournalStorage(backend))
-    complete = [t for t in study.trials if t.state.name in ("COMPLETE", "PRUNED")]
-    lost = [t for t in study.trials if "lost" in t.user_attrs]
-    assert len(complete) == n
-    assert len(lost) == 1
-    retries = [t for t in complete if t.user_attrs.get("retry_of") == lost[0].number]
-    assert len(retries) == 1
-    if lost[0].params:  # it may have been killed before it had any
-        assert retries[0].params == lost[0].params
-    assert not [t for t in study.trials if t.state.name == "RUNNING"]
-    values = [t.params["C"] for t in complete]
-    assert len(set(values)) == n  # none twice
+        assert int(out) >= n
+    trials = complete()
+    assert n <= len(trials) <= n + len(others) - 1  # each may have been at its last
+    assert len({trial.params["C"] for trial in trials}) == len(trials)  # none twice
 
 
 def test_the_sweep_over_alpha():
@@ -1005,44 +866,34 @@ def test_an_easy_first_fold_saves_no_trial_from_the_pruner(first):
             finished.append(trial)
 
 
-def a_function(number):
-    return lambda params: number * params["C"]
-
-
 CHOICES = np.linspace(0.1, 1, 2000)
 
 
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        ({"tol": lambda p: 1e-4 * p["C"]}, {"tol": lambda p: 1e-3 * p["C"]}),
-        ({"tol": lambda p: np.sin(p["C"])}, {"tol": lambda p: np.cos(p["C"])}),
-        ({"tol": a_function(1e-4)}, {"tol": a_function(1e-3)}),
-        ({"tol": lambda p, by=1e-4: by}, {"tol": lambda p, by=1e-3: by}),
+        ({"C": FloatDistribution(0.1, 1)}, {"C": FloatDistribution(0.1, 1, log=True)}),
         ({"C": CHOICES}, {"C": np.where(abs(CHOICES - 0.5) < 0.1, 9.0, CHOICES)}),
         ({"class_weight": [{0: CHOICES}]}, {"class_weight": [{0: CHOICES * 2}]}),
         ({"base": [SGDClassifier()]}, {"base": [SGDClassifier(alpha=1.0)]}),
+        ({"tol": OneMinus("C")}, {"tol": OneMinus("alpha")}),
     ],
 )
 def test_spaces_are_told_apart_by_all_that_they_hold(one, other):
     def text(space):
-        return described(BASE, [space], {}, "f1", [], (X, Y, {}))["space"]
+        return described(search(), [space], [])["space"]
 
     assert text(one) == text(dict(one)) != text(other)
-    assert text({"tol": a_function(1e-4)}) == text({"tol": a_function(1e-4)})
 
 
-def test_scorers_of_a_script_are_told_apart_by_what_they_do():
+def test_scorers_are_told_apart_by_their_functions():
     def text(scorer):
-        return described(BASE, [], {"score": scorer}, "score", [], (X, Y, {}))["scoring"]
+        return described(search(scoring=scorer), [], [])["scoring"]
 
-    assert text(lambda m, X, y: 1.0) != text(lambda m, X, y: 0.0)
-    zero, one = (lambda a, b: 0.0), (lambda a, b: 1.0)
-    assert text(make_scorer(zero)) != text(make_scorer(one))
-    zero, one = (make_scorer(functools.partial(function)) for function in (zero, one))
-    assert text(zero) != text(one)
-    # What is imported goes by its name, in whatever version.
-    assert text(make_scorer(f1_score)).endswith("<function f1_score>}")
+    assert text(make_scorer(f1_score)) != text(make_scorer(accuracy_score))
+    assert text(make_scorer(f1_score)) == text(make_scorer(f1_score))
+    assert text(by_history) == text(by_history) != text(fails_above)
+    assert "0x" not in str(text({"a": make_scorer(f1_score), "b": by_history}))
 
 
 def test_what_ran_is_what_is_reported(tmp_path):
@@ -1053,7 +904,7 @@ def test_what_ran_is_what_is_reported(tmp_path):
         "intercept_scaling": lambda params: scale["by"] * params["C"],
     }
     scoring = {n: lambda model, X, y, n=n: getattr(model, n) for n in ("tol", "intercept_scaling")}
-    how = dict(scoring=scoring, refit="tol", storage=tmp_path / "s.log", study_name="s")
+    how = dict(scoring=scoring, refit="tol", storage=tmp_path / "s.db", study_name="s")
     for n_trials in (3, 4):
         found = search(space, LogisticRegression(), n_trials=n_trials, pruner=None, **how)
         results = found.fit(X, Y).cv_results_
@@ -1066,34 +917,37 @@ def test_what_ran_is_what_is_reported(tmp_path):
 
 
 def test_a_file_keeps_a_study(tmp_path):
-    path = tmp_path / "study.log"
+    path = tmp_path / "study.db"
     for storage, n_trials in ((path, 2), (str(path), 3)):
         found = search(storage=storage, study_name="s", n_trials=n_trials).fit(X, Y)
         assert len(found.cv_results_["params"]) == n_trials
-    backend = optuna.storages.journal.JournalFileBackend(str(path))
-    kept = optuna.load_study(study_name="s", storage=optuna.storages.JournalStorage(backend))
+    kept = optuna.load_study(study_name="s", storage=f"sqlite:///{path}")
     assert len(kept.trials) == 3
     other = tmp_path / "texts.tsv"
     other.write_text("ham\tlunch\n")
-    for storage in (other, str(tmp_path / "no" / "study.log"), tmp_path):
+    for storage in (other, str(tmp_path / "no" / "study.db"), tmp_path):
         with pytest.raises(ValueError, match=r"storage=.*: give a new file, one that a"):
             search(storage=storage, study_name="s").fit(X, Y)
     assert other.read_text() == "ham\tlunch\n"
 
 
 class Own(CrossEntropyLoss):
-    """A loss of somebody else."""
+    """A loss of somebody else, which computes in its own way."""
+
+    def forward(self, logits, target, sample_weight=None, mask=None):
+        return super().forward(logits, target, sample_weight, mask)
 
 
-@pytest.mark.parametrize(("strategy", "done"), [("auto", "full"), ("shared", "shared")])
-def test_losses_of_others_share_only_if_asked_to(tiny_backbone, strategy, done):
+def test_losses_without_functional_form_are_fitted_one_by_one(tiny_backbone):
     text = DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=1, random_state=0)
     texts = ["free money", "lunch today", "the bus"] * 6, ["s", "h", "h"] * 6
     for estimator, rows in ((BASE, (X, Y)), (text, texts)):
-        how = dict(strategy=strategy, n_trials=16, scoring="f1_macro", refit=False, timeout=1e-3)
+        how = dict(strategy="auto", n_trials=16, scoring="f1_macro", refit=False, timeout=1e-3)
         found = search({"loss": [Own()]}, estimator, **how).fit(*rows)
-        assert found.strategy_ == done
+        assert found.strategy_ == "full"
         assert search({"loss": ["ce"]}, estimator, **how).fit(*rows).strategy_ == "shared"
+        with pytest.raises(ValueError, match="not possible: Own has no functional form"):
+            search({"loss": [Own()]}, estimator, **how).set_params(strategy="shared").fit(*rows)
 
 
 def test_tables_and_scorers_are_as_in_a_grid_search():

@@ -14,10 +14,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from skdice import DiceClassifier, DiceMRCTagger, DiceSequenceClassifier
-from skdice.losses import CompoundLoss, CrossEntropyLoss, DiceLoss, Loss, TverskyLoss
+from skdice.losses import CompoundLoss, Loss, TverskyLoss
 from skdice.model_selection import LossSearchCV, OneMinus, loss_space
-from skdice.model_selection.folds import check_classes
-from skdice.model_selection.lanes import _alike, not_ours, why_not
+from skdice.model_selection.checks import check_classes
+from skdice.model_selection.full_fits import CrossValidation
+from skdice.model_selection.shared_heads import why_not_shared
 from skdice.model_selection.spaces import as_spaces, check_space
 
 X, Y = make_classification(60, weights=[0.8], random_state=0)
@@ -180,7 +181,7 @@ def test_one_class_is_refused_before_a_trial(monkeypatch):
 
 
 class Counts(Loss):
-    """Cross-entropy that grows with its calls, which lanes would record once."""
+    """Cross-entropy that grows with its calls, which no pure function has."""
 
     n_calls = 0
 
@@ -196,27 +197,18 @@ class Counts(Loss):
         return self.k * self.n_calls * torch.nn.functional.cross_entropy(logits, target)
 
 
-def test_losses_of_others_are_told_from_skdices():
+def test_losses_that_cannot_share():
+    def why_not(space, estimator=BASE):
+        found = check_space(estimator, space)
+        cv = CrossValidation(LossSearchCV(estimator), X, Y, {}, [], {}, "score", {})
+        return why_not_shared(cv, ["loss"], found)
+
     spaces = [loss_space("tversky"), {"loss": ["ce", CompoundLoss()], "lr": [0.1]}]
-    assert not_ours(check_space(BASE, spaces)) is None
-    assert why_not(BASE, ["loss"], {}, X, check_space(BASE, spaces)) is None
+    assert why_not(spaces) is None
     for space in (
         {"loss": ["ce", Counts()]},
         {"loss": [CompoundLoss("ce", Counts())], "lr": [0.1]},
         {"loss": lambda params: Counts()},
     ):
-        found = check_space(BASE, [*spaces, space])
-        assert why_not(BASE, ["loss"], {}, X, found).startswith("Counts is no loss of skdice")
-    found = check_space(DiceClassifier(loss=Counts()), [{"loss__k": [1.0, 2.0]}])
-    assert "Counts" in not_ours(found)
-    assert why_not(BASE, ["loss"], {}, X) is None  # where the user asks for lanes
-
-
-def test_lanes_of_classes_with_one_name_are_apart():
-    class CrossEntropyLoss_(CrossEntropyLoss):
-        pass
-
-    CrossEntropyLoss_.__name__ = "CrossEntropyLoss"
-    assert _alike([CrossEntropyLoss(), CrossEntropyLoss_(), CrossEntropyLoss()]) == [[0, 2], [1]]
-    parts = [CompoundLoss(second=part) for part in (CrossEntropyLoss(), CrossEntropyLoss_())]
-    assert _alike([*parts, CompoundLoss(second=DiceLoss())]) == [[0], [1], [2]]
+        assert "Loss has no functional form" in why_not([*spaces, space]).replace("Counts", "Loss")
+    assert "Counts has" in why_not([{"loss__k": [1.0, 2.0]}], DiceClassifier(loss=Counts()))

@@ -14,12 +14,12 @@ from sklearn.model_selection import KFold, StratifiedKFold, cross_validate
 
 from skdice import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
 from skdice.cli._tune import report, trials_table
-from skdice.engine import tables
+from skdice.engine import arrays
+from skdice.estimators import stacked
 from skdice.metrics import span_f1_score
-from skdice.model_selection import LossSearchCV, loss_space, screening
-from skdice.model_selection.results import so_far
-from skdice.model_selection.study import full_fits
-from skdice.model_selection.trials import Job
+from skdice.model_selection import LossSearchCV, finalists, loss_space
+from skdice.model_selection.full_fits import FullFits
+from skdice.model_selection.records import cv_results
 
 TEXTS = [
     "win money now",
@@ -49,7 +49,9 @@ def tagger(tiny_backbone):
 
 
 def search(estimator, space=SPACE, **params):
-    settings = dict(n_trials=6, n_lanes=3, n_finalists=2, cv=2, random_state=0, strategy="shared")
+    settings = dict(
+        n_trials=6, trials_at_once=3, n_finalists=2, cv=2, random_state=0, strategy="shared"
+    )
     return LossSearchCV(estimator, space, **{**settings, **params})
 
 
@@ -67,33 +69,32 @@ def test_vectors_are_those_of_the_encoder(classifier, tagger):
     assert not hasattr(classifier, "net_")
 
     frozen = DiceTokenClassifier(**{**tagger.get_params(), "frozen": "encoder"}).fit(X, Y)
-    vectors, scheme = tagger.frozen_vectors(X, Y)
+    vectors = tagger.frozen_vectors(X)
     with torch.no_grad():
         rows = frozen.net_.module_.head(torch.from_numpy(vectors)).double().softmax(1).numpy()
     np.testing.assert_allclose(rows, np.concatenate(list(frozen.predict_proba(X))), atol=1e-5)
-    assert scheme == "iob2"
 
 
 def test_a_frozen_encoder_has_the_same_vectors(classifier, tagger):
-    X, y = ["free money", "lunch today"], [["B-A", "O"], ["O", "O"]]
+    X = ["free money", "lunch today"]
     words = [text.split() for text in X]
-    want = classifier.frozen_vectors(X), tagger.frozen_vectors(words, y)[0]
+    want = classifier.frozen_vectors(X), tagger.frozen_vectors(words)
     for model in (classifier, tagger):
         model.set_params(frozen="encoder")
     np.testing.assert_array_equal(classifier.frozen_vectors(X), want[0])
-    np.testing.assert_array_equal(tagger.frozen_vectors(words, y)[0], want[1])
+    np.testing.assert_array_equal(tagger.frozen_vectors(words), want[1])
     assert classifier.frozen == "encoder"
 
 
 def test_large_tables_lie_in_a_file(classifier, tagger, monkeypatch):
-    asked = (classifier, (TEXTS,)), (tagger, (X, Y))
-    small = [estimator.frozen_vectors(*rows) for estimator, rows in asked]
-    monkeypatch.setattr(tables, "IN_MEMORY", 0)
-    monkeypatch.setattr(tables, "BLOCK", 3)
-    large = [estimator.frozen_vectors(*rows) for estimator, rows in asked]
-    assert all(isinstance(found, np.memmap) for found in (large[0], large[1][0]))
-    np.testing.assert_allclose(large[0], small[0], atol=1e-6)
-    np.testing.assert_allclose(large[1][0], small[1][0], atol=1e-6)
+    asked = (classifier, TEXTS), (tagger, X)
+    small = [estimator.frozen_vectors(rows) for estimator, rows in asked]
+    monkeypatch.setattr(arrays, "IN_MEMORY", 0)
+    monkeypatch.setattr(arrays, "BLOCK", 3)
+    large = [estimator.frozen_vectors(rows) for estimator, rows in asked]
+    for found, expected in zip(large, small, strict=True):
+        assert isinstance(found, np.memmap)
+        np.testing.assert_allclose(found, expected, atol=1e-6)
     found = search(tagger).fit(X, Y)
     monkeypatch.undo()
     other = search(tagger).fit(X, Y)
@@ -109,7 +110,7 @@ def test_the_best_heads_are_fitted_in_full(classifier):
     assert not hasattr(found, "agreement_")
     assert len(results["params"]) == 6
     full = np.flatnonzero(results["state"] == "COMPLETE")
-    assert sorted(results["state"]) == ["COMPLETE"] * 2 + ["SCREENED"] * 4
+    assert sorted(results["state"]) == ["COMPLETE"] * 2 + ["SHARED"] * 4
     heads = results["mean_shared_score"]
     assert set(full) == set(np.argsort(-heads, kind="stable")[:2])
     # Their scores are those of cross-validation; the others have none.
@@ -129,15 +130,15 @@ def test_a_head_is_a_classifier_on_scaled_vectors(classifier):
     splits = list(StratifiedKFold(2).split(TEXTS, LABELS))
     found = search(classifier, scoring=spam_f1).fit(TEXTS, LABELS)
     vectors = classifier.frozen_vectors(TEXTS)
-    Z = vectors * (screening.NORM / np.linalg.norm(vectors, axis=1).mean())
+    Z = vectors * (stacked.NORM / np.linalg.norm(vectors, axis=1).mean())
     labels = np.array(LABELS)
     for params, score in zip(
         found.cv_results_["params"], found.cv_results_["mean_shared_score"], strict=True
     ):
         head = DiceClassifier(
             max_epochs=classifier.max_epochs,
-            lr=screening.LR,
-            batch_size=screening.BATCH["labels"],
+            lr=stacked.LR,
+            batch_size=stacked.BATCH_SIZE["classification"],
             random_state=0,
         ).set_params(**params)
         solo = [spam_f1(head.fit(Z[a], labels[a]), Z[b], labels[b]) for a, b in splits]
@@ -152,10 +153,12 @@ def test_heads_learn_from_fewer_rows_than_columns(classifier, monkeypatch):
     monkeypatch.setattr(type(classifier), "frozen_vectors", lambda self, texts: vectors.copy())
     split = np.arange(100), np.arange(100, 600)
     classifier.set_params(max_epochs=20)  # of its heads
-    screen = screening.Screen(classifier, [str(i) for i in range(600)], y, [split])
+    rows = stacked.HeadData(classifier, [str(i) for i in range(600)], y)
     known = y[split[1]] == "spam"
     rival = LogisticRegression(max_iter=1000).fit(vectors[:100], y[:100]).predict(vectors[100:])
-    for head in screen.models(["ce", "tversky", "dsc"])[0]:
+    models = [DiceSequenceClassifier(loss=loss) for loss in ("ce", "tversky", "dsc")]
+    (heads,) = rows.fit(models, [split[0]])
+    for head in rows.predict(heads, split[1]):
         score = f1_score(known, head.predict(None) == "spam")
         assert score > f1_score(known, rival == "spam") - 0.1
 
@@ -176,7 +179,7 @@ def test_heads_learn_from_fewer_rows_than_columns(classifier, monkeypatch):
 def test_finalists_are_level_and_unlike_each_other(means, n, expected):
     settings = [{"loss__alpha": 0.1 * i} for i in range(len(means))]
     scores = np.array(means)[:, None] + 0.05 * np.array([-1, 1])
-    found = screening.finalists(settings, scores, n)
+    found = finalists.finalists(settings, scores, n)
     assert found[0] == np.argmax(means)
     assert len(found) == len(set(found))
     assert set(found) == expected
@@ -185,7 +188,7 @@ def test_finalists_are_level_and_unlike_each_other(means, n, expected):
 def test_finalists_are_of_more_than_one_loss():
     settings = [{"loss": "dice"}, {"loss": "dice"}, {"loss": "focal", "loss__gamma": 2.0}]
     scores = np.array([[0.5, 0.7], [0.5, 0.7], [0.5, 0.65]])
-    assert screening.finalists(settings, scores, 2) == [0, 2]
+    assert finalists.finalists(settings, scores, 2) == [0, 2]
 
 
 def test_taggers_are_judged_by_their_spans(tagger):
@@ -205,8 +208,8 @@ def test_auto_asks_whether_heads_agree_with_full_fits(classifier, monkeypatch):
         seen.append((list(one), list(other)))
         return answer
 
-    monkeypatch.setattr(screening, "agreement", agreement)
-    settings = dict(strategy="auto", n_trials=16, n_lanes=8, scoring=spam_f1)
+    monkeypatch.setattr(finalists, "agreement", agreement)
+    settings = dict(strategy="auto", n_trials=16, trials_at_once=8, scoring=spam_f1)
     answer = 0.9
     found = search(classifier, **settings).fit(TEXTS, LABELS)
     assert (found.strategy_, found.agreement_) == ("shared", 0.9)
@@ -235,9 +238,9 @@ def test_auto_is_full_where_a_probe_is_not_worth_it(classifier, tmp_path):
     few = search(classifier, strategy="auto", n_trials=2).fit(TEXTS, LABELS)
     assert few.strategy_ == "full"
     storage = f"sqlite:///{tmp_path / 'study.db'}"
-    kept = search(classifier, strategy="auto", n_trials=16, storage=storage, study_name="s")
-    screen = kept._plan(TEXTS, LABELS, ["loss"], {}, [])
-    assert (kept.strategy_, screen) == ("full", None)
+    how = dict(storage=storage, study_name="s", timeout=1e-3)
+    kept = search(classifier, strategy="auto", n_trials=16, **how).fit(TEXTS, LABELS)
+    assert kept.strategy_ == "full"
 
 
 def test_why_heads_cannot_stand_for_fits(classifier, tagger):
@@ -256,7 +259,7 @@ def test_a_loss_that_fails_keeps_its_error(classifier):
     space = {"loss": ["ce"], "loss__class_weight": [[1.0, 2.0], [1.0, 2.0, 3.0]]}
     with pytest.warns(FitFailedWarning, match="class_weight"):
         found = search(classifier, space, scoring=spam_f1).fit(TEXTS, LABELS)
-    errors = [t.user_attrs.get("error") for t in found.study_.trials]
+    errors = [t.user_attrs["record"]["error"] for t in found.study_.trials]
     bad = [len(p["loss__class_weight"]) == 3 for p in found.cv_results_["params"]]
     assert [error is not None for error in errors] == bad
     assert found.best_params_["loss__class_weight"] == [1.0, 2.0]
@@ -285,7 +288,7 @@ def test_heads_answer_for_their_own_rows_only(classifier):
 
     with pytest.raises(ValueError, match="strategy='shared' is not possible: the scorer asks"):
         search(classifier, scoring=turned).fit(TEXTS, LABELS)
-    found = search(classifier, strategy="auto", n_trials=16, n_lanes=16, scoring=turned)
+    found = search(classifier, strategy="auto", n_trials=16, trials_at_once=16, scoring=turned)
     found.fit(TEXTS, LABELS)
     assert found.strategy_ == "full"
     assert (found.cv_results_["state"] == "COMPLETE").all()
@@ -312,10 +315,10 @@ def test_a_study_keeps_the_full_fits_of_its_finalists(classifier, tmp_path, monk
 
 
 def test_agreement_and_spread():
-    assert screening.agreement([1, 2, 3], [10, 20, 30]) == pytest.approx(1)
-    assert screening.agreement([1, 2, 3], [3, 2, 1]) == pytest.approx(-1)
-    assert screening.agreement([1, 1, 1], [3, 2, 1]) == 0
-    assert screening.spread_over([0.1, 0.9, 0.5, 0.3, 0.7], 3) == [1, 2, 0]
+    assert finalists.agreement([1, 2, 3], [10, 20, 30]) == pytest.approx(1)
+    assert finalists.agreement([1, 2, 3], [3, 2, 1]) == pytest.approx(-1)
+    assert finalists.agreement([1, 1, 1], [3, 2, 1]) == 0
+    assert finalists.spread_over([0.1, 0.9, 0.5, 0.3, 0.7], 3) == [1, 2, 0]
 
 
 @pytest.mark.parametrize("scoring", [spam_f1, {"f1": spam_f1}])
@@ -332,7 +335,7 @@ def test_an_interrupt_before_a_full_fit_leaves_the_best_head(
         found.fit(TEXTS, LABELS)
     results = found.cv_results_
     heads = results["mean_shared_f1" if refit == "f1" else "mean_shared_score"]
-    assert set(results["state"]) == {"SCREENED"}
+    assert set(results["state"]) == {"SHARED"}
     assert found.best_score_ == heads.max() > 0
     assert found.best_params_ == results["params"][found.best_index_]
     assert heads[found.best_index_] == heads.max()
@@ -345,7 +348,7 @@ def test_an_interrupt_before_a_full_fit_leaves_the_best_head(
 
 @pytest.mark.parametrize("strategy", ["auto", "shared"])
 def test_after_the_timeout_one_full_fit_ends_the_search(classifier, strategy):
-    how = dict(strategy=strategy, n_trials=16, n_lanes=8, scoring=spam_f1)
+    how = dict(strategy=strategy, n_trials=16, trials_at_once=8, scoring=spam_f1)
     found = search(classifier, timeout=1e-3, **how).fit(TEXTS, LABELS)
     heads = found.cv_results_["mean_shared_score"]
     full = found.cv_results_["state"] == "COMPLETE"
@@ -369,18 +372,24 @@ def test_after_the_timeout_a_full_fit_that_fails_is_not_the_last(classifier, mon
     monkeypatch.setattr(DiceSequenceClassifier, "fit", fails_first)
     with pytest.warns(FitFailedWarning, match="no room"):
         found = search(classifier, timeout=1e-3, n_finalists=3, scoring=spam_f1).fit(TEXTS, LABELS)
-    assert sorted(found.cv_results_["state"]) == ["COMPLETE", "FAIL", "SCREENED"]
+    assert sorted(found.cv_results_["state"]) == ["COMPLETE", "FAIL", "SHARED"]
+
+
+def n_full_fits(study):
+    return sum(name.startswith("full:") for name in study.user_attrs)
 
 
 def test_full_fits_are_seen_as_they_run(classifier, capsys):
     seen, tables = [], []
 
     def callback(study, trial):
-        seen.append((trial.number, trial.state.name, trial.value, len(full_fits(study))))
-        tables.append(so_far(study, "score"))
+        seen.append((trial.number, trial.state.name, trial.value, n_full_fits(study)))
+        tables.append(cv_results(study, ["score"], 2))
         study.stop()  # no more trials; the finalists run nonetheless
 
-    how = dict(n_trials=16, n_lanes=6, callbacks=[callback], progress_bar=True, n_finalists=3)
+    how = dict(
+        n_trials=16, trials_at_once=6, callbacks=[callback], progress_bar=True, n_finalists=3
+    )
     found = search(classifier, scoring=spam_f1, **how).fit(TEXTS, LABELS)
     results = found.cv_results_
     assert [number for number, *_ in seen[:6]] == list(range(6))
@@ -394,8 +403,8 @@ def test_full_fits_are_seen_as_they_run(classifier, capsys):
     # The live table says which scores are of heads.
     headings = [[str(column.header) for column in trials_table(t).columns] for t in tables]
     assert headings == [["trial", "F1, %", "shared, %", "parameters"]] * 9
-    assert trials_table(tables[5]).title == "6 screened"
-    assert sorted(str(trials_table(tables[6]).title).split(", ")) == ["1 complete", "5 screened"]
+    assert trials_table(tables[5]).title == "6 shared"
+    assert sorted(str(trials_table(tables[6]).title).split(", ")) == ["1 complete", "5 shared"]
     assert np.isnan(tables[5]["mean_test_score"]).all()
     np.testing.assert_array_equal(tables[8]["mean_test_score"], results["mean_test_score"])
     assert tables[8]["params"] == results["params"]
@@ -405,12 +414,12 @@ def test_full_fits_are_seen_as_they_run(classifier, capsys):
 def test_full_fits_run_as_many_at_a_time_as_there_are_jobs(classifier, monkeypatch, timeout, parts):
     asked = []
 
-    def run_all(self, chosen, trials=()):
-        asked.extend([len(chosen)] if chosen else [])
-        return [self.run(params) for params in chosen]  # not in other processes
+    def run(self, settings, trials=()):
+        asked.append(len(settings))
+        return [self.run_one(params) for params in settings]  # not in other processes
 
-    monkeypatch.setattr(Job, "run_all", run_all)
-    how = dict(n_jobs=2, n_finalists=3, timeout=timeout, n_lanes=6)
+    monkeypatch.setattr(FullFits, "run", run)
+    how = dict(n_jobs=2, n_finalists=3, timeout=timeout, trials_at_once=6)
     found = search(classifier, scoring=spam_f1, **how).fit(TEXTS, LABELS)
     assert asked == parts
     assert (found.cv_results_["state"] == "COMPLETE").sum() == sum(parts)

@@ -1,0 +1,207 @@
+"""Linear heads with different losses and settings, trained on the same rows at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import clone
+from torch import Tensor
+from torch.func import vmap
+
+from skdice.engine.devices import seeded
+from skdice.engine.schedules import schedule_factor
+from skdice.losses import Loss
+
+__all__ = ["Fold", "HeadSettings", "alike_losses", "is_number", "train_stacked_heads"]
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Training rows, with the index of each row's class, and how many rows each class has."""
+
+    rows: np.ndarray
+    target: np.ndarray
+    counts: np.ndarray
+    background: int | None
+
+
+@dataclass(frozen=True)
+class HeadSettings:
+    """What differs between heads, and what they have in common."""
+
+    losses: Sequence[Loss]
+    lr: Sequence[float]
+    weight_decay: Sequence[float]
+    max_epochs: int
+    batch_size: int
+    schedule: str
+    warmup: float
+    seed: int
+
+
+def train_stacked_heads(
+    table: Tensor, folds: Sequence[Fold], settings: HeadSettings
+) -> tuple[Tensor, Tensor]:
+    """Train a head for each loss on every fold.
+
+    Parameters
+    ----------
+    table : Tensor of shape (n_rows, n_features)
+        The rows of all folds, on the device to train on.
+    folds : list of Fold
+        With the same number of classes and the same background.
+    settings : HeadSettings
+
+    Returns
+    -------
+    weight : Tensor of shape (n_folds, n_heads, n_classes, n_features)
+    bias : Tensor of shape (n_folds, n_heads, n_classes)
+    """
+    heads = _StackedHeads(table, folds, settings)
+    for rows, target, counted, factors in _batches(folds, settings):
+        x, y = table[rows.to(table.device)], target.to(table.device)
+        heads.update(x, y, counted.to(table), factors)
+    if heads.one_logit:
+        return tuple(torch.cat([-p, p], dim=2) for p in (heads.weight, heads.bias))  # type: ignore[return-value]
+    return heads.weight, heads.bias
+
+
+def _batches(folds: Sequence[Fold], settings: HeadSettings) -> Iterator[list[Tensor]]:
+    """For each update rows, targets and whether they count, of shape (n_folds, batch_size), and
+    each fold's factor of the learning rate: 0 once a fold with fewer batches is through.
+
+    Each fold has the batches that `DiceClassifier` draws with this seed.
+    """
+    size = settings.batch_size
+    lengths = [-(-len(fold.rows) // size) for fold in folds]
+    totals = [n * settings.max_epochs for n in lengths]
+    rates = [schedule_factor(settings.schedule, total, settings.warmup) for total in totals]
+    orders: list[Any] = [None] * len(folds)
+    for step in range(max(totals)):
+        rows, target, counted = np.zeros((3, len(folds), size), dtype=np.int64)
+        factors = np.zeros(len(folds))
+        for f, fold in enumerate(folds):
+            if step >= totals[f]:
+                continue
+            epoch, batch = divmod(step, lengths[f])
+            if batch == 0:
+                generator = np.random.default_rng([settings.seed, epoch + 1])
+                orders[f] = generator.permutation(len(fold.rows))
+            chosen = np.sort(orders[f][batch * size : (batch + 1) * size])
+            rows[f, : len(chosen)] = fold.rows[chosen]
+            target[f, : len(chosen)] = fold.target[chosen]
+            counted[f, : len(chosen)] = 1
+            factors[f] = rates[f](step)
+        yield [torch.from_numpy(part) for part in (rows, target, counted, factors)]
+
+
+class _StackedHeads:
+    """Weights of shape (n_folds, n_heads, n_logits, n_features), and how they are updated.
+
+    Two classes whose losses look at the difference of their logits are one logit here, which
+    halves the work.
+    """
+
+    def __init__(self, table: Tensor, folds: Sequence[Fold], settings: HeadSettings) -> None:
+        device, losses, n_classes = str(table.device), settings.losses, len(folds[0].counts)
+        with seeded(settings.seed, device):
+            layer = torch.nn.Linear(table.shape[1], n_classes)  # as DiceClassifier makes its own
+        starts = [p.detach().to(table) for p in (layer.weight, layer.bias)]
+        binary = n_classes == 2 and folds[0].background == 0
+        self.one_logit = binary and all(loss.accepts_one_logit for loss in losses)
+        if self.one_logit:  # half the difference: one logit rises by as much as the other falls
+            starts = [(p[1:] - p[:1]) / 2 for p in starts]
+        stack = len(folds), len(losses)
+        self.weight, self.bias = (p.expand(*stack, *p.shape).clone() for p in starts)
+        self.adam = torch.optim.Adam([self.weight, self.bias], lr=1.0)
+        # Apple's GPUs do not know float64.
+        like = table.new_empty(
+            0, dtype=torch.float32 if device.startswith("mps") else torch.float64
+        )
+        self.lr = like.new_tensor(settings.lr)
+        self.decay = like.new_tensor(settings.weight_decay).unsqueeze(1)
+        self.groups = [
+            _AlikeLosses(losses, heads, folds, self.weight.shape[2], like)
+            for heads in alike_losses(losses)
+        ]
+
+    def update(self, x: Tensor, target: Tensor, counted: Tensor, factors: Tensor) -> None:
+        """One update of every head, on a batch of each fold."""
+        z = torch.einsum("fbh,fkch->fkbc", x, self.weight) + self.bias.unsqueeze(2)
+        logits = (2 * z if self.one_logit else z).requires_grad_()
+        totals = [group.total(logits, target, counted) for group in self.groups]
+        (slope,) = torch.autograd.grad(torch.stack(totals).sum(), logits)
+        self.weight.grad = torch.einsum("fkbc,fbh->fkch", slope, x)
+        self.bias.grad = slope.sum(2)
+        # torch's AdamW has one rate and one decay for a tensor. So Adam moves zeros at rate 1,
+        # and each head moves by its own rate times that.
+        before = self.weight.clone(), self.bias.clone()
+        self.weight.zero_(), self.bias.zero_()
+        self.adam.step()
+        rate = (factors.to(self.lr).unsqueeze(1) * self.lr).unsqueeze(2)
+        kept = (1 - rate * self.decay).unsqueeze(3)
+        self.weight.mul_(rate.unsqueeze(3)).add_(before[0] * kept)
+        self.bias.mul_(rate).add_(before[1])
+
+
+class _AlikeLosses:
+    """Losses that differ in numbers only, which are tensors over their heads here."""
+
+    def __init__(
+        self,
+        losses: Sequence[Loss],
+        heads: list[int],
+        folds: Sequence[Fold],
+        n_logits: int,
+        like: Tensor,
+    ) -> None:
+        # A slice where it can be one: a list would copy the logits of all heads.
+        in_a_row = heads == list(range(heads[0], heads[-1] + 1))
+        self.heads: Any = slice(heads[0], heads[-1] + 1) if in_a_row else heads
+        params = [losses[head].get_params(deep=True) for head in heads]
+        values = {name: [p[name] for p in params] for name in params[0]}
+        self.params = {
+            name: like.new_tensor(numbers)
+            for name, numbers in values.items()
+            if is_number(numbers[0]) and len(set(numbers)) > 1
+        }
+        prepared = [
+            clone(losses[heads[0]]).prepare(fold.counts, background=fold.background)
+            for fold in folds
+        ]
+        states = [loss.functional_state() for loss in prepared]
+        self.state = {}
+        for name in states[0]:
+            of_folds = torch.stack([state[name].to(like) for state in states])
+            if name.endswith("running_"):  # of classes before they became one logit
+                of_folds = like.new_zeros(len(folds), 3, n_logits)
+            shape = len(folds), len(heads), *of_folds.shape[1:]
+            self.state[name] = of_folds.unsqueeze(1).expand(shape)
+        over_heads = vmap(prepared[0].functional_loss, in_dims=(0, 0, 0, None, None))
+        self.losses = vmap(over_heads, in_dims=(None, 0, 0, 0, 0))
+
+    def total(self, logits: Tensor, target: Tensor, counted: Tensor) -> Tensor:
+        """The sum of their losses; each depends on the logits of its own head only."""
+        of_heads = logits[:, self.heads]
+        losses, self.state = self.losses(self.params, self.state, of_heads, target, counted)
+        return losses.sum()
+
+
+def is_number(value: Any) -> bool:
+    """Whether a setting is a number, and not True or False."""
+    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+
+
+def alike_losses(losses: Sequence[Loss]) -> list[list[int]]:
+    """Losses of one class with equal settings other than numbers, by index."""
+    groups: dict[Any, list[int]] = {}
+    for i, loss in enumerate(losses):
+        params = sorted(loss.get_params(deep=True).items())
+        parts = tuple(type(value) for _, value in params if isinstance(value, Loss))
+        others = [p for p in params if not is_number(p[1]) and not isinstance(p[1], Loss)]
+        groups.setdefault((type(loss), parts, loss.remembers, repr(others)), []).append(i)
+    return list(groups.values())

@@ -1,0 +1,114 @@
+"""What heads predicted, as models that scikit-learn's scorers can ask."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import joblib
+import numpy as np
+from scipy.special import log_softmax, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from skdice.metrics import span_f1_score
+from skdice.text.decoding import decode
+from skdice.text.inputs import object_array
+
+__all__ = ["ClassPredictions", "OtherRowsError", "Predictions", "TagPredictions"]
+
+
+class OtherRowsError(Exception):
+    """A scorer asked `Predictions` for rows that they are not of."""
+
+
+class Predictions(BaseEstimator):
+    """Predictions for certain rows; there is no model behind them to ask for others."""
+
+    def __init__(self, classes: np.ndarray, logits: np.ndarray) -> None:
+        self.classes = classes
+        self.logits = logits
+        self.rows: Any = None  # that they are of, where that is to be checked
+        self.asked_for_more = False  # than `predict`
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """Labels or tags."""
+        return self.classes
+
+    def _check_rows(self, X: Any, *, more: bool = False) -> None:
+        self.asked_for_more |= more
+        if self.rows is None or X is self.rows:
+            return
+        if type(X) is not type(self.rows) or joblib.hash(X) != joblib.hash(self.rows):
+            raise OtherRowsError("the scorer asks for predictions of other rows than it was given")
+
+
+class ClassPredictions(ClassifierMixin, Predictions):
+    """A head's predictions for rows, from its logits of shape (n_rows, n_classes)."""
+
+    def key(self) -> bytes:
+        """The same for heads that predict the same."""
+        return self.logits.argmax(axis=1).tobytes()
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Labels of shape (n_rows,)."""
+        self._check_rows(X)
+        return self.classes[self.logits.argmax(axis=1)]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of shape (n_rows, n_classes)."""
+        self._check_rows(X, more=True)
+        return softmax(self.logits, axis=1)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Log-odds of `classes_[1]`, or logits for more classes."""
+        self._check_rows(X, more=True)
+        z = self.logits
+        return z[:, 1] - z[:, 0] if len(self.classes) == 2 else z
+
+
+class TagPredictions(Predictions):
+    """A head's predictions for the words of sentences, which have `lengths` words."""
+
+    def __init__(
+        self,
+        classes: np.ndarray,
+        logits: np.ndarray,
+        lengths: list[int],
+        scheme: str,
+        constrained: bool,
+    ) -> None:
+        super().__init__(classes, logits)
+        self.lengths = lengths
+        self.scheme = self.scheme_ = scheme
+        self.constrained = constrained
+
+    def _log_rows(self) -> list[np.ndarray]:
+        rows = log_softmax(self.logits.astype(np.float64), axis=1)
+        return np.split(rows, np.cumsum(self.lengths)[:-1])
+
+    @cached_property
+    def _tags(self) -> list[list[str]]:
+        tags = list(self.classes_)
+        return decode(self._log_rows(), tags, self.scheme, constrained=self.constrained)
+
+    def key(self) -> bytes:
+        """The same for heads that predict the same."""
+        return "\n".join(tag for row in self._tags for tag in row).encode()
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Tags of every word, as a 1-D object array of lists."""
+        self._check_rows(X)
+        return object_array(self._tags)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities, an array of shape (n_words, n_classes) a sentence."""
+        self._check_rows(X, more=True)
+        return object_array([np.exp(rows) for rows in self._log_rows()])
+
+    def score(self, X: Any, y: Any) -> float:
+        """Micro span F1; token micro F1 for plain tags."""
+        return float(span_f1_score(y, self.predict(X), scheme=self.scheme))

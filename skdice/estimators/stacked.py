@@ -1,0 +1,166 @@
+"""Many linear heads fitted at once, on rows of numbers or on vectors of a frozen encoder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import clone
+from sklearn.utils import check_X_y
+
+from skdice._typing import Labels
+from skdice.engine.arrays import blocks
+from skdice.engine.devices import resolve_device
+from skdice.engine.stacked_heads import Fold, HeadSettings, train_stacked_heads
+from skdice.estimators._checks import draw_seed
+from skdice.estimators.classifier import DiceClassifier
+from skdice.estimators.predictions import ClassPredictions, TagPredictions
+from skdice.losses import resolve_loss
+from skdice.metrics import positive_class
+from skdice.metrics.schemes import infer_scheme
+from skdice.text.inputs import as_sentences, as_tags, as_texts
+
+__all__ = ["FoldHeads", "HeadData", "fit_heads"]
+
+# For heads on the frozen encoder: a rate at which none diverges on vectors of this norm. They are
+# trained for as many epochs as the estimator: after few epochs losses rank differently than after
+# many (docs/search.md).
+LR, NORM = 1e-2, 4.0
+BATCH_SIZE = {"classification": 32, "tagging": 128}
+OF_ESTIMATOR = ("max_epochs", "pos_label", "device", "random_state")
+
+
+@dataclass(frozen=True)
+class FoldHeads:
+    """The heads of one fold: weights of shape (n_heads, n_classes, n_features)."""
+
+    classes: np.ndarray
+    weight: torch.Tensor
+    bias: torch.Tensor
+
+    def logits(self, X: np.ndarray) -> np.ndarray:
+        """Each head's logits for some rows, of shape (n_heads, n_rows, n_classes)."""
+        x = torch.from_numpy(X if X.dtype.kind == "f" else X.astype(float)).to(self.weight)
+        z = torch.einsum("bh,kch->kbc", x, self.weight) + self.bias.unsqueeze(1)
+        return z.cpu().numpy()
+
+
+def fit_heads(
+    models: Sequence[DiceClassifier],
+    X: np.ndarray,
+    y: Labels,
+    train_rows: Sequence[np.ndarray],
+    background: Any = None,
+) -> list[FoldHeads]:
+    """Heads that end where the models' own fits on each fold would end, to rounding.
+
+    Parameters
+    ----------
+    models : list of DiceClassifier
+        Without hidden layers; they may differ in ``loss``, ``lr`` and ``weight_decay``.
+    X : ndarray of shape (n_rows, n_features)
+    y : array of shape (n_rows,)
+    train_rows : list of ndarray
+        Indices of the training rows of each fold.
+    background : label or None, default=None
+        None is, of two classes, the one that is not positive.
+    """
+    for model in models:
+        model._check_params()
+    first, device = models[0], resolve_device(models[0].device)
+    X, y = check_X_y(X, y, dtype=[np.float64, np.float32])
+    folds, classes = [], []
+    for rows in train_rows:
+        labels, target = np.unique(y[rows], return_inverse=True)
+        counts, index = np.bincount(target), None
+        if background is not None:
+            index = int(np.flatnonzero(labels == background)[0])
+        elif len(labels) == 2:
+            index = 1 - positive_class(labels, counts, first.pos_label)
+        folds.append(Fold(np.asarray(rows), target, counts, index))
+        classes.append(labels)
+    if len({(len(fold.counts), fold.background) for fold in folds}) > 1:  # not to be stacked
+        return [fit_heads(models, X, y, [rows], background)[0] for rows in train_rows]
+    # Apple's GPUs do not know float64.
+    table = torch.from_numpy(X).to(device, torch.float32 if device.startswith("mps") else None)
+    settings = HeadSettings(
+        losses=[resolve_loss(model.loss) for model in models],
+        lr=[model.lr for model in models],
+        weight_decay=[model.weight_decay for model in models],
+        max_epochs=first.max_epochs,
+        batch_size=first.batch_size,
+        schedule=first.schedule,
+        warmup=first.warmup,
+        seed=draw_seed(first.random_state),
+    )
+    return list(map(FoldHeads, classes, *train_stacked_heads(table, folds, settings)))
+
+
+class HeadData:
+    """What linear heads are trained on, and what they predict of it.
+
+    The rows of a `DiceClassifier`; of `DiceSequenceClassifier` and `DiceTokenClassifier` scaled
+    vectors of texts and words from the frozen encoder, which is run once.
+    """
+
+    def __init__(self, estimator: Any, X: Any, y: Any) -> None:
+        self.estimator = estimator
+        self.tagging = estimator.task == "tagging"
+        self.is_text = not isinstance(estimator, DiceClassifier)
+        if self.tagging:
+            X = as_sentences(X)
+            tags = as_tags(y, X)
+            self.scheme = infer_scheme(tags) if estimator.scheme == "auto" else estimator.scheme
+            self.lengths = np.array([len(sentence) for sentence in X])
+            y = [tag for row in tags for tag in row]
+        elif self.is_text:
+            X = as_texts(X)
+        self.y = np.asarray(y)
+        self.X = _scaled(estimator.frozen_vectors(X)) if self.is_text else X
+
+    def fit(
+        self, models: Sequence[Any], train_rows: Sequence[Any], **settings: Any
+    ) -> list[FoldHeads]:
+        """Heads of every model on the training rows of every fold.
+
+        `settings` are for heads on the frozen encoder, such as ``lr``.
+        """
+        background = "O" if self.tagging and "O" in self.y else None
+        if self.is_text:
+            own = self.estimator.get_params(deep=False)
+            how = {"lr": LR, "batch_size": BATCH_SIZE[self.estimator.task], **settings}
+            how |= {name: own[name] for name in OF_ESTIMATOR if name in own}
+            models = [DiceClassifier(loss=clone(m.loss, safe=False), **how) for m in models]
+        rows = [self._places(rows) for rows in train_rows]
+        return fit_heads(models, self.X, self.y, rows, background)
+
+    def predict(self, heads: FoldHeads, rows: Any) -> list[Any]:
+        """Predictions of a fold's heads for some rows, texts or sentences."""
+        logits = heads.logits(self.X[self._places(rows)])
+        if not self.tagging:
+            return [ClassPredictions(heads.classes, z) for z in logits]
+        how = self.lengths[rows].tolist(), self.scheme, self.estimator.constrained
+        return [TagPredictions(heads.classes, z, *how) for z in logits]
+
+    def _places(self, rows: Any) -> Any:
+        """Indices of the vectors of some rows, texts or sentences."""
+        if not self.tagging:
+            return rows
+        ends = np.cumsum(self.lengths)
+        return np.concatenate([np.arange(ends[i] - self.lengths[i], ends[i]) for i in rows])
+
+
+def _scaled(table: np.ndarray) -> np.ndarray:
+    """The table with rows of norm `NORM` on average, in its place.
+
+    Not centred, nor each column scaled: with fewer rows than columns a head on such vectors fits
+    its rows before its intercept has moved, and calls half of all others positive.
+    """
+    norms = [np.linalg.norm(table[part], axis=1) for part in blocks(len(table))]
+    factor = table.dtype.type(NORM / max(np.concatenate(norms).mean(), np.finfo(np.float32).tiny))
+    for part in blocks(len(table)):
+        table[part] *= factor
+    return table

@@ -1,0 +1,79 @@
+"""Scorers of a search, their weights, and folds that cannot be scored."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import check_scoring
+
+from skdice._compat import accepts_sample_weight
+
+__all__ = ["check_classes", "check_tags", "scorers_of", "weights_of"]
+
+
+def scorers_of(estimator: Any, scoring: Any, refit: Any) -> tuple[dict[str, Any], str]:
+    """Scorers by name, and the name that counts."""
+    if isinstance(scoring, (list, tuple, dict)):
+        check_scoring(estimator, scoring)  # names that are no scorers, or twice there
+        named = scoring if isinstance(scoring, dict) else {name: name for name in scoring}
+        if not isinstance(refit, str) or refit not in named:
+            raise ValueError(
+                f"refit={refit!r} must name one of the scores {list(named)}, by which the best "
+                "parameters are chosen"
+            )
+        return {name: check_scoring(estimator, scorer) for name, scorer in named.items()}, refit
+    if callable(scoring) and isinstance(refit, str):
+        raise ValueError(
+            f"refit={refit!r} names one of several scores, and scoring={scoring!r} is one: give a "
+            "dict of scorers, or refit=True"
+        )
+    return {"score": check_scoring(estimator, scoring)}, "score"
+
+
+def weights_of(scorers: dict[str, Any], sample_weight: Any) -> dict[str, dict[str, Any]]:
+    """``sample_weight`` for scorers that take it, as in `GridSearchCV` without routing."""
+    weights = {}
+    for name, scorer in scorers.items() if sample_weight is not None else ():
+        if accepts_sample_weight(scorer):
+            weights[name] = {"sample_weight": sample_weight}
+        else:
+            warnings.warn(f"{scorer!r} takes no sample_weight: rows weigh alike", stacklevel=4)
+    return weights
+
+
+def check_classes(labels: np.ndarray, splits: list[Any]) -> None:
+    """Refuse labels of one class, and folds that train without a class.
+
+    Columns of 0/1 rows that are the same in every row pass: no fold can mend that.
+    """
+    columns = list(np.atleast_2d(labels.T)) if labels.ndim in (1, 2) else []
+    several = len(columns) > 1
+    for number, column in enumerate(columns):
+        classes = set(np.unique(column).tolist())
+        if len(classes) < 2 and not several:
+            raise ValueError(
+                f"y holds one class only {sorted(classes)}: a classifier needs 2 classes or more"
+            )
+        for fold, (train, _) in enumerate(splits):
+            if missing := classes - set(np.unique(column[train]).tolist()):
+                value = sorted(missing, key=str)[0]
+                what = f"value {value!r} of column {number} of y" if several else f"class {value!r}"
+                raise ValueError(
+                    f"cv leaves the {what} out of the training rows of fold {fold}: use fewer "
+                    f"folds, or {'KFold(shuffle=True)' if several else 'StratifiedKFold'}"
+                )
+
+
+def check_tags(y: Any, splits: list[Any]) -> None:
+    """Refuse folds that train without a type: a tagger's own score refuses what it has not seen."""
+    types = [{tag.partition("-")[2] or tag for tag in row} for row in y]
+    for fold, (train, test) in enumerate(splits):
+        known, asked = (set().union(*(types[i] for i in rows)) for rows in (train, test))
+        if missing := sorted(asked - known - {"O"}):
+            raise ValueError(
+                f"cv leaves the tag {missing[0]!r} out of the training rows of fold {fold}, which "
+                "the tagger's own score refuses: use fewer folds, or scoring="
+                "skdice.metrics.span_f1_scorer, which counts it as missed"
+            )

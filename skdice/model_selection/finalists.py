@@ -1,0 +1,60 @@
+"""Which trials are fitted in full after a search over heads, and whether heads rank alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.stats import spearmanr
+
+from skdice.engine.stacked_heads import is_number
+
+__all__ = ["agreement", "finalists", "spread_over"]
+
+
+def finalists(settings: Sequence[Mapping[str, Any]], scores: np.ndarray, n: int) -> list[int]:
+    """Indices of `n` settings that may be the best: half by their heads, half unlike each other.
+
+    `scores` has shape (n_settings, n_folds). Where heads rank as full fits do, the best heads are
+    the best. Where they do not, settings within one standard error of the best mean are level, and
+    of those neighbours tell the least.
+    """
+    means, n_folds = scores.mean(axis=1), scores.shape[1]
+    order = np.argsort(-means, kind="stable")
+    error = scores[order[0]].std(ddof=1) / n_folds**0.5 if n_folds > 1 else 0.0
+    level = [int(i) for i in order if means[i] >= means[order[0]] - error]
+    if len(level) <= n:
+        return [int(i) for i in order[:n]]
+    apart = _distances([settings[i] for i in level])
+    chosen = list(range((n + 1) // 2))
+    while len(chosen) < n:
+        chosen.append(int(apart[chosen].min(axis=0).argmax()))
+    return [level[i] for i in chosen]
+
+
+def _distances(settings: Sequence[Mapping[str, Any]]) -> np.ndarray:
+    """How far settings lie apart: for each parameter, 1 between the ends or for other choices."""
+    total = np.zeros((len(settings), len(settings)))
+    for name in {name for params in settings for name in params}:
+        values = [params.get(name) for params in settings]
+        if all(is_number(value) for value in values):
+            column = np.array(values, dtype=np.float64)
+            gaps = np.abs(column[:, None] - column)
+            total += gaps / max(float(gaps.max()), np.finfo(np.float64).tiny)
+        else:
+            texts = np.array([repr(value) for value in values])
+            total += texts[:, None] != texts
+    return total
+
+
+def spread_over(scores: Sequence[float], n: int) -> list[int]:
+    """Indices of `n` scores, evenly from the best to the worst."""
+    order = np.argsort(np.asarray(scores), kind="stable")[::-1]
+    return [int(order[i]) for i in np.linspace(0, len(order) - 1, n).round().astype(int)]
+
+
+def agreement(one: Sequence[float], other: Sequence[float]) -> float:
+    """Spearman's rank correlation; 0 where a side does not vary."""
+    varies = len(set(one)) > 1 and len(set(other)) > 1
+    return float(spearmanr(one, other).statistic) if varies else 0.0

@@ -1,0 +1,169 @@
+"""The record of a trial, and the table that a search makes of all of them."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from numbers import Number
+from typing import Any, Self
+
+import numpy as np
+from scipy.stats import rankdata
+
+from skdice.model_selection.spaces import suggest
+
+__all__ = ["Row", "TrialRecord", "cv_results", "has_ended", "rows_of"]
+
+Scores = dict[str, list[float]]  # of each fold, by scorer
+
+
+@dataclass
+class TrialRecord:
+    """What one trial ran."""
+
+    test: Scores = field(default_factory=dict)
+    train: Scores = field(default_factory=dict)
+    shared: Scores = field(default_factory=dict)  # of heads that stand for fits, on test rows
+    fit_time: list[float] = field(default_factory=list)  # seconds of each fold
+    score_time: list[float] = field(default_factory=list)
+    params: dict[str, Any] = field(default_factory=dict)
+    state: str = "COMPLETE"  # or PRUNED, or FAIL
+    error: str | None = None
+    fit_failed: bool = False  # and not only a scorer
+    exception: Exception | None = None  # not kept in the study
+
+    def fail(self, error: Exception, *, of_fit: bool = False, keep_frames: bool = False) -> None:
+        """Note an error; its frames hold the model and the data, and go unless it is raised."""
+        self.exception, self.fit_failed = error, self.fit_failed or of_fit
+        self.error = f"{type(error).__name__}: {error}"
+        part: BaseException | None = None if keep_frames else error
+        while part is not None:
+            part.__traceback__ = None
+            part = part.__cause__ or part.__context__
+
+    def score(self, key: str) -> float:
+        """The mean of one score over the folds so far."""
+        scores = self.test.get(key) or self.shared.get(key)
+        return float(np.mean(scores)) if scores else float("nan")
+
+    def to_attrs(self) -> dict[str, Any]:
+        """As plain values, which any storage of Optuna keeps; other parameters are left out."""
+        plain = (bool, int, float, str, type(None))
+        params = {n: v.item() if isinstance(v, np.generic) else v for n, v in self.params.items()}
+        params = {name: value for name, value in params.items() if isinstance(value, plain)}
+        attrs = {name: value for name, value in vars(self).items() if name != "exception"}
+        return {**attrs, "params": params}
+
+    @classmethod
+    def from_attrs(cls, attrs: Mapping[str, Any] | None) -> Self | None:
+        """What `to_attrs` gave; None where there is nothing."""
+        return None if attrs is None else cls(**attrs)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """With an exception that another process can read."""
+        try:
+            pickle.loads(pickle.dumps(self.exception))
+        except Exception:
+            return {**vars(self), "exception": RuntimeError(self.error)}
+        return vars(self)
+
+
+@dataclass
+class Row:
+    """A trial that has ended, and its full fit if that came after heads."""
+
+    trial: Any
+    record: TrialRecord
+    full: TrialRecord | None
+
+    @property
+    def heads_only(self) -> bool:
+        """Whether its scores are of heads."""
+        shared = bool(self.record.shared) and self.record.state == "COMPLETE"
+        return shared and self.full is None and not self.record.test
+
+    @property
+    def found(self) -> TrialRecord:
+        """What the table shows."""
+        return self.full or self.record
+
+    def params(self, spaces: Sequence[Any]) -> dict[str, Any]:
+        """Its parameters; without `spaces`, those that are plain values."""
+        from optuna.trial import FixedTrial
+
+        # A function of the space may return another value when it is called again.
+        known = suggest(FixedTrial(self.trial.params), spaces) if spaces else {}
+        return {**known, **self.record.params}
+
+    def fitted_in_full(self, key: str) -> Any:
+        """The trial as if its full fit had scored it from the start, and not its head."""
+        from optuna.trial import TrialState
+
+        record = replace(self.found, shared=self.record.shared, params=self.record.params)
+        trial = copy.deepcopy(self.trial)
+        trial.state = TrialState[record.state]
+        trial.values = [record.score(key)] if record.state == "COMPLETE" else None
+        trial.intermediate_values = {}  # a pruner must not compare fits with heads
+        trial.user_attrs = {"record": record.to_attrs()}
+        return trial
+
+
+def has_ended(trial: Any) -> bool:
+    """Whether a trial ran to its end; one that an interrupt ended has no record, or another."""
+    return bool(trial.user_attrs.get("record", {}).get("state") == trial.state.name)
+
+
+def rows_of(study: Any) -> list[Row]:
+    """The trials of a study that ran to their end."""
+    rows, attrs = [], study.user_attrs
+    for trial in filter(has_ended, study.get_trials(deepcopy=False)):
+        full = TrialRecord.from_attrs(attrs.get(f"full:{trial.number}"))
+        rows.append(Row(trial, TrialRecord(**trial.user_attrs["record"]), full))
+    return rows
+
+
+def cv_results(
+    study: Any, names: Sequence[str], n_splits: int, spaces: Sequence[Any] = (), train: bool = False
+) -> dict[str, Any]:
+    """`cv_results_` as `GridSearchCV` has it, with each trial's number and state.
+
+    `names` are of scorers. Without `spaces`, parameters that are not plain values are left out.
+    """
+    rows = rows_of(study)
+    states = ["SHARED" if row.heads_only else row.found.state for row in rows]
+    results: dict[str, Any] = {
+        "trial": np.array([row.trial.number for row in rows], dtype=int),
+        "state": np.array(states, dtype=object),
+    }
+    for kind in ("fit_time", "score_time"):
+        times = [getattr(row.found, kind) or [np.nan] for row in rows]
+        results[f"mean_{kind}"] = np.array([np.mean(of_folds) for of_folds in times])
+        results[f"std_{kind}"] = np.array([np.std(of_folds) for of_folds in times])
+    params = results["params"] = [row.params(spaces) for row in rows]
+    for name in sorted({n for p in params for n in p}):
+        held = {i: p[name] for i, p in enumerate(params) if name in p}
+        numbers = all(isinstance(value, (Number, np.bool_)) for value in held.values())
+        dtype = np.asarray(list(held.values())).dtype if numbers else object
+        values = results[f"param_{name}"] = np.ma.masked_all(len(rows), dtype=dtype)
+        for i, value in held.items():
+            values[i] = value
+    for side in ["test", "train"] if train else ["test"]:
+        for name in names:
+            table = np.full((len(rows), n_splits), np.nan)
+            for i, row in enumerate(rows):
+                scores = getattr(row.found, side).get(name, [])
+                table[i, : len(scores)] = scores
+            for split in range(n_splits):
+                results[f"split{split}_{side}_{name}"] = table[:, split]
+            results[f"mean_{side}_{name}"] = table.mean(axis=1)
+            results[f"std_{side}_{name}"] = table.std(axis=1)
+    for name in names:
+        if any(row.record.shared for row in rows):
+            heads = [np.mean(row.record.shared.get(name) or [np.nan]) for row in rows]
+            results[f"mean_shared_{name}"] = np.array(heads)
+        means = results[f"mean_test_{name}"]
+        worst = np.where(np.isfinite(means), means, -np.inf)
+        results[f"rank_test_{name}"] = rankdata(-worst, method="min").astype(np.int32)
+    return results

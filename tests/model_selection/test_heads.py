@@ -1,0 +1,142 @@
+"""Stacked heads end where the fits of their own models end."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import log_softmax
+from sklearn.datasets import make_classification
+
+from skdice import DiceClassifier
+from skdice.engine.stacked_heads import alike_losses
+from skdice.estimators.predictions import ClassPredictions
+from skdice.estimators.stacked import fit_heads
+from skdice.losses import (
+    CompoundLoss,
+    CrossEntropyLoss,
+    DiceLoss,
+    DSCLoss,
+    FocalLoss,
+    TverskyLoss,
+    WeightedCrossEntropyLoss,
+)
+
+
+def predictions(heads, rows):
+    return [ClassPredictions(heads.classes, logits) for logits in heads.logits(rows)]
+
+
+LOSSES = [
+    *(TverskyLoss(alpha=a, beta=1 - a) for a in (0.1, 0.5, 0.9)),
+    CrossEntropyLoss(),
+    CrossEntropyLoss(label_smoothing=0.1),
+    CrossEntropyLoss(tau=0.5),
+    FocalLoss(gamma=1.0),
+    FocalLoss(gamma=3.0),
+    WeightedCrossEntropyLoss(K=2.0),
+    WeightedCrossEntropyLoss(K=7.0),
+    DSCLoss(),
+    DSCLoss(exponent=0.4),
+    CompoundLoss(weight=0.2),
+    CompoundLoss(second=DiceLoss(smooth=0.1), weight=0.7),
+    DiceLoss(smooth=0.1, surrogate="none"),
+    DiceLoss.literal(),
+]
+
+
+# Of two classes, seen by the difference of their logits; and one that looks at both.
+DIFFERENCE = [
+    FocalLoss(alpha=0.8),
+    CrossEntropyLoss(class_weight=[1.0, 3.0]),
+    DSCLoss(smooth=0.01, surrogate="log", class_weight=[1.0, 3.0]),
+    DiceLoss(average="macro", absent="ignore", ohem_ratio=2.0),
+    DiceLoss(surrogate="log", smooth=0.1, background=0, ema_decay=0.5),
+]
+BOTH = DiceLoss(surrogate="log", smooth=0.1, background=None, ema_decay=0.5)
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "losses"),
+    [(2, [*LOSSES, *DIFFERENCE]), (2, [*LOSSES, *DIFFERENCE, BOTH]), (3, [*LOSSES, BOTH])],
+)
+def test_head_ends_where_its_own_fit_ends(n_classes, losses):
+    rows, labels = make_classification(
+        150,
+        12,
+        n_classes=n_classes,
+        n_informative=6,
+        weights=[0.7, 0.2][: n_classes - 1],
+        random_state=0,
+    )
+    rates = np.linspace(0.01, 0.1, len(losses))
+    models = [
+        DiceClassifier(
+            loss=loss,
+            lr=rate,
+            weight_decay=rate,
+            max_epochs=3,
+            batch_size=32,
+            warmup=0.2,
+            random_state=3,
+        )
+        for loss, rate in zip(losses, rates, strict=True)
+    ]
+    everything = np.arange(150)
+    # Folds of other sizes: 5, 3 and 2 batches an epoch, of which two end in a part of one.
+    folds = [(everything, everything), (everything[:96], everything[96:]), (everything[90:], [3])]
+    trained = fit_heads(models, rows, labels, [train for train, _ in folds])
+    for (train, asked), heads in zip(folds, trained, strict=True):
+        for model, head in zip(models, predictions(heads, rows[asked]), strict=True):
+            solo = model.fit(rows[train], labels[train])
+            # Not the logits, as what is added to all classes says nothing.
+            want = log_softmax(solo._logits(rows[asked]), axis=1)
+            np.testing.assert_allclose(log_softmax(head.logits, axis=1), want, atol=1e-9)
+            np.testing.assert_array_equal(head.predict(rows[asked]), solo.predict(rows[asked]))
+            np.testing.assert_allclose(
+                head.decision_function(rows[asked]), solo.decision_function(rows[asked])
+            )
+
+
+def test_heads_of_folds_with_other_backgrounds():
+    rows, labels = make_classification(80, 5, random_state=0)
+    order = np.argsort(labels, kind="stable")
+    folds = [(order[:60], order[60:]), (order[20:], order[:20])]  # either class is the rarer one
+    labels = np.array(["a", "b"])[labels]
+    models = [DiceClassifier(loss=loss, max_epochs=2, random_state=0) for loss in ("dice", "dsc")]
+    trained = fit_heads(models, rows, labels, [train for train, _ in folds])
+    for (train, asked), heads in zip(folds, trained, strict=True):
+        for model, head in zip(models, predictions(heads, rows[asked]), strict=True):
+            solo = model.fit(rows[train], labels[train])
+            want = log_softmax(solo._logits(rows[asked]), axis=1)
+            np.testing.assert_allclose(log_softmax(head.logits, axis=1), want, atol=1e-9)
+
+
+def test_each_head_remembers_its_own_batches():
+    X, y = make_classification(150, 6, weights=[0.9], random_state=0)
+    losses = [
+        *(DiceLoss(ema_decay=d, surrogate="log", smooth=0.01) for d in (0.0, 0.9, 0.99)),
+        TverskyLoss(smooth=1.0, surrogate="none", ema_decay=0.5),
+        DSCLoss(ema_decay=0.5, surrogate="log", smooth=0.01),
+        CompoundLoss("ce", DSCLoss(smooth=1.0, surrogate="none", ema_decay=0.9)),
+    ]
+    folds = [(np.arange(100), np.arange(100, 150)), (np.arange(40, 150), np.arange(40))]
+    models = [
+        DiceClassifier(loss=loss, max_epochs=3, batch_size=16, lr=0.01, random_state=0)
+        for loss in losses
+    ]
+    trained = fit_heads(models, X, y, [train for train, _ in folds])
+    for (train, asked), heads in zip(folds, trained, strict=True):
+        for model, head in zip(models, predictions(heads, X[asked]), strict=True):
+            alone = model.fit(X[train], y[train]).decision_function(X[asked])
+            np.testing.assert_allclose(head.decision_function(X[asked]), alone, atol=1e-6)
+
+
+def test_losses_of_classes_with_one_name_are_apart():
+    class Renamed(CrossEntropyLoss):
+        pass
+
+    Renamed.__name__ = "CrossEntropyLoss"
+    three = [CrossEntropyLoss(), Renamed(), CrossEntropyLoss()]
+    assert alike_losses(three) == [[0, 2], [1]]
+    parts = [CompoundLoss(second=part) for part in (CrossEntropyLoss(), Renamed())]
+    assert alike_losses([*parts, CompoundLoss(second=DiceLoss())]) == [[0], [1], [2]]
