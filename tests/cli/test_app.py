@@ -565,8 +565,8 @@ def test_tune(files, tiny_backbone):
     assert result.exit_code == 1
     assert "'nope'" in result.output
     (files / "one.tsv").write_text("ham\tlunch today\nham\tthe bus was late\n" * 5)
-    result = run("tune", files / "one.tsv", "--label-column", 0, "--features", "--backbone", tiny_backbone,
-                 "--output", files / "o")  # fmt: skip
+    result = run("tune", files / "one.tsv", "--label-column", 0, "--features",
+                 "--backbone", tiny_backbone, "--output", files / "o")  # fmt: skip
     assert result.exit_code == 1
     assert "y holds one class only ['ham']" in result.output.replace("\n", " ")
     assert not (files / "o" / "trials.json").exists()
