@@ -18,7 +18,7 @@ from skorch.callbacks import Callback
 from skdice._compat import check_method_params, safe_indexing
 from skdice.estimators._transformer import TransformerEstimator
 from skdice.estimators.predictions import OtherRowsError
-from skdice.model_selection.records import Scores, TrialRecord
+from skdice.model_selection.records import Scores, Settings, TrialRecord
 from skdice.model_selection.spaces import cloned
 
 __all__ = ["CrossValidation", "FullFits"]
@@ -102,9 +102,7 @@ class FullFits:
         self.n_jobs = 1 if n_jobs is None else n_jobs
         self.trials_at_once = int(effective_n_jobs(self.n_jobs))
 
-    def run(
-        self, settings: Sequence[dict[str, Any]], trials: Sequence[Any] = ()
-    ) -> list[TrialRecord]:
+    def run(self, settings: Settings, trials: Sequence[Any] = ()) -> list[TrialRecord]:
         """Run trials with the given parameters; `trials` are asked whether to prune."""
         if self.n_jobs == 1:
             return [self.run_one(*pair) for pair in zip_longest(settings, trials)]

@@ -16,6 +16,7 @@ from skdice.model_selection.spaces import suggest
 
 __all__ = ["Row", "TrialRecord", "cv_results", "has_ended", "rows_of"]
 
+Settings = Sequence[dict[str, Any]]  # parameters of each trial
 Scores = dict[str, list[float]]  # of each fold, by scorer
 
 

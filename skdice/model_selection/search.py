@@ -323,9 +323,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
             router.add(**{f"scorer_{name}": scorer}, method_mapping=scored)
         return router
 
-    def _routed(
-        self, params: dict[str, Any], scorers: dict[str, Any]
-    ) -> tuple[dict[str, Any], dict[str, Any], dict[str, dict[str, Any]]]:
+    def _routed(self, params: dict[str, Any], scorers: dict[str, Any]) -> tuple[Any, Any, Any]:
         """What the estimator's ``fit``, the splitter and each scorer get."""
         if not routing_enabled():
             groups = params.pop("groups", None)

@@ -16,7 +16,7 @@ from sklearn.exceptions import FitFailedWarning
 from skdice.estimators.predictions import OtherRowsError
 from skdice.model_selection import finalists
 from skdice.model_selection.full_fits import CrossValidation, FullFits
-from skdice.model_selection.records import Row, TrialRecord, has_ended, rows_of
+from skdice.model_selection.records import Row, Settings, TrialRecord, has_ended, rows_of
 from skdice.model_selection.shared_heads import SharedHeads
 from skdice.model_selection.spaces import import_optuna, suggest
 from skdice.model_selection.study import quiet_optuna
@@ -31,9 +31,7 @@ class Strategy(Protocol):
 
     trials_at_once: int  # that one call of `run` should get
 
-    def run(
-        self, settings: Sequence[dict[str, Any]], trials: Sequence[Any] = ()
-    ) -> list[TrialRecord]:
+    def run(self, settings: Settings, trials: Sequence[Any] = ()) -> list[TrialRecord]:
         """Run trials with the given parameters; `trials` are asked whether to prune."""
 
 
@@ -121,7 +119,7 @@ class SearchRun:
             self.study.sampler = import_optuna().samplers.TPESampler(seed=int(seed))
         return suggest(trial, self.spaces)
 
-    def _run(self, settings: list[dict[str, Any]], trials: list[Any]) -> list[TrialRecord]:
+    def _run(self, settings: Settings, trials: list[Any]) -> list[TrialRecord]:
         """Run trials; as full fits where a scorer asks for rows that heads did not predict."""
         try:
             return self.strategy.run(settings, trials)

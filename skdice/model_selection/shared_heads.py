@@ -12,7 +12,7 @@ from skdice.estimators import DiceClassifier, DiceSequenceClassifier, DiceTokenC
 from skdice.estimators.stacked import HeadData
 from skdice.losses import Loss
 from skdice.model_selection.full_fits import CrossValidation, FullFits
-from skdice.model_selection.records import TrialRecord
+from skdice.model_selection.records import Settings, TrialRecord
 
 __all__ = ["SharedHeads", "why_not_shared"]
 
@@ -31,9 +31,7 @@ class SharedHeads:
         self.is_exact = isinstance(cv.estimator, DiceClassifier)
         self.data = HeadData(cv.estimator, cv.X, cv.y)
 
-    def run(
-        self, settings: Sequence[dict[str, Any]], trials: Sequence[Any] = ()
-    ) -> list[TrialRecord]:
+    def run(self, settings: Settings, trials: Sequence[Any] = ()) -> list[TrialRecord]:
         """Run trials with the given parameters; none of them is pruned.
 
         Where they fail together they run in halves, so that a bad setting costs its own trial only.
@@ -86,10 +84,8 @@ class SharedHeads:
             record.score_time.append(time.perf_counter() - started)
 
 
-def why_not_shared(
-    cv: CrossValidation, searched: Sequence[str], losses: Sequence[Loss]
-) -> str | None:
-    """Why trials over the parameters `searched` cannot run as heads; None if they can."""
+def why_not_shared(cv: CrossValidation, names: Sequence[str], losses: list[Loss]) -> str | None:
+    """Why trials over the parameters `names` cannot run as heads; None if they can."""
     estimator, kind = cv.estimator, type(cv.estimator).__name__
     text = isinstance(estimator, (DiceSequenceClassifier, DiceTokenClassifier))
     own: tuple[str, ...] = ("sampler", "label_all_subwords")
@@ -109,7 +105,7 @@ def why_not_shared(
     for name in own:
         if getattr(estimator, name, None):
             return f"it has {name}={getattr(estimator, name)!r}"
-    for name in searched:
+    for name in names:
         if name not in allowed and not name.startswith("loss__"):
             return f"{name!r} is searched, which heads have in common"
     if cv.fit_params:

@@ -259,7 +259,7 @@ def test_scores_are_numbers():
 
 
 @pytest.mark.parametrize("loss", ["ce", "dsc"])
-def test_a_bad_setting_costs_its_own_lane_only(loss):
+def test_bad_setting_fails_its_own_trial_only(loss):
     # What only a fit can refuse: it has two classes.
     space = {"loss": [loss], "loss__class_weight": [[1.0, 2.0], [2.0, 1.0], [1.0, 2.0, 3.0]]}
 
@@ -281,7 +281,7 @@ def test_a_bad_setting_costs_its_own_lane_only(loss):
             np.testing.assert_allclose(score, full.cv_results_["mean_test_score"][i])
 
 
-def test_lanes_answer_for_their_own_rows_only():
+def test_scorer_that_asks_heads_for_other_rows():
     def turned(model, rows, labels):
         return accuracy_score(labels, model.predict(-rows))
 
@@ -329,7 +329,7 @@ def test_scorers_see_the_rows_index():
     assert found.best_score_ == grid.best_score_
 
 
-def test_a_second_fit_forgets_the_first():
+def test_second_fit_forgets_the_first():
     found = search({"C": [0.1, 1.0]}, LogisticRegression()).fit(X, Y)
     found.set_params(refit=False).fit(X[:, :5], Y)
     assert not hasattr(found, "best_estimator_")
@@ -476,8 +476,8 @@ def test_an_interrupt_keeps_what_is_finished():
     assert found.best_params_ in found.cv_results_["params"]
 
 
-@pytest.mark.parametrize("lanes", [False, True])
-def test_what_was_begun_and_not_ended_goes_back_into_the_queue(tmp_path, lanes):
+@pytest.mark.parametrize("shared", [False, True])
+def test_interrupted_trials_are_queued_again(tmp_path, shared):
     class Boom(optuna.pruners.NopPruner):
         def prune(self, study, trial):
             if trial.number == 1:
@@ -490,15 +490,15 @@ def test_what_was_begun_and_not_ended_goes_back_into_the_queue(tmp_path, lanes):
                 raise KeyboardInterrupt
 
     storage = f"sqlite:///{tmp_path / 'study.db'}"
-    how = {"strategy": "shared", "trials_at_once": 4} if lanes else {"strategy": "full"}
+    how = {"strategy": "shared", "trials_at_once": 4} if shared else {"strategy": "full"}
     how |= {"storage": storage, "study_name": "s", "n_trials": 4}
-    ends = {"callbacks": [Stop()]} if lanes else {"pruner": Boom()}
+    ends = {"callbacks": [Stop()]} if shared else {"pruner": Boom()}
     first = search(**how, **ends)
     with pytest.raises(KeyboardInterrupt):
         first.fit(X, Y)
     states = [trial.state.name for trial in first.study_.trials]
     assert "RUNNING" not in states
-    assert states.count("WAITING") == states.count("FAIL") == (2 if lanes else 1)
+    assert states.count("WAITING") == states.count("FAIL") == (2 if shared else 1)
     rest = search(**how).fit(X, Y)
     assert len(rest.cv_results_["params"]) == 4
     assert set(rest.cv_results_["state"]) <= {"COMPLETE", "PRUNED"}
@@ -508,7 +508,7 @@ def test_what_was_begun_and_not_ended_goes_back_into_the_queue(tmp_path, lanes):
     ]
     # Nothing is asked for twice, and where all were known nothing else than at one go.
     assert len(set(alphas[1])) == 4
-    if lanes:
+    if shared:
         assert alphas[1] == alphas[2]
 
 
@@ -595,7 +595,7 @@ def test_an_interrupt_while_the_pruner_looks_ends_the_search(tiny_backbone):
     assert list(found.cv_results_["state"]) == ["COMPLETE"]
 
 
-def test_a_space_with_a_function_is_gone_on_with(tmp_path):
+def test_study_with_a_function_in_its_space_is_continued(tmp_path):
     storage = f"sqlite:///{tmp_path / 'study.db'}"
     for n_trials in (1, 2):
         space = {**loss_space("tversky"), "loss__beta": lambda p: 1 - p["loss__alpha"]}
@@ -603,7 +603,7 @@ def test_a_space_with_a_function_is_gone_on_with(tmp_path):
         assert len(found.cv_results_["params"]) == n_trials
 
 
-def test_a_search_at_several_goes_asks_for_what_it_would_at_one(tmp_path):
+def test_continued_search_asks_for_the_settings_of_one_run(tmp_path):
     storage = f"sqlite:///{tmp_path / 'study.db'}"
     for n_trials in (2, 4, 6):
         parts = search(storage=storage, study_name="s", n_trials=n_trials, pruner=None).fit(X, Y)
@@ -626,7 +626,7 @@ def test_a_tag_that_one_fold_alone_holds(tiny_backbone, sentences):
     assert np.isfinite(found.best_score_)
 
 
-def test_a_study_is_gone_on_with(tmp_path):
+def test_study_is_continued(tmp_path):
     storage = f"sqlite:///{tmp_path / 'study.db'}"
     first = search(n_trials=3, storage=storage, study_name="s").fit(X, Y)
     more = search(n_trials=5, storage=storage, study_name="s").fit(X, Y)
@@ -683,7 +683,7 @@ def test_shared_and_full_find_the_same():
     np.testing.assert_array_equal(full.predict(X), shared.predict(X))
 
 
-def test_lanes_that_predict_alike_are_scored_once():
+def test_heads_that_predict_alike_are_scored_once():
     calls = []
 
     def by_prediction(model, rows, labels):
@@ -702,7 +702,7 @@ def test_lanes_that_predict_alike_are_scored_once():
     assert len(set(found.cv_results_["split0_test_f1"])) == 1
 
 
-def test_why_trials_cannot_share():
+def test_reasons_against_shared_heads():
     for estimator, space, message in (
         (LogisticRegression(), {"C": [1.0]}, "LogisticRegression is not DiceClassifier"),
         (DiceClassifier(hidden_layer_sizes=(3,)), {"lr": [0.1]}, "not linear"),
@@ -896,7 +896,7 @@ def test_scorers_are_told_apart_by_their_functions():
     assert "0x" not in str(text({"a": make_scorer(f1_score), "b": by_history}))
 
 
-def test_what_ran_is_what_is_reported(tmp_path):
+def test_reported_parameters_are_those_that_ran(tmp_path):
     rng, scale = np.random.default_rng(0), {"by": 1.0}
     space = {
         "C": np.array([0.1, 0.2]),
@@ -916,7 +916,7 @@ def test_what_ran_is_what_is_reported(tmp_path):
     np.testing.assert_allclose(ratio, [1, 1, 1, 2])
 
 
-def test_a_file_keeps_a_study(tmp_path):
+def test_storage_in_a_file(tmp_path):
     path = tmp_path / "study.db"
     for storage, n_trials in ((path, 2), (str(path), 3)):
         found = search(storage=storage, study_name="s", n_trials=n_trials).fit(X, Y)

@@ -86,7 +86,7 @@ def test_a_frozen_encoder_has_the_same_vectors(classifier, tagger):
     assert classifier.frozen == "encoder"
 
 
-def test_large_tables_lie_in_a_file(classifier, tagger, monkeypatch):
+def test_large_arrays_lie_in_a_file(classifier, tagger, monkeypatch):
     asked = (classifier, TEXTS), (tagger, X)
     small = [estimator.frozen_vectors(rows) for estimator, rows in asked]
     monkeypatch.setattr(arrays, "IN_MEMORY", 0)
@@ -191,7 +191,7 @@ def test_finalists_are_of_more_than_one_loss():
     assert finalists.finalists(settings, scores, 2) == [0, 2]
 
 
-def test_taggers_are_judged_by_their_spans(tagger):
+def test_heads_of_taggers_are_scored_by_spans(tagger):
     scoring = {"f1": make_scorer(span_f1_score), "own": lambda m, X, y: m.score(X, y)}
     found = search(tagger.set_params(max_epochs=20), scoring=scoring, refit="f1", cv=KFold(2))
     results = found.fit(X, Y).cv_results_
@@ -201,7 +201,7 @@ def test_taggers_are_judged_by_their_spans(tagger):
     assert [len(tags) for tags in found.predict(X)] == [len(row) for row in X]
 
 
-def test_auto_asks_whether_heads_agree_with_full_fits(classifier, monkeypatch):
+def test_auto_compares_heads_with_full_fits(classifier, monkeypatch):
     seen = []
 
     def agreement(one, other):
@@ -234,7 +234,7 @@ def test_auto_asks_whether_heads_agree_with_full_fits(classifier, monkeypatch):
     np.testing.assert_allclose(values, found.cv_results_["mean_test_score"][:8])
 
 
-def test_auto_is_full_where_a_probe_is_not_worth_it(classifier, tmp_path):
+def test_auto_is_full_with_few_trials_or_a_storage(classifier, tmp_path):
     few = search(classifier, strategy="auto", n_trials=2).fit(TEXTS, LABELS)
     assert few.strategy_ == "full"
     storage = f"sqlite:///{tmp_path / 'study.db'}"
@@ -243,7 +243,7 @@ def test_auto_is_full_where_a_probe_is_not_worth_it(classifier, tmp_path):
     assert kept.strategy_ == "full"
 
 
-def test_why_heads_cannot_stand_for_fits(classifier, tagger):
+def test_reasons_against_heads_of_text_estimators(classifier, tagger):
     wide = DiceTokenClassifier(backbone=tagger.backbone, label_all_subwords=True)
     labels = np.eye(2, dtype=int)[[0, 1] * 12]
     for estimator, space, rows, y, message in (
@@ -282,7 +282,7 @@ def test_a_scorer_that_fails_on_a_head_costs_its_trial_only(classifier):
     assert states.count("COMPLETE") == 2
 
 
-def test_heads_answer_for_their_own_rows_only(classifier):
+def test_scorer_that_asks_heads_for_other_rows(classifier):
     def turned(model, texts, labels):
         return spam_f1(model, texts[::-1], labels)
 
