@@ -15,7 +15,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
 
-demo: $(VENV)/.installed ## Compare the six losses on the corpus that ships with skdice
+demo: $(VENV)/.installed ## Compare the losses on the bundled corpus
 	$(BIN)/skdice compare --output demo-output
 
 test: $(VENV)/.installed-test ## Run every test and doctest

@@ -24,7 +24,7 @@ from skdice.datasets.auto import Dataset
 from skdice.model_selection.comparison import Comparison, Row, compare_losses
 from skdice.model_selection.rows import parse_row
 
-# Chosen so that six losses with two seeds take less than three minutes on two cores.
+# Chosen so that seven losses with two seeds take less than three minutes on two cores.
 DEMO: dict[str, Any] = {"max_epochs": 7, "lr": 5e-4, "batch_size": 16, "frozen": 4}
 DEMO_SEEDS = 2
 

@@ -181,9 +181,7 @@ def _finite(values: dict[str, Any]) -> dict[str, Any]:
 def train(
     file: Annotated[Path, typer.Argument(help="Training file.")],
     out: Annotated[Path, typer.Option(help="Folder for the model.")],
-    loss: Annotated[
-        str, typer.Option(help="ce, weighted_ce, focal, dice, tversky or dsc.")
-    ] = "dsc",
+    loss: Annotated[str, typer.Option(help="A loss by name, such as ce, dsc or ce_dice.")] = "dsc",
     dev: Annotated[Path | None, typer.Option(help="File whose F1 picks the best epoch.")] = None,
     task: TaskOption = Task.auto,
     text_column: TextColumns = None,
@@ -381,14 +379,15 @@ def compare(
     ] = None,
     dev: Annotated[Path | None, typer.Option(help="File whose F1 picks the best epoch.")] = None,
     rows: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--rows",
             "--losses",
             help="What to compare, comma between: losses, also with a sampler or a tuned decision, "
-            "as in 'ce + RandomOverSampler, ce + tuned, dsc'.",
+            "as in 'ce + RandomOverSampler, ce + tuned, dsc'; default: the paper's six losses and "
+            "ce_dice.",
         ),
-    ] = "ce,weighted_ce,focal,dice,tversky,dsc",
+    ] = None,
     features: Annotated[
         bool,
         typer.Option("--features", help="Train heads on frozen features: seconds for a row."),
@@ -428,13 +427,14 @@ def compare(
     skdice compare --train squad-train.json --test squad-dev.json --losses ce,focal,dice,dsc
     """
     from skdice.cli._compare import run
+    from skdice.losses import COMPARED
 
     with readable_errors():
         run(
             train,
             test,
             dev,
-            [name.strip() for name in rows.split(",") if name.strip()],
+            list(COMPARED) if rows is None else [r.strip() for r in rows.split(",") if r.strip()],
             seeds,
             output,
             limit,

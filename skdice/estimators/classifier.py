@@ -114,7 +114,8 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
     Parameters
     ----------
     loss : str or Loss, default="dsc"
-        A name, or a loss object such as ``TverskyLoss(alpha=0.3, beta=0.7)``.
+        One of `skdice.losses.LOSS_NAMES`, such as ``"ce"``, ``"dsc"`` or ``"ce_dice"``, or a loss
+        object such as ``TverskyLoss(alpha=0.3, beta=0.7)``.
     pos_label : label or None, default=None
         The positive class of a binary problem, whose F1 the overlap losses optimise. None is the
         label 1 of {0, 1} or {-1, 1}, and otherwise the rarer class. Inside a meta-estimator that

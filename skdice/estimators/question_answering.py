@@ -40,7 +40,7 @@ class DiceQuestionAnswerer(TransformerEstimator):
     Parameters
     ----------
     loss : str or Loss, default="dsc"
-        ``"ce"``, ``"weighted_ce"``, ``"focal"``, ``"dice"``, ``"tversky"``, ``"dsc"``, or a loss
+        One of `skdice.losses.LOSS_NAMES`, such as ``"ce"``, ``"dsc"`` or ``"ce_dice"``, or a loss
         object.
     backbone : str, default="sentence-transformers/all-MiniLM-L6-v2"
         An encoder or decoder that `AutoModel` loads, by hub id or local folder.

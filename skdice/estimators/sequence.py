@@ -34,7 +34,7 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
     Parameters
     ----------
     loss : str or Loss, default="dsc"
-        ``"ce"``, ``"weighted_ce"``, ``"focal"``, ``"dice"``, ``"tversky"``, ``"dsc"``, or a loss
+        One of `skdice.losses.LOSS_NAMES`, such as ``"ce"``, ``"dsc"`` or ``"ce_dice"``, or a loss
         object such as ``TverskyLoss(alpha=0.3, beta=0.7)``.
     pos_label : label or None, default=None
         The positive class of a binary problem, whose F1 the overlap losses optimise. None is the

@@ -11,6 +11,7 @@ from skdice.losses._all import *
 from skdice.losses._base import Loss as Loss
 from skdice.losses._qa import HeadsLoss as HeadsLoss
 from skdice.losses._qa import SpanEndsLoss as SpanEndsLoss
+from skdice.losses._registry import COMPARED as COMPARED
 from skdice.losses._registry import LOSS_NAMES as LOSS_NAMES
 from skdice.losses._registry import LOSSES as LOSSES
 from skdice.losses._registry import resolve_loss as resolve_loss

@@ -5,12 +5,14 @@ from __future__ import annotations
 from skdice.losses import _all
 from skdice.losses._base import Loss
 
-__all__ = ["LOSSES", "LOSS_NAMES", "resolve_loss"]
+__all__ = ["COMPARED", "LOSSES", "LOSS_NAMES", "resolve_loss"]
 
 LOSSES: dict[str, type[Loss]] = {
     cls.name: cls for cls in vars(_all).values() if isinstance(cls, type) and issubclass(cls, Loss)
 }
 LOSS_NAMES: tuple[str, ...] = tuple(LOSSES)
+# What a comparison runs by default: the paper's six and their mixture.
+COMPARED: tuple[str, ...] = LOSS_NAMES[: LOSS_NAMES.index("ce_dice") + 1]
 
 
 def resolve_loss(loss: str | Loss) -> Loss:

@@ -19,7 +19,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from skdice.datasets.conll import write_text
 from skdice.estimators._checks import with_pos_label
-from skdice.losses import LOSS_NAMES
+from skdice.losses import COMPARED
 from skdice.model_selection.rows import parse_row
 from skdice.resampling.batches import check_sampler, draw_rows
 
@@ -88,7 +88,7 @@ def compare_losses(
     y_test: Any,
     X_val: Any = None,
     y_val: Any = None,
-    losses: Sequence[Any] = LOSS_NAMES,
+    losses: Sequence[Any] = COMPARED,
     seeds: int | Sequence[int] = 3,
     title: str = "",
     on_run: Callable[[Comparison, Row], None] | None = None,
@@ -103,7 +103,7 @@ def compare_losses(
     X_val, y_val : validation data, default=None
         Handed to every ``fit`` that takes them: they choose the epoch with
         ``early_stopping=True``, and the biases of tuned rows.
-    losses : list of str or Loss, default=all names in `skdice.losses.LOSSES`
+    losses : list of str or Loss, default=`skdice.losses.COMPARED`
         The rows: a loss by name or as an object; a string may add a sampler and a tuned decision,
         as in ``"ce + RandomOverSampler"`` and ``"ce + tuned"`` (see
         `skdice.model_selection.rows.parse_row`).
