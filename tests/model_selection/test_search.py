@@ -641,6 +641,7 @@ def test_study_is_continued(tmp_path):
         search(loss_space("focal"), storage=storage, study_name="s").fit(X, Y)
 
 
+@pytest.mark.slow
 def test_trials_in_parallel_and_fit_parameters():
     weights = np.where(Y == 1, 3.0, 1.0)
     found = search(n_jobs=2, pruner=None).fit(X, Y, sample_weight=weights)
@@ -721,6 +722,7 @@ def worker_of_score(model, rows, labels):
     return float(os.getpid())
 
 
+@pytest.mark.slow
 def test_trials_run_on_a_dask_cluster():
     import os
 
