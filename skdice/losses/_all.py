@@ -7,3 +7,4 @@ from skdice.losses.dice import *
 from skdice.losses.tversky import *
 from skdice.losses.dsc import *
 from skdice.losses.compound import *
+from skdice.losses.sigmoid_f1 import *

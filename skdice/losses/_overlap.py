@@ -36,29 +36,22 @@ class Formula:
     Attributes
     ----------
     counts : callable
-        From probabilities and targets to soft counts of what agrees and of what does not, none
-        negative, each of shape (N, C).
+        From scores and targets to soft counts of what agrees and of what does not, none negative,
+        each of shape (N, C).
     gradients : tuple of float
         Of counts without squares: hits, and errors, for a unit of a positive's probability; and
         errors for a unit of a negative's.
-    exponent : float or None
-        Of (1 - p), the factor of p in the counts, or of an example's loss with the log surrogate.
+    activation : callable
+        From the problem to scores between 0 and 1, by default the probabilities.
+    modulation : callable or None
+        From the log losses of examples, and the probabilities of their wrong sides, to the losses
+        that the log surrogate weighs.
     """
 
     counts: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
     gradients: tuple[Number, Number, Number]
-    exponent: Number | None = None
-
-    def activation(self, problem: Problem) -> Tensor:
-        """Probabilities, or what stands in for them."""
-        if self.exponent is None:
-            return problem.p()
-        # Through the logarithm: a power of 1 - p has no finite gradient where p rounds to 1.
-        return torch.exp(self.exponent * problem.log_not_p()) * problem.p()
-
-    def modulated(self, losses: Tensor, wrong: Tensor) -> Tensor:
-        """Losses of examples, weighed by the probability of the wrong side."""
-        return losses if self.exponent is None else losses * wrong**self.exponent
+    activation: Callable[[Problem], Tensor] = Problem.p
+    modulation: Callable[[Tensor, Tensor], Tensor] | None = None
 
 
 class OverlapOptions(Inputs, total=False):
@@ -294,7 +287,8 @@ def _log_surrogate(
     scale = torch.where((n > 0) & (square > tiny), size / n.clamp(min=tiny) / square, 0.0)
     of_positives = scale * (per_hit * errors - per_positive * (hits + smooth))
     of_negatives = scale * per_negative * (hits + smooth)
-    log_losses = formula.modulated(-y * problem.log_p(), 1 - p)
+    modulation = formula.modulation or (lambda losses, wrong: losses)
+    log_losses = modulation(-y * problem.log_p(), 1 - p)
     positives = (weight * log_losses).sum(0)
     if average == "micro" and problem.kind == "multiclass":
         # An example of the background costs by the probability that it gives to all the classes.
@@ -304,7 +298,7 @@ def _log_surrogate(
         return (
             of_positives * (factors * positives).sum() + of_negatives * (shares * background).sum()
         )
-    negatives = formula.modulated(-weight * (1 - y) * problem.log_not_p(), p).sum(0)
+    negatives = modulation(-weight * (1 - y) * problem.log_not_p(), p).sum(0)
     return (factors * (of_positives * positives + of_negatives * negatives)).sum()
 
 

@@ -7,10 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, Unpack
 
+import torch
 from torch import Tensor
 
 from skdice.losses._checks import Number, check_number
 from skdice.losses._overlap import Formula, OverlapLoss, OverlapOptions, overlap_loss
+from skdice.losses._problem import Problem
 from skdice.losses._spaces import OneMinus, Range
 from skdice.losses.dice import DiceLoss, dice_formula
 
@@ -20,7 +22,15 @@ __all__ = ["DSCLoss", "dsc_loss"]
 def dsc_formula(exponent: Number = 0.1, squared: bool = True) -> Formula:
     """The dice formula, with p replaced by (1 - p)^exponent p."""
     check_number("exponent", exponent, 0)
-    return replace(dice_formula(squared), exponent=exponent)
+
+    def activation(problem: Problem) -> Tensor:
+        # Through the logarithm: a power of 1 - p has no finite gradient where p rounds to 1.
+        return torch.exp(exponent * problem.log_not_p()) * problem.p()
+
+    def modulation(losses: Tensor, wrong: Tensor) -> Tensor:
+        return losses * wrong**exponent
+
+    return replace(dice_formula(squared), activation=activation, modulation=modulation)
 
 
 def dsc_loss(

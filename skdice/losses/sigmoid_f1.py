@@ -1,0 +1,132 @@
+"""Soft F1 over sigmoids of a chosen slope and offset (Bénédict et al., 2022)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import ClassVar, Unpack
+
+import torch
+from torch import Tensor
+
+from skdice.losses._base import Loss
+from skdice.losses._checks import Number, PerClass, check_background, check_choice, check_number
+from skdice.losses._overlap import overlap_loss
+from skdice.losses._problem import Inputs, Problem
+from skdice.losses._spaces import OneMinus, Range
+from skdice.losses.dice import dice_formula
+
+__all__ = ["SigmoidF1Loss", "sigmoid_f1_loss"]
+
+AVERAGES = ("auto", "micro", "macro")
+
+
+def sigmoid_f1_loss(
+    logits: Tensor,
+    target: Tensor,
+    *,
+    beta: Number = 1.0,
+    eta: Number = 0.0,
+    average: str = "auto",
+    background: int | str | None = None,
+    class_weight: PerClass = None,
+    **inputs: Unpack[Inputs],
+) -> Tensor:
+    """One minus a soft F1 of steeper or shifted sigmoids; see `SigmoidF1Loss`."""
+    _check_sigmoid_f1(beta, eta, average, background)
+
+    def activation(problem: Problem) -> Tensor:
+        return torch.sigmoid(beta * (problem.log_p() - problem.log_not_p() + eta))
+
+    return overlap_loss(
+        logits,
+        target,
+        replace(dice_formula(squared=False), activation=activation),
+        smooth=0.0,
+        average=average,
+        background=background,
+        class_weight=class_weight,
+        surrogate="none",
+        **inputs,
+    )[0]
+
+
+def _check_sigmoid_f1(beta: Number, eta: Number, average: str, background: object) -> None:
+    check_number("beta", beta, 0, open_low=True)
+    check_number("eta", eta, float("-inf"))
+    check_choice("average", average, AVERAGES)
+    check_background(background)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class SigmoidF1Loss(Loss):
+    """sigmoidF1: one minus a soft F1 whose counts are steeper or shifted sigmoids.
+
+    A score u counts as a positive by ``S(u) = 1 / (1 + exp(-beta (u + eta)))``, and over a batch::
+
+        1 - 2 TP / (2 TP + FP + FN)
+
+    where TP = sum S y, FP = sum S (1 - y), FN = sum (1 - S) y.
+
+    Parameters
+    ----------
+    beta : float, default=1.0
+        Slope of the sigmoid: the larger, the nearer counts are to those of decisions.
+    eta : float, default=0.0
+        Offset: above 0, scores that are somewhat negative already count as positives. With beta 1
+        and eta 0, S is the probability and the loss is the dice loss without squares.
+    average : {"auto", "micro", "macro"}, default="auto"
+        One F1 of counts over all classes, or the mean of one for each class, as in the authors'
+        code. Auto is micro where there is a background class or one logit, and macro otherwise.
+    background : "auto", int or None, default="auto"
+        The class that is no class of its own; auto is what `prepare` was told. See `DiceLoss`.
+    class_weight : sequence of float or None, default=None
+        A factor for each class: of its loss ("macro") or of its counts ("micro").
+    ignore_index : int, default=-100
+    multilabel : bool, default=False
+    reduction : {"mean", "sum", "none"}, default="mean"
+        Of the classes' losses; "micro" is one number, whatever the reduction.
+
+    Notes
+    -----
+    The paper is about labels with a sigmoid each, whose score is the logit. Here the score of a
+    softmax class is its log-odds, ``log(p / (1 - p))``, so that each class is a problem of its own
+    against the rest, and two classes with a background are one logit.
+
+    References
+    ----------
+    G. Bénédict, V. Koops, D. Odijk, M. de Rijke, "sigmoidF1: A Smooth F1 Score Surrogate Loss for
+    Multilabel Classification", TMLR 2022.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skdice.losses import SigmoidF1Loss
+    >>> logits, target = torch.tensor([2.0, -1.0, 0.5]), torch.tensor([1, 0, 0])
+    >>> round(SigmoidF1Loss(beta=5.0)(logits, target).item(), 4)
+    0.3176
+    """
+
+    name: ClassVar[str] = "sigmoid_f1"
+    kernel: ClassVar[Callable[..., Tensor]] = staticmethod(sigmoid_f1_loss)
+    leaves_background_out: ClassVar[bool] = True
+
+    beta: Number = 1.0
+    eta: Number = 0.0
+    average: str = "auto"
+    background: int | str | None = "auto"
+    class_weight: PerClass = None
+
+    def _check(self) -> None:
+        super()._check()
+        _check_sigmoid_f1(self.beta, self.eta, self.average, self.background)
+
+    @property
+    def is_set_level(self) -> bool:
+        """Whether it is more than a mean over examples, so that batches do not add up."""
+        return True
+
+    @classmethod
+    def search_space(cls) -> dict[str, Range | OneMinus]:
+        """Parameters that are worth searching, and where."""
+        return {"beta": Range(0.5, 10.0, log=True), "eta": Range(-2.0, 2.0)}
