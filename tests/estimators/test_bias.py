@@ -74,6 +74,7 @@ def test_two_classes_reach_the_best_threshold(seed, n):
     assert score((log_p + bias).argmax(axis=1)) >= best - 1e-9
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 10_000), st.booleans())
 def test_more_classes_never_lose_on_what_they_are_tuned_on(seed, per_class):

@@ -155,6 +155,7 @@ def test_scikit_learn_tools_take_ragged_lists(tagger, sentences):
     span_f1_score(y, predicted)
 
 
+@pytest.mark.slow
 def test_grid_search_in_two_processes(tagger, sentences):
     X, y = sentences
     grid = GridSearchCV(tagger, {"loss": ["ce", "dsc"]}, cv=2, n_jobs=2, error_score="raise")

@@ -89,6 +89,7 @@ def test_the_wrapper_as_an_object():
         wrap("dise")
 
 
+@pytest.mark.slow
 def test_losses_import_no_transformers():
     code = "import sys, skdice.losses; sys.exit('transformers' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
