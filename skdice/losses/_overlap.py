@@ -131,9 +131,10 @@ def overlap_loss(
         factors = factors * ((weight * y).sum(0) > 0)
 
     if surrogate == "log":
-        hits, errors = _linear_counts(problem, weight, formula)
+        p = problem.p().detach()
+        hits, errors = _linear_counts(p, y, weight, formula)
         hits, errors, running = _moving_average(hits, errors, running, ema_decay)
-        loss = _log_surrogate(problem, weight, factors, formula, hits, errors, smooth, average)
+        loss = _log_surrogate(problem, p, weight, factors, formula, hits, errors, smooth, average)
         return loss, running
     hits, errors = formula.counts(formula.activation(problem), y)
     if average == "samples":
@@ -248,9 +249,8 @@ def _mean_over_samples(problem: Problem, weight: Tensor, factors: Tensor, losses
     return losses.sum() if problem.reduction == "sum" else losses.reshape(problem.shape)
 
 
-def _linear_counts(problem: Problem, weight: Tensor, formula: Formula) -> tuple[Tensor, Tensor]:
+def _linear_counts(p: Tensor, y: Tensor, weight: Tensor, formula: Formula) -> tuple[Tensor, Tensor]:
     """Hits and errors of each class without squares; their sum is what the ratio divides by."""
-    y, p = problem.target, problem.p().detach()
     per_hit, per_positive, per_negative = formula.gradients
     positives = weight * y
     missed, false = (positives * (1 - p)).sum(0), (weight * (1 - y) * p).sum(0)
@@ -259,6 +259,7 @@ def _linear_counts(problem: Problem, weight: Tensor, formula: Formula) -> tuple[
 
 def _log_surrogate(
     problem: Problem,
+    p: Tensor,
     weight: Tensor,
     factors: Tensor,
     formula: Formula,
@@ -273,8 +274,7 @@ def _log_surrogate(
     gradients are larger by far, and most so in batches with positives: clipping a gradient's norm
     would take from these alone.
     """
-    y, p = problem.target, problem.p().detach()
-    tiny = torch.finfo(p.dtype).tiny
+    y, tiny = problem.target, torch.finfo(p.dtype).tiny
     per_hit, per_positive, per_negative = formula.gradients
     if average == "micro":
         hits, errors = (factors * hits).sum(), (factors * errors).sum()
