@@ -8,3 +8,5 @@ from skdice.losses.tversky import *
 from skdice.losses.dsc import *
 from skdice.losses.compound import *
 from skdice.losses.sigmoid_f1 import *
+from skdice.losses.asymmetric import *
+from skdice.losses.mom import *

@@ -1,0 +1,132 @@
+"""Asymmetric loss (Ridnik et al., 2021)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, Unpack
+
+import torch
+from torch import Tensor
+
+from skdice.losses._base import Loss
+from skdice.losses._checks import Number, check_background, check_number
+from skdice.losses._problem import Inputs, as_problem, with_background
+from skdice.losses._spaces import OneMinus, Range
+
+__all__ = ["AsymmetricLoss", "asymmetric_loss"]
+
+
+def asymmetric_loss(
+    logits: Tensor,
+    target: Tensor,
+    *,
+    gamma_pos: Number = 0.0,
+    gamma_neg: Number = 4.0,
+    clip: Number = 0.05,
+    label_smoothing: Number = 0.1,
+    background: int | str | None = None,
+    **inputs: Unpack[Inputs],
+) -> Tensor:
+    """Asymmetric loss; see `AsymmetricLoss`."""
+    _check_asymmetric(gamma_pos, gamma_neg, clip, label_smoothing, background)
+    problem, background = with_background(as_problem(logits, target, **inputs), background)
+    log_p, log_not_p, y = problem.log_p(), problem.log_not_p(), problem.target
+    n_classes = y.shape[-1]
+    positive = torch.exp(gamma_pos * log_not_p) * log_p
+    if problem.kind == "multiclass" and (background is None or n_classes > 2):
+        negative = torch.exp(gamma_neg * log_p) * log_p
+        share = (1 - label_smoothing) * y + label_smoothing / n_classes
+        return problem.reduce(-(share * (y * positive + (1 - y) * negative)).sum(-1))
+    # log(1 - p_m) for p_m = max(p - clip, 0), also where 1 - p rounds to 0.
+    margin = torch.as_tensor(clip, dtype=y.dtype, device=y.device)
+    log_not_p_m = torch.logaddexp(log_not_p, torch.log(margin)).clamp(max=0)
+    # Not 0, where a power below 1 has no finite gradient.
+    p_m = (problem.p() - margin).clamp(min=torch.finfo(y.dtype).tiny)
+    elements = -(y * positive + (1 - y) * p_m**gamma_neg * log_not_p_m)
+    if problem.kind == "multilabel":
+        return problem.reduce(elements)
+    return problem.reduce(elements[:, 0 if background is None else 1 - background])
+
+
+def _check_asymmetric(
+    gamma_pos: Number, gamma_neg: Number, clip: Number, label_smoothing: Number, background: object
+) -> None:
+    check_number("gamma_pos", gamma_pos, 0)
+    check_number("gamma_neg", gamma_neg, 0)
+    check_number("clip", clip, 0, 1)
+    check_number("label_smoothing", label_smoothing, 0, 1)
+    check_background(background)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class AsymmetricLoss(Loss):
+    """Asymmetric loss: a focal loss in which easy negatives lose more weight than positives.
+
+    For a label, with p its probability and p_m = max(p - clip, 0) (Eq. 4 to 7)::
+
+        -(1 - p)^gamma_pos log p          where it is on
+        -p_m^gamma_neg log(1 - p_m)       where it is off
+
+    Parameters
+    ----------
+    gamma_pos : float, default=0.0
+        How fast positives that are already right lose weight.
+    gamma_neg : float, default=4.0
+        The same of negatives.
+    clip : float, default=0.05
+        Margin m: a negative of a lower probability costs nothing. Without meaning for the classes
+        of a softmax.
+    label_smoothing : float, default=0.1
+        Share of the target that is spread evenly over the classes of a softmax. Without meaning
+        for labels and one logit.
+    background : "auto", int or None, default="auto"
+        The negative one of two classes; auto is what `prepare` was told. One logit has classes 0
+        and 1, of which 0 is negative unless 1 is given.
+    ignore_index : int, default=-100
+    multilabel : bool, default=False
+    reduction : {"mean", "sum", "none"}, default="mean"
+
+    Notes
+    -----
+    One logit is one label, and so are two classes of which one is the background. Other classes of
+    a softmax have what the authors' code calls ``ASLSingleLabel``: cross-entropy with label
+    smoothing, whose right class has the factor (1 - p)^gamma_pos and whose others have
+    p^gamma_neg. Without label smoothing that is the focal loss.
+
+    References
+    ----------
+    T. Ridnik, E. Ben-Baruch, N. Zamir, A. Noy, I. Friedman, M. Protter, L. Zelnik-Manor,
+    "Asymmetric Loss for Multi-Label Classification", ICCV 2021.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skdice.losses import AsymmetricLoss
+    >>> AsymmetricLoss(reduction="none")(torch.tensor([0.0, 0.0]), torch.tensor([1, 0]))
+    tensor([0.6931, 0.0245])
+    """
+
+    name: ClassVar[str] = "asymmetric"
+    kernel: ClassVar[Callable[..., Tensor]] = staticmethod(asymmetric_loss)
+
+    gamma_pos: Number = 0.0
+    gamma_neg: Number = 4.0
+    clip: Number = 0.05
+    label_smoothing: Number = 0.1
+    background: int | str | None = "auto"
+
+    def _check(self) -> None:
+        super()._check()
+        _check_asymmetric(
+            self.gamma_pos, self.gamma_neg, self.clip, self.label_smoothing, self.background
+        )
+
+    @classmethod
+    def search_space(cls) -> dict[str, Range | OneMinus]:
+        """Parameters that are worth searching, and where."""
+        return {
+            "gamma_pos": Range(0.0, 2.0),
+            "gamma_neg": Range(0.0, 6.0),
+            "clip": Range(0.0, 0.2),
+        }

@@ -1,0 +1,133 @@
+"""Majority or minority learning (Nemoto et al., 2024)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Unpack
+
+import torch
+from torch import Tensor
+
+from skdice.losses._base import Loss
+from skdice.losses._checks import Number, check_background, check_number
+from skdice.losses._problem import Inputs, Problem, as_problem, with_background
+from skdice.losses._spaces import OneMinus, Range
+
+__all__ = ["MoMLoss", "mom_loss"]
+
+
+def mom_loss(
+    logits: Tensor,
+    target: Tensor,
+    *,
+    lam: Number = 0.5,
+    background: int | str | None = None,
+    class_counts: Any = None,
+    **inputs: Unpack[Inputs],
+) -> Tensor:
+    """Cross-entropy, and the same of the majority class alone; see `MoMLoss`."""
+    _check_mom(lam, background)
+    problem, background = with_background(as_problem(logits, target, **inputs), background)
+    y, weight = problem.target, problem.weight
+    losses = -y * problem.log_p()
+    if problem.kind == "multiclass":
+        losses = losses.sum(-1)
+        of_majority = (y * _majority(problem, background, class_counts)).sum(-1)
+    else:
+        losses, of_majority = losses - (1 - y) * problem.log_not_p(), 1 - y
+        if problem.kind == "binary":
+            losses, of_majority = losses[:, 0], of_majority[:, 0]
+    of_majority = of_majority * (weight > 0)
+    n_majority = (weight * of_majority).sum().clamp(min=torch.finfo(weight.dtype).tiny)
+    # Both are means: the second over the majority alone.
+    return problem.reduce(losses * (lam + (1 - lam) * of_majority * weight.sum() / n_majority))
+
+
+def _majority(problem: Problem, background: int | None, class_counts: Any) -> Tensor:
+    """1 for the majority class of a softmax, 0 for the others."""
+    logits = problem.logits
+    majority: Any = background
+    if majority is None:
+        if class_counts is None:
+            raise ValueError(
+                "MoMLoss needs to know the majority class: give background=, or call "
+                "prepare(class_counts=...) first"
+            )
+        majority = torch.as_tensor(class_counts, device=logits.device).argmax()
+    return torch.arange(logits.shape[-1], device=logits.device) == majority
+
+
+def _check_mom(lam: Number, background: object) -> None:
+    check_number("lam", lam, 0, 1)
+    check_background(background)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class MoMLoss(Loss):
+    """Majority or minority (MoM) learning: cross-entropy that also looks at the majority alone.
+
+    With CE the mean of -log p of the right class over a batch, and CE_O the same over the examples
+    of the majority class, such as ``O``::
+
+        lam CE + (1 - lam) CE_O
+
+    Parameters
+    ----------
+    lam : float, default=0.5
+        Share of the loss of all examples (lambda); 1 is cross-entropy.
+    background : "auto", int or None, default="auto"
+        The majority class; auto is what `prepare` was told. Where there is none, it is the class
+        with the most training examples. One logit has classes 0 and 1, of which 0 is the majority
+        unless 1 is given.
+    ignore_index : int, default=-100
+    multilabel : bool, default=False
+        Targets are 0/1 rows; the majority is what is 0.
+    reduction : {"mean", "sum", "none"}, default="mean"
+
+    Raises
+    ------
+    ValueError
+        When called with several classes of which none is known to be the majority.
+
+    Notes
+    -----
+    Errors on the majority, which cost precision, weigh more, and errors on the minority less. Each
+    term is a mean over its own examples; a batch without one of the majority has a CE_O of 0.
+
+    References
+    ----------
+    S. Nemoto, S. Kitada, H. Iyatomi, "Majority or Minority: Data Imbalance Learning Method for
+    Named Entity Recognition", IEEE Access 13, 2025 (arXiv 2401.11431).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skdice.losses import MoMLoss
+    >>> logits, target = torch.tensor([[2.0, 0.0], [0.0, 0.0]]), torch.tensor([0, 1])
+    >>> MoMLoss(lam=0.5, background=0)(logits, target)  # 0.41 over both, 0.13 over the first
+    tensor(0.2685)
+    """
+
+    name: ClassVar[str] = "mom"
+    kernel: ClassVar[Callable[..., Tensor]] = staticmethod(mom_loss)
+
+    lam: Number = 0.5
+    background: int | str | None = "auto"
+
+    def _check(self) -> None:
+        super()._check()
+        _check_mom(self.lam, self.background)
+
+    @property
+    def is_set_level(self) -> bool:
+        """Whether it is more than a mean over examples, so that batches do not add up."""
+        return True
+
+    @classmethod
+    def search_space(cls) -> dict[str, Range | OneMinus]:
+        """Parameters that are worth searching, and where."""
+        return {"lam": Range(0.0, 1.0)}
+
+    def _keywords(self, params: Mapping[str, Any], state: Mapping[str, Tensor]) -> dict[str, Any]:
+        return {**super()._keywords(params, state), "class_counts": state.get("class_counts_")}
