@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from skdice import __version__
 from skdice.cli import _common
@@ -132,49 +130,18 @@ def imbalance(
 
     skdice imbalance train.conll --task mrc-ner
     """
-    from skdice.inspection import imbalance as count
-    from skdice.inspection import reading_imbalance
+    from skdice.cli._imbalance import counts_of, report
 
     with readable_errors():
-        found = {}
-        for file in files:
-            data = _common.read(
-                file, task.value, text_column, label_column, header, on_misaligned.value
-            )
-            reading = data.task in ("qa", "mrc-ner")
-            found[str(file)] = reading_imbalance(data.X, data.y) if reading else count(data.y)
-        if as_json:
-            typer.echo(
-                json.dumps(
-                    {name: _finite(value.to_dict()) for name, value in found.items()}, indent=2
+        found = {
+            str(file): counts_of(
+                _common.read(
+                    file, task.value, text_column, label_column, header, on_misaligned.value
                 )
             )
-            return
-        table = Table("file", "unit", box=None, header_style="bold")
-        for name in ("negatives", "positives", "ratio", "classes"):
-            table.add_column(name, justify="right")
-        for name, value in found.items():
-            negatives = f"{value.n_negative:,}" if value.background is not None else "-"
-            ratio = f"{value.ratio:.2f}" if value.background is not None else "-"
-            table.add_row(
-                Path(name).name,
-                value.unit,
-                negatives,
-                f"{value.n_positive:,}",
-                ratio,
-                str(len(value.counts)),
-            )
-        OUT.print(table)
-        for name, value in found.items():
-            OUT.print(f"\n[bold]{Path(name).name}[/bold], {value.unit} of each class")
-            for label, n in value.counts.items():
-                mark = "  (negative)" if label == value.background else ""
-                OUT.print(f"  {n:>9,}  {label}{mark}", markup=False, highlight=False)
-
-
-def _finite(values: dict[str, Any]) -> dict[str, Any]:
-    """Without infinity, as of no positives, which JSON does not know."""
-    return {name: None if value == float("inf") else value for name, value in values.items()}
+            for file in files
+        }
+        report(found, as_json=as_json)
 
 
 @app.command()
@@ -318,55 +285,17 @@ def evaluate(
 
     skdice evaluate reader squad-dev.json
     """
-    from sklearn.metrics import classification_report
-
-    from skdice.metrics import span_report
+    from skdice.cli._evaluate import report, unseen_labels
 
     with readable_errors():
         estimator = _common.load(model, device)
-        task = estimator.task
-        tagging = task == "tagging"
-        data = _common.read(file, task, text_column, label_column, header, on_misaligned.value)
-        report: Any
-        if task in ("qa", "mrc-ner"):
-            qa = task == "qa"
-            report = _qa_report(estimator, data) if qa else estimator.evaluate(data.X, data.y)
-            if not as_json:
-                report = "".join(f"{name:>24} {value:8.4f}\n" for name, value in report.items())
-        elif tagging:
-            predicted = estimator.predict(data.X)
-            report = span_report(data.y, predicted, scheme=estimator.scheme_, output_dict=as_json)
-        else:
-            predicted = [str(label) for label in estimator.predict(data.X)]
-            report = classification_report(
-                data.y, predicted, output_dict=as_json, zero_division=0, digits=3
-            )
-        unseen = None
-        if task == "classification":
-            unseen = set(Counter(data.y)) - {str(c) for c in estimator.classes_}
-        if unseen:
-            _common.ERR.print(f"note: labels that training did not have: {sorted(unseen)}")
-        typer.echo(json.dumps(report, indent=2) if as_json else report)
-
-
-def _qa_report(estimator: Any, data: Any) -> dict[str, float]:
-    """Scores of all questions, and apart of those with and without an answer."""
-    from skdice.metrics import answer_exact_match_score, answer_f1_score
-
-    predicted, language = estimator.predict(data.X), estimator.language
-    report: dict[str, float] = {}
-    for name, kept in (
-        ("", range(len(data.y))),
-        (" with answer", [i for i, row in enumerate(data.y) if row]),
-        (" without answer", [i for i, row in enumerate(data.y) if not row]),
-    ):
-        if not len(kept):
-            continue
-        y, texts = [data.y[i] for i in kept], [predicted[i] for i in kept]
-        report[f"exact match{name}"] = answer_exact_match_score(y, texts, language=language)
-        report[f"f1{name}"] = answer_f1_score(y, texts, language=language)
-        report[f"questions{name}"] = len(kept)
-    return report
+        data = _common.read(
+            file, estimator.task, text_column, label_column, header, on_misaligned.value
+        )
+        found = report(estimator, data, as_json=as_json)
+        if unseen := unseen_labels(estimator, data):
+            _common.ERR.print(f"note: labels that training did not have: {unseen}")
+        typer.echo(json.dumps(found, indent=2) if as_json else found)
 
 
 @app.command()

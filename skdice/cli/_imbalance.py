@@ -1,0 +1,50 @@
+"""`skdice imbalance`: negatives and positives of files, as in the paper's Table 1."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.table import Table
+
+from skdice.cli._common import OUT
+
+
+def counts_of(data: Any) -> Any:
+    """Counts of a data set, by its task."""
+    from skdice.inspection import imbalance, reading_imbalance
+
+    if data.task in ("qa", "mrc-ner"):
+        return reading_imbalance(data.X, data.y)
+    return imbalance(data.y)
+
+
+def report(found: dict[str, Any], *, as_json: bool) -> None:
+    """Print the counts of each file, as a table or as JSON."""
+    if as_json:
+        rows = {name: _finite(value.to_dict()) for name, value in found.items()}
+        typer.echo(json.dumps(rows, indent=2))
+        return
+    table = Table("file", "unit", box=None, header_style="bold")
+    for name in ("negatives", "positives", "ratio", "classes"):
+        table.add_column(name, justify="right")
+    for name, value in found.items():
+        negatives = f"{value.n_negative:,}" if value.background is not None else "-"
+        ratio = f"{value.ratio:.2f}" if value.background is not None else "-"
+        n_classes = str(len(value.counts))
+        table.add_row(
+            Path(name).name, value.unit, negatives, f"{value.n_positive:,}", ratio, n_classes
+        )
+    OUT.print(table)
+    for name, value in found.items():
+        OUT.print(f"\n[bold]{Path(name).name}[/bold], {value.unit} of each class")
+        for label, n in value.counts.items():
+            mark = "  (negative)" if label == value.background else ""
+            OUT.print(f"  {n:>9,}  {label}{mark}", markup=False, highlight=False)
+
+
+def _finite(values: dict[str, Any]) -> dict[str, Any]:
+    """Without infinity, the ratio where there are no positives, which JSON does not know."""
+    return {name: None if value == float("inf") else value for name, value in values.items()}
