@@ -103,7 +103,7 @@ def read(
 def load(folder: Path, device: str = "auto") -> Any:
     """The saved estimator in `folder`, whatever its class."""
     from skdice import estimators
-    from skdice.estimators._storage import read_state
+    from skdice.estimators.storage import read_state
 
     name = read_state(folder)["class"]
     return getattr(estimators, name).from_pretrained(folder, device=device)

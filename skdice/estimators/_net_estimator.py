@@ -17,7 +17,7 @@ from skdice.engine.devices import resolve_device, seeded
 from skdice.engine.net import FineTuningNet, check_callbacks
 from skdice.engine.plan import Examples, FitPlan
 from skdice.engine.schedules import SCHEDULES
-from skdice.estimators._checks import check_device, check_reduction, split_indices
+from skdice.estimators.checks import check_device, check_reduction, split_indices
 from skdice.losses import Loss, resolve_loss
 
 __all__ = ["NetEstimator"]

@@ -18,8 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdice._compat import StrOptions
 from skdice.estimators._bias import BiasTuned, log
-from skdice.estimators._checks import check_known, check_validation
 from skdice.estimators._scores import ClassScores
+from skdice.estimators.checks import check_known, check_validation
 from skdice.metrics import positive_class
 from skdice.metrics.decisions import tune_bias
 

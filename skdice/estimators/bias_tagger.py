@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdice._typing import Sentences, TagRows
 from skdice.estimators._bias import BiasTuned, log
-from skdice.estimators._checks import check_validation, draw_seed
 from skdice.estimators._scores import TagScores
+from skdice.estimators.checks import check_validation, draw_seed
 from skdice.metrics import span_f1_score
 from skdice.metrics.counting import SpanCounter
 from skdice.metrics.decisions import tune_bias

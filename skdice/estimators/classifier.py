@@ -24,13 +24,13 @@ from skdice.engine.batching import Padder
 from skdice.engine.devices import resolve_device, seeded
 from skdice.engine.net import Batch, FineTuningNet
 from skdice.engine.plan import FitPlan
-from skdice.estimators._checks import (
+from skdice.estimators._net_estimator import NetEstimator
+from skdice.estimators._scores import ClassScores
+from skdice.estimators.checks import (
     check_device,
     draw_seed,
     split_indices,
 )
-from skdice.estimators._net_estimator import NetEstimator
-from skdice.estimators._scores import ClassScores
 from skdice.losses import resolve_loss
 from skdice.metrics import positive_class
 

@@ -26,7 +26,7 @@ from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine.batching import Padder
 from skdice.engine.devices import has_bf16, resolve_device, seeded
 from skdice.engine.features import run_encoder
-from skdice.estimators._checks import check_device
+from skdice.estimators.checks import check_device
 from skdice.text.encoding import encode_texts
 from skdice.text.inputs import as_texts, check_width
 

@@ -15,8 +15,8 @@ from skdice._typing import Entities, Sentences, Weights
 from skdice.engine.batching import EncodedDataset, Padder
 from skdice.engine.plan import Examples, FitPlan, Mode
 from skdice.engine.spans import EncoderWithSpanHeads, SpanPadder
-from skdice.estimators._checks import check_known, check_reduction, draw_seed
-from skdice.estimators._transformer import TransformerEstimator
+from skdice.estimators.checks import check_known, check_reduction, draw_seed
+from skdice.estimators.transformer import TransformerEstimator
 from skdice.losses import HeadsLoss, Loss, resolve_loss
 from skdice.metrics import spans_f1_score
 from skdice.metrics.schemes import to_tags

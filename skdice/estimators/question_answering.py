@@ -16,8 +16,8 @@ from skdice._compat import Interval, StrOptions
 from skdice._typing import Answers, Questions, Weights
 from skdice.engine.batching import EncodedDataset
 from skdice.engine.plan import Examples, FitPlan, Mode
-from skdice.estimators._checks import draw_seed
-from skdice.estimators._transformer import TransformerEstimator
+from skdice.estimators.checks import draw_seed
+from skdice.estimators.transformer import TransformerEstimator
 from skdice.losses import SpanEndsLoss, resolve_loss
 from skdice.metrics import answer_exact_match_score, answer_f1_score
 from skdice.text.answers import Answer, as_answers, as_questions, read_answers

@@ -15,9 +15,9 @@ from skdice._typing import Labels, Texts, Weights
 from skdice.engine.arrays import blocks, empty_table
 from skdice.engine.batching import EncodedDataset
 from skdice.engine.plan import Examples, FitPlan, Mode
-from skdice.estimators._checks import check_known, draw_seed
 from skdice.estimators._scores import ClassScores
-from skdice.estimators._transformer import TransformerEstimator
+from skdice.estimators.checks import check_known, draw_seed
+from skdice.estimators.transformer import TransformerEstimator
 from skdice.metrics import positive_class
 from skdice.text.encoding import encode_texts
 from skdice.text.inputs import as_labels, as_texts, check_weights, check_width

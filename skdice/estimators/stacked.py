@@ -15,7 +15,7 @@ from skdice._typing import Labels
 from skdice.engine.arrays import blocks
 from skdice.engine.devices import resolve_device
 from skdice.engine.stacked_heads import Fold, HeadSettings, train_stacked_heads
-from skdice.estimators._checks import draw_seed
+from skdice.estimators.checks import draw_seed
 from skdice.estimators.classifier import DiceClassifier
 from skdice.estimators.predictions import ClassPredictions, TagPredictions
 from skdice.losses import resolve_loss

@@ -15,9 +15,9 @@ from skdice._typing import Sentences, TagRows, Weights
 from skdice.engine.arrays import blocks, empty_table
 from skdice.engine.batching import EncodedDataset
 from skdice.engine.plan import Examples, FitPlan, Mode
-from skdice.estimators._checks import check_known, draw_seed
 from skdice.estimators._scores import TagScores
-from skdice.estimators._transformer import TransformerEstimator
+from skdice.estimators.checks import check_known, draw_seed
+from skdice.estimators.transformer import TransformerEstimator
 from skdice.metrics import span_f1_score
 from skdice.metrics.schemes import SCHEMES, check_tags, infer_scheme
 from skdice.text.decoding import decode

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import check_cv
 
-from skdice.estimators._checks import with_pos_label
+from skdice.estimators.checks import with_pos_label
 from skdice.inspection.comparison import pyplot
 from skdice.losses import TverskyLoss, resolve_loss
 from skdice.text.inputs import take
@@ -85,7 +85,7 @@ class TverskySweepDisplay:
         """
         if not len(alphas) or not all(0 <= alpha <= 1 for alpha in alphas):
             raise ValueError(f"alphas={alphas!r} must hold numbers from 0 to 1")
-        if hasattr(estimator, "exact_match"):
+        if estimator.task == "qa":
             raise ValueError(
                 f"estimator={type(estimator).__name__}() reads answers, which have no precision "
                 "and recall to draw: sweep a classifier or a tagger"

@@ -18,7 +18,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from skdice.datasets.conll import write_text
-from skdice.estimators._checks import with_pos_label
+from skdice.estimators.checks import with_pos_label
 from skdice.losses import COMPARED
 from skdice.model_selection.rows import parse_row
 from skdice.resampling.batches import check_sampler, draw_rows

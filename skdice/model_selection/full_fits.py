@@ -16,8 +16,8 @@ from sklearn.base import clone
 from skorch.callbacks import Callback
 
 from skdice._compat import check_method_params, safe_indexing
-from skdice.estimators._transformer import TransformerEstimator
 from skdice.estimators.predictions import OtherRowsError
+from skdice.estimators.transformer import TransformerEstimator
 from skdice.model_selection.records import Scores, Settings, TrialRecord
 from skdice.model_selection.spaces import cloned
 

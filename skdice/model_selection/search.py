@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdice._compat import HasMethods, Interval, StrOptions, routing_enabled
 from skdice.estimators import DiceTokenClassifier
-from skdice.estimators._checks import draw_seed
+from skdice.estimators.checks import draw_seed
 from skdice.model_selection.checks import check_classes, check_tags, scorers_of, weights_of
 from skdice.model_selection.full_fits import CrossValidation, FullFits
 from skdice.model_selection.records import cv_results

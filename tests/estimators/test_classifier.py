@@ -17,7 +17,7 @@ from sklearn.model_selection import GridSearchCV
 from skorch.callbacks import EarlyStopping
 
 from skdice import DiceClassifier
-from skdice.estimators._checks import check_device
+from skdice.estimators.checks import check_device
 from skdice.losses import LOSSES, CrossEntropyLoss, FocalLoss, TverskyLoss
 
 X, Y = make_classification(300, weights=[0.9], class_sep=1.5, random_state=0)

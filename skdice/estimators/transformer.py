@@ -24,8 +24,8 @@ from skdice.engine.features import run_encoder
 from skdice.engine.module import EncoderWithHead, freeze
 from skdice.engine.net import FineTuningNet
 from skdice.engine.plan import Examples, FitPlan, Mode
-from skdice.estimators._checks import check_device, check_validation
 from skdice.estimators._net_estimator import NetEstimator
+from skdice.estimators.checks import check_device, check_validation
 from skdice.losses import Loss, resolve_loss
 from skdice.resampling.batches import check_sampler, draw_rows
 from skdice.text.encoding import Window
@@ -275,7 +275,7 @@ class TransformerEstimator(NetEstimator):
         TypeError
             If the loss is not one of skdice's own (pickle the estimator instead).
         """
-        from skdice.estimators._storage import save
+        from skdice.estimators.storage import save
 
         self._check_fitted()
         return save(self, Path(folder))
@@ -298,7 +298,7 @@ class TransformerEstimator(NetEstimator):
         ValueError
             If the folder holds no estimator of this class.
         """
-        from skdice.estimators._storage import load
+        from skdice.estimators.storage import load
 
         return load(cls, Path(folder), device)
 
