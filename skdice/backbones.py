@@ -15,9 +15,15 @@ __all__ = [
     "encoder_layers",
     "find_backbone",
     "input_length",
+    "is_hub_id",
+    "load_config",
     "load_encoder",
+    "load_task_model",
     "load_tokenizer",
     "max_positions",
+    "quiet_transformers",
+    "refuse_code",
+    "task_class",
 ]
 
 DEFAULT_BACKBONE = "sentence-transformers/all-MiniLM-L6-v2"
@@ -66,13 +72,15 @@ def find_backbone(backbone: str) -> str:
     name = str(backbone)
     folder = Path(name).expanduser()
     if folder.is_dir():
+        if (folder / "skdice.json").is_file() and (folder / "encoder").is_dir():
+            folder = folder / "encoder"  # of an estimator whose head is not the architecture's
         if not (folder / "config.json").is_file():
             raise ValueError(
                 f"backbone={name!r} is a folder without a config.json: give the folder that "
                 "save_pretrained of a transformers model wrote, with its tokenizer"
             )
         return str(folder)
-    if not _is_hub_id(name):
+    if not is_hub_id(name):
         raise ValueError(
             f"backbone={name!r} is neither a folder nor a possible hub id (as in "
             f"{DEFAULT_BACKBONE!r}): check the path"
@@ -87,7 +95,8 @@ def find_backbone(backbone: str) -> str:
     return name
 
 
-def _is_hub_id(name: str) -> bool:
+def is_hub_id(name: str) -> bool:
+    """Whether the hub could have a repository of this name."""
     from huggingface_hub.utils import HFValidationError, validate_repo_id
 
     try:
@@ -109,7 +118,7 @@ def _cached_snapshot(name: str) -> str | None:
 
 
 @contextlib.contextmanager
-def _quiet_transformers() -> Iterator[None]:
+def quiet_transformers() -> Iterator[None]:
     """Hide loading bars and notes about unused heads, then restore the caller's settings."""
     from transformers.utils import logging
 
@@ -126,9 +135,11 @@ def _quiet_transformers() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _explained(backbone: str, where: str, remedy: str = "") -> Iterator[None]:
+    from safetensors import SafetensorError
+
     try:
         yield
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, SafetensorError) as error:
         if Path(where).is_dir():
             raise ValueError(
                 f"backbone={backbone!r} could not be loaded: {error}{remedy}"
@@ -152,9 +163,9 @@ def load_tokenizer(backbone: str) -> Any:
     from transformers import AutoConfig, AutoTokenizer
 
     where = find_backbone(backbone)
-    with _quiet_transformers(), _explained(backbone, where):
+    with quiet_transformers(), _explained(backbone, where):
         AutoConfig.from_pretrained(where)  # the tokenizer asks an unreachable hub for two files
-    with _quiet_transformers(), _explained(backbone, where, f". If it has none, {_ADD_TOKENIZER}"):
+    with quiet_transformers(), _explained(backbone, where, f". If it has none, {_ADD_TOKENIZER}"):
         tokenizer = AutoTokenizer.from_pretrained(where)
         if getattr(tokenizer, "add_prefix_space", None) is False:
             # Byte-level BPE (RoBERTa): words given one by one need the space they had in text.
@@ -199,6 +210,49 @@ def _prefix_space(tokenizer: Any) -> None:
             step.add_prefix_space = True
 
 
+def load_config(backbone: str) -> Any:
+    """The configuration of `backbone`.
+
+    Raises
+    ------
+    ValueError
+        If it is not there, is that of an encoder-decoder, or asks for code of its own.
+    """
+    from transformers import AutoConfig
+
+    where = find_backbone(backbone)
+    refuse_code(where)
+    with quiet_transformers(), _explained(backbone, where):
+        config = AutoConfig.from_pretrained(where)
+    if getattr(config, "is_encoder_decoder", False):
+        raise ValueError(
+            f"backbone={backbone!r} is an encoder-decoder ({config.model_type}), and skdice needs "
+            "one stack of layers: choose an encoder such as BERT, or a decoder such as GPT-2"
+        )
+    return config
+
+
+def refuse_code(where: str) -> None:
+    """Refuse a folder whose model or tokenizer is made by Python code that lies in it."""
+    for name in ("config.json", "tokenizer_config.json"):
+        path = Path(where) / name
+        if path.is_file() and "auto_map" in _read_json(path):
+            raise ValueError(
+                f"{str(path)!r} asks for code of its own (auto_map), which skdice never runs: give "
+                "a model whose architecture transformers knows"
+            )
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    import json
+
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{str(path)!r} is damaged ({error}): get the file again") from error
+    return found if isinstance(found, dict) else {}
+
+
 def load_encoder(backbone: str) -> Any:
     """Load the encoder of `backbone` in float32, without its pooling layer.
 
@@ -207,28 +261,78 @@ def load_encoder(backbone: str) -> Any:
     ValueError
         If `backbone` is an encoder-decoder, or lacks weights.
     """
+    from transformers import AutoModel
+
+    return without_pooler(_load(AutoModel, backbone, load_config(backbone)))
+
+
+# From a task to what transformers calls it.
+_AUTO = {
+    "tagging": ("AutoModelForTokenClassification", "MODEL_FOR_TOKEN_CLASSIFICATION_MAPPING"),
+    "classification": (
+        "AutoModelForSequenceClassification",
+        "MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING",
+    ),
+    "qa": ("AutoModelForQuestionAnswering", "MODEL_FOR_QUESTION_ANSWERING_MAPPING"),
+}
+
+
+def task_class(task: str, config: Any) -> Any:
+    """The class of transformers for a task, such as `BertForTokenClassification`.
+
+    None where the architecture of `config` has no head for the task.
+    """
+    import transformers
+
+    classes = getattr(transformers, _AUTO[task][1])
+    found = classes.get(type(config), None)
+    return found[0] if isinstance(found, tuple) else found
+
+
+def load_task_model(backbone: str, task: str, n_outputs: int) -> Any:
+    """Load `backbone` with its architecture's head for a task, in float32.
+
+    The last layer of the head is to be trained from its start: see `TaskModel`.
+
+    Raises
+    ------
+    ValueError
+        If `backbone` is an encoder-decoder, lacks weights, or has no head for the task.
+    """
+    import transformers
+
+    config = load_config(backbone)
+    if task_class(task, config) is None:
+        raise ValueError(
+            f"backbone={backbone!r} ({config.model_type}) has no head for {task} in transformers: "
+            "choose another backbone, or a pooling other than 'native'"
+        )
+    config.num_labels = n_outputs
+    return _load(getattr(transformers, _AUTO[task][0]), backbone, config)
+
+
+def _load(auto: Any, backbone: str, config: Any) -> Any:
     import torch
-    from transformers import AutoConfig, AutoModel
 
     where = find_backbone(backbone)
-    with _quiet_transformers(), _explained(backbone, where):
-        config = AutoConfig.from_pretrained(where)
-    if getattr(config, "is_encoder_decoder", False):
-        raise ValueError(
-            f"backbone={backbone!r} is an encoder-decoder ({config.model_type}), and skdice needs "
-            "one stack of layers: choose an encoder such as BERT, or a decoder such as GPT-2"
+    with quiet_transformers(), _explained(backbone, where):
+        model, report = auto.from_pretrained(
+            where,
+            config=config,
+            dtype=torch.float32,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,
         )
-    with _quiet_transformers(), _explained(backbone, where):
-        encoder, report = AutoModel.from_pretrained(
-            where, config=config, dtype=torch.float32, output_loading_info=True
-        )
-    if missing := sorted(name for name in report["missing_keys"] if "pooler" not in name):
+    own = model.base_model is not model
+    body = f"{model.base_model_prefix}." if own else ""
+    found = {*report["missing_keys"], *(name for name, *_ in report["mismatched_keys"])}
+    if lost := sorted(n for n in found if n.startswith(body) and "pooler" not in n):
         raise ValueError(
-            f"backbone={backbone!r} holds no weights for {len(missing)} tensors of its encoder, "
-            f"such as {missing[0]!r}: give a folder that save_pretrained of a transformers model, "
+            f"backbone={backbone!r} holds no weights for {len(lost)} tensors of its encoder, "
+            f"such as {lost[0]!r}: give a folder that save_pretrained of a transformers model, "
             "or of an skdice estimator, wrote"
         )
-    return without_pooler(encoder)
+    return model
 
 
 def without_pooler(encoder: Any) -> Any:

@@ -96,6 +96,7 @@ def build_tiny_backbone(
     names = {
         "roberta": ["input_ids", "attention_mask"],
         "modernbert": ["input_ids", "attention_mask"],
+        "distilbert": ["input_ids", "attention_mask"],
     }
     fast = transformers.PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
@@ -148,6 +149,17 @@ def build_tiny_backbone(
             sep_token_id=3,
         ),
         "xlnet": dict(d_model=16, n_layer=2, n_head=2, d_inner=32),
+        "distilbert": dict(
+            dim=16, n_layers=2, n_heads=2, hidden_dim=32, max_position_embeddings=64
+        ),
+        "electra": dict(
+            embedding_size=8,
+            hidden_size=16,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            intermediate_size=32,
+            max_position_embeddings=64,
+        ),
     }
     settings = {"vocab_size": len(index), **sizes[kind], **config}
     encoder_config = transformers.AutoConfig.for_model(kind, **settings)
@@ -170,7 +182,10 @@ def tiny_backbones(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """One random backbone of each family that the estimators support."""
     return {
         kind: build_tiny_backbone(str(tmp_path_factory.mktemp(kind)), kind)
-        for kind in ("bert", "roberta", "deberta-v2", "modernbert", "xlnet")
+        for kind in (
+            *("bert", "roberta", "deberta-v2", "modernbert", "xlnet"),
+            *("distilbert", "electra"),
+        )
     }
 
 

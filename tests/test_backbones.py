@@ -143,7 +143,7 @@ def test_512_is_the_limit_only_where_none_is_given(long_backbones, kind):
     for length in (None, 1024):
         for cls in (DiceSequenceClassifier, DiceQuestionAnswerer):
             model = cls(backbone=folder, max_length=length)
-            model._build(2, pooling=None, seed=0)
+            model._build(2, seed=0)
             limits[cls, length] = model._max_length()
     assert list(limits.values()) == [512, 384, 1024, 1024]
 

@@ -1,17 +1,24 @@
-"""An encoder with a linear head that predicts at chosen subwords or from a pooled vector."""
+"""An encoder with a head, that of its architecture or a linear one, and its parameters."""
 
 from __future__ import annotations
 
 import fnmatch
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import nn
 
 from skdice.backbones import embedding_modules, encoder_layers
 
-__all__ = ["EncoderWithHead", "freeze", "parameter_groups", "pool"]
+__all__ = [
+    "EncoderModule",
+    "EncoderWithHead",
+    "TaskModel",
+    "freeze",
+    "parameter_groups",
+    "pool",
+]
 
 
 def pool(hidden: torch.Tensor, mask: torch.Tensor, how: str, cls_last: bool) -> torch.Tensor:
@@ -26,8 +33,38 @@ def pool(hidden: torch.Tensor, mask: torch.Tensor, how: str, cls_last: bool) -> 
     return (hidden * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1)
 
 
-class EncoderWithHead(nn.Module):
-    """`encoder` -> dropout -> linear head.
+class EncoderModule(nn.Module):
+    """An `encoder` and what is put on it; parts that are frozen stay in evaluation mode.
+
+    Parameters
+    ----------
+    encoder : transformers.PreTrainedModel
+    dropout : float
+        Before the layer that makes the logits.
+    """
+
+    pooling: str | None = None
+
+    def __init__(self, encoder: Any, dropout: float) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.dropout = nn.Dropout(dropout)
+        self.frozen: list[str] = []
+
+    def train(self, mode: bool = True) -> Self:
+        """Frozen parts stay in evaluation mode: dropout there would only be noise."""
+        super().train(mode)
+        for name in self.frozen:
+            self.get_submodule(name).eval()
+        return self
+
+    def set_dropout(self, p: float) -> None:
+        """Train on with another dropout."""
+        self.dropout.p = p
+
+
+class EncoderWithHead(EncoderModule):
+    """`encoder` -> dropout -> a linear head of skdice's own.
 
     Parameters
     ----------
@@ -50,22 +87,16 @@ class EncoderWithHead(nn.Module):
         pooling: str | None = None,
         cls_last: bool = False,
     ) -> None:
-        super().__init__()
-        self.encoder = encoder
-        self.dropout = nn.Dropout(dropout)
+        super().__init__(encoder, dropout)
         self.head = nn.Linear(encoder.config.hidden_size, n_outputs)
-        nn.init.normal_(self.head.weight, std=0.02)
-        nn.init.zeros_(self.head.bias)
+        _start_small(self.head)
         self.pooling = pooling
         self.cls_last = cls_last
-        self.frozen: list[str] = []
 
-    def train(self, mode: bool = True) -> EncoderWithHead:
-        """Frozen parts stay in evaluation mode: dropout there would only be noise."""
-        super().train(mode)
-        for name in self.frozen:
-            self.get_submodule(name).eval()
-        return self
+    @property
+    def output_layer(self) -> nn.Linear:
+        """The layer that makes the logits."""
+        return self.head
 
     def forward(
         self,
@@ -75,9 +106,7 @@ class EncoderWithHead(nn.Module):
         positions: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """Logits of shape (n_positions, n_outputs), or (n_texts, n_outputs) when pooling."""
-        inputs = {"input_ids": input_ids, "attention_mask": attention_mask}
-        if token_type_ids is not None:
-            inputs["token_type_ids"] = token_type_ids
+        inputs = _inputs(input_ids, attention_mask, token_type_ids)
         hidden = self.encoder(**inputs).last_hidden_state
         if self.pooling is not None:
             vectors = pool(hidden, attention_mask, self.pooling, self.cls_last)
@@ -87,14 +116,124 @@ class EncoderWithHead(nn.Module):
         return self.head(self.dropout(vectors))
 
 
-def freeze(module: EncoderWithHead, frozen: str | int) -> None:
+class TaskModel(EncoderModule):
+    """A model of transformers with its architecture's own head: `BertForTokenClassification`...
+
+    `head` is the whole model and `encoder` its base, so that the names of parameters begin with
+    ``encoder`` or with ``head`` whatever the architecture.
+
+    Parameters
+    ----------
+    model : transformers.PreTrainedModel
+        For token classification, sequence classification or question answering.
+    dropout : float
+        Before the layer that makes the logits.
+    """
+
+    def __init__(self, model: Any, dropout: float) -> None:
+        super().__init__(model.base_model, dropout)
+        self.head = model
+        self.steps = self._find_steps()
+        self.set_dropout(dropout)
+
+    def set_dropout(self, p: float) -> None:
+        """Train on with another dropout; whole texts pass through the architecture's own."""
+        super().set_dropout(p)
+        inner = set(self.encoder.modules())
+        for part in self.head.modules():
+            if isinstance(part, nn.Dropout) and part not in inner:
+                part.p = p
+
+    @property
+    def output_layer(self) -> nn.Linear:
+        """The layer that makes the logits."""
+        inner = set(self.encoder.modules())
+        linear = [m for m in self.head.modules() if isinstance(m, nn.Linear) and m not in inner]
+        return linear[-1]
+
+    def reset_output_layer(self) -> None:
+        """Start the layer that makes the logits anew, whatever was loaded."""
+        layer = self.output_layer
+        # A new layer draws as many numbers as one that skdice makes itself.
+        new = nn.Linear(layer.in_features, layer.out_features)
+        _start_small(new)
+        with torch.no_grad():
+            layer.weight.copy_(new.weight)
+            if layer.bias is not None:
+                layer.bias.zero_()
+
+    def forward(
+        self,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor,
+        token_type_ids: torch.Tensor | None = None,
+        positions: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        """Logits of shape (n_positions, n_outputs); without `positions` (n_texts, n_outputs)."""
+        inputs = _inputs(input_ids, attention_mask, token_type_ids)
+        if positions is None:
+            return self.head(**inputs).logits
+        if not self.steps:
+            return self._all_logits(inputs).flatten(0, 1).index_select(0, positions)
+        vectors = self.encoder(**inputs).last_hidden_state.flatten(0, 1).index_select(0, positions)
+        *before, last = self.steps
+        for name in before:
+            vectors = getattr(self.head, name)(vectors)
+        return getattr(self.head, last)(self.dropout(vectors))
+
+    def _all_logits(self, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+        """Logits of shape (n_texts, length, n_outputs)."""
+        out = self.head(**inputs)
+        if "start_logits" in out:
+            return torch.stack([out.start_logits, out.end_logits], dim=-1)
+        return out.logits
+
+    @torch.no_grad()
+    def _find_steps(self) -> tuple[str, ...]:
+        """The parts of the head that follow each other on every position, if that is what they do.
+
+        The head is then run where something is predicted, and not on every subword.
+        """
+        parts = {
+            name: part
+            for name, part in self.head.named_children()
+            if part is not self.encoder and not isinstance(part, nn.Dropout)
+        }
+        training = self.training
+        self.eval()
+        inputs = {
+            "input_ids": torch.ones(1, 3, dtype=torch.long, device=self.encoder.device),
+            "attention_mask": torch.ones(1, 3, dtype=torch.long, device=self.encoder.device),
+        }
+        try:
+            found = self.encoder(**inputs).last_hidden_state
+            for part in parts.values():
+                found = part(found)
+            same = torch.equal(found, self._all_logits(inputs))
+        except (RuntimeError, TypeError, AttributeError, IndexError):
+            same = False  # a head that pools, or that another rule puts together
+        self.train(training)
+        return tuple(parts) if same else ()
+
+
+def _inputs(ids: torch.Tensor, mask: torch.Tensor, segments: Any) -> dict[str, torch.Tensor]:
+    inputs = {"input_ids": ids, "attention_mask": mask}
+    return inputs if segments is None else {**inputs, "token_type_ids": segments}
+
+
+def _start_small(layer: nn.Linear) -> None:
+    nn.init.normal_(layer.weight, std=0.02)
+    nn.init.zeros_(layer.bias)
+
+
+def freeze(module: EncoderModule, frozen: str | int) -> None:
     """Switch off gradients of the embeddings, of the lowest layers, or of the whole encoder.
 
     All others are switched on.
 
     Parameters
     ----------
-    module : EncoderWithHead
+    module : EncoderModule
     frozen : {"none", "embeddings", "encoder"} or int
         An int freezes the embeddings and that many of the lowest layers.
 

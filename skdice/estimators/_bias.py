@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
@@ -23,12 +26,32 @@ from skdice._compat import (
 )
 from skdice.text.inputs import take
 
-__all__ = ["BiasTuned", "log"]
+__all__ = ["BiasTuned", "log", "with_bias"]
 
 
 def log(probabilities: np.ndarray) -> np.ndarray:
     """Logarithms, finite also of 0."""
     return np.log(np.maximum(probabilities, np.finfo(np.float64).tiny))
+
+
+def with_bias(estimator: Any, bias: np.ndarray) -> Any:
+    """A copy of a fitted text estimator whose head has `bias` added to its own."""
+    if getattr(estimator, "label_all_subwords", False):
+        raise ValueError(
+            "label_all_subwords=True averages probabilities after the head, which therefore cannot "
+            "hold the tuned biases: pickle the whole, or fit with label_all_subwords=False"
+        )
+    if estimator._module.output_layer.bias is None:
+        raise ValueError(
+            f"the head of {type(estimator._module.head).__name__} has no bias to add to: pickle "
+            "the whole, or choose another pooling"
+        )
+    tuned = estimator._draft()
+    tuned._module = copy.deepcopy(estimator._module)
+    with torch.no_grad():
+        own = tuned._module.output_layer.bias
+        own += torch.as_tensor(bias, dtype=own.dtype, device=own.device)
+    return tuned
 
 
 @dataclass(eq=False, repr=False)
@@ -75,6 +98,44 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
         if not routing_enabled():
             return params
         return dict(process_routing(self, "fit", **params).estimator.fit)
+
+    def save_pretrained(
+        self, folder: str | Path, *, metrics: dict[str, float] | None = None
+    ) -> Path:
+        """Write the fitted estimator with the tuned decision in its head.
+
+        A bias of log-probabilities is the same as one of the head, so that whatever reads the
+        folder, such as ``pipeline`` of transformers, makes the tuned decision.
+
+        Parameters
+        ----------
+        folder : str or Path
+            Made if missing.
+        metrics : dict or None, default=None
+            Scores for the model card, such as ``{"test F1": 0.471}``.
+
+        Returns
+        -------
+        Path
+            The folder, which the *inner* estimator's ``from_pretrained`` reads.
+
+        Raises
+        ------
+        NotFittedError
+            If the estimator is not fitted.
+        TypeError
+            If the inner estimator cannot be saved.
+        ValueError
+            If its head cannot hold the biases.
+        """
+        check_is_fitted(self)
+        inner = self.estimator_
+        if not hasattr(inner, "save_pretrained"):
+            raise TypeError(
+                f"{type(inner).__name__} has no save_pretrained: pickle the whole, or tune a text "
+                "estimator of skdice"
+            )
+        return with_bias(inner, self.bias_).save_pretrained(folder, metrics=metrics)
 
     def _fit_rounds(
         self,

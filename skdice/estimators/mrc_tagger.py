@@ -246,7 +246,7 @@ class DiceMRCTagger(TransformerEstimator):
         keys = [tuple(sentence) for sentence in data.inputs]
         data, held = self._hold_out(data, held, seed, keys=keys)
         if mode == "fresh":
-            self._build(3, pooling=None, seed=seed)
+            self._build(3, seed=seed)
         longest = max((end - start for row in data.targets for _, start, end in row), default=1)
         self.max_span_length_ = self.max_span_length or longest
         self.threshold_ = float(self.threshold)
@@ -368,7 +368,10 @@ class DiceMRCTagger(TransformerEstimator):
         spans, _ = as_entities(y, sentences)
         return Examples(sentences, spans, check_weights(sample_weight, len(sentences)))
 
-    def _assemble(self, encoder: Any, n_outputs: int, pooling: str | None) -> EncoderWithSpanHeads:
+    def _has_task_model(self) -> bool:
+        return False  # transformers has no model with these heads
+
+    def _assemble(self, encoder: Any, n_outputs: int) -> EncoderWithSpanHeads:
         return EncoderWithSpanHeads(encoder, dropout=self.dropout)
 
     def _make_padder(self) -> Padder:
@@ -469,11 +472,16 @@ class DiceMRCTagger(TransformerEstimator):
             "scheme": self.scheme_,
             "max_span_length": self.max_span_length_,
             "threshold": self.threshold_,
-            "n_outputs": 3,
-            "pooling": None,
         }
 
-    def _restore_fitted(self, state: dict[str, Any]) -> dict[str, Any]:
+    def _restore_fitted(self, state: dict[str, Any]) -> None:
         self.queries_, self.scheme_ = state["queries"], state["scheme"]
         self.max_span_length_, self.threshold_ = state["max_span_length"], state["threshold"]
-        return state
+
+    @classmethod
+    def from_transformers(cls, folder: Any, *, device: str = "auto", **params: Any) -> Self:
+        """Refused: transformers has no model with the heads of this tagger."""
+        raise TypeError(
+            "transformers has no model with the heads of DiceMRCTagger: give its folder as "
+            "backbone= and fit, or use DiceTokenClassifier.from_transformers"
+        )

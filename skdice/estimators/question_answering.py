@@ -219,7 +219,7 @@ class DiceQuestionAnswerer(TransformerEstimator):
         if not any(data.targets):
             raise ValueError("y holds no answer at all: a reader needs some to learn from")
         if mode == "fresh":
-            self._build(2, pooling=None, seed=seed)
+            self._build(2, seed=seed)
         self.null_threshold_ = self._default_threshold(data.targets)
         dataset = self._encode_windows(data)
         # Weight 2 is the question twice.
@@ -403,13 +403,12 @@ class DiceQuestionAnswerer(TransformerEstimator):
 
     def _fitted_state(self) -> dict[str, Any]:
         threshold = self.null_threshold_
-        return {
-            "null_threshold": threshold if np.isfinite(threshold) else None,
-            "n_outputs": 2,
-            "pooling": None,
-        }
+        return {"null_threshold": threshold if np.isfinite(threshold) else None}
 
-    def _restore_fitted(self, state: dict[str, Any]) -> dict[str, Any]:
+    def _restore_fitted(self, state: dict[str, Any]) -> None:
         threshold = state["null_threshold"]
         self.null_threshold_ = float("inf") if threshold is None else threshold
-        return state
+
+    def _fitted_of(self, config: Any) -> dict[str, Any]:
+        # Whether the model was trained on unanswerable questions its folder does not say.
+        return {"null_threshold": None if self.null_threshold == "auto" else self.null_threshold}

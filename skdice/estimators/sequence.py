@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,9 +15,12 @@ from skdice._compat import HasMethods, StrOptions
 from skdice._typing import Labels, Texts, Weights
 from skdice.engine.arrays import blocks, empty_table
 from skdice.engine.batching import EncodedDataset
+from skdice.engine.module import EncoderWithHead, TaskModel
+from skdice.engine.net import FineTuningNet
 from skdice.engine.plan import Examples, FitPlan, Mode
 from skdice.estimators._scores import ClassScores
 from skdice.estimators.checks import check_known, draw_seed
+from skdice.estimators.storage import label_names
 from skdice.estimators.transformer import TransformerEstimator
 from skdice.metrics import positive_class
 from skdice.text.encoding import encode_texts
@@ -42,8 +46,9 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
         numbers the labels (voting, stacking, bagging, one-vs-rest) give the number.
     backbone : str, default="sentence-transformers/all-MiniLM-L6-v2"
         An encoder or decoder that `AutoModel` loads, by hub id or local folder.
-    pooling : {"mean", "cls", "max"}, default="mean"
-        How the encoder's hidden states become one vector.
+    pooling : {"mean", "cls", "max", "native"}, default="mean"
+        How the encoder's hidden states become one vector. Native is the head that the architecture
+        has in transformers, which then reads what `save_pretrained` writes.
     max_length : int or None, default=None
         Subwords kept of a text or pair; None is what the backbone allows, 512 at most.
     max_epochs : int, default=3
@@ -124,7 +129,7 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **TransformerEstimator._parameter_constraints,
         "pos_label": "no_validation",
-        "pooling": [StrOptions({"mean", "cls", "max"})],
+        "pooling": [StrOptions({"mean", "cls", "max", "native"})],
         "sampler": [HasMethods("fit_resample"), None],
     }
 
@@ -224,7 +229,7 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
             data, held = self._hold_out(data, held, seed, keys=data.inputs, strata=strata)
             draws = self._draw_epochs(data.targets, seed)
         if mode == "fresh":
-            self._build(len(self.classes_), pooling=self.pooling, seed=seed)
+            self._build(len(self.classes_), seed=seed)
         targets, counts, background = self._count(data, draws, mode)
         dataset = self._encode(data.inputs, targets, data.weights)
         # Each text has one label, and of a multi-label problem any number.
@@ -291,13 +296,63 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
         self._check_params()
         texts = as_texts(X)
         blank = self._draft()
-        blank._build(1, pooling=self.pooling, seed=0)
+        blank._build(2, seed=0)
+        pooling = "cls" if self.pooling == "native" else self.pooling
         table = empty_table(len(texts), blank._module.encoder.config.hidden_size)
         for part in blocks(len(texts)):
-            table[part] = blank._frozen(blank._encode(texts[part]).windows)
+            table[part] = blank._frozen(blank._encode(texts[part]).windows, pooling)
         return table
 
+    @classmethod
+    def from_transformers(cls, folder: str | Path, *, device: str = "auto", **params: Any) -> Self:
+        """As for every text estimator; `pooling` is ``"native"``, and X may hold texts or pairs.
+
+        Parameters
+        ----------
+        folder : str or Path
+            A folder, or the id of a model on the hub.
+        device : str, default="auto"
+        **params : dict
+            Of the estimator, such as ``loss="dsc"``. Of two classes the model's second is the
+            positive one unless `pos_label` says otherwise.
+
+        Returns
+        -------
+        estimator
+
+        Raises
+        ------
+        ValueError
+            If the model is of another task, has missing or surplus weights, has one output only, or
+            asks for code of its own.
+        """
+        if params.setdefault("pooling", "native") != "native":
+            raise ValueError(
+                f"pooling={params['pooling']!r} is another head than the model's own: leave it out"
+            )
+        return super().from_transformers(folder, device=device, **params)
+
     # ---- the steps
+
+    def _check_params(self, mode: Mode = "fresh") -> None:
+        super()._check_params(mode)
+        if mode != "fresh" and self._has_task_model() != isinstance(self._module, TaskModel):
+            raise ValueError(
+                f"pooling={self.pooling!r} needs another head than the one that was fitted: fit "
+                "with warm_start=False, or set pooling back"
+            )
+
+    def _has_task_model(self) -> bool:
+        return self.pooling == "native"
+
+    def _assemble(self, encoder: Any, n_outputs: int) -> EncoderWithHead:
+        last = encoder.config.model_type == "xlnet"
+        return EncoderWithHead(encoder, n_outputs, self.dropout, self.pooling, cls_last=last)
+
+    def _net_for(self, plan: FitPlan) -> FineTuningNet:
+        if plan.mode == "warm" and isinstance(self._module, EncoderWithHead):
+            self._module.pooling = self.pooling
+        return super()._net_for(plan)
 
     def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Examples:
         texts = as_texts(X)
@@ -381,7 +436,6 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
         state = {
             "classes": self.classes_,
             "multilabel": self.multilabel_,
-            "n_outputs": len(self.classes_),
             "n_features_in": self.n_features_in_,
             "seen": getattr(self, "_seen", None),
             "pooling": self._module.pooling,
@@ -390,11 +444,20 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
             state["positive"] = self.positive_
         return state
 
-    def _restore_fitted(self, state: dict[str, Any]) -> dict[str, Any]:
+    def _restore_fitted(self, state: dict[str, Any]) -> None:
         self.classes_ = np.array(state["classes"])
         self.multilabel_ = state["multilabel"]
         self.n_features_in_ = state["n_features_in"]
         self._seen = state.get("seen")
         if "positive" in state:
             self.positive_ = state["positive"]
-        return state
+
+    def _fitted_of(self, config: Any) -> dict[str, Any]:
+        names = label_names(config)
+        state: dict[str, Any] = {"multilabel": False, "n_features_in": None}
+        if config.problem_type == "multi_label_classification":
+            return {**state, "multilabel": True, "classes": list(range(len(names)))}
+        if len(names) == 2:
+            positive = names[1] if self.pos_label is None else str(self.pos_label)
+            state["positive"] = positive_class(np.array(sorted(names)), np.zeros(2), positive)
+        return {**state, "classes": sorted(names), "order": np.argsort(names)}

@@ -1,12 +1,21 @@
-"""Fitted estimators as safetensors and JSON, so that loading one executes nothing."""
+"""Fitted estimators as folders that transformers reads; loading one executes nothing.
+
+A folder holds what ``save_pretrained`` of transformers writes, head and labels included, and
+``skdice.json`` with what transformers has no place for. A head that is not the architecture's own
+lies in ``head.safetensors``, and the encoder in ``encoder/``: without a ``config.json`` beside it
+transformers refuses the folder, and cannot put a random head on it.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
+import shutil
 import tempfile
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +23,14 @@ import numpy as np
 import torch
 
 from skdice import backbones
-from skdice.engine.devices import resolve_device
-from skdice.engine.module import freeze
+from skdice.engine.devices import resolve_device, seeded
+from skdice.engine.module import EncoderWithHead, TaskModel, freeze
 from skdice.losses import LOSSES, Loss
 
-FORMAT = 2
+FORMAT = 3
 STATE = "skdice.json"
-# Begins the keys of all but the encoder, whose keys are those that AutoModel knows.
+HEAD = "head.safetensors"
+# What format 2 put before the keys of all but the encoder.
 OWN = "skdice."
 
 
@@ -44,7 +54,11 @@ def _loss_from_json(loss: Any) -> Any:
     """What `_loss_to_json` wrote; other values are left as they are."""
     if not isinstance(loss, dict):
         return loss
-    params = {name: _loss_from_json(value) for name, value in loss["params"].items()}
+    # "average" was called "aggregation" up to format 2.
+    params = {
+        name.replace("aggregation", "average"): _loss_from_json(value)
+        for name, value in loss["params"].items()
+    }
     return LOSSES[loss["name"]](**params)
 
 
@@ -77,10 +91,39 @@ def _history(estimator: Any) -> list[dict[str, Any]]:
 _NOT_STORED = ("callbacks", "net_params", "random_state", "sampler")
 
 
-def save(estimator: Any, folder: Path) -> Path:
-    """Write `estimator` to `folder`; each file is complete before it takes its place."""
-    from safetensors.torch import save_file
+# ---- out
 
+
+def save(estimator: Any, folder: Path, metrics: dict[str, float] | None = None) -> Path:
+    """Write `estimator` to `folder`; each file is complete before it takes its place."""
+    from skdice.estimators.card import model_card
+
+    state = {
+        "format": FORMAT,
+        "class": type(estimator).__name__,
+        "task_model": isinstance(estimator._module, TaskModel),
+        "params": _params(estimator),
+        "fitted": {name: _plain(v, name) for name, v in estimator._fitted_state().items()},
+        "history": _history(estimator),
+    }
+    card = model_card(estimator, metrics or {})
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".writing-") as temporary:
+        new = Path(temporary)
+        _write_model(estimator, new)
+        (new / "README.md").write_text(card, encoding="utf-8")
+        state["files"] = {name: _checksum(new / name) for name in _weights(new)}
+        (new / STATE).write_text(json.dumps(state, indent=2, ensure_ascii=False), encoding="utf-8")
+        files = sorted(p.relative_to(new) for p in new.rglob("*") if p.is_file())
+        _clear(folder, keep=files)
+        # The state comes last: a folder that holds it holds everything it speaks of.
+        for file in sorted(files, key=lambda p: p.name == STATE):
+            (folder / file).parent.mkdir(parents=True, exist_ok=True)
+            os.replace(new / file, folder / file)
+    return folder
+
+
+def _params(estimator: Any) -> dict[str, Any]:
     params = {
         name: _loss_to_json(value) if isinstance(value, Loss) else _plain(value, name)
         for name, value in estimator.get_params(deep=False).items()
@@ -98,37 +141,73 @@ def save(estimator: Any, folder: Path) -> Path:
         warnings.warn(
             f"{', '.join(lost)} cannot be written as JSON and will be None in what from_pretrained "
             "reads: set them there before the next fit, or pickle the estimator",
-            stacklevel=3,
+            stacklevel=4,
         )
-    state = {
-        "format": FORMAT,
-        "class": type(estimator).__name__,
-        "params": params,
-        "fitted": {name: _plain(v, name) for name, v in estimator._fitted_state().items()},
-        "history": _history(estimator),
-    }
-    folder.mkdir(parents=True, exist_ok=True)
+    return params
+
+
+def _write_model(estimator: Any, folder: Path) -> None:
+    from safetensors.torch import save_file
+
     module = estimator._module
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".writing-") as temporary:
-        new = Path(temporary)
-        module.encoder.config.save_pretrained(new)
-        estimator.tokenizer_.save_pretrained(new)
-        weights = {
-            key.removeprefix("encoder.")
-            if key.startswith("encoder.")
-            else OWN + key: values.detach().cpu().contiguous()
-            for key, values in module.state_dict().items()
-        }
-        save_file(weights, new / "model.safetensors", metadata={"format": "pt"})
-        (new / STATE).write_text(json.dumps(state, indent=2, ensure_ascii=False), encoding="utf-8")
-        files = sorted(p for p in new.rglob("*") if p.is_file())
-        # The state comes last: a folder that holds it holds everything it speaks of.
-        files.sort(key=lambda p: p.name == STATE)
-        for file in files:
-            target = folder / file.relative_to(new)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            os.replace(file, target)
-    return folder
+    with backbones.quiet_transformers():
+        if isinstance(module, TaskModel):
+            describe(module.head.config, estimator)
+            module.head.save_pretrained(folder)
+            estimator.tokenizer_.save_pretrained(folder)
+            return
+        module.encoder.save_pretrained(folder / "encoder")
+        estimator.tokenizer_.save_pretrained(folder / "encoder")
+    head = {
+        name: values.detach().cpu().contiguous()
+        for name, values in module.state_dict().items()
+        if not name.startswith("encoder.")
+    }
+    save_file(head, folder / HEAD, metadata={"format": "pt"})
+
+
+def describe(config: Any, estimator: Any) -> None:
+    """Put the labels and the kind of problem into a configuration of transformers."""
+    if estimator.task == "qa":
+        return
+    names = [str(label) for label in estimator.classes_.tolist()]
+    if getattr(estimator, "multilabel_", False):
+        config.problem_type = "multi_label_classification"
+        known = [config.id2label.get(i) for i in range(len(names))]  # of a wrapped model
+        names = names if any(map(_is_generic, known)) else known
+    elif estimator.task == "classification":
+        config.problem_type = "single_label_classification"
+    config.id2label = dict(enumerate(names))
+    config.label2id = {name: i for i, name in enumerate(names)}
+
+
+def _is_generic(label: Any) -> bool:
+    """Whether it is what transformers calls a class without a name."""
+    return label is None or str(label).startswith("LABEL_")
+
+
+def _weights(folder: Path) -> list[str]:
+    """Files of weights in a folder, relative to it."""
+    return sorted(str(p.relative_to(folder)) for p in folder.rglob("*.safetensors"))
+
+
+def _checksum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _clear(folder: Path, keep: list[Path]) -> None:
+    """Take away a model that was saved here in another form, which would still be read."""
+    if not (folder / STATE).is_file():
+        return
+    for name in ("config.json", "model.safetensors", "adapter_config.json", HEAD):
+        if Path(name) not in keep:
+            (folder / name).unlink(missing_ok=True)
+    if Path("encoder/config.json") not in keep:
+        shutil.rmtree(folder / "encoder", ignore_errors=True)
+
+
+# ---- in
 
 
 def read_state(folder: Path) -> dict[str, Any]:
@@ -137,50 +216,260 @@ def read_state(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         raise ValueError(
             f"{str(folder)!r} holds no {STATE}: give a folder that save_pretrained of an skdice "
-            "estimator wrote"
+            "estimator wrote, or use from_transformers for a model of transformers"
         )
     try:
         state = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ValueError(f"{str(path)!r} is damaged ({error}): save the estimator again") from error
-    if state.get("format") != FORMAT:
+    version = state.get("format") if isinstance(state, dict) else None
+    if version not in range(1, FORMAT + 1):
         raise ValueError(
-            f"{str(path)!r} has format {state.get('format')!r}, this skdice reads {FORMAT}: "
-            "install the version that wrote it"
+            f"{str(path)!r} has format {version!r}, this skdice reads 1 to {FORMAT}: install the "
+            "version that wrote it"
         )
+    needed: dict[str, type] = {"class": str, "params": dict, "fitted": dict}
+    if state["format"] >= 3:
+        needed |= {"files": dict, "history": list, "task_model": bool}
+    for name, kind in needed.items():
+        if not isinstance(state.get(name), kind):
+            raise ValueError(
+                f"{str(path)!r} is damaged (no proper {name!r}): save the estimator again"
+            )
     return state
 
 
 def load(cls: type[Any], folder: Path, device: str) -> Any:
     """Read an estimator of class `cls` from `folder`."""
-    from safetensors.torch import load_file
-    from transformers import AutoConfig, AutoModel
-
     state = read_state(folder)
     if state["class"] != cls.__name__:
         raise ValueError(
             f"{str(folder)!r} holds a {state['class']}, not a {cls.__name__}: use "
             f"{state['class']}.from_pretrained"
         )
-    params = dict(state["params"])
-    for name in ("loss", "end_loss", "match_loss"):
-        if name in params:
+    with _damaged(folder):
+        params = dict(state["params"])
+        for name in {"loss", "end_loss", "match_loss"} & set(params):
             params[name] = _loss_from_json(params[name])
-    estimator = cls(**{**params, "device": device})
-    fitted = estimator._restore_fitted(state["fitted"])
-    estimator.tokenizer_ = backbones.load_tokenizer(str(folder))
-    config = AutoConfig.from_pretrained(folder)
-    encoder = backbones.without_pooler(AutoModel.from_config(config))
-    estimator._module = estimator._assemble(encoder, fitted["n_outputs"], fitted["pooling"])
-    weights = {
-        key.removeprefix(OWN) if key.startswith(OWN) else f"encoder.{key}": values
-        for key, values in load_file(folder / "model.safetensors").items()
-    }
-    estimator._module.load_state_dict(weights)
+        estimator = cls(**{**params, "device": device})
+        estimator._restore_fitted(state["fitted"])
+    history = state.get("history", [])
+    if state["format"] < 3:
+        estimator._module = _read_old(estimator, folder, state)
+        where = folder
+    else:
+        _check_files(folder, state["files"])
+        where = folder if state["task_model"] else folder / "encoder"
+        if state["task_model"]:
+            estimator._module = _read_task_model(estimator, where)
+        else:
+            estimator._module = _read_own_head(estimator, where, state["fitted"])
+    estimator.tokenizer_ = backbones.load_tokenizer(str(where))
+    return ready(estimator, history, device)
+
+
+def ready(estimator: Any, history: list[dict[str, Any]], device: str) -> Any:
+    """Give a net to an estimator whose module was loaded."""
     freeze(estimator._module, estimator.frozen)
     estimator.net_ = estimator._make_net(criterion=torch.nn.Module(), seed=0)
     estimator.net_.set_params(device=resolve_device(device))
     estimator.net_.initialize()
-    estimator.history_, estimator.n_iter_ = state["history"], len(state["history"])
-    estimator.net_.history.extend({"batches": [], **epoch} for epoch in state["history"])
+    estimator.history_, estimator.n_iter_ = history, len(history)
+    estimator.net_.history.extend({"batches": [], **epoch} for epoch in history)
     return estimator
+
+
+@contextlib.contextmanager
+def _damaged(folder: Path) -> Iterator[None]:
+    """Name the folder in what goes wrong while it is read."""
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except (
+        KeyError,
+        TypeError,
+        IndexError,
+        AttributeError,
+        RuntimeError,
+        SafetensorError,
+    ) as error:
+        raise ValueError(
+            f"{str(folder)!r} is damaged ({type(error).__name__}: {error}): save the estimator "
+            "again, or install the version of skdice that wrote it"
+        ) from error
+
+
+def _check_files(folder: Path, files: dict[str, str]) -> None:
+    for name, checksum in files.items():
+        path = folder / name
+        if not path.is_file():
+            raise ValueError(f"{str(folder)!r} lacks {name!r}: copy the whole folder again")
+        if _checksum(path) != checksum:
+            raise ValueError(
+                f"{str(path)!r} is not the file that {STATE} was written with (its checksum "
+                "differs): copy the folder again; if another program changed the weights, read it "
+                "with from_transformers, which does not look at skdice.json"
+            )
+    if surplus := sorted(set(_weights(folder)) - set(files)):
+        raise ValueError(
+            f"{str(folder)!r} holds weights that {STATE} does not speak of: {surplus}: take them "
+            "away, or copy the folder again"
+        )
+
+
+def _n_outputs(estimator: Any) -> int:
+    if estimator.task in ("qa", "mrc-ner"):
+        return 2
+    return len(estimator.classes_)
+
+
+def _read_task_model(estimator: Any, folder: Path) -> TaskModel:
+    model = read_model(str(folder), estimator.task)
+    if estimator.task != "qa":
+        labels = model.config.id2label
+        found = [labels.get(i) for i in range(len(labels))]
+        wanted = [str(label) for label in estimator.classes_.tolist()]
+        generic = getattr(estimator, "multilabel_", False)  # whose columns may have any names
+        if len(found) != len(wanted) or (found != wanted and not generic):
+            raise ValueError(
+                f"{str(folder)!r}: {STATE} has the labels {wanted} and config.json {found}: they "
+                "must be the same in the same order; save the estimator again"
+            )
+        if estimator.task == "classification":
+            kind = "multi_label" if generic else "single_label"
+            if model.config.problem_type != f"{kind}_classification":
+                raise ValueError(
+                    f"{str(folder)!r}: config.json has problem_type="
+                    f"{model.config.problem_type!r}, and {STATE} a {kind} problem: save the "
+                    "estimator again"
+                )
+    return TaskModel(model, estimator.dropout)
+
+
+def read_model(where: str, task: str) -> Any:
+    """A model of transformers of a task, whole; nothing may be missing, left over or random."""
+    config = backbones.load_config(where)
+    cls = backbones.task_class(task, config)
+    found = (config.architectures or ["no architecture"])[0]
+    if cls is None or found != cls.__name__:
+        kinds = {"tagging": "TokenClassification", "classification": "SequenceClassification"}
+        kind = f"...For{kinds.get(task, 'QuestionAnswering')}"
+        raise ValueError(
+            f"{where!r} holds a {found}, and {task} needs a {kind}: use the estimator of its task, "
+            "or give it as backbone= and fit"
+        )
+    local = Path(where).is_dir()
+    with backbones.quiet_transformers(), seeded(0, "cpu"), _damaged(Path(where)):
+        try:
+            model, report = cls.from_pretrained(
+                where,
+                config=config,
+                dtype=torch.float32,
+                output_loading_info=True,
+                local_files_only=local,
+                ignore_mismatched_sizes=True,
+            )
+        except OSError as error:
+            raise ValueError(f"{where!r} could not be loaded: {error}") from error
+    for what in ("missing", "unexpected", "mismatched"):
+        names = [n if isinstance(n, str) else n[0] for n in report[f"{what}_keys"]]
+        # What older versions of transformers wrote, and no head of a position uses.
+        names = sorted(n for n in names if not n.endswith("position_ids"))
+        if task != "classification":
+            names = [n for n in names if ".pooler." not in n]
+        if names:
+            word = {"missing": "lacks", "unexpected": "has besides"}.get(what, "has other sizes of")
+            raise ValueError(
+                f"{where!r} {word} {len(names)} tensors of a {cls.__name__}, such as {names[0]!r}: "
+                "get the folder again, or give it as backbone= and fit"
+            )
+    return model
+
+
+def _read_own_head(estimator: Any, folder: Path, fitted: dict[str, Any]) -> EncoderWithHead:
+    from safetensors.torch import load_file
+
+    with seeded(0, "cpu"):
+        encoder = backbones.load_encoder(str(folder))
+        module = estimator._assemble(encoder, _n_outputs(estimator))
+    head = load_file(folder.parent / HEAD)
+    own = {name for name in module.state_dict() if not name.startswith("encoder.")}
+    with _damaged(folder.parent):
+        if set(head) != own:
+            raise KeyError(f"{HEAD} holds {sorted(head)}, not {sorted(own)}")
+        module.load_state_dict(head, strict=False)
+    module.pooling = fitted.get("pooling")
+    return module
+
+
+def _read_old(estimator: Any, folder: Path, state: dict[str, Any]) -> EncoderWithHead | TaskModel:
+    """The module of a folder of format 1 or 2, whose heads are all skdice's own."""
+    import transformers
+    from safetensors.torch import load_file
+
+    config = backbones.load_config(str(folder))
+    with seeded(0, "cpu"), _damaged(folder):
+        encoder = backbones.without_pooler(transformers.AutoModel.from_config(config))
+        module = estimator._assemble(encoder, _n_outputs(estimator))
+        weights = load_file(folder / "model.safetensors")
+        if state["format"] == 2:
+            weights = {
+                name.removeprefix(OWN) if name.startswith(OWN) else f"encoder.{name}": values
+                for name, values in weights.items()
+            }
+        module.load_state_dict(weights)
+    module.pooling = state["fitted"].get("pooling")
+    if estimator.task not in ("tagging", "qa"):
+        return module
+    config.num_labels = _n_outputs(estimator)
+    task_class = backbones.task_class(estimator.task, config)
+    if task_class is None:
+        return module
+    with seeded(0, "cpu"):
+        task_model = TaskModel(task_class(config), estimator.dropout)
+    if len(task_model.steps) > 1:  # there is more to the architecture's own head
+        return module
+    task_model.encoder.load_state_dict(module.encoder.state_dict())
+    task_model.output_layer.load_state_dict(module.head.state_dict())
+    return task_model
+
+
+# ---- models that others trained
+
+
+def wrap(cls: type[Any], source: str | Path, device: str, params: dict[str, Any]) -> Any:
+    """A fitted estimator around a model of transformers of its task."""
+    estimator = cls(**{"backbone": str(source), "device": device, **params})
+    estimator._check_params()
+    where = backbones.find_backbone(str(source))
+    model = read_model(where, estimator.task)
+    module = TaskModel(model, estimator.dropout)
+    fitted = estimator._fitted_of(model.config)
+    estimator._restore_fitted(fitted)
+    if "order" in fitted:
+        with torch.no_grad():
+            for values in module.output_layer.parameters():
+                values.copy_(values[fitted["order"]])
+    describe(model.config, estimator)
+    estimator._module, estimator.tokenizer_ = module, backbones.load_tokenizer(where)
+    backbones.check_max_length(estimator.max_length, module.encoder, estimator.tokenizer_, source)
+    return ready(estimator, [], device)
+
+
+def label_names(config: Any) -> list[str]:
+    """The labels of a model of transformers, in the order of its outputs."""
+    names = [str(config.id2label.get(i, f"LABEL_{i}")) for i in range(config.num_labels)]
+    if len(names) < 2:
+        raise ValueError(
+            f"the model has {len(names)} output, and a classifier needs 2 or more: a model of "
+            "regression, or of one logit, is not read"
+        )
+    if len(set(names)) < len(names):
+        raise ValueError(f"the model names a label twice: {names}: mend id2label in config.json")
+    if any(map(_is_generic, names)):
+        warnings.warn(
+            f"the model's config.json has no names for its labels: they are {names}",
+            stacklevel=5,
+        )
+    return names

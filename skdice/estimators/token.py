@@ -17,6 +17,7 @@ from skdice.engine.batching import EncodedDataset
 from skdice.engine.plan import Examples, FitPlan, Mode
 from skdice.estimators._scores import TagScores
 from skdice.estimators.checks import check_known, draw_seed
+from skdice.estimators.storage import label_names
 from skdice.estimators.transformer import TransformerEstimator
 from skdice.metrics import span_f1_score
 from skdice.metrics.schemes import SCHEMES, check_tags, infer_scheme
@@ -229,7 +230,7 @@ class DiceTokenClassifier(TagScores, TransformerEstimator):
         if held is not None and not any(t != "O" for row in held.targets for t in row):
             warnings.warn("the validation sentences hold no entity: their F1 is 0", stacklevel=3)
         if mode == "fresh":
-            self._build(len(self.classes_), pooling=None, seed=seed)
+            self._build(len(self.classes_), seed=seed)
         dataset = self._encode(data.inputs, data.targets, data.weights)
         rows_of_epoch = None if draws is None else _windows_of(dataset, draws)
         counts = self._count(dataset, None if rows_of_epoch is None else rows_of_epoch(0))
@@ -311,7 +312,7 @@ class DiceTokenClassifier(TagScores, TransformerEstimator):
         self._check_params()
         sentences = as_sentences(X)
         blank = self._draft()
-        blank._build(1, pooling=None, seed=0)
+        blank._build(2, seed=0)
         first = np.cumsum([0, *map(len, sentences)])
         table = empty_table(int(first[-1]), blank._module.encoder.config.hidden_size)
         for part in blocks(len(sentences)):
@@ -405,19 +406,20 @@ class DiceTokenClassifier(TagScores, TransformerEstimator):
         return tables
 
     def _fitted_state(self) -> dict[str, Any]:
-        classes = self.classes_
         return {
-            "classes": classes,
+            "classes": self.classes_,
             "scheme": self.scheme_,
             "seen": getattr(self, "_seen", None),
-            "n_outputs": len(classes),
-            "pooling": None,
         }
 
-    def _restore_fitted(self, state: dict[str, Any]) -> dict[str, Any]:
+    def _restore_fitted(self, state: dict[str, Any]) -> None:
         self.classes_, self.scheme_ = np.array(state["classes"]), state["scheme"]
         self._seen = state.get("seen")
-        return state
+
+    def _fitted_of(self, config: Any) -> dict[str, Any]:
+        names = label_names(config)
+        scheme = infer_scheme([[name] for name in names]) if self.scheme == "auto" else self.scheme
+        return {"classes": sorted(names), "scheme": scheme, "order": np.argsort(names)}
 
     def _score(self, sentences: list[list[str]], tags: list[list[str]]) -> float:
         return float(span_f1_score(tags, self.predict(sentences), scheme=self.scheme_))

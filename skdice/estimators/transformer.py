@@ -21,7 +21,7 @@ from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine.batching import EncodedDataset, Padder
 from skdice.engine.devices import autocast_dtype, resolve_device, seeded
 from skdice.engine.features import run_encoder
-from skdice.engine.module import EncoderWithHead, freeze
+from skdice.engine.module import EncoderModule, EncoderWithHead, TaskModel, freeze
 from skdice.engine.net import FineTuningNet
 from skdice.engine.plan import Examples, FitPlan, Mode
 from skdice.estimators._net_estimator import NetEstimator
@@ -69,7 +69,7 @@ class TransformerEstimator(NetEstimator):
 
     tokenizer_: Any = field(init=False)
 
-    _module: EncoderWithHead = field(init=False)
+    _module: EncoderModule = field(init=False)
     # Examples of each class, and in all, since the last fit: calls of partial_fit add to them.
     _seen: np.ndarray | None = field(init=False)
 
@@ -124,26 +124,31 @@ class TransformerEstimator(NetEstimator):
         rows(0)  # a strategy that cannot be is refused before anything is loaded
         return rows
 
-    def _build(self, n_outputs: int, pooling: str | None, seed: int) -> None:
+    def _build(self, n_outputs: int, seed: int) -> None:
         """Load tokenizer and encoder, put a new head on them, and let go of the last fit."""
-        tokenizer = backbones.load_tokenizer(self.backbone)
-        with seeded(seed, resolve_device(self.device)):
-            encoder = backbones.load_encoder(self.backbone)
-            backbones.check_max_length(self.max_length, encoder, tokenizer, self.backbone)
-            module = self._assemble(encoder, n_outputs, pooling)
+        tokenizer, device = backbones.load_tokenizer(self.backbone), resolve_device(self.device)
+        with seeded(seed, device):
+            if self._has_task_model():
+                model = backbones.load_task_model(self.backbone, self.task, n_outputs)
+                module: EncoderModule = TaskModel(model, self.dropout)
+            else:
+                module = self._assemble(backbones.load_encoder(self.backbone), n_outputs)
+        if isinstance(module, TaskModel):
+            with seeded(seed, device):
+                module.reset_output_layer()
+        backbones.check_max_length(self.max_length, module.encoder, tokenizer, self.backbone)
         freeze(module, self.frozen)
         for name in ("net_", "history_", "n_iter_"):
             self.__dict__.pop(name, None)
         self.tokenizer_, self._module = tokenizer, module
 
-    def _assemble(self, encoder: Any, n_outputs: int, pooling: str | None) -> EncoderWithHead:
-        return EncoderWithHead(
-            encoder,
-            n_outputs,
-            dropout=self.dropout,
-            pooling=pooling,
-            cls_last=encoder.config.model_type == "xlnet",
-        )
+    def _has_task_model(self) -> bool:
+        """Whether the head is that of the architecture, which transformers knows."""
+        return backbones.task_class(self.task, backbones.load_config(self.backbone)) is not None
+
+    def _assemble(self, encoder: Any, n_outputs: int) -> EncoderModule:
+        """The encoder with a head of skdice's own."""
+        return EncoderWithHead(encoder, n_outputs, dropout=self.dropout)
 
     def _max_length(self) -> int:
         return backbones.input_length(self.max_length, self._module.encoder, self.tokenizer_)
@@ -195,9 +200,7 @@ class TransformerEstimator(NetEstimator):
     def _net_for(self, plan: FitPlan) -> FineTuningNet:
         if plan.mode == "warm":  # what was set since
             freeze(self._module, self.frozen)
-            self._module.dropout.p = self.dropout
-            if self._module.pooling is not None:
-                self._module.pooling = getattr(self, "pooling", None)
+            self._module.set_dropout(self.dropout)
         return super()._net_for(plan)
 
     def _spread(self, plan: FitPlan) -> float:
@@ -216,14 +219,14 @@ class TransformerEstimator(NetEstimator):
     def _check_fitted(self) -> None:
         check_is_fitted(self)
 
-    def _frozen(self, windows: Sequence[Window]) -> list[np.ndarray]:
+    def _frozen(self, windows: Sequence[Window], pooling: str | None = None) -> list[np.ndarray]:
         """Vectors of windows from the encoder as it stands: pooled, or one for each position."""
         device = resolve_device(self.device)
         return run_encoder(
             self._module.encoder,
             self._make_padder(),
             windows,
-            pooling=self._module.pooling,
+            pooling=pooling,
             batch_size=max(self.batch_size, 64),
             device=device,
             dtype=autocast_dtype(self.precision, device),
@@ -244,29 +247,35 @@ class TransformerEstimator(NetEstimator):
         if hasattr(self, "net_"):
             self._module = self.net_.module_
 
-    def save_pretrained(self, folder: str | Path) -> Path:
-        """Write the fitted estimator as safetensors and JSON.
+    def save_pretrained(
+        self, folder: str | Path, *, metrics: dict[str, float] | None = None
+    ) -> Path:
+        """Write the fitted estimator as a model of transformers, and what it lacks as JSON.
 
-        The folder is also one of transformers: ``AutoModel.from_pretrained(folder)`` and
-        ``backbone=folder`` read the fine-tuned encoder in it, without the head. `callbacks`,
+        Where the head is the architecture's own (taggers, readers and ``pooling="native"``), the
+        folder is read by ``AutoModelFor...``, ``pipeline`` and any server of such models. Other
+        heads are read by skdice only: transformers refuses the folder, and ``backbone=folder`` and
+        ``AutoModel.from_pretrained(folder / "encoder")`` take the encoder from it. `callbacks`,
         `net_params`, `sampler` and a `random_state` that is no int are not written.
 
         Parameters
         ----------
         folder : str or Path
-            Made if missing. It gets ``skdice.json``, ``model.safetensors``, the encoder's
-            ``config.json`` and the tokenizer's files; each file replaces its old version only
-            when it is complete.
-
-        Warns
-        -----
-        UserWarning
-            If one of the parameters that are not written is set.
+            Made if missing. It gets ``config.json``, ``model.safetensors``, the tokenizer's files,
+            ``README.md`` (the model card) and ``skdice.json``; each file replaces its old version
+            only when it is complete.
+        metrics : dict or None, default=None
+            Scores for the model card, such as ``{"test F1": 0.471}``.
 
         Returns
         -------
         Path
             The folder.
+
+        Warns
+        -----
+        UserWarning
+            If one of the parameters that are not written is set.
 
         Raises
         ------
@@ -278,7 +287,43 @@ class TransformerEstimator(NetEstimator):
         from skdice.estimators.storage import save
 
         self._check_fitted()
-        return save(self, Path(folder))
+        return save(self, Path(folder), metrics)
+
+    def push_to_hub(
+        self,
+        repo_id: str,
+        *,
+        private: bool | None = None,
+        metrics: dict[str, float] | None = None,
+        token: str | None = None,
+    ) -> str:
+        """Save the fitted estimator and upload it to the Hugging Face hub.
+
+        Parameters
+        ----------
+        repo_id : str
+            Such as ``"ann/town-notes-tagger"``; made if missing.
+        private : bool or None, default=None
+            Of a repository that is made; None is what the organisation's settings say.
+        metrics : dict or None, default=None
+            As in `save_pretrained`.
+        token : str or None, default=None
+            None is the one that ``hf auth login`` stored.
+
+        Returns
+        -------
+        str
+            The address of the commit.
+
+        Raises
+        ------
+        NotFittedError, TypeError
+            As in `save_pretrained`.
+        """
+        from skdice.estimators.hub import push
+
+        self._check_fitted()
+        return push(self, repo_id, private=private, metrics=metrics, token=token)
 
     @classmethod
     def from_pretrained(cls, folder: str | Path, *, device: str = "auto") -> Self:
@@ -290,21 +335,68 @@ class TransformerEstimator(NetEstimator):
         Parameters
         ----------
         folder : str or Path
+            A folder, or the id of a repository on the hub. With a folder nothing is asked of the
+            network.
         device : str, default="auto"
             Where to predict.
+
+        Returns
+        -------
+        estimator
 
         Raises
         ------
         ValueError
-            If the folder holds no estimator of this class.
+            If the folder holds no estimator of this class, or files, labels and weights do not fit
+            together.
         """
+        from skdice.estimators.hub import local_folder
         from skdice.estimators.storage import load
 
-        return load(cls, Path(folder), device)
+        return load(cls, local_folder(folder), device)
+
+    @classmethod
+    def from_transformers(cls, folder: str | Path, *, device: str = "auto", **params: Any) -> Self:
+        """A fitted estimator around a model of transformers that others fine-tuned for the task.
+
+        It predicts, is scored and tuned, and can be trained on with another loss by `partial_fit`
+        or ``warm_start=True``. Labels come from the model's ``id2label``, sorted as always in
+        scikit-learn.
+
+        Parameters
+        ----------
+        folder : str or Path
+            A folder, or the id of a model on the hub.
+        device : str, default="auto"
+        **params : dict
+            Of the estimator, such as ``loss="dsc"``.
+
+        Returns
+        -------
+        estimator
+
+        Warns
+        -----
+        UserWarning
+            If the model has no names for its labels, which are then ``LABEL_0``, ``LABEL_1``...
+
+        Raises
+        ------
+        ValueError
+            If the model is of another task, has missing or surplus weights, or asks for code of its
+            own.
+        """
+        from skdice.estimators.storage import wrap
+
+        return wrap(cls, folder, device, params)
 
     def _fitted_state(self) -> dict[str, Any]:
         """What `save_pretrained` writes beside parameters and weights."""
         raise NotImplementedError
 
-    def _restore_fitted(self, state: dict[str, Any]) -> dict[str, Any]:
+    def _restore_fitted(self, state: dict[str, Any]) -> None:
+        raise NotImplementedError
+
+    def _fitted_of(self, config: Any) -> dict[str, Any]:
+        """The same of a model of transformers."""
         raise NotImplementedError

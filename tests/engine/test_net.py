@@ -24,7 +24,7 @@ from skdice.losses import TverskyLoss
 
 
 def _weights(estimator):
-    return {k: v.clone() for k, v in estimator.net_.module_.state_dict().items()}
+    return {k: v.detach().clone() for k, v in estimator.net_.module_.named_parameters()}
 
 
 def _assert_same_weights(a, b, **tolerance):
@@ -150,8 +150,8 @@ def test_parameters_by_name_have_their_own_settings(tiny_backbone, sentences):
             settings[names[id(p)]] = group["initial_lr"], group["weight_decay"]
             rates[names[id(p)]] = group["lr"] / group["initial_lr"]
     assert set(settings) == set(names.values())
-    assert settings["head.weight"] == (1e-2, 0.01)
-    assert settings["head.bias"] == (1e-2, 0)
+    assert settings["head.classifier.weight"] == (1e-2, 0.01)
+    assert settings["head.classifier.bias"] == (1e-2, 0)
     assert settings["encoder.embeddings.LayerNorm.bias"] == (1e-4, 0.5)
     assert settings["encoder.encoder.layer.0.output.dense.weight"] == (1e-4, 0.01)
     assert settings["encoder.encoder.layer.0.output.dense.bias"] == (1e-4, 0)
@@ -176,9 +176,9 @@ def test_partial_fit_keeps_the_rates_that_are_given_by_name(tiny_backbone, sente
         net_params={"optimizer__param_groups": [("head*", {"lr": 0.0})]},
     )
     tagger.partial_fit(X, y)
-    head = tagger.net_.module_.head.weight.detach().clone()
+    head = tagger.net_.module_.output_layer.weight.detach().clone()
     tagger.set_params(lr=1e-2).partial_fit(X, y)
-    assert torch.equal(tagger.net_.module_.head.weight, head)
+    assert torch.equal(tagger.net_.module_.output_layer.weight, head)
     assert tagger.history_[1]["lr"] == 1e-2
 
 
@@ -311,7 +311,9 @@ def test_same_seed_same_weights_and_the_callers_generators_stay(tiny_backbone, s
     assert torch.equal(states[0], torch.get_rng_state())
     assert (states[1] == np.random.get_state()[1]).all()
     _assert_same_weights(fits[0], fits[1], rtol=0, atol=0)
-    assert not torch.equal(fits[0].net_.module_.head.weight, fits[2].net_.module_.head.weight)
+    assert not torch.equal(
+        fits[0].net_.module_.output_layer.weight, fits[2].net_.module_.output_layer.weight
+    )
 
 
 def test_early_stopping_restores_the_best_epoch(tiny_backbone, sentences):
@@ -339,12 +341,12 @@ def test_early_stopping_restores_the_best_epoch(tiny_backbone, sentences):
             )
 
         def _score(self, sentences, tags):
-            seen.append(self.net_.module_.head.weight.detach().clone())
+            seen.append(self.net_.module_.output_layer.weight.detach().clone())
             return [0.1, 0.5, 0.4, 0.3, 0.9][len(seen) - 1]
 
     tagger = Spy(backbone=tiny_backbone).fit(X, y, X_val=X[:4], y_val=y[:4])
     assert len(seen) == 4  # two epochs without a better score end the fit
-    assert torch.equal(tagger.net_.module_.head.weight, seen[1])
+    assert torch.equal(tagger.net_.module_.output_layer.weight, seen[1])
     assert [epoch["valid_score"] for epoch in tagger.history_] == [0.1, 0.5, 0.4, 0.3]
     assert [epoch["valid_score_best"] for epoch in tagger.history_] == [True, True, False, False]
 
@@ -469,7 +471,7 @@ def test_bf16_autocast_trains(tiny_backbone, sentences):
         backbone=tiny_backbone, max_epochs=1, precision="bf16", device="cpu", random_state=0
     ).fit(X, y)
     assert np.isfinite(tagger.history_[0]["train_loss"])
-    assert tagger.net_.module_.head.weight.dtype == torch.float32
+    assert tagger.net_.module_.output_layer.weight.dtype == torch.float32
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

@@ -110,7 +110,7 @@ def test_constrained_output_is_never_ill_formed(tiny_backbone, scheme):
     last = {"iob1": "B-A", "iob2": "I-A", "bioes": "E-A", "bmes": "E-A", "bilou": "L-A"}
     wanted = last[scheme]
     with torch.no_grad():
-        tagger.net_.module_.head.bias[list(tagger.classes_).index(wanted)] = 5.0
+        tagger.net_.module_.output_layer.bias[list(tagger.classes_).index(wanted)] = 5.0
     sentences = [["a", "the", "rome", "bob", "x", "y"] * 4] * 3
     check_tags([list(row) for row in tagger.predict(sentences)], scheme)
     free = tagger.set_params(constrained=False).predict(sentences)

@@ -62,7 +62,7 @@ def spam_f1(model, texts, labels):
 def test_vectors_are_those_of_the_encoder(classifier, tagger):
     fitted = DiceSequenceClassifier(**{**classifier.get_params(), "frozen": "encoder"})
     fitted.fit(TEXTS, LABELS)
-    head = fitted.net_.module_.head
+    head = fitted.net_.module_.output_layer
     with torch.no_grad():
         logits = head(torch.from_numpy(classifier.frozen_vectors(TEXTS)).float()).numpy()
     np.testing.assert_allclose(logits, fitted._logits(TEXTS), atol=1e-5)
@@ -71,7 +71,9 @@ def test_vectors_are_those_of_the_encoder(classifier, tagger):
     frozen = DiceTokenClassifier(**{**tagger.get_params(), "frozen": "encoder"}).fit(X, Y)
     vectors = tagger.frozen_vectors(X)
     with torch.no_grad():
-        rows = frozen.net_.module_.head(torch.from_numpy(vectors)).double().softmax(1).numpy()
+        rows = (
+            frozen.net_.module_.output_layer(torch.from_numpy(vectors)).double().softmax(1).numpy()
+        )
     np.testing.assert_allclose(rows, np.concatenate(list(frozen.predict_proba(X))), atol=1e-5)
 
 

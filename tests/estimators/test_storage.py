@@ -1,0 +1,387 @@
+"""Folders that estimators are saved to: read by transformers, read back, refused when damaged."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import (
+    AutoModelForQuestionAnswering,
+    AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
+    pipeline,
+)
+
+from skdice import (
+    BiasTunedClassifier,
+    BiasTunedTagger,
+    DiceMRCTagger,
+    DiceQuestionAnswerer,
+    DiceSequenceClassifier,
+    DiceTokenClassifier,
+)
+from skdice.engine.batching import EncodedDataset
+from tests.estimators import readers
+
+KINDS = ["bert", "roberta", "distilbert", "deberta-v2", "electra", "modernbert", "xlnet"]
+TEXTS = ["free money now", "lunch today", "win a prize", "the bus was old", "call bob", "rain"]
+LABELS = ["spam", "ham", "spam", "ham", "ham", "ham"]
+SETTINGS = dict(max_epochs=1, lr=1e-2, batch_size=4, random_state=0)
+
+
+def tagger(backbone, sentences, **params):
+    return DiceTokenClassifier(backbone=backbone, **{**SETTINGS, **params}).fit(*sentences)
+
+
+def classifier(backbone, y=LABELS, **params):
+    settings = {**SETTINGS, "pooling": "native", **params}
+    return DiceSequenceClassifier(backbone=backbone, **settings).fit(TEXTS, y)
+
+
+def reader(backbone, **params):
+    settings = {**SETTINGS, **params}
+    return DiceQuestionAnswerer(backbone=backbone, **settings).fit(readers.X, readers.Y)
+
+
+def read_whole(auto, folder):
+    """A model of transformers that found all weights it has and no others."""
+    model, report = auto.from_pretrained(folder, output_loading_info=True)
+    assert not any(report[f"{what}_keys"] for what in ("missing", "unexpected", "mismatched"))
+    return model.eval()
+
+
+@torch.no_grad()
+def outputs(model, window):
+    inputs = {"input_ids": window.input_ids, "attention_mask": [1] * len(window)}
+    if window.token_type_ids is not None:
+        inputs["token_type_ids"] = window.token_type_ids
+    return model(**{k: torch.tensor(np.asarray(v))[None] for k, v in inputs.items()})
+
+
+def edit(path, **changes):
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+# ---- read by transformers
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_tagger_is_a_model_of_transformers(tiny_backbones, kind, sentences, tmp_path):
+    model = tagger(tiny_backbones[kind], sentences)
+    folder = model.save_pretrained(tmp_path / "m")
+    plain = read_whole(AutoModelForTokenClassification, folder)
+    assert [plain.config.id2label[i] for i in range(len(model.classes_))] == model.classes_.tolist()
+    assert plain.config.label2id["O"] == model.classes_.tolist().index("O")
+    assert plain.config.architectures == [type(plain).__name__]
+    X = sentences[0]
+    for window, row in zip(model._encode(X).windows, model.predict_proba(X), strict=True):
+        logits = outputs(plain, window).logits[0, window.positions]
+        np.testing.assert_allclose(torch.softmax(logits, -1), row[window.words], atol=1e-5)
+    back = DiceTokenClassifier.from_transformers(folder)
+    for a, b in zip(back.predict_proba(X), model.predict_proba(X), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-6)
+    assert back.predict(X).tolist() == model.predict(X).tolist()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_native_classifier_is_a_model_of_transformers(tiny_backbones, kind, tmp_path):
+    model = classifier(tiny_backbones[kind])
+    folder = model.save_pretrained(tmp_path / "m")
+    plain = read_whole(AutoModelForSequenceClassification, folder)
+    assert plain.config.problem_type == "single_label_classification"
+    assert plain.config.id2label == {0: "ham", 1: "spam"}
+    windows = model._encode(TEXTS).windows
+    logits = np.stack([outputs(plain, window).logits[0] for window in windows])
+    np.testing.assert_allclose(logits, model._logits(TEXTS), atol=1e-5)
+    back = DiceSequenceClassifier.from_transformers(folder)
+    np.testing.assert_allclose(back.predict_proba(TEXTS), model.predict_proba(TEXTS), atol=1e-6)
+    assert back.predict(TEXTS).tolist() == model.predict(TEXTS).tolist()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_reader_is_a_model_of_transformers(tiny_backbones, kind, tmp_path):
+    model = reader(tiny_backbones[kind])
+    folder = model.save_pretrained(tmp_path / "m")
+    plain = read_whole(AutoModelForQuestionAnswering, folder)
+    windows = model._windows(readers.X)
+    for window, logits in zip(windows, model.net_.logits(EncodedDataset(windows)), strict=True):
+        out = outputs(plain, window)
+        both = torch.stack([out.start_logits[0], out.end_logits[0]], -1)[window.positions]
+        np.testing.assert_allclose(both, logits, atol=1e-5)
+    back = DiceQuestionAnswerer.from_transformers(folder, null_threshold=model.null_threshold_)
+    assert back.predict(readers.X).tolist() == model.predict(readers.X).tolist()
+
+
+def test_pipelines_find_the_same_entities_and_probabilities(tiny_backbone, sentences, tmp_path):
+    X = sentences[0]
+    model = tagger(tiny_backbone, sentences, max_epochs=40, dropout=0.0)
+    folder = model.save_pretrained(tmp_path / "m")
+    find = pipeline("token-classification", str(folder), aggregation_strategy="none")
+    for sentence, tags, rows in zip(X, model.predict(X), model.predict_proba(X), strict=True):
+        if not all(word.isalpha() for word in sentence):
+            continue  # BERT splits at full stops by itself
+        found = [f for f in find(" ".join(sentence)) if not f["word"].startswith("##")]
+        marked = [i for i, tag in enumerate(tags) if tag != "O"]
+        assert [f["entity"] for f in found] == [tags[i] for i in marked]
+        best = [rows[i].max() for i in marked]
+        np.testing.assert_allclose([f["score"] for f in found], best, atol=1e-5)
+    texts = classifier(tiny_backbone, max_epochs=10)
+    judge = pipeline("text-classification", str(texts.save_pretrained(tmp_path / "t")), top_k=None)
+    for text, row in zip(TEXTS, texts.predict_proba(TEXTS), strict=True):
+        found = {f["label"]: f["score"] for f in judge([text])[0]}
+        np.testing.assert_allclose([found["ham"], found["spam"]], row, atol=1e-5)
+
+
+def test_labels_of_a_multi_label_problem(tiny_backbone, tmp_path):
+    Y = np.array([[1, 0, 1], [0, 1, 1], [1, 1, 0]] * 2)
+    model = classifier(tiny_backbone, Y)
+    folder = model.save_pretrained(tmp_path / "m")
+    assert read_whole(AutoModelForSequenceClassification, folder).config.problem_type == (
+        "multi_label_classification"
+    )
+    judge = pipeline("text-classification", str(folder), top_k=None)
+    for text, row in zip(TEXTS, model.predict_proba(TEXTS), strict=True):
+        found = {f["label"]: f["score"] for f in judge([text])[0]}
+        np.testing.assert_allclose([found[name] for name in "012"], row, atol=1e-5)
+    for cls in (DiceSequenceClassifier.from_pretrained, DiceSequenceClassifier.from_transformers):
+        read = cls(folder)
+        assert read.multilabel_
+        np.testing.assert_allclose(read.predict_proba(TEXTS), model.predict_proba(TEXTS), atol=1e-6)
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls", "max", "spans"])
+def test_transformers_refuses_other_heads(tiny_backbone, pooling, tmp_path):
+    if pooling == "spans":
+        model = readers.tagger(tiny_backbone).fit(readers.SENTENCES, readers.NESTED)
+        X = readers.SENTENCES
+    else:
+        model, X = classifier(tiny_backbone, pooling=pooling), TEXTS
+    folder = model.save_pretrained(tmp_path / "m")
+    for auto in (AutoModelForSequenceClassification, AutoModelForTokenClassification):
+        with pytest.raises((OSError, ValueError)):
+            auto.from_pretrained(folder)
+    with pytest.raises((OSError, ValueError)):
+        pipeline("text-classification", str(folder))
+    read = type(model).from_pretrained(folder)
+    assert read.predict(X).tolist() == model.predict(X).tolist()
+    with pytest.raises((ValueError, TypeError), match=r"holds a BertModel|no model with the heads"):
+        type(model).from_transformers(folder)
+
+
+def test_a_folder_holds_one_model_only(tiny_backbone, tmp_path):
+    folder = tmp_path / "m"
+    classifier(tiny_backbone).save_pretrained(folder)
+    own = classifier(tiny_backbone, pooling="mean").save_pretrained(folder)
+    with pytest.raises((OSError, ValueError)):
+        AutoModelForSequenceClassification.from_pretrained(folder)
+    assert DiceSequenceClassifier.from_pretrained(own).pooling == "mean"
+    classifier(tiny_backbone).save_pretrained(folder)
+    assert not (folder / "encoder").exists()
+    assert not (folder / "head.safetensors").exists()
+    read_whole(AutoModelForSequenceClassification, folder)
+
+
+# ---- tuned decisions
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_tuned_tagger_takes_its_decision_along(tiny_backbones, kind, sentences, tmp_path):
+    X, y = sentences
+    model = DiceTokenClassifier(backbone=tiny_backbones[kind], **SETTINGS)
+    tuned = BiasTunedTagger(model, cv=2, random_state=0).fit(X, y)
+    tuned.bias_ = np.linspace(-1, 2, len(tuned.bias_))
+    before = tuned.estimator_.predict_proba(X)
+    folder = tuned.save_pretrained(tmp_path / "m")
+    for a, b in zip(before, tuned.estimator_.predict_proba(X), strict=True):
+        np.testing.assert_array_equal(a, b)  # saving changes nothing here
+    plain = read_whole(AutoModelForTokenClassification, folder)
+    for window, row in zip(
+        model.__class__.from_pretrained(folder)._encode(X).windows,
+        tuned.predict_proba(X),
+        strict=True,
+    ):
+        logits = outputs(plain, window).logits[0, window.positions]
+        np.testing.assert_allclose(torch.softmax(logits, -1), row[window.words], atol=1e-5)
+    for read in (DiceTokenClassifier.from_pretrained, DiceTokenClassifier.from_transformers):
+        assert read(folder).predict(X).tolist() == tuned.predict(X).tolist()
+
+
+@pytest.mark.parametrize("pooling", ["native", "mean"])
+def test_a_tuned_classifier_takes_its_decision_along(tiny_backbone, pooling, tmp_path):
+    model = DiceSequenceClassifier(backbone=tiny_backbone, pooling=pooling, **SETTINGS)
+    tuned = BiasTunedClassifier(model, cv=2, random_state=0).fit(TEXTS, LABELS)
+    tuned.bias_ = np.array([0.0, 0.7])
+    folder = tuned.save_pretrained(tmp_path / "m")
+    read = DiceSequenceClassifier.from_pretrained(folder)
+    np.testing.assert_allclose(read.predict_proba(TEXTS), tuned.predict_proba(TEXTS), atol=1e-6)
+    assert read.predict(TEXTS).tolist() == tuned.predict(TEXTS).tolist()
+    if pooling == "native":
+        judge = pipeline("text-classification", str(folder))
+        assert [f["label"] for f in judge(TEXTS)] == tuned.predict(TEXTS).tolist()
+
+
+def test_a_bias_that_no_head_can_hold_is_refused(tiny_backbone, sentences, tmp_path):
+    model = DiceTokenClassifier(backbone=tiny_backbone, label_all_subwords=True, **SETTINGS)
+    tuned = BiasTunedTagger(model, cv=2, random_state=0).fit(*sentences)
+    with pytest.raises(ValueError, match="label_all_subwords=True averages"):
+        tuned.save_pretrained(tmp_path / "m")
+    assert not (tmp_path / "m").exists()
+    from sklearn.dummy import DummyClassifier
+
+    dummy = BiasTunedClassifier(DummyClassifier(), cv=2).fit(np.zeros((8, 1)), [0, 1] * 4)
+    with pytest.raises(TypeError, match="DummyClassifier has no save_pretrained"):
+        dummy.save_pretrained(tmp_path / "m")
+
+
+# ---- models of others
+
+
+def test_a_model_of_others_is_scored_tuned_and_trained_on(tiny_backbone, sentences, tmp_path):
+    X, y = sentences
+    config = dict(num_labels=4, id2label=dict(enumerate(["O", "I-LOC", "B-PER", "B-LOC"])))
+    config["label2id"] = {name: i for i, name in config["id2label"].items()}
+    torch.manual_seed(0)
+    plain = AutoModelForTokenClassification.from_pretrained(tiny_backbone, **config)
+    plain.save_pretrained(tmp_path)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(f"{tiny_backbone}/{name}", tmp_path)
+    model = DiceTokenClassifier.from_transformers(tmp_path, loss="dsc", lr=1e-2, random_state=0)
+    assert model.classes_.tolist() == ["B-LOC", "B-PER", "I-LOC", "O"]
+    assert (model.scheme_, model.n_iter_) == ("iob2", 0)
+    window = model._encode(X[:1]).windows[0]
+    logits = outputs(plain.eval(), window).logits[0, window.positions]
+    expected = torch.softmax(logits, -1)[:, [3, 2, 1, 0]]
+    np.testing.assert_allclose(model.predict_proba(X[:1])[0], expected, atol=1e-6)
+    kept = [i for i, tags in enumerate(y) if set(tags) <= set(model.classes_)]
+    X, y = [X[i] for i in kept], [y[i] for i in kept]
+    tuned = BiasTunedTagger(model, cv="prefit").fit(X, y)
+    assert tuned.score(X, y) >= model.score(X, y)
+    before = model.predict_proba(X[:1])[0]
+    model.partial_fit(X, y)
+    assert np.abs(model.predict_proba(X[:1])[0] - before).max() > 1e-3
+    model.set_params(warm_start=True, max_epochs=30, dropout=0.0).fit(X, y)
+    assert model.score(X, y) > 0.9
+    read = DiceTokenClassifier.from_pretrained(model.save_pretrained(tmp_path / "again"))
+    assert read.predict(X).tolist() == model.predict(X).tolist()
+
+
+def test_generic_labels_are_kept_with_a_word(tiny_backbone, tmp_path):
+    AutoModelForSequenceClassification.from_pretrained(tiny_backbone, num_labels=3).save_pretrained(
+        tmp_path
+    )
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(f"{tiny_backbone}/{name}", tmp_path)
+    with pytest.warns(UserWarning, match="no names for its labels"):
+        model = DiceSequenceClassifier.from_transformers(tmp_path)
+    assert model.classes_.tolist() == ["LABEL_0", "LABEL_1", "LABEL_2"]
+    assert set(model.predict(TEXTS)) <= set(model.classes_)
+    assert len(model.predict([("one", "two"), ("three", "four")])) == 2
+    with pytest.raises(ValueError, match="pooling='mean' is another head"):
+        DiceSequenceClassifier.from_transformers(tmp_path, pooling="mean")
+
+
+# ---- what is refused
+
+
+@pytest.fixture
+def folder(tiny_backbone, sentences, tmp_path):
+    return tagger(tiny_backbone, sentences).save_pretrained(tmp_path / "m")
+
+
+def refused(folder, message, cls=DiceTokenClassifier):
+    for read in (cls.from_pretrained, cls.from_transformers):
+        with pytest.raises(ValueError, match=message):
+            read(folder)
+
+
+def test_another_task_is_refused(folder, tiny_backbone, tmp_path):
+    with pytest.raises(ValueError, match="holds a DiceTokenClassifier, not a DiceSequence"):
+        DiceSequenceClassifier.from_pretrained(folder)
+    for cls in (DiceSequenceClassifier, DiceQuestionAnswerer):
+        with pytest.raises(ValueError, match="holds a BertForTokenClassification, and"):
+            cls.from_transformers(folder)
+    with pytest.raises(ValueError, match="holds a BertModel, and tagging needs"):
+        DiceTokenClassifier.from_transformers(tiny_backbone)
+    with pytest.raises(TypeError, match="no model with the heads of DiceMRCTagger"):
+        DiceMRCTagger.from_transformers(folder)
+
+
+def test_one_label_more_is_refused(folder):
+    state = json.loads((folder / "skdice.json").read_text())
+    fitted = state["fitted"]
+    for classes in (["A", *fitted["classes"]], fitted["classes"][::-1], fitted["classes"][1:]):
+        edit(folder / "skdice.json", fitted={**fitted, "classes": classes})
+        with pytest.raises(ValueError, match="must be the same in the same order"):
+            DiceTokenClassifier.from_pretrained(folder)
+
+
+@pytest.mark.parametrize("n_bytes", [0, 5, 100, -1, -1000])
+def test_a_truncated_file_is_refused(folder, n_bytes):
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:n_bytes])
+    with pytest.raises(ValueError, match="checksum differs"):
+        DiceTokenClassifier.from_pretrained(folder)
+    with pytest.raises(ValueError, match=str(folder)):
+        DiceTokenClassifier.from_transformers(folder)
+
+
+@pytest.mark.parametrize("change", ["missing", "surplus", "size", "value"])
+def test_other_weights_are_refused(folder, change):
+    path = folder / "model.safetensors"
+    weights = load_file(path)
+    if change == "missing":
+        del weights["classifier.bias"]
+    elif change == "surplus":
+        weights["classifier.more"] = torch.zeros(3)
+    elif change == "size":
+        weights["classifier.weight"] = weights["classifier.weight"][:-1].clone()
+    else:
+        weights["classifier.bias"] += 1
+    save_file(weights, path, metadata={"format": "pt"})
+    with pytest.raises(ValueError, match="checksum differs"):
+        DiceTokenClassifier.from_pretrained(folder)
+    if change == "value":
+        return  # a change that others may make
+    with pytest.raises(ValueError, match=r"(lacks|has besides|has other sizes of) 1 tensors"):
+        DiceTokenClassifier.from_transformers(folder)
+
+
+def test_code_in_the_folder_is_refused(folder, tmp_path):
+    (folder / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
+    edit(folder / "config.json", auto_map={"AutoConfig": "evil.Config"})
+    refused(folder, "code of its own")
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json"])
+def test_a_missing_file_is_named(folder, name):
+    (folder / name).unlink()
+    refused(folder, rf"{folder}")
+
+
+def test_a_damaged_state_is_named(folder):
+    path = folder / "skdice.json"
+    whole = path.read_text()
+    for text in ("", "[]", "7", "{}", '{"format": 3}', whole[: len(whole) // 2]):
+        path.write_text(text)
+        with pytest.raises(ValueError, match=r"damaged|has format"):
+            DiceTokenClassifier.from_pretrained(folder)
+    for changes in ({"params": {"no_such": 1}}, {"fitted": {}}, {"files": []}):
+        path.write_text(whole)
+        edit(path, **changes)
+        with pytest.raises(ValueError, match="damaged"):
+            DiceTokenClassifier.from_pretrained(folder)
+    path.write_text(whole)
+    edit(path, format=4)
+    with pytest.raises(ValueError, match="has format 4, this skdice reads 1 to 3"):
+        DiceTokenClassifier.from_pretrained(folder)
+
+
+def test_weights_of_another_model_beside_it_are_refused(folder):
+    shutil.copy(folder / "model.safetensors", folder / "head.safetensors")
+    with pytest.raises(ValueError, match="does not speak of"):
+        DiceTokenClassifier.from_pretrained(folder)
