@@ -84,6 +84,9 @@ class FineTuningNet(NeuralNet):
     warmup : float, default=0.1
     precision : {"auto", "fp32", "fp16", "bf16"}, default="auto"
     shuffle_seed : int, default=0
+    keep_optimizer : bool, default=False
+        Keep the optimiser's state (for AdamW twice the weights) after `fit`, and in a pickle. A
+        series of `partial_fit` keeps it anyway while it lasts.
     **kwargs
         Of `skorch.NeuralNet`.
     """
@@ -101,6 +104,7 @@ class FineTuningNet(NeuralNet):
         warmup: float = 0.1,
         precision: str = "auto",
         shuffle_seed: int = 0,
+        keep_optimizer: bool = False,
         optimizer: Any = torch.optim.AdamW,
         **kwargs: Any,
     ) -> None:
@@ -113,19 +117,29 @@ class FineTuningNet(NeuralNet):
         self.warmup = warmup
         self.precision = precision
         self.shuffle_seed = shuffle_seed
+        self.keep_optimizer = keep_optimizer
 
     def __getstate__(self) -> dict[str, Any]:
-        """The module once, where skorch moves it to the machine that loads it."""
-        state = super().__getstate__()
+        """The module once, where skorch moves it to the machine that loads it.
+
+        Without the optimiser, whose state is twice the weights, unless it is to be kept.
+        """
+        kept = dict(self.__dict__)
         if self.initialized_:
-            state.update(module=None, criterion=None)
-            state.pop("schedule_", None)  # each fit makes its own
-        return state
+            kept.update(module=None, criterion=None)
+            kept.pop("schedule_", None)  # each fit makes its own
+            if not self.keep_optimizer:
+                kept["optimizer_"] = None
+        net = object.__new__(type(self))  # this one may be predicting meanwhile
+        net.__dict__ = kept
+        return NeuralNet.__getstate__(net)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         if self.initialized_:
             self.module, self.criterion = self.module_, self.criterion_
+            if self.optimizer_ is None:
+                self.initialize_optimizer()
 
     @property
     def _default_callbacks(self) -> list[tuple[str, Any]]:
@@ -271,6 +285,10 @@ class FineTuningNet(NeuralNet):
             self.fit_loop(X, y, **fit_params)
         finally:
             self.notify("on_train_end", X=X, y=y)
+            # What only the next update would need: once the weights, and twice.
+            self.optimizer_.zero_grad(set_to_none=True)
+            if fit_params.get("epochs") is None and not self.keep_optimizer:
+                self.optimizer_.state.clear()
         return self
 
     def run_epoch(self, dataset: EncodedDataset, rows: np.ndarray | None = None) -> None:

@@ -538,3 +538,32 @@ def test_half_precision_of_a_gpu_without_bf16_is_fp16(monkeypatch):
             lambda including_emulation=True, native=native: including_emulation or native,
         )  # fmt: skip
         assert autocast_dtype("auto", "cuda") is (torch.bfloat16 if native else torch.float16)
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_a_fitted_estimator_is_as_large_as_its_weights(tiny_backbones, sentences, keep):
+    """The tokenizer is what these weights, a thousandth of a real encoder's, do not outweigh."""
+    X, y = sentences
+    tagger = DiceTokenClassifier(
+        backbone=tiny_backbones["bert"],
+        max_epochs=1,
+        random_state=0,
+        net_params={"keep_optimizer": True} if keep else None,
+    ).fit(X, y)
+    net = tagger.net_
+    assert all(p.grad is None for p in net.module_.parameters())
+    assert bool(net.optimizer_.state) == keep
+    tagger.partial_fit(X, y)
+    assert all(p.grad is None for p in net.module_.parameters())
+    assert net.optimizer_.state  # a series of calls goes on
+    weights = sum(p.numel() * p.element_size() for p in net.module_.parameters())
+    tokenizer = len(pickle.dumps(tagger.tokenizer_))
+    size = len(pickle.dumps(tagger)) - tokenizer
+    steps = [s["step"] for s in net.optimizer_.state.values()]
+    copy = pickle.loads(pickle.dumps(tagger))
+    assert [s["step"] for s in copy.net_.optimizer_.state.values()] == (steps if keep else [])
+    overhead = 600 * len(list(net.module_.parameters()))  # of pickle, for each tensor
+    assert size < (3.1 if keep else 1.1) * weights + overhead + 50_000
+    copy.partial_fit(X, y)
+    assert copy.n_iter_ == 3
+    assert net.optimizer_.state  # pickling took nothing away
