@@ -100,13 +100,34 @@ def read(
     return read_dataset(path, task=task, **options)
 
 
-def load(folder: Path, device: str = "auto") -> Any:
-    """The saved estimator in `folder`, whatever its class."""
-    from skdice import estimators
-    from skdice.estimators.storage import read_state
+def load(source: Path, device: str = "auto") -> Any:
+    """The saved estimator in a folder or on the hub, or one around a model of transformers."""
+    from skdice import backbones, estimators
+    from skdice.estimators.hub import local_folder
+    from skdice.estimators.storage import STATE, read_state
 
-    name = read_state(folder)["class"]
-    return getattr(estimators, name).from_pretrained(folder, device=device)
+    folder = local_folder(source if source.is_dir() else str(source))
+    if (folder / STATE).is_file() or not (folder / "config.json").is_file():
+        name = str(read_state(folder)["class"])
+        if not hasattr(estimators, name):
+            raise ValueError(f"{str(folder)!r} holds a {name}, which this skdice does not have")
+        return getattr(estimators, name).from_pretrained(folder, device=device)
+    found = (backbones.load_config(str(folder)).architectures or ["no architecture"])[0]
+    for part, name in _CLASSES.items():
+        if part in found:
+            return getattr(estimators, name).from_transformers(folder, device=device)
+    raise ValueError(
+        f"{str(folder)!r} holds a {found}: give a model for token classification, sequence "
+        "classification or question answering, or one that skdice train wrote"
+    )
+
+
+# From what transformers calls a task to the estimator of it.
+_CLASSES = {
+    "ForTokenClassification": "DiceTokenClassifier",
+    "ForSequenceClassification": "DiceSequenceClassifier",
+    "ForQuestionAnswering": "DiceQuestionAnswerer",
+}
 
 
 def estimator_for(task: str, **params: Any) -> Any:

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import typer
+
 from skdice.cli import _common
 from skdice.datasets import read_dataset, read_texts
-from skdice.datasets.conll import read_lines
-from skdice.datasets.records import is_json_lines
+from skdice.datasets.conll import read_lines, write_text
+from skdice.datasets.records import is_json_lines, is_record
+from skdice.metrics.schemes import get_spans
+
+BLOCK = 64  # rows of standard input that are predicted at a time
 
 
 def inputs_of(
@@ -23,7 +31,9 @@ def inputs_of(
     task = estimator.task
     if task == "classification":
         options = _common.table_options(text_columns, label_column, header)
-        width, classes = estimator.n_features_in_, estimator.classes_
+        # A model of transformers does not say whether it takes texts or pairs.
+        width = estimator.n_features_in_ or max(1, len(text_columns or ()))
+        classes = estimator.classes_
         return read_texts(file, n_texts=width, classes=classes, **options), []
     if task == "qa":
         questions = read_dataset(file, task="qa", with_answers=False)
@@ -37,20 +47,176 @@ def inputs_of(
     return _common.read(file, "tagging", text_columns, label_column).X, []
 
 
-def as_text(estimator: Any, X: list[Any], ids: list[str], predicted: Any) -> str:
-    """Predictions in the format of their task."""
-    task = estimator.task
-    if task == "qa":
-        answers = dict(zip(ids, predicted, strict=True))
-        return json.dumps(answers, ensure_ascii=False, indent=1) + "\n"
-    if task == "mrc-ner" and estimator.scheme_ is None:
-        spans = [{"tokens": t, "spans": s} for t, s in zip(X, predicted, strict=True)]
-        return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in spans)
-    if task in ("tagging", "mrc-ner"):
-        return "\n".join(
-            "".join(f"{token}\t{tag}\n" for token, tag in zip(tokens, tags, strict=True))
-            for tokens, tags in zip(X, predicted, strict=True)
-        )
-    columns = [[x] if isinstance(x, str) else list(x) for x in X]
-    cells = [[str(label), *row] for label, row in zip(predicted, columns, strict=True)]
-    return "".join("\t".join(" ".join(c.split()) for c in row) + "\n" for row in cells)
+# ---- formats
+
+# What each task can be written as; the first is what auto means.
+_FORMATS = {
+    "tagging": ("conll", "jsonl", "spans"),
+    "classification": ("tsv", "jsonl"),
+    "qa": ("squad", "jsonl"),
+    "mrc-ner": ("conll", "jsonl", "spans"),
+}
+
+
+def format_of(estimator: Any, asked: str) -> str:
+    """The format to write, if the task has it."""
+    known = _FORMATS[estimator.task]
+    if estimator.task == "mrc-ner" and estimator.scheme_ is None:
+        known = ("spans", "jsonl")  # nested entities have no tags
+    if asked == "auto":
+        return known[0]
+    if asked not in known:
+        raise _common.usage(f"--format {asked} is not for {estimator.task}: give one of {known}")
+    return asked
+
+
+def lines_of(estimator: Any, how: str, X: list[Any], ids: list[str]) -> Iterator[str]:
+    """What is written of each row, without the line's end."""
+    predicted = estimator.predict(X)
+    if how == "tsv":
+        for x, label in zip(X, predicted, strict=True):
+            cells = [str(label), *([x] if isinstance(x, str) else x)]
+            yield "\t".join(" ".join(cell.split()) for cell in cells)
+    elif how == "conll":
+        for i, (tokens, tags) in enumerate(zip(X, predicted, strict=True)):
+            rows = "\n".join(f"{token}\t{tag}" for token, tag in zip(tokens, tags, strict=True))
+            yield f"\n{rows}" if i else rows
+    else:
+        for record in _records(estimator, how, X, ids, predicted):
+            yield json.dumps(record, ensure_ascii=False)
+
+
+def _records(
+    estimator: Any, how: str, X: list[Any], ids: list[str], predicted: Any
+) -> Iterator[dict[str, Any]]:
+    if estimator.task == "classification":
+        for x, label, row in zip(X, predicted, estimator.predict_proba(X), strict=True):
+            keys = ("text",) if isinstance(x, str) else ("text", "text_pair")
+            values = [x] if isinstance(x, str) else x
+            plain = label.tolist() if hasattr(label, "tolist") else label
+            yield {**dict(zip(keys, values, strict=True)), "label": plain} | {
+                "probabilities": dict(
+                    zip(map(str, estimator.classes_), row.round(6).tolist(), strict=True)
+                )
+            }
+    elif estimator.task == "qa":
+        for (question, _), name, answer in zip(X, ids, predicted, strict=True):
+            yield {"id": name, "question": question, "answer": answer}
+    elif how == "spans":
+        scheme = estimator.scheme_
+        for tokens, found in zip(X, predicted, strict=True):
+            spans = found if scheme is None else get_spans(found, scheme)
+            yield {
+                "tokens": tokens,
+                "spans": [
+                    {"type": kind, "start": start, "end": end, "text": " ".join(tokens[start:end])}
+                    for kind, start, end in spans
+                ],
+            }
+    else:
+        key = "spans" if estimator.scheme_ is None else "tags"
+        for tokens, found in zip(X, predicted, strict=True):
+            yield {"tokens": tokens, key: found}
+
+
+def write(estimator: Any, how: str, X: list[Any], ids: list[str], out: Path | None) -> int:
+    """Predict all rows, and write or print them; how many they were."""
+    if how == "squad":
+        answers = dict(zip(ids, estimator.predict(X), strict=True))
+        text = json.dumps(answers, ensure_ascii=False, indent=1) + "\n"
+    else:
+        text = "".join(f"{line}\n" for line in lines_of(estimator, how, X, ids))
+    if out is None:
+        typer.echo(text, nl=False)
+    else:
+        write_text(out, text)
+    return len(X)
+
+
+# ---- standard input
+
+
+def stream(estimator: Any, how: str, out: Path | None) -> int:
+    """Predict standard input some rows at a time; how many they were.
+
+    A file takes its place when the input has ended.
+    """
+    how = "jsonl" if how == "squad" else how
+    part = None if out is None else out.with_name(f".{out.name}.writing-{os.getpid()}")
+    file = sys.stdout if part is None else part.open("w", encoding="utf-8")
+    done = 0
+    try:
+        for X, ids in _blocks(estimator.task, sys.stdin):
+            if how == "conll" and done:
+                file.write("\n")
+            for line in lines_of(estimator, how, X, ids):
+                file.write(f"{line}\n")
+            file.flush()
+            done += len(X)
+        if not done:
+            raise ValueError("standard input is empty: give at least one example")
+        if part is not None and out is not None:
+            file.close()
+            os.replace(part, out)
+    finally:
+        if part is not None:
+            file.close()
+            part.unlink(missing_ok=True)
+    return done
+
+
+def _blocks(task: str, lines: Iterable[str]) -> Iterator[tuple[list[Any], list[str]]]:
+    X: list[Any] = []
+    ids: list[str] = []
+    for i, (row, name) in enumerate(_rows(task, lines)):
+        X.append(row)
+        ids.append(name or str(i))
+        if len(X) == BLOCK:
+            yield X, ids
+            X, ids = [], []
+    if X:
+        yield X, ids
+
+
+_KEYS = {
+    "tagging": ("tokens",),
+    "mrc-ner": ("tokens",),
+    "classification": ("text", "text_pair"),
+    "qa": ("question", "context"),
+}
+
+
+def _rows(task: str, lines: Iterable[str]) -> Iterator[tuple[Any, str]]:
+    """Rows with their ids, which only JSON has."""
+    tokens: list[str] = []
+    as_json: bool | None = None
+    for number, line in enumerate(lines, 1):
+        line = line.rstrip("\r\n").removeprefix("\ufeff")
+        if not line.strip():
+            if tokens:
+                yield tokens, ""
+            tokens = []
+            continue
+        if as_json is None:  # the first row says what all are
+            as_json = task == "qa" or is_record(line)
+        if as_json:
+            yield _read_record(task, number, line)
+        elif task == "classification":
+            texts = line.split("\t")
+            yield (texts[0] if len(texts) == 1 else tuple(texts[:2])), ""
+        else:
+            tokens.append(line.split("\t")[0] if "\t" in line else line.split()[0])
+    if tokens:
+        yield tokens, ""
+
+
+def _read_record(task: str, number: int, line: str) -> tuple[Any, str]:
+    where = f"standard input, line {number}"
+    if not is_record(line):
+        raise ValueError(f"{where}: {line:.60} is not a JSON object, as each line must be")
+    record = json.loads(line)
+    keys = [key for key in _KEYS[task] if key in record]
+    if not keys or keys[0] != _KEYS[task][0] or (task == "qa" and len(keys) < 2):
+        raise ValueError(f"{where} has {sorted(record)}, and {task} needs {list(_KEYS[task])}")
+    values = [record[key] for key in keys]
+    return values[0] if len(values) == 1 else tuple(values), str(record.get("id", ""))

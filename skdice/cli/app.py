@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +12,24 @@ import typer
 from skdice import __version__
 from skdice.cli import _common
 from skdice.cli._common import OUT, readable_errors, usage
+from skdice.cli._options import (
+    Backbone,
+    BatchSize,
+    Device,
+    Epochs,
+    Format,
+    Frozen,
+    Header,
+    LabelColumn,
+    Misaligned,
+    MisalignedOption,
+    Precision,
+    Rate,
+    Strategy,
+    Task,
+    TaskOption,
+    TextColumns,
+)
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -20,64 +37,6 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-
-class Task(StrEnum):
-    """What a file holds."""
-
-    auto = "auto"
-    tagging = "tagging"
-    classification = "classification"
-    qa = "qa"
-    mrc_ner = "mrc-ner"
-
-
-class Strategy(StrEnum):
-    """How trials of a search are run."""
-
-    auto = "auto"
-    full = "full"
-    shared = "shared"
-
-
-class Misaligned(StrEnum):
-    """What to do with an answer that is not where its file says."""
-
-    stop = "raise"
-    drop = "drop"
-    fix = "fix"
-
-
-MisalignedOption = Annotated[
-    Misaligned,
-    typer.Option(
-        "--on-misaligned",
-        help="Answers that their context does not hold at their offset: raise, drop or fix.",
-    ),
-]
-TaskOption = Annotated[Task, typer.Option(help="Kind of file; auto looks at it.")]
-TextColumns = Annotated[
-    list[str] | None,
-    typer.Option("--text-column", help="Text column by name or index; twice for pairs."),
-]
-LabelColumn = Annotated[
-    str | None,
-    typer.Option(
-        help="Label column, by name or index; else one named label, target, class, y or tag."
-    ),
-]
-Header = Annotated[
-    bool | None, typer.Option("--header/--no-header", help="First line names columns.")
-]
-Backbone = Annotated[str | None, typer.Option(help="Hub id or local folder of the encoder.")]
-Epochs = Annotated[int | None, typer.Option(min=1, help="Epochs to train.")]
-Rate = Annotated[float | None, typer.Option("--lr", help="Peak learning rate.")]
-BatchSize = Annotated[int | None, typer.Option(min=1, help="Examples in a batch.")]
-Frozen = Annotated[
-    str | None, typer.Option(help="none, embeddings, encoder, or how many lower layers to freeze.")
-]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps.")]
-Precision = Annotated[str | None, typer.Option(help="auto, fp32, fp16 or bf16.")]
 
 
 def _version(value: bool) -> None:
@@ -218,9 +177,12 @@ def train(
 
 @app.command()
 def predict(
-    model: Annotated[Path, typer.Argument(help="Folder that train wrote.")],
-    file: Annotated[Path, typer.Argument(help="File to predict, with or without labels.")],
+    model: Annotated[Path, typer.Argument(help="Folder of a model, or its id on the hub.")],
+    file: Annotated[Path, typer.Argument(help="File to predict; - is standard input.")],
     out: Annotated[Path | None, typer.Option(help="File to write; default is the screen.")] = None,
+    form: Annotated[
+        Format, typer.Option("--format", help="conll, jsonl or spans; auto is as said above.")
+    ] = Format.auto,
     text_column: TextColumns = None,
     label_column: LabelColumn = None,
     header: Header = None,
@@ -229,41 +191,48 @@ def predict(
 ) -> None:
     """Predict a file: token TAB tag lines for a tagger, label TAB text lines for a classifier.
 
-    A file without labels has one token (or one text) a line. In .csv, .tsv and .jsonl files
-    --text-column says where the texts are; without it they are all columns but labels and ids. A
-    reader of answers takes SQuAD's JSON and writes the JSON that SQuAD's evaluation takes; entities
-    that may be nested are written as JSON lines.
+    The model is one that train wrote, or any fine-tuned model of transformers for the task. A file
+    without labels has one token (or one text) a line. In .csv, .tsv and .jsonl files --text-column
+    says where the texts are; without it they are all columns but labels and ids. A reader of
+    answers takes SQuAD's JSON and writes the JSON that SQuAD's evaluation takes; entities that may
+    be nested are written as JSON lines.
+
+    From standard input rows are read and written 64 at a time: tokens with blank lines between
+    sentences, a text a line, or JSON lines with "tokens", "text" (and "text_pair"), or "question"
+    and "context".
 
     [bold]Examples[/bold]
 
     skdice predict tagger test.conll --out predicted.conll
 
-    skdice predict classifier messages.tsv
-
     skdice predict classifier new.csv --text-column text
 
     skdice predict reader squad-dev.json --out predictions.json
+
+    cat messages.txt | skdice predict classifier - --format jsonl
+
+    skdice predict folder-of-transformers test.conll --format spans
     """
-    from skdice.cli._predict import as_text, inputs_of
-    from skdice.datasets.conll import write_text
+    from skdice.cli import _predict
 
     with readable_errors():
         _common.writable(out)
         if out is not None and out.exists() and not force:
             raise usage(f"{str(out)!r} exists: give another --out, or --force")
         estimator = _common.load(model, device)
-        X, ids = inputs_of(estimator, file, text_column, label_column, header)
-        text = as_text(estimator, X, ids, estimator.predict(X))
-        if out is None:
-            typer.echo(text, nl=False)
+        how = _predict.format_of(estimator, form.value)
+        if str(file) == "-":
+            n_rows = _predict.stream(estimator, how, out)
         else:
-            write_text(out, text)
-            OUT.print(f"wrote {len(X)} predictions to {out}", markup=False, highlight=False)
+            X, ids = _predict.inputs_of(estimator, file, text_column, label_column, header)
+            n_rows = _predict.write(estimator, how, X, ids, out)
+        if out is not None:
+            OUT.print(f"wrote {n_rows} predictions to {out}", markup=False, highlight=False)
 
 
 @app.command()
 def evaluate(
-    model: Annotated[Path, typer.Argument(help="Folder that train wrote.")],
+    model: Annotated[Path, typer.Argument(help="Folder of a model, or its id on the hub.")],
     file: Annotated[Path, typer.Argument(help="Labelled file.")],
     text_column: TextColumns = None,
     label_column: LabelColumn = None,

@@ -9,9 +9,11 @@ import pytest
 from sklearn.metrics import f1_score
 from typer.testing import CliRunner
 
+from skdice import DiceSequenceClassifier, DiceTokenClassifier
 from skdice.cli.app import app
 from skdice.datasets import write_conll
 from skdice.inspection import ComparisonDisplay
+from skdice.metrics.schemes import get_spans
 from skdice.model_selection import compare_losses
 
 ROWS = "ham\tlunch today\nspam\twin free money\nham\tthe bus was late\nspam\tfree prize call\n" * 5
@@ -573,3 +575,85 @@ def test_tune(files, tiny_backbone):
     (files / "spaces.conll").write_text((files / "train.conll").read_text().replace("\t", " "))
     result = run("imbalance", files / "spaces.conll")
     assert "B-PER" in result.output
+
+
+def streamed(text, *args):
+    return CliRunner().invoke(app, ["predict", *map(str, args)], input=text)
+
+
+def test_predict_reads_standard_input(files, tiny_backbone, sentences):
+    X, _ = sentences
+    common = ("--backbone", tiny_backbone, "--epochs", 1)
+    run("train", files / "train.conll", "--out", files / "m", *common)
+    run("train", files / "sms.tsv", "--out", files / "c", *common)
+    tagger = DiceTokenClassifier.from_pretrained(files / "m")
+    tags = tagger.predict(X).tolist()
+    many = X * 5  # more than are predicted at a time
+    words = "\n\n".join("\n".join(sentence) for sentence in many)
+    records = "".join(json.dumps({"tokens": sentence}) + "\n" for sentence in many)
+    expected = "\n".join(
+        "".join(f"{word}\t{tag}\n" for word, tag in zip(*pair, strict=True))
+        for pair in zip(many, tags * 5, strict=True)
+    )
+    for text in (words, records):
+        assert streamed(text, files / "m", "-").output == expected
+    lines = streamed(words, files / "m", "-", "--format", "jsonl").output.splitlines()
+    assert [json.loads(line)["tags"] for line in lines] == tags * 5
+    lines = streamed(words, files / "m", "-", "--format", "spans").output.splitlines()
+    for line, sentence, row in zip(lines, many, tags * 5, strict=True):
+        found = [(s["type"], s["start"], s["end"]) for s in json.loads(line)["spans"]]
+        assert found == get_spans(row, "iob2")
+        assert json.loads(line)["tokens"] == sentence
+    texts = ["win money", "see you", '{"not": json'] * 30
+    classifier = DiceSequenceClassifier.from_pretrained(files / "c")
+    out = files / "labels.jsonl"
+    result = streamed("\n".join(texts), files / "c", "-", "--format", "jsonl", "--out", out)
+    assert f"wrote 90 predictions to {out}" in " ".join(result.output.split())
+    found = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [row["label"] for row in found] == classifier.predict(texts).tolist()
+    for row, expected in zip(found, classifier.predict_proba(texts), strict=True):
+        assert list(row["probabilities"].values()) == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("", (), "standard input is empty"),
+        ('{"tokens": ["a"]}\nb\n', (), "line 2: b is not a JSON object"),
+        ('{"words": ["a"]}\n', (), "line 1 has ['words'], and tagging needs ['tokens']"),
+        ('{"tokens": "a b"}\n', (), "X[0]"),
+    ],
+)
+def test_bad_standard_input_is_named(files, tiny_backbone, text, options, message):
+    run("train", files / "train.conll", "--out", files / "m", "--backbone", tiny_backbone)
+    result = streamed(text, files / "m", "-", "--out", files / "out", *options)
+    assert result.exit_code == 1
+    assert message in " ".join(result.output.split())
+    assert not list(files.glob("*out*"))
+
+
+def test_formats_of_another_task_are_refused(files, tiny_backbone):
+    run("train", files / "sms.tsv", "--out", files / "c", "--backbone", tiny_backbone)
+    for form in ("conll", "spans"):
+        result = run("predict", files / "c", files / "sms.tsv", "--format", form)
+        assert result.exit_code == 2
+        assert "is not for classification" in result.output
+
+
+def test_folders_of_transformers_are_predicted_and_evaluated(files, tiny_backbone):
+    run("train", files / "train.conll", "--out", files / "m", "--backbone", tiny_backbone)
+    commands = (("predict",), ("evaluate", "--json"))
+    before = [run(*c[:1], files / "m", files / "test.conll", *c[1:]).output for c in commands]
+    (files / "m" / "skdice.json").unlink()
+    after = [run(*c[:1], files / "m", files / "test.conll", *c[1:]).output for c in commands]
+    assert after == before
+    result = run("predict", tiny_backbone, files / "test.conll")
+    assert result.exit_code == 1
+    assert "holds a BertModel: give a model for token classification" in " ".join(
+        result.output.split()
+    )
+    weights = files / "m" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+    result = run("predict", files / "m", files / "test.conll")
+    assert result.exit_code == 1
+    assert "is damaged" in result.output

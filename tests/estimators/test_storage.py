@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from huggingface_hub import ModelCard
 from safetensors.torch import load_file, save_file
 from transformers import (
     AutoModelForQuestionAnswering,
@@ -385,3 +392,101 @@ def test_weights_of_another_model_beside_it_are_refused(folder):
     shutil.copy(folder / "model.safetensors", folder / "head.safetensors")
     with pytest.raises(ValueError, match="does not speak of"):
         DiceTokenClassifier.from_pretrained(folder)
+
+
+# ---- older formats
+
+
+OLD = Path(__file__).parents[1] / "data" / "saved"
+EXPECTED = json.loads((OLD / "expected.json").read_text())
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_folders_of_older_versions_are_read(name, tmp_path):
+    known = EXPECTED[name]
+    kinds = {"tagger": DiceTokenClassifier, "reader": DiceQuestionAnswerer}
+    cls = kinds.get(name.split("/")[1], DiceSequenceClassifier)
+    X = [tuple(pair) for pair in known["X"]] if cls is DiceQuestionAnswerer else known["X"]
+    old = cls.from_pretrained(OLD / name)
+    for model in (old, cls.from_pretrained(old.save_pretrained(tmp_path / "new"))):
+        if cls is DiceQuestionAnswerer:
+            assert model.predict(X).tolist() == known["answers"]
+            continue
+        predicted = model.predict(X).tolist()
+        assert predicted == known.get("tags", known.get("labels"))
+        assert model.classes_.tolist() == known["classes"]
+        for a, b in zip(model.predict_proba(X), known["probabilities"], strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-6)
+    if cls is not DiceSequenceClassifier:  # saved anew, they are models of transformers
+        auto = {DiceTokenClassifier: AutoModelForTokenClassification}
+        read_whole(auto.get(cls, AutoModelForQuestionAnswering), tmp_path / "new")
+
+
+def test_old_folders_that_are_damaged_are_refused(tmp_path):
+    folder = shutil.copytree(OLD / "format2" / "tagger", tmp_path / "m")
+    state = json.loads((folder / "skdice.json").read_text())
+    fitted = {**state["fitted"], "classes": ["A", *state["fitted"]["classes"]]}
+    edit(folder / "skdice.json", fitted=fitted)
+    with pytest.raises(ValueError, match="is damaged"):
+        DiceTokenClassifier.from_pretrained(folder)
+    edit(folder / "skdice.json", fitted=state["fitted"])
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:-50])
+    with pytest.raises(ValueError, match="is damaged"):
+        DiceTokenClassifier.from_pretrained(folder)
+
+
+NO_NETWORK = """
+import socket, sys
+
+def refuse(*args, **kwargs):
+    raise AssertionError("the network was asked")
+
+socket.socket.connect = socket.getaddrinfo = socket.create_connection = refuse
+import skdice
+for cls, folder in zip(sys.argv[1::2], sys.argv[2::2]):
+    model = getattr(skdice, cls)
+    print(model.from_pretrained(folder).predict([["anna"]]).tolist())
+    print(model.from_transformers(folder).predict([["anna"]]).tolist())
+"""
+
+
+def test_a_folder_asks_nothing_of_the_network(folder):
+    env = {k: v for k, v in os.environ.items() if k not in ("HF_HUB_OFFLINE",)}
+    code = [sys.executable, "-c", NO_NETWORK, "DiceTokenClassifier", str(folder)]
+    done = subprocess.run(code, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 2
+
+
+def test_what_is_neither_folder_nor_hub_id_is_refused(tmp_path):
+    for source in (tmp_path / "none", "no/such/folder", str(tmp_path / "none")):
+        with pytest.raises(ValueError, match="neither a folder nor a possible hub id"):
+            DiceTokenClassifier.from_pretrained(source)
+
+
+# ---- the model card
+
+
+def test_the_card_says_what_the_model_is(tiny_backbone, sentences, tmp_path):
+    model = tagger(tiny_backbone, sentences, loss="tversky")
+    card = (model.save_pretrained(tmp_path / "m", metrics={"test F1": 0.4711})) / "README.md"
+    text = card.read_text()
+    meta = ModelCard.load(card).data.to_dict()
+    assert meta["pipeline_tag"] == "token-classification"
+    assert (meta["library_name"], meta["tags"]) == ("transformers", ["skdice", "imbalanced"])
+    counts = Counter(tag for row in sentences[1] for tag in row)
+    for tag, n in counts.items():
+        assert f"| `{tag}` | {n} |" in text
+    positive = sum(n for tag, n in counts.items() if tag != "O")
+    assert f"{counts['O'] / positive:.3g} `O` to one of all others" in text
+    assert "| test F1 | 0.4711 |" in text
+    assert "TverskyLoss(" in text
+    assert str(tmp_path) not in text
+    assert tiny_backbone not in text
+    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    assert len(blocks) == 2
+    for block in blocks:  # what it says to do works
+        exec(block.replace("FOLDER_OR_REPO_ID", str(tmp_path / "m")), {})
+    own = classifier(tiny_backbone, pooling="mean").save_pretrained(tmp_path / "own")
+    assert ModelCard.load(own / "README.md").data.to_dict()["library_name"] == "skdice"
