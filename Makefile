@@ -46,9 +46,9 @@ $(VENV)/.installed: pyproject.toml .ci/constraints.txt | $(BIN)/python
 	@touch $@
 
 $(VENV)/.installed-test: $(VENV)/.installed
-	$(PIP) --constraint .ci/constraints.txt --editable '.[plot,search,test]'
+	$(PIP) --constraint .ci/constraints.txt --editable '.[plot,search,peft,onnx,test]'
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed-test
-	$(PIP) --constraint .ci/constraints.txt --editable '.[plot,search,test,dev]'
+	$(PIP) --constraint .ci/constraints.txt --editable '.[plot,search,peft,onnx,test,dev]'
 	@touch $@

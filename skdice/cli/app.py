@@ -1,4 +1,4 @@
-"""skdice imbalance, train, predict, evaluate, compare and tune."""
+"""skdice imbalance, train, predict, evaluate, export, compare and tune."""
 
 from __future__ import annotations
 
@@ -265,6 +265,38 @@ def evaluate(
         if unseen := unseen_labels(estimator, data):
             _common.ERR.print(f"note: labels that training did not have: {unseen}")
         typer.echo(json.dumps(found, indent=2) if as_json else found)
+
+
+@app.command()
+def export(
+    model: Annotated[Path, typer.Argument(help="Folder of a model, or its id on the hub.")],
+    out: Annotated[Path, typer.Option(help="Folder for the graph.")],
+    form: Annotated[str, typer.Option("--format", help="onnx.")] = "onnx",
+    int8: Annotated[bool, typer.Option("--int8", help="Also a graph of 8-bit integers.")] = False,
+    file: Annotated[
+        Path | None, typer.Option(help="Labelled file to compare F1 on; default: none.")
+    ] = None,
+) -> None:
+    """Write a model as ONNX and compare what it predicts with torch.
+
+    A tagger of the types of the corpus within is compared on its test sentences.
+
+    [bold]Examples[/bold]
+
+    skdice export tagger --out tagger-onnx
+
+    skdice export classifier --out classifier-onnx --int8 --file test.tsv
+    """
+    from skdice.cli import _export
+
+    with readable_errors():
+        if form != "onnx":
+            raise usage(f"--format {form} is not known: onnx is the only one")
+        _common.writable(out, folder=True)
+        estimator = _common.load(model, "cpu")
+        data = None if file is None else _common.read(file, estimator.task)
+        for line in _export.run(estimator, out, int8, data):
+            OUT.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 @app.command()

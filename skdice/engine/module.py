@@ -50,6 +50,8 @@ class EncoderModule(nn.Module):
         self.encoder = encoder
         self.dropout = nn.Dropout(dropout)
         self.frozen: list[str] = []
+        self.adapted: tuple[Any, ...] = ()  # peft's view of a model with an adapter
+        self.trainable: set[str] | None = None  # with an adapter, the names of what is trained
 
     def train(self, mode: bool = True) -> Self:
         """Frozen parts stay in evaluation mode: dropout there would only be noise."""
@@ -174,14 +176,14 @@ class TaskModel(EncoderModule):
         if positions is None:
             return self.head(**inputs).logits
         if not self.steps:
-            return self._all_logits(inputs).flatten(0, 1).index_select(0, positions)
+            return self.all_logits(inputs).flatten(0, 1).index_select(0, positions)
         vectors = self.encoder(**inputs).last_hidden_state.flatten(0, 1).index_select(0, positions)
         *before, last = self.steps
         for name in before:
             vectors = getattr(self.head, name)(vectors)
         return getattr(self.head, last)(self.dropout(vectors))
 
-    def _all_logits(self, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+    def all_logits(self, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
         """Logits of shape (n_texts, length, n_outputs)."""
         out = self.head(**inputs)
         if "start_logits" in out:
@@ -209,7 +211,7 @@ class TaskModel(EncoderModule):
             found = self.encoder(**inputs).last_hidden_state
             for part in parts.values():
                 found = part(found)
-            same = torch.equal(found, self._all_logits(inputs))
+            same = torch.equal(found, self.all_logits(inputs))
         except (RuntimeError, TypeError, AttributeError, IndexError):
             same = False  # a head that pools, or that another rule puts together
         self.train(training)
@@ -229,7 +231,7 @@ def _start_small(layer: nn.Linear) -> None:
 def freeze(module: EncoderModule, frozen: str | int) -> None:
     """Switch off gradients of the embeddings, of the lowest layers, or of the whole encoder.
 
-    All others are switched on.
+    All others are switched on, but for weights that have an adapter.
 
     Parameters
     ----------
@@ -242,8 +244,9 @@ def freeze(module: EncoderModule, frozen: str | int) -> None:
     ValueError
         If the encoder has fewer layers than asked for, or none that can be told apart.
     """
-    module.requires_grad_(True)
     module.frozen = []
+    for name, parameter in module.named_parameters():
+        parameter.requires_grad_(module.trainable is None or name in module.trainable)
     if frozen == "none":
         return
     parts: list[nn.Module]

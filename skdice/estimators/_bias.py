@@ -128,14 +128,45 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
         ValueError
             If its head cannot hold the biases.
         """
+        return self._folded().save_pretrained(folder, metrics=metrics)
+
+    def push_to_hub(
+        self,
+        repo_id: str,
+        *,
+        private: bool | None = None,
+        metrics: dict[str, float] | None = None,
+        token: str | None = None,
+    ) -> str:
+        """Upload what `save_pretrained` writes to the Hugging Face hub.
+
+        Parameters
+        ----------
+        repo_id : str
+            Such as ``"ann/town-notes-tagger"``; made if missing.
+        private : bool or None, default=None
+            Of a repository that is made; None is what the organisation's settings say.
+        metrics : dict or None, default=None
+            As in `save_pretrained`.
+        token : str or None, default=None
+            None is the one that ``hf auth login`` stored.
+
+        Returns
+        -------
+        str
+            The address of the commit.
+        """
+        return self._folded().push_to_hub(repo_id, private=private, metrics=metrics, token=token)
+
+    def _folded(self) -> Any:
+        """The inner estimator with the biases in its head."""
         check_is_fitted(self)
-        inner = self.estimator_
-        if not hasattr(inner, "save_pretrained"):
+        if not hasattr(self.estimator_, "save_pretrained"):
             raise TypeError(
-                f"{type(inner).__name__} has no save_pretrained: pickle the whole, or tune a text "
-                "estimator of skdice"
+                f"{type(self.estimator_).__name__} has no save_pretrained: pickle the whole, or "
+                "tune a text estimator of skdice"
             )
-        return with_bias(inner, self.bias_).save_pretrained(folder, metrics=metrics)
+        return with_bias(self.estimator_, self.bias_)
 
     def _fit_rounds(
         self,

@@ -23,8 +23,9 @@ import numpy as np
 import torch
 
 from skdice import backbones
+from skdice.engine.adapters import load_adapter
 from skdice.engine.devices import resolve_device, seeded
-from skdice.engine.module import EncoderWithHead, TaskModel, freeze
+from skdice.engine.module import EncoderModule, EncoderWithHead, TaskModel, freeze
 from skdice.losses import LOSSES, Loss
 
 FORMAT = 3
@@ -102,6 +103,7 @@ def save(estimator: Any, folder: Path, metrics: dict[str, float] | None = None) 
         "format": FORMAT,
         "class": type(estimator).__name__,
         "task_model": isinstance(estimator._module, TaskModel),
+        "adapter": bool(estimator._module.adapted),
         "params": _params(estimator),
         "fitted": {name: _plain(v, name) for name, v in estimator._fitted_state().items()},
         "history": _history(estimator),
@@ -127,8 +129,10 @@ def _params(estimator: Any) -> dict[str, Any]:
     params = {
         name: _loss_to_json(value) if isinstance(value, Loss) else _plain(value, name)
         for name, value in estimator.get_params(deep=False).items()
-        if name not in (*_NOT_STORED, "loss")
+        if name not in (*_NOT_STORED, "loss", "adapter")
     }
+    # A configuration of peft lies in its own file.
+    params["adapter"] = "lora" if estimator._module.adapted else None
     seed = estimator.random_state
     params["random_state"] = int(seed) if isinstance(seed, (int, np.integer)) else None
     params["loss"] = _loss_to_json(estimator.loss)
@@ -153,10 +157,10 @@ def _write_model(estimator: Any, folder: Path) -> None:
     with backbones.quiet_transformers():
         if isinstance(module, TaskModel):
             describe(module.head.config, estimator)
-            module.head.save_pretrained(folder)
+            _write_weights(module, module.head, folder, str(estimator.backbone))
             estimator.tokenizer_.save_pretrained(folder)
             return
-        module.encoder.save_pretrained(folder / "encoder")
+        _write_weights(module, module.encoder, folder / "encoder", str(estimator.backbone))
         estimator.tokenizer_.save_pretrained(folder / "encoder")
     head = {
         name: values.detach().cpu().contiguous()
@@ -164,6 +168,17 @@ def _write_model(estimator: Any, folder: Path) -> None:
         if not name.startswith("encoder.")
     }
     save_file(head, folder / HEAD, metadata={"format": "pt"})
+
+
+def _write_weights(module: EncoderModule, model: Any, folder: Path, backbone: str) -> None:
+    """All weights as transformers writes them, or those of the adapter as peft does."""
+    if not module.adapted:
+        model.save_pretrained(folder)
+        return
+    (adapted,) = module.adapted
+    adapted.peft_config["default"].base_model_name_or_path = backbone
+    adapted.save_pretrained(folder, save_embedding_layers=False)
+    model.config.save_pretrained(folder)
 
 
 def describe(config: Any, estimator: Any) -> None:
@@ -200,10 +215,13 @@ def _clear(folder: Path, keep: list[Path]) -> None:
     """Take away a model that was saved here in another form, which would still be read."""
     if not (folder / STATE).is_file():
         return
-    for name in ("config.json", "model.safetensors", "adapter_config.json", HEAD):
-        if Path(name) not in keep:
+    names = ("config.json", "adapter_config.json", "adapter_model.safetensors")
+    places = [Path(part) / name for part in ("", "encoder") for name in names]
+    places += [Path("model.safetensors"), Path("encoder", "model.safetensors"), Path(HEAD)]
+    for name in places:
+        if name not in keep:
             (folder / name).unlink(missing_ok=True)
-    if Path("encoder/config.json") not in keep:
+    if not any(name.parts[0] == "encoder" for name in keep):
         shutil.rmtree(folder / "encoder", ignore_errors=True)
 
 
@@ -260,7 +278,9 @@ def load(cls: type[Any], folder: Path, device: str) -> Any:
     else:
         _check_files(folder, state["files"])
         where = folder if state["task_model"] else folder / "encoder"
-        if state["task_model"]:
+        if state.get("adapter"):
+            estimator._module = _read_adapter(estimator, where, state)
+        elif state["task_model"]:
             estimator._module = _read_task_model(estimator, where)
         else:
             estimator._module = _read_own_head(estimator, where, state["fitted"])
@@ -324,27 +344,48 @@ def _n_outputs(estimator: Any) -> int:
     return len(estimator.classes_)
 
 
+def _read_adapter(estimator: Any, folder: Path, state: dict[str, Any]) -> EncoderModule:
+    """The backbone with the adapter of a folder, and the head from there."""
+    with seeded(0, "cpu"):
+        if state["task_model"]:
+            model = backbones.load_task_model(
+                estimator.backbone, estimator.task, _n_outputs(estimator)
+            )
+            module: EncoderModule = TaskModel(model, estimator.dropout)
+            _check_labels(estimator, backbones.load_config(str(folder)), folder)
+        else:
+            encoder = backbones.load_encoder(estimator.backbone)
+            module = estimator._assemble(encoder, _n_outputs(estimator))
+            _load_head(module, folder.parent, state["fitted"])
+    with _damaged(folder):
+        load_adapter(module, folder)
+    return module
+
+
 def _read_task_model(estimator: Any, folder: Path) -> TaskModel:
     model = read_model(str(folder), estimator.task)
-    if estimator.task != "qa":
-        labels = model.config.id2label
-        found = [labels.get(i) for i in range(len(labels))]
-        wanted = [str(label) for label in estimator.classes_.tolist()]
-        generic = getattr(estimator, "multilabel_", False)  # whose columns may have any names
-        if len(found) != len(wanted) or (found != wanted and not generic):
-            raise ValueError(
-                f"{str(folder)!r}: {STATE} has the labels {wanted} and config.json {found}: they "
-                "must be the same in the same order; save the estimator again"
-            )
-        if estimator.task == "classification":
-            kind = "multi_label" if generic else "single_label"
-            if model.config.problem_type != f"{kind}_classification":
-                raise ValueError(
-                    f"{str(folder)!r}: config.json has problem_type="
-                    f"{model.config.problem_type!r}, and {STATE} a {kind} problem: save the "
-                    "estimator again"
-                )
+    _check_labels(estimator, model.config, folder)
     return TaskModel(model, estimator.dropout)
+
+
+def _check_labels(estimator: Any, config: Any, folder: Path) -> None:
+    """Hold the labels and the kind of problem of both files against each other."""
+    if estimator.task == "qa":
+        return
+    found = [config.id2label.get(i) for i in range(len(config.id2label))]
+    wanted = [str(label) for label in estimator.classes_.tolist()]
+    multilabel = getattr(estimator, "multilabel_", False)  # whose columns may have any names
+    if len(found) != len(wanted) or (found != wanted and not multilabel):
+        raise ValueError(
+            f"{str(folder)!r}: {STATE} has the labels {wanted} and config.json {found}: they must "
+            "be the same in the same order; save the estimator again"
+        )
+    kind = "multi_label" if multilabel else "single_label"
+    if estimator.task == "classification" and config.problem_type != f"{kind}_classification":
+        raise ValueError(
+            f"{str(folder)!r}: config.json has problem_type={config.problem_type!r}, and {STATE} a "
+            f"{kind} problem: save the estimator again"
+        )
 
 
 def read_model(where: str, task: str) -> Any:
@@ -388,19 +429,23 @@ def read_model(where: str, task: str) -> Any:
 
 
 def _read_own_head(estimator: Any, folder: Path, fitted: dict[str, Any]) -> EncoderWithHead:
-    from safetensors.torch import load_file
-
     with seeded(0, "cpu"):
         encoder = backbones.load_encoder(str(folder))
         module = estimator._assemble(encoder, _n_outputs(estimator))
-    head = load_file(folder.parent / HEAD)
+    _load_head(module, folder.parent, fitted)
+    return module
+
+
+def _load_head(module: EncoderModule, folder: Path, fitted: dict[str, Any]) -> None:
+    from safetensors.torch import load_file
+
+    head = load_file(folder / HEAD)
     own = {name for name in module.state_dict() if not name.startswith("encoder.")}
-    with _damaged(folder.parent):
+    with _damaged(folder):
         if set(head) != own:
             raise KeyError(f"{HEAD} holds {sorted(head)}, not {sorted(own)}")
         module.load_state_dict(head, strict=False)
     module.pooling = fitted.get("pooling")
-    return module
 
 
 def _read_old(estimator: Any, folder: Path, state: dict[str, Any]) -> EncoderWithHead | TaskModel:

@@ -75,6 +75,9 @@ class DiceTokenClassifier(TagScores, TransformerEstimator):
         Before the head.
     frozen : {"none", "embeddings", "encoder"} or int, default="none"
         Parts that are not trained; an int is the embeddings and that many of the lowest layers.
+    adapter : "lora", peft.PeftConfig or None, default=None
+        Train small matrices beside the encoder's weights, and the head, in place of all weights:
+        little memory for large models. Needs the extra ``skdice[peft]``; see `merge_adapter`.
     precision : {"auto", "fp32", "fp16", "bf16"}, default="auto"
         Autocast; auto is bf16 (else fp16) on CUDA and fp32 elsewhere.
     device : str, default="auto"

@@ -16,8 +16,9 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from skdice import backbones
-from skdice._compat import Interval, StrOptions
+from skdice._compat import HasMethods, Interval, StrOptions
 from skdice.backbones import DEFAULT_BACKBONE
+from skdice.engine import adapters
 from skdice.engine.batching import EncodedDataset, Padder
 from skdice.engine.devices import autocast_dtype, resolve_device, seeded
 from skdice.engine.features import run_encoder
@@ -47,6 +48,7 @@ class TransformerEstimator(NetEstimator):
             StrOptions({"none", "embeddings", "encoder"}),
             Interval(Integral, 0, None, closed="left"),
         ],
+        "adapter": [StrOptions({"lora"}), HasMethods(["to_dict", "save_pretrained"]), None],
         "precision": [StrOptions({"auto", "fp32", "fp16", "bf16"})],
         "warm_start": ["boolean"],
     }
@@ -61,6 +63,7 @@ class TransformerEstimator(NetEstimator):
     warmup: float = 0.1
     dropout: float = 0.1
     frozen: str | int = "none"
+    adapter: Any = None
     precision: str = "auto"
     n_iter_no_change: int = 3
     warm_start: bool = False
@@ -87,6 +90,13 @@ class TransformerEstimator(NetEstimator):
         super()._check_params()
         if self.sampler is not None:
             check_sampler(self.sampler)
+        if self.adapter is not None:
+            adapters.peft()
+            if self.frozen != "none":
+                raise ValueError(
+                    f"frozen={self.frozen!r} and adapter={self.adapter!r}: an adapter freezes the "
+                    "whole encoder by itself; leave frozen='none'"
+                )
         if mode == "fresh":
             backbones.find_backbone(self.backbone)
         if self.precision == "fp16" and check_device(self.device) == "cpu":
@@ -133,9 +143,11 @@ class TransformerEstimator(NetEstimator):
                 module: EncoderModule = TaskModel(model, self.dropout)
             else:
                 module = self._assemble(backbones.load_encoder(self.backbone), n_outputs)
-        if isinstance(module, TaskModel):
-            with seeded(seed, device):
+        with seeded(seed, device):
+            if isinstance(module, TaskModel):
                 module.reset_output_layer()
+            if self.adapter is not None:
+                adapters.add_adapter(module, self.adapter, self.task)
         backbones.check_max_length(self.max_length, module.encoder, tokenizer, self.backbone)
         freeze(module, self.frozen)
         for name in ("net_", "history_", "n_iter_"):
@@ -231,6 +243,33 @@ class TransformerEstimator(NetEstimator):
             device=device,
             dtype=autocast_dtype(self.precision, device),
         )
+
+    # ---- adapters
+
+    def merge_adapter(self) -> Self:
+        """Add the trained adapter into the weights, so that the model is an ordinary one.
+
+        Predictions stay the same to rounding; `save_pretrained` then writes all weights. The next
+        `fit` adds a new adapter as long as `adapter` is set.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        NotFittedError
+            If the estimator is not fitted.
+        ValueError
+            If it has no adapter.
+        """
+        from skdice.estimators.storage import ready
+
+        self._check_fitted()
+        if not self._module.adapted:
+            raise ValueError("there is no adapter to merge: fit with adapter='lora'")
+        self._module = adapters.merge_adapter(self._module)
+        return ready(self, self.history_, self.device)
 
     # ---- files
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -657,3 +658,16 @@ def test_folders_of_transformers_are_predicted_and_evaluated(files, tiny_backbon
     result = run("predict", files / "m", files / "test.conll")
     assert result.exit_code == 1
     assert "is damaged" in result.output
+
+
+def test_export_writes_a_graph_and_compares(files, tiny_backbone):
+    common = ("--backbone", tiny_backbone, "--epochs", 1)
+    run("train", files / "train.conll", "--out", files / "m", *common)
+    args = ("export", files / "m", "--out", files / "onnx")
+    result = run(*args, "--int8", "--file", files / "test.conll")
+    assert result.exit_code == 0, result.output
+    lines = " ".join(result.output.split())
+    assert re.search(r"torch: F1 \d.\d{4} on 6 rows", lines)
+    assert re.search(r"model.onnx: \d+.\d MB, F1 \d.\d{4} \(\+0.0000\)", lines)
+    assert re.search(r"model_int8.onnx: \d+.\d MB, F1 \d.\d{4} \([+-]", lines)
+    assert run(*args, "--format", "tflite").exit_code == 2

@@ -33,6 +33,7 @@ from skdice import (
 )
 from skdice.engine.batching import EncodedDataset
 from tests.estimators import readers
+from tests.fake_hub import fake_hub, use_hub
 
 KINDS = ["bert", "roberta", "distilbert", "deberta-v2", "electra", "modernbert", "xlnet"]
 TEXTS = ["free money now", "lunch today", "win a prize", "the bus was old", "call bob", "rain"]
@@ -490,3 +491,32 @@ def test_the_card_says_what_the_model_is(tiny_backbone, sentences, tmp_path):
         exec(block.replace("FOLDER_OR_REPO_ID", str(tmp_path / "m")), {})
     own = classifier(tiny_backbone, pooling="mean").save_pretrained(tmp_path / "own")
     assert ModelCard.load(own / "README.md").data.to_dict()["library_name"] == "skdice"
+
+
+# ---- the hub
+
+
+def test_to_the_hub_and_back(tiny_backbone, sentences, tmp_path, monkeypatch):
+    model = tagger(tiny_backbone, sentences)
+    with fake_hub() as hub:
+        use_hub(monkeypatch, hub, tmp_path / "cache")
+        address = model.push_to_hub("ann/notes", private=True, metrics={"test F1": 0.5})
+        assert "ann/notes" in address
+        stored = hub.repos["ann/notes"]
+        assert stored["private"] is True
+        assert {"README.md", "config.json", "model.safetensors", "skdice.json"} <= set(
+            stored["files"]
+        )
+        assert b"| test F1 | 0.5 |" in stored["files"]["README.md"]
+        for read in (DiceTokenClassifier.from_pretrained, DiceTokenClassifier.from_transformers):
+            assert read("ann/notes").predict(sentences[0]).tolist() == (
+                model.predict(sentences[0]).tolist()
+            )
+        with pytest.raises(ValueError, match="'ann/nothing' is no folder, and could not be"):
+            DiceTokenClassifier.from_pretrained("ann/nothing")
+        with pytest.raises(ValueError, match="repo_id='no such' is no possible hub id"):
+            model.push_to_hub("no such")
+        tuned = BiasTunedTagger(model, cv="prefit").fit(*sentences)
+        tuned.push_to_hub("ann/tuned")
+        again = DiceTokenClassifier.from_pretrained("ann/tuned")
+        assert again.predict(sentences[0]).tolist() == tuned.predict(sentences[0]).tolist()

@@ -1,0 +1,37 @@
+"""`skdice export`: a graph, its size, and how its scores differ from torch's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+
+def run(estimator: Any, out: Path, int8: bool, data: Any) -> Iterator[str]:
+    """Export, and yield lines on what came of it."""
+    from skdice.export import INT8, MODEL, export_onnx, with_onnx
+
+    folder = export_onnx(estimator, out, int8=int8)
+    rows = _rows(estimator, data)
+    before = None if rows is None else estimator.evaluate(*rows)["f1"]
+    if before is not None and rows is not None:
+        yield f"torch: F1 {before:.4f} on {len(rows[0])} rows"
+    for name in (MODEL, INT8) if int8 else (MODEL,):
+        line = f"{folder / name}: {(folder / name).stat().st_size / 1e6:.1f} MB"
+        if before is not None and rows is not None:
+            after = with_onnx(estimator, folder / name).evaluate(*rows)["f1"]
+            line += f", F1 {after:.4f} ({after - before:+.4f})"
+        yield line
+
+
+def _rows(estimator: Any, data: Any) -> tuple[Any, Any] | None:
+    """What to compare on: the user's rows, or the corpus within where its types are the model's."""
+    from skdice.datasets import load_town_notes
+
+    if data is not None:
+        return data.X, data.y
+    if estimator.task != "tagging":
+        return None
+    X, y = load_town_notes(subset="test")
+    own = {tag for row in y for tag in row}
+    return (X, y) if own <= set(estimator.classes_.tolist()) else None

@@ -1,0 +1,112 @@
+"""Adapters of peft: small matrices that are trained in place of the encoder's weights."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import re
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from skdice.engine.module import EncoderModule, TaskModel
+
+__all__ = ["add_adapter", "load_adapter", "merge_adapter"]
+
+_KINDS = {"tagging": "TOKEN_CLS", "classification": "SEQ_CLS", "qa": "QUESTION_ANS"}
+
+
+def peft() -> Any:
+    """The library, or an error that says how to get it."""
+    try:
+        import peft
+    except ImportError as error:
+        raise ImportError("adapter= needs peft: pip install 'skdice[peft]'") from error
+    return peft
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Hide what peft calls that transformers will take away; it is for them to settle."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=FutureWarning, module=r"(peft|transformers)\.")
+        warnings.filterwarnings("ignore", message="fan_in_fan_out is set")  # of GPT-2's layers
+        yield
+
+
+def add_adapter(module: EncoderModule, adapter: Any, task: str) -> None:
+    """Freeze a module's weights but for its head, and put an adapter beside those of the encoder.
+
+    Parameters
+    ----------
+    module : EncoderModule
+    adapter : "lora" or peft.PeftConfig
+        A configuration is copied. Where it names no modules, all linear layers of the encoder get
+        an adapter; the head's own layers are trained as a whole.
+    task : str
+    """
+    lib = peft()
+    config = lib.LoraConfig(r=16, lora_alpha=32) if adapter == "lora" else copy.deepcopy(adapter)
+    if getattr(config, "target_modules", "") is None:
+        config.target_modules = _linear_layers(module)
+    if isinstance(module, TaskModel):
+        config.task_type = _KINDS[task]
+        if getattr(config, "modules_to_save", "") is None:
+            parts = module.head.named_children()
+            config.modules_to_save = [
+                name
+                for name, part in parts
+                if part is not module.encoder and any(True for _ in part.parameters())
+            ]
+        model = module.head
+    else:
+        config.task_type, model = "FEATURE_EXTRACTION", module.encoder
+    with _quiet():
+        _attach(module, lib.get_peft_model(model, config))
+
+
+def load_adapter(module: EncoderModule, folder: Path) -> None:
+    """The adapter of a peft folder, on a module as it was before `add_adapter`."""
+    model = module.head if isinstance(module, TaskModel) else module.encoder
+    with _quiet():
+        adapted = peft().PeftModel.from_pretrained(model, str(folder), is_trainable=True)
+    _attach(module, adapted)
+
+
+def merge_adapter(module: EncoderModule) -> EncoderModule:
+    """The same module with the adapter added into its weights; the one given is used up."""
+    (adapted,) = module.adapted
+    merged = adapted.merge_and_unload()
+    if isinstance(module, TaskModel):
+        return TaskModel(merged.requires_grad_(True), module.dropout.p)
+    module.encoder = merged
+    module.adapted, module.trainable = (), None
+    return module.requires_grad_(True)
+
+
+def _attach(module: EncoderModule, adapted: Any) -> None:
+    # In a tuple, since it holds the module's own parts, which would be listed twice.
+    module.adapted = (adapted,)
+    inner = {id(p) for p in module.encoder.parameters() if not p.requires_grad}
+    if isinstance(module, TaskModel):
+        inner |= {id(p) for p in module.head.parameters() if not p.requires_grad}
+    module.trainable = {n for n, p in module.named_parameters() if id(p) not in inner}
+
+
+def _linear_layers(module: EncoderModule) -> str:
+    """A pattern of the names of all linear layers of the encoder."""
+    from transformers.pytorch_utils import Conv1D
+
+    prefix = ""
+    if isinstance(module, TaskModel):
+        model: Any = module.head
+        prefix = f"{model.base_model_prefix}."
+    names = {
+        name.rpartition(".")[2]
+        for name, part in module.encoder.named_modules()
+        if isinstance(part, (nn.Linear, Conv1D))
+    }
+    return f"{re.escape(prefix)}(.*\\.)?({'|'.join(sorted(names))})"

@@ -1,0 +1,221 @@
+"""Fitted text estimators as ONNX, for servers that run without torch."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import os
+import tempfile
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from skdice import backbones
+from skdice.engine.adapters import merge_adapter
+from skdice.engine.module import TaskModel
+from skdice.estimators.storage import describe
+
+__all__ = ["export_onnx", "with_onnx"]
+
+MODEL, INT8 = "model.onnx", "model_int8.onnx"
+
+
+def export_onnx(estimator: Any, folder: str | Path, *, int8: bool = False) -> Path:
+    """Write a fitted tagger, classifier or reader as ONNX, with its tokenizer and labels.
+
+    The graph takes ``input_ids``, ``attention_mask`` and, where the architecture has them,
+    ``token_type_ids``, each of shape (n_texts, length). Its output ``logits`` has shape (n_texts,
+    length, n_classes) for a tagger, (n_texts, n_classes) for a classifier, whatever its pooling,
+    and (n_texts, length, 2), for starts and ends, for a reader.
+
+    Parameters
+    ----------
+    estimator : DiceTokenClassifier, DiceSequenceClassifier or DiceQuestionAnswerer
+        Fitted. A tuned decision is exported from what ``BiasTuned*.save_pretrained`` wrote.
+    folder : str or Path
+        Made if missing. It gets ``model.onnx``, ``config.json`` and the tokenizer's files.
+    int8 : bool, default=False
+        Also write ``model_int8.onnx``, whose matrix products are of 8-bit integers (dynamic
+        quantisation of onnxruntime): a quarter of the size, and other predictions for some texts.
+
+    Returns
+    -------
+    Path
+        The folder.
+
+    Raises
+    ------
+    ImportError
+        Without the extra ``skdice[onnx]``.
+    TypeError
+        For a `DiceMRCTagger`, whose heads no server knows.
+    ValueError
+        If torch cannot convert the architecture (XLNet, with torch 2.13).
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from skdice import DiceSequenceClassifier
+    >>> from skdice.export import export_onnx
+    >>> clf = DiceSequenceClassifier(max_epochs=1, random_state=0)
+    >>> clf = clf.fit(["win a prize", "see you", "free cash", "at lunch"], [1, 0, 1, 0])
+    >>> folder = export_onnx(clf, tempfile.mkdtemp())
+    >>> sorted(path.name for path in folder.glob("*.onnx"))
+    ['model.onnx']
+    """
+    _onnxruntime()
+    estimator._check_fitted()
+    if estimator.task == "mrc-ner":
+        raise TypeError(
+            "DiceMRCTagger has heads that no server knows: export a DiceTokenClassifier"
+        )
+    module = copy.deepcopy(estimator._module).cpu().eval()
+    if module.adapted:
+        module = merge_adapter(module).eval()
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".writing-") as temporary:
+        new = Path(temporary)
+        _convert(module, estimator, new / MODEL)
+        if int8:
+            _quantise(new / MODEL, new / INT8)
+        config = copy.deepcopy(module.encoder.config)
+        describe(config, estimator)
+        if isinstance(module, TaskModel):
+            config.architectures = [type(module.head).__name__]
+        config.save_pretrained(new)
+        with backbones.quiet_transformers():
+            estimator.tokenizer_.save_pretrained(new)
+        for file in new.iterdir():
+            os.replace(file, folder / file.name)
+    return folder
+
+
+def with_onnx(estimator: Any, path: str | Path) -> Any:
+    """A copy of a fitted estimator that predicts by a graph of `export_onnx`, to compare them.
+
+    Parameters
+    ----------
+    estimator : as for `export_onnx`
+    path : str or Path
+        ``model.onnx`` or ``model_int8.onnx``.
+
+    Returns
+    -------
+    estimator
+        It predicts and scores; it cannot be trained on.
+    """
+    found = estimator._draft()
+    found.net_ = copy.copy(estimator.net_)
+    found.net_.module_ = _Graph(Path(path))
+    found.net_.device = "cpu"
+    return found
+
+
+class _Graph(nn.Module):
+    """A graph of onnxruntime, called as an `EncoderModule` is."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        runtime = _onnxruntime()
+        self.session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+        self.names = [node.name for node in self.session.get_inputs()]
+
+    def forward(self, positions: torch.Tensor | None = None, **inputs: Any) -> torch.Tensor:
+        feed = {name: inputs[name].numpy() for name in self.names}
+        logits = torch.from_numpy(np.asarray(self.session.run(None, feed)[0]))
+        return logits if positions is None else logits.flatten(0, 1).index_select(0, positions)
+
+
+class _Logits(nn.Module):
+    """Logits of all positions, or of whole texts, by the names that servers use."""
+
+    def __init__(self, module: Any, per_position: bool) -> None:
+        super().__init__()
+        self.module = module
+        self.per_position = per_position
+
+    def forward(
+        self,
+        input_ids: torch.Tensor,
+        attention_mask: torch.Tensor,
+        token_type_ids: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        inputs = {"input_ids": input_ids, "attention_mask": attention_mask}
+        if token_type_ids is not None:
+            inputs["token_type_ids"] = token_type_ids
+        if not self.per_position:
+            return self.module(**inputs)
+        if isinstance(self.module, TaskModel):
+            return self.module.all_logits(inputs)
+        return self.module.head(self.module.encoder(**inputs).last_hidden_state)
+
+
+def _convert(module: Any, estimator: Any, path: Path) -> None:
+    tokenizer = estimator.tokenizer_
+    rows = tokenizer(["a b c", "a"], padding=True, return_tensors="pt")
+    known = ("input_ids", "attention_mask", "token_type_ids")
+    inputs = {name: rows[name] for name in known if name in rows}
+    both = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
+    model = _Logits(module, estimator.task != "classification")
+    kind = module.encoder.config.model_type
+    with _quiet(), torch.no_grad():
+        try:
+            torch.onnx.export(
+                model,
+                (),
+                str(path),
+                kwargs=inputs,
+                dynamo=True,
+                dynamic_shapes=dict.fromkeys(inputs, both),
+                input_names=list(inputs),
+                output_names=["logits"],
+                verbose=False,
+                external_data=False,
+            )
+        except torch.onnx.errors.OnnxExporterError as error:
+            raise ValueError(
+                f"torch {torch.__version__} cannot convert {kind} to ONNX: choose another "
+                "backbone, or serve the folder of save_pretrained"
+            ) from error
+
+
+def _quantise(source: Path, target: Path) -> None:
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    with _quiet():
+        quantize_dynamic(source, target, weight_type=QuantType.QInt8)
+
+
+def _onnxruntime() -> Any:
+    try:
+        import onnxruntime
+        import onnxscript  # noqa: F401  (torch's exporter asks for it)
+    except ImportError as error:
+        raise ImportError("ONNX needs more packages: pip install 'skdice[onnx]'") from error
+    return onnxruntime
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Hide what exporters print and warn of their own code."""
+    import logging
+
+    level = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with (
+            warnings.catch_warnings(),
+            open(os.devnull, "w") as nowhere,
+            contextlib.redirect_stdout(nowhere),
+            contextlib.redirect_stderr(nowhere),
+        ):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(level)

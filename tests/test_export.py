@@ -1,0 +1,73 @@
+"""Graphs of ONNX: equal to torch at several lengths and batch sizes."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from transformers import AutoTokenizer
+
+from skdice import (
+    DiceMRCTagger,
+    DiceQuestionAnswerer,
+    DiceSequenceClassifier,
+    DiceTokenClassifier,
+)
+from skdice.engine.batching import EncodedDataset
+from skdice.export import export_onnx, with_onnx
+from tests.estimators import readers
+from tests.estimators.test_storage import LABELS, SETTINGS, TEXTS
+
+LONG = [*TEXTS, "win " * 30, "a"]
+
+
+def assert_same_logits(model, graph, windows):
+    for size in (1, 3, 64):
+        rows = [m.net_.logits(EncodedDataset(windows), batch_size=size) for m in (model, graph)]
+        for a, b in zip(*rows, strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta", "modernbert"])
+def test_a_tagger(tiny_backbones, kind, sentences, tmp_path):
+    X, y = sentences
+    model = DiceTokenClassifier(backbone=tiny_backbones[kind], **SETTINGS).fit(X, y)
+    folder = export_onnx(model, tmp_path / "onnx")
+    graph = with_onnx(model, folder / "model.onnx")
+    assert_same_logits(model, graph, model._encode([*X, ["win"] * 40]).windows)
+    assert graph.predict(X).tolist() == model.predict(X).tolist()
+    config = json.loads((folder / "config.json").read_text())
+    assert list(config["id2label"].values()) == model.classes_.tolist()
+    assert AutoTokenizer.from_pretrained(folder).is_fast
+
+
+@pytest.mark.parametrize("pooling", ["native", "mean"])
+def test_a_classifier(tiny_backbone, pooling, tmp_path):
+    model = DiceSequenceClassifier(backbone=tiny_backbone, pooling=pooling, **SETTINGS)
+    model.fit(TEXTS, LABELS)
+    folder = export_onnx(model, tmp_path / "onnx", int8=True)
+    graph = with_onnx(model, folder / "model.onnx")
+    assert_same_logits(model, graph, model._encode(LONG).windows)
+    small = with_onnx(model, folder / "model_int8.onnx").predict_proba(LONG)
+    np.testing.assert_allclose(small, model.predict_proba(LONG), atol=0.1)
+    assert not np.allclose(small, model.predict_proba(LONG), atol=1e-6)
+
+
+def test_a_reader_and_an_adapter(tiny_backbone, tmp_path):
+    model = DiceQuestionAnswerer(backbone=tiny_backbone, adapter="lora", **SETTINGS)
+    model.fit(readers.X, readers.Y)
+    graph = with_onnx(model, export_onnx(model, tmp_path / "onnx") / "model.onnx")
+    assert_same_logits(model, graph, model._windows(readers.X))
+    assert model.net_.module_.adapted  # exporting merged a copy
+
+
+def test_what_cannot_be_exported_is_refused(tiny_backbones, tmp_path):
+    spans = readers.tagger(tiny_backbones["bert"]).fit(readers.SENTENCES, readers.NESTED)
+    assert isinstance(spans, DiceMRCTagger)
+    with pytest.raises(TypeError, match="heads that no server knows"):
+        export_onnx(spans, tmp_path / "onnx")
+    model = DiceSequenceClassifier(backbone=tiny_backbones["xlnet"], **SETTINGS)
+    with pytest.raises(ValueError, match="cannot convert xlnet to ONNX"):
+        export_onnx(model.fit(TEXTS, LABELS), tmp_path / "onnx")
+    assert not list((tmp_path / "onnx").iterdir())
