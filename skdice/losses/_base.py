@@ -290,7 +290,8 @@ class Loss(nn.Module):
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """`functional_loss` of prepared inputs; of the state, only what changes is returned."""
         keywords = self._keywords(params, state)
-        return self.kernel(problem.logits, problem.target, problem=problem, **keywords), {}
+        # The logits stand for the target, too: a problem has both.
+        return self.kernel(problem.logits, problem.logits, problem=problem, **keywords), {}
 
     def _keywords(self, params: Mapping[str, Any], state: Mapping[str, Tensor]) -> dict[str, Any]:
         """The keywords of `kernel`, without those that made the problem."""

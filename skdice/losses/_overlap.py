@@ -21,6 +21,13 @@ from skdice.losses._checks import (
     is_above_zero,
 )
 from skdice.losses._problem import Inputs, Problem, as_problem, with_background
+from skdice.losses._surrogate import (
+    at_least_tiny,
+    log_surrogate,
+    macro_surrogate,
+    micro_surrogate,
+    right_class_counts,
+)
 
 __all__ = ["Formula", "OverlapLoss", "OverlapOptions", "overlap_loss"]
 
@@ -116,14 +123,28 @@ def overlap_loss(
         reduction=problem.reduction,
     )
     problem, background = with_background(problem, background)
-    y = problem.target
-    factors = _class_factors(y, class_weight, background)
     if average == "auto":
         # Over all classes of a softmax, pooled false positives equal false negatives.
         average = "micro" if background is not None or problem.kind == "binary" else "macro"
     if absent == "auto" and problem.kind == "multiclass" and background is None:
         remembers = is_above_zero(ema_decay)
         absent = "ignore" if surrogate == "log" and not remembers else "include"
+    if surrogate == "log" and problem.index is not None and not is_above_zero(ohem_ratio):
+        plain = class_weight is None and not is_above_zero(ema_decay)
+        if average == "micro" and background is not None and plain:
+            return micro_surrogate(problem, problem.index, background, formula, smooth), None
+        if average == "macro" and problem.logits.shape[-1] > 2:
+            factors = _class_factors(problem.logits, class_weight, background)
+            counts = right_class_counts(problem, problem.index, formula)
+            if absent == "ignore":
+                factors = factors * (counts.of_class > 0)
+            hits, errors, running = _moving_average(counts.hits, counts.errors, running, ema_decay)
+            loss = macro_surrogate(
+                problem, problem.index, counts, factors, formula, hits, errors, smooth
+            )
+            return loss, running
+    y = problem.target
+    factors = _class_factors(y, class_weight, background)
     weight = problem.element_weight.expand_as(y)
     if is_above_zero(ohem_ratio):
         weight = weight * _hard_negatives(problem, weight, ohem_ratio)
@@ -134,7 +155,7 @@ def overlap_loss(
         p = problem.p().detach()
         hits, errors = _linear_counts(p, y, weight, formula)
         hits, errors, running = _moving_average(hits, errors, running, ema_decay)
-        loss = _log_surrogate(problem, p, weight, factors, formula, hits, errors, smooth, average)
+        loss = log_surrogate(problem, p, weight, factors, formula, hits, errors, smooth, average)
         return loss, running
     hits, errors = formula.counts(formula.activation(problem), y)
     if average == "samples":
@@ -147,7 +168,7 @@ def overlap_loss(
     if problem.reduction == "none":
         return losses, running
     total = losses.sum()
-    return total if problem.reduction == "sum" else total / _at_least_tiny(factors.sum()), running
+    return total if problem.reduction == "sum" else total / at_least_tiny(factors.sum()), running
 
 
 def _check_options(
@@ -183,15 +204,11 @@ def _check_options(
     check_background(background)
 
 
-def _at_least_tiny(total: Tensor) -> Tensor:
-    return total.clamp(min=torch.finfo(total.dtype).tiny)
-
-
 def _ratio(hits: Tensor, errors: Tensor, smooth: Number) -> Tensor:
     # The same as 1 - (hits + smooth) / (hits + errors + smooth), but never below 0 or above 1,
     # and exact where the loss is small. With smooth=0, no positives and no probability the ratio
     # would be 0/0; it is 0.
-    return errors / _at_least_tiny(hits + errors + smooth)
+    return errors / at_least_tiny(hits + errors + smooth)
 
 
 def _class_factors(y: Tensor, class_weight: PerClass, background: int | None) -> Tensor:
@@ -243,8 +260,8 @@ def _mean_over_samples(problem: Problem, weight: Tensor, factors: Tensor, losses
     """One ratio for each example and class, reduced."""
     share = weight * factors
     if problem.reduction == "mean":
-        return (losses * share).sum() / _at_least_tiny(share.sum())
-    losses = losses * weight * factors / _at_least_tiny(factors.sum())
+        return (losses * share).sum() / at_least_tiny(share.sum())
+    losses = losses * weight * factors / at_least_tiny(factors.sum())
     losses = losses * len(factors) if problem.kind == "multilabel" else losses.sum(-1)
     return losses.sum() if problem.reduction == "sum" else losses.reshape(problem.shape)
 
@@ -255,51 +272,6 @@ def _linear_counts(p: Tensor, y: Tensor, weight: Tensor, formula: Formula) -> tu
     positives = weight * y
     missed, false = (positives * (1 - p)).sum(0), (weight * (1 - y) * p).sum(0)
     return per_hit * (positives * p).sum(0), per_negative * false - per_positive * missed
-
-
-def _log_surrogate(
-    problem: Problem,
-    p: Tensor,
-    weight: Tensor,
-    factors: Tensor,
-    formula: Formula,
-    hits: Tensor,
-    errors: Tensor,
-    smooth: Number,
-    average: str,
-) -> Tensor:
-    """Cross-entropy of each example, weighed as the linear ratio weighs its probability.
-
-    Up to a factor that makes it a mean over examples, as cross-entropy is. The ratio's own
-    gradients are larger by far, and most so in batches with positives: clipping a gradient's norm
-    would take from these alone.
-    """
-    y, tiny = problem.target, torch.finfo(p.dtype).tiny
-    per_hit, per_positive, per_negative = formula.gradients
-    if average == "micro":
-        hits, errors = (factors * hits).sum(), (factors * errors).sum()
-    else:
-        factors = factors / _at_least_tiny(factors.sum())
-    total = _at_least_tiny(hits + errors + smooth)
-    size = total if average == "micro" else (factors * total).sum()
-    n, square = problem.element_weight.sum(), total**2
-    # Where nothing counts (an empty batch) or, with smooth=0, nothing is called positive, 0.
-    scale = torch.where((n > 0) & (square > tiny), size / n.clamp(min=tiny) / square, 0.0)
-    of_positives = scale * (per_hit * errors - per_positive * (hits + smooth))
-    of_negatives = scale * per_negative * (hits + smooth)
-    modulation = formula.modulation or (lambda losses, wrong: losses)
-    log_losses = modulation(-y * problem.log_p(), 1 - p)
-    positives = (weight * log_losses).sum(0)
-    if average == "micro" and problem.kind == "multiclass":
-        # An example of the background costs by the probability that it gives to all the classes.
-        given = p * (factors > 0)
-        shares = (weight * factors * given).sum(1) / _at_least_tiny(given.sum(1))
-        background = (log_losses * (factors == 0)).sum(1)
-        return (
-            of_positives * (factors * positives).sum() + of_negatives * (shares * background).sum()
-        )
-    negatives = modulation(-weight * (1 - y) * problem.log_not_p(), p).sum(0)
-    return (factors * (of_positives * positives + of_negatives * negatives)).sum()
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -372,6 +344,6 @@ class OverlapLoss(Loss):
         learns = self.training and torch.is_grad_enabled()
         running = state.get("running_") if learns else None
         loss, running = overlap_loss(
-            problem.logits, problem.target, formula, problem=problem, running=running, **keywords
+            problem.logits, problem.logits, formula, problem=problem, running=running, **keywords
         )
         return loss, {"running_": running} if learns and running is not None else {}

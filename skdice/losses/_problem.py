@@ -49,8 +49,10 @@ class Problem:
     kind : {"binary", "multiclass", "multilabel"}
     logits : Tensor of shape (N, C)
         In float32 or more; C is 1 for a binary problem.
-    target : Tensor of shape (N, C)
-        Class distribution, or 0/1 for each label.
+    encoded : Tensor of shape (N, C) or None
+        Class distribution, or 0/1 for each label; None where `index` says it and nobody asked.
+    index : Tensor of shape (N,) or None
+        The right class of each position of a multi-class problem, if it has one.
     weight : Tensor of shape (N,) or (N, C)
         0 where a position is ignored or masked; (N, C) for a multi-label problem only.
     shape : tuple of int
@@ -60,11 +62,22 @@ class Problem:
 
     kind: str
     logits: Tensor
-    target: Tensor
+    encoded: Tensor | None
+    index: Tensor | None
     weight: Tensor
     shape: tuple[int, ...]
     reduction: str = "mean"
     _odds: Tensor | None = None
+    _log_softmax: Tensor | None = None
+
+    @property
+    def target(self) -> Tensor:
+        """Class distribution, or 0/1 for each label, of shape (N, C)."""
+        if self.encoded is None:
+            assert self.index is not None
+            classes = torch.arange(self.logits.shape[-1], device=self.logits.device)
+            self.encoded = (self.index.unsqueeze(-1) == classes).to(self.logits.dtype)
+        return self.encoded
 
     @property
     def element_weight(self) -> Tensor:
@@ -73,13 +86,13 @@ class Problem:
 
     def with_logits(self, logits: Tensor) -> Problem:
         """The same problem with other logits."""
-        return replace(self, logits=logits, _odds=None)
+        return replace(self, logits=logits, _odds=None, _log_softmax=None)
 
     def as_two_logits(self) -> Problem:
         """A binary problem as a softmax over its two classes."""
         z, y = self.logits, self.target
         logits, target = torch.cat([torch.zeros_like(z), z], -1), torch.cat([1 - y, y], -1)
-        return replace(self, kind="multiclass", logits=logits, target=target, _odds=None)
+        return replace(self, kind="multiclass", logits=logits, encoded=target, _odds=None)
 
     def _log_odds(self) -> Tensor | None:
         """log(p / (1 - p)) of shape (N, C), where the logits give it without a softmax."""
@@ -102,8 +115,20 @@ class Problem:
         """Log-probabilities of shape (N, C), finite also where a logit is -inf."""
         odds = self._log_odds()
         if odds is None:
-            return _finite(torch.log_softmax(self.logits, dim=-1))
+            return _finite(self._log_probabilities())
         return _finite(nn.functional.logsigmoid(odds))
+
+    def _log_probabilities(self) -> Tensor:
+        """Log-softmax, once for all parts of a loss."""
+        if self._log_softmax is None:
+            self._log_softmax = torch.log_softmax(self.logits, dim=-1)
+        return self._log_softmax
+
+    def log_p_of(self, index: Tensor) -> Tensor:
+        """Log-probability of one class at each position, of shape (N,), finite."""
+        odds = self._log_odds()
+        table = nn.functional.logsigmoid(odds) if odds is not None else self._log_probabilities()
+        return _finite(table.gather(-1, index.unsqueeze(-1)).squeeze(-1))
 
     def log_not_p(self) -> Tensor:
         """log(1 - p) of shape (N, C), finite and differentiable also where p rounds to 1."""
@@ -214,7 +239,6 @@ def as_problem(
     _check_target(values, valid, n_classes - 1 if indices else 1, distributions, ignore_index)
     # Positions that do not count get some legal target; their weight is 0.
     values = torch.where(valid, values, torch.zeros_like(values))
-    encoded = values == torch.arange(n_classes, device=z.device) if indices else values
     weight = valid.to(z.dtype)
     if sample_weight is not None:
         given = _like(sample_weight, "sample_weight", like, shape).to(z.dtype)
@@ -223,10 +247,14 @@ def as_problem(
             raise ValueError("sample_weight holds a negative, infinite or NaN value")
         weight = torch.where(valid, given, torch.zeros_like(given))
     # A weight of 0 must also stop NaN or infinite logits of padding.
-    z = z.masked_fill(~(weight > 0), 0.0)
+    counts = weight > 0
+    if not _all(counts):
+        z = z.masked_fill(~counts, 0.0)
     if kind != "multilabel":
         weight = weight[:, 0]
-    return Problem(kind, z, encoded.to(z.dtype), weight, shape, reduction)
+    if indices:
+        return Problem(kind, z, None, values[:, 0], weight, shape, reduction)
+    return Problem(kind, z, values.to(z.dtype), None, weight, shape, reduction)
 
 
 def _like(values: Tensor, name: str, like: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -261,6 +289,16 @@ def _check_target(
                 "over classes sum to 1; for 0/1 rows of independent labels give "
                 "multilabel=True"
             )
+
+
+def _all(right: Tensor) -> bool:
+    """Whether all values are right, as far as looking is free; False where it is not."""
+    if torch.compiler.is_compiling() or right.device.type != "cpu":
+        return False
+    try:
+        return bool(right.all())
+    except RuntimeError:  # as below
+        return False
 
 
 def _any(wrong: Tensor) -> bool:

@@ -66,6 +66,9 @@ def _log_losses(
     problem: Problem, smoothing: Number, positive: Tensor | None, negative: Tensor | None
 ) -> Tensor:
     """-log p of the right side of each element, weighed by factors for each class."""
+    if problem.index is not None and not is_above_zero(smoothing):
+        losses = -problem.log_p_of(problem.index)
+        return losses if positive is None else losses * positive[..., problem.index]
     if problem.kind == "multiclass":
         target = (1 - smoothing) * problem.target + smoothing / problem.logits.shape[-1]
         if positive is not None:
@@ -85,8 +88,8 @@ def _sides(problem: Problem, class_weight: PerClass) -> tuple[Tensor | None, Ten
     """Factors of the positive and, for one logit, of the negative side of each class."""
     n_classes = problem.logits.shape[-1]
     if n_classes > 1:
-        return class_vector("class_weight", class_weight, n_classes, problem.target), None
-    pair = class_vector("class_weight", class_weight, 2, problem.target)
+        return class_vector("class_weight", class_weight, n_classes, problem.logits), None
+    pair = class_vector("class_weight", class_weight, 2, problem.logits)
     return (None, None) if pair is None else (pair[..., 1], pair[..., 0])
 
 
@@ -228,7 +231,7 @@ def weighted_cross_entropy(
     problem = as_problem(logits, target, **inputs)
     if problem.kind != "multilabel":
         return cross_entropy(logits, target, class_weight=weights, problem=problem)
-    positive, negative = (w.to(problem.target) for w in (weights, class_weights(n - counts, n, K)))
+    positive, negative = (w.to(problem.logits) for w in (weights, class_weights(n - counts, n, K)))
     return problem.reduce(_log_losses(problem, 0.0, positive, negative))
 
 

@@ -19,7 +19,7 @@ from skdice.losses._checks import (
     check_per_class,
     class_vector,
 )
-from skdice.losses._problem import Inputs, as_problem, with_background
+from skdice.losses._problem import Inputs, Problem, as_problem, with_background
 from skdice.losses._spaces import OneMinus, Range
 
 __all__ = ["FocalLoss", "focal_loss"]
@@ -38,6 +38,8 @@ def focal_loss(
     _check_focal(gamma, alpha, background)
     given: Any = alpha
     problem, negative = with_background(as_problem(logits, target, **inputs), background)
+    if problem.index is not None:
+        return problem.reduce(_of_right_class(problem, problem.index, gamma, given, negative))
     log_p, log_not_p = problem.log_p(), problem.log_not_p()
     target, n_classes = problem.target, problem.target.shape[-1]
     right = -target * torch.exp(gamma * log_not_p) * log_p
@@ -59,6 +61,22 @@ def focal_loss(
             right = given * right
     elements = right + wrong
     return problem.reduce(elements[:, 0] if problem.kind == "binary" else elements)
+
+
+def _of_right_class(
+    problem: Problem, index: Tensor, gamma: Number, alpha: Any, negative: int | None
+) -> Tensor:
+    """The losses from the probability of each position's right class alone."""
+    log_p = problem.log_p_of(index)
+    # Below 0, where log(1 - p) is finite; the loss is 0 there, and its gradient.
+    log_p = log_p.clamp(max=-torch.finfo(log_p.dtype).tiny)
+    losses = -torch.exp(gamma * torch.log(-torch.expm1(log_p))) * log_p
+    if not _is_number(alpha):
+        factors = class_vector("alpha", alpha, problem.logits.shape[-1], losses)
+        return losses if factors is None else losses * factors[..., index]
+    if negative is None:
+        return losses
+    return losses * torch.where(index == negative, 1.0 - alpha, 1.0 * alpha).to(losses)
 
 
 def _check_focal(gamma: Any, alpha: Any, background: Any) -> None:

@@ -1,0 +1,190 @@
+"""The log surrogate of the overlap losses: cross-entropy, weighed by what a batch counts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from skdice.losses._checks import Number
+from skdice.losses._problem import Problem
+
+if TYPE_CHECKING:
+    from skdice.losses._overlap import Formula
+
+__all__ = [
+    "at_least_tiny",
+    "log_surrogate",
+    "macro_surrogate",
+    "micro_surrogate",
+    "right_class_counts",
+]
+
+
+def at_least_tiny(total: Tensor) -> Tensor:
+    """A divisor that is never 0."""
+    return total.clamp(min=torch.finfo(total.dtype).tiny)
+
+
+def log_surrogate(
+    problem: Problem,
+    p: Tensor,
+    weight: Tensor,
+    factors: Tensor,
+    formula: Formula,
+    hits: Tensor,
+    errors: Tensor,
+    smooth: Number,
+    average: str,
+) -> Tensor:
+    """Cross-entropy of each example, weighed as the linear ratio weighs its probability.
+
+    Up to a factor that makes it a mean over examples, as cross-entropy is. The ratio's own
+    gradients are larger by far, and most so in batches with positives: clipping a gradient's norm
+    would take from these alone.
+    """
+    y, tiny = problem.target, torch.finfo(p.dtype).tiny
+    per_hit, per_positive, per_negative = formula.gradients
+    if average == "micro":
+        hits, errors = (factors * hits).sum(), (factors * errors).sum()
+    else:
+        factors = factors / at_least_tiny(factors.sum())
+    total = at_least_tiny(hits + errors + smooth)
+    size = total if average == "micro" else (factors * total).sum()
+    n, square = problem.element_weight.sum(), total**2
+    # Where nothing counts (an empty batch) or, with smooth=0, nothing is called positive, 0.
+    scale = torch.where((n > 0) & (square > tiny), size / n.clamp(min=tiny) / square, 0.0)
+    of_positives = scale * (per_hit * errors - per_positive * (hits + smooth))
+    of_negatives = scale * per_negative * (hits + smooth)
+    modulation = formula.modulation or (lambda losses, wrong: losses)
+    log_losses = modulation(-y * problem.log_p(), 1 - p)
+    positives = (weight * log_losses).sum(0)
+    if average == "micro" and problem.kind == "multiclass":
+        # An example of the background costs by the probability that it gives to all the classes.
+        given = p * (factors > 0)
+        shares = (weight * factors * given).sum(1) / at_least_tiny(given.sum(1))
+        background = (log_losses * (factors == 0)).sum(1)
+        return (
+            of_positives * (factors * positives).sum() + of_negatives * (shares * background).sum()
+        )
+    negatives = modulation(-weight * (1 - y) * problem.log_not_p(), p).sum(0)
+    return (factors * (of_positives * positives + of_negatives * negatives)).sum()
+
+
+# ---- the same with class indices, without a table of targets
+
+
+def micro_surrogate(
+    problem: Problem, index: Tensor, background: int, formula: Formula, smooth: Number
+) -> Tensor:
+    """The surrogate of pooled counts, from two probabilities of each position.
+
+    Those of the right class and of the background are all that it needs, where the classes weigh
+    the same: one pass over the logits, as in cross-entropy.
+    """
+    per_hit, per_positive, per_negative = formula.gradients
+    weight, is_positive = problem.weight, index != background
+    log_p = problem.log_p_of(index)
+    right = log_p.detach()
+    p, wrong = torch.exp(right), -torch.expm1(right)
+    p_background = torch.exp(problem.log_p_of(torch.full_like(index, background)).detach())
+    of_positives, of_negatives = weight * is_positive, weight * ~is_positive
+    found, missed = (of_positives * p).sum(), (of_positives * wrong).sum()
+    false = (weight * (1 - p_background - is_positive * p).clamp(min=0)).sum()
+    hits, errors = per_hit * found, per_negative * false - per_positive * missed
+    total, n = at_least_tiny(hits + errors + smooth), weight.sum()
+    tiny = torch.finfo(p.dtype).tiny
+    # As above: 0 where nothing counts or nothing is called positive.
+    scale = torch.where((n > 0) & (total**2 > tiny), 1 / (n.clamp(min=tiny) * total), 0.0)
+    losses = -log_p if formula.modulation is None else formula.modulation(-log_p, wrong)
+    price = scale * (per_hit * errors - per_positive * (hits + smooth))
+    cost = scale * per_negative * (hits + smooth)
+    return price * (of_positives * losses).sum() + cost * (of_negatives * losses).sum()
+
+
+class Counts(NamedTuple):
+    """What a batch counts for each class, and the probabilities that it is counted from."""
+
+    hits: Tensor
+    errors: Tensor
+    of_class: Tensor
+    p: Tensor
+
+
+def right_class_counts(problem: Problem, index: Tensor, formula: Formula) -> Counts:
+    """Soft counts of each class against all others."""
+    per_hit, per_positive, per_negative = formula.gradients
+    weight, right = problem.weight, problem.log_p_of(index).detach()
+    p = problem.p().detach()
+
+    def by_class(values: Tensor) -> Tensor:
+        return torch.zeros_like(p[0]).index_add(0, index, values)
+
+    found, missed = by_class(weight * torch.exp(right)), by_class(weight * -torch.expm1(right))
+    false = (weight @ p - found).clamp(min=0)
+    errors = per_negative * false - per_positive * missed
+    return Counts(per_hit * found, errors, by_class(weight), p)
+
+
+def macro_surrogate(
+    problem: Problem,
+    index: Tensor,
+    counts: Counts,
+    factors: Tensor,
+    formula: Formula,
+    hits: Tensor,
+    errors: Tensor,
+    smooth: Number,
+) -> Tensor:
+    """The surrogate class by class, whose gradient of the wrong classes has a closed form."""
+    per_hit, per_positive, per_negative = formula.gradients
+    weight, p = problem.weight, counts.p
+    tiny = torch.finfo(p.dtype).tiny
+    factors = factors / at_least_tiny(factors.sum())
+    total = at_least_tiny(hits + errors + smooth)
+    size, n, square = (factors * total).sum(), weight.sum(), total**2
+    scale = torch.where((n > 0) & (square > tiny), size / n.clamp(min=tiny) / square, 0.0)
+    price = factors * scale * (per_hit * errors - per_positive * (hits + smooth))
+    cost = factors * scale * per_negative * (hits + smooth)
+    log_p = problem.log_p_of(index)
+    losses = -log_p
+    if formula.modulation is not None:
+        losses = formula.modulation(losses, -torch.expm1(log_p.detach()))
+    positives = (weight * price[..., index] * losses).sum()
+
+    # -log(1 - p) of every wrong class. 1 - p of the largest is the sum of all others.
+    column = index.unsqueeze(-1)
+    top = p.argmax(dim=-1, keepdim=True)
+    rest = p.scatter(-1, top, 0.0).sum(-1, keepdim=True)
+    not_p = at_least_tiny((1 - p).scatter(-1, top, rest))
+    share = weight.unsqueeze(-1) * cost
+    if formula.modulation is not None:
+        share = share * formula.modulation(torch.ones_like(p), p)
+    share = share.expand_as(p).scatter(-1, column, 0.0)
+    value = -(share * torch.log(not_p)).sum()
+    # d/dz_j of it: of its own 1 - p_j, and by the softmax of all other classes'.
+    pull = share * p
+    push = pull / not_p
+    gradient = pull - p * (push.sum(-1, keepdim=True) - push)
+    found: Any = _WithGradient.apply(problem.logits, value, gradient)
+    return positives + found
+
+
+class _WithGradient(torch.autograd.Function):
+    """A value whose gradient is known."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(logits: Tensor, value: Tensor, gradient: Tensor) -> Tensor:
+        return value.clone()
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        ctx.save_for_backward(inputs[2])
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> Any:
+        (gradient,) = ctx.saved_tensors
+        return upstream * gradient, None, None
