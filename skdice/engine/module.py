@@ -305,8 +305,9 @@ def parameter_groups(
     groups: list[dict[str, Any]] = []
     for pattern, settings in [*patterns, ("*", {})]:
         chosen = [left.pop(name) for name in fnmatch.filter(left, pattern)]
-        if weight_decay is None or "weight_decay" in settings:
-            found = [{"params": chosen, **settings}]
+        if not weight_decay or "weight_decay" in settings:
+            own = {} if weight_decay is None else {"weight_decay": weight_decay}
+            found = [{"params": chosen, **own, **settings}]
         else:
             # Vectors are biases and normalisation weights, whatever an architecture calls them.
             decayed = [p for p in chosen if p.ndim >= 2]

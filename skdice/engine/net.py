@@ -305,7 +305,8 @@ class FineTuningNet(NeuralNet):
 
     def train_step(self, batch: list[Batch], **fit_params: Any) -> dict[str, Any]:
         """Make one update from the micro-batches of `batch`."""
-        self._set_training(True)
+        if not self.module_.training:
+            self._set_training(True)
         self.optimizer_.zero_grad(set_to_none=True)
         if len(batch) == 1:
             inputs, target, weight = batch[0]
@@ -322,9 +323,9 @@ class FineTuningNet(NeuralNet):
         parameters = [p for group in self.optimizer_.param_groups for p in group["params"]]
         if self.max_grad_norm is not None or self.callbacks:
             self.scaler_.unscale_(self.optimizer_)
-        self.notify(
-            "on_grad_computed", named_parameters=list(self.module_.named_parameters()), batch=batch
-        )
+        if self.callbacks:
+            named = list(self.module_.named_parameters())
+            self.notify("on_grad_computed", named_parameters=named, batch=batch)
         if self.max_grad_norm is not None:
             torch.nn.utils.clip_grad_norm_(parameters, self.max_grad_norm)
         self.scaler_.step(self.optimizer_)
@@ -371,7 +372,9 @@ class FineTuningNet(NeuralNet):
         assert target is not None
         if weight is not None:
             weight = weight.to(self.device)
-        return self.criterion_(logits, target.to(self.device), sample_weight=weight)
+        # Targets and weights were checked with the data, before the first step.
+        loss = getattr(self.criterion_, "of_checked", None) or self.criterion_
+        return loss(logits, target.to(self.device), sample_weight=weight)
 
     def _trainable_state(self) -> dict[str, torch.Tensor]:
         trainable = {name for name, p in self.module_.named_parameters() if p.requires_grad}

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from skdice.losses._checks import check_choice, check_per_class
-from skdice.losses._problem import REDUCTIONS, Problem, as_problem
+from skdice.losses._problem import REDUCTIONS, Problem, as_problem, checked_problem
 from skdice.losses._spaces import OneMinus, Range
 
 __all__ = ["Loss"]
@@ -241,7 +241,31 @@ class Loss(nn.Module):
             If shapes do not fit, or a target or weight on the CPU is out of range. On other
             devices values are not looked at, since that would hold up every step.
         """
-        problem = self._problem(logits, target, sample_weight, mask)
+        return self._of(self._problem(logits, target, sample_weight, mask))
+
+    def of_checked(
+        self, logits: Tensor, target: Tensor, sample_weight: Tensor | None = None
+    ) -> Tensor:
+        """The loss of a batch whose targets and weights were checked before, as by the estimators.
+
+        Parameters
+        ----------
+        logits, target, sample_weight : Tensor
+            As in a call; no target is `ignore_index`.
+
+        Returns
+        -------
+        Tensor
+        """
+        problem = None
+        own_forward = type(self).forward is not Loss.forward
+        multilabel = self.multilabel or getattr(self, "multilabel_", False)
+        if sample_weight is None and not multilabel and not own_forward:
+            problem = checked_problem(logits, target, self.reduction)
+        return self(logits, target, sample_weight) if problem is None else self._of(problem)
+
+    def _of(self, problem: Problem) -> Tensor:
+        """The loss; what it remembers is set."""
         loss, changed = self.compute(problem, {}, self.functional_state())
         for name, value in changed.items():
             *path, last = name.split(".")

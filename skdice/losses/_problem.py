@@ -10,7 +10,14 @@ from torch import Tensor, nn
 
 from skdice.losses._checks import check_choice
 
-__all__ = ["REDUCTIONS", "Inputs", "Problem", "as_problem", "with_background"]
+__all__ = [
+    "REDUCTIONS",
+    "Inputs",
+    "Problem",
+    "as_problem",
+    "checked_problem",
+    "with_background",
+]
 
 REDUCTIONS = ("mean", "sum", "none")
 
@@ -53,8 +60,9 @@ class Problem:
         Class distribution, or 0/1 for each label; None where `index` says it and nobody asked.
     index : Tensor of shape (N,) or None
         The right class of each position of a multi-class problem, if it has one.
-    weight : Tensor of shape (N,) or (N, C)
-        0 where a position is ignored or masked; (N, C) for a multi-label problem only.
+    given_weight : Tensor of shape (N,) or (N, C), or None
+        0 where a position is ignored or masked; (N, C) for a multi-label problem only. None where
+        all count alike.
     shape : tuple of int
         Of what ``reduction="none"`` returns.
     reduction : {"mean", "sum", "none"}
@@ -64,7 +72,7 @@ class Problem:
     logits: Tensor
     encoded: Tensor | None
     index: Tensor | None
-    weight: Tensor
+    given_weight: Tensor | None
     shape: tuple[int, ...]
     reduction: str = "mean"
     _odds: Tensor | None = None
@@ -78,6 +86,13 @@ class Problem:
             classes = torch.arange(self.logits.shape[-1], device=self.logits.device)
             self.encoded = (self.index.unsqueeze(-1) == classes).to(self.logits.dtype)
         return self.encoded
+
+    @property
+    def weight(self) -> Tensor:
+        """Weights of shape (N,), or (N, C) of a multi-label problem."""
+        if self.given_weight is None:
+            self.given_weight = torch.ones_like(self.logits[..., 0])
+        return self.given_weight
 
     @property
     def element_weight(self) -> Tensor:
@@ -126,8 +141,9 @@ class Problem:
 
     def log_p_of(self, index: Tensor) -> Tensor:
         """Log-probability of one class at each position, of shape (N,), finite."""
-        odds = self._log_odds()
-        table = nn.functional.logsigmoid(odds) if odds is not None else self._log_probabilities()
+        # Over few numbers a softmax costs nothing, and fewer steps do.
+        odds = self._log_odds() if len(index) > 4096 else None
+        table = self._log_probabilities() if odds is None else nn.functional.logsigmoid(odds)
         return _finite(table.gather(-1, index.unsqueeze(-1)).squeeze(-1))
 
     def log_not_p(self) -> Tensor:
@@ -146,6 +162,8 @@ class Problem:
 
     def reduce(self, elements: Tensor) -> Tensor:
         """Losses of shape (N,), or (N, C) for a multi-label problem, reduced by `reduction`."""
+        if self.given_weight is None and self.reduction == "mean":
+            return elements.mean()
         weight = self.weight
         if elements.ndim == 2 and weight.ndim == 1:
             weight = weight.unsqueeze(-1).expand_as(elements)
@@ -160,6 +178,14 @@ class Problem:
 def _finite(log_p: Tensor) -> Tensor:
     """The lowest number in place of -inf, whose product with a target of 0 is NaN."""
     return log_p.clamp(min=torch.finfo(log_p.dtype).min)
+
+
+def checked_problem(logits: Tensor, target: Tensor, reduction: str) -> Problem | None:
+    """A multi-class problem of class indices that are known to be right; None of other inputs."""
+    if logits.ndim != 2 or logits.shape[-1] < 2 or target.dtype != torch.int64 or target.ndim != 1:
+        return None
+    z = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    return Problem("multiclass", z, None, target, None, tuple(target.shape), reduction)
 
 
 def with_background(problem: Problem, background: int | str | None) -> tuple[Problem, int | None]:

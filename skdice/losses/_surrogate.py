@@ -84,23 +84,24 @@ def micro_surrogate(
     the same: one pass over the logits, as in cross-entropy.
     """
     per_hit, per_positive, per_negative = formula.gradients
-    weight, is_positive = problem.weight, index != background
     log_p = problem.log_p_of(index)
-    right = log_p.detach()
-    p, wrong = torch.exp(right), -torch.expm1(right)
-    p_background = torch.exp(problem.log_p_of(torch.full_like(index, background)).detach())
-    of_positives, of_negatives = weight * is_positive, weight * ~is_positive
-    found, missed = (of_positives * p).sum(), (of_positives * wrong).sum()
-    false = (weight * (1 - p_background - is_positive * p).clamp(min=0)).sum()
-    hits, errors = per_hit * found, per_negative * false - per_positive * missed
-    total, n = at_least_tiny(hits + errors + smooth), weight.sum()
-    tiny = torch.finfo(p.dtype).tiny
-    # As above: 0 where nothing counts or nothing is called positive.
-    scale = torch.where((n > 0) & (total**2 > tiny), 1 / (n.clamp(min=tiny) * total), 0.0)
+    with torch.no_grad():
+        weight = problem.weight
+        positive = weight * (index != background)
+        right, wrong = torch.exp(log_p), -torch.expm1(log_p)
+        not_background = -torch.expm1(problem.log_p_of(torch.full_like(index, background)))
+        found, missed = (positive * right).sum(), (positive * wrong).sum()
+        false = ((weight * not_background).sum() - found).clamp(min=0)
+        hits, errors = per_hit * found, per_negative * false - per_positive * missed
+        total, n = at_least_tiny(hits + errors + smooth), weight.sum()
+        tiny = torch.finfo(right.dtype).tiny
+        # As above: 0 where nothing counts or nothing is called positive.
+        scale = torch.where((n > 0) & (total**2 > tiny), 1 / (n.clamp(min=tiny) * total), 0.0)
+        price = scale * (per_hit * errors - per_positive * (hits + smooth))
+        cost = scale * per_negative * (hits + smooth)
+        share = cost * weight + (price - cost) * positive
     losses = -log_p if formula.modulation is None else formula.modulation(-log_p, wrong)
-    price = scale * (per_hit * errors - per_positive * (hits + smooth))
-    cost = scale * per_negative * (hits + smooth)
-    return price * (of_positives * losses).sum() + cost * (of_negatives * losses).sum()
+    return (share * losses).sum()
 
 
 class Counts(NamedTuple):
