@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import torch
@@ -11,6 +13,7 @@ import torch
 __all__ = [
     "autocast",
     "autocast_dtype",
+    "cpu_gains_by_bf16",
     "has_bf16",
     "random_state",
     "resolve_device",
@@ -33,6 +36,29 @@ def has_bf16(device: str) -> bool:
     return str(device).startswith("cuda") and torch.cuda.is_bf16_supported(
         including_emulation=False
     )
+
+
+@cache
+def cpu_gains_by_bf16() -> bool:
+    """Whether the processor computes in bfloat16, and clearly faster than in float32.
+
+    Looked up and tried once a process, on one matrix product (some ms).
+    """
+    look_up = getattr(torch.cpu, "get_capabilities", None)  # of torch 2.12
+    found = look_up() if look_up is not None else {}
+    if not (found.get("avx512_bf16") or found.get("amx_bf16") or found.get("bf16")):
+        return False
+    seconds = []
+    with torch.no_grad():
+        for dtype in (torch.float32, torch.bfloat16):
+            a, b = torch.ones(512, 384, dtype=dtype), torch.ones(384, 1536, dtype=dtype)
+            times = []
+            for _ in range(7):
+                start = time.perf_counter()
+                a @ b
+                times.append(time.perf_counter() - start)
+            seconds.append(min(times))
+    return seconds[0] > 1.3 * seconds[1]
 
 
 @contextlib.contextmanager
@@ -60,7 +86,7 @@ def autocast_dtype(precision: str, device: str) -> torch.dtype | None:
     Parameters
     ----------
     precision : {"auto", "fp32", "fp16", "bf16"}
-        Auto is a 16-bit type on CUDA and float32 elsewhere.
+        Auto is a 16-bit type on CUDA and float32 elsewhere; a net may know better.
     device : str
     """
     if precision == "bf16":

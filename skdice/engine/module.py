@@ -14,6 +14,7 @@ from skdice.backbones import embedding_modules, encoder_layers
 __all__ = [
     "EncoderModule",
     "EncoderWithHead",
+    "Float32Linear",
     "TaskModel",
     "freeze",
     "parameter_groups",
@@ -31,6 +32,20 @@ def pool(hidden: torch.Tensor, mask: torch.Tensor, how: str, cls_last: bool) -> 
         return hidden.masked_fill(weights == 0, torch.finfo(hidden.dtype).min).amax(dim=1)
     weights = weights.to(hidden.dtype)
     return (hidden * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1)
+
+
+class Float32Linear(nn.Linear):
+    """A layer that computes in float32 also under autocast.
+
+    Logits in 16 bits have many ties, which spoil thresholds and rankings.
+    """
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        """As in `torch.nn.Linear`."""
+        if not torch.is_autocast_enabled(input.device.type):
+            return super().forward(input)
+        with torch.autocast(input.device.type, enabled=False):
+            return super().forward(input.to(self.weight.dtype))
 
 
 class EncoderModule(nn.Module):
@@ -90,7 +105,7 @@ class EncoderWithHead(EncoderModule):
         cls_last: bool = False,
     ) -> None:
         super().__init__(encoder, dropout)
-        self.head = nn.Linear(encoder.config.hidden_size, n_outputs)
+        self.head = Float32Linear(encoder.config.hidden_size, n_outputs)
         _start_small(self.head)
         self.pooling = pooling
         self.cls_last = cls_last
@@ -136,6 +151,8 @@ class TaskModel(EncoderModule):
         super().__init__(model.base_model, dropout)
         self.head = model
         self.steps = self._find_steps()
+        if type(self.output_layer) is nn.Linear:
+            self.output_layer.__class__ = Float32Linear
         self.set_dropout(dropout)
 
     def set_dropout(self, p: float) -> None:

@@ -19,7 +19,13 @@ from skorch.callbacks import (
 from torch import nn
 
 from skdice.engine.batching import EncodedDataset, LengthBatches, Padder, length_chunks
-from skdice.engine.devices import autocast, autocast_dtype, random_state, set_random_state
+from skdice.engine.devices import (
+    autocast,
+    autocast_dtype,
+    cpu_gains_by_bf16,
+    random_state,
+    set_random_state,
+)
 from skdice.engine.module import parameter_groups
 from skdice.engine.schedules import SCHEDULES, schedule_factor
 
@@ -360,11 +366,23 @@ class FineTuningNet(NeuralNet):
         """Logits of groups of inputs, one after the other."""
         parts = []
         # Once for all groups, so that weights are rounded once.
-        with autocast(self.precision, self.device):
+        with autocast(self._precision_now(), self.device):
             for group in inputs:
                 moved = {k: v.to(self.device, non_blocking=True) for k, v in group.items()}
                 parts.append(self.module_(**moved))
         return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+    def _precision_now(self) -> str:
+        """The precision of this pass: on a CPU, auto trains in bfloat16 where that is faster.
+
+        It predicts in float32, so that a model gives the same probabilities on every processor.
+        """
+        if self.precision != "auto" or torch.device(self.device).type != "cpu":
+            return self.precision
+        config = getattr(getattr(self.module_, "encoder", None), "config", None)
+        # In small models casting costs more than it saves.
+        large = getattr(config, "hidden_size", 0) >= 256
+        return "bf16" if large and self.module_.training and cpu_gains_by_bf16() else "fp32"
 
     def _loss(
         self, logits: torch.Tensor, target: torch.Tensor | None, weight: torch.Tensor | None

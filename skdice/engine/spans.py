@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from skdice.engine.batching import Padder
-from skdice.engine.module import EncoderWithHead
+from skdice.engine.module import EncoderWithHead, Float32Linear
 
 __all__ = ["EncoderWithSpanHeads", "SpanPadder"]
 
@@ -58,8 +57,8 @@ class EncoderWithSpanHeads(EncoderWithHead):
         super().__init__(encoder, 3, dropout)
         hidden = encoder.config.hidden_size
         self.size = size
-        self.first = nn.Linear(hidden, size + 1)
-        self.last = nn.Linear(hidden, size + 1)
+        self.first = Float32Linear(hidden, size + 1)
+        self.last = Float32Linear(hidden, size + 1)
 
     def forward(  # type: ignore[override]
         self,

@@ -88,7 +88,8 @@ class DiceQuestionAnswerer(TransformerEstimator):
         Train small matrices beside the encoder's weights, and the head, in place of all weights:
         little memory for large models. Needs the extra ``skdice[peft]``; see `merge_adapter`.
     precision : {"auto", "fp32", "fp16", "bf16"}, default="auto"
-        Autocast; auto is bf16 (else fp16) on CUDA and fp32 elsewhere.
+        Autocast; auto is bf16 (else fp16) on CUDA. On a CPU it trains in bf16 where the processor
+        is faster in it, and predicts in fp32. The last layer and the loss are always fp32.
     device : str, default="auto"
         Auto is CUDA, then MPS, then the CPU.
     early_stopping : bool, default=False
