@@ -11,7 +11,7 @@ from torch.utils.data import Dataset
 
 from skdice.text.encoding import Window
 
-__all__ = ["EncodedDataset", "LengthBatches", "Padder", "length_chunks"]
+__all__ = ["EncodedDataset", "Padder", "length_batches", "length_chunks", "run_cost"]
 
 
 class EncodedDataset(Dataset):
@@ -54,22 +54,26 @@ class EncodedDataset(Dataset):
         return np.array([len(window) for window in self.windows], dtype=np.int64)
 
 
-class LengthBatches:
+def run_cost(device: str) -> int:
+    """Subwords, padding included, that cost as much as one more run of the encoder."""
+    return 128 if torch.device(device).type == "cpu" else 8192
+
+
+def length_batches(lengths: np.ndarray, batch_size: int, unit: int) -> Iterator[np.ndarray]:
     """Batches from the shortest row to the longest, for prediction.
 
     Parameters
     ----------
     lengths : ndarray of shape (n_rows,)
     batch_size : int
+        Rows of a batch at most; one is cut further where that saves padding.
+    unit : int
+        As in `length_chunks`.
     """
-
-    def __init__(self, lengths: np.ndarray, batch_size: int) -> None:
-        self.lengths = lengths
-        self.batch_size = batch_size
-
-    def __iter__(self) -> Iterator[np.ndarray]:
-        order = np.argsort(self.lengths, kind="stable")
-        yield from (order[i : i + self.batch_size] for i in range(0, len(order), self.batch_size))
+    order = np.argsort(lengths, kind="stable")
+    for start in range(0, len(order), batch_size):
+        rows = order[start : start + batch_size]
+        yield from (rows[chunk] for chunk in length_chunks(lengths[rows], unit))
 
 
 def length_chunks(lengths: np.ndarray, unit: int) -> list[np.ndarray]:

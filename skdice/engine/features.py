@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from skdice.engine.batching import EncodedDataset, LengthBatches, Padder
+from skdice.engine.batching import EncodedDataset, Padder, length_batches, run_cost
 from skdice.engine.module import pool
 from skdice.text.encoding import Window
 
@@ -56,7 +56,8 @@ def run_encoder(
     last = layer in (-1, encoder.config.num_hidden_layers)
     vectors: list[Any] = [None] * len(windows)
     autocast = torch.autocast(torch.device(device).type, dtype=dtype, enabled=dtype is not None)
-    for batch in LengthBatches(EncodedDataset(windows).lengths, batch_size):
+    lengths = EncodedDataset(windows).lengths
+    for batch in length_batches(lengths, batch_size, run_cost(device)):
         inputs, _, _ = padder([(windows[i], None, None) for i in batch])
         inputs = {name: values.to(device) for name, values in inputs.items()}
         positions = inputs.pop("positions", None)

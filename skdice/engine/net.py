@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -18,7 +19,13 @@ from skorch.callbacks import (
 )
 from torch import nn
 
-from skdice.engine.batching import EncodedDataset, LengthBatches, Padder, length_chunks
+from skdice.engine.batching import (
+    EncodedDataset,
+    Padder,
+    length_batches,
+    length_chunks,
+    run_cost,
+)
 from skdice.engine.devices import (
     autocast,
     autocast_dtype,
@@ -28,6 +35,7 @@ from skdice.engine.devices import (
 )
 from skdice.engine.module import parameter_groups
 from skdice.engine.schedules import SCHEDULES, schedule_factor
+from skdice.engine.words import CompactWords, can_be_compact
 
 __all__ = [
     "FineTuningNet",
@@ -96,6 +104,8 @@ class FineTuningNet(NeuralNet):
     **kwargs
         Of `skorch.NeuralNet`.
     """
+
+    _words: CompactWords | None = None  # while a fit runs
 
     def __init__(
         self,
@@ -205,12 +215,15 @@ class FineTuningNet(NeuralNet):
 
     def _batch(self, dataset: EncodedDataset, rows: np.ndarray, lengths: np.ndarray) -> Batch:
         """Rows as tensors: inputs in groups of similar length, all targets in their order."""
-        unit = 128 if torch.device(self.device).type == "cpu" else 8192
         groups = [
             self.padder([dataset[int(i)] for i in rows[chunk]])
-            for chunk in length_chunks(lengths, unit)
+            for chunk in length_chunks(lengths, run_cost(self.device))
         ]
-        return [group[0] for group in groups], *targets_of(groups)
+        inputs = [group[0] for group in groups]
+        if self._words is not None:
+            for group in inputs:
+                group["input_ids"] = self._words.places[group["input_ids"]]
+        return inputs, *targets_of(groups)
 
     def n_updates(self, n_rows: int) -> int:
         """Updates in one epoch of so many rows."""
@@ -250,6 +263,7 @@ class FineTuningNet(NeuralNet):
         drawn = X if rows_of_epoch is None else rows_of_epoch(len(self.history))
         if epochs is None:
             epochs = self.max_epochs
+            self._compact_words(X)
             self._start_schedule(self.n_updates(len(drawn)) * epochs, self.schedule, self.warmup)
         else:
             self._start_schedule(self.n_updates(len(drawn)) * epochs, "constant", 0.0)
@@ -267,7 +281,8 @@ class FineTuningNet(NeuralNet):
                     self.history.record("valid_score_best", better)
                     stale = 0 if better else stale + 1
                     if better and patience is not None:
-                        best = score, self._trainable_state()
+                        with self._whole_words():
+                            best = score, self._trainable_state()
                 try:
                     self.notify("on_epoch_end", dataset_train=X, dataset_valid=None)
                 except KeyboardInterrupt:
@@ -276,9 +291,31 @@ class FineTuningNet(NeuralNet):
                     break
         finally:
             # Also after an interrupt: the user keeps the best weights there were.
+            if self._words is not None:
+                self._words.step_aside()
+                self._words = None
+                self.initialize_optimizer()
             if best is not None:
                 self.module_.load_state_dict(best[1], strict=False)
         return self
+
+    def _compact_words(self, dataset: Any) -> None:
+        """Train the rows of the word table that `dataset` uses, where AdamW can leave out others.
+
+        A GPU moves the whole table in no time, and callbacks may look at it.
+        """
+        plain = self.optimizer is torch.optim.AdamW and not self.get_params_for("optimizer")
+        on_cpu = torch.device(self.device).type == "cpu"
+        if not (on_cpu and plain and not self.callbacks and can_be_compact(self.module_)):
+            return
+        words = CompactWords(self.module_, dataset.windows, self.padder.pad_id)
+        if words.pays and not self.keep_optimizer:
+            words.take_place()
+            self._words = words
+            self.initialize_optimizer()
+
+    def _whole_words(self) -> Any:
+        return contextlib.nullcontext() if self._words is None else self._words.whole()
 
     def partial_fit(
         self, X: EncodedDataset, y: None = None, classes: None = None, **fit_params: Any
@@ -336,6 +373,8 @@ class FineTuningNet(NeuralNet):
             torch.nn.utils.clip_grad_norm_(parameters, self.max_grad_norm)
         self.scaler_.step(self.optimizer_)
         self.scaler_.update()
+        if self._words is not None:
+            self._words.note_update(self.optimizer_)
         self.schedule_.step()
 
     def _accumulate(self, batch: list[Batch]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -404,10 +443,13 @@ class FineTuningNet(NeuralNet):
     @torch.no_grad()
     def logits(self, dataset: EncodedDataset, batch_size: int | None = None) -> list[np.ndarray]:
         """Logits of each window, float32: (n_predictions, n_outputs), or (n_outputs,) pooled."""
+        with self._whole_words():
+            return self._predicted(dataset, batch_size or max(self.batch_size, 64))
+
+    def _predicted(self, dataset: EncodedDataset, size: int) -> list[np.ndarray]:
         self._set_training(False)
-        size = batch_size or max(self.batch_size, 64)
         rows: list[Any] = [None] * len(dataset)
-        for batch in LengthBatches(dataset.lengths, size):
+        for batch in length_batches(dataset.lengths, size, run_cost(self.device)):
             inputs, _, _ = self.padder([(dataset.windows[i], None, None) for i in batch])
             values = self._logits([inputs]).float().cpu().numpy()
             if "positions" in inputs:

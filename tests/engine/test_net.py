@@ -16,7 +16,8 @@ from transformers import get_cosine_schedule_with_warmup, get_linear_schedule_wi
 
 from skdice import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
 from skdice.backbones import load_encoder
-from skdice.engine.batching import LengthBatches, length_chunks
+from skdice.engine import words
+from skdice.engine.batching import length_batches, length_chunks
 from skdice.engine.devices import autocast_dtype
 from skdice.engine.module import EncoderWithHead, freeze, parameter_groups, pool
 from skdice.engine.schedules import SCHEDULES, schedule_factor
@@ -34,7 +35,7 @@ def _assert_same_weights(a, b, **tolerance):
 
 def test_prediction_batches_hold_every_row_once_and_similar_lengths():
     lengths = np.random.default_rng(0).integers(1, 100, size=203)
-    batches = list(LengthBatches(lengths, 8))
+    batches = list(length_batches(lengths, 8, unit=20))
     assert sorted(np.concatenate(batches)) == list(range(203))
     assert max(map(len, batches)) == 8
     assert sum(len(b) * lengths[b].max() for b in batches) < 1.1 * lengths.sum()
@@ -567,3 +568,34 @@ def test_a_fitted_estimator_is_as_large_as_its_weights(tiny_backbones, sentences
     copy.partial_fit(X, y)
     assert copy.n_iter_ == 3
     assert net.optimizer_.state  # pickling took nothing away
+
+
+@pytest.mark.parametrize(
+    "kind", ["bert", "roberta", "distilbert", "deberta-v2", "electra", "modernbert", "xlnet"]
+)
+@pytest.mark.parametrize("validated", [False, True])
+def test_words_that_no_text_has_end_where_they_would(
+    tiny_backbones, sentences, kind, validated, monkeypatch
+):
+    X, y = sentences
+    used, held = (X[:4], y[:4]), (X[4:], y[4:])  # which have other words
+    fit = dict(zip(("X_val", "y_val"), held, strict=True)) if validated else {}
+    swaps = []
+    take_place = words.CompactWords.take_place
+    monkeypatch.setattr(
+        words.CompactWords, "take_place", lambda self: (swaps.append(1), take_place(self))
+    )
+    settings = dict(backbone=tiny_backbones[kind], max_epochs=3, lr=1e-2, batch_size=2)
+    settings |= dict(weight_decay=0.3, random_state=0, early_stopping=validated)
+    fits = []
+    for least in (10**9, 0):
+        monkeypatch.setattr(words, "LEAST", least)
+        fits.append(DiceTokenClassifier(**settings).fit(*used, **fit))
+        assert bool(swaps) == (least == 0)
+    _assert_same_weights(*fits, rtol=1e-4, atol=1e-6)
+    assert fits[0].history_[-1]["train_loss"] == pytest.approx(fits[1].history_[-1]["train_loss"])
+    table = fits[1].net_.module_.encoder.get_input_embeddings().weight
+    assert table.shape == fits[0].net_.module_.encoder.get_input_embeddings().weight.shape
+    assert any(table is p for g in fits[1].net_.optimizer_.param_groups for p in g["params"])
+    assert fits[1].predict(X).tolist() == fits[0].predict(X).tolist()
+    fits[1].partial_fit(X, y)

@@ -1,0 +1,176 @@
+"""skdice beside the Hugging Face Trainer and pipelines, in words a second.
+
+    python examples/benchmarks/trainer.py DATA --out results/trainer.json --chart trainer.png
+
+DATA holds `wnut17/` and `sms_spam/`. Each round trains one epoch with every program, one after the
+other in one process, on the same rows with cross-entropy and batches of 32, and then predicts test
+rows. Words are those of the data, not subwords nor padding. Tokenising is inside the time. Prints
+medians over the rounds and ratios to skdice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import tempfile
+import time
+import warnings
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+import torch
+import transformers
+from datasets import Dataset
+from transformers import (
+    AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
+    AutoTokenizer,
+    DataCollatorForTokenClassification,
+    DataCollatorWithPadding,
+    Trainer,
+    TrainingArguments,
+    pipeline,
+)
+
+from skdice import DiceSequenceClassifier, DiceTokenClassifier, __version__
+from skdice.backbones import DEFAULT_BACKBONE, find_backbone
+from skdice.datasets import read_conll, read_table
+
+BACKBONE = find_backbone(DEFAULT_BACKBONE)
+
+
+def ours(task: str, X: Any, y: Any, precision: str) -> Any:
+    cls = DiceTokenClassifier if task == "tagging" else DiceSequenceClassifier
+    params = {} if task == "tagging" else {"pooling": "native"}
+    return cls(loss="ce", max_epochs=1, precision=precision, random_state=0, **params).fit(X, y)
+
+
+def theirs(task: str, X: Any, y: Any, precision: str, grouped: bool) -> None:
+    """Trainer as its documentation shows it; dynamic padding by its collators."""
+    tokenizer = AutoTokenizer.from_pretrained(BACKBONE)
+    if task == "tagging":
+        names = sorted({tag for row in y for tag in row})
+        encoded = tokenizer(X, is_split_into_words=True, truncation=True)
+        labels = []
+        for i, row in enumerate(y):
+            before, found = None, []
+            for word in encoded.word_ids(i):
+                new = word is not None and word != before
+                found.append(names.index(row[word]) if new else -100)
+                before = word
+            labels.append(found)
+        auto, collator = AutoModelForTokenClassification, DataCollatorForTokenClassification
+    else:
+        names = sorted(set(y))
+        encoded = tokenizer(X, truncation=True)
+        labels = [names.index(label) for label in y]
+        auto, collator = AutoModelForSequenceClassification, DataCollatorWithPadding
+    rows = Dataset.from_dict({**encoded, "labels": labels})
+    with tempfile.TemporaryDirectory() as folder:
+        args = TrainingArguments(
+            folder,
+            num_train_epochs=1,
+            per_device_train_batch_size=32,
+            train_sampling_strategy="group_by_length" if grouped else "random",
+            bf16=precision == "bf16",
+            use_cpu=True,
+            report_to=[],
+            disable_tqdm=True,
+            save_strategy="no",
+            logging_strategy="no",
+        )
+        model = auto.from_pretrained(BACKBONE, num_labels=len(names), dtype=torch.float32)
+        Trainer(model, args, train_dataset=rows, data_collator=collator(tokenizer)).train()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--chart", type=Path, default=None)
+    parser.add_argument("--rows", type=int, default=640)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=2)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    warnings.filterwarnings("ignore")
+    transformers.logging.set_verbosity_error()
+    wnut = args.data / "wnut17"
+    X, y = read_conll(wnut / "wnut17train.conll")
+    Xt, _ = read_conll(wnut / "emerging.test.annotated")
+    sms = read_table(args.data / "sms_spam" / "SMSSpamCollection", label_column=0, header=False)
+    n = args.rows
+    tasks = {
+        "tagging": (X[:n], y[:n], Xt[:n]),
+        "classification": (sms[0][:n], sms[1][:n], sms[0][n : 2 * n]),
+    }
+    report: dict[str, Any] = {
+        "skdice": __version__,
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+        "processor": platform.processor() or platform.machine(),
+        "threads": args.threads,
+        "rounds": args.rounds,
+        "rows": n,
+        "words_a_second": {},
+    }
+    for task, (rows, labels, test) in tasks.items():
+        words = sum(len(x) if task == "tagging" else len(x.split()) for x in rows)
+        test_words = sum(len(x) if task == "tagging" else len(x.split()) for x in test)
+        programs: dict[str, Any] = {"skdice auto": partial(ours, task, rows, labels, "auto")}
+        for p in ("fp32", "bf16"):
+            programs |= {
+                f"skdice {p}": partial(ours, task, rows, labels, p),
+                f"Trainer {p}": partial(theirs, task, rows, labels, p, False),
+                f"Trainer grouped {p}": partial(theirs, task, rows, labels, p, True),
+            }
+        found: dict[str, list[float]] = {}
+        model = ours(task, rows, labels, "fp32")
+        with tempfile.TemporaryDirectory() as folder:
+            model.save_pretrained(folder)
+            kind = "token-classification" if task == "tagging" else "text-classification"
+            pipe = pipeline(kind, folder, device="cpu")
+            texts = [x if isinstance(x, str) else " ".join(x) for x in test]
+            predictors = {"skdice predict": partial(model.predict, test)}
+            for size in (1, 8, 32):
+                predictors[f"pipeline, batch {size}"] = partial(pipe, texts, batch_size=size)
+            for _ in range(args.rounds):
+                for group, count in ((programs, words), (predictors, test_words)):
+                    for name, program in group.items():
+                        start = time.perf_counter()
+                        program()
+                        found.setdefault(name, []).append(count / (time.perf_counter() - start))
+        medians = {name: statistics.median(values) for name, values in found.items()}
+        report["words_a_second"][task] = found
+        print(f"{task}: {words} words to train on, {test_words} to predict")
+        for name, median in medians.items():
+            mine = "skdice predict" if name in predictors else f"skdice {name.split()[-1]}"
+            ratio = medians[mine] / median
+            print(f"  {name:24} {median:8.0f} words/s   {mine} is {ratio:.2f} x", flush=True)
+    args.out.write_text(json.dumps(report, indent=1) + "\n")
+    if args.chart is not None:
+        draw(report, args.chart)
+
+
+def draw(report: dict[str, Any], path: Path) -> None:
+    import matplotlib.pyplot as plt
+
+    fig, axes = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
+    for ax, (task, found) in zip(axes, report["words_a_second"].items(), strict=True):
+        names = list(found)[::-1]
+        values = [statistics.median(found[name]) for name in names]
+        colours = ["#c2571a" if name.startswith("skdice") else "#4a6b8a" for name in names]
+        ax.barh(names, values, color=colours)
+        ax.set_title(task)
+        ax.set_xlabel("words a second (median)")
+    fig.savefig(path, dpi=120)
+
+
+if __name__ == "__main__":
+    main()
