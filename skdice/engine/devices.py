@@ -19,6 +19,7 @@ __all__ = [
     "resolve_device",
     "seeded",
     "set_random_state",
+    "to_device",
 ]
 
 
@@ -104,6 +105,13 @@ def autocast(precision: str, device: str) -> Any:
     if dtype is None:
         return contextlib.nullcontext()
     return torch.autocast(torch.device(device).type, dtype=dtype)
+
+
+def to_device(values: torch.Tensor, device: str) -> torch.Tensor:
+    """Copy a tensor of the CPU without holding up the steps that follow."""
+    if str(device).startswith("cuda"):
+        return values.pin_memory().to(device, non_blocking=True)
+    return values.to(device)
 
 
 def random_state(device: torch.device) -> Any:

@@ -32,6 +32,7 @@ from skdice.engine.devices import (
     cpu_gains_by_bf16,
     random_state,
     set_random_state,
+    to_device,
 )
 from skdice.engine.module import parameter_groups
 from skdice.engine.schedules import SCHEDULES, schedule_factor
@@ -407,7 +408,7 @@ class FineTuningNet(NeuralNet):
         # Once for all groups, so that weights are rounded once.
         with autocast(self._precision_now(), self.device):
             for group in inputs:
-                moved = {k: v.to(self.device, non_blocking=True) for k, v in group.items()}
+                moved = {k: to_device(v, self.device) for k, v in group.items()}
                 parts.append(self.module_(**moved))
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
@@ -428,10 +429,10 @@ class FineTuningNet(NeuralNet):
     ) -> torch.Tensor:
         assert target is not None
         if weight is not None:
-            weight = weight.to(self.device)
+            weight = to_device(weight, self.device)
         # Targets and weights were checked with the data, before the first step.
         loss = getattr(self.criterion_, "of_checked", None) or self.criterion_
-        return loss(logits, target.to(self.device), sample_weight=weight)
+        return loss(logits, to_device(target, self.device), sample_weight=weight)
 
     def _trainable_state(self) -> dict[str, torch.Tensor]:
         trainable = {name for name, p in self.module_.named_parameters() if p.requires_grad}

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 
 from skdice.engine.devices import resolve_device
-from skdice.losses import Loss
+from skdice.losses import Loss, resolve_loss
 from skdice.metrics import positive_class
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "check_reduction",
     "check_validation",
     "draw_seed",
+    "own_loss",
     "split_indices",
     "with_pos_label",
 ]
@@ -58,6 +59,15 @@ def check_validation(X_val: Any, y_val: Any) -> None:
     if (X_val is None) != (y_val is None):
         missing = "X_val" if X_val is None else "y_val"
         raise ValueError(f"{missing} is missing: give X_val and y_val together, or neither")
+
+
+def own_loss(loss: str | Loss) -> Loss:
+    """A new loss that counts over the batches of this process, whatever others run beside it."""
+    found: Loss = clone(resolve_loss(loss))
+    for part in found.modules():
+        if isinstance(part, Loss):
+            part.all_ranks = False
+    return found
 
 
 def check_known(known: Iterable[Any], held: Iterable[Any], what: str) -> None:

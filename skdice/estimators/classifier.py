@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from scipy import sparse
 from scipy.special import softmax
-from sklearn.base import ClassifierMixin, clone
+from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -29,9 +29,9 @@ from skdice.estimators._scores import ClassScores
 from skdice.estimators.checks import (
     check_device,
     draw_seed,
+    own_loss,
     split_indices,
 )
-from skdice.losses import resolve_loss
 from skdice.metrics import positive_class
 
 __all__ = ["DiceClassifier"]
@@ -270,7 +270,7 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
             held = NumericDataset(X[validation], target[validation])
             X, target = X[train], target[train]
             sample_weight = None if sample_weight is None else sample_weight[train]
-        criterion = clone(resolve_loss(self.loss)).prepare(counts, background=background)
+        criterion = own_loss(self.loss).prepare(counts, background=background)
         dataset = NumericDataset(X, target, sample_weight)
         self._module = self._make_module(X, seed)
         return FitPlan(dataset, criterion, seed, validation=held, fitted=self.__dict__)

@@ -8,14 +8,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import expit
-from sklearn.base import clone
 
 from skdice._compat import Interval
 from skdice._typing import Entities, Sentences, Weights
 from skdice.engine.batching import EncodedDataset, Padder
 from skdice.engine.plan import Examples, FitPlan, Mode
 from skdice.engine.spans import EncoderWithSpanHeads, SpanPadder
-from skdice.estimators.checks import check_known, check_reduction, draw_seed
+from skdice.estimators.checks import check_known, check_reduction, draw_seed, own_loss
 from skdice.estimators.transformer import TransformerEstimator
 from skdice.losses import HeadsLoss, Loss, resolve_loss
 from skdice.metrics import spans_f1_score
@@ -420,7 +419,7 @@ class DiceMRCTagger(TransformerEstimator):
             loss = self.loss if given is None else given
             of_head = table[:, 1] == head
             counts = np.bincount(table[of_head, 0].astype(int), share[of_head], minlength=2)
-            losses.append(clone(resolve_loss(loss)).prepare(counts))
+            losses.append(own_loss(loss).prepare(counts))
         weights = (self.start_weight, self.end_weight, self.match_weight, self.answerable_weight)
         return HeadsLoss(losses, weights)
 

@@ -9,14 +9,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import softmax
-from sklearn.base import clone
 
 from skdice import backbones
 from skdice._compat import Interval, StrOptions
 from skdice._typing import Answers, Questions, Weights
 from skdice.engine.batching import EncodedDataset
 from skdice.engine.plan import Examples, FitPlan, Mode
-from skdice.estimators.checks import draw_seed
+from skdice.estimators.checks import draw_seed, own_loss
 from skdice.estimators.transformer import TransformerEstimator
 from skdice.losses import SpanEndsLoss, resolve_loss
 from skdice.metrics import answer_exact_match_score, answer_f1_score
@@ -231,7 +230,7 @@ class DiceQuestionAnswerer(TransformerEstimator):
         starts = np.concatenate([target[:, 0] for target in dataset.targets]).astype(int)
         shares = np.repeat(dataset.shares, [len(target) for target in dataset.targets])
         counts = np.bincount(starts, shares, minlength=2)
-        criterion = SpanEndsLoss(clone(resolve_loss(self.loss)).prepare(counts))
+        criterion = SpanEndsLoss(own_loss(self.loss).prepare(counts))
         return FitPlan(dataset, criterion, seed, mode, validation=held, fitted=self.__dict__)
 
     def predict(self, X: Questions) -> np.ndarray:

@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import expit, log_softmax
-from sklearn.base import clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -26,8 +25,8 @@ from skdice.engine.module import EncoderModule, EncoderWithHead, TaskModel, free
 from skdice.engine.net import FineTuningNet
 from skdice.engine.plan import Examples, FitPlan, Mode
 from skdice.estimators._net_estimator import NetEstimator
-from skdice.estimators.checks import check_device, check_validation
-from skdice.losses import Loss, resolve_loss
+from skdice.estimators.checks import check_device, check_validation, own_loss
+from skdice.losses import Loss
 from skdice.resampling.batches import check_sampler, draw_rows
 from skdice.text.encoding import Window
 
@@ -188,7 +187,7 @@ class TransformerEstimator(NetEstimator):
         if mode == "partial" and (before := getattr(self, "_seen", None)) is not None:
             seen = seen + before
         self._seen = seen
-        criterion = clone(resolve_loss(self.loss)).prepare(
+        criterion = own_loss(self.loss).prepare(
             seen[:-1], background=background, multilabel=multilabel, n_samples=seen[-1]
         )
         if mode == "partial":

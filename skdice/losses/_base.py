@@ -17,7 +17,7 @@ from skdice.losses._spaces import OneMinus, Range
 
 __all__ = ["Loss"]
 
-SHARED = ("ignore_index", "multilabel", "reduction")
+SHARED = ("all_ranks", "ignore_index", "multilabel", "reduction")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -35,6 +35,11 @@ class Loss(nn.Module):
     multi-label    (N, C)                0/1 of shape (N, C), with ``multilabel=True``
     ============== ===================== ==========================================
 
+    Where torch.distributed runs, as in a loop with `DistributedDataParallel`, the loss counts over
+    the batches of all processes while gradients are on, so that the averaged gradient is that of
+    one batch with all rows. Every process must then call it as often as the others. Set
+    ``all_ranks=False`` to count each process's batch alone.
+
     A subclass is a dataclass of its parameters over `kernel`, a pure function of logits and target
     whose keywords are these parameters.
     """
@@ -50,6 +55,7 @@ class Loss(nn.Module):
     ignore_index: int = -100
     multilabel: bool = False
     reduction: str = "mean"
+    all_ranks: bool = True
 
     # Buffers that `prepare` registers.
     class_counts_: Tensor = field(init=False)
@@ -261,7 +267,7 @@ class Loss(nn.Module):
         own_forward = type(self).forward is not Loss.forward
         multilabel = self.multilabel or getattr(self, "multilabel_", False)
         if sample_weight is None and not multilabel and not own_forward:
-            problem = checked_problem(logits, target, self.reduction)
+            problem = checked_problem(logits, target, self.reduction, self.all_ranks)
         return self(logits, target, sample_weight) if problem is None else self._of(problem)
 
     def _of(self, problem: Problem) -> Tensor:
@@ -339,6 +345,7 @@ class Loss(nn.Module):
             reduction=self.reduction,
             sample_weight=sample_weight,
             mask=mask,
+            all_ranks=self.all_ranks,
         )
 
 

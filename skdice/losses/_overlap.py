@@ -149,18 +149,18 @@ def overlap_loss(
     if is_above_zero(ohem_ratio):
         weight = weight * _hard_negatives(problem, weight, ohem_ratio)
     if average == "macro" and absent == "ignore":
-        factors = factors * ((weight * y).sum(0) > 0)
+        factors = factors * (problem.total((weight * y).sum(0)) > 0)
 
     if surrogate == "log":
         p = problem.p().detach()
-        hits, errors = _linear_counts(p, y, weight, formula)
+        hits, errors = problem.total(torch.stack(_linear_counts(p, y, weight, formula)))
         hits, errors, running = _moving_average(hits, errors, running, ema_decay)
         loss = log_surrogate(problem, p, weight, factors, formula, hits, errors, smooth, average)
         return loss, running
     hits, errors = formula.counts(formula.activation(problem), y)
     if average == "samples":
         return _mean_over_samples(problem, weight, factors, _ratio(hits, errors, smooth)), running
-    hits, errors = (weight * hits).sum(0), (weight * errors).sum(0)
+    hits, errors = problem.total(torch.stack([(weight * hits).sum(0), (weight * errors).sum(0)]))
     hits, errors, running = _moving_average(hits, errors, running, ema_decay)
     if average == "micro":
         return _ratio((factors * hits).sum(), (factors * errors).sum(), smooth), running
@@ -260,7 +260,7 @@ def _mean_over_samples(problem: Problem, weight: Tensor, factors: Tensor, losses
     """One ratio for each example and class, reduced."""
     share = weight * factors
     if problem.reduction == "mean":
-        return (losses * share).sum() / at_least_tiny(share.sum())
+        return (losses * share).sum() * problem.ranks / at_least_tiny(problem.total(share.sum()))
     losses = losses * weight * factors / at_least_tiny(factors.sum())
     losses = losses * len(factors) if problem.kind == "multilabel" else losses.sum(-1)
     return losses.sum() if problem.reduction == "sum" else losses.reshape(problem.shape)

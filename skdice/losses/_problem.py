@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +16,8 @@ __all__ = [
     "Problem",
     "as_problem",
     "checked_problem",
+    "n_ranks",
+    "over_ranks",
     "with_background",
 ]
 
@@ -35,6 +37,8 @@ class Inputs(TypedDict, total=False):
     sample_weight : Tensor of shape (N,) or of the target's shape, default=None
     mask : bool Tensor of shape (N,) or of the target's shape, default=None
         Positions that count.
+    all_ranks : bool, default=True
+        Where torch.distributed runs, count over the batches of all processes; see `Loss`.
     problem : Problem, default=None
         Logits, target and the keywords above in one form already, in place of all of them.
     """
@@ -44,6 +48,7 @@ class Inputs(TypedDict, total=False):
     reduction: str
     sample_weight: Tensor | None
     mask: Tensor | None
+    all_ranks: bool
     problem: Problem | None
 
 
@@ -66,6 +71,8 @@ class Problem:
     shape : tuple of int
         Of what ``reduction="none"`` returns.
     reduction : {"mean", "sum", "none"}
+    ranks : int
+        Processes whose batches are one.
     """
 
     kind: str
@@ -75,6 +82,7 @@ class Problem:
     given_weight: Tensor | None
     shape: tuple[int, ...]
     reduction: str = "mean"
+    ranks: int = 1
     _odds: Tensor | None = None
     _log_softmax: Tensor | None = None
 
@@ -86,6 +94,10 @@ class Problem:
             classes = torch.arange(self.logits.shape[-1], device=self.logits.device)
             self.encoded = (self.index.unsqueeze(-1) == classes).to(self.logits.dtype)
         return self.encoded
+
+    def total(self, values: Tensor) -> Tensor:
+        """Sums of this batch, added over those of all processes, with their gradients."""
+        return over_ranks(values, self.ranks)
 
     @property
     def weight(self) -> Tensor:
@@ -162,7 +174,7 @@ class Problem:
 
     def reduce(self, elements: Tensor) -> Tensor:
         """Losses of shape (N,), or (N, C) for a multi-label problem, reduced by `reduction`."""
-        if self.given_weight is None and self.reduction == "mean":
+        if self.given_weight is None and self.reduction == "mean" and self.ranks == 1:
             return elements.mean()
         weight = self.weight
         if elements.ndim == 2 and weight.ndim == 1:
@@ -172,7 +184,40 @@ class Problem:
             return weighted.reshape(self.shape)
         if self.reduction == "sum":
             return weighted.sum()
-        return weighted.sum() / weight.sum().clamp(min=torch.finfo(weight.dtype).tiny)
+        total = self.total(weight.sum()).clamp(min=torch.finfo(weight.dtype).tiny)
+        # Gradients are averaged over processes; this one's share of the mean is so much more.
+        return weighted.sum() * self.ranks / total
+
+
+class _Sum(torch.autograd.Function):
+    """A sum over processes; what flows back is the sum of what flows back in each."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor) -> Tensor:
+        total = values.detach().clone()
+        torch.distributed.all_reduce(total)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> Tensor:
+        total = upstream.clone()
+        torch.distributed.all_reduce(total)
+        return total
+
+
+def over_ranks(values: Tensor, ranks: int) -> Tensor:
+    """Values added over processes, with their gradients."""
+    if ranks == 1:
+        return values
+    found: Tensor = _Sum.apply(values)
+    return found
+
+
+def n_ranks(all_ranks: bool) -> int:
+    """Processes of torch.distributed that train together; 1 where nothing is trained."""
+    if not (all_ranks and torch.is_grad_enabled() and torch.distributed.is_available()):
+        return 1
+    return torch.distributed.get_world_size() if torch.distributed.is_initialized() else 1
 
 
 def _finite(log_p: Tensor) -> Tensor:
@@ -180,12 +225,15 @@ def _finite(log_p: Tensor) -> Tensor:
     return log_p.clamp(min=torch.finfo(log_p.dtype).min)
 
 
-def checked_problem(logits: Tensor, target: Tensor, reduction: str) -> Problem | None:
+def checked_problem(
+    logits: Tensor, target: Tensor, reduction: str, all_ranks: bool
+) -> Problem | None:
     """A multi-class problem of class indices that are known to be right; None of other inputs."""
     if logits.ndim != 2 or logits.shape[-1] < 2 or target.dtype != torch.int64 or target.ndim != 1:
         return None
     z = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    return Problem("multiclass", z, None, target, None, tuple(target.shape), reduction)
+    ranks = n_ranks(all_ranks)
+    return Problem("multiclass", z, None, target, None, tuple(target.shape), reduction, ranks)
 
 
 def with_background(problem: Problem, background: int | str | None) -> tuple[Problem, int | None]:
@@ -213,6 +261,7 @@ def as_problem(
     reduction: str = "mean",
     sample_weight: Tensor | None = None,
     mask: Tensor | None = None,
+    all_ranks: bool = True,
     problem: Problem | None = None,
 ) -> Problem:
     """Logits and target of any allowed shape in one form; `Loss` lists the shapes.
@@ -279,8 +328,9 @@ def as_problem(
     if kind != "multilabel":
         weight = weight[:, 0]
     if indices:
-        return Problem(kind, z, None, values[:, 0], weight, shape, reduction)
-    return Problem(kind, z, values.to(z.dtype), None, weight, shape, reduction)
+        return Problem(kind, z, None, values[:, 0], weight, shape, reduction, n_ranks(all_ranks))
+    encoded = values.to(z.dtype)
+    return Problem(kind, z, encoded, None, weight, shape, reduction, n_ranks(all_ranks))
 
 
 def _like(values: Tensor, name: str, like: Tensor, shape: tuple[int, ...]) -> Tensor:

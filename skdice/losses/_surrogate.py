@@ -52,9 +52,11 @@ def log_surrogate(
         factors = factors / at_least_tiny(factors.sum())
     total = at_least_tiny(hits + errors + smooth)
     size = total if average == "micro" else (factors * total).sum()
-    n, square = problem.element_weight.sum(), total**2
+    n, square = problem.total(problem.element_weight.sum()), total**2
     # Where nothing counts (an empty batch) or, with smooth=0, nothing is called positive, 0.
     scale = torch.where((n > 0) & (square > tiny), size / n.clamp(min=tiny) / square, 0.0)
+    # Gradients are averaged over processes; each has its share of these sums.
+    scale = scale * problem.ranks
     of_positives = scale * (per_hit * errors - per_positive * (hits + smooth))
     of_negatives = scale * per_negative * (hits + smooth)
     modulation = formula.modulation or (lambda losses, wrong: losses)
@@ -90,13 +92,16 @@ def micro_surrogate(
         positive = weight * (index != background)
         right, wrong = torch.exp(log_p), -torch.expm1(log_p)
         not_background = -torch.expm1(problem.log_p_of(torch.full_like(index, background)))
-        found, missed = (positive * right).sum(), (positive * wrong).sum()
-        false = ((weight * not_background).sum() - found).clamp(min=0)
+        parts = (positive * right, positive * wrong, weight * not_background, weight)
+        sums = problem.total(torch.stack([part.sum() for part in parts]))
+        found, missed, called, n = sums.unbind()
+        false = (called - found).clamp(min=0)
         hits, errors = per_hit * found, per_negative * false - per_positive * missed
-        total, n = at_least_tiny(hits + errors + smooth), weight.sum()
+        total = at_least_tiny(hits + errors + smooth)
         tiny = torch.finfo(right.dtype).tiny
         # As above: 0 where nothing counts or nothing is called positive.
         scale = torch.where((n > 0) & (total**2 > tiny), 1 / (n.clamp(min=tiny) * total), 0.0)
+        scale = scale * problem.ranks  # as above
         price = scale * (per_hit * errors - per_positive * (hits + smooth))
         cost = scale * per_negative * (hits + smooth)
         share = cost * weight + (price - cost) * positive
@@ -122,10 +127,12 @@ def right_class_counts(problem: Problem, index: Tensor, formula: Formula) -> Cou
     def by_class(values: Tensor) -> Tensor:
         return torch.zeros_like(p[0]).index_add(0, index, values)
 
-    found, missed = by_class(weight * torch.exp(right)), by_class(weight * -torch.expm1(right))
-    false = (weight @ p - found).clamp(min=0)
+    parts = (weight * torch.exp(right), weight * -torch.expm1(right), weight)
+    sums = problem.total(torch.stack([*map(by_class, parts), weight @ p]))
+    found, missed, of_class, called = sums.unbind()
+    false = (called - found).clamp(min=0)
     errors = per_negative * false - per_positive * missed
-    return Counts(per_hit * found, errors, by_class(weight), p)
+    return Counts(per_hit * found, errors, of_class, p)
 
 
 def macro_surrogate(
@@ -144,8 +151,9 @@ def macro_surrogate(
     tiny = torch.finfo(p.dtype).tiny
     factors = factors / at_least_tiny(factors.sum())
     total = at_least_tiny(hits + errors + smooth)
-    size, n, square = (factors * total).sum(), weight.sum(), total**2
+    size, n, square = (factors * total).sum(), problem.total(weight.sum()), total**2
     scale = torch.where((n > 0) & (square > tiny), size / n.clamp(min=tiny) / square, 0.0)
+    scale = scale * problem.ranks  # as above
     price = factors * scale * (per_hit * errors - per_positive * (hits + smooth))
     cost = factors * scale * per_negative * (hits + smooth)
     log_p = problem.log_p_of(index)

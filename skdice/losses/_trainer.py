@@ -11,6 +11,7 @@ from torch import Tensor
 
 from skdice.losses._base import Loss
 from skdice.losses._checks import check_background
+from skdice.losses._problem import n_ranks, over_ranks
 from skdice.losses._registry import resolve_loss
 
 __all__ = ["for_trainer"]
@@ -43,7 +44,8 @@ class for_trainer:  # noqa: N801 - it is used as a function
     With gradient accumulation, the Trainer hands over the number of targets in the whole update;
     losses that are means over examples divide their sum by it. A set-level loss is one ratio for
     each micro-batch, averaged over the micro-batches: near to, but not the same as, the ratio of
-    one big batch, which skdice's own estimators compute.
+    one big batch, which skdice's own estimators compute. On several devices its ratio is that of
+    all devices' rows, with the Trainer's default ``average_tokens_across_devices=True``.
 
     The estimators know the background and the class counts from the data; here an overlap loss of
     several classes that was not told its background counts every class, and warns.
@@ -107,14 +109,17 @@ class for_trainer:  # noqa: N801 - it is used as a function
         self.loss.train(torch.is_grad_enabled())  # the Trainer does not say when it evaluates
         # A compound loss has no sum over examples either.
         set_level = self.loss.is_set_level or "sum" not in self.loss.reductions
+        # What was given the number of targets the Trainer multiplies by the number of devices.
+        ranks = n_ranks(self.loss.all_ranks)
+        times = 1 if num_items_in_batch is None else ranks
         if set_level and self.gradient_accumulation_steps is not None:
-            return self.loss(logits, labels) / self.gradient_accumulation_steps
+            return self.loss(logits, labels) / (self.gradient_accumulation_steps * times)
         if num_items_in_batch is None:
             return self.loss(logits, labels)
         if set_level:
             # Without accumulation the share is 1.
-            share = labels.ne(-100).sum() / num_items_in_batch
-            return self.loss(logits, labels) * share
+            n_targets = over_ranks(labels.ne(-100).sum().to(logits.dtype), ranks)
+            return self.loss(logits, labels) * n_targets / (num_items_in_batch * times)
         if labels.shape == logits.shape and not multilabel and logits.ndim > 1:
             # The Trainer counts every entry of a row that is one target.
             num_items_in_batch = num_items_in_batch / logits.shape[-1]

@@ -73,12 +73,18 @@ class CompoundLoss(Loss):
         ignore_index: int = -100,
         multilabel: bool = False,
         reduction: str = "mean",
+        all_ranks: bool = True,
     ) -> None:
         from skdice.losses._registry import resolve_loss
 
         self.first, self.second = resolve_loss(first), resolve_loss(second)
         self.weight = weight
-        super().__init__(ignore_index=ignore_index, multilabel=multilabel, reduction=reduction)
+        super().__init__(
+            ignore_index=ignore_index,
+            multilabel=multilabel,
+            reduction=reduction,
+            all_ranks=all_ranks,
+        )
 
     def _check(self) -> None:
         super()._check()

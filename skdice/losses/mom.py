@@ -39,9 +39,10 @@ def mom_loss(
         if problem.kind == "binary":
             losses, of_majority = losses[:, 0], of_majority[:, 0]
     of_majority = of_majority * (weight > 0)
-    n_majority = (weight * of_majority).sum().clamp(min=torch.finfo(weight.dtype).tiny)
+    sums = problem.total(torch.stack([(weight * of_majority).sum(), weight.sum()]))
+    n_majority, n = sums[0].clamp(min=torch.finfo(weight.dtype).tiny), sums[1]
     # Both are means: the second over the majority alone.
-    return problem.reduce(losses * (lam + (1 - lam) * of_majority * weight.sum() / n_majority))
+    return problem.reduce(losses * (lam + (1 - lam) * of_majority * n / n_majority))
 
 
 def _majority(problem: Problem, background: int | None, class_counts: Any) -> Tensor:

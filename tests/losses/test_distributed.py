@@ -1,0 +1,112 @@
+"""Losses over two processes: the gradient of one batch with all rows."""
+
+from __future__ import annotations
+
+import copy
+import os
+import socket
+import tempfile
+from pathlib import Path
+
+import pytest
+import torch
+import torch.multiprocessing as mp
+from torch.nn.parallel import DistributedDataParallel
+
+from skdice.losses import (
+    LOSSES,
+    CompoundLoss,
+    DiceLoss,
+    TverskyLoss,
+    for_trainer,
+    resolve_loss,
+)
+
+COUNTS = [60, 25, 10, 5]
+
+
+def losses():
+    """Every loss, by the ways in which it can count."""
+    found = {}
+    for name in LOSSES:
+        for background in (0, None):
+            if name == "mom" and background is None:
+                continue
+            found[f"{name}, background {background}"] = resolve_loss(name).prepare(
+                COUNTS, background=background
+            )
+    found["ratio, micro"] = DiceLoss(surrogate="none", average="micro", background=0)
+    found["ratio, macro"] = TverskyLoss(surrogate="none", average="macro")
+    found["ratio, samples"] = DiceLoss.literal(background=0)
+    found["class weights"] = DiceLoss(class_weight=[1.0, 2.0, 1.0, 0.5], background=0)
+    found["moving average"] = DiceLoss(ema_decay=0.9).prepare(COUNTS, background=0)
+    found["compound of ratios"] = CompoundLoss("ce", DiceLoss(surrogate="none", background=0))
+    return found
+
+
+def rows():
+    generator = torch.Generator().manual_seed(0)
+    X = torch.randn(24, 6, generator=generator)
+    y = torch.randint(4, (24,), generator=generator)
+    y[:2] = -100
+    return X, y, torch.rand(24, generator=generator) + 0.5
+
+
+def gradient(module, loss, X, y, weight):
+    module.zero_grad()
+    loss(module(X), y, sample_weight=weight).backward()
+    return next(module.parameters()).grad.clone()
+
+
+def work(rank, port, folder):
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group("gloo", rank=rank, world_size=2)
+    torch.manual_seed(0)
+    linear = torch.nn.Linear(6, 4)
+    module = DistributedDataParallel(linear)
+    X, y, weight = rows()
+    part = slice(0, 9) if rank == 0 else slice(9, 24)  # of unequal size
+    found = {}
+    for name, loss in losses().items():
+        for weighed in (False, True):
+            w = weight[part] if weighed else None
+            found[name, weighed] = gradient(module, copy.deepcopy(loss), X[part], y[part], w)
+    # The Trainer gives the number of targets on all devices, and multiplies by that of devices.
+    n = int((y != -100).sum())
+    for name, steps in (("ce", None), ("dice", None), ("dice", 1), ("ce_dice", None)):
+        compute = for_trainer(name, steps, background=0)
+        module.zero_grad()
+        (2 * compute({"logits": module(X[part])}, y[part], n)).backward()
+        found["Trainer", name, steps] = linear.weight.grad.clone()
+    alone = DiceLoss(background=0, all_ranks=False)
+    found["alone"] = gradient(module, alone, X[part], y[part], None)
+    if rank == 0:
+        with torch.no_grad():  # a process that evaluates by itself waits for nobody
+            found["evaluated"] = DiceLoss(background=0)(linear(X), y)
+    torch.save(found, Path(folder) / f"{rank}.pt")
+    torch.distributed.destroy_process_group()
+
+
+@pytest.mark.slow
+def test_two_processes_have_the_gradient_of_the_whole_batch():
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with tempfile.TemporaryDirectory() as folder:
+        mp.spawn(work, args=(port, folder), nprocs=2)
+        one, other = (torch.load(Path(folder) / f"{rank}.pt") for rank in (0, 1))
+    torch.manual_seed(0)
+    module = torch.nn.Linear(6, 4)
+    X, y, weight = rows()
+    for name, loss in losses().items():
+        for weighed in (False, True):
+            expected = gradient(module, copy.deepcopy(loss), X, y, weight if weighed else None)
+            for found in (one, other):
+                torch.testing.assert_close(found[name, weighed], expected, atol=1e-6, rtol=1e-5)
+    for name, steps in (("ce", None), ("dice", None), ("dice", 1), ("ce_dice", None)):
+        expected = gradient(module, resolve_loss(name).prepare(COUNTS, background=0), X, y, None)
+        torch.testing.assert_close(one["Trainer", name, steps], expected, atol=1e-6, rtol=1e-5)
+    whole = gradient(module, DiceLoss(background=0), X, y, None)
+    assert (one["alone"] - whole).abs().max() > 1e-3
+    assert one["evaluated"] == DiceLoss(background=0)(module(X), y)
