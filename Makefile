@@ -10,7 +10,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 export TOKENIZERS_PARALLELISM := false
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-fast lint clean help
+.PHONY: demo test test-fast lint bench clean help
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -28,6 +28,11 @@ lint: $(VENV)/.installed-dev ## ruff and mypy
 	$(BIN)/ruff check skdice tests examples
 	$(BIN)/ruff format --check skdice tests examples
 	$(BIN)/mypy
+
+DATA ?= data
+bench: $(VENV)/.installed-test ## Compare speed with torch, the Trainer and pipelines (make bench DATA=folder)
+	$(BIN)/python examples/benchmarks/losses.py --out bench-losses.json
+	$(BIN)/python examples/benchmarks/trainer.py $(DATA) --out bench-trainer.json
 
 clean: ## Remove the environment and the demo's output
 	rm -rf $(VENV) demo-output

@@ -1,0 +1,123 @@
+"""The losses alone, and in a step of a small model, beside torch's cross-entropy.
+
+    python examples/benchmarks/losses.py --out results/losses.json
+
+Forward and backward over N x C logits, nine tenths of the targets in class 0, programs interleaved
+over the rounds; then a step of a linear model on 30 numbers, in a bare torch loop and in
+`DiceClassifier` (whose fit has everything in it). Prints medians, and ratios to torch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from sklearn.datasets import make_classification
+
+from skdice import DiceClassifier, __version__
+from skdice.losses import COMPARED, resolve_loss
+
+SIZES = ((16_384, 9), (4096, 1000), (256, 2))
+
+
+def backward(loss: Callable[[], torch.Tensor], logits: torch.Tensor) -> float:
+    logits.grad = None
+    start = time.perf_counter()
+    loss().backward()
+    return time.perf_counter() - start
+
+
+def alone(n_rows: int, n_classes: int, rounds: int) -> dict[str, list[float]]:
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(n_rows, n_classes, generator=generator, requires_grad=True)
+    others = torch.randint(n_classes, (n_rows,), generator=generator)
+    target = torch.where(torch.rand(n_rows, generator=generator) < 0.9, 0, others)
+    counts = torch.bincount(target, minlength=n_classes).numpy()
+    losses: dict[str, Any] = {"F.cross_entropy": partial(F.cross_entropy, logits, target)}
+    for name in COMPARED:
+        for background in (0, None):
+            loss = resolve_loss(name).prepare(counts, background=background)
+            if background == 0 or loss.leaves_background_out or name == "ce_dice":
+                losses[f"{name}, background {background}"] = partial(loss, logits, target)
+    seconds: dict[str, list[float]] = {}
+    for _ in range(rounds):
+        for name, loss in losses.items():
+            seconds.setdefault(name, []).append(backward(loss, logits))
+    return seconds
+
+
+def bare_steps(X: np.ndarray, y: np.ndarray, batch_size: int, n_steps: int) -> float:
+    """Seconds a step of a loop that a user would write."""
+    model = torch.nn.Linear(X.shape[1], 2)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.05)
+    rows, labels = torch.from_numpy(X), torch.from_numpy(y)
+    order = torch.randperm(len(X))
+    start = time.perf_counter()
+    for i in range(n_steps):
+        batch = order[i * batch_size : (i + 1) * batch_size]
+        optimizer.zero_grad()
+        F.cross_entropy(model(rows[batch]), labels[batch]).backward()
+        optimizer.step()
+    return (time.perf_counter() - start) / n_steps
+
+
+def our_steps(X: np.ndarray, y: np.ndarray, batch_size: int, n_steps: int, loss: str) -> float:
+    n = batch_size * n_steps
+    model = DiceClassifier(loss=loss, max_epochs=1, batch_size=batch_size, random_state=0)
+    start = time.perf_counter()
+    model.fit(X[:n], y[:n])
+    return (time.perf_counter() - start) / n_steps
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--threads", type=int, default=1)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    report: dict[str, Any] = {
+        "skdice": __version__,
+        "torch": torch.__version__,
+        "threads": args.threads,
+        "rounds": args.rounds,
+        "seconds": {},
+    }
+
+    def show(title: str, seconds: dict[str, list[float]], first: str) -> None:
+        report["seconds"][title] = seconds
+        medians = {name: statistics.median(values) for name, values in seconds.items()}
+        print(title)
+        for name, median in medians.items():
+            print(f"  {name:26} {1e3 * median:8.3f} ms   {median / medians[first]:6.2f} x")
+
+    for n_rows, n_classes in SIZES:
+        show(f"{n_rows} x {n_classes}", alone(n_rows, n_classes, args.rounds), "F.cross_entropy")
+    X, y = make_classification(40_000, 30, weights=[0.9], random_state=0)
+    X = X.astype(np.float32)
+    for batch_size in (8, 32, 512):
+        n_steps = min(400, len(X) // batch_size)
+        programs = {"torch loop": partial(bare_steps, X, y, batch_size, n_steps)}
+        for loss in ("ce", "dsc"):
+            programs[f"DiceClassifier, {loss}"] = partial(
+                our_steps, X, y, batch_size, n_steps, loss
+            )
+        seconds: dict[str, list[float]] = {}
+        for _ in range(max(5, args.rounds // 3)):
+            for name, program in programs.items():
+                seconds.setdefault(name, []).append(program())
+        show(f"a step, batch {batch_size}", seconds, "torch loop")
+    args.out.write_text(json.dumps(report, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
