@@ -162,20 +162,21 @@ def macro_surrogate(
         losses = formula.modulation(losses, -torch.expm1(log_p.detach()))
     positives = (weight * price[..., index] * losses).sum()
 
-    # -log(1 - p) of every wrong class. 1 - p of the largest is the sum of all others.
-    column = index.unsqueeze(-1)
-    top = p.argmax(dim=-1, keepdim=True)
-    rest = p.scatter(-1, top, 0.0).sum(-1, keepdim=True)
-    not_p = at_least_tiny((1 - p).scatter(-1, top, rest))
-    share = weight.unsqueeze(-1) * cost
-    if formula.modulation is not None:
-        share = share * formula.modulation(torch.ones_like(p), p)
-    share = share.expand_as(p).scatter(-1, column, 0.0)
-    value = -(share * torch.log(not_p)).sum()
-    # d/dz_j of it: of its own 1 - p_j, and by the softmax of all other classes'.
-    pull = share * p
-    push = pull / not_p
-    gradient = pull - p * (push.sum(-1, keepdim=True) - push)
+    with torch.no_grad():
+        # -log(1 - p) of every wrong class. 1 - p of the largest is the sum of all others.
+        column = index.unsqueeze(-1)
+        largest, top = p.max(dim=-1, keepdim=True)
+        rest = p.scatter(-1, top, 0.0).sum(-1, keepdim=True)
+        not_p = at_least_tiny((1 - p).scatter(-1, top, rest))
+        share = weight.unsqueeze(-1) * cost
+        if formula.modulation is not None:
+            share = share * formula.modulation(torch.ones_like(cost), p)
+        share = share.expand_as(p).scatter(-1, column, 0.0)
+        value = -(share * torch.log(not_p)).sum()
+        # d/dz_j of it: of its own 1 - p_j, and by the softmax of all other classes'.
+        pull = share.mul_(p)
+        push = pull / not_p
+        gradient = pull.add_(push.sub_(push.sum(-1, keepdim=True)).mul_(p))
     found: Any = _WithGradient.apply(problem.logits, value, gradient)
     return positives + found
 
