@@ -15,7 +15,6 @@ import os
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +25,13 @@ from skdice import backbones
 from skdice.engine.adapters import load_adapter
 from skdice.engine.devices import resolve_device, seeded
 from skdice.engine.module import EncoderModule, EncoderWithHead, TaskModel, freeze
+from skdice.estimators.checks import damaged, n_outputs
+from skdice.estimators.old_storage import read_old
 from skdice.losses import LOSSES, Loss
 
 FORMAT = 3
 STATE = "skdice.json"
 HEAD = "head.safetensors"
-# What format 2 put before the keys of all but the encoder.
-OWN = "skdice."
 
 
 def _loss_to_json(loss: str | Loss) -> Any:
@@ -265,7 +264,7 @@ def load(cls: type[Any], folder: Path, device: str) -> Any:
             f"{str(folder)!r} holds a {state['class']}, not a {cls.__name__}: use "
             f"{state['class']}.from_pretrained"
         )
-    with _damaged(folder):
+    with damaged(folder):
         params = dict(state["params"])
         for name in {"loss", "end_loss", "match_loss"} & set(params):
             params[name] = _loss_from_json(params[name])
@@ -273,7 +272,7 @@ def load(cls: type[Any], folder: Path, device: str) -> Any:
         estimator._restore_fitted(state["fitted"])
     history = state.get("history", [])
     if state["format"] < 3:
-        estimator._module = _read_old(estimator, folder, state)
+        estimator._module = read_old(estimator, folder, state)
         where = folder
     else:
         _check_files(folder, state["files"])
@@ -299,27 +298,6 @@ def ready(estimator: Any, history: list[dict[str, Any]], device: str) -> Any:
     return estimator
 
 
-@contextlib.contextmanager
-def _damaged(folder: Path) -> Iterator[None]:
-    """Name the folder in what goes wrong while it is read."""
-    from safetensors import SafetensorError
-
-    try:
-        yield
-    except (
-        KeyError,
-        TypeError,
-        IndexError,
-        AttributeError,
-        RuntimeError,
-        SafetensorError,
-    ) as error:
-        raise ValueError(
-            f"{str(folder)!r} is damaged ({type(error).__name__}: {error}): save the estimator "
-            "again, or install the version of skdice that wrote it"
-        ) from error
-
-
 def _check_files(folder: Path, files: dict[str, str]) -> None:
     for name, checksum in files.items():
         path = folder / name
@@ -338,26 +316,20 @@ def _check_files(folder: Path, files: dict[str, str]) -> None:
         )
 
 
-def _n_outputs(estimator: Any) -> int:
-    if estimator.task in ("qa", "mrc-ner"):
-        return 2
-    return len(estimator.classes_)
-
-
 def _read_adapter(estimator: Any, folder: Path, state: dict[str, Any]) -> EncoderModule:
     """The backbone with the adapter of a folder, and the head from there."""
     with seeded(0, "cpu"):
         if state["task_model"]:
             model = backbones.load_task_model(
-                estimator.backbone, estimator.task, _n_outputs(estimator)
+                estimator.backbone, estimator.task, n_outputs(estimator)
             )
             module: EncoderModule = TaskModel(model, estimator.dropout)
             _check_labels(estimator, backbones.load_config(str(folder)), folder)
         else:
             encoder = backbones.load_encoder(estimator.backbone)
-            module = estimator._assemble(encoder, _n_outputs(estimator))
+            module = estimator._assemble(encoder, n_outputs(estimator))
             _load_head(module, folder.parent, state["fitted"])
-    with _damaged(folder):
+    with damaged(folder):
         load_adapter(module, folder)
     return module
 
@@ -401,7 +373,7 @@ def read_model(where: str, task: str) -> Any:
             "or give it as backbone= and fit"
         )
     local = Path(where).is_dir()
-    with backbones.quiet_transformers(), seeded(0, "cpu"), _damaged(Path(where)):
+    with backbones.quiet_transformers(), seeded(0, "cpu"), damaged(Path(where)):
         try:
             model, report = cls.from_pretrained(
                 where,
@@ -431,7 +403,7 @@ def read_model(where: str, task: str) -> Any:
 def _read_own_head(estimator: Any, folder: Path, fitted: dict[str, Any]) -> EncoderWithHead:
     with seeded(0, "cpu"):
         encoder = backbones.load_encoder(str(folder))
-        module = estimator._assemble(encoder, _n_outputs(estimator))
+        module = estimator._assemble(encoder, n_outputs(estimator))
     _load_head(module, folder.parent, fitted)
     return module
 
@@ -441,43 +413,11 @@ def _load_head(module: EncoderModule, folder: Path, fitted: dict[str, Any]) -> N
 
     head = load_file(folder / HEAD)
     own = {name for name in module.state_dict() if not name.startswith("encoder.")}
-    with _damaged(folder):
+    with damaged(folder):
         if set(head) != own:
             raise KeyError(f"{HEAD} holds {sorted(head)}, not {sorted(own)}")
         module.load_state_dict(head, strict=False)
     module.pooling = fitted.get("pooling")
-
-
-def _read_old(estimator: Any, folder: Path, state: dict[str, Any]) -> EncoderWithHead | TaskModel:
-    """The module of a folder of format 1 or 2, whose heads are all skdice's own."""
-    import transformers
-    from safetensors.torch import load_file
-
-    config = backbones.load_config(str(folder))
-    with seeded(0, "cpu"), _damaged(folder):
-        encoder = backbones.without_pooler(transformers.AutoModel.from_config(config))
-        module = estimator._assemble(encoder, _n_outputs(estimator))
-        weights = load_file(folder / "model.safetensors")
-        if state["format"] == 2:
-            weights = {
-                name.removeprefix(OWN) if name.startswith(OWN) else f"encoder.{name}": values
-                for name, values in weights.items()
-            }
-        module.load_state_dict(weights)
-    module.pooling = state["fitted"].get("pooling")
-    if estimator.task not in ("tagging", "qa"):
-        return module
-    config.num_labels = _n_outputs(estimator)
-    task_class = backbones.task_class(estimator.task, config)
-    if task_class is None:
-        return module
-    with seeded(0, "cpu"):
-        task_model = TaskModel(task_class(config), estimator.dropout)
-    if len(task_model.steps) > 1:  # there is more to the architecture's own head
-        return module
-    task_model.encoder.load_state_dict(module.encoder.state_dict())
-    task_model.output_layer.load_state_dict(module.head.state_dict())
-    return task_model
 
 
 # ---- models that others trained

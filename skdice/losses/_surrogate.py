@@ -165,7 +165,7 @@ def macro_surrogate(
     with torch.no_grad():
         # -log(1 - p) of every wrong class. 1 - p of the largest is the sum of all others.
         column = index.unsqueeze(-1)
-        largest, top = p.max(dim=-1, keepdim=True)
+        top = p.argmax(dim=-1, keepdim=True)
         rest = p.scatter(-1, top, 0.0).sum(-1, keepdim=True)
         not_p = at_least_tiny((1 - p).scatter(-1, top, rest))
         share = weight.unsqueeze(-1) * cost
