@@ -56,7 +56,7 @@ def model_card(estimator: Any, metrics: dict[str, float]) -> str:
     parts = [
         f"---\n{data.to_yaml()}\n---\n",
         f"# {kind}\n",
-        f"A model for {pipeline_tag}, trained with [skdice](https://pypi.org/project/skdice/) for "
+        f"A model for {pipeline_tag}, trained with skdice for "
         "data in which the positive class is rare.\n",
         _table(("", ""), rows),
         *_data(estimator),
