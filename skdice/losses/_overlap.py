@@ -36,6 +36,10 @@ ABSENT = ("auto", "include", "ignore")
 SURROGATES = ("none", "log")
 
 
+def _unmodulated(losses: Tensor, wrong: Tensor) -> Tensor:
+    return losses
+
+
 @dataclass(frozen=True)
 class Formula:
     """What tells one overlap loss from another.
@@ -50,15 +54,15 @@ class Formula:
         errors for a unit of a negative's.
     activation : callable
         From the problem to scores between 0 and 1, by default the probabilities.
-    modulation : callable or None
+    modulation : callable
         From the log losses of examples, and the probabilities of their wrong sides, to the losses
-        that the log surrogate weighs.
+        that the log surrogate weighs, by default the same. It multiplies them by a factor.
     """
 
     counts: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
     gradients: tuple[Number, Number, Number]
     activation: Callable[[Problem], Tensor] = Problem.p
-    modulation: Callable[[Tensor, Tensor], Tensor] | None = None
+    modulation: Callable[[Tensor, Tensor], Tensor] = _unmodulated
 
 
 class OverlapOptions(Inputs, total=False):
@@ -129,22 +133,20 @@ def overlap_loss(
     if absent == "auto" and problem.kind == "multiclass" and background is None:
         remembers = is_above_zero(ema_decay)
         absent = "ignore" if surrogate == "log" and not remembers else "include"
-    if surrogate == "log" and problem.index is not None and not is_above_zero(ohem_ratio):
-        plain = class_weight is None and not is_above_zero(ema_decay)
-        if average == "micro" and background is not None and plain:
-            return micro_surrogate(problem, problem.index, background, formula, smooth), None
-        if average == "macro" and problem.logits.shape[-1] > 2:
-            factors = _class_factors(problem.logits, class_weight, background)
-            counts = right_class_counts(problem, problem.index, formula)
-            if absent == "ignore":
-                factors = factors * (counts.of_class > 0)
-            hits, errors, running = _moving_average(counts.hits, counts.errors, running, ema_decay)
-            loss = macro_surrogate(
-                problem, problem.index, counts, factors, formula, hits, errors, smooth
-            )
-            return loss, running
+    of_indices = surrogate == "log" and not is_above_zero(ohem_ratio)
+    index = problem.index if of_indices else None
+    plain = class_weight is None and not is_above_zero(ema_decay)
+    if index is not None and background is not None and average == "micro" and plain:
+        return micro_surrogate(problem, index, background, formula, smooth), None
+    factors = _class_factors(problem.logits, class_weight, background)
+    if index is not None and average == "macro" and problem.logits.shape[-1] > 2:
+        counts = right_class_counts(problem, index, formula)
+        if absent == "ignore":
+            factors = factors * (counts.of_class > 0)
+        hits, errors, running = _moving_average(counts.hits, counts.errors, running, ema_decay)
+        loss = macro_surrogate(problem, index, counts, factors, formula, hits, errors, smooth)
+        return loss, running
     y = problem.target
-    factors = _class_factors(y, class_weight, background)
     weight = problem.element_weight.expand_as(y)
     if is_above_zero(ohem_ratio):
         weight = weight * _hard_negatives(problem, weight, ohem_ratio)
@@ -211,14 +213,14 @@ def _ratio(hits: Tensor, errors: Tensor, smooth: Number) -> Tensor:
     return errors / at_least_tiny(hits + errors + smooth)
 
 
-def _class_factors(y: Tensor, class_weight: PerClass, background: int | None) -> Tensor:
+def _class_factors(like: Tensor, class_weight: PerClass, background: int | None) -> Tensor:
     """A factor for each class, 0 for the background."""
-    n_classes = y.shape[-1]
-    factors = class_vector("class_weight", class_weight, n_classes, y)
+    n_classes = like.shape[-1]
+    factors = class_vector("class_weight", class_weight, n_classes, like)
     if factors is None:
-        factors = torch.ones(n_classes, dtype=y.dtype, device=y.device)
+        factors = torch.ones(n_classes, dtype=like.dtype, device=like.device)
     if background is not None:
-        factors = factors * (torch.arange(n_classes, device=y.device) != background)
+        factors = factors * (torch.arange(n_classes, device=like.device) != background)
     return factors
 
 

@@ -119,7 +119,7 @@ class Problem:
         """A binary problem as a softmax over its two classes."""
         z, y = self.logits, self.target
         logits, target = torch.cat([torch.zeros_like(z), z], -1), torch.cat([1 - y, y], -1)
-        return replace(self, kind="multiclass", logits=logits, encoded=target, _odds=None)
+        return replace(self.with_logits(logits), kind="multiclass", encoded=target)
 
     def _log_odds(self) -> Tensor | None:
         """log(p / (1 - p)) of shape (N, C), where the logits give it without a softmax."""

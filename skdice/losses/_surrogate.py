@@ -27,6 +27,26 @@ def at_least_tiny(total: Tensor) -> Tensor:
     return total.clamp(min=torch.finfo(total.dtype).tiny)
 
 
+def _prices(
+    formula: Formula, hits: Tensor, errors: Tensor, smooth: Number, scale: Tensor, problem: Problem
+) -> tuple[Tensor, Tensor]:
+    """What a unit of log loss costs, of a positive and of a negative."""
+    per_hit, per_positive, per_negative = formula.gradients
+    # Gradients are averaged over processes; each has its share of these sums.
+    scale = scale * problem.ranks
+    of_positives = scale * (per_hit * errors - per_positive * (hits + smooth))
+    return of_positives, scale * per_negative * (hits + smooth)
+
+
+def _scale(size: Tensor, total: Tensor, n: Tensor) -> Tensor:
+    """The factor that makes it a mean over examples.
+
+    0 where nothing counts (an empty batch) or, with smooth=0, nothing is called positive.
+    """
+    tiny, square = torch.finfo(total.dtype).tiny, total**2
+    return torch.where((n > 0) & (square > tiny), size / n.clamp(min=tiny) / square, 0.0)
+
+
 def log_surrogate(
     problem: Problem,
     p: Tensor,
@@ -44,22 +64,15 @@ def log_surrogate(
     gradients are larger by far, and most so in batches with positives: clipping a gradient's norm
     would take from these alone.
     """
-    y, tiny = problem.target, torch.finfo(p.dtype).tiny
-    per_hit, per_positive, per_negative = formula.gradients
+    y, modulation = problem.target, formula.modulation
     if average == "micro":
         hits, errors = (factors * hits).sum(), (factors * errors).sum()
     else:
         factors = factors / at_least_tiny(factors.sum())
     total = at_least_tiny(hits + errors + smooth)
     size = total if average == "micro" else (factors * total).sum()
-    n, square = problem.total(problem.element_weight.sum()), total**2
-    # Where nothing counts (an empty batch) or, with smooth=0, nothing is called positive, 0.
-    scale = torch.where((n > 0) & (square > tiny), size / n.clamp(min=tiny) / square, 0.0)
-    # Gradients are averaged over processes; each has its share of these sums.
-    scale = scale * problem.ranks
-    of_positives = scale * (per_hit * errors - per_positive * (hits + smooth))
-    of_negatives = scale * per_negative * (hits + smooth)
-    modulation = formula.modulation or (lambda losses, wrong: losses)
+    scale = _scale(size, total, problem.total(problem.element_weight.sum()))
+    of_positives, of_negatives = _prices(formula, hits, errors, smooth, scale, problem)
     log_losses = modulation(-y * problem.log_p(), 1 - p)
     positives = (weight * log_losses).sum(0)
     if average == "micro" and problem.kind == "multiclass":
@@ -98,15 +111,10 @@ def micro_surrogate(
         false = (called - found).clamp(min=0)
         hits, errors = per_hit * found, per_negative * false - per_positive * missed
         total = at_least_tiny(hits + errors + smooth)
-        tiny = torch.finfo(right.dtype).tiny
-        # As above: 0 where nothing counts or nothing is called positive.
-        scale = torch.where((n > 0) & (total**2 > tiny), 1 / (n.clamp(min=tiny) * total), 0.0)
-        scale = scale * problem.ranks  # as above
-        price = scale * (per_hit * errors - per_positive * (hits + smooth))
-        cost = scale * per_negative * (hits + smooth)
+        scale = _scale(total, total, n)
+        price, cost = _prices(formula, hits, errors, smooth, scale, problem)
         share = cost * weight + (price - cost) * positive
-    losses = -log_p if formula.modulation is None else formula.modulation(-log_p, wrong)
-    return (share * losses).sum()
+    return (share * formula.modulation(-log_p, wrong)).sum()
 
 
 class Counts(NamedTuple):
@@ -116,13 +124,14 @@ class Counts(NamedTuple):
     errors: Tensor
     of_class: Tensor
     p: Tensor
+    log_p: Tensor  # of the right class of each position
 
 
 def right_class_counts(problem: Problem, index: Tensor, formula: Formula) -> Counts:
     """Soft counts of each class against all others."""
     per_hit, per_positive, per_negative = formula.gradients
-    weight, right = problem.weight, problem.log_p_of(index).detach()
-    p = problem.p().detach()
+    weight, log_p = problem.weight, problem.log_p_of(index)
+    p, right = problem.p().detach(), log_p.detach()
 
     def by_class(values: Tensor) -> Tensor:
         return torch.zeros_like(p[0]).index_add(0, index, values)
@@ -132,7 +141,7 @@ def right_class_counts(problem: Problem, index: Tensor, formula: Formula) -> Cou
     found, missed, of_class, called = sums.unbind()
     false = (called - found).clamp(min=0)
     errors = per_negative * false - per_positive * missed
-    return Counts(per_hit * found, errors, of_class, p)
+    return Counts(per_hit * found, errors, of_class, p, log_p)
 
 
 def macro_surrogate(
@@ -146,20 +155,12 @@ def macro_surrogate(
     smooth: Number,
 ) -> Tensor:
     """The surrogate class by class, whose gradient of the wrong classes has a closed form."""
-    per_hit, per_positive, per_negative = formula.gradients
-    weight, p = problem.weight, counts.p
-    tiny = torch.finfo(p.dtype).tiny
+    weight, p, log_p = problem.weight, counts.p, counts.log_p
     factors = factors / at_least_tiny(factors.sum())
     total = at_least_tiny(hits + errors + smooth)
-    size, n, square = (factors * total).sum(), problem.total(weight.sum()), total**2
-    scale = torch.where((n > 0) & (square > tiny), size / n.clamp(min=tiny) / square, 0.0)
-    scale = scale * problem.ranks  # as above
-    price = factors * scale * (per_hit * errors - per_positive * (hits + smooth))
-    cost = factors * scale * per_negative * (hits + smooth)
-    log_p = problem.log_p_of(index)
-    losses = -log_p
-    if formula.modulation is not None:
-        losses = formula.modulation(losses, -torch.expm1(log_p.detach()))
+    scale = factors * _scale((factors * total).sum(), total, counts.of_class.sum())
+    price, cost = _prices(formula, hits, errors, smooth, scale, problem)
+    losses = formula.modulation(-log_p, -torch.expm1(log_p.detach()))
     positives = (weight * price[..., index] * losses).sum()
 
     with torch.no_grad():
@@ -168,10 +169,8 @@ def macro_surrogate(
         top = p.argmax(dim=-1, keepdim=True)
         rest = p.scatter(-1, top, 0.0).sum(-1, keepdim=True)
         not_p = at_least_tiny((1 - p).scatter(-1, top, rest))
-        share = weight.unsqueeze(-1) * cost
-        if formula.modulation is not None:
-            share = share * formula.modulation(torch.ones_like(cost), p)
-        share = share.expand_as(p).scatter(-1, column, 0.0)
+        share = formula.modulation(weight.unsqueeze(-1) * cost, p)
+        share = share.scatter(-1, column, 0.0)
         value = -(share * torch.log(not_p)).sum()
         # d/dz_j of it: of its own 1 - p_j, and by the softmax of all other classes'.
         pull = share.mul_(p)
