@@ -17,8 +17,8 @@ from torch import nn
 
 from skdice import backbones
 from skdice.engine.adapters import merge_adapter
-from skdice.engine.module import TaskModel
-from skdice.estimators.storage import describe
+from skdice.engine.module import TaskModel, encoder_inputs
+from skdice.estimators.storage import describe, put_in_place
 
 __all__ = ["export_onnx", "with_onnx"]
 
@@ -91,8 +91,7 @@ def export_onnx(estimator: Any, folder: str | Path, *, int8: bool = False) -> Pa
         config.save_pretrained(new)
         with backbones.quiet_transformers():
             estimator.tokenizer_.save_pretrained(new)
-        for file in new.iterdir():
-            os.replace(file, folder / file.name)
+        put_in_place(new, folder)
     return folder
 
 
@@ -146,14 +145,8 @@ class _Logits(nn.Module):
         attention_mask: torch.Tensor,
         token_type_ids: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        inputs = {"input_ids": input_ids, "attention_mask": attention_mask}
-        if token_type_ids is not None:
-            inputs["token_type_ids"] = token_type_ids
-        if not self.per_position:
-            return self.module(**inputs)
-        if isinstance(self.module, TaskModel):
-            return self.module.all_logits(inputs)
-        return self.module.head(self.module.encoder(**inputs).last_hidden_state)
+        inputs = encoder_inputs(input_ids, attention_mask, token_type_ids)
+        return self.module.all_logits(inputs) if self.per_position else self.module(**inputs)
 
 
 def _convert(module: Any, estimator: Any, path: Path) -> None:

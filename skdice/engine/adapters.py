@@ -37,7 +37,7 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-def add_adapter(module: EncoderModule, adapter: Any, task: str) -> None:
+def add_adapter(module: EncoderModule, adapter: Any) -> None:
     """Freeze a module's weights but for its head, and put an adapter beside those of the encoder.
 
     Parameters
@@ -46,33 +46,28 @@ def add_adapter(module: EncoderModule, adapter: Any, task: str) -> None:
     adapter : "lora" or peft.PeftConfig
         A configuration is copied. Where it names no modules, all linear layers of the encoder get
         an adapter; the head's own layers are trained as a whole.
-    task : str
     """
     lib = peft()
     config = lib.LoraConfig(r=16, lora_alpha=32) if adapter == "lora" else copy.deepcopy(adapter)
     if getattr(config, "target_modules", "") is None:
         config.target_modules = _linear_layers(module)
+    config.task_type = "FEATURE_EXTRACTION"
     if isinstance(module, TaskModel):
-        config.task_type = _KINDS[task]
+        config.task_type = _KINDS[module.task]
         if getattr(config, "modules_to_save", "") is None:
-            parts = module.head.named_children()
             config.modules_to_save = [
                 name
-                for name, part in parts
+                for name, part in module.head.named_children()
                 if part is not module.encoder and any(True for _ in part.parameters())
             ]
-        model = module.head
-    else:
-        config.task_type, model = "FEATURE_EXTRACTION", module.encoder
     with _quiet():
-        _attach(module, lib.get_peft_model(model, config))
+        _attach(module, lib.get_peft_model(module.model, config))
 
 
 def load_adapter(module: EncoderModule, folder: Path) -> None:
     """The adapter of a peft folder, on a module as it was before `add_adapter`."""
-    model = module.head if isinstance(module, TaskModel) else module.encoder
     with _quiet():
-        adapted = peft().PeftModel.from_pretrained(model, str(folder), is_trainable=True)
+        adapted = peft().PeftModel.from_pretrained(module.model, str(folder), is_trainable=True)
     _attach(module, adapted)
 
 
@@ -81,7 +76,7 @@ def merge_adapter(module: EncoderModule) -> EncoderModule:
     (adapted,) = module.adapted
     merged = adapted.merge_and_unload()
     if isinstance(module, TaskModel):
-        return TaskModel(merged.requires_grad_(True), module.dropout.p)
+        return TaskModel(merged.requires_grad_(True), module.task, module.dropout.p)
     module.encoder = merged
     module.adapted, module.trainable = (), None
     return module.requires_grad_(True)
@@ -90,20 +85,15 @@ def merge_adapter(module: EncoderModule) -> EncoderModule:
 def _attach(module: EncoderModule, adapted: Any) -> None:
     # In a tuple, since it holds the module's own parts, which would be listed twice.
     module.adapted = (adapted,)
-    inner = {id(p) for p in module.encoder.parameters() if not p.requires_grad}
-    if isinstance(module, TaskModel):
-        inner |= {id(p) for p in module.head.parameters() if not p.requires_grad}
-    module.trainable = {n for n, p in module.named_parameters() if id(p) not in inner}
+    module.trainable = {name for name, p in module.named_parameters() if p.requires_grad}
 
 
 def _linear_layers(module: EncoderModule) -> str:
     """A pattern of the names of all linear layers of the encoder."""
     from transformers.pytorch_utils import Conv1D
 
-    prefix = ""
-    if isinstance(module, TaskModel):
-        model: Any = module.head
-        prefix = f"{model.base_model_prefix}."
+    within = module.model is not module.encoder
+    prefix = f"{module.model.base_model_prefix}." if within else ""
     names = {
         name.rpartition(".")[2]
         for name, part in module.encoder.named_modules()

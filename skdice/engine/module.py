@@ -16,6 +16,7 @@ __all__ = [
     "EncoderWithHead",
     "Float32Linear",
     "TaskModel",
+    "encoder_inputs",
     "freeze",
     "parameter_groups",
     "pool",
@@ -75,6 +76,11 @@ class EncoderModule(nn.Module):
             self.get_submodule(name).eval()
         return self
 
+    @property
+    def model(self) -> Any:
+        """The model of transformers that holds the weights of the encoder: here the encoder."""
+        return self.encoder
+
     def set_dropout(self, p: float) -> None:
         """Train on with another dropout."""
         self.dropout.p = p
@@ -123,7 +129,7 @@ class EncoderWithHead(EncoderModule):
         positions: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """Logits of shape (n_positions, n_outputs), or (n_texts, n_outputs) when pooling."""
-        inputs = _inputs(input_ids, attention_mask, token_type_ids)
+        inputs = encoder_inputs(input_ids, attention_mask, token_type_ids)
         hidden = self.encoder(**inputs).last_hidden_state
         if self.pooling is not None:
             vectors = pool(hidden, attention_mask, self.pooling, self.cls_last)
@@ -131,6 +137,10 @@ class EncoderWithHead(EncoderModule):
             assert positions is not None
             vectors = hidden.flatten(0, 1).index_select(0, positions)
         return self.head(self.dropout(vectors))
+
+    def all_logits(self, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+        """Logits of shape (n_texts, length, n_outputs)."""
+        return self.head(self.encoder(**inputs).last_hidden_state)
 
 
 class TaskModel(EncoderModule):
@@ -143,32 +153,41 @@ class TaskModel(EncoderModule):
     ----------
     model : transformers.PreTrainedModel
         For token classification, sequence classification or question answering.
+    task : str
+        Whole texts are classified, and positions predicted in all other tasks.
     dropout : float
         Before the layer that makes the logits.
     """
 
-    def __init__(self, model: Any, dropout: float) -> None:
+    def __init__(self, model: Any, task: str, dropout: float) -> None:
         super().__init__(model.base_model, dropout)
         self.head = model
-        self.steps = self._find_steps()
+        self.task = task
+        self.steps = () if task == "classification" else self._find_steps()
         if type(self.output_layer) is nn.Linear:
             self.output_layer.__class__ = Float32Linear
         self.set_dropout(dropout)
 
+    @property
+    def model(self) -> Any:
+        """The model of transformers that holds all weights."""
+        return self.head
+
     def set_dropout(self, p: float) -> None:
         """Train on with another dropout; whole texts pass through the architecture's own."""
         super().set_dropout(p)
-        inner = set(self.encoder.modules())
-        for part in self.head.modules():
-            if isinstance(part, nn.Dropout) and part not in inner:
-                part.p = p
+        for part in self._around_encoder(nn.Dropout):
+            part.p = p
 
     @property
     def output_layer(self) -> nn.Linear:
         """The layer that makes the logits."""
+        return self._around_encoder(nn.Linear)[-1]
+
+    def _around_encoder(self, kind: type) -> list[Any]:
+        """Parts of a kind that belong to the head and not to the encoder."""
         inner = set(self.encoder.modules())
-        linear = [m for m in self.head.modules() if isinstance(m, nn.Linear) and m not in inner]
-        return linear[-1]
+        return [m for m in self.head.modules() if isinstance(m, kind) and m not in inner]
 
     def reset_output_layer(self) -> None:
         """Start the layer that makes the logits anew, whatever was loaded."""
@@ -189,7 +208,7 @@ class TaskModel(EncoderModule):
         positions: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """Logits of shape (n_positions, n_outputs); without `positions` (n_texts, n_outputs)."""
-        inputs = _inputs(input_ids, attention_mask, token_type_ids)
+        inputs = encoder_inputs(input_ids, attention_mask, token_type_ids)
         if positions is None:
             return self.head(**inputs).logits
         if not self.steps:
@@ -235,7 +254,10 @@ class TaskModel(EncoderModule):
         return tuple(parts) if same else ()
 
 
-def _inputs(ids: torch.Tensor, mask: torch.Tensor, segments: Any) -> dict[str, torch.Tensor]:
+def encoder_inputs(
+    ids: torch.Tensor, mask: torch.Tensor, segments: torch.Tensor | None
+) -> dict[str, torch.Tensor]:
+    """Keywords of an encoder; not every one has segments."""
     inputs = {"input_ids": ids, "attention_mask": mask}
     return inputs if segments is None else {**inputs, "token_type_ids": segments}
 

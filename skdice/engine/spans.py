@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from skdice.engine.batching import Padder
-from skdice.engine.module import EncoderWithHead, Float32Linear
+from skdice.engine.module import EncoderWithHead, Float32Linear, encoder_inputs
 
 __all__ = ["EncoderWithSpanHeads", "SpanPadder"]
 
@@ -70,9 +70,7 @@ class EncoderWithSpanHeads(EncoderWithHead):
         token_type_ids: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """Logits of shape (n_predictions of all windows,)."""
-        inputs = {"input_ids": input_ids, "attention_mask": attention_mask}
-        if token_type_ids is not None:
-            inputs["token_type_ids"] = token_type_ids
+        inputs = encoder_inputs(input_ids, attention_mask, token_type_ids)
         hidden = self.encoder(**inputs).last_hidden_state
         vectors = self.dropout(hidden.flatten(0, 1).index_select(0, positions))
         borders = self.head(vectors)

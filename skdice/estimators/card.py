@@ -46,7 +46,7 @@ def model_card(estimator: Any, metrics: dict[str, float]) -> str:
     rows = [
         ("Task", estimator.task),
         ("Backbone", name if backbones.is_hub_id(name) else "a local folder"),
-        ("Architecture", type(estimator._module.head if native else estimator._module).__name__),
+        ("Architecture", type(estimator._module.model if native else estimator._module).__name__),
         ("Loss", f"`{estimator.loss}`, that is `{resolve_loss(estimator.loss)!r}`"),
         ("Epochs", f"{estimator.n_iter_}"),
         ("Peak learning rate, batch size", f"{estimator.lr}, {estimator.batch_size}"),

@@ -40,7 +40,7 @@ def read_old(estimator: Any, folder: Path, state: dict[str, Any]) -> EncoderModu
     if task_class is None:
         return module
     with seeded(0, "cpu"):
-        task_model = TaskModel(task_class(config), estimator.dropout)
+        task_model = TaskModel(task_class(config), estimator.task, estimator.dropout)
     if len(task_model.steps) > 1:  # there is more to the architecture's own head
         return module
     task_model.encoder.load_state_dict(module.encoder.state_dict())

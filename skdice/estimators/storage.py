@@ -24,7 +24,7 @@ import torch
 from skdice import backbones
 from skdice.engine.adapters import load_adapter
 from skdice.engine.devices import resolve_device, seeded
-from skdice.engine.module import EncoderModule, EncoderWithHead, TaskModel, freeze
+from skdice.engine.module import EncoderModule, TaskModel, freeze
 from skdice.estimators.checks import damaged, n_outputs
 from skdice.estimators.old_storage import read_old
 from skdice.losses import LOSSES, Loss
@@ -115,26 +115,33 @@ def save(estimator: Any, folder: Path, metrics: dict[str, float] | None = None) 
         (new / "README.md").write_text(card, encoding="utf-8")
         state["files"] = {name: _checksum(new / name) for name in _weights(new)}
         (new / STATE).write_text(json.dumps(state, indent=2, ensure_ascii=False), encoding="utf-8")
-        files = sorted(p.relative_to(new) for p in new.rglob("*") if p.is_file())
-        _clear(folder, keep=files)
-        # The state comes last: a folder that holds it holds everything it speaks of.
-        for file in sorted(files, key=lambda p: p.name == STATE):
-            (folder / file).parent.mkdir(parents=True, exist_ok=True)
-            os.replace(new / file, folder / file)
+        _clear(folder, keep=_files(new))
+        put_in_place(new, folder)
     return folder
+
+
+def put_in_place(new: Path, folder: Path) -> None:
+    """Move complete files to where they belong; what speaks of all others comes last."""
+    for file in sorted(_files(new), key=lambda path: path.name == STATE):
+        (folder / file).parent.mkdir(parents=True, exist_ok=True)
+        os.replace(new / file, folder / file)
+
+
+def _files(folder: Path, pattern: str = "*") -> list[Path]:
+    """Files in a folder and in those within, relative to it."""
+    return sorted(p.relative_to(folder) for p in folder.rglob(pattern) if p.is_file())
 
 
 def _params(estimator: Any) -> dict[str, Any]:
     params = {
         name: _loss_to_json(value) if isinstance(value, Loss) else _plain(value, name)
         for name, value in estimator.get_params(deep=False).items()
-        if name not in (*_NOT_STORED, "loss", "adapter")
+        if name not in (*_NOT_STORED, "adapter")
     }
     # A configuration of peft lies in its own file.
     params["adapter"] = "lora" if estimator._module.adapted else None
     seed = estimator.random_state
     params["random_state"] = int(seed) if isinstance(seed, (int, np.integer)) else None
-    params["loss"] = _loss_to_json(estimator.loss)
     lost = [
         name
         for name in _NOT_STORED
@@ -153,31 +160,26 @@ def _write_model(estimator: Any, folder: Path) -> None:
     from safetensors.torch import save_file
 
     module = estimator._module
+    whole = isinstance(module, TaskModel)
+    where = folder if whole else folder / "encoder"
     with backbones.quiet_transformers():
-        if isinstance(module, TaskModel):
-            describe(module.head.config, estimator)
-            _write_weights(module, module.head, folder, str(estimator.backbone))
-            estimator.tokenizer_.save_pretrained(folder)
-            return
-        _write_weights(module, module.encoder, folder / "encoder", str(estimator.backbone))
-        estimator.tokenizer_.save_pretrained(folder / "encoder")
-    head = {
-        name: values.detach().cpu().contiguous()
-        for name, values in module.state_dict().items()
-        if not name.startswith("encoder.")
-    }
-    save_file(head, folder / HEAD, metadata={"format": "pt"})
-
-
-def _write_weights(module: EncoderModule, model: Any, folder: Path, backbone: str) -> None:
-    """All weights as transformers writes them, or those of the adapter as peft does."""
-    if not module.adapted:
-        model.save_pretrained(folder)
-        return
-    (adapted,) = module.adapted
-    adapted.peft_config["default"].base_model_name_or_path = backbone
-    adapted.save_pretrained(folder, save_embedding_layers=False)
-    model.config.save_pretrained(folder)
+        if whole:
+            describe(module.model.config, estimator)
+        if module.adapted:
+            (adapted,) = module.adapted
+            adapted.peft_config["default"].base_model_name_or_path = str(estimator.backbone)
+            adapted.save_pretrained(where, save_embedding_layers=False)
+            module.model.config.save_pretrained(where)
+        else:
+            module.model.save_pretrained(where)
+        estimator.tokenizer_.save_pretrained(where)
+    if not whole:
+        head = {
+            name: values.detach().cpu().contiguous()
+            for name, values in module.state_dict().items()
+            if not name.startswith("encoder.")
+        }
+        save_file(head, folder / HEAD, metadata={"format": "pt"})
 
 
 def describe(config: Any, estimator: Any) -> None:
@@ -202,7 +204,7 @@ def _is_generic(label: Any) -> bool:
 
 def _weights(folder: Path) -> list[str]:
     """Files of weights in a folder, relative to it."""
-    return sorted(str(p.relative_to(folder)) for p in folder.rglob("*.safetensors"))
+    return [str(path) for path in _files(folder, "*.safetensors")]
 
 
 def _checksum(path: Path) -> str:
@@ -282,7 +284,7 @@ def load(cls: type[Any], folder: Path, device: str) -> Any:
         elif state["task_model"]:
             estimator._module = _read_task_model(estimator, where)
         else:
-            estimator._module = _read_own_head(estimator, where, state["fitted"])
+            estimator._module = _read_own_head(estimator, str(where), folder, state["fitted"])
     estimator.tokenizer_ = backbones.load_tokenizer(str(where))
     return ready(estimator, history, device)
 
@@ -318,17 +320,14 @@ def _check_files(folder: Path, files: dict[str, str]) -> None:
 
 def _read_adapter(estimator: Any, folder: Path, state: dict[str, Any]) -> EncoderModule:
     """The backbone with the adapter of a folder, and the head from there."""
-    with seeded(0, "cpu"):
-        if state["task_model"]:
-            model = backbones.load_task_model(
-                estimator.backbone, estimator.task, n_outputs(estimator)
-            )
-            module: EncoderModule = TaskModel(model, estimator.dropout)
-            _check_labels(estimator, backbones.load_config(str(folder)), folder)
-        else:
-            encoder = backbones.load_encoder(estimator.backbone)
-            module = estimator._assemble(encoder, n_outputs(estimator))
-            _load_head(module, folder.parent, state["fitted"])
+    backbone = estimator.backbone
+    if state["task_model"]:
+        with seeded(0, "cpu"):
+            model = backbones.load_task_model(backbone, estimator.task, n_outputs(estimator))
+        module: EncoderModule = TaskModel(model, estimator.task, estimator.dropout)
+        _check_labels(estimator, backbones.load_config(str(folder)), folder)
+    else:
+        module = _read_own_head(estimator, backbone, folder.parent, state["fitted"])
     with damaged(folder):
         load_adapter(module, folder)
     return module
@@ -337,7 +336,7 @@ def _read_adapter(estimator: Any, folder: Path, state: dict[str, Any]) -> Encode
 def _read_task_model(estimator: Any, folder: Path) -> TaskModel:
     model = read_model(str(folder), estimator.task)
     _check_labels(estimator, model.config, folder)
-    return TaskModel(model, estimator.dropout)
+    return TaskModel(model, estimator.task, estimator.dropout)
 
 
 def _check_labels(estimator: Any, config: Any, folder: Path) -> None:
@@ -400,24 +399,22 @@ def read_model(where: str, task: str) -> Any:
     return model
 
 
-def _read_own_head(estimator: Any, folder: Path, fitted: dict[str, Any]) -> EncoderWithHead:
-    with seeded(0, "cpu"):
-        encoder = backbones.load_encoder(str(folder))
-        module = estimator._assemble(encoder, n_outputs(estimator))
-    _load_head(module, folder.parent, fitted)
-    return module
-
-
-def _load_head(module: EncoderModule, folder: Path, fitted: dict[str, Any]) -> None:
+def _read_own_head(
+    estimator: Any, backbone: str, folder: Path, fitted: dict[str, Any]
+) -> EncoderModule:
+    """An encoder with the head of a folder."""
     from safetensors.torch import load_file
 
-    head = load_file(folder / HEAD)
-    own = {name for name in module.state_dict() if not name.startswith("encoder.")}
+    with seeded(0, "cpu"):
+        module = estimator._assemble(backbones.load_encoder(backbone), n_outputs(estimator))
     with damaged(folder):
+        head = load_file(folder / HEAD)
+        own = {name for name in module.state_dict() if not name.startswith("encoder.")}
         if set(head) != own:
             raise KeyError(f"{HEAD} holds {sorted(head)}, not {sorted(own)}")
         module.load_state_dict(head, strict=False)
     module.pooling = fitted.get("pooling")
+    return module
 
 
 # ---- models that others trained
@@ -429,7 +426,7 @@ def wrap(cls: type[Any], source: str | Path, device: str, params: dict[str, Any]
     estimator._check_params()
     where = backbones.find_backbone(str(source))
     model = read_model(where, estimator.task)
-    module = TaskModel(model, estimator.dropout)
+    module = TaskModel(model, estimator.task, estimator.dropout)
     fitted = estimator._fitted_of(model.config)
     estimator._restore_fitted(fitted)
     if "order" in fitted:

@@ -139,14 +139,14 @@ class TransformerEstimator(NetEstimator):
         with seeded(seed, device):
             if self._has_task_model():
                 model = backbones.load_task_model(self.backbone, self.task, n_outputs)
-                module: EncoderModule = TaskModel(model, self.dropout)
+                module: EncoderModule = TaskModel(model, self.task, self.dropout)
             else:
                 module = self._assemble(backbones.load_encoder(self.backbone), n_outputs)
         with seeded(seed, device):
             if isinstance(module, TaskModel):
                 module.reset_output_layer()
             if self.adapter is not None:
-                adapters.add_adapter(module, self.adapter, self.task)
+                adapters.add_adapter(module, self.adapter)
         backbones.check_max_length(self.max_length, module.encoder, tokenizer, self.backbone)
         freeze(module, self.frozen)
         for name in ("net_", "history_", "n_iter_"):
