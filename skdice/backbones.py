@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 __all__ = [
     "DEFAULT_BACKBONE",
+    "HEADS",
     "check_max_length",
     "embedding_modules",
     "encoder_layers",
@@ -20,6 +23,7 @@ __all__ = [
     "load_encoder",
     "load_task_model",
     "load_tokenizer",
+    "load_weights",
     "max_positions",
     "quiet_transformers",
     "refuse_code",
@@ -160,11 +164,10 @@ def load_tokenizer(backbone: str) -> Any:
     ValueError
         If `backbone` holds no tokenizer, or one that is not fast.
     """
-    from transformers import AutoConfig, AutoTokenizer
+    from transformers import AutoTokenizer
 
     where = find_backbone(backbone)
-    with quiet_transformers(), _explained(backbone, where):
-        AutoConfig.from_pretrained(where)  # the tokenizer asks an unreachable hub for two files
+    load_config(backbone)  # the tokenizer asks an unreachable hub for two files
     with quiet_transformers(), _explained(backbone, where, f". If it has none, {_ADD_TOKENIZER}"):
         tokenizer = AutoTokenizer.from_pretrained(where)
         if getattr(tokenizer, "add_prefix_space", None) is False:
@@ -244,8 +247,6 @@ def refuse_code(where: str) -> None:
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    import json
-
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
@@ -266,14 +267,11 @@ def load_encoder(backbone: str) -> Any:
     return without_pooler(_load(AutoModel, backbone, load_config(backbone)))
 
 
-# From a task to what transformers calls it.
-_AUTO = {
-    "tagging": ("AutoModelForTokenClassification", "MODEL_FOR_TOKEN_CLASSIFICATION_MAPPING"),
-    "classification": (
-        "AutoModelForSequenceClassification",
-        "MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING",
-    ),
-    "qa": ("AutoModelForQuestionAnswering", "MODEL_FOR_QUESTION_ANSWERING_MAPPING"),
+# From a task to what transformers calls its heads, as in BertForTokenClassification.
+HEADS = {
+    "tagging": "TokenClassification",
+    "classification": "SequenceClassification",
+    "qa": "QuestionAnswering",
 }
 
 
@@ -284,8 +282,8 @@ def task_class(task: str, config: Any) -> Any:
     """
     import transformers
 
-    classes = getattr(transformers, _AUTO[task][1])
-    found = classes.get(type(config), None)
+    words = "_".join(re.findall("[A-Z][a-z]+", HEADS[task])).upper()
+    found = getattr(transformers, f"MODEL_FOR_{words}_MAPPING").get(type(config), None)
     return found[0] if isinstance(found, tuple) else found
 
 
@@ -299,40 +297,55 @@ def load_task_model(backbone: str, task: str, n_outputs: int) -> Any:
     ValueError
         If `backbone` is an encoder-decoder, lacks weights, or has no head for the task.
     """
-    import transformers
-
     config = load_config(backbone)
-    if task_class(task, config) is None:
+    cls = task_class(task, config)
+    if cls is None:
         raise ValueError(
             f"backbone={backbone!r} ({config.model_type}) has no head for {task} in transformers: "
             "choose another backbone, or a pooling other than 'native'"
         )
     config.num_labels = n_outputs
-    return _load(getattr(transformers, _AUTO[task][0]), backbone, config)
+    return _load(cls, backbone, config)
 
 
-def _load(auto: Any, backbone: str, config: Any) -> Any:
-    import torch
-
+def _load(cls: Any, backbone: str, config: Any) -> Any:
+    """A model whose encoder is loaded whole; its head may start at random."""
     where = find_backbone(backbone)
-    with quiet_transformers(), _explained(backbone, where):
-        model, report = auto.from_pretrained(
-            where,
-            config=config,
-            dtype=torch.float32,
-            output_loading_info=True,
-            ignore_mismatched_sizes=True,
-        )
-    own = model.base_model is not model
-    body = f"{model.base_model_prefix}." if own else ""
-    found = {*report["missing_keys"], *(name for name, *_ in report["mismatched_keys"])}
-    if lost := sorted(n for n in found if n.startswith(body) and "pooler" not in n):
+    with _explained(backbone, where):
+        model, faults = load_weights(cls, where, config)
+    body = f"{model.base_model_prefix}." if model.base_model is not model else ""
+    found = sorted({*faults["missing"], *faults["mismatched"]})
+    if lost := [name for name in found if name.startswith(body) and "pooler" not in name]:
         raise ValueError(
             f"backbone={backbone!r} holds no weights for {len(lost)} tensors of its encoder, "
             f"such as {lost[0]!r}: give a folder that save_pretrained of a transformers model, "
             "or of an skdice estimator, wrote"
         )
     return model
+
+
+def load_weights(cls: Any, where: str, config: Any) -> tuple[Any, dict[str, list[str]]]:
+    """A model of transformers in float32, and the names of tensors in which its files differ.
+
+    These are ``missing``, ``unexpected`` or ``mismatched`` in size. A folder asks nothing of the
+    network.
+    """
+    import torch
+
+    with quiet_transformers():
+        model, report = cls.from_pretrained(
+            where,
+            config=config,
+            dtype=torch.float32,
+            output_loading_info=True,
+            local_files_only=Path(where).is_dir(),
+            ignore_mismatched_sizes=True,
+        )
+    faults = {
+        what: sorted(key if isinstance(key, str) else key[0] for key in report[f"{what}_keys"])
+        for what in ("missing", "unexpected", "mismatched")
+    }
+    return model, faults
 
 
 def without_pooler(encoder: Any) -> Any:

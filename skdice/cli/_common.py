@@ -113,30 +113,26 @@ def load(source: Path, device: str = "auto") -> Any:
             raise ValueError(f"{str(folder)!r} holds a {name}, which this skdice does not have")
         return getattr(estimators, name).from_pretrained(folder, device=device)
     found = (backbones.load_config(str(folder)).architectures or ["no architecture"])[0]
-    for part, name in _CLASSES.items():
-        if part in found:
-            return getattr(estimators, name).from_transformers(folder, device=device)
+    for task, head in backbones.HEADS.items():
+        if f"For{head}" in found:
+            return _class_of(task).from_transformers(folder, device=device)
     raise ValueError(
         f"{str(folder)!r} holds a {found}: give a model for token classification, sequence "
         "classification or question answering, or one that skdice train wrote"
     )
 
 
-# From what transformers calls a task to the estimator of it.
-_CLASSES = {
-    "ForTokenClassification": "DiceTokenClassifier",
-    "ForSequenceClassification": "DiceSequenceClassifier",
-    "ForQuestionAnswering": "DiceQuestionAnswerer",
-}
+def _class_of(task: str) -> Any:
+    """The estimator of a task."""
+    from skdice import estimators as e
+
+    readers = (e.DiceTokenClassifier, e.DiceSequenceClassifier, e.DiceQuestionAnswerer)
+    return {each.task: each for each in (*readers, e.DiceMRCTagger)}[task]
 
 
 def estimator_for(task: str, **params: Any) -> Any:
     """An unfitted estimator; parameters that are None keep their defaults."""
-    from skdice import estimators as e
-
-    readers = (e.DiceTokenClassifier, e.DiceSequenceClassifier, e.DiceQuestionAnswerer)
-    cls: Any = {each.task: each for each in (*readers, e.DiceMRCTagger)}[task]
-    return cls(**{name: value for name, value in params.items() if value is not None})
+    return _class_of(task)(**{name: value for name, value in params.items() if value is not None})
 
 
 def frozen(value: str | None) -> str | int | None:

@@ -12,13 +12,13 @@ def run(estimator: Any, out: Path, int8: bool, data: Any) -> Iterator[str]:
     from skdice.export import INT8, MODEL, export_onnx, with_onnx
 
     folder = export_onnx(estimator, out, int8=int8)
-    rows = _rows(estimator, data)
-    before = None if rows is None else estimator.evaluate(*rows)["f1"]
-    if before is not None and rows is not None:
+    rows, before = _rows(estimator, data), 0.0
+    if rows is not None:
+        before = estimator.evaluate(*rows)["f1"]
         yield f"torch: F1 {before:.4f} on {len(rows[0])} rows"
     for name in (MODEL, INT8) if int8 else (MODEL,):
         line = f"{folder / name}: {(folder / name).stat().st_size / 1e6:.1f} MB"
-        if before is not None and rows is not None:
+        if rows is not None:
             after = with_onnx(estimator, folder / name).evaluate(*rows)["f1"]
             line += f", F1 {after:.4f} ({after - before:+.4f})"
         yield line

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import os
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -13,7 +13,7 @@ import typer
 
 from skdice.cli import _common
 from skdice.datasets import read_dataset, read_texts
-from skdice.datasets.conll import read_lines, write_text
+from skdice.datasets.conll import read_lines, replacing, write_text
 from skdice.datasets.records import is_json_lines, is_record
 from skdice.metrics.schemes import get_spans
 
@@ -142,10 +142,8 @@ def stream(estimator: Any, how: str, out: Path | None) -> int:
     A file takes its place when the input has ended.
     """
     how = "jsonl" if how == "squad" else how
-    part = None if out is None else out.with_name(f".{out.name}.writing-{os.getpid()}")
-    file = sys.stdout if part is None else part.open("w", encoding="utf-8")
     done = 0
-    try:
+    with contextlib.nullcontext(sys.stdout) if out is None else replacing(out) as file:
         for X, ids in _blocks(estimator.task, sys.stdin):
             if how == "conll" and done:
                 file.write("\n")
@@ -155,13 +153,6 @@ def stream(estimator: Any, how: str, out: Path | None) -> int:
             done += len(X)
         if not done:
             raise ValueError("standard input is empty: give at least one example")
-        if part is not None and out is not None:
-            file.close()
-            os.replace(part, out)
-    finally:
-        if part is not None:
-            file.close()
-            part.unlink(missing_ok=True)
     return done
 
 

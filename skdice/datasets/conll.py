@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TextIO
 
 from skdice.metrics.schemes import find_fault
 
@@ -271,9 +273,17 @@ def write_conll(path: str | Path, X: Sequence[Sequence[str]], y: Sequence[Sequen
 
 def write_text(path: Path, text: str) -> None:
     """Write a whole file or none of it."""
+    with replacing(path) as file:
+        file.write(text)
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[TextIO]:
+    """A file to write that takes its place when the block ends without an error."""
     temporary = path.with_name(f".{path.name}.writing-{os.getpid()}")
     try:
-        temporary.write_text(text, encoding="utf-8")
+        with temporary.open("w", encoding="utf-8") as file:
+            yield file
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)

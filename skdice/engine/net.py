@@ -307,10 +307,11 @@ class FineTuningNet(NeuralNet):
         """
         plain = self.optimizer is torch.optim.AdamW and not self.get_params_for("optimizer")
         on_cpu = torch.device(self.device).type == "cpu"
-        if not (on_cpu and plain and not self.callbacks and can_be_compact(self.module_)):
+        kept = self.callbacks or self.keep_optimizer  # which would see or keep what is no table
+        if not on_cpu or not plain or kept or not can_be_compact(self.module_):
             return
         words = CompactWords(self.module_, dataset.windows, self.padder.pad_id)
-        if words.pays and not self.keep_optimizer:
+        if words.pays:
             words.take_place()
             self._words = words
             self.initialize_optimizer()

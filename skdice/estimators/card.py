@@ -12,12 +12,12 @@ from skdice.losses import resolve_loss
 
 __all__ = ["model_card"]
 
-# From a task to the hub's name for it, and the class of transformers.
+# From a task to the hub's name for it.
 _TASKS = {
-    "tagging": ("token-classification", "AutoModelForTokenClassification"),
-    "classification": ("text-classification", "AutoModelForSequenceClassification"),
-    "qa": ("question-answering", "AutoModelForQuestionAnswering"),
-    "mrc-ner": ("token-classification", ""),
+    "tagging": "token-classification",
+    "classification": "text-classification",
+    "qa": "question-answering",
+    "mrc-ner": "token-classification",
 }
 _EXAMPLE = {
     "tagging": '[["Ann", "lives", "in", "Rome"]]',
@@ -33,7 +33,7 @@ def model_card(estimator: Any, metrics: dict[str, float]) -> str:
 
     from skdice import __version__
 
-    pipeline_tag, _ = _TASKS[estimator.task]
+    pipeline_tag = _TASKS[estimator.task]
     native = isinstance(estimator._module, TaskModel)
     name = str(estimator.backbone)
     data = ModelCardData(
@@ -96,7 +96,6 @@ def _negative(estimator: Any) -> str | None:
 
 
 def _usage(estimator: Any, kind: str, native: bool) -> str:
-    task, auto = _TASKS[estimator.task]
     lines = [
         "```python",
         f"from skdice import {kind}",
@@ -107,6 +106,7 @@ def _usage(estimator: Any, kind: str, native: bool) -> str:
     if not native:
         lines.append("Its head is skdice's own: transformers cannot read it.\n")
     elif estimator.task == "qa":
+        auto = f"AutoModelFor{backbones.HEADS[estimator.task]}"
         lines += [
             "```python",
             f"from transformers import {auto}, AutoTokenizer",
@@ -119,7 +119,7 @@ def _usage(estimator: Any, kind: str, native: bool) -> str:
         lines += [
             "```python",
             "from transformers import pipeline",
-            f'model = pipeline("{task}", "FOLDER_OR_REPO_ID"{more})',
+            f'model = pipeline("{_TASKS[estimator.task]}", "FOLDER_OR_REPO_ID"{more})',
             'model("Ann lives in Rome")',
             "```\n",
         ]

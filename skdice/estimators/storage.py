@@ -365,33 +365,22 @@ def read_model(where: str, task: str) -> Any:
     cls = backbones.task_class(task, config)
     found = (config.architectures or ["no architecture"])[0]
     if cls is None or found != cls.__name__:
-        kinds = {"tagging": "TokenClassification", "classification": "SequenceClassification"}
-        kind = f"...For{kinds.get(task, 'QuestionAnswering')}"
         raise ValueError(
-            f"{where!r} holds a {found}, and {task} needs a {kind}: use the estimator of its task, "
-            "or give it as backbone= and fit"
+            f"{where!r} holds a {found}, and {task} needs a ...For{backbones.HEADS[task]}: use the "
+            "estimator of its task, or give it as backbone= and fit"
         )
-    local = Path(where).is_dir()
-    with backbones.quiet_transformers(), seeded(0, "cpu"), damaged(Path(where)):
+    with seeded(0, "cpu"), damaged(Path(where)):
         try:
-            model, report = cls.from_pretrained(
-                where,
-                config=config,
-                dtype=torch.float32,
-                output_loading_info=True,
-                local_files_only=local,
-                ignore_mismatched_sizes=True,
-            )
+            model, faults = backbones.load_weights(cls, where, config)
         except OSError as error:
             raise ValueError(f"{where!r} could not be loaded: {error}") from error
-    for what in ("missing", "unexpected", "mismatched"):
-        names = [n if isinstance(n, str) else n[0] for n in report[f"{what}_keys"]]
+    words = {"missing": "lacks", "unexpected": "has besides", "mismatched": "has other sizes of"}
+    for what, word in words.items():
         # What older versions of transformers wrote, and no head of a position uses.
-        names = sorted(n for n in names if not n.endswith("position_ids"))
+        names = [name for name in faults[what] if not name.endswith("position_ids")]
         if task != "classification":
-            names = [n for n in names if ".pooler." not in n]
+            names = [name for name in names if ".pooler." not in name]
         if names:
-            word = {"missing": "lacks", "unexpected": "has besides"}.get(what, "has other sizes of")
             raise ValueError(
                 f"{where!r} {word} {len(names)} tensors of a {cls.__name__}, such as {names[0]!r}: "
                 "get the folder again, or give it as backbone= and fit"
