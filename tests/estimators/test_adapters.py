@@ -20,6 +20,7 @@ from skdice import (
     DiceTokenClassifier,
 )
 from skdice.backbones import load_encoder
+from skdice.engine.batching import EncodedDataset
 from tests.estimators import readers
 from tests.estimators.test_storage import KINDS, LABELS, TEXTS, outputs, read_whole
 
@@ -45,8 +46,6 @@ def raw(model, X):
     if isinstance(model, DiceSequenceClassifier):
         return model._logits(X)
     windows = model._windows(X) if hasattr(model, "_windows") else model._encode(X).windows
-    from skdice.engine.batching import EncodedDataset
-
     return np.concatenate([row.ravel() for row in model.net_.logits(EncodedDataset(windows))])
 
 

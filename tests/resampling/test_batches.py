@@ -23,21 +23,12 @@ from skdice.resampling import (
     TextOverSampler,
 )
 from skdice.resampling import make_pipeline as text_pipeline
+from tests.resampling.corpus import Y_TAGS
 
 TEXTS = [f"text {i}" for i in range(10)]
 
 
 Y = np.array([1, 0, 0, 0, 1, 0, 0, 0, 0, 0])
-
-
-Y_TAGS = [
-    ["B-PER", "O", "B-PER"],
-    ["O", "B-LOC", "I-LOC"],
-    ["O", "O"],
-    ["B-PER", "O"],
-    ["O", "O", "O", "O"],
-    ["B-PER", "O", "O", "B-ORG"],
-]
 
 
 def test_balanced_batches_draw_without_copying():

@@ -18,34 +18,7 @@ from skdice.resampling import (
     TagOverSampler,
     build_gazetteer,
 )
-
-X_TAGS = [
-    ["anna", "met", "bob"],
-    ["in", "new", "york"],
-    ["it", "rains"],
-    ["bob", "sleeps"],
-    ["no", "news", "today", "."],
-    ["carla", "works", "at", "acme"],
-]
-
-
-Y_TAGS = [
-    ["B-PER", "O", "B-PER"],
-    ["O", "B-LOC", "I-LOC"],
-    ["O", "O"],
-    ["B-PER", "O"],
-    ["O", "O", "O", "O"],
-    ["B-PER", "O", "O", "B-ORG"],
-]
-
-
-def mentions(y):
-    return Counter(s[0] for row in y for s in get_spans(row, infer_scheme(y)))
-
-
-def tokens(y):
-    flat = [tag != "O" for row in y for tag in row]
-    return sum(flat), len(flat) - sum(flat)
+from tests.resampling.corpus import X_TAGS, Y_TAGS, count_tokens, mentions
 
 
 @st.composite
@@ -97,7 +70,7 @@ def test_replacement_reaches_a_ratio_of_tokens(ratio):
     )
     X_new, y_new = sampler.fit_resample(X, y)
     assert all(row == ["bob", "ran"] for row in X_new[3:])
-    positive, negative = tokens(y_new)
+    positive, negative = count_tokens(y_new)
     assert positive >= ratio * negative - 1e-9
 
 

@@ -2,43 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import numpy as np
 import pandas as pd
 import pytest
 from imblearn.pipeline import make_pipeline
 
 from skdice import DiceTokenClassifier
-from skdice.metrics.schemes import get_spans, infer_scheme
 from skdice.resampling import (
     BackgroundUnderSampler,
     EntityReplacement,
     TagOverSampler,
 )
-
-X_TAGS = [
-    ["anna", "met", "bob"],
-    ["in", "new", "york"],
-    ["it", "rains"],
-    ["bob", "sleeps"],
-    ["no", "news", "today", "."],
-    ["carla", "works", "at", "acme"],
-]
-
-
-Y_TAGS = [
-    ["B-PER", "O", "B-PER"],
-    ["O", "B-LOC", "I-LOC"],
-    ["O", "O"],
-    ["B-PER", "O"],
-    ["O", "O", "O", "O"],
-    ["B-PER", "O", "O", "B-ORG"],
-]
-
-
-def mentions(y):
-    return Counter(s[0] for row in y for s in get_spans(row, infer_scheme(y)))
+from tests.resampling.corpus import X_TAGS, Y_TAGS, count_tokens, mentions
 
 
 def test_tag_over_sampler_draws_by_rare_types():
@@ -52,18 +27,13 @@ def test_tag_over_sampler_draws_by_rare_types():
     assert mentions(y) == {"PER": 4, "ORG": 1, "LOC": 9}
 
 
-def tokens(y):
-    flat = [tag != "O" for row in y for tag in row]
-    return sum(flat), len(flat) - sum(flat)
-
-
 @pytest.mark.parametrize("ratio", [0.7, 0.9])
 def test_tag_over_sampler_reaches_a_ratio_of_tokens(ratio):
     sampler = TagOverSampler(sampling_strategy=ratio, random_state=0)
     _, y = sampler.fit_resample(X_TAGS, Y_TAGS)
-    positive, negative = tokens(y)
+    positive, negative = count_tokens(y)
     assert positive >= ratio * negative - 1e-9
-    positive, negative = tokens(y[:-1])
+    positive, negative = count_tokens(y[:-1])
     assert positive < ratio * negative
 
 
@@ -72,7 +42,7 @@ def test_background_under_sampler():
     assert y == [Y_TAGS[i] for i in (0, 1, 3, 5)]
     sampler = BackgroundUnderSampler(sampling_strategy=0.65, random_state=0)
     _, y = sampler.fit_resample(X_TAGS, Y_TAGS)
-    positive, negative = tokens(y)
+    positive, negative = count_tokens(y)
     assert positive >= 0.65 * negative
     assert sampler.sample_indices_.tolist() == sorted(sampler.sample_indices_)
     assert len(y) == 5
