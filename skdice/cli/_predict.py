@@ -72,34 +72,25 @@ def format_of(estimator: Any, asked: str) -> str:
 
 def lines_of(estimator: Any, how: str, X: list[Any], ids: list[str]) -> Iterator[str]:
     """What is written of each row, without the line's end."""
-    predicted = estimator.predict(X)
-    if how == "tsv":
-        for x, label in zip(X, predicted, strict=True):
-            cells = [str(label), *([x] if isinstance(x, str) else x)]
-            yield "\t".join(" ".join(cell.split()) for cell in cells)
-    elif how == "conll":
-        for i, (tokens, tags) in enumerate(zip(X, predicted, strict=True)):
-            rows = "\n".join(f"{token}\t{tag}" for token, tag in zip(tokens, tags, strict=True))
-            yield f"\n{rows}" if i else rows
-    else:
-        for record in _records(estimator, how, X, ids, predicted):
+    if how in ("jsonl", "spans"):
+        for record in _records(estimator, how, X, ids):
             yield json.dumps(record, ensure_ascii=False)
+        return
+    for i, (x, found) in enumerate(zip(X, estimator.predict(X), strict=True)):
+        if how == "tsv":
+            cells = [str(found), *([x] if isinstance(x, str) else x)]
+            yield "\t".join(" ".join(cell.split()) for cell in cells)
+        else:
+            rows = "\n".join(f"{token}\t{tag}" for token, tag in zip(x, found, strict=True))
+            yield f"\n{rows}" if i else rows
 
 
-def _records(
-    estimator: Any, how: str, X: list[Any], ids: list[str], predicted: Any
-) -> Iterator[dict[str, Any]]:
+def _records(estimator: Any, how: str, X: list[Any], ids: list[str]) -> Iterator[dict[str, Any]]:
     if estimator.task == "classification":
-        for x, label, row in zip(X, predicted, estimator.predict_proba(X), strict=True):
-            keys = ("text",) if isinstance(x, str) else ("text", "text_pair")
-            values = [x] if isinstance(x, str) else x
-            plain = label.tolist() if hasattr(label, "tolist") else label
-            yield {**dict(zip(keys, values, strict=True)), "label": plain} | {
-                "probabilities": dict(
-                    zip(map(str, estimator.classes_), row.round(6).tolist(), strict=True)
-                )
-            }
-    elif estimator.task == "qa":
+        yield from _labelled(estimator, X)
+        return
+    predicted = estimator.predict(X)
+    if estimator.task == "qa":
         for (question, _), name, answer in zip(X, ids, predicted, strict=True):
             yield {"id": name, "question": question, "answer": answer}
     elif how == "spans":
@@ -117,6 +108,19 @@ def _records(
         key = "spans" if estimator.scheme_ is None else "tags"
         for tokens, found in zip(X, predicted, strict=True):
             yield {"tokens": tokens, key: found}
+
+
+def _labelled(estimator: Any, X: list[Any]) -> Iterator[dict[str, Any]]:
+    """Labels and probabilities, which the encoder is run for once."""
+    table = estimator.predict_proba(X)
+    if estimator.multilabel_:
+        labels = (table > 0.5).astype(int)
+    else:
+        labels = estimator.classes_[table.argmax(axis=1)]
+    names = list(map(str, estimator.classes_))
+    for x, label, row in zip(X, labels.tolist(), table.round(6).tolist(), strict=True):
+        texts = {"text": x} if isinstance(x, str) else {"text": x[0], "text_pair": x[1]}
+        yield {**texts, "label": label, "probabilities": dict(zip(names, row, strict=True))}
 
 
 def write(estimator: Any, how: str, X: list[Any], ids: list[str], out: Path | None) -> int:
