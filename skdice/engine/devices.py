@@ -50,7 +50,11 @@ def cpu_gains_by_bf16() -> bool:
     if not (found.get("avx512_bf16") or found.get("amx_bf16") or found.get("bf16")):
         return False
     seconds = []
-    with torch.no_grad():
+    threads = torch.get_num_threads()
+    # On one thread: several wait for each other on a busy machine, and the same seed must give the
+    # same weights there.
+    torch.set_num_threads(1)
+    try:
         for dtype in (torch.float32, torch.bfloat16):
             a, b = torch.ones(512, 384, dtype=dtype), torch.ones(384, 1536, dtype=dtype)
             times = []
@@ -59,6 +63,8 @@ def cpu_gains_by_bf16() -> bool:
                 a @ b
                 times.append(time.perf_counter() - start)
             seconds.append(min(times))
+    finally:
+        torch.set_num_threads(threads)
     return seconds[0] > 1.3 * seconds[1]
 
 

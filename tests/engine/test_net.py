@@ -18,7 +18,7 @@ from skdice import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
 from skdice.backbones import load_encoder
 from skdice.engine import words
 from skdice.engine.batching import length_batches, length_chunks
-from skdice.engine.devices import autocast_dtype
+from skdice.engine.devices import autocast_dtype, cpu_gains_by_bf16
 from skdice.engine.module import EncoderWithHead, freeze, parameter_groups, pool
 from skdice.engine.schedules import SCHEDULES, schedule_factor
 from skdice.losses import TverskyLoss
@@ -599,3 +599,22 @@ def test_words_that_no_text_has_end_where_they_would(
     assert any(table is p for g in fits[1].net_.optimizer_.param_groups for p in g["params"])
     assert fits[1].predict(X).tolist() == fits[0].predict(X).tolist()
     fits[1].partial_fit(X, y)
+
+
+def test_auto_trains_large_models_in_bf16_where_the_processor_gains(
+    tiny_backbone, sentences, monkeypatch
+):
+    threads = torch.get_num_threads()
+    cpu_gains_by_bf16.cache_clear()
+    assert cpu_gains_by_bf16() in (True, False)
+    assert torch.get_num_threads() == threads
+    net = DiceTokenClassifier(backbone=tiny_backbone, max_epochs=1).fit(*sentences).net_
+    monkeypatch.setattr("skdice.engine.net.cpu_gains_by_bf16", lambda: True)
+    net.module_.train()
+    assert net._precision_now() == "fp32"  # so small a model gains nothing
+    net.module_.encoder.config.hidden_size = 256
+    assert net._precision_now() == "bf16"
+    net.module_.eval()
+    assert net._precision_now() == "fp32"
+    net.precision = "fp16"
+    assert net._precision_now() == "fp16"
