@@ -121,6 +121,10 @@ def train(
     device: Device = "auto",
     precision: Precision = None,
     seed: Annotated[int, typer.Option(help="Random state.")] = 0,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(help="Folder for checkpoints: a killed command goes on from the last."),
+    ] = None,
     on_misaligned: MisalignedOption = Misaligned.stop,
     force: Annotated[bool, typer.Option("--force", help="Write over an earlier model.")] = False,
 ) -> None:
@@ -168,6 +172,7 @@ def train(
             precision=precision,
             early_stopping=held is not None,
             random_state=seed,
+            checkpoint_dir=checkpoint,
             verbose=1,
         )
         model.fit(data.X, data.y, X_val=held.X if held else None, y_val=held.y if held else None)

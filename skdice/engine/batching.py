@@ -11,7 +11,7 @@ from torch.utils.data import Dataset
 
 from skdice.text.encoding import Window
 
-__all__ = ["EncodedDataset", "Padder", "length_batches", "length_chunks", "run_cost"]
+__all__ = ["EncodedDataset", "Padder", "length_batches", "length_chunks", "run_cost", "targets_of"]
 
 
 class EncodedDataset(Dataset):
@@ -178,3 +178,9 @@ class Padder:
                 np.repeat(np.array([row[2] for row in rows], dtype=np.float32), counts)
             )
         return inputs, target, weight
+
+
+def targets_of(parts: Sequence[tuple[Any, Any, Any]]) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Targets and weights of all parts of a batch, one after the other."""
+    _, targets, weights = zip(*parts, strict=True)
+    return torch.cat(targets), None if weights[0] is None else torch.cat(weights)

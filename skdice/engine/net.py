@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 from skorch import NeuralNet
-from skorch.callbacks import (
-    BatchScoring,
-    EpochScoring,
-    EpochTimer,
-    LRScheduler,
-    PassthroughScoring,
-    PrintLog,
-)
+from skorch.callbacks import EpochTimer, PrintLog
 from torch import nn
 
 from skdice.engine.batching import (
@@ -25,7 +19,9 @@ from skdice.engine.batching import (
     length_batches,
     length_chunks,
     run_cost,
+    targets_of,
 )
+from skdice.engine.checkpoints import Checkpoints
 from skdice.engine.devices import (
     autocast,
     autocast_dtype,
@@ -35,47 +31,16 @@ from skdice.engine.devices import (
     to_device,
 )
 from skdice.engine.module import parameter_groups
-from skdice.engine.schedules import SCHEDULES, schedule_factor
+from skdice.engine.progress import Progress, check_finite, restore, set_buffer, state_of
+from skdice.engine.schedules import schedule_factor
 from skdice.engine.words import CompactWords, can_be_compact
 
 __all__ = [
     "FineTuningNet",
-    "check_callbacks",
-    "targets_of",
 ]
 
 Inputs = list[dict[str, torch.Tensor]]
 Batch = tuple[Inputs, torch.Tensor | None, torch.Tensor | None]
-
-
-def check_callbacks(callbacks: list[Any] | None, net_params: dict[str, Any] | None) -> None:
-    """Refuse skorch callbacks that would do nothing here, or fail amid training.
-
-    Raises
-    ------
-    ValueError
-        If one schedules the learning rate, or scores what skorch takes for the data.
-    """
-    for given in [*(callbacks or []), *((net_params or {}).get("callbacks") or [])]:
-        callback = given[1] if isinstance(given, tuple) else given
-        kind = callback if isinstance(callback, type) else type(callback)
-        if issubclass(kind, LRScheduler):
-            raise ValueError(
-                f"callbacks holds {kind.__name__}, whose rate the net's own schedule would "
-                f"overwrite: choose schedule= of {SCHEDULES}, and warmup="
-            )
-        if issubclass(kind, (BatchScoring, EpochScoring, PassthroughScoring)) and not (
-            # Called with the net and the encoded training data, which it may predict.
-            issubclass(kind, EpochScoring)
-            and getattr(callback, "on_train", False)
-            and not callback.use_caching
-            and callable(callback.scoring)
-        ):
-            raise ValueError(
-                f"callbacks holds {kind.__name__}, which cannot read the net's batches: give fit "
-                "X_val and y_val where it takes them, or early_stopping=True, and each epoch's "
-                "score is its valid_score in history_"
-            )
 
 
 class FineTuningNet(NeuralNet):
@@ -107,6 +72,7 @@ class FineTuningNet(NeuralNet):
     """
 
     _words: CompactWords | None = None  # while a fit runs
+    _bf16: bool | None = None  # what this fit began with
 
     def __init__(
         self,
@@ -193,7 +159,7 @@ class FineTuningNet(NeuralNet):
     # ---- batches
 
     def updates(
-        self, dataset: EncodedDataset, epoch: int, rows: np.ndarray | None = None
+        self, dataset: EncodedDataset, epoch: int, rows: np.ndarray | None = None, start: int = 0
     ) -> Iterator[list[Batch]]:
         """The micro-batches of each update, in this epoch's random order.
 
@@ -204,15 +170,22 @@ class FineTuningNet(NeuralNet):
             From 1.
         rows : ndarray of int or None, default=None
             Rows to train on, which a sampler drew; None is every row once.
+        start : int, default=0
+            Updates of this epoch that were made already.
         """
-        generator = np.random.default_rng([self.shuffle_seed, epoch])
-        order = generator.permutation(len(dataset) if rows is None else rows)
         lengths, size = dataset.lengths, self.batch_size
-        step = size * self.gradient_accumulation
-        for start in range(0, len(order), step):
-            chosen = order[start : start + step]
+        for chosen in self.rows_of_updates(dataset, epoch, rows)[start:]:
             parts = [chosen[i : i + size] for i in range(0, len(chosen), size)]
             yield [self._batch(dataset, part, lengths[part]) for part in parts]
+
+    def rows_of_updates(
+        self, dataset: Any, epoch: int, rows: np.ndarray | None = None
+    ) -> list[np.ndarray]:
+        """The rows of each update of an epoch."""
+        generator = np.random.default_rng([self.shuffle_seed, epoch])
+        order = generator.permutation(len(dataset) if rows is None else rows)
+        step = self.batch_size * self.gradient_accumulation
+        return [order[start : start + step] for start in range(0, len(order), step)]
 
     def _batch(self, dataset: EncodedDataset, rows: np.ndarray, lengths: np.ndarray) -> Batch:
         """Rows as tensors: inputs in groups of similar length, all targets in their order."""
@@ -230,8 +203,6 @@ class FineTuningNet(NeuralNet):
         """Updates in one epoch of so many rows."""
         return -(-n_rows // (self.batch_size * self.gradient_accumulation))
 
-    # ---- training
-
     def fit_loop(
         self,
         X: EncodedDataset,
@@ -241,6 +212,7 @@ class FineTuningNet(NeuralNet):
         rows_of_epoch: Callable[[int], np.ndarray] | None = None,
         validation_score: Callable[[], float] | None = None,
         patience: int | None = None,
+        checkpoints: Checkpoints | None = None,
         **fit_params: Any,
     ) -> FineTuningNet:
         """Train for some epochs.
@@ -259,45 +231,58 @@ class FineTuningNet(NeuralNet):
         patience : int or None, default=None
             Epochs without a better ``valid_score`` before training stops; with a number, the best
             epoch's weights come back at the end.
+        checkpoints : Checkpoints or None, default=None
+            Go on from the last of them, and write others.
         **fit_params : ignored
         """
         drawn = X if rows_of_epoch is None else rows_of_epoch(len(self.history))
+        state = None if checkpoints is None else checkpoints.last()
+        if state is not None and state["finished"]:
+            restore(self, state)
+            return self
         if epochs is None:
             epochs = self.max_epochs
             self._compact_words(X)
             self._start_schedule(self.n_updates(len(drawn)) * epochs, self.schedule, self.warmup)
         else:
-            self._start_schedule(self.n_updates(len(drawn)) * epochs, "constant", 0.0)
-        best: tuple[float, dict[str, torch.Tensor]] | None = None
-        stale = 0
+            self._start_schedule(1, "constant", 0.0)
+        at = Progress(bf16=self._gains_by_bf16())
         try:
-            for _ in range(epochs):
+            if state is not None:
+                at = restore(self, state)
+            self._bf16 = at.bf16
+            while at.epoch < epochs:
                 self.notify("on_epoch_begin", dataset_train=X, dataset_valid=None)
                 rows = None if rows_of_epoch is None else rows_of_epoch(len(self.history))
-                self.run_epoch(X, rows)
+                self.run_epoch(X, rows, at, checkpoints)
                 if validation_score is not None:
                     score = float(validation_score())
-                    better = best is None or score > best[0]
+                    better = at.best_score is None or score > at.best_score
                     self.history.record("valid_score", score)
                     self.history.record("valid_score_best", better)
-                    stale = 0 if better else stale + 1
+                    at.stale = 0 if better else at.stale + 1
+                    at.best_score = score if better else at.best_score
                     if better and patience is not None:
                         with self._whole_words():
-                            best = score, self._trainable_state()
+                            at.best = self._trainable_state()
                 try:
                     self.notify("on_epoch_end", dataset_train=X, dataset_valid=None)
                 except KeyboardInterrupt:
                     break  # how skorch's callbacks, such as EarlyStopping, end a training
-                if patience is not None and stale >= patience:
+                if patience is not None and at.stale >= patience:
                     break
+                at = replace(at, epoch=at.epoch + 1, update=0, losses=[], lr=None)
         finally:
+            self._bf16 = None
             # Also after an interrupt: the user keeps the best weights there were.
             if self._words is not None:
                 self._words.step_aside()
                 self._words = None
                 self.initialize_optimizer()
-            if best is not None:
-                self.module_.load_state_dict(best[1], strict=False)
+            if at.best is not None:
+                self.module_.load_state_dict(at.best, strict=False)
+        if checkpoints is not None:
+            checkpoints.write(at.total, state_of(self, at, finished=True))
         return self
 
     def _compact_words(self, dataset: Any) -> None:
@@ -330,29 +315,43 @@ class FineTuningNet(NeuralNet):
             self.fit_loop(X, y, **fit_params)
         finally:
             self.notify("on_train_end", X=X, y=y)
-            # What only the next update would need: once the weights, and twice.
-            self.optimizer_.zero_grad(set_to_none=True)
+            self.optimizer_.zero_grad(set_to_none=True)  # only an update needs them
             if fit_params.get("epochs") is None and not self.keep_optimizer:
                 self.optimizer_.state.clear()
         return self
 
-    def run_epoch(self, dataset: EncodedDataset, rows: np.ndarray | None = None) -> None:
+    def run_epoch(
+        self,
+        dataset: EncodedDataset,
+        rows: np.ndarray | None = None,
+        at: Progress | None = None,
+        checkpoints: Checkpoints | None = None,
+    ) -> None:
         """One update after the other, over all rows or those given."""
-        self.history.record("lr", self.schedule_.get_last_lr()[0])  # at the epoch's first update
-        losses = []
-        for batch in self.updates(dataset, len(self.history), rows):
+        at = at or Progress()
+        at.lr = at.lr or float(self.schedule_.get_last_lr()[0])
+        self.history.record("lr", at.lr)
+        for batch in self.updates(dataset, len(self.history), rows, at.update):
             self.notify("on_batch_begin", batch=batch, training=True)
             step = self.train_step(batch)
-            losses.append(step["loss"].detach())
             self.notify("on_batch_end", batch=batch, training=True, **step)
+            at.losses.append(step["loss"])
+            at.update, at.total = at.update + 1, at.total + 1
+            check_finite(self, at, dataset, rows)
+            if checkpoints is not None and checkpoints.due(at.total):
+                checkpoints.write(at.total, state_of(self, at))
         # One transfer an epoch instead of one a step keeps a GPU from waiting.
-        self.history.record("train_loss", torch.stack(losses).mean().item())
+        losses = torch.stack(at.losses).cpu()
+        made = losses[losses.isfinite()]
+        self.history.record("train_loss", made.mean().item())
+        self.history.record("skipped_updates", len(losses) - len(made))
 
     def train_step(self, batch: list[Batch], **fit_params: Any) -> dict[str, Any]:
-        """Make one update from the micro-batches of `batch`."""
+        """Make one update from the micro-batches of `batch`; its loss is NaN if it is skipped."""
         if not self.module_.training:
             self._set_training(True)
         self.optimizer_.zero_grad(set_to_none=True)
+        remembered = dict(self.criterion_.named_buffers())
         if len(batch) == 1:
             inputs, target, weight = batch[0]
             logits = self._logits(inputs)
@@ -360,24 +359,48 @@ class FineTuningNet(NeuralNet):
             self.scaler_.scale(loss).backward()
         else:
             logits, loss = self._accumulate(batch)
-        self.update(batch)
-        return {"loss": loss.detach(), "y_pred": logits.detach()}
+        loss = loss.detach()
+        bad = self.update(batch, loss)
+        if getattr(self.criterion_, "remembers", False):
+            for name, value in self.criterion_.named_buffers():
+                set_buffer(self.criterion_, name, torch.where(bad, remembered[name], value))
+        return {"loss": torch.where(bad, torch.nan, loss), "y_pred": logits.detach()}
 
-    def update(self, batch: list[Batch]) -> None:
-        """Take a step with the gradients that the weights have."""
+    def update(self, batch: list[Batch], loss: torch.Tensor) -> torch.Tensor:
+        """Take a step with the gradients that the weights have, if they and the loss are finite.
+
+        Returns
+        -------
+        Tensor of shape ()
+            Whether the update was skipped.
+        """
         parameters = [p for group in self.optimizer_.param_groups for p in group["params"]]
+        scaled = self.scaler_.is_enabled()
         if self.max_grad_norm is not None or self.callbacks:
             self.scaler_.unscale_(self.optimizer_)
         if self.callbacks:
             named = list(self.module_.named_parameters())
             self.notify("on_grad_computed", named_parameters=named, batch=batch)
         if self.max_grad_norm is not None:
-            torch.nn.utils.clip_grad_norm_(parameters, self.max_grad_norm)
-        self.scaler_.step(self.optimizer_)
-        self.scaler_.update()
-        if self._words is not None:
-            self._words.note_update(self.optimizer_)
-        self.schedule_.step()
+            norm = torch.nn.utils.clip_grad_norm_(parameters, self.max_grad_norm)
+        elif not scaled:
+            gradients = [p.grad for p in parameters if p.grad is not None]
+            norm = torch.nn.utils.get_total_norm(gradients)
+        # A scaler finds infinite gradients by itself, and lowers its scale: no reason to stop.
+        bad = ~(loss if scaled else loss + norm).isfinite()
+        if scaled:
+            self.scaler_.step(self.optimizer_)
+            self.scaler_.update()
+        elif loss.is_cuda and self.optimizer_.defaults.get("fused"):
+            self.optimizer_.found_inf = bad.float()  # skips in the kernel: the CPU need not wait
+            self.optimizer_.step()
+        elif not bad:
+            self.optimizer_.step()
+            if self._words is not None:
+                self._words.note_update(self.optimizer_)
+        if scaled or bad.is_cuda or not bad:
+            self.schedule_.step()
+        return bad
 
     def _accumulate(self, batch: list[Batch]) -> tuple[torch.Tensor, torch.Tensor]:
         """Gradients of the loss over all micro-batches together, in a micro-batch's memory.
@@ -420,10 +443,15 @@ class FineTuningNet(NeuralNet):
         """
         if self.precision != "auto" or torch.device(self.device).type != "cpu":
             return self.precision
+        if not self.module_.training:
+            return "fp32"
+        gains = self._gains_by_bf16() if self._bf16 is None else self._bf16
+        return "bf16" if gains else "fp32"
+
+    def _gains_by_bf16(self) -> bool:
         config = getattr(getattr(self.module_, "encoder", None), "config", None)
         # In small models casting costs more than it saves.
-        large = getattr(config, "hidden_size", 0) >= 256
-        return "bf16" if large and self.module_.training and cpu_gains_by_bf16() else "fp32"
+        return getattr(config, "hidden_size", 0) >= 256 and cpu_gains_by_bf16()
 
     def _loss(
         self, logits: torch.Tensor, target: torch.Tensor | None, weight: torch.Tensor | None
@@ -470,9 +498,3 @@ class FineTuningNet(NeuralNet):
         if len({row.shape[-1] for row in logits}) > 1:  # an output for each pair of tokens
             logits = [row.reshape(-1, 1) for row in logits]
         return float(np.vstack(logits).std(axis=0).max())
-
-
-def targets_of(parts: Sequence[tuple[Any, Any, Any]]) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Targets and weights of all parts of a batch, one after the other."""
-    _, targets, weights = zip(*parts, strict=True)
-    return torch.cat(targets), None if weights[0] is None else torch.cat(weights)

@@ -6,6 +6,7 @@ import warnings
 from dataclasses import dataclass, field
 from functools import partial
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,8 +14,10 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 
 from skdice._compat import Interval, StrOptions
+from skdice.engine.callbacks import check_callbacks
+from skdice.engine.checkpoints import Checkpoints, check_folder, digest, parse_interval
 from skdice.engine.devices import resolve_device, seeded
-from skdice.engine.net import FineTuningNet, check_callbacks
+from skdice.engine.net import FineTuningNet
 from skdice.engine.plan import Examples, FitPlan
 from skdice.engine.schedules import SCHEDULES
 from skdice.estimators.checks import check_device, check_reduction, split_indices
@@ -25,6 +28,8 @@ __all__ = ["NetEstimator"]
 # A fitted net whose outputs differ by less than this share of what they did before training
 # predicts the same for every example.
 ALIKE = 0.05
+# Parameters that change nothing of what a fit computes.
+NO_MATTER = ("checkpoint_dir", "checkpoint_every", "resume", "device", "verbose")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -48,6 +53,9 @@ class NetEstimator(BaseEstimator):
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
         "callbacks": [list, None],
         "net_params": [dict, None],
+        "checkpoint_dir": [str, Path, None],
+        "checkpoint_every": [Interval(Integral, 1, None, closed="left"), str],
+        "resume": [StrOptions({"auto", "never"})],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
@@ -66,6 +74,9 @@ class NetEstimator(BaseEstimator):
     n_iter_no_change: int
     callbacks: list[Any] | None = None
     net_params: dict[str, Any] | None = None
+    checkpoint_dir: str | Path | None = None
+    checkpoint_every: int | str = "60s"
+    resume: str = "auto"
     random_state: int | np.random.RandomState | None = None
     verbose: int = 0
 
@@ -90,6 +101,21 @@ class NetEstimator(BaseEstimator):
         check_reduction(resolve_loss(self.loss))
         check_callbacks(self.callbacks, self.net_params)
         check_device(self.device)
+        parse_interval(self.checkpoint_every)
+        if self.checkpoint_dir is None:
+            return
+        if not isinstance(self.random_state, Integral):
+            raise ValueError(
+                f"checkpoint_dir={str(self.checkpoint_dir)!r} needs a seed, and random_state is "
+                f"{self.random_state!r}: give an int, so that a fit which goes on draws the same "
+                "batches"
+            )
+        if self.callbacks or (self.net_params or {}).get("callbacks"):
+            raise ValueError(
+                f"checkpoint_dir={str(self.checkpoint_dir)!r} and callbacks: what a callback "
+                "remembers is in no checkpoint. Leave out one of the two"
+            )
+        check_folder(self.checkpoint_dir)
 
     def _draft(self) -> Self:
         """A copy to prepare a fit on, so that a fit which is refused leaves this one as it was."""
@@ -117,6 +143,7 @@ class NetEstimator(BaseEstimator):
     def _run(self, plan: FitPlan) -> Self:
         """Train as planned; an interrupt leaves a usable estimator, too."""
         net = self._adopt(plan)
+        checkpoints = self._checkpoints(plan)
         spread, score = self._spread(plan), None
         if plan.validation is not None:
             score = partial(self._validation_score, plan.validation)
@@ -128,6 +155,7 @@ class NetEstimator(BaseEstimator):
                     rows_of_epoch=plan.rows_of_epoch,
                     validation_score=score,
                     patience=self.n_iter_no_change if self.early_stopping else None,
+                    checkpoints=checkpoints,
                 )
         finally:
             self._note_history()
@@ -140,6 +168,18 @@ class NetEstimator(BaseEstimator):
                 stacklevel=3,
             )
         return self
+
+    def _checkpoints(self, plan: FitPlan) -> Checkpoints | None:
+        """Where this fit, and no other, leaves its state and finds it again."""
+        if self.checkpoint_dir is None or plan.epochs is not None:
+            return None
+        settings = {k: v for k, v in self.get_params(deep=False).items() if k not in NO_MATTER}
+        module, criterion = self.net_.module_.state_dict(), dict(plan.criterion.named_buffers())
+        identity = digest(settings, vars(plan.dataset), plan.validation, module, criterion)
+        found = Checkpoints(self.checkpoint_dir, identity, self.checkpoint_every)
+        if self.resume == "never":
+            found.clear()
+        return found
 
     def _adopt(self, plan: FitPlan) -> FineTuningNet:
         """Take over what the plan prepared, and let go of the last fit."""

@@ -53,11 +53,10 @@ class NumericNet(FineTuningNet):
     """`FineTuningNet` on rows of an array or a sparse matrix."""
 
     def updates(
-        self, dataset: Any, epoch: int, rows: np.ndarray | None = None
+        self, dataset: Any, epoch: int, rows: np.ndarray | None = None, start: int = 0
     ) -> Iterator[list[Batch]]:
-        order = np.random.default_rng([self.shuffle_seed, epoch]).permutation(len(dataset))
-        for start in range(0, len(order), self.batch_size):
-            batch = np.sort(order[start : start + self.batch_size])
+        for chosen in self.rows_of_updates(dataset, epoch, rows)[start:]:
+            batch = np.sort(chosen)
             weight = None if dataset.weight is None else torch.from_numpy(dataset.weight[batch])
             yield [([{"X": _tensor(dataset.X[batch])}], torch.from_numpy(dataset.y[batch]), weight)]
 
@@ -154,6 +153,14 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
         Further settings of the skorch net, such as ``{"optimizer": torch.optim.SGD}`` or
         ``{"optimizer__param_groups": [("*bias", {"lr": 1e-3})]}``: parameters so named have these
         settings of the optimiser, and `schedule` scales their own rate.
+    checkpoint_dir : str, Path or None, default=None
+        Folder for checkpoints. A fit that was interrupted, even killed, goes on from the last one
+        when `fit` is called again with the same data and parameters, and ends with the same
+        weights. Another fit gets a folder of its own within. Needs an int `random_state`.
+    checkpoint_every : int or str, default="60s"
+        Updates, or seconds, from one checkpoint to the next; the last two are kept.
+    resume : {"auto", "never"}, default="auto"
+        Never deletes the checkpoints of this fit and begins anew.
     random_state : int, RandomState or None, default=None
         Seeds the head, dropout and batches; the caller's generators are left alone.
     verbose : int, default=0

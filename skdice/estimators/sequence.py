@@ -100,6 +100,14 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
         scales their own rate.
     warm_start : bool, default=False
         Let `fit` go on from the weights of the last fit.
+    checkpoint_dir : str, Path or None, default=None
+        Folder for checkpoints. A fit that was interrupted, even killed, goes on from the last one
+        when `fit` is called again with the same data and parameters, and ends with the same
+        weights. Another fit gets a folder of its own within. Needs an int `random_state`.
+    checkpoint_every : int or str, default="60s"
+        Updates, or seconds, from one checkpoint to the next; the last two are kept.
+    resume : {"auto", "never"}, default="auto"
+        Never deletes the checkpoints of this fit and begins anew.
     random_state : int, RandomState or None, default=None
         Seeds the head, dropout and batches; the caller's generators are left alone.
     verbose : int, default=0

@@ -136,7 +136,7 @@ def _params(estimator: Any) -> dict[str, Any]:
     params = {
         name: _loss_to_json(value) if isinstance(value, Loss) else _plain(value, name)
         for name, value in estimator.get_params(deep=False).items()
-        if name not in (*_NOT_STORED, "adapter")
+        if name not in (*_NOT_STORED, "adapter", "checkpoint_dir")
     }
     # A configuration of peft lies in its own file.
     params["adapter"] = "lora" if estimator._module.adapted else None

@@ -1,0 +1,222 @@
+"""Checkpoints of a fit: files that are whole or not there, from which the same fit goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import os
+import tempfile
+import time
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+__all__ = ["Checkpoints", "check_folder", "digest", "parse_interval"]
+
+KEPT = 2
+
+
+def parse_interval(every: Any) -> tuple[int, float]:
+    """Updates and seconds between checkpoints; the one that is not asked for is 0.
+
+    Parameters
+    ----------
+    every : int or str
+        A number of updates, or seconds as in ``"90s"``.
+
+    Raises
+    ------
+    ValueError
+        If it is neither.
+    """
+    if isinstance(every, (int, np.integer)) and not isinstance(every, bool) and every > 0:
+        return int(every), 0.0
+    if isinstance(every, str) and every.endswith("s"):
+        with contextlib.suppress(ValueError):
+            seconds = float(every[:-1])
+            if 0 <= seconds < float("inf"):
+                return 0, seconds
+    raise ValueError(
+        f"checkpoint_every={every!r} must be a number of updates, such as 500, or seconds, such as "
+        "'60s'"
+    )
+
+
+def check_folder(folder: str | Path) -> None:
+    """Refuse a folder that cannot be made or written.
+
+    Raises
+    ------
+    ValueError
+    """
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise ValueError(
+            f"checkpoint_dir={str(folder)!r} cannot be written ({error.strerror}): give a folder "
+            "that can, or None"
+        ) from error
+
+
+class Checkpoints:
+    """The checkpoints of one fit, the last two of them, in a folder of its own.
+
+    A file has its own checksum in its name and gets that name when it is complete, so that no file
+    is half a checkpoint, and an altered one is known.
+
+    Parameters
+    ----------
+    folder : Path
+        `checkpoint_dir`; several fits may share it.
+    identity : str
+        What tells this fit from others: data, parameters, initial weights.
+    every : int or str, default="60s"
+        As in `parse_interval`.
+    """
+
+    def __init__(self, folder: str | Path, identity: str, every: int | str = "60s") -> None:
+        self.updates, self.seconds = parse_interval(every)
+        self.folder = Path(folder) / f"fit-{identity[:16]}"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for left in self.folder.glob("*.part"):  # of a process that was killed
+            left.unlink(missing_ok=True)
+        self.last_time = time.monotonic()
+
+    def due(self, n_updates: int) -> bool:
+        """Whether to write after so many updates."""
+        if self.updates:
+            return n_updates % self.updates == 0
+        return time.monotonic() - self.last_time >= self.seconds
+
+    def write(self, n_updates: int, state: dict[str, Any]) -> None:
+        """Put a checkpoint on the disk; where that fails, say so and keep those there are.
+
+        Warns
+        -----
+        UserWarning
+            If it cannot be written, as on a full disk. The fit is worth more than a checkpoint.
+        """
+        part = self.folder / f"{os.getpid()}.part"
+        try:
+            with open(part, "w+b") as file:
+                torch.save(state, file)
+                file.flush()
+                os.fsync(file.fileno())
+                file.seek(0)
+                checksum = hashlib.file_digest(file, "sha256").hexdigest()
+            name = f"update-{n_updates:09d}-{checksum[:32]}.pt"
+            os.replace(part, self.folder / name)
+            _sync_folder(self.folder)
+        except (OSError, RuntimeError) as error:  # torch reports a full disk as RuntimeError
+            part.unlink(missing_ok=True)
+            warnings.warn(
+                f"no checkpoint at update {n_updates}: {self.folder} cannot be written ({error}). "
+                "Training goes on, with the earlier checkpoints kept",
+                stacklevel=2,
+            )
+        else:
+            for old in self._files()[:-KEPT]:
+                old.unlink(missing_ok=True)
+        self.last_time = time.monotonic()
+
+    def last(self) -> dict[str, Any] | None:
+        """The last checkpoint that is whole; None where there is none yet.
+
+        Warns
+        -----
+        UserWarning
+            If the last file is damaged and the one before it is taken.
+
+        Raises
+        ------
+        ValueError
+            If there are files and all are damaged.
+        """
+        files = self._files()
+        for path in reversed(files):
+            with open(path, "rb") as file:
+                checksum = hashlib.file_digest(file, "sha256").hexdigest()
+            if path.stem.endswith(checksum[:32]):
+                return torch.load(path, map_location="cpu", weights_only=True)
+            warnings.warn(
+                f"{path} is damaged: its checksum is another than its name says. Going on from "
+                "the checkpoint before it",
+                stacklevel=2,
+            )
+        if files:
+            raise ValueError(
+                f"checkpoint_dir: every checkpoint in {self.folder} is damaged. Delete that "
+                "folder, or give resume='never', to begin anew"
+            )
+        return None
+
+    def clear(self) -> None:
+        """Forget what there is, to begin anew."""
+        for path in self._files():
+            path.unlink(missing_ok=True)
+
+    def _files(self) -> list[Path]:
+        return sorted(self.folder.glob("update-*.pt"))
+
+
+def _sync_folder(folder: Path) -> None:
+    """Have the new name on the disk, too; Windows cannot open a folder."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def digest(*values: Any) -> str:
+    """A checksum of data and settings that is the same in every process.
+
+    Parameters
+    ----------
+    *values : numbers, strings, arrays, tensors, lists, mappings, dataclasses, plain objects
+
+    Returns
+    -------
+    str
+    """
+    checksum = hashlib.sha256()
+
+    def add(value: Any) -> None:
+        if isinstance(value, torch.Tensor):
+            value = value.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy()
+        if isinstance(value, np.ndarray) and value.dtype != object:
+            checksum.update(f"{value.dtype}{value.shape}".encode())
+            checksum.update(np.ascontiguousarray(value).tobytes())
+        elif hasattr(value, "tocsr"):  # a sparse matrix
+            add([value.shape, value.indptr, value.indices, value.data])
+        elif isinstance(value, Mapping):
+            add([[str(key), item] for key, item in value.items()])
+        elif isinstance(value, (list, tuple, np.ndarray)):
+            checksum.update(f"[{len(value)}".encode())
+            if all(isinstance(item, int) for item in value):
+                checksum.update(repr(value).encode())
+            else:
+                for item in value:
+                    add(item)
+        elif isinstance(value, torch.nn.Module):
+            add([repr(value), value.state_dict()])
+        elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+            add([[f.name, getattr(value, f.name)] for f in dataclasses.fields(value)])
+        elif isinstance(value, torch.utils.data.Dataset):
+            add(vars(value))
+        else:
+            checksum.update(
+                f"{type(value).__name__}:{value!r};".encode("utf-8", "backslashreplace")
+            )
+
+    for value in values:
+        add(value)
+    return checksum.hexdigest()

@@ -1,0 +1,138 @@
+"""Where a fit stands: what it needs to go on, and when it is stopped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from skorch.history import History
+
+from skdice.engine.devices import random_state, set_random_state
+
+__all__ = ["Progress", "check_finite", "restore", "set_buffer", "state_of"]
+
+# Skipped updates in a row that end a fit.
+MOST_SKIPPED = 10
+
+
+@dataclass
+class Progress:
+    """Where a fit stands.
+
+    Attributes
+    ----------
+    epoch, update, total : int
+        Epochs made, updates made in this epoch, and updates in all.
+    losses : list of Tensor
+        Of this epoch's updates.
+    lr : float or None
+        At the epoch's first update.
+    bad : Tensor of shape ()
+        Updates in a row that were skipped.
+    bf16 : bool
+        Whether ``precision="auto"`` trains in bfloat16.
+    best_score, best, stale
+        The best epoch's validation score, its weights, and the epochs since.
+    """
+
+    epoch: int = 0
+    update: int = 0
+    total: int = 0
+    losses: list[torch.Tensor] = field(default_factory=list)
+    lr: float | None = None
+    bad: torch.Tensor = field(default_factory=lambda: torch.tensor(0))
+    bf16: bool = False
+    best_score: float | None = None
+    best: dict[str, torch.Tensor] | None = None
+    stale: int = 0
+
+
+def state_of(net: Any, at: Progress, *, finished: bool = False) -> dict[str, Any]:
+    """All that the fit of a net needs to go on, or of a finished one what it left."""
+    frozen = {name for name, p in net.module_.named_parameters() if not p.requires_grad}
+    weights = net.module_.state_dict()
+    state = {
+        "finished": finished,
+        "module": {name: value for name, value in weights.items() if name not in frozen},
+        "criterion": dict(net.criterion_.named_buffers()),
+        "history": [
+            {key: value for key, value in epoch.items() if key != "batches"}
+            for epoch in net.history.to_list()
+        ],
+    }
+    if finished:
+        return state
+    return state | {
+        "optimizer": net.optimizer_.state_dict(),
+        "schedule": {k: v for k, v in net.schedule_.state_dict().items() if k != "lr_lambdas"},
+        "scaler": net.scaler_.state_dict(),
+        "words": None if net._words is None else (net._words.table, net._words.factor),
+        "random": [random_state(device) for device in _devices(net)],
+        "progress": vars(at),
+    }
+
+
+def restore(net: Any, state: dict[str, Any]) -> Progress:
+    """Put a net where the one stood that wrote `state`."""
+    net.module_.load_state_dict(state["module"], strict=False)
+    for name, value in state["criterion"].items():
+        set_buffer(net.criterion_, name, value.to(net.device))
+    epochs = state["history"]
+    net.history = History()
+    # The epoch that was going on is opened again.
+    for epoch in epochs if state["finished"] else epochs[:-1]:
+        net.history.new_epoch()
+        for name, value in epoch.items():
+            net.history.record(name, value)
+    if state["finished"]:
+        return Progress()
+    net.optimizer_.load_state_dict(state["optimizer"])
+    net.schedule_.load_state_dict(
+        state["schedule"] | {"lr_lambdas": [None] * len(net.optimizer_.param_groups)}
+    )
+    net.scaler_.load_state_dict(state["scaler"])
+    if net._words is not None:
+        table, net._words.factor = state["words"]
+        with torch.no_grad():
+            net._words.table.copy_(table)
+    for device, generator in zip(_devices(net), state["random"], strict=True):
+        set_random_state(device, generator)
+    at = Progress(**state["progress"])
+    at.losses = [loss.to(net.device) for loss in at.losses]
+    at.bad = at.bad.to(net.device)
+    return at
+
+
+def _devices(net: Any) -> list[torch.device]:
+    return list(dict.fromkeys((torch.device("cpu"), torch.device(net.device))))
+
+
+def set_buffer(module: torch.nn.Module, name: str, value: torch.Tensor) -> None:
+    """Replace a buffer by its dotted name."""
+    owner, _, buffer = name.rpartition(".")
+    setattr(module.get_submodule(owner), buffer, value)
+
+
+def check_finite(net: Any, at: Progress, dataset: Any, rows: np.ndarray | None) -> None:
+    """Stop a fit whose updates are skipped one after the other.
+
+    Raises
+    ------
+    ValueError
+        After `MOST_SKIPPED` of them; the message names the rows of the last batch.
+    """
+    at.bad = torch.where(at.losses[-1].isfinite(), 0, at.bad + 1)
+    # A GPU is asked seldom, as it would have to finish all that it was told to do.
+    if (at.bad.is_cuda and at.update % 50) or at.bad < MOST_SKIPPED:
+        return
+    chosen = net.rows_of_updates(dataset, len(net.history), rows)[at.update - 1]
+    if hasattr(dataset, "windows"):
+        chosen = np.unique([dataset.windows[i].row for i in chosen])
+    raise ValueError(
+        f"{int(at.bad)} updates in a row were skipped, since their loss or gradients were NaN or "
+        "infinite. The weights are those before them. The last batch held the training rows "
+        f"{chosen.tolist()}, counted from 0 without rows held out. Look at these rows, and try a "
+        f"lower lr (it is {net.lr}) or precision='fp32' (it is {net.precision!r})"
+    )

@@ -1,0 +1,374 @@
+"""A fit that was interrupted ends where an uninterrupted one ends, or says why it cannot."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import torch
+from sklearn.model_selection import GridSearchCV
+
+from skdice import (
+    DiceClassifier,
+    DiceMRCTagger,
+    DiceQuestionAnswerer,
+    DiceSequenceClassifier,
+    DiceTokenClassifier,
+)
+from skdice.engine import checkpoints, words
+from skdice.engine.checkpoints import Checkpoints, digest, parse_interval
+from skdice.engine.net import FineTuningNet
+from skdice.losses import DiceLoss
+
+
+class Killed(BaseException):
+    """What nobody catches, as nobody catches a signal."""
+
+
+def kill_after(monkeypatch, n_updates):
+    """Let training die at an update; returns how to let it live again."""
+    made, step = [], FineTuningNet.train_step
+
+    def dying(net, batch, **kwargs):
+        if len(made) == n_updates:
+            raise Killed
+        made.append(1)
+        return step(net, batch, **kwargs)
+
+    monkeypatch.setattr(FineTuningNet, "train_step", dying)
+    return lambda: monkeypatch.setattr(FineTuningNet, "train_step", step)
+
+
+def weights(model):
+    return model.net_.module_.state_dict()
+
+
+def assert_same_fit(one, other):
+    for name, value in weights(one).items():
+        assert torch.equal(value, weights(other)[name]), name
+    for name, value in one.net_.criterion_.named_buffers():
+        assert torch.equal(value, dict(other.net_.criterion_.named_buffers())[name]), name
+    assert len(one.history_) == len(other.history_) == one.n_iter_ == other.n_iter_
+    for a, b in zip(one.history_, other.history_, strict=True):
+        assert {k: v for k, v in a.items() if k != "dur"} == {
+            k: v for k, v in b.items() if k != "dur"
+        }
+
+
+@pytest.fixture(scope="module")
+def numbers():
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(60, 5)).astype(np.float32)
+    return X, (X[:, 0] + 0.3 * generator.normal(size=60) > 1).astype(int)
+
+
+def classifier(folder=None, **params):
+    settings = dict(
+        loss=DiceLoss(ema_decay=0.9), max_epochs=4, batch_size=16, hidden_layer_sizes=(4,),
+        dropout=0.3, random_state=0, checkpoint_dir=folder, checkpoint_every=1,
+    )  # fmt: skip
+    return DiceClassifier(**settings | params)
+
+
+@pytest.mark.parametrize("every", [1, 3])
+@pytest.mark.parametrize("moment", range(1, 16))
+def test_classifier_goes_on_from_every_update(tmp_path, monkeypatch, numbers, moment, every):
+    whole = classifier().fit(*numbers)
+    again = kill_after(monkeypatch, moment)
+    with pytest.raises(Killed):
+        classifier(tmp_path, checkpoint_every=every).fit(*numbers)
+    again()
+    steps, step = [], FineTuningNet.train_step
+    monkeypatch.setattr(
+        FineTuningNet, "train_step", lambda *args, **kw: steps.append(1) or step(*args, **kw)
+    )
+    assert_same_fit(whole, classifier(tmp_path, checkpoint_every=every).fit(*numbers))
+    assert len(steps) == 16 - moment // every * every
+
+
+def text_fits(backbone, sentences):
+    """Estimators of text with data, each with something of its own to remember."""
+    X, y = sentences
+    texts = [" ".join(words) for words in X]
+    labels = [int(any(tag != "O" for tag in row)) for row in y]
+    common = dict(
+        backbone=backbone, max_epochs=2, batch_size=2, lr=1e-3, random_state=0,
+        checkpoint_every=1, dropout=0.2,
+    )  # fmt: skip
+    tagger = DiceTokenClassifier(
+        loss=DiceLoss(ema_decay=0.8),
+        gradient_accumulation=2,
+        early_stopping=True,
+        validation_fraction=0.5,
+        **common,
+    )
+    return [
+        (tagger, X, y),
+        (DiceSequenceClassifier(adapter=None, frozen="embeddings", **common), texts, labels),
+    ]
+
+
+@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize("moment", [1, 3])
+@pytest.mark.parametrize("compact", [False, True])
+def test_text_estimators_go_on(
+    tmp_path, monkeypatch, tiny_backbone, sentences, which, moment, compact
+):
+    if compact:  # the word table is trained in part, as in backbones of real size
+        monkeypatch.setattr(words, "LEAST", 1)
+        monkeypatch.setattr(
+            words.CompactWords, "pays", property(lambda _: True, lambda *_: None), raising=False
+        )
+    model, X, y = text_fits(tiny_backbone, sentences)[which]
+    whole = model.fit(X, y)
+    resumed = text_fits(tiny_backbone, sentences)[which][0].set_params(checkpoint_dir=tmp_path)
+    again = kill_after(monkeypatch, moment)
+    with pytest.raises(Killed):
+        resumed.fit(X, y)
+    again()
+    assert_same_fit(whole, resumed.fit(X, y))
+
+
+def test_finished_fit_is_not_made_again(tmp_path, monkeypatch, numbers):
+    whole = classifier(tmp_path).fit(*numbers)
+    kill_after(monkeypatch, 0)
+    assert_same_fit(whole, classifier(tmp_path).fit(*numbers))
+    with pytest.raises(Killed):
+        classifier(tmp_path, resume="never").fit(*numbers)
+    assert not list(tmp_path.glob("*/*.pt"))
+
+
+def test_only_the_last_two_are_kept(tmp_path, numbers):
+    classifier(tmp_path).fit(*numbers)
+    (folder,) = tmp_path.iterdir()
+    assert [p.name[:16] for p in sorted(folder.iterdir())] == ["update-000000016"] * 2
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        dict(lr=0.01),
+        dict(loss="ce"),
+        dict(random_state=1),
+        dict(max_epochs=5),
+        dict(batch_size=8),
+        dict(rows=59),
+        dict(label=True),
+        dict(value=True),
+    ],
+    ids=str,
+)
+def test_other_data_or_parameters_are_another_fit(tmp_path, monkeypatch, numbers, change):
+    X, y = numbers[0].copy(), numbers[1].copy()
+    again = kill_after(monkeypatch, 9)
+    with pytest.raises(Killed):
+        classifier(tmp_path).fit(X, y)
+    again()
+    rows = change.pop("rows", 60)
+    if change.pop("label", False):
+        y[0] = 1 - y[0]
+    if change.pop("value", False):
+        X[-1, -1] += 1e-6
+    expected = classifier(**change).fit(X[:rows], y[:rows])
+    assert_same_fit(expected, classifier(tmp_path, **change).fit(X[:rows], y[:rows]))
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize("harm", ["cut", "altered", "empty"])
+def test_damaged_checkpoint_gives_way_to_the_one_before(tmp_path, monkeypatch, numbers, harm):
+    whole = classifier().fit(*numbers)
+    again = kill_after(monkeypatch, 9)
+    with pytest.raises(Killed):
+        classifier(tmp_path).fit(*numbers)
+    again()
+    first, last = sorted(tmp_path.glob("*/*.pt"))
+
+    def spoil(path):
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 1
+        path.write_bytes({"cut": data[: len(data) // 2], "altered": data, "empty": b""}[harm])
+
+    spoil(last)
+    with pytest.warns(UserWarning, match="is damaged"):
+        assert_same_fit(whole, classifier(tmp_path).fit(*numbers))
+    for path in tmp_path.glob("*/*.pt"):
+        spoil(path)
+    with (
+        pytest.warns(UserWarning, match="is damaged"),
+        pytest.raises(ValueError, match=r"every checkpoint in .* is damaged.*resume='never'"),
+    ):
+        classifier(tmp_path).fit(*numbers)
+    assert_same_fit(whole, classifier(tmp_path, resume="never").fit(*numbers))
+    assert first.exists() is False
+
+
+def test_full_disk_costs_the_checkpoint_and_not_the_fit(tmp_path, monkeypatch, numbers):
+    again = kill_after(monkeypatch, 5)
+    with pytest.raises(Killed):
+        classifier(tmp_path).fit(*numbers)
+    again()
+    before = sorted(tmp_path.glob("*/*.pt"))
+
+    def full(*args, **kwargs):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(checkpoints.torch, "save", full)
+    with pytest.warns(UserWarning, match="no checkpoint at update .*No space left"):
+        assert_same_fit(classifier().fit(*numbers), classifier(tmp_path).fit(*numbers))
+    assert sorted(tmp_path.glob("*/*")) == before
+
+
+def test_folder_that_cannot_be_written_is_refused_first(tmp_path, numbers):
+    (tmp_path / "file").write_text("")
+    model = classifier(tmp_path / "file").set_params(loss="ce")
+    with pytest.raises(ValueError, match=r"checkpoint_dir='.*file' cannot be written"):
+        model.fit(*numbers)
+    assert not hasattr(model, "net_")
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        (dict(random_state=None), "random_state is None: give an int"),
+        (dict(callbacks=[("x", object)]), "callbacks"),
+        (dict(checkpoint_every="soon"), "checkpoint_every='soon' must be"),
+        (dict(checkpoint_every="-1s"), "checkpoint_every='-1s' must be"),
+        (dict(checkpoint_every=0), "checkpoint_every"),
+        (dict(resume="always"), "resume"),
+    ],
+)
+def test_bad_settings_are_refused(tmp_path, numbers, params, message):
+    with pytest.raises(ValueError, match=message):
+        classifier(tmp_path, **params).fit(*numbers)
+    assert not list(tmp_path.iterdir())
+
+
+def test_folds_and_settings_of_a_grid_share_a_folder(tmp_path, monkeypatch, numbers):
+    grid = {"loss": ["ce", "dsc"]}
+    whole = GridSearchCV(classifier(), grid, cv=2).fit(*numbers)
+    again = kill_after(monkeypatch, 20)
+    with pytest.raises(Killed):
+        GridSearchCV(classifier(tmp_path), grid, cv=2).fit(*numbers)
+    again()
+    found = GridSearchCV(classifier(tmp_path), grid, cv=2).fit(*numbers)
+    scores = [search.cv_results_["mean_test_score"].tolist() for search in (whole, found)]
+    assert scores[0] == scores[1]
+    assert len(list(tmp_path.iterdir())) == 5
+    assert_same_fit(whole.best_estimator_, found.best_estimator_)
+
+
+def test_intervals():
+    assert parse_interval(5) == (5, 0.0)
+    assert parse_interval("1.5s") == (0, 1.5)
+    with pytest.raises(ValueError):
+        parse_interval(True)
+
+
+def test_time_between_checkpoints(tmp_path, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(checkpoints.time, "monotonic", lambda: now[0])
+    files = Checkpoints(tmp_path, "x", "10s")
+    assert not files.due(5)
+    now[0] = 10.0
+    assert files.due(6)
+    files.write(6, {"finished": True})
+    assert not files.due(7)
+
+
+def test_digest_knows_values_and_not_objects():
+    assert digest(["a", 1], {"k": np.arange(3)}) == digest(["a", 1], {"k": np.arange(3)})
+    different = [["ab"], ["a", "b"], [1], ["1"], [1.0], [np.float32(1)], [[1]], [None], []]
+    assert len({digest(value) for value in different}) == len(different)
+
+
+PROGRAM = """
+import sys
+import numpy as np
+from skdice import DiceClassifier
+generator = np.random.default_rng(0)
+X = generator.normal(size=(600, 5))
+y = (X[:, 0] + 0.3 * generator.normal(size=600) > 1).astype(int)
+folder = sys.argv[1] if len(sys.argv) > 1 else None
+model = DiceClassifier(
+    max_epochs=30, batch_size=4, random_state=0, dropout=0.2, hidden_layer_sizes=(4,),
+    checkpoint_dir=folder, checkpoint_every=1,
+)
+model.fit(X, y)
+print(model.predict_proba(X).tobytes().hex())
+"""
+
+
+@pytest.mark.slow
+def test_killed_process_goes_on(tmp_path):
+    """A real SIGKILL at random moments; a checkpoint is being written at most of them."""
+    run = [sys.executable, "-c", PROGRAM]
+    whole = subprocess.run(run, capture_output=True, text=True, check=True).stdout
+    generator = np.random.default_rng(0)
+    kills = 0
+    for _ in range(3):
+        with subprocess.Popen([*run, str(tmp_path)], stdout=subprocess.DEVNULL) as process:
+            while not list(tmp_path.glob("*/*.pt")) and process.poll() is None:
+                time.sleep(0.01)
+            time.sleep(generator.random())
+            kills += process.poll() is None
+            process.send_signal(signal.SIGKILL)
+        # What the next process begins with is whole.
+        assert list(tmp_path.glob("*/*.pt"))
+    run = subprocess.run([*run, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert run.stdout == whole
+    assert kills
+
+
+@pytest.mark.parametrize("where", ["loss", "gradient"])
+def test_update_with_bad_numbers_is_skipped(numbers, where, monkeypatch):
+    X, y = numbers
+    model = classifier(loss=DiceLoss(ema_decay=0.5), dropout=0.0)
+    step = FineTuningNet._logits
+    calls = []
+
+    def spoiled(net, inputs):
+        logits = step(net, inputs)
+        calls.append(1)
+        if net.module_.training and len(calls) == 6:
+            if where == "loss":
+                return logits * torch.nan
+            logits.register_hook(lambda gradient: gradient * torch.inf)
+        return logits
+
+    monkeypatch.setattr(FineTuningNet, "_logits", spoiled)
+    model.fit(X, y)
+    assert [epoch["skipped_updates"] for epoch in model.history_] == [0, 1, 0, 0]
+    assert np.isfinite([epoch["train_loss"] for epoch in model.history_]).all()
+    assert all(value.isfinite().all() for value in weights(model).values())
+    assert model.net_.criterion_.running_.isfinite().all()
+
+
+def test_bad_numbers_without_end_stop_the_fit(numbers, tiny_backbone, sentences, monkeypatch):
+    step = FineTuningNet._logits
+    monkeypatch.setattr(
+        FineTuningNet, "_logits",
+        lambda net, inputs: step(net, inputs) * (torch.nan if net.module_.training else 1),
+    )  # fmt: skip
+    model = classifier(batch_size=4)
+    with pytest.raises(
+        ValueError, match=r"10 updates in a row .* training rows \[\d+, .* lower lr"
+    ):
+        model.fit(*numbers)
+    assert np.isfinite(model.predict_proba(numbers[0])).all()
+    X, y = sentences
+    tagger = DiceTokenClassifier(backbone=tiny_backbone, batch_size=1, random_state=0)
+    with pytest.raises(ValueError, match=r"10 updates in a row .* training rows \[\d+\]"):
+        tagger.fit(X, y)
+    assert len(tagger.predict(X)) == len(X)
+
+
+def test_every_estimator_has_the_parameters():
+    for cls in (DiceClassifier, DiceTokenClassifier, DiceSequenceClassifier,
+                DiceQuestionAnswerer, DiceMRCTagger):  # fmt: skip
+        params = cls().get_params()
+        assert params["checkpoint_dir"] is None
+        assert params["resume"] == "auto"
