@@ -154,13 +154,72 @@ LOSSES_OF_PACKAGES: dict[str, tuple[str, str, dict[str, float]]] = {
 IMPLEMENTATIONS = ("paper's repository", *LOSSES_OF_PACKAGES)
 
 # Beyond the losses' own settings; `tried_losses.py` says what they are.
-TRIED = ("dsc, temperature 0.5", "dsc, temperature 2", "dice of spans", "dice of spans, each once")
+ANNEALED = "ce, weights annealed"
+TRIED = (
+    *("dsc, temperature 0.5", "dsc, temperature 2", "dice of spans", "dice of spans, each once"),
+    ANNEALED,
+)
+
+# The budget curve: each budget is a fit of its own, with its own schedule, scored as it ends. Every
+# data set has the rate and rows of `SETTINGS`, but for WNUT17's rows.
+BUDGETS = (1, 2, 4, 8, 16)
+BUDGET_SETTINGS = {"wnut17": {"train_rows": 1500}, "wnut17_all": {"batch_size": 16, "lr": 3e-4}}
+
+
+def at_budgets(row: Row, budgets: tuple[int, ...] = BUDGETS) -> list[Row]:
+    """The row once for each number of epochs, the last weights kept."""
+    return [
+        replace(
+            row,
+            label=f"{row.label}, {epochs} epochs",
+            candidates=[{**p, "max_epochs": epochs, "keep": "last"} for p in row.candidates],
+        )
+        for epochs in budgets
+    ]
+
+
+CURVES = [
+    *losses("ce", "focal", "ce_dice", "dsc"),
+    Row("ce, twice the rate", [{"loss": "ce", "faster": 2}]),
+]
+CONTROL = Row(ANNEALED, [{"loss": ANNEALED}])
+MODERN = [
+    Row("sigmoid_f1", [{"loss": "sigmoid_f1", "loss__beta": beta} for beta in (1.0, 2.0)]),
+    Row("asl", [{"loss": "asl", "loss__gamma_neg": gamma} for gamma in (4.0, 2.0)]),
+    Row("mom", [{"loss": "mom", "loss__lam": lam} for lam in (0.5, 0.8)]),
+    Row("logit-adjusted ce", [{"loss": "ce", "loss__tau": tau} for tau in (1.0, 0.5)]),
+]
 
 FIVE_SETS = ("original", "+ positive", "+ negative", "- negative", "+ positive & negative")
 BERT = "--backbone bert-base-chinese"
 QQP = "--text-column question1 --text-column question2 --label-column is_duplicate"
 
 EXPERIMENTS: dict[str, Experiment] = {
+    "budget": Experiment(
+        "F1 against the length of training",
+        ["wnut17", "sms_rare", "clinc_oos", "bc5cdr"],
+        [made for budget in BUDGETS for row in CURVES for made in at_budgets(row, (budget,))],
+    ),
+    "budget_all": Experiment(
+        "F1 against the length of training, on all rows of WNUT17",
+        ["wnut17_all"],
+        [
+            made
+            for budget in BUDGETS[:4]
+            for row in CURVES[:4]
+            for made in at_budgets(row, (budget,))
+        ],
+    ),
+    "control": Experiment(
+        "Cross-entropy with the weights of ce_dice, annealed",
+        ["wnut17", "sms_rare", "clinc_oos"],
+        at_budgets(CONTROL, BUDGETS[:4]),
+    ),
+    "modern": Experiment(
+        "Later losses at two budgets",
+        ["wnut17", "sms_rare", "clinc_oos"],
+        [made for row in MODERN for made in at_budgets(row, (2, 8))],
+    ),
     "rivals": Experiment(
         "Overlap losses by default beside their cheap rivals, which are tuned on development rows",
         ["wnut17", "clinc_oos", "sms_rare", "bc5cdr"],

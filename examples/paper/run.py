@@ -13,6 +13,7 @@ one --precision, --backbone and --limit.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import multiprocessing
 import os
@@ -31,7 +32,15 @@ from pathlib import Path
 from typing import Any
 
 import tasks
-from experiments import EXPERIMENTS, IMPLEMENTATIONS, SETTINGS, TRIED, Experiment, Row
+from experiments import (
+    BUDGET_SETTINGS,
+    EXPERIMENTS,
+    IMPLEMENTATIONS,
+    SETTINGS,
+    TRIED,
+    Experiment,
+    Row,
+)
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "runs.jsonl"
@@ -48,6 +57,12 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--workers", type=int, default=1, help="runs at a time")
     parser.add_argument("--threads", type=int, default=1, help="of torch, for each run")
+    parser.add_argument(
+        "--hours", type=float, default=float("inf"), help="begin no run past these hours in --out"
+    )
+    parser.add_argument(
+        "--probabilities", type=Path, help="folder that keeps them for decisions.py"
+    )
     add_common(parser)
     parser.add_argument("--out", type=Path, default=RESULTS)
     args = parser.parse_args()
@@ -93,12 +108,13 @@ def finish(experiment: Experiment, common: dict[str, Any], args: argparse.Namesp
         idle = [workers.enter_context(new_worker()) for _ in range(args.workers)]
         while True:
             for job in missing_jobs(experiment, read(args.out), args.seeds, common):
-                if not idle:
+                if not idle or spent(args.out) >= args.hours:
                     break
                 if key(job) not in tried:
                     tried.add(key(job))
                     worker = idle.pop()
-                    running[worker.submit(run, job, args.data, args.threads)] = job, worker
+                    started = worker.submit(run, job, args.data, args.threads, args.probabilities)
+                    running[started] = job, worker
             if not running:
                 return failures
             for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -114,6 +130,11 @@ def finish(experiment: Experiment, common: dict[str, Any], args: argparse.Namesp
                     failures.append(f"{title(job)}: {type(error).__name__}: {error}")
                     traceback.print_exception(error)
                     print(f"failed: {failures[-1]}", flush=True)
+
+
+def spent(path: Path) -> float:
+    """Hours of all runs in the file, times their threads."""
+    return sum(record["seconds"] * record["threads"] for record in read(path)) / 3600
 
 
 def new_worker() -> Executor:
@@ -157,7 +178,13 @@ def job_of(task: str, row: Row, params: dict[str, Any], seed: int, common: Any) 
     """All that a run depends on, as plain values."""
     how = {"sampler": row.sampler, "reader": row.reader or None, "train_set": row.train_set}
     given = {name: value for name, value in how.items() if value is not None}
-    return {"task": task, "seed": seed, **common, **given, **SETTINGS[task], **params}
+    settings = SETTINGS.get(task, {})
+    if "keep" in params:
+        settings = settings | BUDGET_SETTINGS.get(task, {})
+    if "faster" in params:
+        params = {**params, "lr": settings["lr"] * params["faster"]}
+        del params["faster"]
+    return {"task": task, "seed": seed, **common, **given, **settings, **params}
 
 
 def missing_jobs(
@@ -212,7 +239,9 @@ def choice(
 # ---- one run
 
 
-def run(job: dict[str, Any], folder: Path, threads: int) -> dict[str, Any]:
+def run(
+    job: dict[str, Any], folder: Path, threads: int, probabilities: Path | None = None
+) -> dict[str, Any]:
     """Fit and score one model, with and without a decision tuned on the development rows."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     import torch
@@ -237,7 +266,22 @@ def run(job: dict[str, Any], folder: Path, threads: int) -> dict[str, Any]:
         record[name] = {
             part: scores(task, decided, getattr(task, part)) for part in ("dev", "test")
         }
+    if probabilities is not None:
+        keep(probabilities, task, model, job)
     return record
+
+
+def keep(folder: Path, task: tasks.Task, model: Any, job: dict[str, Any]) -> None:
+    """Write the probabilities of the development and test rows, for `decisions.py`."""
+    import numpy as np
+
+    folder.mkdir(parents=True, exist_ok=True)
+    found = {part: model.predict_proba(getattr(task, part)[0]) for part in ("dev", "test")}
+    if task.kind == "tags":
+        found = {part: np.concatenate(list(rows)) for part, rows in found.items()}
+    name = hashlib.sha256(key(job).encode()).hexdigest()[:16]
+    tables = {part: np.asarray(rows, np.float32) for part, rows in found.items()}
+    np.savez_compressed(folder / f"{name}.npz", job=key(job), classes=model.classes_, **tables)
 
 
 def fitted(model: Any, job: dict[str, Any], X: Any, y: Any, dev: dict[str, Any]) -> Any:
@@ -263,12 +307,12 @@ def estimator_for(task: tasks.Task, job: dict[str, Any]) -> Any:
         "labels": skdice.DiceSequenceClassifier,
         "answers": skdice.DiceQuestionAnswerer,
     }
-    own = ("task", "seed", "limit", "train_rows", "sampler", "reader", "train_set", "then")
+    own = ("task", "seed", "limit", "train_rows", "sampler", "reader", "train_set", "then", "keep")
     params = {name: value for name, value in job.items() if name not in own and name[:4] != "loss"}
     model = kinds[task.kind](random_state=job["seed"], loss=loss_of(job))
     if task.kind == "answers":
         params |= {"max_length": 384, "stride": 128}
-    else:
+    elif job.get("keep") != "last":
         # The best epoch by development F1 is kept, in every row alike.
         params |= {"early_stopping": True, "n_iter_no_change": job["max_epochs"]}
     if task.pos_label is not None:
@@ -291,7 +335,7 @@ def loss_of(job: dict[str, Any]) -> Any:
     if job["loss"] in TRIED:
         from tried_losses import tried_loss
 
-        return tried_loss(job["loss"])
+        return tried_loss(job["loss"], job["max_epochs"] * -(-job.get("train_rows", 0) // 16))
     options = {name[6:]: value for name, value in job.items() if name[:6] == "loss__"}
     return clone(resolve_loss(job["loss"])).set_params(**options)
 

@@ -235,6 +235,7 @@ def _squad1(folder: Path, seed: int) -> Task:
 
 TASKS: dict[str, Any] = {
     "wnut17": _tags("wnut17"),
+    "wnut17_all": _tags("wnut17"),  # the name of runs on all of its rows
     "bc5cdr": _bc5cdr,
     "weibo": _weibo,
     "ud_en": _tags("ud_en_ewt", read_conllu),

@@ -1,16 +1,17 @@
-"""What was tried beyond the losses' own settings: temperature, and spans in place of tokens."""
+"""What was tried beyond the losses' own settings: temperature, spans, and annealed weights."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import torch
+from experiments import ANNEALED
 from sklearn.base import clone
 from torch import Tensor
 
 from skdice.losses import Loss, resolve_loss
 
-__all__ = ["SpanLoss", "Tempered", "tried_loss"]
+__all__ = ["Annealed", "SpanLoss", "Tempered", "Watched", "tried_loss"]
 
 
 class Tempered(Loss):
@@ -98,8 +99,83 @@ class SpanLoss(Loss):
         return -(weight * right).sum() / max(len(y), 1), {}
 
 
-def tried_loss(name: str) -> Loss:
-    """One of `experiments.TRIED`."""
+class Annealed(Loss):
+    """Cross-entropy with the weights of `ce_dice`, where the F1 in them is a straight line.
+
+    `ce_dice` weighs a positive by 2 - F and a negative by F, for its share of 0.9, with F the soft
+    F1 of the batch. Here F rises from 0 to 1 over the updates, whatever the model does.
+
+    Parameters
+    ----------
+    steps : int
+        Updates in all.
+    share : float
+        Of the weights; the rest is plain cross-entropy.
+    """
+
+    def __init__(self, steps: int = 100, share: float = 0.9) -> None:
+        super().__init__()
+        self.steps, self.share = steps, share
+        self.step = 0
+
+    has_functional_form = False  # it counts its calls
+
+    def compute(self, problem: Any, params: Any, state: Any) -> tuple[Tensor, dict[str, Tensor]]:
+        """The loss of one batch."""
+        f1 = min(self.step / self.steps, 1.0)
+        self.step += torch.is_grad_enabled()
+        counted = problem.weight > 0
+        log_p, y = problem.log_p()[counted], problem.target[counted].argmax(-1)
+        right = log_p.gather(1, y[:, None])[:, 0]
+        negative = y == self.background_
+        weight = 1 - self.share + self.share * torch.where(negative, f1, 2 - f1)
+        return -(weight * right).mean(), {}
+
+
+class Watched(Loss):
+    """A loss that notes what the model finds in each batch before it learns from it.
+
+    Parameters
+    ----------
+    loss : Loss
+
+    Attributes
+    ----------
+    seen : list of (hits, found, there)
+        Positives of each training batch.
+    """
+
+    def __init__(self, loss: Any = "ce") -> None:
+        super().__init__()
+        self.loss = loss
+        self.made = clone(resolve_loss(loss))
+        self.seen: list[tuple[int, int, int]] = []
+
+    is_set_level = True
+    has_functional_form = False
+
+    def prepare(self, *args: Any, **kwargs: Any) -> Watched:
+        """Tell both losses about the training data."""
+        self.made.prepare(*args, **kwargs)
+        return super().prepare(*args, **kwargs)
+
+    def compute(self, problem: Any, params: Any, state: Any) -> tuple[Tensor, dict[str, Tensor]]:
+        """The loss of one batch."""
+        if torch.is_grad_enabled():
+            counted = problem.weight > 0
+            found, there = (
+                values[counted].argmax(-1) for values in (problem.log_p(), problem.target)
+            )
+            positive = there != self.background_
+            hits = int((positive & (found == there)).sum())
+            self.seen.append((hits, int((found != self.background_).sum()), int(positive.sum())))
+        return self.made.compute(problem, {}, self.made.functional_state())[0], {}
+
+
+def tried_loss(name: str, steps: int = 100) -> Loss:
+    """One of `experiments.TRIED`; `steps` is how many updates the fit has."""
+    if name == ANNEALED:
+        return Annealed(steps)
     if name.startswith("dsc, temperature "):
         return Tempered("dsc", float(name.split()[-1]))
     return SpanLoss(each_once=name.endswith("each once"))
