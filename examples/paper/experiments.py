@@ -185,7 +185,7 @@ CURVES = [
 CONTROL = Row(ANNEALED, [{"loss": ANNEALED}])
 MODERN = [
     Row("sigmoid_f1", [{"loss": "sigmoid_f1", "loss__beta": beta} for beta in (1.0, 2.0)]),
-    Row("asl", [{"loss": "asl", "loss__gamma_neg": gamma} for gamma in (4.0, 2.0)]),
+    Row("asymmetric", [{"loss": "asymmetric", "loss__gamma_neg": gamma} for gamma in (4.0, 2.0)]),
     Row("mom", [{"loss": "mom", "loss__lam": lam} for lam in (0.5, 0.8)]),
     Row("logit-adjusted ce", [{"loss": "ce", "loss__tau": tau} for tau in (1.0, 0.5)]),
 ]
