@@ -43,7 +43,7 @@ def main() -> None:
     y = [[t if t in known else "O" for t in row] for row in y]
     dataset = tagger._encode(X, y)
     rows = plain_loop.encode(tokenizer, X, y, {t: i for i, t in enumerate(tagger.classes_)})
-    net._start_schedule(args.steps)
+    net._start_schedule(args.steps, "linear", 0.1)
     generator = np.random.default_rng(0)
     batches = [
         generator.choice(len(X), args.batch_size, replace=False) for _ in range(args.steps + 5)

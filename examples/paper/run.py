@@ -134,7 +134,7 @@ def finish(experiment: Experiment, common: dict[str, Any], args: argparse.Namesp
 
 def spent(path: Path) -> float:
     """Hours of all runs in the file, times their threads."""
-    return sum(record["seconds"] * record["threads"] for record in read(path)) / 3600
+    return sum(record["seconds"] * record.get("threads", 1) for record in read(path)) / 3600
 
 
 def new_worker() -> Executor:
@@ -178,7 +178,7 @@ def job_of(task: str, row: Row, params: dict[str, Any], seed: int, common: Any) 
     """All that a run depends on, as plain values."""
     how = {"sampler": row.sampler, "reader": row.reader or None, "train_set": row.train_set}
     given = {name: value for name, value in how.items() if value is not None}
-    settings = SETTINGS.get(task, {})
+    settings = SETTINGS[task]
     if "keep" in params:
         settings = settings | BUDGET_SETTINGS.get(task, {})
     if "faster" in params:

@@ -351,7 +351,8 @@ class FineTuningNet(NeuralNet):
         if not self.module_.training:
             self._set_training(True)
         self.optimizer_.zero_grad(set_to_none=True)
-        remembered = dict(self.criterion_.named_buffers())
+        remembers = getattr(self.criterion_, "remembers", False)
+        memory = dict(self.criterion_.named_buffers()) if remembers else {}
         if len(batch) == 1:
             inputs, target, weight = batch[0]
             logits = self._logits(inputs)
@@ -361,9 +362,8 @@ class FineTuningNet(NeuralNet):
             logits, loss = self._accumulate(batch)
         loss = loss.detach()
         bad = self.update(batch, loss)
-        if getattr(self.criterion_, "remembers", False):
-            for name, value in self.criterion_.named_buffers():
-                set_buffer(self.criterion_, name, torch.where(bad, remembered[name], value))
+        for name, before in memory.items():
+            set_buffer(self.criterion_, name, before.where(bad, self.criterion_.get_buffer(name)))
         return {"loss": torch.where(bad, torch.nan, loss), "y_pred": logits.detach()}
 
     def update(self, batch: list[Batch], loss: torch.Tensor) -> torch.Tensor:

@@ -29,7 +29,8 @@ COMMON = {"precision": "fp32"}
 @pytest.fixture(scope="module")
 def harness() -> Iterator[dict[str, ModuleType]]:
     pytest.importorskip("matplotlib")
-    names = ("tasks", "rival_losses", "tried_losses", "experiments", "run", "report")
+    names = ("tasks", "rival_losses", "experiments", "tried_losses", "run", "report")
+    names += ("budget", "decisions")
     sys.path.insert(0, str(FOLDER))
     try:
         found = {name: importlib.import_module(name) for name in names}
@@ -303,7 +304,7 @@ def command(harness: Any, monkeypatch: Any) -> Callable[..., list[Any]]:
     def call(*argv: str, failing: dict[str, Exception]) -> list[Any]:
         begun: list[Any] = []
 
-        def fake(job: dict[str, Any], folder: Path, threads: int) -> dict[str, Any]:
+        def fake(job: dict[str, Any], *others: Any) -> dict[str, Any]:
             begun.append(job)
             if job["loss"] in failing:
                 raise failing[job["loss"]]
@@ -345,6 +346,58 @@ def test_a_run_that_fails_is_said_and_the_others_go_on(
     again = [job for job in command(*argv, failing={}) if job != "worker"]
     assert [job["loss"] for job in again] == ["dice"] * 2
     assert len(harness["run"].read(file)) == 6
+
+
+def test_no_run_begins_past_the_hours(harness, command, tmp_path):
+    file = tmp_path / "runs.jsonl"
+    argv = ["table9", "--seeds", "2", "--out", str(file), "--hours"]
+    assert command(*argv, "0", failing={}) == ["worker"]
+    # Each run takes a second, one at a time.
+    jobs = [job for job in command(*argv, str(2.5 / 3600), failing={}) if job != "worker"]
+    assert len(jobs) == 3
+
+
+@pytest.mark.parametrize(
+    ("goal", "epochs"), [(5, 1), (10, 1), (20, 2**0.5), (30, 2), (40, 4), (45, float("inf"))]
+)
+def test_epochs_for_a_score_lie_on_a_logarithmic_line(harness, goal, epochs):
+    needed = harness["budget"].needed
+    assert needed(np.array([1, 2, 4]), np.array([10.0, 30.0, 40.0]), goal) == pytest.approx(epochs)
+
+
+def test_a_row_that_learns_twice_as_fast_needs_half_of_the_updates(harness):
+    ce = {e: {s: 10.0 * np.log2(e) + s for s in range(3)} for e in (1, 2, 4, 8)}
+    ours = {e: {s: 10.0 * np.log2(2 * e) + s for s in range(3)} for e in (1, 2, 4, 8)}
+    budget = harness["budget"]
+    assert budget.ratio(ours, ce, 8) == pytest.approx(0.5)
+    # Each draw of seeds is the same for both, so that the interval has no width.
+    curves = {"wnut17": {"ce": ce, "dsc": ours}}
+    assert budget.drawn(curves, "dsc", 8, over_sets=False) == "0.50 (0.50 to 0.50)"
+
+
+def test_the_page_is_made_anew_between_its_comments(harness):
+    page = "a\n<!-- x: made by budget.py -->\nold\n<!-- end of x -->\nb\n"
+    made = harness["budget"].replaced(page, "x", "new")
+    assert "old" not in made
+    assert "new" in made
+    assert made.startswith("a\n")
+    assert made.endswith("b\n")
+    assert harness["budget"].replaced(made, "x", "new") == made
+    with pytest.raises(SystemExit, match="lacks"):
+        harness["budget"].replaced(page, "y", "new")
+
+
+def test_the_plug_in_rule_finds_the_best_threshold_of_true_probabilities(harness):
+    random = np.random.default_rng(0)
+    p = random.beta(0.3, 2.0, 20_000)
+    truth = (random.random(len(p)) < p).astype(int)
+    log_p = np.log(np.stack([1 - p, p], axis=1))
+    part = harness["decisions"].Part(log_p, truth, [], None, ["no", "yes"], 1)
+    score = part.score()
+    found = score((log_p + harness["decisions"].plug_in(part, 0)).argmax(axis=1))
+    best = max(score((p > t).astype(int)) for t in np.linspace(0.01, 0.99, 99))
+    assert found == pytest.approx(best, abs=0.005)
+    assert found > score(log_p.argmax(axis=1)) + 0.02
 
 
 def test_packages_are_asked_for_before_anything_runs(harness, command, tmp_path, monkeypatch):

@@ -1,0 +1,252 @@
+"""Ways to tune a decision on few positives, compared on saved probabilities, without a fit.
+
+    python run.py budget --data FOLDER --probabilities /tmp/probabilities ...
+    python decisions.py /tmp/probabilities --data FOLDER
+
+Each way sees the development rows of a run and is scored on its test rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing import Pool
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tasks
+
+from skdice.metrics.counting import SpanCounter
+from skdice.metrics.decisions import tune_bias
+
+HERE = Path(__file__).parent
+DRAWS = 10
+
+
+@dataclass
+class Part:
+    """The development or the test rows of a run.
+
+    Attributes
+    ----------
+    log_p : ndarray of shape (n, n_classes)
+    truth : ndarray of int, shape (n,)
+    groups : list of ndarray
+        Rows that are drawn together: a sentence's tokens, or one text.
+    tags : list of lists of str, or None
+    classes : list of str
+    positive : int or None
+        Of two classes.
+    """
+
+    log_p: np.ndarray
+    truth: np.ndarray
+    groups: list[np.ndarray]
+    tags: list[list[str]] | None
+    classes: list[str]
+    positive: int | None
+
+    def drawn(self, chosen: np.ndarray) -> Part:
+        """Some groups, perhaps twice."""
+        rows = np.concatenate([self.groups[i] for i in chosen])
+        tags = None if self.tags is None else [self.tags[i] for i in chosen]
+        return Part(self.log_p[rows], self.truth[rows], [], tags, self.classes, self.positive)
+
+    def score(self) -> Callable[[np.ndarray], float]:
+        """F1 of predicted class indices."""
+        if self.tags is not None:
+            return SpanCounter(self.tags, self.classes, "iob2").f1
+        right = self.truth == self.positive
+
+        def f1(predicted: np.ndarray) -> float:
+            found = predicted == self.positive
+            total = right.sum() + found.sum()
+            return float(2 * (right & found).sum() / total) if total else 0.0
+
+        return f1
+
+    @property
+    def n_positives(self) -> int:
+        if self.tags is None:
+            return int((self.truth == self.positive).sum())
+        return sum(tag.startswith("B-") for row in self.tags for tag in row)
+
+
+def plain(part: Part, seed: int) -> np.ndarray:
+    return np.zeros(len(part.classes))
+
+
+def per_class(part: Part, seed: int) -> np.ndarray:
+    return tune_bias(part.log_p, part.truth, part.score())
+
+
+def prior(part: Part, seed: int) -> np.ndarray:
+    return tune_bias(part.log_p, part.truth, part.score(), per_class=False)
+
+
+def averaged(tune: Callable[[Part, int], np.ndarray]) -> Callable[[Part, int], np.ndarray]:
+    """The mean of the best biases of draws of the rows."""
+
+    def mean(part: Part, seed: int) -> np.ndarray:
+        random = np.random.default_rng(seed)
+        n = len(part.groups)
+        draws = [tune(part.drawn(random.integers(n, size=n)), seed) for _ in range(DRAWS)]
+        # Only differences count: each draw's are to the most frequent class.
+        return np.mean([b - b[frequent(part)] for b in draws], axis=0)
+
+    return mean
+
+
+def shrunk(
+    tune: Callable[[Part, int], np.ndarray], strength: float
+) -> Callable[[Part, int], np.ndarray]:
+    """The best bias, the nearer to none the fewer positives there are."""
+
+    def shrink(part: Part, seed: int) -> np.ndarray:
+        bias = tune(part, seed)
+        bias = bias - bias[frequent(part)]
+        return bias * part.n_positives / (part.n_positives + strength)
+
+    return shrink
+
+
+def frequent(part: Part) -> int:
+    return int(np.bincount(part.truth[part.truth >= 0]).argmax())
+
+
+def plug_in(part: Part, seed: int) -> np.ndarray:
+    """A positive where its probability is above half of the best F1, after a temperature.
+
+    The temperature makes the development rows likeliest (Guo et al. 2017); the rule is that of
+    Lipton et al. 2014. For tags: against the background, for all types alike.
+    """
+    from scipy.optimize import minimize_scalar
+    from scipy.special import log_softmax
+
+    known = part.truth >= 0
+
+    def loss(log_t: float) -> float:
+        scaled = log_softmax(part.log_p[known] * np.exp(-log_t), axis=1)
+        return -float(scaled[np.arange(known.sum()), part.truth[known]].mean())
+
+    temperature = np.exp(minimize_scalar(loss, bounds=(-2, 2), method="bounded").x)
+    bias = np.zeros(len(part.classes))
+    background = frequent(part)
+    positive = np.arange(len(bias)) != background
+    cooled = log_softmax(part.log_p / temperature, axis=1)
+    p = np.sort(1 - np.exp(cooled[:, background]))[::-1]
+    # The best F1 that these probabilities expect, over all numbers of rows to call positive.
+    expected = 2 * np.cumsum(p) / (np.arange(1, len(p) + 1) + p.sum())
+    threshold = expected.max() / 2
+    bias[positive] = temperature * np.log((1 - threshold) / threshold)
+    return bias
+
+
+WAYS: dict[str, Callable[[Part, int], np.ndarray]] = {
+    "plain": plain,
+    "per_class": per_class,
+    "prior": prior,
+    "per_class, mean of draws": averaged(per_class),
+    "prior, mean of draws": averaged(prior),
+    "per_class, shrunk (50)": shrunk(per_class, 50),
+    "prior, shrunk (50)": shrunk(prior, 50),
+    "mean of draws, shrunk (50)": shrunk(averaged(per_class), 50),
+    "plug-in": plug_in,
+}
+
+
+def parts_of(file: Path, data: Path) -> tuple[dict[str, Any], dict[str, Part]]:
+    with np.load(file, allow_pickle=True) as saved:
+        job = json.loads(str(saved["job"]))
+        job = dict(job) if isinstance(job, list) else job
+        classes = [str(name) for name in saved["classes"]]
+        tables = {part: saved[part].astype(float) for part in ("dev", "test")}
+    task = tasks.load(job["task"], data, job["seed"], job.get("limit"))
+    index = {name: i for i, name in enumerate(classes)}
+    made = {}
+    for part, p in tables.items():
+        y = getattr(task, part)[1]
+        tagged = task.kind == "tags"
+        flat = [tag for row in y for tag in row] if tagged else y
+        sizes = [len(row) for row in y] if tagged else [1] * len(y)
+        ends = np.cumsum(sizes)
+        made[part] = Part(
+            np.log(np.maximum(p, 1e-30)),
+            np.array([index.get(str(name), -1) for name in flat]),
+            [np.arange(end - size, end) for end, size in zip(ends, sizes, strict=True)],
+            [[str(tag) for tag in row] for row in y] if tagged else None,
+            classes,
+            None if tagged else index[str(task.pos_label)],
+        )
+    return job, made
+
+
+def tried(given: tuple[Path, Path]) -> dict[str, Any]:
+    """F1 on the test rows with each way."""
+    job, parts = parts_of(*given)
+    test = parts["test"]
+    score = test.score()
+    return {
+        "job": job,
+        "n_positives": parts["dev"].n_positives,
+        "f1": {
+            name: 100 * score((test.log_p + way(parts["dev"], job["seed"])).argmax(axis=1))
+            for name, way in WAYS.items()
+        },
+    }
+
+
+def table(found: list[dict[str, Any]]) -> list[str]:
+    """The gain over the plain decision, by data set."""
+    names = list(dict.fromkeys(record["job"]["task"] for record in found))
+    groups = {name: [r for r in found if r["job"]["task"] == name] for name in names}
+    heads = [
+        f"{name} ({len(rows)} fits, {np.median([r['n_positives'] for r in rows]):.0f} positives)"
+        for name, rows in groups.items()
+    ]
+    lines = [
+        "| decision | " + " | ".join(heads) + " | mean | share of fits that lose over 0.5 |",
+        "|---" * (len(heads) + 3) + "|",
+    ]
+    for way in WAYS:
+        gains = [[r["f1"][way] - r["f1"]["plain"] for r in rows] for rows in groups.values()]
+        losing = np.mean([gain < -0.5 for rows in gains for gain in rows])
+        means = [np.mean(rows) for rows in gains]
+        lines.append(
+            f"| {way} | "
+            + " | ".join(f"{mean:+.1f}" for mean in means)
+            + f" | {np.mean(means):+.1f} | {100 * losing:.0f} % |"
+        )
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("probabilities", type=Path)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--losses", nargs="+", default=["ce", "focal", "ce_dice", "dsc"])
+    parser.add_argument("--epochs", nargs="+", type=int, default=[2, 8])
+    parser.add_argument("--out", type=Path, default=HERE / "results" / "decisions.json")
+    args = parser.parse_args()
+    chosen = []
+    for file in sorted(args.probabilities.glob("*.npz")):
+        with np.load(file, allow_pickle=True) as saved:
+            job = dict(json.loads(str(saved["job"])))
+        if job["loss"] in args.losses and job["max_epochs"] in args.epochs:
+            chosen.append((file, args.data))
+    with Pool(args.workers) as pool:
+        found = []
+        for record in pool.imap(tried, chosen):
+            found.append(record)
+            gains = ", ".join(f"{k} {v:.1f}" for k, v in record["f1"].items())
+            print(record["job"]["task"], record["job"]["loss"], gains, flush=True)
+    args.out.write_text(json.dumps(found, indent=1))
+    print("\n".join(table(found)))
+
+
+if __name__ == "__main__":
+    main()
