@@ -92,17 +92,20 @@ def run(
         TimeRemainingColumn(elapsed_when_finished=False),
     )
     found: list[Comparison] = []
+    made: list[str] = []
     sizes = ", ".join(f"{len(part)} {name}" for name, part in parts.items())
     OUT.print(f"{title}: {sizes}; {len(losses)} rows x {n_seeds} seeds", highlight=False)
     with Progress(*columns, console=ERR, disable=not _common.is_terminal()) as progress:
         bar = progress.add_task("training", total=fits * n_seeds * estimator.max_epochs)
+        figures = output / "comparison.json"
 
         def advance() -> None:
             progress.advance(bar)
 
         def on_run(comparison: Comparison, row: Row) -> None:
             found[:] = [comparison]
-            comparison.to_json(output / "comparison.json")
+            made.append(row.label)
+            comparison.to_json(figures)
             last = row.runs[-1]
             progress.update(bar, description=f"{row.label} F1 {100 * last['f1']:.1f}")
             if not _common.is_terminal():
@@ -115,7 +118,7 @@ def run(
 
         estimator.set_params(callbacks=[EpochProgress(advance)])
         try:
-            compare_losses(
+            whole = compare_losses(
                 estimator,
                 parts["train"].X,
                 parts["train"].y,
@@ -127,7 +130,16 @@ def run(
                 seeds=n_seeds,
                 title=title,
                 on_run=on_run,
+                resume_from=figures,
             )
+            kept = sum(len(row.runs) for row in whole.rows) - len(made)
+            if kept:
+                OUT.print(
+                    f"{kept} finished runs were taken from {figures}: delete it to make them again",
+                    markup=False,
+                    highlight=False,
+                )
+            found[:] = [whole]
         finally:
             progress.stop()
             if found:

@@ -348,6 +348,7 @@ def compare(
     """Train one model per row on the same data and seeds; print a table, write a chart.
 
     Without --train it runs on the corpus that ships with skdice, in a few minutes on a laptop.
+    Stopped and called again, it goes on with the runs that are missing.
 
     [bold]Examples[/bold]
 

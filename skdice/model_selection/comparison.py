@@ -18,6 +18,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from skdice.datasets.conll import write_text
+from skdice.engine.checkpoints import digest
 from skdice.estimators.checks import with_pos_label
 from skdice.losses import COMPARED
 from skdice.model_selection.rows import parse_row
@@ -74,6 +75,21 @@ class Comparison:
         write_text(Path(path), json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n")
         return Path(path)
 
+    def take_runs(self, path: str | Path, seeds: Sequence[int]) -> None:
+        """Take the runs of these seeds from the file of an interrupted comparison like this."""
+        try:
+            found = json.loads(Path(path).read_text(encoding="utf-8"))
+            if found["settings"]["identity"] != self.settings["identity"]:
+                return
+            runs = {row["label"]: row["runs"] for row in found["rows"]}
+        except (OSError, ValueError, LookupError, TypeError):  # not one that this version wrote
+            return
+        for row in self.rows:
+            row.runs = [run for run in runs.get(row.label, []) if run["seed"] in seeds]
+        self.measure = found["measure"]
+        for run in (run for row in self.rows for run in row.runs):
+            self.measures = tuple(name for name in run if name not in ("seed", "seconds"))
+
 
 def _finite(value: float) -> float | None:
     return value if np.isfinite(value) else None
@@ -92,6 +108,7 @@ def compare_losses(
     seeds: int | Sequence[int] = 3,
     title: str = "",
     on_run: Callable[[Comparison, Row], None] | None = None,
+    resume_from: str | Path | None = None,
 ) -> Comparison:
     """Fit `estimator` once for each row and seed, and score it on the test data.
 
@@ -112,6 +129,10 @@ def compare_losses(
     title : str, default=""
     on_run : callable, default=None
         Called with the comparison and the row after each finished run.
+    resume_from : str, Path or None, default=None
+        A file that `Comparison.to_json` wrote. If it is of the same data, estimator and versions,
+        its finished runs are kept, and only the missing ones are made. A missing file, or one of
+        another comparison, is passed over.
 
     Returns
     -------
@@ -149,10 +170,20 @@ def compare_losses(
     n_val = 0 if y_val is None else len(y_val)
     settings.update(seeds=chosen, n_train=len(y), n_val=n_val, n_test=len(y_test))
     rows = [Row(spec.label) for spec in specs]
-    comparison = Comparison(title, "", rows, settings, _environment())
+    environment = _environment()
+    params = estimator.get_params()
+    for name in ("loss", "random_state", "callbacks"):
+        params.pop(name, None)
+    versions = {name: value for name, value in environment.items() if name != "date"}
+    settings["identity"] = digest(X, y, X_test, y_test, X_val, y_val, params, versions)
+    comparison = Comparison(title, "", rows, settings, environment)
+    if resume_from is not None:
+        comparison.take_runs(resume_from, chosen)
     # Seed by seed, so that what an interrupt leaves compares all rows.
     for seed in chosen:
         for spec, row in zip(specs, rows, strict=True):
+            if any(run["seed"] == seed for run in row.runs):
+                continue
             model = spec.build(estimator, seed)
             held = {"X_val": X_val, "y_val": y_val} if has_fit_parameter(model, "X_val") else {}
             started = time.perf_counter()

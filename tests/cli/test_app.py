@@ -339,14 +339,35 @@ def test_an_interrupt_keeps_finished_runs(files, tiny_backbone, monkeypatch):
 
     monkeypatch.setattr(DiceTokenClassifier, "fit", interrupted)
     out = files / "out"
-    result = run(
+    command = (
         "compare", "--train", files / "train.conll", "--losses", "ce,dice", "--seeds", 1,
-        "--epochs", 1, "--backbone", tiny_backbone, "--output", out,
+        "--backbone", tiny_backbone, "--output", out, "--epochs",
     )  # fmt: skip
+    result = run(*command, 1)
     assert result.exit_code == 130
     rows = json.loads((out / "comparison.json").read_text())["rows"]
     assert [row["n_runs"] for row in rows] == [1, 0]
     assert (out / "comparison.png").exists()
+
+    # Called again, it makes what is missing; with other settings or data it begins anew.
+    begun = []
+    monkeypatch.setattr(
+        DiceTokenClassifier,
+        "fit",
+        lambda self, *args, **kwargs: begun.append(self.loss) or fit(self, *args, **kwargs),
+    )
+    result = run(*command, 1)
+    assert result.exit_code == 0, result.output
+    assert "1 finished runs were taken" in " ".join(result.output.split())
+    again = json.loads((out / "comparison.json").read_text())["rows"]
+    assert begun == ["dice"]
+    assert again[0] == rows[0]
+    assert again[1]["n_runs"] == 1
+    run(*command, 2)
+    assert begun == ["dice", "ce", "dice"]
+    (files / "train.conll").write_text((files / "train.conll").read_text() * 2)
+    run(*command, 2)
+    assert begun == ["dice", "ce", "dice", "ce", "dice"]
 
 
 def test_compare_losses_in_python(tiny_backbone, sentences):

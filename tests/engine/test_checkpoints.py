@@ -10,6 +10,7 @@ import time
 import numpy as np
 import pytest
 import torch
+from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from skdice import (
@@ -364,6 +365,26 @@ def test_bad_numbers_without_end_stop_the_fit(numbers, tiny_backbone, sentences,
     with pytest.raises(ValueError, match=r"10 updates in a row .* training rows \[\d+\]"):
         tagger.fit(X, y)
     assert len(tagger.predict(X)) == len(X)
+
+
+@pytest.mark.parametrize("reader", [True, False])
+def test_readers_go_on(tmp_path, monkeypatch, tiny_backbone, reader):
+    common = dict(backbone=tiny_backbone, max_epochs=2, batch_size=1, random_state=0)
+    if reader:
+        model = DiceQuestionAnswerer(loss="dsc", **common)
+        X = [("who sings?", "Ann sings in Rome."), ("who sleeps?", "the bus is late.")] * 2
+        y = [(0, "Ann"), None] * 2
+    else:
+        model = DiceMRCTagger(loss="dsc", queries={"LOC": "towns"}, **common)
+        X = [["Rowing", "Club", "of", "Oslo"], ["it", "rains"]] * 2
+        y = [[("LOC", 3, 4)], []] * 2
+    whole = clone(model).fit(X, y)
+    model.set_params(checkpoint_dir=tmp_path, checkpoint_every=1)
+    again = kill_after(monkeypatch, 5)
+    with pytest.raises(Killed):
+        clone(model).fit(X, y)
+    again()
+    assert_same_fit(whole, clone(model).fit(X, y))
 
 
 def test_every_estimator_has_the_parameters():
