@@ -1,10 +1,10 @@
-"""F1 against the length of training: the picture and the tables of docs/evidence.md.
+"""F1 against the length of training: the picture and the tables of the pages in docs.
 
     python run.py budget --data FOLDER --seeds 3 --out results/budget.jsonl
     python run.py control --data FOLDER --seeds 3 --out results/budget.jsonl
     python run.py modern --data FOLDER --seeds 2 --out results/budget.jsonl
     python budget.py --trace FOLDER      # recall and precision of the first updates, 12 short fits
-    python budget.py                     # picture and tables from the records, into the page
+    python budget.py                     # picture and tables from the records, into the pages
 
 Each budget is a fit of its own, with its own schedule, scored as it ends. No figure is typed here.
 """
@@ -16,13 +16,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import decisions
 import numpy as np
 from experiments import ANNEALED, BUDGETS, CURVES, MODERN
 from run import environment, estimator_for, job_of, read
 from tasks import load, sample
 
 HERE = Path(__file__).parent
-PAGE = HERE.parents[1] / "docs" / "evidence.md"
+PAGES = [HERE.parents[1] / "docs" / name for name in ("evidence.md", "experiments.md")]
 TITLES = {
     "wnut17": "WNUT17",
     "wnut17_all": "WNUT17, all rows",
@@ -48,7 +49,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=Path, default=HERE / "results" / "budget.jsonl")
     parser.add_argument("--trace", type=Path, metavar="FOLDER", help="make the first updates anew")
-    parser.add_argument("--page", type=Path, default=PAGE)
+    parser.add_argument("--pages", type=Path, nargs="+", default=PAGES)
     args = parser.parse_args()
     trace = args.runs.with_name("first-updates.json")
     if args.trace is not None:
@@ -57,25 +58,36 @@ def main() -> None:
     records = read(args.runs)
     curves = {how: curves_of(records, how) for how in ("plain", "tuned")}
     picture(curves, args.runs.with_name("budget.svg"))
-    parts = {"budget": "\n".join(lines(curves, records)), "modern": "\n".join(modern(records))}
+    decided = args.runs.with_name("decisions.json")
+    parts = {
+        "ratios": ratios(curves, each_set=False),
+        "ratios of each set": ratios(curves, each_set=True),
+        "curves": lines(curves, records),
+        "later losses": modern(records),
+    }
     if trace.exists():
         found = json.loads(trace.read_text())
         trace_picture(found["traces"], trace.with_suffix(".svg"))
-        parts["first updates"] = "\n".join(trace_lines(found))
-    text = args.page.read_text()
-    for name, made in parts.items():
-        text = replaced(text, name, made)
-    args.page.write_text(text)
-    print(args.page)
+        parts["first updates"] = trace_lines(found)
+    if decided.exists():
+        parts["decisions"] = decisions.table(json.loads(decided.read_text()))
+    for page in args.pages:
+        text = page.read_text()
+        for name, made in parts.items():
+            text = replaced(text, name, "\n".join(made))
+        page.write_text(text)
+        print(page)
 
 
 def replaced(page: str, name: str, made: str) -> str:
-    """The page with the part between two comments made anew."""
+    """The page with the part between two comments made anew, if it has the part."""
     begin, end = f"<!-- {name}: made by budget.py -->\n", f"<!-- end of {name} -->"
-    before, _, rest = page.partition(begin)
-    _, found, after = rest.partition(end)
+    before, found, rest = page.partition(begin)
     if not found:
-        raise SystemExit(f"the page lacks the lines {begin!r} and {end!r}")
+        return page
+    _, closed, after = rest.partition(end)
+    if not closed:
+        raise SystemExit(f"the page lacks the line {end!r}")
     return f"{before}{begin}\n{made}\n\n{end}{after}"
 
 
@@ -179,7 +191,6 @@ def lines(curves: dict[str, Any], records: list[dict[str, Any]]) -> list[str]:
                     f"| {TITLES[task]} | {name_of(label)} | " + " | ".join(cells) + f" | {n} |"
                 )
         made.append("")
-    made += ratios(curves)
     return made
 
 
@@ -194,51 +205,37 @@ def cell(found: dict[int, float] | None) -> str:
     return f"{scores.mean():.1f}" + (f" ± {scores.std(ddof=1):.1f}" if len(scores) > 1 else "")
 
 
-def ratios(curves: dict[str, Any]) -> list[str]:
-    """Updates to reach what cross-entropy has after a budget, as a share of that budget."""
-    made = [
-        "**Updates for the same F1**, as a share of what `ce` takes: 0.5 means half as many. In "
-        "brackets 90 % of 1,000 bootstrap draws of seeds; in the last line of data sets too, with "
-        "the geometric mean over data sets. A row that is there at its shortest budget, one epoch, "
-        "gets the share of that; *never* means not within the longest.\n",
-        "| decision | data set | `ce` after | its F1 | "
-        "`focal` | `ce_dice` | `dsc` | `ce`, twice the rate |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+def ratios(curves: dict[str, Any], *, each_set: bool) -> list[str]:
+    """Updates for the F1 that cross-entropy has at a budget, as a share of that budget."""
     rows = ("focal", "ce_dice", "dsc", FASTER)
-    for how in ("plain", "tuned"):
-        for budget in (2, 4, 8):
+    heads = ["decision", "`ce` after", *(["data set", "its F1"] if each_set else ["data sets"])]
+    made = ["| " + " | ".join([*heads, *map(name_of, rows)]) + " |"]
+    made.append("|---" * (len(heads) + len(rows)) + "|")
+    for how, title in (("plain", "as it is"), ("tuned", "tuned")):
+        for budget in BUDGETS[1:]:
             able = {
                 task: found
                 for task, found in curves[how].items()
                 if task != "wnut17_all" and budget in found.get("ce", {})
             }
-            for task, found in able.items():
-                goal = np.mean(list(found["ce"][budget].values()))
-                cells = [
-                    drawn({task: found}, label, budget, over_sets=False) if label in found else ""
-                    for label in rows
-                ]
-                made.append(
-                    f"| {'as it is' if how == 'plain' else 'tuned'} | {TITLES[task]} | {budget} "
-                    f"epochs | {goal:.1f} | " + " | ".join(cells) + " |"
-                )
-            if len(able) > 1:
-                cells = [
-                    drawn(able, label, budget, over_sets=True)
-                    if all(label in found for found in able.values())
-                    else ""
-                    for label in rows
-                ]
-                made.append(
-                    f"| {'as it is' if how == 'plain' else 'tuned'} | **all** | {budget} epochs | "
-                    "| " + " | ".join(cells) + " |"
-                )
+            groups = [[task] for task in able] if each_set else [list(able)] if able else []
+            for group in groups:
+                chosen = {task: able[task] for task in group}
+                cells = [title, f"{budget} epochs"]
+                if each_set:
+                    goal = np.mean(list(able[group[0]]["ce"][budget].values()))
+                    cells += [TITLES[group[0]], f"{goal:.1f}"]
+                else:
+                    cells.append(", ".join(TITLES[task] for task in group))
+                for label in rows:
+                    there = all(budget in found.get(label, {}) for found in chosen.values())
+                    cells.append(drawn(chosen, label, budget) if there else "")
+                made.append("| " + " | ".join(cells) + " |")
     return made
 
 
-def drawn(curves: dict[str, Any], label: str, budget: int, *, over_sets: bool) -> str:
-    """The ratio, and its interval over draws of seeds, and of data sets."""
+def drawn(curves: dict[str, Any], label: str, budget: int) -> str:
+    """The ratio, and its interval over draws of seeds, and of data sets where there are several."""
     random = np.random.default_rng(0)
     names = list(curves)
 
@@ -251,11 +248,9 @@ def drawn(curves: dict[str, Any], label: str, budget: int, *, over_sets: bool) -
         return float(np.exp(np.mean(np.log(values))))
 
     once = mean(names, False)
-    draws = [
-        mean(list(random.choice(names, len(names))) if over_sets else names, True)
-        for _ in range(1000)
-    ]
-    return f"{shown(once)} ({interval(draws)})"
+    draws = [mean(list(random.choice(names, len(names))), True) for _ in range(1000)]
+    floors = [ratio(c[label], c["ce"], budget) == min(c[label]) / budget for c in curves.values()]
+    return f"{'≤ ' * any(floors)}{shown(once)} ({interval(draws)})"
 
 
 def modern(records: list[dict[str, Any]]) -> list[str]:

@@ -372,7 +372,7 @@ def test_a_row_that_learns_twice_as_fast_needs_half_of_the_updates(harness):
     assert budget.ratio(ours, ce, 8) == pytest.approx(0.5)
     # Each draw of seeds is the same for both, so that the interval has no width.
     curves = {"wnut17": {"ce": ce, "dsc": ours}}
-    assert budget.drawn(curves, "dsc", 8, over_sets=False) == "0.50 (0.50 to 0.50)"
+    assert budget.drawn(curves, "dsc", 8) == "0.50 (0.50 to 0.50)"
 
 
 def test_the_page_is_made_anew_between_its_comments(harness):
@@ -383,8 +383,9 @@ def test_the_page_is_made_anew_between_its_comments(harness):
     assert made.startswith("a\n")
     assert made.endswith("b\n")
     assert harness["budget"].replaced(made, "x", "new") == made
+    assert harness["budget"].replaced(page, "y", "new") == page
     with pytest.raises(SystemExit, match="lacks"):
-        harness["budget"].replaced(page, "y", "new")
+        harness["budget"].replaced(page.replace("end of", "end"), "x", "new")
 
 
 def test_the_plug_in_rule_finds_the_best_threshold_of_true_probabilities(harness):
