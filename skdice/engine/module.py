@@ -16,6 +16,7 @@ __all__ = [
     "EncoderWithHead",
     "Float32Linear",
     "TaskModel",
+    "checkpoint_gradients",
     "encoder_inputs",
     "freeze",
     "parameter_groups",
@@ -265,6 +266,30 @@ def encoder_inputs(
 def _start_small(layer: nn.Linear) -> None:
     nn.init.normal_(layer.weight, std=0.02)
     nn.init.zeros_(layer.bias)
+
+
+def checkpoint_gradients(module: EncoderModule, wanted: bool) -> None:
+    """Keep only each layer's input for the backward pass, and compute the rest again; or all.
+
+    Raises
+    ------
+    ValueError
+        If the architecture cannot.
+    """
+    encoder: Any = module.encoder
+    # Transformers is renaming these methods.
+    renamed = hasattr(encoder, "activation_checkpointing_enable")
+    kind = "activation" if renamed else "gradient"
+    if not wanted:
+        if getattr(encoder, f"is_{kind}_checkpointing"):
+            getattr(encoder, f"{kind}_checkpointing_disable")()
+        return
+    if not encoder.supports_gradient_checkpointing:
+        raise ValueError(
+            f"gradient_checkpointing=True: {type(encoder).__name__} does not support it; use "
+            "False, and a smaller batch_size with gradient_accumulation to save memory"
+        )
+    getattr(encoder, f"{kind}_checkpointing_enable")({"use_reentrant": False})
 
 
 def freeze(module: EncoderModule, frozen: str | int) -> None:

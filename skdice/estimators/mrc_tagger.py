@@ -96,6 +96,8 @@ class DiceMRCTagger(TransformerEstimator):
     adapter : "lora", peft.PeftConfig or None, default=None
         Train small matrices beside the encoder's weights, and the head, in place of all weights:
         little memory for large models. Needs the extra ``skdice[peft]``; see `merge_adapter`.
+    gradient_checkpointing : bool, default=False
+        Keep only each layer's input for the backward pass: half the memory for long texts.
     precision : {"auto", "fp32", "fp16", "bf16"}, default="auto"
         Autocast; auto is bf16 (else fp16) on CUDA. On a CPU it trains in bf16 where the processor
         is faster in it, and predicts in fp32. The last layer and the loss are always fp32.

@@ -21,7 +21,13 @@ from skdice.engine import adapters
 from skdice.engine.batching import EncodedDataset, Padder
 from skdice.engine.devices import autocast_dtype, resolve_device, seeded
 from skdice.engine.features import run_encoder
-from skdice.engine.module import EncoderModule, EncoderWithHead, TaskModel, freeze
+from skdice.engine.module import (
+    EncoderModule,
+    EncoderWithHead,
+    TaskModel,
+    checkpoint_gradients,
+    freeze,
+)
 from skdice.engine.net import FineTuningNet
 from skdice.engine.plan import Examples, FitPlan, Mode
 from skdice.estimators._net_estimator import NetEstimator
@@ -49,6 +55,7 @@ class TransformerEstimator(NetEstimator):
         ],
         "adapter": [StrOptions({"lora"}), HasMethods(["to_dict", "save_pretrained"]), None],
         "precision": [StrOptions({"auto", "fp32", "fp16", "bf16"})],
+        "gradient_checkpointing": ["boolean"],
         "warm_start": ["boolean"],
     }
     backbone: str = DEFAULT_BACKBONE
@@ -63,6 +70,7 @@ class TransformerEstimator(NetEstimator):
     dropout: float = 0.1
     frozen: str | int = "none"
     adapter: Any = None
+    gradient_checkpointing: bool = False
     precision: str = "auto"
     n_iter_no_change: int = 3
     warm_start: bool = False
@@ -149,6 +157,7 @@ class TransformerEstimator(NetEstimator):
                 adapters.add_adapter(module, self.adapter)
         backbones.check_max_length(self.max_length, module.encoder, tokenizer, self.backbone)
         freeze(module, self.frozen)
+        checkpoint_gradients(module, self.gradient_checkpointing)
         for name in ("net_", "history_", "n_iter_"):
             self.__dict__.pop(name, None)
         self.tokenizer_, self._module = tokenizer, module
@@ -211,6 +220,7 @@ class TransformerEstimator(NetEstimator):
     def _net_for(self, plan: FitPlan) -> FineTuningNet:
         if plan.mode == "warm":  # what was set since
             freeze(self._module, self.frozen)
+            checkpoint_gradients(self._module, self.gradient_checkpointing)
             self._module.set_dropout(self.dropout)
         return super()._net_for(plan)
 

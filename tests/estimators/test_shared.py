@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
+import sys
 
 import numpy as np
 import pytest
+import torch
 
 from skdice import (
     DiceClassifier,
@@ -103,3 +105,35 @@ def test_the_same_plan_gives_the_same_model_as_fit(tiny_backbone):
     other = DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=1, random_state=0)
     other._run(other._draft()._prepare(X, y, mode="fresh"))
     np.testing.assert_array_equal(model.predict_proba(X), other.predict_proba(X))
+
+
+@pytest.mark.parametrize("frozen", ["none", "embeddings", 1])
+def test_gradient_checkpointing_changes_no_weight(tiny_backbone, sentences, monkeypatch, frozen):
+    from torch.utils import checkpoint
+
+    called = []
+    again = checkpoint.checkpoint
+    for module in list(sys.modules.values()):  # wherever transformers has imported it
+        if getattr(module, "checkpoint", None) is again:
+            monkeypatch.setattr(
+                module, "checkpoint", lambda *args, **kw: called.append(1) or again(*args, **kw)
+            )
+    settings = dict(backbone=tiny_backbone, max_epochs=2, batch_size=2, random_state=0)
+    settings |= dict(dropout=0.3, frozen=frozen, precision="fp32", lr=1e-2)
+    plain = DiceTokenClassifier(**settings).fit(*sentences)
+    assert not called
+    kept = DiceTokenClassifier(gradient_checkpointing=True, **settings).fit(*sentences)
+    assert called
+    for one, other in zip(
+        plain.net_.module_.parameters(), kept.net_.module_.parameters(), strict=True
+    ):
+        assert torch.equal(one, other)
+    called.clear()
+    kept.set_params(warm_start=True, gradient_checkpointing=False).fit(*sentences)
+    assert not called
+
+
+def test_gradient_checkpointing_is_refused_where_a_model_cannot(tiny_backbones, sentences):
+    tagger = DiceTokenClassifier(backbone=tiny_backbones["xlnet"], gradient_checkpointing=True)
+    with pytest.raises(ValueError, match="gradient_checkpointing=True: XLNetModel"):
+        tagger.fit(*sentences)
