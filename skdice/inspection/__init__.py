@@ -3,13 +3,19 @@
 from skdice.inspection.comparison import ComparisonDisplay
 from skdice.inspection.gradients import LossGradientDisplay
 from skdice.inspection.imbalance import Imbalance, imbalance, reading_imbalance
+from skdice.inspection.spans import SpanConfusionDisplay, show_tags, span_errors
 from skdice.inspection.sweep import TverskySweepDisplay
+from skdice.inspection.training import TrainingHistoryDisplay
 
 __all__ = [
     "ComparisonDisplay",
     "Imbalance",
     "LossGradientDisplay",
+    "SpanConfusionDisplay",
+    "TrainingHistoryDisplay",
     "TverskySweepDisplay",
     "imbalance",
     "reading_imbalance",
+    "show_tags",
+    "span_errors",
 ]

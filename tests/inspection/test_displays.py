@@ -213,3 +213,24 @@ def test_a_search_of_several_losses_has_the_sweep_of_tverskys():
     for found, name in ((search(focal), "focal"), (search(only, FocalLoss()), "FocalLoss")):
         with pytest.raises(ValueError, match=f"loss__alpha was searched of .*{name}.*Tversky's is"):
             TverskySweepDisplay.from_search(found)
+
+
+def test_history_is_drawn_with_the_best_epoch():
+    from skdice.inspection import TrainingHistoryDisplay
+
+    X, y = make_classification(weights=[0.8], random_state=0)
+    settings = dict(max_epochs=4, random_state=0)
+    plain = TrainingHistoryDisplay.from_estimator(DiceClassifier(loss="ce", **settings).fit(X, y))
+    assert len(plain.axes_) == 1
+    model = DiceClassifier(loss="dsc", early_stopping=True, n_iter_no_change=4, **settings)
+    model.fit(X, y)
+    shown = TrainingHistoryDisplay.from_estimator(model)
+    losses = [epoch["train_loss"] for epoch in model.history_]
+    np.testing.assert_array_equal(shown.axes_[0].lines[0].get_ydata(), losses)
+    scores = [epoch["valid_score"] for epoch in model.history_]
+    curve, best = shown.axes_[1].lines
+    np.testing.assert_array_equal(curve.get_ydata(), scores)
+    assert best.get_xdata()[0] == np.argmax(scores) + 1
+    again = TrainingHistoryDisplay.from_estimator(model, name="again", axes=shown.axes_)
+    assert again.axes_ is shown.axes_
+    assert shown.axes_[0].lines[1].get_linestyle() == "--"

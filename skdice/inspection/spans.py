@@ -1,0 +1,320 @@
+"""Looking at what a tagger got wrong: a table of errors, a confusion chart, highlighted text."""
+
+from __future__ import annotations
+
+import html
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from skdice.inspection.comparison import pyplot
+from skdice.metrics.schemes import get_spans
+from skdice.metrics.span import _aligned, _resolve
+from skdice.text.inputs import as_sentences
+
+__all__ = ["SpanConfusionDisplay", "show_tags", "span_errors"]
+
+KINDS = ("type", "boundary", "both", "missed", "spurious")
+PARTS = ("type", "start", "end")
+Span = tuple[str, int, int]
+
+
+def span_errors(
+    y_true: Any, y_pred: Any, X: Any = None, *, proba: Any = None, scheme: str = "auto"
+) -> Any:
+    """Every wrong or missing span, by the kind of its error.
+
+    Spans that are right are taken out first. Then each predicted span is paired with one true
+    span that it overlaps: one of the same words before one of the same type before any other, and
+    the larger overlap before the smaller. What is left is missed or spurious.
+
+    ========  =============================================
+    kind      the predicted span
+    ========  =============================================
+    type      has the words of a true span, another type
+    boundary  overlaps a true span of its type
+    both      overlaps a true span of another type
+    missed    is not there
+    spurious  overlaps no true span that is left
+    ========  =============================================
+
+    Parameters
+    ----------
+    y_true, y_pred : lists of lists of str
+        Tags of each sentence.
+    X : list of lists of str or None, default=None
+        Tokens, for the columns ``text`` and ``sentence``.
+    proba : list of arrays of shape (n_tokens, n_classes) or None, default=None
+        What ``predict_proba`` gives, for the column ``confidence``: the smallest probability of a
+        predicted tag within the predicted span, or within the true one where it was missed.
+    scheme : str, default="auto"
+        As in `skdice.metrics.span_f1_score`.
+
+    Returns
+    -------
+    pandas.DataFrame or list of dict
+        A row for each error: ``row`` (of the sentence), ``kind``, ``true_type``, ``true_start``,
+        ``true_end``, ``pred_type``, ``pred_start``, ``pred_end`` (None where there is no span; ends
+        are exclusive), and what `X` and `proba` add. A list where pandas is not installed.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the sentences do not match.
+
+    References
+    ----------
+    I. Segura-Bedmar et al., "SemEval-2013 Task 9", SemEval 2013, for the kinds.
+
+    Examples
+    --------
+    >>> from skdice.inspection import span_errors
+    >>> errors = span_errors([["B-PER", "I-PER", "O"]], [["B-PER", "O", "B-LOC"]])
+    >>> [(e.kind, e.pred_type) for e in errors.itertuples()]
+    [('boundary', 'PER'), ('spurious', 'LOC')]
+    """
+    true, pred = _aligned(y_true, y_pred)
+    scheme = _resolve(scheme, true)
+    sentences = None if X is None else as_sentences(X)
+    for name, given in (("X", sentences), ("proba", proba)):
+        if given is not None and [len(row) for row in given] != [len(row) for row in true]:
+            raise ValueError(
+                f"{name} and y_true differ in sentences or in their lengths: give those of the "
+                "same sentences, in the same order"
+            )
+    records = []
+    for i, (there, found) in enumerate(zip(true, pred, strict=True)):
+        pairs = _paired(get_spans(there, scheme), get_spans(found, scheme))
+        for kind, right, wrong in sorted(pairs, key=lambda p: (p[1] or p[2] or ("", 0))[1]):
+            record: dict[str, Any] = {"row": i, "kind": kind}
+            for name, span in (("true", right), ("pred", wrong)):
+                values = span or (None, None, None)
+                ends = zip(PARTS, values, strict=True)
+                record |= {f"{name}_{part}": value for part, value in ends}
+            _, start, end = wrong or right or ("", 0, 0)
+            if proba is not None:
+                record["confidence"] = float(np.asarray(proba[i])[start:end].max(axis=1).min())
+            if sentences is not None:
+                record["text"] = " ".join(sentences[i][start:end])
+                record["sentence"] = " ".join(sentences[i])
+            records.append(record)
+    return _table(records)
+
+
+def _table(records: list[dict[str, Any]]) -> Any:
+    try:
+        import pandas as pd
+    except ImportError:
+        return records
+    columns = ["row", "kind"] + [f"{a}_{b}" for a in ("true", "pred") for b in PARTS]
+    found = pd.DataFrame(records, columns=None if records else columns)
+    whole = {name: "Int64" for name in found if name.endswith(("start", "end"))}
+    return found.astype(whole)
+
+
+def _paired(true: list[Span], pred: list[Span]) -> list[tuple[str, Span | None, Span | None]]:
+    """Errors of one sentence: kind, true span, predicted span."""
+    right = Counter(true) & Counter(pred)
+    left, extra = list((Counter(true) - right).elements()), list((Counter(pred) - right).elements())
+    pairs: list[tuple[str, Span | None, Span | None]] = []
+
+    def rank(t: Span, p: Span) -> tuple[int, int]:
+        overlap = min(t[2], p[2]) - max(t[1], p[1])
+        kind = 0 if t[1:] == p[1:] else 1 if t[0] == p[0] else 2
+        return kind, -overlap
+
+    options = sorted(
+        (rank(t, p), i, j)
+        for i, t in enumerate(left)
+        for j, p in enumerate(extra)
+        if min(t[2], p[2]) > max(t[1], p[1])
+    )
+    used_true, used_pred = set(), set()
+    for (kind, _), i, j in options:
+        if i not in used_true and j not in used_pred:
+            used_true.add(i)
+            used_pred.add(j)
+            pairs.append((KINDS[kind], left[i], extra[j]))
+    pairs += [("missed", t, None) for i, t in enumerate(left) if i not in used_true]
+    pairs += [("spurious", None, p) for j, p in enumerate(extra) if j not in used_pred]
+    return pairs
+
+
+class SpanConfusionDisplay:
+    """Types that were true against types that were predicted, with missed and spurious spans.
+
+    Spans that overlap are paired as in `span_errors`, whether their borders agree or not.
+
+    Parameters
+    ----------
+    counts : ndarray of int, shape (n_types + 1, n_types + 1)
+        True types by predicted types; the last column is missed, the last row spurious.
+    types : list of str
+
+    Attributes
+    ----------
+    figure_, ax_ : matplotlib figure and axes, after `plot`
+    """
+
+    def __init__(self, counts: Any, types: Sequence[str]) -> None:
+        self.counts, self.types = np.asarray(counts), list(types)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: Any = None) -> Self:
+        """Draw what a fitted tagger predicts for `X` against `y`."""
+        return cls.from_predictions(y, estimator.predict(X), ax=ax)
+
+    @classmethod
+    def from_predictions(
+        cls, y_true: Any, y_pred: Any, *, scheme: str = "auto", ax: Any = None
+    ) -> Self:
+        """Draw tags against tags.
+
+        Parameters
+        ----------
+        y_true, y_pred : lists of lists of str
+        scheme : str, default="auto"
+        ax : matplotlib axes or None, default=None
+
+        Examples
+        --------
+        >>> from skdice.inspection import SpanConfusionDisplay
+        >>> display = SpanConfusionDisplay.from_predictions([["B-PER", "O"]], [["B-LOC", "B-PER"]])
+        >>> display.counts.tolist()  # of LOC, PER and spurious
+        [[0, 0, 0], [1, 0, 0], [0, 1, 0]]
+        """
+        true, pred = _aligned(y_true, y_pred)
+        scheme = _resolve(scheme, true)
+        tables = [[get_spans(row, scheme) for row in rows] for rows in (true, pred)]
+        types = sorted({span[0] for rows in tables for row in rows for span in row})
+        index: dict[Any, int] = {name: i for i, name in enumerate(types)}
+        counts = np.zeros((len(types) + 1, len(types) + 1), dtype=int)
+        for there, found in zip(*tables, strict=True):
+            for span in (Counter(there) & Counter(found)).elements():
+                counts[index[span[0]], index[span[0]]] += 1
+            for _, right, wrong in _paired(there, found):
+                at = [len(types) if span is None else index[span[0]] for span in (right, wrong)]
+                counts[at[0], at[1]] += 1
+        return cls(counts, types).plot(ax=ax)
+
+    def plot(self, *, ax: Any = None) -> Self:
+        """Draw shares of each true type, with the counts written in the cells."""
+        plt = pyplot()
+        size = 2.2 + 0.55 * len(self.types)
+        if ax is None:
+            _, ax = plt.subplots(figsize=(size + 1, size), layout="constrained")
+        shares = self.counts / np.maximum(self.counts.sum(axis=1, keepdims=True), 1)
+        ax.imshow(shares, cmap="Blues", vmin=0, vmax=1)
+        for (i, j), count in np.ndenumerate(self.counts):
+            if (i, j) != (len(self.types), len(self.types)):
+                ax.text(
+                    j, i, str(count), ha="center", va="center",
+                    color="white" if shares[i, j] > 0.5 else "black",
+                )  # fmt: skip
+        names = range(len(self.types) + 1)
+        ax.set_xticks(names, [*self.types, "missed"], rotation=45, ha="right")
+        ax.set_yticks(names, [*self.types, "spurious"])
+        ax.set(xlabel="predicted", ylabel="true", title="Spans")
+        self.figure_, self.ax_ = ax.figure, ax
+        return self
+
+
+class _Tagged:
+    """Sentences with their spans: HTML in a notebook, colours in a terminal, brackets elsewhere."""
+
+    # Light backgrounds under black text; the type is written beside each span as well.
+    HTML = ("#cfe2f3", "#fce5cd", "#d9ead3", "#ead1dc", "#fff2cc", "#d9d2e9", "#d0e0e3", "#f4cccc")
+    ANSI = (36, 33, 32, 35, 34, 31)
+
+    def __init__(self, rows: list[tuple[list[str], list[Span]]]) -> None:
+        self.rows = rows
+        types = sorted({span[0] for _, spans in rows for span in spans})
+        self.index = {name: i for i, name in enumerate(types)}
+
+    def _parts(self, tokens: list[str], spans: list[Span]) -> list[tuple[str, str | None]]:
+        """Text between spans and of spans, each with its type."""
+        parts: list[tuple[str, str | None]] = []
+        at = 0
+        for kind, start, end in sorted(spans, key=lambda span: span[1]):
+            if start > at:
+                parts.append((" ".join(tokens[at:start]), None))
+            parts.append((" ".join(tokens[start:end]), kind))
+            at = end
+        return parts + [(" ".join(tokens[at:]), None)] * (at < len(tokens))
+
+    def _repr_html_(self) -> str:
+        lines = []
+        for tokens, spans in self.rows:
+            cells = []
+            for text, kind in self._parts(tokens, spans):
+                words = html.escape(text)
+                if kind is not None:
+                    colour = self.HTML[self.index[kind] % len(self.HTML)]
+                    words = (
+                        f'<mark style="background:{colour};color:#000;padding:0 .25em;'
+                        f'border-radius:.25em">{words} <small><b>{html.escape(kind)}</b></small>'
+                        "</mark>"
+                    )
+                cells.append(words)
+            lines.append(f'<p style="line-height:1.7;margin:.3em 0">{" ".join(cells)}</p>')
+        return "\n".join(lines)
+
+    def _text(self, colours: bool) -> str:
+        lines = []
+        for tokens, spans in self.rows:
+            cells = []
+            for text, kind in self._parts(tokens, spans):
+                if kind is not None:
+                    text = f"[{text} {kind}]"
+                    if colours:
+                        number = self.ANSI[self.index[kind] % len(self.ANSI)]
+                        text = f"\x1b[{number}m{text}\x1b[0m"
+                cells.append(text)
+            lines.append(" ".join(cells))
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self._text(colours=sys.stdout.isatty())
+
+    __repr__ = __str__
+
+
+def show_tags(X: Any, tags: Any, *, scheme: str = "auto") -> Any:
+    """Sentences with their entities highlighted.
+
+    Parameters
+    ----------
+    X : list of lists of str
+        Tokens of each sentence; or one sentence, a list of str.
+    tags : as X
+        True or predicted tags.
+    scheme : str, default="auto"
+
+    Returns
+    -------
+    object
+        Shows highlighted HTML in a notebook, colours in a terminal, and brackets when printed
+        elsewhere. ``_repr_html_()`` is the HTML, whose text is escaped.
+
+    Raises
+    ------
+    ValueError
+        If tokens and tags differ in number.
+
+    Examples
+    --------
+    >>> from skdice.inspection import show_tags
+    >>> show_tags(["Ann", "Lee", "rests"], ["B-PER", "I-PER", "O"])
+    [Ann Lee PER] rests
+    """
+    if len(X) and isinstance(X[0], str):
+        X, tags = [X], [tags]
+    sentences = as_sentences(X)
+    rows, _ = _aligned(tags, tags)
+    if [len(row) for row in sentences] != [len(row) for row in rows]:
+        raise ValueError("tags must hold one tag for each token of X, sentence by sentence")
+    scheme = _resolve(scheme, rows)
+    return _Tagged([(x, get_spans(t, scheme)) for x, t in zip(sentences, rows, strict=True)])

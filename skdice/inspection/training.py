@@ -1,0 +1,108 @@
+"""Loss and score of a fit, epoch by epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from skdice.inspection.comparison import pyplot
+
+__all__ = ["TrainingHistoryDisplay"]
+
+
+class TrainingHistoryDisplay:
+    """Training loss and, where there was one, the validation score by epoch.
+
+    Parameters
+    ----------
+    train_loss : array of shape (n_epochs,)
+    valid_score : array of shape (n_epochs,) or None, default=None
+    name : str, default=""
+        For the legend.
+
+    Attributes
+    ----------
+    figure_, axes_ : matplotlib figure and list of axes, after `plot`
+    """
+
+    def __init__(
+        self,
+        train_loss: Sequence[float],
+        valid_score: Sequence[float] | None = None,
+        name: str = "",
+    ) -> None:
+        self.train_loss = np.asarray(train_loss, dtype=float)
+        self.valid_score = None if valid_score is None else np.asarray(valid_score, dtype=float)
+        self.name = name
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, name: str | None = None, axes: Any = None) -> Self:
+        """Draw the ``history_`` of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : fitted estimator of skdice
+            The validation score is there if `fit` had validation data.
+        name : str or None, default=None
+            None is the loss.
+        axes : list of matplotlib axes or None, default=None
+            Those of another such display, to draw several fits on.
+
+        Raises
+        ------
+        NotFittedError
+            If it is not fitted.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_classification
+        >>> from skdice import DiceClassifier
+        >>> from skdice.inspection import TrainingHistoryDisplay
+        >>> X, y = make_classification(weights=[0.9], random_state=0)
+        >>> model = DiceClassifier(max_epochs=3, early_stopping=True, random_state=0).fit(X, y)
+        >>> len(TrainingHistoryDisplay.from_estimator(model).valid_score)
+        3
+        """
+        check_is_fitted(estimator, "history_")
+        history = estimator.history_
+        scores = [epoch["valid_score"] for epoch in history if "valid_score" in epoch]
+        losses = [epoch["train_loss"] for epoch in history]
+        shown = name if name is not None else str(estimator.loss)
+        return cls(losses, scores or None, shown).plot(axes=axes)
+
+    def plot(self, *, axes: Any = None) -> Self:
+        """Draw the loss, and the score beside it with its best epoch marked."""
+        plt = pyplot()
+        if axes is None:
+            n = 1 if self.valid_score is None else 2
+            _, grid = plt.subplots(1, n, figsize=(4.2 * n, 3), squeeze=False, layout="constrained")
+            axes = list(grid[0])
+        styles = ("-", "--", "-.", ":")
+        titles = ("training loss", "validation score")
+        for ax, title, values in zip(
+            axes, titles, (self.train_loss, self.valid_score), strict=False
+        ):
+            if values is None:
+                continue
+            style = styles[len([line for line in ax.lines if len(line.get_xdata()) > 1]) % 4]
+            (line,) = ax.plot(
+                range(1, len(values) + 1), values, style, marker="o", markersize=3, label=self.name
+            )
+            if title == "validation score":
+                best = int(values.argmax())
+                ax.plot(
+                    best + 1,
+                    values[best],
+                    "o",
+                    color=line.get_color(),
+                    markersize=9,
+                    fillstyle="none",
+                )
+            ax.set(title=title, xlabel="epoch")
+            ax.grid(alpha=0.25)
+            ax.legend(fontsize=8)
+        self.figure_, self.axes_ = axes[0].figure, axes
+        return self
