@@ -10,7 +10,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 export TOKENIZERS_PARALLELISM := false
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-fast lint bench clean help
+.PHONY: demo test test-fast lint docs bench clean help
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -25,9 +25,13 @@ test-fast: $(VENV)/.installed-test ## Run all but the slow tests
 	$(BIN)/python -m pytest -m "not slow"
 
 lint: $(VENV)/.installed-dev ## ruff and mypy
-	$(BIN)/ruff check skdice tests examples
-	$(BIN)/ruff format --check skdice tests examples
+	$(BIN)/ruff check skdice tests examples docs
+	$(BIN)/ruff format --check skdice tests examples docs
 	$(BIN)/mypy
+
+docs: $(VENV)/.installed-docs ## Build the site to docs/_build/html
+	OMP_NUM_THREADS=1 MPLBACKEND=Agg $(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
+	@echo docs/_build/html/index.html
 
 DATA ?= data
 bench: $(VENV)/.installed-test ## Compare speed with torch, the Trainer and pipelines (make bench DATA=folder)
@@ -35,7 +39,7 @@ bench: $(VENV)/.installed-test ## Compare speed with torch, the Trainer and pipe
 	$(BIN)/python examples/benchmarks/trainer.py $(DATA) --out bench-trainer.json
 
 clean: ## Remove the environment and the demo's output
-	rm -rf $(VENV) demo-output
+	rm -rf $(VENV) demo-output docs/_build docs/api docs/auto_gallery
 
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "skdice needs Python >= 3.11: install it, or say make PYTHON=/path/to/python3"; exit 1; }
@@ -56,4 +60,8 @@ $(VENV)/.installed-test: $(VENV)/.installed
 
 $(VENV)/.installed-dev: $(VENV)/.installed-test
 	$(PIP) --constraint .ci/constraints.txt --editable '.[plot,search,peft,onnx,test,dev]'
+	@touch $@
+
+$(VENV)/.installed-docs: $(VENV)/.installed-test
+	$(PIP) --constraint .ci/constraints.txt --editable '.[plot,search,peft,onnx,test,docs]'
 	@touch $@

@@ -404,8 +404,8 @@ def trace_picture(traces: dict[str, Any], file: Path) -> None:
         both = [recall_and_precision(trace) for trace in runs]
         for ax, rows in zip(axes, zip(*both, strict=True), strict=True):
             length = min(map(len, rows))
-            with np.errstate(all="ignore"):
-                mean = np.nanmean([r[:length] for r in rows], axis=0)
+            shown = np.ma.masked_invalid([r[:length] for r in rows])
+            mean = shown.mean(axis=0).filled(np.nan)
             ax.plot(np.arange(1, length + 1), mean, color=color, linestyle=line, label=label)
     for ax, title in zip(axes, ("recall", "precision"), strict=True):
         ax.set(title=f"{title} of entity tokens", xlabel="update", ylim=(0, 1))

@@ -241,6 +241,16 @@ def write_conll(path: str | Path, X: Sequence[Sequence[str]], y: Sequence[Sequen
 
     Empty sentences have no line and are left out.
 
+    Parameters
+    ----------
+    path : str or Path
+    X, y : lists of lists of str
+        Tokens and tags.
+
+    Returns
+    -------
+    Path
+
     Raises
     ------
     ValueError

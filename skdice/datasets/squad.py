@@ -103,6 +103,16 @@ def write_squad_predictions(
 ) -> Path:
     """Write predictions as the official evaluation script takes them: id to text.
 
+    Parameters
+    ----------
+    path : str or Path
+    ids, predictions : lists of str
+        One of each for each question.
+
+    Returns
+    -------
+    Path
+
     Raises
     ------
     ValueError

@@ -11,7 +11,14 @@ __all__ = ["OneMinus", "Range"]
 
 @dataclass(frozen=True)
 class Range:
-    """Numbers from `low` to `high`, searched on a logarithmic scale if `log`."""
+    """Numbers that a search may try for a loss's parameter.
+
+    Parameters
+    ----------
+    low, high : float
+    log : bool, default=False
+        Search on a logarithmic scale.
+    """
 
     low: float
     high: float

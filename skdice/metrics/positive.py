@@ -14,6 +14,17 @@ def positive_class(classes: np.ndarray, counts: np.ndarray, pos_label: Any = Non
 
     `pos_label` if given; else the label 1 (or True) of {0, 1} and {-1, 1}, as is scikit-learn's
     convention; else the rarer class of the training labels.
+
+    Parameters
+    ----------
+    classes : ndarray of shape (2,)
+    counts : ndarray of int, shape (2,)
+        Training examples of each.
+    pos_label : label or None, default=None
+
+    Returns
+    -------
+    int
     """
     if pos_label is not None:
         found = np.flatnonzero(classes == pos_label)

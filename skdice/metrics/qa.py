@@ -33,6 +33,14 @@ LANGUAGES = ("en", "zh")
 def normalize_answer(text: str) -> str:
     """Lower case, without punctuation, articles and extra white space, as SQuAD compares answers.
 
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    str
+
     Examples
     --------
     >>> from skdice.metrics import normalize_answer

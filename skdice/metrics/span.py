@@ -170,7 +170,7 @@ def span_recall_score(
 def span_f1_score(
     y_true: Any, y_pred: Any, *, average: str | None = "micro", **options: Any
 ) -> Any:
-    """F1 over spans; options of `span_precision_recall_fscore_support`.
+    """F1 over spans; see `span_precision_recall_fscore_support`.
 
     Examples
     --------
@@ -219,6 +219,17 @@ def token_f1_score(
 
     With ``background=None``, or tags without it, the micro average is token accuracy.
 
+    Parameters
+    ----------
+    y_true, y_pred : lists of lists of str
+    average : {"micro", "macro", "weighted"} or None, default="micro"
+    background : str or None, default="O"
+    zero_division : float, default=0.0
+
+    Returns
+    -------
+    float, or ndarray of shape (n_tags,)
+
     Examples
     --------
     >>> from skdice.metrics import token_f1_score
@@ -236,6 +247,19 @@ def span_report(
     y_true: Any, y_pred: Any, *, scheme: str = "auto", output_dict: bool = False, digits: int = 3
 ) -> Any:
     """Precision, recall, F1 and support of every type and of the averages, as text or a dict.
+
+    Parameters
+    ----------
+    y_true, y_pred : lists of lists of str
+    scheme : str, default="auto"
+        As in `span_precision_recall_fscore_support`.
+    output_dict : bool, default=False
+    digits : int, default=3
+        Of the text.
+
+    Returns
+    -------
+    str or dict of dict
 
     Examples
     --------

@@ -49,7 +49,20 @@ class Row:
 
 @dataclass
 class Comparison:
-    """What `compare_losses` found."""
+    """What `compare_losses` found.
+
+    Attributes
+    ----------
+    title : str
+    measure : str
+        What the scores are of, such as "class spam".
+    rows : list of Row
+        With ``label``, ``runs`` (a dict of scores for each seed), ``mean(name)`` and ``sd(name)``.
+    settings, environment : dict
+        Parameters of the estimator; versions of the packages.
+    measures : tuple of str
+        Names of the scores.
+    """
 
     title: str
     measure: str

@@ -18,6 +18,11 @@ class Pipeline(_Pipeline):
     A sampler that computes with rows, such as SMOTE, cannot read text: it needs a transformer,
     such as `TransformerFeatures`, before it. Everything else is as in imbalanced-learn.
 
+    Parameters
+    ----------
+    steps, transform_input, memory, verbose
+        As in imbalanced-learn.
+
     Examples
     --------
     >>> from imblearn.over_sampling import SMOTE

@@ -1,0 +1,54 @@
+"""The site: `make docs`."""
+
+import importlib.metadata
+from datetime import date
+
+project = "skdice"
+author = "The skdice developers"
+project_copyright = f"{date.today().year}, {author}"
+release = importlib.metadata.version("skdice")
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx_copybutton",
+    "sphinx_gallery.gen_gallery",
+]
+templates_path = ["_templates"]
+exclude_patterns = ["_build", "gallery/README.rst"]
+
+myst_enable_extensions = ["colon_fence"]
+myst_heading_anchors = 3
+# Docstrings that scikit-learn hands down refer to its own glossary.
+suppress_warnings = ["ref.ref", "ref.term"]
+
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+autosummary_generate = True
+autodoc_typehints = "none"
+numpydoc_show_class_members = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": "gallery",
+    "gallery_dirs": "auto_gallery",
+    "filename_pattern": "/plot_",
+    "download_all_examples": False,
+    "show_memory": False,
+    "show_signature": False,
+    "abort_on_example_error": True,
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = "skdice"
+html_static_path = ["_static"]
+html_css_files = ["skdice.css"]
+html_show_sourcelink = False
+html_theme_options = {
+    "header_links_before_dropdown": 7,
+    "show_prev_next": False,
+    "navigation_with_keys": False,
+    "secondary_sidebar_items": ["page-toc"],
+}
