@@ -80,13 +80,14 @@ def read(
     label_column: str | None = None,
     header: bool | None = None,
     on_misaligned: str = "raise",
+    encoding: str = "utf-8",
 ) -> Any:
     """A `Dataset` from a file, with the options of the command line."""
     from skdice.datasets.auto import find_task, read_dataset
 
     asked = bool(text_columns) or label_column is not None
     if task == "auto":
-        task = "classification" if asked else find_task(path)
+        task = "classification" if asked else find_task(path, encoding)
     options: dict[str, Any] = {}
     if task == "classification":
         options = table_options(text_columns, label_column, header)
@@ -97,7 +98,7 @@ def read(
             options["token_column"] = column(text_columns[0])
         if label_column is not None:
             options["tag_column"] = column(label_column)
-    return read_dataset(path, task=task, **options)
+    return read_dataset(path, task=task, encoding=encoding, **options)
 
 
 def load(source: Path, device: str = "auto") -> Any:

@@ -55,6 +55,7 @@ LabelColumn = Annotated[
 Header = Annotated[
     bool | None, typer.Option("--header/--no-header", help="First line names columns.")
 ]
+Encoding = Annotated[str, typer.Option(help="Of the files, such as latin-1.")]
 Backbone = Annotated[str | None, typer.Option(help="Hub id or local folder of the encoder.")]
 Epochs = Annotated[int | None, typer.Option(min=1, help="Epochs to train.")]
 Rate = Annotated[float | None, typer.Option("--lr", help="Peak learning rate.")]

@@ -26,6 +26,7 @@ def inputs_of(
     text_columns: list[str] | None,
     label_column: str | None,
     header: bool | None,
+    encoding: str = "utf-8",
 ) -> tuple[list[Any], list[str]]:
     """X of a file that may hold labels or not, and the ids of questions."""
     task = estimator.task
@@ -34,17 +35,17 @@ def inputs_of(
         # A model of transformers does not say whether it takes texts or pairs.
         width = estimator.n_features_in_ or max(1, len(text_columns or ()))
         classes = estimator.classes_
-        return read_texts(file, n_texts=width, classes=classes, **options), []
+        return read_texts(file, n_texts=width, classes=classes, encoding=encoding, **options), []
     if task == "qa":
         questions = read_dataset(file, task="qa", with_answers=False)
         return questions.X, questions.ids or []
-    lines = read_lines(file)
+    lines = read_lines(file, encoding)
     if is_json_lines(file, lines):
-        return _common.read(file, task).X, []
+        return _common.read(file, task, encoding=encoding).X, []
     if all("\t" not in line and len(line.split()) < 2 for line in lines):
         blocks = "\n".join(line.strip() for line in lines).strip("\n").split("\n\n")
         return [[token for token in block.split("\n") if token] for block in blocks], []
-    return _common.read(file, "tagging", text_columns, label_column).X, []
+    return _common.read(file, "tagging", text_columns, label_column, encoding=encoding).X, []
 
 
 # ---- formats

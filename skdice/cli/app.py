@@ -16,6 +16,7 @@ from skdice.cli._options import (
     Backbone,
     BatchSize,
     Device,
+    Encoding,
     Epochs,
     Format,
     Frozen,
@@ -74,6 +75,7 @@ def imbalance(
     text_column: TextColumns = None,
     label_column: LabelColumn = None,
     header: Header = None,
+    encoding: Encoding = "utf-8",
     on_misaligned: MisalignedOption = Misaligned.stop,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -95,7 +97,13 @@ def imbalance(
         found = {
             str(file): counts_of(
                 _common.read(
-                    file, task.value, text_column, label_column, header, on_misaligned.value
+                    file,
+                    task.value,
+                    text_column,
+                    label_column,
+                    header,
+                    on_misaligned.value,
+                    encoding,
                 )
             )
             for file in files
@@ -113,6 +121,7 @@ def train(
     text_column: TextColumns = None,
     label_column: LabelColumn = None,
     header: Header = None,
+    encoding: Encoding = "utf-8",
     backbone: Backbone = None,
     epochs: Epochs = None,
     lr: Rate = None,
@@ -155,6 +164,7 @@ def train(
             text_columns=text_column,
             label_column=label_column,
             header=header,
+            encoding=encoding,
             on_misaligned=on_misaligned.value,
         )
         data = read(file, task.value)
@@ -191,6 +201,7 @@ def predict(
     text_column: TextColumns = None,
     label_column: LabelColumn = None,
     header: Header = None,
+    encoding: Encoding = "utf-8",
     device: Device = "auto",
     force: Annotated[bool, typer.Option("--force", help="Write over an existing file.")] = False,
 ) -> None:
@@ -229,7 +240,9 @@ def predict(
         if str(file) == "-":
             n_rows = _predict.stream(estimator, how, out)
         else:
-            X, ids = _predict.inputs_of(estimator, file, text_column, label_column, header)
+            X, ids = _predict.inputs_of(
+                estimator, file, text_column, label_column, header, encoding
+            )
             n_rows = _predict.write(estimator, how, X, ids, out)
         if out is not None:
             OUT.print(f"wrote {n_rows} predictions to {out}", markup=False, highlight=False)
@@ -242,6 +255,7 @@ def evaluate(
     text_column: TextColumns = None,
     label_column: LabelColumn = None,
     header: Header = None,
+    encoding: Encoding = "utf-8",
     device: Device = "auto",
     on_misaligned: MisalignedOption = Misaligned.stop,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -264,7 +278,7 @@ def evaluate(
     with readable_errors():
         estimator = _common.load(model, device)
         data = _common.read(
-            file, estimator.task, text_column, label_column, header, on_misaligned.value
+            file, estimator.task, text_column, label_column, header, on_misaligned.value, encoding
         )
         found = report(estimator, data, as_json=as_json)
         if unseen := unseen_labels(estimator, data):
@@ -335,6 +349,7 @@ def compare(
     text_column: TextColumns = None,
     label_column: LabelColumn = None,
     header: Header = None,
+    encoding: Encoding = "utf-8",
     limit: Annotated[int | None, typer.Option(min=2, help="Use the first N training rows.")] = None,
     backbone: Backbone = None,
     epochs: Epochs = None,
@@ -375,7 +390,7 @@ def compare(
             output,
             limit,
             lambda path, kind: _common.read(
-                path, kind, text_column, label_column, header, on_misaligned.value
+                path, kind, text_column, label_column, header, on_misaligned.value, encoding
             ),
             task.value,
             {
@@ -425,6 +440,7 @@ def tune(
     text_column: TextColumns = None,
     label_column: LabelColumn = None,
     header: Header = None,
+    encoding: Encoding = "utf-8",
     backbone: Backbone = None,
     epochs: Epochs = None,
     lr: Rate = None,
@@ -454,7 +470,7 @@ def tune(
         if (output / "model").exists() and storage is None and not force:
             raise usage(f"{str(output)!r} holds a model: give another --output, or --force")
         data = _common.read(
-            train, task.value, text_column, label_column, header, on_misaligned.value
+            train, task.value, text_column, label_column, header, on_misaligned.value, encoding
         )
         run(
             data,

@@ -12,6 +12,7 @@ from skdice.datasets.conll import (
     read_conll,
     read_conllu,
     read_lines,
+    suffix_of,
 )
 from skdice.datasets.records import is_json_lines, is_record, read_table
 from skdice.datasets.squad import read_mrc_ner, read_squad
@@ -81,18 +82,18 @@ def read_dataset(
     if task == "auto":
         task = _task_of(path, lines)
     if task == "qa":
-        if path.suffix != ".json":
+        if suffix_of(path) != ".json":
             raise ValueError(f"{str(path)!r} is not a SQuAD file: questions are read from JSON")
         pairs, answers, ids = read_squad(path, return_ids=True, **options)
         return Dataset(pairs, answers, "qa", path, ids)
-    if task == "mrc-ner" and path.suffix == ".json":
+    if task == "mrc-ner" and suffix_of(path) == ".json":
         sentences, spans, queries = read_mrc_ner(path)
         return Dataset(sentences, spans, "mrc-ner", path, queries=queries)
     if task == "classification":
         try:
             X, y = read_table(path, encoding=encoding, **options)
         except ValueError as error:
-            if path.suffix.lower() == ".conll" or _has_even_lines(lines):
+            if suffix_of(path) == ".conll" or _has_even_lines(lines):
                 raise ValueError(
                     f"{error}; or, for tagged sentences, give task='tagging' (--task tagging)"
                 ) from error
@@ -113,7 +114,7 @@ def find_task(path: str | Path, encoding: str = "utf-8") -> str:
 
 
 def _task_of(path: Path, lines: list[str]) -> str:
-    if path.suffix == ".json":
+    if suffix_of(path) == ".json":
         # JSON lines go by this name, too; SQuAD's is one object, on one line or on many.
         filled = [line for line in lines if line.strip()]
         if not (len(filled) > 1 and is_record(filled[0])):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import os
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TextIO
@@ -17,8 +19,34 @@ Tagged = tuple[list[list[str]], list[list[str]]]
 _DOCUMENT = "-DOCSTART-"
 
 
+def read_bytes(path: Path) -> bytes:
+    """A file's content; of one that gzip packed, what is packed.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If the packed data are cut short or damaged.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {str(path)!r}: check the path")
+    data = path.read_bytes()
+    if not data.startswith(b"\x1f\x8b"):
+        return data
+    try:
+        return gzip.decompress(data)
+    except (EOFError, OSError, zlib.error) as error:
+        raise ValueError(f"{str(path)!r} is a damaged gzip file ({error}): pack it anew") from error
+
+
+def suffix_of(path: Path) -> str:
+    """A file's suffix in lower case, without that of gzip."""
+    return (path.with_suffix("") if path.suffix.lower() == ".gz" else path).suffix.lower()
+
+
 def read_lines(path: str | Path, encoding: str = "utf-8") -> list[str]:
-    """The lines of a text file without line ends; a byte order mark is dropped.
+    """The lines of a text file, packed by gzip or not; a byte order mark is dropped.
 
     Raises
     ------
@@ -28,17 +56,17 @@ def read_lines(path: str | Path, encoding: str = "utf-8") -> list[str]:
         If it is empty or not in `encoding`; the message names the line.
     """
     path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {str(path)!r}: check the path")
-    data = path.read_bytes()
+    data = read_bytes(path)
     try:
         text = data.decode("utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding)
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         raise ValueError(
             f"{str(path)!r}, line {line}: byte {error.start} is not {encoding}: give the file's "
-            "encoding, such as encoding='latin-1', or convert it"
+            "encoding, such as encoding='latin-1' (--encoding latin-1), or convert it"
         ) from error
+    except LookupError as error:
+        raise ValueError(f"encoding={encoding!r} is unknown: use one such as 'latin-1'") from error
     if not text.strip():
         raise ValueError(f"{str(path)!r} is empty: give a file with at least one example")
     # Not splitlines(): a token may hold one of the rarer line separators.

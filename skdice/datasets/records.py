@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from skdice.datasets.conll import read_lines
+from skdice.datasets.conll import read_lines, suffix_of
 
 __all__ = ["read_table", "read_texts"]
 
@@ -173,7 +173,7 @@ def read_texts(
     wanted = _as_list(text_columns)
     if separator is None:
         asked = bool(wanted) or label_column is not None or bool(header)
-        cut = path.suffix == ".csv" or (asked and "," in _first(lines))
+        cut = suffix_of(path) == ".csv" or (asked and "," in _first(lines))
         # Without a tab a line is one text.
         separator = _separator(path, lines) if cut else "\t"
     table = _load(path, lines, [*wanted, label_column], separator, header, quoting)
@@ -191,7 +191,7 @@ def read_texts(
 
 def is_json_lines(path: Path, lines: list[str]) -> bool:
     """Whether a table is JSON lines: by its name, or by its first line."""
-    return path.suffix in (".jsonl", ".json") or is_record(_first(lines))
+    return suffix_of(path) in (".jsonl", ".json") or is_record(_first(lines))
 
 
 def is_record(line: str) -> bool:
@@ -320,7 +320,7 @@ def _separator(path: Path, lines: list[str]) -> str:
     if "\t" in first:
         return "\t"
     # Spreadsheets write it where the comma is the decimal point.
-    return ";" if path.suffix == ".csv" and ";" in first and "," not in first else ","
+    return ";" if suffix_of(path) == ".csv" and ";" in first and "," not in first else ","
 
 
 def _load(
@@ -339,7 +339,7 @@ def _load(
     if header is None:
         named = any(isinstance(column, str) for column in asked)
         # The first of plain lines is a text.
-        plain = len(rows[0][1]) == 1 and path.suffix not in (".csv", ".tsv")
+        plain = len(rows[0][1]) == 1 and suffix_of(path) not in (".csv", ".tsv")
         header = named or (not plain and _names_columns([cells for _, cells in rows]))
     if not header:
         return _Table(path, None, rows)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from skdice.datasets.conll import write_text
+from skdice.datasets.conll import read_bytes, write_text
 from skdice.text.answers import as_answers
 
 __all__ = ["read_mrc_ner", "read_squad", "write_squad_predictions"]
@@ -201,6 +201,6 @@ def _field(path: Path, record: Any, name: str, kind: Any) -> Any:
 
 def _load(path: Path) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8-sig"))
-    except json.JSONDecodeError as error:
+        return json.loads(read_bytes(path).decode("utf-8-sig"))
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ValueError(f"{str(path)!r} is not JSON: {error}") from error

@@ -692,3 +692,18 @@ def test_export_writes_a_graph_and_compares(files, tiny_backbone):
     assert re.search(r"model.onnx: \d+.\d MB, F1 \d.\d{4} \(\+0.0000\)", lines)
     assert re.search(r"model_int8.onnx: \d+.\d MB, F1 \d.\d{4} \([+-]", lines)
     assert run(*args, "--format", "tflite").exit_code == 2
+
+
+def test_encodings_and_packed_files_on_the_command_line(files):
+    import gzip
+
+    latin = files / "latin.conll"
+    latin.write_bytes("Zoë\tB-PER\nlives\tO\n\nit\tO\n".encode("latin-1"))
+    result = run("imbalance", latin)
+    assert result.exit_code == 1
+    assert "--encoding latin-1" in " ".join(result.output.split())
+    assert run("imbalance", latin, "--encoding", "latin-1").exit_code == 0
+    packed = files / "train.conll.gz"
+    packed.write_bytes(gzip.compress((files / "train.conll").read_bytes()))
+    shown = run("imbalance", packed, "--json"), run("imbalance", files / "train.conll", "--json")
+    assert shown[0].output.replace(".gz", "") == shown[1].output

@@ -1,0 +1,126 @@
+"""Files as they come: packed, cut short, in other encodings, damaged. Read whole, or refused."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from skdice.datasets import read_dataset
+from skdice.datasets.squad import read_squad
+
+CONLL = "Zoë\tB-PER\nlives\tO\n\nit\tO\nrains\tO\n\n"
+CONLLU = "1\tIt\tit\tPRON\t_\t_\t2\tnsubj\t_\t_\n2\trains\train\tVERB\t_\t_\t0\troot\t_\t_\n\n"
+SQUAD = {
+    "data": [
+        {
+            "title": "a",
+            "paragraphs": [
+                {
+                    "context": "Zoë sings in Rome.",
+                    "qas": [
+                        {"id": "1", "question": "Who?", "answers": [
+                            {"text": "Zoë", "answer_start": 0}]},
+                        {"id": "2", "question": "When?", "answers": [], "is_impossible": True},
+                    ],
+                }
+            ],
+        }
+    ]
+}  # fmt: skip
+FILES = {
+    "a.conll": CONLL,
+    "a.conllu": CONLLU,
+    "a.tsv": "text\tlabel\nZoë wins\tspam\nlunch?\tham\n",
+    "a.csv": "text,label\nZoë wins,spam\nlunch?,ham\n",
+    "a.jsonl": '{"text": "Zoë wins", "label": "spam"}\n{"text": "lunch?", "label": "ham"}\n',
+    "a.json": json.dumps(SQUAD, ensure_ascii=False),
+}
+
+
+def rows_of(path, **options):
+    found = read_dataset(path, **options)
+    return list(map(repr, found.X)), list(map(repr, found.y))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_packed_marked_and_windows_files_are_read(tmp_path, name):
+    plain = tmp_path / name
+    plain.write_text(FILES[name], encoding="utf-8")
+    expected = rows_of(plain)
+    data = FILES[name].encode()
+    for other in (
+        ("packed/" + name + ".gz", gzip.compress(data)),
+        ("disguised/" + name, gzip.compress(data)),
+        ("marked/" + name, b"\xef\xbb\xbf" + data),
+        ("windows/" + name, data.replace(b"\n", b"\r\n")),
+    ):
+        path = tmp_path / other[0]
+        path.parent.mkdir()
+        path.write_bytes(other[1])
+        assert rows_of(path) == expected, other[0]
+    if name != "a.json":  # JSON is UTF-8 by its standard
+        path = tmp_path / "latin" / name
+        path.parent.mkdir()
+        path.write_bytes(FILES[name].encode("latin-1"))
+        if "ë" in FILES[name]:
+            with pytest.raises(ValueError, match="--encoding latin-1"):
+                read_dataset(path)
+        assert rows_of(path, encoding="latin-1") == expected
+
+
+def test_what_is_no_file_is_refused_by_name(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no file"):
+        read_dataset(tmp_path)
+    with pytest.raises(FileNotFoundError, match="no file"):
+        read_squad(tmp_path)
+    path = tmp_path / "a.conll"
+    path.write_text(CONLL)
+    with pytest.raises(ValueError, match="encoding='nope' is unknown"):
+        read_dataset(path, encoding="nope")
+    path = tmp_path / "a.conll.gz"
+    path.write_bytes(gzip.compress(CONLL.encode())[:-9])
+    with pytest.raises(ValueError, match="damaged gzip"):
+        read_dataset(path)
+    path = tmp_path / "a.json"
+    path.write_bytes(b'{"data": "\xff"}')
+    with pytest.raises(ValueError, match="utf-8"):
+        read_dataset(path)
+    path.write_text("[" * 100_000)
+    with pytest.raises(ValueError, match=r"a\.json"):
+        read_dataset(path)
+
+
+@pytest.mark.parametrize("name", FILES)
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(data=st.data())
+def test_damaged_files_are_read_or_refused(tmp_path, name, data):
+    content = bytearray(FILES[name].encode())
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(content)))
+        kind = data.draw(st.sampled_from(["cut", "drop", "insert", "swap"]))
+        if kind == "cut":
+            del content[at:]
+        elif kind == "drop":
+            del content[at : at + 4]
+        elif kind == "insert":
+            content[at:at] = data.draw(
+                st.sampled_from([b"\x00", b"\t", b"\n\n", b'"', b"\xff", b"{", b"\xe2\x80\xa8"])
+            )
+        else:
+            content[at : at + 1] = b"x"
+    path = tmp_path / name
+    path.write_bytes(bytes(content))
+    message = ""
+    try:
+        found = read_dataset(path)
+    except ValueError as error:
+        message = str(error)
+    else:
+        assert len(found.X) == len(found.y) > 0
+    assert not message or name in message or "line" in message
