@@ -1,0 +1,58 @@
+"""Threads and processes: the same answers as one after the other, and no deadlock."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+
+from skdice import DiceSequenceClassifier, DiceTokenClassifier
+
+
+@pytest.fixture
+def models(tiny_backbone, sentences):
+    X, y = sentences
+    texts = [" ".join(words) for words in X]
+    labels = [int(any(tag != "O" for tag in row)) for row in y]
+    common = dict(backbone=tiny_backbone, max_epochs=1, batch_size=2, random_state=0, lr=1e-2)
+    return [
+        (DiceTokenClassifier(**common), X, y),
+        (DiceSequenceClassifier(loss="dsc", **common), texts, labels),
+    ]
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_predictions_from_eight_threads_are_those_of_one(models, which):
+    model, X, y = models[which]
+    model.fit(X, y)
+    parts = [(X * 3)[i : i + 3] for i in range(8)]
+    alone = [[np.asarray(p) for p in model.predict_proba(part)] for part in parts]
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(5):
+            together = list(pool.map(model.predict_proba, parts))
+            for one, other in zip(alone, together, strict=True):
+                for a, b in zip(one, other, strict=True):
+                    np.testing.assert_allclose(a, b, atol=1e-6)
+
+
+def test_two_fits_in_threads_end(models):
+    with ThreadPoolExecutor(2) as pool:
+        fitted = list(pool.map(lambda m: clone(m[0]).fit(m[1], m[2]), models))
+    for model, (_, X, y) in zip(fitted, models, strict=True):
+        assert len(model.predict(X)) == len(y)
+        assert np.isfinite(model.history_[-1]["train_loss"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_grid_in_two_processes_finds_what_one_process_finds(models, which):
+    model, X, y = models[which]
+    grids = [
+        GridSearchCV(model, {"loss": ["ce", "dsc"]}, cv=2, n_jobs=n_jobs).fit(X * 3, list(y) * 3)
+        for n_jobs in (None, 2)
+    ]
+    scores = [grid.cv_results_["mean_test_score"] for grid in grids]
+    np.testing.assert_allclose(*scores, atol=1e-6)
