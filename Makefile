@@ -10,7 +10,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 export TOKENIZERS_PARALLELISM := false
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-fast lint docs bench clean help
+.PHONY: demo test test-fast lint docs faults bench clean help
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -28,6 +28,9 @@ lint: $(VENV)/.installed-dev ## ruff and mypy
 	$(BIN)/ruff check skdice tests examples docs
 	$(BIN)/ruff format --check skdice tests examples docs
 	$(BIN)/mypy
+
+faults: $(VENV)/.installed-test ## Kill fits, repeat them, feed rubbish; print what was lost
+	OMP_NUM_THREADS=1 $(BIN)/python examples/benchmarks/faults.py
 
 docs: $(VENV)/.installed-docs ## Build the site to docs/_build/html
 	OMP_NUM_THREADS=1 MPLBACKEND=Agg $(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
@@ -62,6 +65,9 @@ $(VENV)/.installed-dev: $(VENV)/.installed-test
 	$(PIP) --constraint .ci/constraints.txt --editable '.[plot,search,peft,onnx,test,dev]'
 	@touch $@
 
-$(VENV)/.installed-docs: $(VENV)/.installed-test
+$(VENV)/.installed-faults: $(VENV)/.installed-test ## Kill fits, repeat them, feed rubbish; print what was lost
+	OMP_NUM_THREADS=1 $(BIN)/python examples/benchmarks/faults.py
+
+docs: $(VENV)/.installed-test
 	$(PIP) --constraint .ci/constraints.txt --editable '.[plot,search,peft,onnx,test,docs]'
 	@touch $@

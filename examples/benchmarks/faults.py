@@ -1,0 +1,157 @@
+"""What a fit survives: kills, many cycles, threads.
+
+    python faults.py                     # about 10 minutes on two cores
+    python faults.py --kills 4 --cycles 20
+
+Prints a table of what was tried, what survived and what was lost.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import random
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+
+CHILD = """
+import sys
+from skdice import DiceTokenClassifier
+from skdice.datasets import load_town_notes
+from skdice.engine.checkpoints import digest
+
+X, y = load_town_notes(subset="train")
+folder = sys.argv[1] if len(sys.argv) > 1 else None
+tagger = DiceTokenClassifier(
+    loss="dsc", max_epochs=3, batch_size=16, frozen=4, lr=5e-4, random_state=0,
+    early_stopping=True, checkpoint_dir=folder, checkpoint_every=2,
+)
+print("begun", flush=True)
+print(digest(tagger.fit(X, y).net_.module_.state_dict()), flush=True)
+"""
+
+
+def child(*args: str) -> subprocess.Popen[str]:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+    command = [sys.executable, "-W", "ignore", "-c", CHILD, *args]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
+    )
+
+
+def kills(wanted: int) -> list[str]:
+    """Fits that are killed again and again end with the weights of one that was not."""
+    whole = child()
+    whole.stdout.readline()
+    started = time.perf_counter()
+    expected = whole.communicate()[0].strip()
+    seconds = time.perf_counter() - started
+    draw, done, fits, lost = random.Random(0), 0, 0, 0
+    while done < wanted:
+        with tempfile.TemporaryDirectory() as folder:
+            while True:
+                process = child(folder)
+                process.stdout.readline()
+                if done < wanted:
+                    time.sleep(draw.uniform(0, seconds))
+                    if process.poll() is None:
+                        process.send_signal(signal.SIGKILL)
+                        process.communicate()
+                        done += 1
+                        continue
+                found = process.communicate()[0].strip()
+                fits, lost = fits + 1, lost + (found != expected)
+                break
+    return [f"SIGKILL at a random moment ({fits} fits of {seconds:.0f} s)", str(done), str(lost)]
+
+
+def cycles(wanted: int) -> list[str]:
+    """Memory and open files over many fits in one process."""
+    from skdice import DiceTokenClassifier
+    from skdice.datasets import load_town_notes
+
+    X, y = (rows[:8] for rows in load_town_notes(subset="train"))
+    memory, handles = [], []
+    for _ in range(wanted):
+        model = DiceTokenClassifier(max_epochs=1, frozen="encoder", random_state=0).fit(X, y)
+        model.predict(X)
+        del model
+        gc.collect()
+        memory.append(int(Path("/proc/self/statm").read_text().split()[1]) * 4 / 1024)
+        handles.append(len(os.listdir("/proc/self/fd")))
+    half = slice(wanted // 2, None)  # the first half fills caches
+    at = np.arange(wanted)[half]
+    slopes = [np.polyfit(at, np.array(values)[half], 1)[0] for values in (memory, handles)]
+    what = (
+        f"fit and predict ({slopes[0]:+.3f} MiB and {slopes[1]:+.4f} handles a cycle in the second "
+        f"half, peak {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MiB)"
+    )
+    return [what, str(wanted), str(int(slopes[0] > 0.5 or slopes[1] > 0.01))]
+
+
+def threads(wanted: int) -> list[str]:
+    """Predictions of eight threads against those of one."""
+    from skdice import DiceTokenClassifier
+    from skdice.datasets import load_town_notes
+
+    X, y = load_town_notes(subset="dev")
+    model = DiceTokenClassifier(max_epochs=1, frozen="encoder", random_state=0).fit(X, y)
+    parts = [X[i : i + 8] for i in range(0, 64, 8)]
+    alone = [list(map(list, model.predict(part))) for part in parts]
+    lost = 0
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(wanted):
+            together = [list(map(list, rows)) for rows in pool.map(model.predict, parts)]
+            lost += together != alone
+    return ["predict from 8 threads", str(wanted), str(lost)]
+
+
+def tests() -> list[str]:
+    """Hostile files, bad numbers, failed trials, checkpoints: the tests of each."""
+    names = (
+        "tests/datasets/test_mutated.py",
+        "tests/engine/test_checkpoints.py",
+        "tests/model_selection/test_memory.py",
+        "tests/test_concurrency.py",
+    )
+    root = Path(__file__).parents[2]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=no", *names]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True)
+    last = done.stdout.strip().splitlines()[-1]
+    counts = dict(reversed(part.split()[:2]) for part in last.split(" in ")[0].split(", "))
+    failed = int(counts.get("failed", 0)) + int(counts.get("error", 0))
+    total = sum(int(n) for n in counts.values() if n.isdigit())
+    return ["tests of damaged files, bad numbers, failed trials", str(total), str(failed)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--cycles", type=int, default=200)
+    parser.add_argument("--threads", type=int, default=20)
+    args = parser.parse_args()
+    print("| what | tried | survived | lost |\n|---|---:|---:|---:|", flush=True)
+    failed = 0
+    for run in (
+        lambda: kills(args.kills),
+        lambda: cycles(args.cycles),
+        lambda: threads(args.threads),
+        tests,
+    ):
+        what, tried, lost = run()
+        failed += int(lost)
+        print(f"| {what} | {tried} | {int(tried) - int(lost)} | {lost} |", flush=True)
+    sys.exit(bool(failed))
+
+
+if __name__ == "__main__":
+    main()
