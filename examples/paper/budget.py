@@ -207,7 +207,7 @@ def cell(found: dict[int, float] | None) -> str:
 
 def ratios(curves: dict[str, Any], *, each_set: bool) -> list[str]:
     """Updates for the F1 that cross-entropy has at a budget, as a share of that budget."""
-    rows = ("focal", "ce_dice", "dsc", FASTER)
+    rows = ("focal", "ce_dice", "dsc", *((ANNEALED, FASTER) if each_set else ()))
     heads = ["decision", "`ce` after", *(["data set", "its F1"] if each_set else ["data sets"])]
     made = ["| " + " | ".join([*heads, *map(name_of, rows)]) + " |"]
     made.append("|---" * (len(heads) + len(rows)) + "|")
