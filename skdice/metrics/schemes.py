@@ -10,7 +10,15 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-__all__ = ["SCHEMES", "check_tags", "get_spans", "infer_scheme", "to_tags", "transitions"]
+__all__ = [
+    "SCHEMES",
+    "check_tags",
+    "get_spans",
+    "infer_scheme",
+    "is_whole",
+    "to_tags",
+    "transitions",
+]
 
 SCHEMES = ("iob1", "iob2", "bioes", "bmes", "bilou", "plain")
 
@@ -95,6 +103,17 @@ def get_spans(
             start = i
         previous, kind = prefix, new_kind
     return spans
+
+
+def is_whole(tags: Sequence[str], scheme: str) -> bool:
+    """Whether the tags of one span of `get_spans` are those that the scheme writes for it."""
+    if scheme in ("plain", "iob1"):
+        return True
+    prefixes = "".join(_split(tag)[0] for tag in tags)
+    if scheme == "iob2":
+        return prefixes.startswith("B")
+    single, middle, last = {"bioes": "SIE", "bmes": "SME", "bilou": "UIL"}[scheme]
+    return prefixes in (single, "B" + middle * (len(tags) - 2) + last)
 
 
 def _ends(previous: str, prefix: str, kind: str, new_kind: str) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import make_scorer
 
-from skdice.metrics.schemes import SCHEMES, get_spans, infer_scheme
+from skdice.metrics.schemes import SCHEMES, get_spans, infer_scheme, is_whole
 
 __all__ = [
     "span_f1_score",
@@ -75,6 +75,7 @@ def span_precision_recall_fscore_support(
     scheme: str = "auto",
     labels: Sequence[str] | None = None,
     zero_division: float = 0.0,
+    mode: str = "lenient",
 ) -> tuple[Any, Any, Any, Any]:
     """Precision, recall, F1 and number of true spans.
 
@@ -92,6 +93,9 @@ def span_precision_recall_fscore_support(
         Types to count; None is every type in `y_true` or `y_pred`, of which ``O`` is none.
     zero_division : float, default=0.0
         Value of a ratio with nothing below the line.
+    mode : {"lenient", "strict"}, default="lenient"
+        Lenient counts a span whose tags break the scheme, such as an I- without its B-, as the
+        CoNLL-2003 script does. Strict does not, as seqeval's strict mode.
 
     Returns
     -------
@@ -103,7 +107,8 @@ def span_precision_recall_fscore_support(
     TypeError
         If a sentence is no list of tags, or a tag no string.
     ValueError
-        If lengths differ (naming the first sentence), or for an unknown `average` or `scheme`.
+        If lengths differ (naming the first sentence), or for an unknown `average`, `scheme` or
+        `mode`.
 
     References
     ----------
@@ -119,6 +124,8 @@ def span_precision_recall_fscore_support(
     """
     if average not in (None, "micro", "macro", "weighted"):
         raise ValueError(f"average={average!r} must be 'micro', 'macro', 'weighted' or None")
+    if mode not in ("lenient", "strict"):
+        raise ValueError(f"mode={mode!r} must be 'lenient' or 'strict'")
     true, pred = _aligned(y_true, y_pred)
     scheme = _resolve(scheme, true)
     n_true: Counter[str] = Counter()
@@ -126,7 +133,14 @@ def span_precision_recall_fscore_support(
     n_hits: Counter[str] = Counter()
     background = None if labels is not None and "O" in labels else "O"
     for a, b in zip(true, pred, strict=True):
-        spans_true, spans_pred = (set(get_spans(row, scheme, background)) for row in (a, b))
+        spans_true, spans_pred = (
+            {
+                span
+                for span in get_spans(row, scheme, background)
+                if mode == "lenient" or is_whole(row[span[1] : span[2]], scheme)
+            }
+            for row in (a, b)
+        )
         n_true.update(span[0] for span in spans_true)
         n_pred.update(span[0] for span in spans_pred)
         n_hits.update(span[0] for span in spans_true & spans_pred)

@@ -179,3 +179,36 @@ def test_scorers_work_on_ragged_lists(scorer):
     grid = GridSearchCV(Echo(), {"echo": [False, True]}, cv=2, scoring=scorer).fit(X, X)
     assert grid.best_params_ == {"echo": True}
     assert grid.cv_results_["mean_test_score"].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("scheme", "name"), [("iob2", "IOB2"), ("bioes", "IOBES"), ("bilou", "BILOU")]
+)
+@settings(max_examples=300, deadline=None)
+@given(data=st.data())
+def test_strict_mode_equals_that_of_seqeval(scheme, name, data):
+    import seqeval.scheme
+    from seqeval.metrics.v1 import precision_recall_fscore_support
+
+    prefixes = {"iob2": "BI", "bioes": "BIES", "bilou": "BILU"}[scheme]
+    tags = st.sampled_from(["O", *(f"{p}-{kind}" for p in prefixes for kind in ("A", "C"))])
+    lengths = data.draw(st.lists(st.integers(1, 6), min_size=1, max_size=3))
+    true, pred = (
+        [data.draw(st.lists(tags, min_size=n, max_size=n)) for n in lengths] for _ in range(2)
+    )
+    options = dict(scheme=getattr(seqeval.scheme, name), zero_division=0)
+    for average in ("micro", "weighted"):
+        expected = precision_recall_fscore_support(true, pred, average=average, **options)
+        found = span_precision_recall_fscore_support(
+            true, pred, average=average, scheme=scheme, mode="strict"
+        )
+        assert found[2] == pytest.approx(float(expected[2]))
+
+
+def test_strict_mode_leaves_out_what_breaks_the_scheme():
+    true, pred = [["B-A", "I-A", "O"]], [["I-A", "I-A", "O"]]
+    assert span_f1_score(true, pred) == 1.0
+    assert span_f1_score(true, pred, mode="strict") == 0.0
+    assert span_f1_score([["B-A", "E-A"]], [["B-A", "E-A"]], scheme="bmes", mode="strict") == 1.0
+    with pytest.raises(ValueError, match="mode='nope'"):
+        span_f1_score(true, pred, mode="nope")
