@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import tasks
+from experiments import SETTINGS
 
 from skdice.metrics.counting import SpanCounter
 from skdice.metrics.decisions import tune_bias
@@ -229,14 +230,15 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--losses", nargs="+", default=["ce", "focal", "ce_dice", "dsc"])
-    parser.add_argument("--epochs", nargs="+", type=int, default=[2, 8])
+    parser.add_argument("--epochs", nargs="+", type=int, default=[2, 4])
     parser.add_argument("--out", type=Path, default=HERE / "results" / "decisions.json")
     args = parser.parse_args()
     chosen = []
     for file in sorted(args.probabilities.glob("*.npz")):
         with np.load(file, allow_pickle=True) as saved:
             job = dict(json.loads(str(saved["job"])))
-        if job["loss"] in args.losses and job["max_epochs"] in args.epochs:
+        usual = job["lr"] == SETTINGS[job["task"]]["lr"]
+        if usual and job["loss"] in args.losses and job["max_epochs"] in args.epochs:
             chosen.append((file, args.data))
     with Pool(args.workers) as pool:
         found = []

@@ -112,7 +112,7 @@ def is_whole(tags: Sequence[str], scheme: str) -> bool:
     prefixes = "".join(_split(tag)[0] for tag in tags)
     if scheme == "iob2":
         return prefixes.startswith("B")
-    single, middle, last = {"bioes": "SIE", "bmes": "SME", "bilou": "UIL"}[scheme]
+    _, middle, last, single = list(_PREFIXES[scheme])
     return prefixes in (single, "B" + middle * (len(tags) - 2) + last)
 
 
