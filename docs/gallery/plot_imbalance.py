@@ -9,16 +9,8 @@ entropy is usually enough.
 import matplotlib.pyplot as plt
 
 from skdice.datasets import load_town_notes
-from skdice.inspection import imbalance
+from skdice.inspection import ImbalanceDisplay
 
 _, y = load_town_notes(subset="train")
-found = imbalance(y)
-counts = dict(sorted(found.counts.items(), key=lambda item: -item[1]))
-
-fig, ax = plt.subplots(figsize=(7, 3.5), layout="constrained")
-bars = ax.bar(list(counts), list(counts.values()), color="#4a6b8a")
-ax.bar_label(bars, fontsize=8)
-ax.set(
-    yscale="log", ylabel="tokens", title=f"{found.ratio:.1f} tokens outside entities for one inside"
-)
+ImbalanceDisplay.from_labels(y)
 plt.show()

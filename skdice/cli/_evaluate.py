@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 
@@ -22,6 +23,16 @@ def report(estimator: Any, data: Any, *, as_json: bool) -> Any:
         return span_report(data.y, predicted, scheme=estimator.scheme_, output_dict=as_json)
     labels = [str(label) for label in predicted]
     return classification_report(data.y, labels, output_dict=as_json, zero_division=0, digits=3)
+
+
+def write_page(estimator: Any, data: Any, path: Path, title: str) -> None:
+    """The report as HTML; the file is there whole or not at all."""
+    from skdice.inspection import html_report
+
+    text = html_report(estimator, data.X, data.y, title=title)
+    partial = path.with_name(f".{path.name}.writing")
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(path)
 
 
 def unseen_labels(estimator: Any, data: Any) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -74,3 +75,19 @@ class Format(StrEnum):
     conll = "conll"
     jsonl = "jsonl"
     spans = "spans"
+
+
+Rows = Annotated[
+    str | None,
+    typer.Option(
+        "--rows",
+        "--losses",
+        help="What to compare, comma between: losses, also with a sampler or a tuned decision, as "
+        "in 'ce + RandomOverSampler, ce + tuned, dsc'; default: the paper's six losses and "
+        "ce_dice.",
+    ),
+]
+Page = Annotated[
+    Path | None,
+    typer.Option("--report", help="HTML page to write: intervals, pictures, hard examples."),
+]

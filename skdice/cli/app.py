@@ -24,8 +24,10 @@ from skdice.cli._options import (
     LabelColumn,
     Misaligned,
     MisalignedOption,
+    Page,
     Precision,
     Rate,
+    Rows,
     Strategy,
     Task,
     TaskOption,
@@ -259,6 +261,8 @@ def evaluate(
     device: Device = "auto",
     on_misaligned: MisalignedOption = Misaligned.stop,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    page: Page = None,
+    force: Annotated[bool, typer.Option("--force", help="Write over an existing page.")] = False,
 ) -> None:
     """Precision, recall and F1 of a saved model, for each class and on average.
 
@@ -272,10 +276,15 @@ def evaluate(
     skdice evaluate classifier test.tsv --json
 
     skdice evaluate reader squad-dev.json
+
+    skdice evaluate tagger test.conll --report report.html
     """
-    from skdice.cli._evaluate import report, unseen_labels
+    from skdice.cli._evaluate import report, unseen_labels, write_page
 
     with readable_errors():
+        _common.writable(page)
+        if page is not None and page.exists() and not force:
+            raise usage(f"{str(page)!r} exists: give another --report, or --force")
         estimator = _common.load(model, device)
         data = _common.read(
             file, estimator.task, text_column, label_column, header, on_misaligned.value, encoding
@@ -284,6 +293,9 @@ def evaluate(
         if unseen := unseen_labels(estimator, data):
             _common.ERR.print(f"note: labels that training did not have: {unseen}")
         typer.echo(json.dumps(found, indent=2) if as_json else found)
+        if page is not None:
+            write_page(estimator, data, page, f"{model.name} on {file.name}")
+            _common.ERR.print(f"wrote {page}", markup=False, highlight=False)
 
 
 @app.command()
@@ -327,16 +339,7 @@ def compare(
         Path | None, typer.Option(help="Test file; default: a fifth of --train.")
     ] = None,
     dev: Annotated[Path | None, typer.Option(help="File whose F1 picks the best epoch.")] = None,
-    rows: Annotated[
-        str | None,
-        typer.Option(
-            "--rows",
-            "--losses",
-            help="What to compare, comma between: losses, also with a sampler or a tuned decision, "
-            "as in 'ce + RandomOverSampler, ce + tuned, dsc'; default: the paper's six losses and "
-            "ce_dice.",
-        ),
-    ] = None,
+    rows: Rows = None,
     features: Annotated[
         bool,
         typer.Option("--features", help="Train heads on frozen features: seconds for a row."),

@@ -1,19 +1,24 @@
 """Looking at data and results."""
 
+from skdice.inspection.classes import ClassFrequencyDisplay, ImbalanceDisplay
 from skdice.inspection.comparison import ComparisonDisplay
 from skdice.inspection.gradients import LossGradientDisplay
 from skdice.inspection.imbalance import Imbalance, imbalance, reading_imbalance
+from skdice.inspection.report import html_report
 from skdice.inspection.spans import SpanConfusionDisplay, show_tags, span_errors
 from skdice.inspection.sweep import TverskySweepDisplay
 from skdice.inspection.training import TrainingHistoryDisplay
 
 __all__ = [
+    "ClassFrequencyDisplay",
     "ComparisonDisplay",
     "Imbalance",
+    "ImbalanceDisplay",
     "LossGradientDisplay",
     "SpanConfusionDisplay",
     "TrainingHistoryDisplay",
     "TverskySweepDisplay",
+    "html_report",
     "imbalance",
     "reading_imbalance",
     "show_tags",

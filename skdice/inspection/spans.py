@@ -189,16 +189,21 @@ class SpanConfusionDisplay:
         true, pred = _aligned(y_true, y_pred)
         scheme = _resolve(scheme, true)
         tables = [[get_spans(row, scheme) for row in rows] for rows in (true, pred)]
-        types = sorted({span[0] for rows in tables for row in rows for span in row})
+        return cls._of_spans(*tables).plot(ax=ax)
+
+    @classmethod
+    def _of_spans(cls, true: list[list[Span]], pred: list[list[Span]]) -> Self:
+        """The counts of spans against spans, not drawn yet."""
+        types = sorted({span[0] for rows in (true, pred) for row in rows for span in row})
         index: dict[Any, int] = {name: i for i, name in enumerate(types)}
         counts = np.zeros((len(types) + 1, len(types) + 1), dtype=int)
-        for there, found in zip(*tables, strict=True):
+        for there, found in zip(true, pred, strict=True):
             for span in (Counter(there) & Counter(found)).elements():
                 counts[index[span[0]], index[span[0]]] += 1
             for _, right, wrong in _paired(there, found):
                 at = [len(types) if span is None else index[span[0]] for span in (right, wrong)]
                 counts[at[0], at[1]] += 1
-        return cls(counts, types).plot(ax=ax)
+        return cls(counts, types)
 
     def plot(self, *, ax: Any = None) -> Self:
         """Draw shares of each true type, with the counts written in the cells."""
@@ -229,9 +234,11 @@ class _Tagged:
     HTML = ("#cfe2f3", "#fce5cd", "#d9ead3", "#ead1dc", "#fff2cc", "#d9d2e9", "#d0e0e3", "#f4cccc")
     ANSI = (36, 33, 32, 35, 34, 31)
 
-    def __init__(self, rows: list[tuple[list[str], list[Span]]]) -> None:
+    def __init__(
+        self, rows: list[tuple[list[str], list[Span]]], types: Sequence[str] | None = None
+    ) -> None:
         self.rows = rows
-        types = sorted({span[0] for _, spans in rows for span in spans})
+        types = types or sorted({span[0] for _, spans in rows for span in spans})
         self.index = {name: i for i, name in enumerate(types)}
 
     def _parts(self, tokens: list[str], spans: list[Span]) -> list[tuple[str, str | None]]:

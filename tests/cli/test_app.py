@@ -707,3 +707,21 @@ def test_encodings_and_packed_files_on_the_command_line(files):
     packed.write_bytes(gzip.compress((files / "train.conll").read_bytes()))
     shown = run("imbalance", packed, "--json"), run("imbalance", files / "train.conll", "--json")
     assert shown[0].output.replace(".gz", "") == shown[1].output
+
+
+@pytest.mark.parametrize("name", ["test.conll", "sms.tsv"])
+def test_evaluate_writes_a_page(files, tiny_backbone, name):
+    pytest.importorskip("matplotlib")
+    model, page = files / "model", files / "report.html"
+    common = ("--backbone", tiny_backbone, "--epochs", 1)
+    assert run("train", files / name, "--out", model, *common).exit_code == 0
+    result = run("evaluate", model, files / name, "--report", page)
+    assert result.exit_code == 0, result.output
+    assert f"model on {name}" in page.read_text()
+    before = page.read_text()
+    again = run("evaluate", model, files / name, "--report", page)
+    assert again.exit_code == 2
+    assert "--force" in again.output
+    assert run("evaluate", model, files / name, "--report", page, "--force").exit_code == 0
+    assert page.read_text() == before
+    assert not list(files.glob(".*writing"))

@@ -1,0 +1,209 @@
+"""Class by class: how often each occurs, and how well it is found."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+
+from skdice.inspection.comparison import pyplot
+from skdice.inspection.imbalance import Imbalance, imbalance
+from skdice.metrics.schemes import get_spans
+from skdice.metrics.span import _aligned, _resolve
+from skdice.text.inputs import holds_tags
+
+__all__ = ["ClassFrequencyDisplay", "ImbalanceDisplay", "precision_recall_f1", "row_counts"]
+
+
+def row_counts(y_true: Any, y_pred: Any, scheme: str = "auto") -> tuple[list[str], Any]:
+    """Hits, predictions and true occurrences of each class in each row.
+
+    Parameters
+    ----------
+    y_true, y_pred : labels of shape (n,), tags, or lists of (type, start, end)
+    scheme : str, default="auto"
+        Of tags; spans are counted.
+
+    Returns
+    -------
+    classes : list of str
+    counts : sparse matrix of shape (n_rows, 3 * n_classes)
+        Hits of all classes, then predictions, then true occurrences.
+    """
+    rows: list[list[Counter[Any]]]
+    if holds_tags(y_true) and all(isinstance(tag, str) for row in y_true for tag in row):
+        true, pred = _aligned(y_true, y_pred)
+        scheme = _resolve(scheme, true)
+        rows = [[Counter(get_spans(row, scheme)) for row in part] for part in (true, pred)]
+    elif holds_tags(y_true):
+        rows = [[Counter(map(tuple, row)) for row in part] for part in (y_true, y_pred)]
+    else:
+        rows = [[Counter([(str(label),)]) for label in part] for part in (y_true, y_pred)]
+    if len(rows[0]) != len(rows[1]):
+        raise ValueError(f"y_true holds {len(rows[0])} rows and y_pred {len(rows[1])}")
+    hits = [there & found for there, found in zip(*rows, strict=True)]
+    classes = sorted({item[0] for part in rows for row in part for item in row})
+    index = {name: i for i, name in enumerate(classes)}
+    blocks = []
+    for part in (hits, rows[1], rows[0]):
+        places = [(i, index[item[0]], n) for i, row in enumerate(part) for item, n in row.items()]
+        at, column, value = zip(*places, strict=True) if places else ((), (), ())
+        shape = (len(hits), len(classes))
+        blocks.append(sparse.coo_matrix((value, (at, column)), shape=shape, dtype=np.int64))
+    return classes, sparse.hstack(blocks, format="csr")
+
+
+def precision_recall_f1(counts: np.ndarray) -> np.ndarray:
+    """Of counts of shape (..., 3, n_classes), as in `row_counts`; 0 where nothing is counted."""
+    hits, found, there = np.moveaxis(np.asarray(counts, dtype=float), -2, 0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        parts = [hits / found, hits / there, 2 * hits / (found + there)]
+    return np.nan_to_num(np.stack(parts, axis=-2))
+
+
+class ImbalanceDisplay:
+    """How often each class occurs, on a logarithmic axis; the background in grey.
+
+    Parameters
+    ----------
+    imbalance : Imbalance
+
+    Attributes
+    ----------
+    figure_, ax_ : matplotlib figure and axes, after `plot`
+    """
+
+    def __init__(self, imbalance: Imbalance) -> None:
+        self.imbalance = imbalance
+
+    @classmethod
+    def from_labels(cls, y: Any, *, background: Any = "auto", ax: Any = None) -> Self:
+        """Draw the labels or tags of a data set.
+
+        Parameters
+        ----------
+        y : list of tag lists, or labels of shape (n,)
+        background : label or None, default="auto"
+            As in `skdice.inspection.imbalance`.
+        ax : matplotlib axes or None, default=None
+
+        Raises
+        ------
+        ValueError
+            If `y` is empty or `background` is not in it.
+
+        Examples
+        --------
+        >>> from skdice.inspection import ImbalanceDisplay
+        >>> ImbalanceDisplay.from_labels(["ham"] * 9 + ["spam"]).imbalance.ratio
+        9.0
+        """
+        return cls(imbalance(y, background=background)).plot(ax=ax)
+
+    def plot(self, *, ax: Any = None) -> Self:
+        """Draw a bar for each class, the count beside it."""
+        plt = pyplot()
+        counts = self.imbalance.counts
+        if ax is None:
+            size = (6, 0.9 + 0.3 * len(counts))
+            _, ax = plt.subplots(figsize=size, layout="constrained")
+        grey = [name == self.imbalance.background for name in counts]
+        colours = ["#999999" if g else "#d55e00" for g in grey]
+        bars = ax.barh([str(name) for name in counts], list(counts.values()), color=colours)
+        ax.bar_label(bars, [f"{n:,}" for n in counts.values()], padding=3, fontsize=8)
+        title = f"{self.imbalance.ratio:.1f} negatives for each positive"
+        if self.imbalance.background is None:
+            title = "No background class"
+        ax.set(xscale="log", xlabel=self.imbalance.unit, title=title)
+        ax.margins(x=0.15)
+        ax.invert_yaxis()
+        self.figure_, self.ax_ = ax.figure, ax
+        return self
+
+
+class ClassFrequencyDisplay:
+    """Precision and recall of each class against how often it occurs.
+
+    A loss for rare classes shows its worth at the left edge.
+
+    Parameters
+    ----------
+    classes : list of str
+    counts : ndarray of int, shape (3, n_classes)
+        Hits, predictions and true occurrences.
+
+    Attributes
+    ----------
+    figure_, ax_ : matplotlib figure and axes, after `plot`
+    """
+
+    def __init__(self, classes: Sequence[str], counts: Any) -> None:
+        self.classes, self.counts = list(classes), np.asarray(counts)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: Any = None) -> Self:
+        """Draw what a fitted classifier or tagger predicts for `X` against `y`."""
+        return cls.from_predictions(y, estimator.predict(X), ax=ax)
+
+    @classmethod
+    def from_predictions(
+        cls, y_true: Any, y_pred: Any, *, scheme: str = "auto", ax: Any = None
+    ) -> Self:
+        """Draw labels against labels, or the spans of tags against those of tags.
+
+        Parameters
+        ----------
+        y_true, y_pred : labels of shape (n,), or lists of lists of str
+        scheme : str, default="auto"
+            Of tags, as in `skdice.metrics.span_f1_score`.
+        ax : matplotlib axes or None, default=None
+
+        Raises
+        ------
+        ValueError
+            If they differ in rows, or a sentence in tags.
+
+        Examples
+        --------
+        >>> from skdice.inspection import ClassFrequencyDisplay
+        >>> display = ClassFrequencyDisplay.from_predictions(["a", "b", "b"], ["a", "b", "a"])
+        >>> display.classes, display.counts.tolist()  # hits, predictions, true occurrences
+        (['a', 'b'], [[1, 1], [2, 1], [1, 2]])
+        """
+        classes, counts = row_counts(y_true, y_pred, scheme)
+        return cls(classes, np.asarray(counts.sum(axis=0)).reshape(3, -1)).plot(ax=ax)
+
+    def plot(self, *, ax: Any = None) -> Self:
+        """Draw recall as dots, precision as triangles, and a line between the two of a class."""
+        plt = pyplot()
+        if ax is None:
+            _, ax = plt.subplots(figsize=(5.5, 3.6), layout="constrained")
+        shown = self.counts[2] > 0  # one that never occurs has no place on the axis
+        precision, recall, _ = precision_recall_f1(self.counts)[:, shown]
+        frequency = self.counts[2][shown]
+        ax.vlines(frequency, precision, recall, color="#bbbbbb", zorder=1)
+        ax.plot(frequency, recall, "o", color="#0072b2", label="recall")
+        ax.plot(frequency, precision, "^", color="#d55e00", label="precision")
+        names = [name for name, kept in zip(self.classes, shown, strict=True) if kept]
+        if len(names) <= 20:
+            for name, x, top in zip(names, frequency, np.maximum(precision, recall), strict=True):
+                ax.annotate(
+                    name, (x, top), (0, 6), textcoords="offset points", ha="center", fontsize=8
+                )
+        ax.set(
+            xscale="log", xlabel="true occurrences", ylim=(-0.05, 1.15), title="By class frequency"
+        )
+        if len(frequency):
+            low, high = frequency.min() / 1.3, frequency.max() * 1.3
+            steps = (1, 2, 5) if high < 1000 * low else (1,)
+            ticks = [m * 10**k for k in range(12) for m in steps if low <= m * 10**k <= high]
+            ax.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
+            ax.set_xticks([], minor=True)
+            ax.set_xlim(low, high)
+        ax.grid(alpha=0.25)
+        ax.legend(fontsize=8, loc="lower right")
+        self.figure_, self.ax_ = ax.figure, ax
+        return self

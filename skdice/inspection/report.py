@@ -1,0 +1,303 @@
+"""One page on a fitted model: scores with intervals, pictures, the hardest examples."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+from typing import Any
+
+import numpy as np
+
+from skdice import __version__
+from skdice.inspection.classes import ClassFrequencyDisplay, precision_recall_f1, row_counts
+from skdice.inspection.spans import SpanConfusionDisplay, _paired, _Tagged
+from skdice.metrics.schemes import get_spans
+from skdice.text.answers import read_answers
+from skdice.text.entities import as_entities
+from skdice.text.inputs import as_sentences, as_tags, as_texts
+
+__all__ = ["html_report"]
+
+STYLE = """
+body{font:15px/1.5 system-ui,sans-serif;color:#1b1b1b;background:#fff;max-width:60rem;
+margin:2rem auto;padding:0 1rem}
+h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2rem}
+.wide{overflow-x:auto}table{border-collapse:collapse}
+th,td{padding:.25rem .7rem;text-align:right;border-bottom:1px solid #ddd;white-space:nowrap}
+th:first-child,td:first-child{text-align:left}
+img{max-width:100%;height:auto;display:block;margin:.5rem 0}
+.example{border-left:3px solid #bbb;padding:.1rem .8rem;margin:1rem 0;overflow-wrap:anywhere}
+.example p{margin:.2rem 0}.note{color:#555}
+"""
+MAX_CLASSES = 30  # a confusion matrix of more cannot be read
+MAX_CHARACTERS = 600
+
+
+def html_report(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    title: str | None = None,
+    n_examples: int = 20,
+    n_bootstraps: int = 1000,
+    random_state: int = 0,
+) -> str:
+    """Scores by class with bootstrap intervals, pictures and the hardest examples, as HTML.
+
+    The page needs no other file and no network. All text of the data is escaped.
+
+    Parameters
+    ----------
+    estimator : fitted tagger, classifier or reader of skdice
+    X, y : as in its `score`
+    title : str or None, default=None
+        None is the estimator's name.
+    n_examples : int, default=20
+        Wrong examples to show. Of a tagger, the sentences with the most wrong spans; of a
+        classifier, the texts with the highest probability of a wrong class.
+    n_bootstraps : int, default=1000
+        Draws of rows for the 95 % intervals (percentiles).
+    random_state : int, default=0
+        Of these draws.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    ValueError
+        If X and y do not match, or `n_examples` or `n_bootstraps` is negative.
+    ImportError
+        If matplotlib is missing.
+
+    Examples
+    --------
+    >>> from skdice import DiceTokenClassifier
+    >>> from skdice.datasets import load_town_notes
+    >>> from skdice.inspection import html_report
+    >>> X, y = load_town_notes(subset="test")
+    >>> tagger = DiceTokenClassifier(max_epochs=1, frozen="encoder", random_state=0).fit(X, y)
+    >>> page = html_report(tagger, X, y, n_bootstraps=20)
+    >>> page.startswith("<!doctype html>")
+    True
+    """
+    for name, value in (("n_examples", n_examples), ("n_bootstraps", n_bootstraps)):
+        if not isinstance(value, int) or value < 0:
+            raise ValueError(f"{name}={value!r}: give a whole number of 0 or more")
+    import matplotlib  # noqa: F401 - said before the predictions are made
+
+    draw = np.random.default_rng(random_state)
+    parts = {"qa": _qa, "tagging": _spans, "mrc-ner": _spans, "classification": _classes}
+    body = parts[estimator.task](estimator, X, y, n_examples, n_bootstraps, draw)
+    name = html.escape(title if title is not None else type(estimator).__name__)
+    about = (
+        f"{type(estimator).__name__}, loss {estimator.loss}, {len(y):,} rows; intervals hold 95 % "
+        f"of {n_bootstraps:,} bootstrap draws of rows; skdice {__version__}"
+    )
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{name}</title>'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f"<style>{STYLE}</style></head><body><h1>{name}</h1>"
+        f'<p class="note">{html.escape(about)}</p>{body}</body></html>\n'
+    )
+
+
+# ---- one for each task
+
+
+def _spans(estimator: Any, X: Any, y: Any, n_examples: int, n_boot: int, draw: Any) -> str:
+    """Of a tagger, by spans."""
+    sentences = as_sentences(X)
+    if estimator.task == "tagging":
+        scheme = estimator.scheme_
+        true = [list(get_spans(row, scheme)) for row in as_tags(y, sentences)]
+        found = [list(get_spans(list(row), scheme)) for row in estimator.predict(X)]
+    else:
+        true = as_entities(y, sentences)[0]
+        found = as_entities(estimator.predict(X), sentences)[0]
+    classes, counts = row_counts(true, found)
+    wrong = np.array([len(_paired(t, p)) for t, p in zip(true, found, strict=True)])
+    examples = []
+    for i in np.argsort(-wrong, kind="stable")[:n_examples]:
+        if wrong[i]:
+            rows = [(sentences[i], _apart(spans[i])) for spans in (true, found)]
+            both = _Tagged(rows, classes)
+            right, ours = both._repr_html_().split("\n")
+            examples.append(
+                f'<p class="note">row {i}, {wrong[i]} wrong; true:</p>{right}'
+                f'<p class="note">predicted:</p>{ours}'
+            )
+    pictures = []
+    if len(classes) <= MAX_CLASSES:
+        size = 2.2 + 0.55 * len(classes)
+        confusion = SpanConfusionDisplay._of_spans(true, found)
+        pictures.append(_picture(confusion.plot, (size + 1, size)))
+    pictures.append(_picture(ClassFrequencyDisplay(classes, _summed(counts)).plot, (5.5, 3.6)))
+    table = _table(classes, counts, n_boot, draw, ("micro average", "macro average"))
+    return _page(table, pictures, examples, "Sentences with the most wrong spans")
+
+
+def _classes(estimator: Any, X: Any, y: Any, n_examples: int, n_boot: int, draw: Any) -> str:
+    """Of a classifier, by texts."""
+    from sklearn.metrics import ConfusionMatrixDisplay
+
+    texts = as_texts(X)
+    if np.ndim(y) != 1 or len(y) != len(texts):
+        raise ValueError(f"y has shape {np.shape(y)}: give one label for each of {len(texts)} rows")
+    true, found = [str(label) for label in y], [str(label) for label in estimator.predict(X)]
+    wrong = [i for i, (t, p) in enumerate(zip(true, found, strict=True)) if t != p]
+    sure = np.zeros(len(wrong))
+    if wrong:
+        sure = np.asarray(estimator.predict_proba([texts[i] for i in wrong])).max(axis=1)
+    examples = [
+        f'<p class="note">row {wrong[at]}: true <b>{html.escape(true[wrong[at]])}</b>, predicted '
+        f"<b>{html.escape(found[wrong[at]])}</b> ({sure[at]:.2f})</p>"
+        f"<p>{_cut(texts[wrong[at]])}</p>"
+        for at in np.argsort(-sure, kind="stable")[:n_examples]
+    ]
+    classes, counts = row_counts(true, found)
+    pictures = []
+    if len(classes) <= MAX_CLASSES:
+        size = 2.2 + 0.5 * len(classes)
+
+        def confusion(ax: Any) -> None:
+            ConfusionMatrixDisplay.from_predictions(
+                true, found, ax=ax, cmap="Blues", colorbar=False, xticks_rotation="vertical"
+            )
+
+        pictures.append(_picture(confusion, (size + 1, size)))
+    pictures.append(_picture(ClassFrequencyDisplay(classes, _summed(counts)).plot, (5.5, 3.6)))
+    table = _table(classes, counts, n_boot, draw, ("accuracy", "macro average"))
+    return _page(table, pictures, examples, "Wrong, and most sure")
+
+
+def _qa(estimator: Any, X: Any, y: Any, n_examples: int, n_boot: int, draw: Any) -> str:
+    """Of a reader of answers, by questions."""
+    from skdice.metrics import answer_exact_match_score, answer_f1_score
+
+    language, pairs, found = estimator.language, as_texts(X), list(estimator.predict(X))
+    rows = read_answers(y, len(found))
+    each = np.array(
+        [
+            [measure([t], [p], language=language) for t, p in zip(rows, found, strict=True)]
+            for measure in (answer_exact_match_score, answer_f1_score)
+        ]
+    )
+    given = np.array([bool(row) for row in rows])
+    lines = []
+    for name, kept in (("all", given | True), ("with answer", given), ("without", ~given)):
+        if kept.any():
+            part = each[:, kept]
+            draws = _resampled(part.T, n_boot, draw) / part.shape[1]
+            scores = [f"{x:.3f}" for x in part.mean(axis=1)]
+            ends = [_interval(draws[:, m]) for m in range(len(part))]
+            lines.append([name, *scores, f"{kept.sum():,}", *ends])
+    examples = []
+    for i in np.argsort(each[1], kind="stable")[:n_examples]:
+        if each[0, i] < 1:
+            question, context = pairs[i]
+            right = " / ".join(str(answer[1]) for answer in rows[i]) or "no answer"
+            examples.append(
+                f"<p><b>{_cut(question)}</b></p><p>{_cut(context)}</p>"
+                f'<p class="note">row {i}: true <b>{_cut(right)}</b>, predicted '
+                f"<b>{_cut(found[i]) or 'no answer'}</b></p>"
+            )
+    table = _rows_of(
+        ["questions", "exact match", "F1", "number", "exact match, 95 %", "F1, 95 %"], lines
+    )
+    return _page(table, [], examples, "Questions with the lowest F1")
+
+
+# ---- tables, pictures, text
+
+
+def _page(table: str, pictures: list[str], examples: list[str], heading: str) -> str:
+    shown = "".join(f'<div class="example">{example}</div>' for example in examples)
+    return (
+        f'<h2>Scores</h2><div class="wide">{table}</div>'
+        + ("<h2>Pictures</h2>" + "".join(pictures) if pictures else "")
+        + f"<h2>{heading}</h2>{shown or '<p>None: all rows are right.</p>'}"
+    )
+
+
+def _table(classes: list[str], counts: Any, n_boot: int, draw: Any, means: tuple[str, str]) -> str:
+    """Scores of each class and on average, each with the interval of its F1 over draws of rows."""
+    draws = _resampled(counts, n_boot, draw).reshape(n_boot, 3, len(classes))
+    total = _summed(counts)
+    scores, spread = precision_recall_f1(total), precision_recall_f1(draws)[:, 2]
+    number = [[f"{total[2, i]:,}", f"{total[1, i]:,}"] for i in range(len(classes))]
+    lines = []
+    for i, name in enumerate(classes):
+        cells = [f"{x:.3f}" for x in scores[:, i]]
+        lines.append([name, *cells, *number[i], _interval(spread[:, i])])
+    ends = [f"{total[2].sum():,}", f"{total[1].sum():,}"]
+    whole = precision_recall_f1(total.sum(axis=1, keepdims=True))[:, 0]
+    over = precision_recall_f1(draws.sum(axis=2, keepdims=True))[:, 2, 0]
+    single = ["", ""] if means[0] == "accuracy" else [f"{x:.3f}" for x in whole[:2]]
+    lines.append([means[0], *single, f"{whole[2]:.3f}", *ends, _interval(over)])
+    if classes:
+        cells = [f"{x:.3f}" for x in scores.mean(axis=1)]
+        lines.append([means[1], *cells, *ends, _interval(spread.mean(axis=1))])
+    header = ["class", "precision", "recall", "F1", "true", "predicted", "F1, 95 %"]
+    return _rows_of(header, lines)
+
+
+def _rows_of(header: list[str], lines: list[list[str]]) -> str:
+    head = "".join(f"<th>{name}</th>" for name in header)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in line) + "</tr>"
+        for line in lines
+    )
+    return f"<table><tr>{head}</tr>{body}</table>"
+
+
+def _interval(draws: np.ndarray) -> str:
+    if not len(draws):
+        return ""
+    return "{:.3f} to {:.3f}".format(*np.percentile(draws, [2.5, 97.5]))
+
+
+def _resampled(counts: Any, n_boot: int, draw: Any, at_a_time: int = 50) -> np.ndarray:
+    """Column sums of as many rows drawn with replacement; shape (n_boot, n_columns)."""
+    n = counts.shape[0]
+    sums = np.zeros((n_boot, counts.shape[1]))
+    for start in range(0, n_boot, at_a_time):
+        part = sums[start : start + at_a_time]
+        part[:] = (counts.T @ draw.multinomial(n, np.full(n, 1 / n), size=len(part)).T).T
+    return sums
+
+
+def _summed(counts: Any) -> np.ndarray:
+    return np.asarray(counts.sum(axis=0)).reshape(3, -1)
+
+
+def _picture(plot: Any, size: tuple[float, float]) -> str:
+    """What `plot` draws on axes, as an image within the page; pyplot's figures are left alone."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, layout="constrained")
+    plot(ax=figure.add_subplot())
+    drawn = io.BytesIO()
+    with rc_context({"svg.hashsalt": "skdice"}):  # and no date: the same page for the same model
+        figure.savefig(drawn, format="svg", metadata={"Date": None})
+    code = base64.b64encode(drawn.getvalue()).decode()
+    return f'<img alt="" src="data:image/svg+xml;base64,{code}">'
+
+
+def _apart(spans: list[Any]) -> list[Any]:
+    """Spans that do not overlap: of nested ones, the outer."""
+    kept: list[Any] = []
+    for span in sorted(spans, key=lambda s: (s[1], -s[2])):
+        if not kept or span[1] >= kept[-1][2]:
+            kept.append(span)
+    return kept
+
+
+def _cut(text: Any) -> str:
+    """A text or a pair, escaped, and cut where it is long."""
+    whole = " | ".join(text) if isinstance(text, tuple) else str(text)
+    return html.escape(whole[:MAX_CHARACTERS] + ("…" if len(whole) > MAX_CHARACTERS else ""))

@@ -1,0 +1,161 @@
+"""The page of a fitted model: its figures are scikit-learn's, its text is escaped."""
+
+from __future__ import annotations
+
+import html.parser
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import BaseEstimator
+from sklearn.metrics import accuracy_score, precision_recall_fscore_support
+
+from skdice.inspection import ClassFrequencyDisplay, ImbalanceDisplay, html_report
+from skdice.inspection.classes import precision_recall_f1, row_counts
+from skdice.inspection.report import _resampled
+from skdice.metrics import span_precision_recall_fscore_support
+
+pytest.importorskip("matplotlib")
+EVIL = "<script>alert('x')</script>"
+
+
+class Fixed(BaseEstimator):
+    """Answers what it was told."""
+
+    loss, language = "dsc", "en"
+
+    def __init__(self, task, answers, scheme="iob2"):
+        self.task, self.answers, self.scheme_ = task, answers, scheme
+
+    def predict(self, X):
+        return self.answers
+
+    def predict_proba(self, X):
+        return np.full((len(X), 2), 0.5)
+
+
+def cells(page):
+    rows = re.findall(r"<tr>(.*?)</tr>", page)
+    table = [re.findall(r"<t[hd]>(.*?)</t[hd]>", row) for row in rows]
+    return {row[0]: row[1:] for row in table}
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abc")), min_size=1, max_size=20))
+def test_class_counts_are_those_of_scikit_learn(pairs):
+    true, found = map(list, zip(*pairs, strict=True))
+    classes, counts = row_counts(true, found)
+    ours = precision_recall_f1(np.asarray(counts.sum(axis=0)).reshape(3, -1))
+    theirs = precision_recall_fscore_support(true, found, labels=classes, zero_division=0)
+    np.testing.assert_allclose(ours, theirs[:3])
+
+
+def test_a_classifier_is_scored_and_its_surest_errors_are_shown():
+    X = [f"text {i} {EVIL}" for i in range(6)]
+    y, answers = ["spam", "ham", "ham", "ham", "spam", "ham"], ["spam"] * 2 + ["ham"] * 4
+    page = html_report(Fixed("classification", answers), X, y, title=EVIL, n_bootstraps=50)
+    table = cells(page)
+    want = precision_recall_fscore_support(y, answers, labels=["ham", "spam"])
+    for i, name in enumerate(("ham", "spam")):
+        assert [float(c) for c in table[name][:3]] == pytest.approx(
+            [want[m][i] for m in range(3)], abs=6e-4
+        )
+        assert int(table[name][3]) == want[3][i]
+    assert float(table["accuracy"][2]) == round(accuracy_score(y, answers), 3)
+    assert page.count('class="example"') == 2
+    assert "row 1: true <b>ham</b>, predicted <b>spam</b>" in page
+
+
+def test_a_tagger_is_scored_by_spans_and_its_worst_sentences_are_shown():
+    X = [["Ann", EVIL, "rests"], ["Bo", "in", "Rome"], ["it", "rains", "."]]
+    y = [["B-PER", "I-PER", "O"], ["B-PER", "O", "B-LOC"], ["O", "O", "O"]]
+    answers = [["B-PER", "I-PER", "O"], ["B-LOC", "O", "O"], ["O", "B-LOC", "O"]]
+    page = html_report(Fixed("tagging", answers), X, y, n_bootstraps=50)
+    want = span_precision_recall_fscore_support(y, answers, average="micro")
+    assert [float(c) for c in cells(page)["micro average"][:3]] == pytest.approx(want[:3], abs=6e-4)
+    assert page.index("row 1, 2 wrong") < page.index("row 2, 1 wrong")
+    assert "row 0" not in page
+    assert '<mark style="' in page
+
+
+def test_nested_spans_and_answers_have_a_page():
+    spans = [[("ORG", 0, 3), ("LOC", 2, 3)]]
+    page = html_report(Fixed("mrc-ner", [[("ORG", 0, 3)]]), [["Bank", "of", EVIL]], spans)
+    assert cells(page)["LOC"][:2] == ["0.000", "0.000"]
+    X = [("Who?", f"Ann sings. {EVIL}"), ("When?", "At noon."), ("Why?", "No reason.")]
+    y = [[(0, "Ann")], [(3, "noon")], []]
+    page = html_report(Fixed("qa", ["Ann", "at", "reason"]), X, y)
+    table = cells(page)
+    assert table["all"][0] == "0.333"
+    assert table["with answer"][2] == "2"
+    assert "true <b>noon</b>" in page
+    assert "true <b>no answer</b>" in page
+
+
+@pytest.mark.parametrize("task", ["classification", "tagging", "mrc-ner", "qa"])
+def test_the_page_is_whole_asks_for_nothing_and_escapes_the_data(task):
+    X, y = {
+        "classification": ([EVIL, "b"], [EVIL, "ham"]),
+        "tagging": ([[EVIL], ["b"]], [[f"B-{EVIL}"], ["O"]]),
+        "mrc-ner": ([[EVIL], ["b"]], [[(EVIL, 0, 1)], []]),
+        "qa": ([(EVIL, EVIL), ("a", "b")], [[(0, EVIL)], []]),
+    }[task]
+    wrong = {
+        "classification": ["ham", EVIL],
+        "tagging": [["O"], [f"B-{EVIL}"]],
+        "mrc-ner": [[], [(EVIL, 0, 1)]],
+        "qa": ["b", EVIL],
+    }[task]
+    page = html_report(Fixed(task, wrong), X, y, title=EVIL, n_bootstraps=9)
+    assert EVIL not in page
+
+    class Check(html.parser.HTMLParser):
+        open_tags: list[str] = []
+
+        def handle_starttag(self, tag, attrs):
+            assert tag != "script"
+            for name, value in attrs:
+                assert name not in ("src", "href") or value.startswith("data:image/svg+xml;base64,")
+            if tag not in ("meta", "img"):
+                self.open_tags.append(tag)
+
+        def handle_endtag(self, tag):
+            assert self.open_tags.pop() == tag
+
+    check = Check()
+    check.feed(page)
+    assert check.open_tags == []
+
+
+def test_intervals_are_those_of_drawn_rows():
+    counts = np.random.default_rng(0).integers(0, 3, (40, 6))
+    sums = _resampled(counts, 4000, np.random.default_rng(1))
+    draw = np.random.default_rng(2)
+    naive = np.array([counts[draw.integers(40, size=40)].sum(axis=0) for _ in range(4000)])
+    np.testing.assert_allclose(sums.mean(axis=0), naive.mean(axis=0), rtol=0.02)
+    np.testing.assert_allclose(sums.std(axis=0), naive.std(axis=0), rtol=0.06)
+
+
+def test_nothing_is_predicted_for_a_wrong_number_of_examples():
+    for name in ("n_examples", "n_bootstraps"):
+        with pytest.raises(ValueError, match=f"{name}=-1"):
+            html_report(None, [], [], **{name: -1})
+    with pytest.raises(ValueError, match=r"y has shape \(1,\)"):
+        html_report(Fixed("classification", ["a"]), ["a", "b"], ["a"])
+
+
+def test_displays_of_classes():
+    shown = ImbalanceDisplay.from_labels([["O"] * 9, ["B-PER"]])
+    assert [text.get_text() for text in shown.ax_.texts] == ["9", "1"]
+    assert "9.0 negatives" in shown.ax_.get_title()
+    assert ImbalanceDisplay.from_labels(list("abcabc")).ax_.get_title() == "No background class"
+    # A class that is predicted and never true has no frequency to stand at.
+    display = ClassFrequencyDisplay.from_predictions(["a", "b", "b"], ["a", "b", "c"])
+    assert [line.get_xdata().tolist() for line in display.ax_.lines] == [[1, 2]] * 2
+    assert display.ax_.lines[0].get_ydata().tolist() == [1.0, 0.5]
+    again = ClassFrequencyDisplay.from_estimator(
+        Fixed("tagging", [["B-A", "O"]]), [["x", "y"]], [["B-A", "B-B"]]
+    )
+    assert again.classes == ["A", "B"]
