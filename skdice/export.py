@@ -179,10 +179,14 @@ def _convert(module: Any, estimator: Any, path: Path) -> None:
 
 
 def _quantise(source: Path, target: Path) -> None:
+    import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
+    # Shapes that an exporter left on inner values may be wrong; they are inferred anew.
+    model = onnx.load(source)
+    model.graph.ClearField("value_info")
     with _quiet():
-        quantize_dynamic(source, target, weight_type=QuantType.QInt8)
+        quantize_dynamic(model, target, weight_type=QuantType.QInt8)
 
 
 def _onnxruntime() -> Any:

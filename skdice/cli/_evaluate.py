@@ -27,12 +27,10 @@ def report(estimator: Any, data: Any, *, as_json: bool) -> Any:
 
 def write_page(estimator: Any, data: Any, path: Path, title: str) -> None:
     """The report as HTML; the file is there whole or not at all."""
+    from skdice.datasets.conll import write_text
     from skdice.inspection import html_report
 
-    text = html_report(estimator, data.X, data.y, title=title)
-    partial = path.with_name(f".{path.name}.writing")
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(path)
+    write_text(path, html_report(estimator, data.X, data.y, title=title))
 
 
 def unseen_labels(estimator: Any, data: Any) -> list[str]:

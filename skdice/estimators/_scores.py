@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.metrics import precision_recall_fscore_support
+from sklearn.metrics import accuracy_score, precision_recall_fscore_support
 
 from skdice.metrics import span_precision_recall_fscore_support
 
@@ -23,7 +23,7 @@ class ClassScores:
     positive_: int
 
     def evaluate(self, X: Any, y: Any) -> dict[str, float]:
-        """Precision, recall and F1: of the positive class of two, else macro.
+        """Precision, recall and F1: of the positive class of two, else macro, with the accuracy.
 
         Parameters
         ----------
@@ -32,7 +32,8 @@ class ClassScores:
         Returns
         -------
         dict
-            ``precision``, ``recall`` and ``f1``, each from 0 to 1.
+            ``precision``, ``recall`` and ``f1``, each from 0 to 1; of three classes or more, where
+            each row has one, also ``accuracy``.
         """
         predicted, positive = self.predict(X), self._positive_label()
         y = y.toarray() if hasattr(y, "toarray") else np.asarray(y)
@@ -40,7 +41,10 @@ class ClassScores:
         if positive is not None:
             y, predicted, average = y == positive, predicted == positive, "binary"
         values = precision_recall_fscore_support(y, predicted, average=average, zero_division=0)
-        return dict(zip(NAMES, map(float, values[:3]), strict=True))
+        scores = dict(zip(NAMES, map(float, values[:3]), strict=True))
+        if positive is None and y.ndim == 1:
+            scores["accuracy"] = float(accuracy_score(y, predicted))
+        return scores
 
     @property
     def measure_(self) -> str:

@@ -40,6 +40,8 @@ def row_counts(y_true: Any, y_pred: Any, scheme: str = "auto") -> tuple[list[str
         rows = [[Counter(get_spans(row, scheme)) for row in part] for part in (true, pred)]
     elif holds_tags(y_true):
         rows = [[Counter(map(tuple, row)) for row in part] for part in (y_true, y_pred)]
+        if any(len(item) != 3 for part in rows for row in part for item in row):
+            raise ValueError("y_true or y_pred holds no tags, and no spans (type, start, end)")
     else:
         rows = [[Counter([(str(label),)]) for label in part] for part in (y_true, y_pred)]
     if len(rows[0]) != len(rows[1]):

@@ -317,7 +317,7 @@ def show_tags(X: Any, tags: Any, *, scheme: str = "auto") -> Any:
     >>> show_tags(["Ann", "Lee", "rests"], ["B-PER", "I-PER", "O"])
     [Ann Lee PER] rests
     """
-    if len(X) and isinstance(X[0], str):
+    if isinstance(X, (list, tuple)) and len(X) and isinstance(X[0], str):
         X, tags = [X], [tags]
     sentences = as_sentences(X)
     rows, _ = _aligned(tags, tags)

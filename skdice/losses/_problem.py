@@ -268,6 +268,8 @@ def as_problem(
 
     Raises
     ------
+    TypeError
+        If logits or target is no dense tensor.
     ValueError
         If shapes do not fit, or a target or weight on the CPU is out of range. On other devices
         values are not looked at, since that would hold up every step.
@@ -275,6 +277,11 @@ def as_problem(
     if problem is not None:
         return problem
     check_choice("reduction", reduction, REDUCTIONS)
+    for name, given in (("logits", logits), ("target", target)):
+        if not isinstance(given, Tensor):
+            raise TypeError(f"{name} is a {type(given).__name__}: give a torch.Tensor")
+        if given.layout is not torch.strided:
+            raise TypeError(f"{name} is a tensor of layout {given.layout}: give {name}.to_dense()")
     wrong = ValueError(
         f"logits of shape {tuple(logits.shape)} and target of shape {tuple(target.shape)} and "
         f"{target.dtype} do not fit: give (N,) and 0/1 (N,); (N, C) and class indices, which "

@@ -25,7 +25,17 @@ def positive_class(classes: np.ndarray, counts: np.ndarray, pos_label: Any = Non
     Returns
     -------
     int
+
+    Raises
+    ------
+    ValueError
+        If there are not two classes and two counts, or `pos_label` is none of the classes.
     """
+    classes, counts = np.asarray(classes), np.asarray(counts)
+    if classes.shape != (2,) or counts.shape != (2,):
+        raise ValueError(
+            f"classes and counts have shapes {classes.shape} and {counts.shape}: give two of each"
+        )
     if pos_label is not None:
         found = np.flatnonzero(classes == pos_label)
         if not len(found):

@@ -41,12 +41,19 @@ def normalize_answer(text: str) -> str:
     -------
     str
 
+    Raises
+    ------
+    TypeError
+        If it is no string.
+
     Examples
     --------
     >>> from skdice.metrics import normalize_answer
     >>> normalize_answer("The  Cat's tail.")
     'cats tail'
     """
+    if not isinstance(text, str):
+        raise TypeError(f"text is {text!r:.60}: an answer is a string, empty where there is none")
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
@@ -83,6 +90,9 @@ def _best(y_true: Any, y_pred: Any, language: str, score: Any) -> list[float]:
     if language not in LANGUAGES:
         raise ValueError(f"language={language!r} must be one of {LANGUAGES}")
     rows, texts = list(y_true), list(y_pred)
+    for i, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(f"y_pred[{i}] is {text!r:.60}: give a string, empty for no answer")
     if len(rows) != len(texts):
         raise ValueError(f"y_true holds {len(rows)} rows and y_pred {len(texts)}")
     found = []

@@ -44,7 +44,10 @@ def take(X: Any, indices: np.ndarray) -> Any:
 def holds_tags(y: Any) -> bool:
     """Whether the rows of `y` are lists of tags, and not labels."""
     rows = y.to_numpy() if hasattr(y, "to_numpy") else y
-    return len(rows) > 0 and (isinstance(rows[0], (list, tuple)) or np.ndim(rows[0]) == 1)
+    if not len(rows):
+        return False
+    first = next(iter(rows))
+    return isinstance(first, (list, tuple)) or np.ndim(first) == 1
 
 
 def _rows(X: Any, name: str) -> list[Any]:
@@ -190,7 +193,7 @@ def as_tags(y: Any, sentences: list[list[str]]) -> list[list[str]]:
         If y is missing or a tag is not a string.
     ValueError
         If y has another number of sentences than X, or a sentence another number of tags than
-        tokens; the message names the first sentence at fault.
+        tokens, or a tag holds a null character; the message names the first sentence at fault.
     """
     if y is None:
         raise ValueError(
@@ -210,6 +213,9 @@ def as_tags(y: Any, sentences: list[list[str]]) -> list[list[str]]:
                 f"({' '.join(sentence)[:60]!r}): give one tag for each token"
             )
         tags.append([_string(tag, f"y[{i}][{j}]") for j, tag in enumerate(row)])
+        for j, tag in enumerate(tags[-1]):
+            if "\x00" in tag:  # numpy would drop it at the end of a string
+                raise ValueError(f"y[{i}][{j}] is {tag!r}: a tag must not hold a null character")
     return tags
 
 
@@ -221,7 +227,8 @@ def as_labels(y: Any, n_rows: int) -> np.ndarray:
     TypeError
         If the labels are of several types.
     ValueError
-        If one is missing, their number is not that of the rows, or they are no classes.
+        If one is missing or holds a null character, their number is not that of the rows, or they
+        are no classes.
 
     Examples
     --------
@@ -250,6 +257,9 @@ def as_labels(y: Any, n_rows: int) -> np.ndarray:
         missing = np.flatnonzero(np.isnan(labels)).tolist()
     if missing:
         raise ValueError(f"y[{missing[0]}] is missing (NaN or None): drop the row or label it")
+    null = [i for i, value in enumerate(values) if isinstance(value, str) and "\x00" in value]
+    if null:  # numpy would drop it at the end of a string
+        raise ValueError(f"y[{null[0]}] holds a null character: give a label without it")
     kinds = sorted({_kind(value) for value in values})
     if len(kinds) > 1:
         raise TypeError(f"y holds labels of several types ({', '.join(kinds)}): give all in one")
