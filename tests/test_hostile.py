@@ -305,3 +305,23 @@ def test_losses_refuse_what_is_no_batch(name, logits, target):
     if isinstance(found, Exception):
         after = loss.state_dict()
         assert all(torch.equal(before[k], after[k]) for k in before)
+
+
+# ---- messages
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: inspection.imbalance(np.array(["a", "b"]), background=np.str_("c")),
+        lambda: metrics.span_f1_score(np.array(["a"]), np.array(["b"])),
+        lambda: DiceTokenClassifier().fit(np.array(["a"]), [["O"]]),
+        lambda: DiceTokenClassifier().fit([["a"]], np.array(["B-X"])),
+        lambda: DiceSequenceClassifier().fit(np.array([["a", "b", "c"]]), ["O"]),
+        lambda: metrics.positive_class(np.array(["a", "b"]), np.ones(2), np.str_("c")),
+    ],
+)
+def test_messages_show_values_as_the_user_wrote_them(call):
+    with pytest.raises(REFUSALS) as error:
+        call()
+    assert "np." not in str(error.value)

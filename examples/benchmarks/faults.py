@@ -122,6 +122,7 @@ def tests() -> list[str]:
         "tests/engine/test_checkpoints.py",
         "tests/model_selection/test_memory.py",
         "tests/test_concurrency.py",
+        "tests/test_hostile.py",
     )
     root = Path(__file__).parents[2]
     options = ("-q", "--tb=no", "-p", "no:cacheprovider", "-o", "addopts=--import-mode=importlib")
@@ -131,7 +132,11 @@ def tests() -> list[str]:
     counts = dict(reversed(part.split()[:2]) for part in last.split(" in ")[0].split(", "))
     failed = int(counts.get("failed", 0)) + int(counts.get("error", 0))
     total = sum(int(n) for n in counts.values() if n.isdigit())
-    return ["tests of damaged files, bad numbers, failed trials", str(total), str(failed)]
+    return [
+        "tests of hostile input, damaged files, bad numbers, failed trials",
+        str(total),
+        str(failed),
+    ]
 
 
 def main() -> None:

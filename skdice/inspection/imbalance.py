@@ -82,6 +82,8 @@ def imbalance(y: Any, *, background: Any = "auto") -> Imbalance:
     if not found:
         raise ValueError("y holds no label: all of its sentences are empty")
     counts = dict(sorted(found.items(), key=lambda item: (-item[1], str(item[0]))))
+    if isinstance(background, np.generic):
+        background = background.item()
     if isinstance(background, str) and background == "auto":
         background = _background(counts, tagged)
     elif background is not None and background not in counts:

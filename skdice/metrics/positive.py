@@ -39,6 +39,7 @@ def positive_class(classes: np.ndarray, counts: np.ndarray, pos_label: Any = Non
     if pos_label is not None:
         found = np.flatnonzero(classes == pos_label)
         if not len(found):
+            pos_label = pos_label.item() if isinstance(pos_label, np.generic) else pos_label
             raise ValueError(f"pos_label={pos_label!r} is not among the classes {classes.tolist()}")
         return int(found[0])
     # Labels that were read from a file are the strings "0" and "1".

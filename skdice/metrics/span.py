@@ -30,7 +30,7 @@ __all__ = [
 def _tag_lists(name: str, rows: Any) -> list[list[str]]:
     """Sentences as lists of tags; a string would be one of letters."""
     lists = []
-    for i, row in enumerate(rows):
+    for i, row in enumerate(rows.tolist() if isinstance(rows, np.ndarray) else rows):
         if isinstance(row, (str, bytes)) or not hasattr(row, "__iter__"):
             raise TypeError(
                 f"{name}[{i}] is {row!r}: it must be a list with the tags of one sentence; for a "

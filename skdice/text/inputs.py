@@ -67,7 +67,7 @@ def _rows(X: Any, name: str) -> list[Any]:
         )
     if isinstance(X, np.ndarray) and X.ndim == 0:
         raise TypeError(f"{name} is a 0-dimensional array: pass a list of rows")
-    rows = list(X)
+    rows = X.tolist() if isinstance(X, np.ndarray) and X.dtype.kind in "US" else list(X)
     if not rows:
         raise ValueError(f"{name} is empty (0 samples): at least 1 sample is required")
     return rows
