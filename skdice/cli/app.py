@@ -117,7 +117,7 @@ def imbalance(
 def train(
     file: Annotated[Path, typer.Argument(help="Training file.")],
     out: Annotated[Path, typer.Option(help="Folder for the model.")],
-    loss: Annotated[str, typer.Option(help="A loss by name, such as ce, dsc or ce_dice.")] = "dsc",
+    loss: Annotated[str | None, typer.Option(help="By name; default ce_dice, to read dsc.")] = None,
     dev: Annotated[Path | None, typer.Option(help="File whose F1 picks the best epoch.")] = None,
     task: TaskOption = Task.auto,
     text_column: TextColumns = None,

@@ -60,7 +60,7 @@ class NetEstimator(BaseEstimator):
         "verbose": ["verbose"],
     }
 
-    loss: str | Loss = "dsc"
+    loss: str | Loss = "ce_dice"
     max_epochs: int
     lr: float
     batch_size: int

@@ -112,7 +112,7 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
 
     Parameters
     ----------
-    loss : str or Loss, default="dsc"
+    loss : str or Loss, default="ce_dice"
         One of `skdice.losses.LOSS_NAMES`, such as ``"ce"``, ``"dsc"`` or ``"ce_dice"``, or a loss
         object such as ``TverskyLoss(alpha=0.3, beta=0.7)``.
     pos_label : label or None, default=None

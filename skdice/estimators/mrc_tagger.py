@@ -186,6 +186,7 @@ class DiceMRCTagger(TransformerEstimator):
         "stride": [Interval(Integral, 0, None, closed="left")],
     }
 
+    loss: str | Loss = "dsc"
     end_loss: str | Loss | None = None
     match_loss: str | Loss | None = None
     queries: dict[str, str] | None = None

@@ -17,7 +17,7 @@ from skdice.engine.batching import EncodedDataset
 from skdice.engine.plan import Examples, FitPlan, Mode
 from skdice.estimators.checks import draw_seed, own_loss
 from skdice.estimators.transformer import TransformerEstimator
-from skdice.losses import SpanEndsLoss, resolve_loss
+from skdice.losses import Loss, SpanEndsLoss, resolve_loss
 from skdice.metrics import answer_exact_match_score, answer_f1_score
 from skdice.text.answers import Answer, as_answers, as_questions, read_answers
 from skdice.text.inputs import check_weights, object_array
@@ -165,6 +165,7 @@ class DiceQuestionAnswerer(TransformerEstimator):
         "language": [StrOptions({"en", "zh"})],
     }
 
+    loss: str | Loss = "dsc"
     stride: int = 128
     max_question_length: int = 64
     max_answer_length: int = 30

@@ -38,7 +38,7 @@ class DiceTokenClassifier(TagScores, TransformerEstimator):
 
     Parameters
     ----------
-    loss : str or Loss, default="dsc"
+    loss : str or Loss, default="ce_dice"
         One of `skdice.losses.LOSS_NAMES`, such as ``"ce"``, ``"dsc"`` or ``"ce_dice"``, or a loss
         object such as ``TverskyLoss(alpha=0.3, beta=0.7)``. Tag ``O`` is the background.
     backbone : str, default="sentence-transformers/all-MiniLM-L6-v2"
