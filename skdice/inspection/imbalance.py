@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 from skdice.text.answers import read_answers
 from skdice.text.entities import as_entities
@@ -73,7 +74,7 @@ def imbalance(y: Any, *, background: Any = "auto") -> Imbalance:
     >>> imbalance([["O", "O", "O", "B-PER"], ["O"]]).ratio
     4.0
     """
-    rows = list(y)
+    rows = y.tolist() if isinstance(y, Tensor) else list(y)
     if not rows:
         raise ValueError("y is empty: give at least one label")
     tagged = not isinstance(rows[0], str) and isinstance(rows[0], (list, tuple, np.ndarray))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from skdice.inspection import imbalance
 
@@ -22,3 +23,8 @@ def test_imbalance():
             imbalance(bad)
     with pytest.raises(ValueError, match="background='z'"):
         imbalance(["a", "b"], background="z")
+
+
+def test_tensors_are_counted_as_numbers():
+    found = imbalance(torch.tensor([0, 0, 0, 1]))
+    assert (found.counts, found.background, found.ratio) == ({0: 3, 1: 1}, 0, 3.0)
