@@ -7,6 +7,7 @@ from skdice.inspection.imbalance import Imbalance, imbalance, reading_imbalance
 from skdice.inspection.report import html_report
 from skdice.inspection.spans import SpanConfusionDisplay, show_tags, span_errors
 from skdice.inspection.sweep import TverskySweepDisplay
+from skdice.inspection.threshold import ThresholdDisplay
 from skdice.inspection.training import TrainingHistoryDisplay
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "ImbalanceDisplay",
     "LossGradientDisplay",
     "SpanConfusionDisplay",
+    "ThresholdDisplay",
     "TrainingHistoryDisplay",
     "TverskySweepDisplay",
     "html_report",

@@ -6,9 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import make_classification
+from sklearn.metrics import f1_score
 
 from skdice import DiceClassifier, DiceMRCTagger, DiceQuestionAnswerer, DiceTokenClassifier
-from skdice.inspection import LossGradientDisplay, TverskySweepDisplay, reading_imbalance
+from skdice.inspection import (
+    LossGradientDisplay,
+    ThresholdDisplay,
+    TverskySweepDisplay,
+    reading_imbalance,
+)
 from skdice.losses import DiceLoss, DSCLoss, FocalLoss, TverskyLoss
 from skdice.model_selection import LossSearchCV, compare_losses, loss_space
 
@@ -234,3 +240,19 @@ def test_history_is_drawn_with_the_best_epoch():
     again = TrainingHistoryDisplay.from_estimator(model, name="again", axes=shown.axes_)
     assert again.axes_ is shown.axes_
     assert shown.axes_[0].lines[1].get_linestyle() == "--"
+
+
+def test_thresholds_have_the_f1_of_their_decisions():
+    X, y = make_classification(300, weights=[0.85], random_state=0)
+    model = DiceClassifier(max_epochs=5, random_state=0).fit(X, y)
+    display = ThresholdDisplay.from_estimator(model, X, y)
+    p = model.predict_proba(X)[:, 1]
+    expected = [f1_score(y, p >= threshold) for threshold in display.threshold]
+    np.testing.assert_allclose(display.f1, expected)
+    assert f1_score(y, p >= display.best) == pytest.approx(max(expected))
+    other = ThresholdDisplay.from_estimator(model, X, y, pos_label=0)
+    assert other.f1.max() > display.f1.max()
+    with pytest.raises(ValueError, match="pos_label=7 is not among"):
+        ThresholdDisplay.from_estimator(model, X, y, pos_label=7)
+    with pytest.raises(ValueError, match="no positive row"):
+        ThresholdDisplay.from_predictions([0, 0], [0.1, 0.2])
