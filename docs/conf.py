@@ -52,3 +52,21 @@ html_theme_options = {
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],
 }
+
+
+def class_signature(app, what, name, obj, options, signature, returns):
+    """Of a loss, what its constructor takes; Sphinx would show that of `__new__`."""
+    from sphinx.util.inspect import signature as read
+    from sphinx.util.inspect import stringify_signature
+
+    from skdice.losses import Loss
+
+    if what == "class" and isinstance(obj, type) and issubclass(obj, Loss):
+        found = read(obj.__init__, bound_method=True)
+        return stringify_signature(found, show_annotation=False, show_return_annotation=False), None
+    return None
+
+
+def setup(app):
+    """Tell Sphinx."""
+    app.connect("autodoc-process-signature", class_signature)

@@ -3,7 +3,7 @@ What a tuned decision does
 ==========================
 
 Precision, recall and F1 against the threshold, for cross-entropy and for dice. Cross-entropy's best
-threshold lies far below 0.5. Dice has moved its probabilities there already, so tuning gains little.
+threshold lies far below 0.5. Dice has moved its probabilities already, so tuning gains little.
 """
 
 import matplotlib.pyplot as plt
