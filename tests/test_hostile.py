@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import tempfile
 import warnings
 
 import numpy as np
@@ -19,6 +20,8 @@ import skdice.losses as losses
 import skdice.metrics as metrics
 import skdice.resampling as resampling
 from skdice import (
+    BiasTunedClassifier,
+    BiasTunedTagger,
     DiceClassifier,
     DiceMRCTagger,
     DiceQuestionAnswerer,
@@ -26,7 +29,8 @@ from skdice import (
     DiceTokenClassifier,
     TransformerFeatures,
 )
-from skdice.losses import COMPARED, resolve_loss
+from skdice.losses import LOSS_NAMES, resolve_loss
+from skdice.model_selection import LossSearchCV
 
 REFUSALS = (ValueError, TypeError)  # NotFittedError is a ValueError
 WORDS = [
@@ -44,6 +48,13 @@ def frozen(array):
     array = np.array(array)
     array.setflags(write=False)
     return array
+
+
+def on_disk(values):
+    with tempfile.NamedTemporaryFile() as file:
+        array = np.memmap(file, dtype=np.int64, mode="w+", shape=(len(values),))
+        array[:] = values
+        return array
 
 
 words = st.sampled_from(WORDS)
@@ -89,6 +100,8 @@ containers = st.one_of(
             sparse.csr_matrix(np.eye(2)),
             pd.Series(["a", pd.NA], dtype="string"),
             pd.Series(["a", "b"], dtype="category"),
+            pd.Series(["a", None], dtype="string"),
+            on_disk([0, 1, 1]),
             torch.zeros(2, 2),
             range(3),
         ]
@@ -177,6 +190,20 @@ def test_numbers_are_refused_or_fitted(X, y):
 @given(X=containers)
 def test_features_of_rubbish(tiny_backbone, X):
     attempt(TransformerFeatures(backbone=tiny_backbone).fit_transform, X)
+
+
+@settings(RUN, max_examples=30)
+@given(X=containers, y=containers)
+def test_meta_estimators_refuse_or_fit(tiny_backbone, X, y):
+    linear = DiceClassifier(max_epochs=1, random_state=0)
+    tagger = DiceTokenClassifier(backbone=tiny_backbone, max_epochs=1, random_state=0)
+    good = np.eye(6)
+    for model in (BiasTunedClassifier(linear), LossSearchCV(linear, n_trials=1, cv=2)):
+        for rows, labels in ((X, y), (good, y), (X, [0, 1] * 3)):
+            attempt(model.fit, rows, labels)
+    model = BiasTunedTagger(tagger)
+    for rows, labels in ((X, y), (X, [["B-PER"], ["O"]])):
+        attempt(model.fit, rows, labels)
 
 
 PARAMETERS = (
@@ -295,7 +322,7 @@ tensors = st.sampled_from(
 )
 
 
-@pytest.mark.parametrize("name", COMPARED)
+@pytest.mark.parametrize("name", LOSS_NAMES)
 @RUN
 @given(logits=tensors | nested, target=tensors | nested)
 def test_losses_refuse_what_is_no_batch(name, logits, target):
