@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -56,3 +58,15 @@ def test_a_grid_in_two_processes_finds_what_one_process_finds(models, which):
     ]
     scores = [grid.cv_results_["mean_test_score"] for grid in grids]
     np.testing.assert_allclose(*scores, atol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["fork", "spawn"])
+def test_a_child_process_predicts_the_same(models, how):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Python warns of any fork of a process with threads
+        with multiprocessing.get_context(how).Pool(1) as pool:
+            for model, X, y in models:
+                model.fit(X, y)
+                found = pool.apply_async(model.predict, (X,)).get(timeout=120)  # no deadlock
+                assert found.tolist() == model.predict(X).tolist()
