@@ -35,7 +35,7 @@ from skdice.model_selection import LossSearchCV
 REFUSALS = (ValueError, TypeError)  # NotFittedError is a ValueError
 WORDS = [
     "", " ", "a", "\x00", "\ud800", "\u200b", "\u202eabc", "👍🏽", "مرحبا", "O",
-    "B-PER", "I-", "-", "X" * 300,
+    "B-PER", "I-", "-", "X" * 100_000,
 ]  # fmt: skip
 RUN = settings(
     deadline=None,
