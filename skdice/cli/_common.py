@@ -55,6 +55,13 @@ def writable(out: Path | None, *, folder: bool = False) -> None:
         raise usage(f"{str(out.parent)!r} is no folder: make it, or write elsewhere")
 
 
+def new_file(path: Path | None, option: str, force: bool) -> None:
+    """Refuse a file that cannot be written, or that exists and is not to be written over."""
+    writable(path)
+    if path is not None and path.exists() and not force:
+        raise usage(f"{str(path)!r} exists: give another {option}, or --force")
+
+
 def column(value: str | None) -> int | str | None:
     """A column given by index or by name."""
     if value is None:

@@ -6,31 +6,41 @@ from pathlib import Path
 from typing import Any
 
 
-def report(estimator: Any, data: Any, *, as_json: bool) -> Any:
+def predictions(estimator: Any, data: Any) -> Any:
+    """As `predict` gives; of a tagger by queries always the spans."""
+    if estimator.task == "mrc-ner":
+        return [[span[:3] for span in row] for row in estimator.predict_spans(data.X)]
+    return estimator.predict(data.X)
+
+
+def report(estimator: Any, data: Any, predicted: Any, *, as_json: bool) -> Any:
     """Scores as values for JSON, or as text."""
     from sklearn.metrics import classification_report
 
     from skdice.metrics import span_report
+    from skdice.metrics.span import spans_scores
+    from skdice.text.entities import as_entities
 
     if estimator.task in ("qa", "mrc-ner"):
-        qa = estimator.task == "qa"
-        scores = _qa_scores(estimator, data) if qa else estimator.evaluate(data.X, data.y)
+        if estimator.task == "qa":
+            scores = _qa_scores(estimator, data, predicted)
+        else:
+            scores = spans_scores(as_entities(data.y, data.X)[0], predicted)
         if as_json:
             return scores
         return "".join(f"{name:>24} {value:8.4f}\n" for name, value in scores.items())
-    predicted = estimator.predict(data.X)
     if estimator.task == "tagging":
         return span_report(data.y, predicted, scheme=estimator.scheme_, output_dict=as_json)
     labels = [str(label) for label in predicted]
     return classification_report(data.y, labels, output_dict=as_json, zero_division=0, digits=3)
 
 
-def write_page(estimator: Any, data: Any, path: Path, title: str) -> None:
+def write_page(estimator: Any, data: Any, predicted: Any, path: Path, title: str) -> None:
     """The report as HTML; the file is there whole or not at all."""
     from skdice.datasets.conll import write_text
     from skdice.inspection import html_report
 
-    write_text(path, html_report(estimator, data.X, data.y, title=title))
+    write_text(path, html_report(estimator, data.X, data.y, y_pred=predicted, title=title))
 
 
 def unseen_labels(estimator: Any, data: Any) -> list[str]:
@@ -40,11 +50,11 @@ def unseen_labels(estimator: Any, data: Any) -> list[str]:
     return sorted(set(data.y) - {str(label) for label in estimator.classes_})
 
 
-def _qa_scores(estimator: Any, data: Any) -> dict[str, float]:
+def _qa_scores(estimator: Any, data: Any, predicted: Any) -> dict[str, float]:
     """Scores of all questions, and of those with and without an answer."""
     from skdice.metrics import answer_exact_match_score, answer_f1_score
 
-    predicted, language = estimator.predict(data.X), estimator.language
+    language = estimator.language
     scores: dict[str, float] = {}
     for name, kept in (
         ("", range(len(data.y))),

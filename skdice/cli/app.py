@@ -234,9 +234,7 @@ def predict(
     from skdice.cli import _predict
 
     with readable_errors():
-        _common.writable(out)
-        if out is not None and out.exists() and not force:
-            raise usage(f"{str(out)!r} exists: give another --out, or --force")
+        _common.new_file(out, "--out", force)
         estimator = _common.load(model, device)
         how = _predict.format_of(estimator, form.value)
         if str(file) == "-":
@@ -279,22 +277,22 @@ def evaluate(
 
     skdice evaluate tagger test.conll --report report.html
     """
-    from skdice.cli._evaluate import report, unseen_labels, write_page
+    from skdice.cli import _evaluate
 
     with readable_errors():
-        _common.writable(page)
-        if page is not None and page.exists() and not force:
-            raise usage(f"{str(page)!r} exists: give another --report, or --force")
+        _common.new_file(page, "--report", force)
         estimator = _common.load(model, device)
         data = _common.read(
             file, estimator.task, text_column, label_column, header, on_misaligned.value, encoding
         )
-        found = report(estimator, data, as_json=as_json)
-        if unseen := unseen_labels(estimator, data):
+        predicted = _evaluate.predictions(estimator, data)
+        found = _evaluate.report(estimator, data, predicted, as_json=as_json)
+        if unseen := _evaluate.unseen_labels(estimator, data):
             _common.ERR.print(f"note: labels that training did not have: {unseen}")
         typer.echo(json.dumps(found, indent=2) if as_json else found)
         if page is not None:
-            write_page(estimator, data, page, f"{model.name} on {file.name}")
+            title = f"{model.name} on {file.name}"
+            _evaluate.write_page(estimator, data, predicted, page, title)
             _common.ERR.print(f"wrote {page}", markup=False, highlight=False)
 
 

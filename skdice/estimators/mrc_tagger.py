@@ -19,6 +19,7 @@ from skdice.estimators.transformer import TransformerEstimator
 from skdice.losses import HeadsLoss, Loss, resolve_loss
 from skdice.metrics import spans_f1_score
 from skdice.metrics.schemes import to_tags
+from skdice.metrics.span import spans_scores
 from skdice.text.entities import Span, as_entities, check_queries
 from skdice.text.inputs import as_sentences, check_weights, object_array
 from skdice.text.qa import QueryWindow, encode_queries
@@ -345,7 +346,7 @@ class DiceMRCTagger(TransformerEstimator):
     def score(self, X: Sentences, y: Entities) -> float:
         """Micro F1 over spans."""
         sentences = as_sentences(X)
-        return self._score(sentences, as_entities(y, sentences)[0])
+        return self._scores(sentences, as_entities(y, sentences)[0])["f1"]
 
     def evaluate(self, X: Sentences, y: Entities) -> dict[str, float]:
         """Precision, recall and F1 of spans, micro.
@@ -360,15 +361,7 @@ class DiceMRCTagger(TransformerEstimator):
             ``precision``, ``recall`` and ``f1``, each from 0 to 1.
         """
         sentences = as_sentences(X)
-        gold, _ = as_entities(y, sentences)
-        rows = [[span[:3] for span in row] for row in self.predict_spans(sentences)]
-        true, found = ({(i, *s) for i, row in enumerate(r) for s in row} for r in (gold, rows))
-        hits = len(true & found)
-        return {
-            "precision": hits / max(len(found), 1),
-            "recall": hits / max(len(true), 1),
-            "f1": 2 * hits / max(len(true) + len(found), 1),
-        }
+        return self._scores(sentences, as_entities(y, sentences)[0])
 
     # ---- the steps
 
@@ -473,12 +466,12 @@ class DiceMRCTagger(TransformerEstimator):
             for i, score in zip(chosen, scores, strict=True)
         ]
 
-    def _score(self, sentences: list[list[str]], spans: list[list[Span]]) -> float:
+    def _scores(self, sentences: list[list[str]], spans: list[list[Span]]) -> dict[str, float]:
         found = [[span[:3] for span in row] for row in self.predict_spans(sentences)]
-        return spans_f1_score(spans, found)
+        return spans_scores(spans, found)
 
     def _validation_score(self, held: Examples) -> float:
-        return self._score(held.inputs, held.targets)
+        return self._scores(held.inputs, held.targets)["f1"]
 
     def _fitted_state(self) -> dict[str, Any]:
         return {

@@ -15,17 +15,53 @@ from skdice.metrics.schemes import get_spans
 from skdice.metrics.span import _aligned, _resolve
 from skdice.text.inputs import holds_tags
 
-__all__ = ["ClassFrequencyDisplay", "ImbalanceDisplay", "precision_recall_f1", "row_counts"]
+__all__ = [
+    "ClassFrequencyDisplay",
+    "ImbalanceDisplay",
+    "items_of",
+    "precision_recall_f1",
+    "row_counts",
+    "summed",
+]
 
 
-def row_counts(y_true: Any, y_pred: Any, scheme: str = "auto") -> tuple[list[str], Any]:
-    """Hits, predictions and true occurrences of each class in each row.
+Items = list[list[tuple[Any, ...]]]
+
+
+def items_of(y_true: Any, y_pred: Any, scheme: str = "auto") -> tuple[Items, Items]:
+    """What is counted in each row: its label, the spans of its tags, or its spans.
 
     Parameters
     ----------
     y_true, y_pred : labels of shape (n,), tags, or lists of (type, start, end)
     scheme : str, default="auto"
-        Of tags; spans are counted.
+        Of tags.
+
+    Returns
+    -------
+    true, pred : list of list of tuple
+        The class is the first value of each tuple.
+    """
+    true: Items
+    pred: Items
+    if not holds_tags(y_true):
+        true, pred = ([[(str(label),)] for label in part] for part in (y_true, y_pred))
+    # Rows without spans may come first: the first item of all says what the rows hold.
+    elif isinstance(next((item for y in (y_true, y_pred) for row in y for item in row), ""), str):
+        tags, found = _aligned(y_true, y_pred)
+        scheme = _resolve(scheme, tags)
+        true, pred = ([get_spans(row, scheme) for row in part] for part in (tags, found))
+    else:
+        true, pred = ([[tuple(item) for item in row] for row in part] for part in (y_true, y_pred))
+        if any(len(item) != 3 for part in (true, pred) for row in part for item in row):
+            raise ValueError("y_true or y_pred holds no tags, and no spans (type, start, end)")
+    if len(true) != len(pred):
+        raise ValueError(f"y_true holds {len(true)} rows and y_pred {len(pred)}")
+    return true, pred
+
+
+def row_counts(true: Items, pred: Items) -> tuple[list[str], Any]:
+    """Hits, predictions and true occurrences of each class in each row of `items_of`.
 
     Returns
     -------
@@ -33,19 +69,7 @@ def row_counts(y_true: Any, y_pred: Any, scheme: str = "auto") -> tuple[list[str
     counts : sparse matrix of shape (n_rows, 3 * n_classes)
         Hits of all classes, then predictions, then true occurrences.
     """
-    rows: list[list[Counter[Any]]]
-    if holds_tags(y_true) and all(isinstance(tag, str) for row in y_true for tag in row):
-        true, pred = _aligned(y_true, y_pred)
-        scheme = _resolve(scheme, true)
-        rows = [[Counter(get_spans(row, scheme)) for row in part] for part in (true, pred)]
-    elif holds_tags(y_true):
-        rows = [[Counter(map(tuple, row)) for row in part] for part in (y_true, y_pred)]
-        if any(len(item) != 3 for part in rows for row in part for item in row):
-            raise ValueError("y_true or y_pred holds no tags, and no spans (type, start, end)")
-    else:
-        rows = [[Counter([(str(label),)]) for label in part] for part in (y_true, y_pred)]
-    if len(rows[0]) != len(rows[1]):
-        raise ValueError(f"y_true holds {len(rows[0])} rows and y_pred {len(rows[1])}")
+    rows = [[Counter(row) for row in part] for part in (true, pred)]
     hits = [there & found for there, found in zip(*rows, strict=True)]
     classes = sorted({item[0] for part in rows for row in part for item in row})
     index = {name: i for i, name in enumerate(classes)}
@@ -58,8 +82,13 @@ def row_counts(y_true: Any, y_pred: Any, scheme: str = "auto") -> tuple[list[str
     return classes, sparse.hstack(blocks, format="csr")
 
 
+def summed(counts: Any) -> np.ndarray:
+    """Counts of `row_counts` over all rows, of shape (3, n_classes)."""
+    return np.asarray(counts.sum(axis=0)).reshape(3, -1)
+
+
 def precision_recall_f1(counts: np.ndarray) -> np.ndarray:
-    """Of counts of shape (..., 3, n_classes), as in `row_counts`; 0 where nothing is counted."""
+    """Of counts of shape (..., 3, n_classes), as in `summed`; 0 where nothing is counted."""
     hits, found, there = np.moveaxis(np.asarray(counts, dtype=float), -2, 0)
     with np.errstate(invalid="ignore", divide="ignore"):
         parts = [hits / found, hits / there, 2 * hits / (found + there)]
@@ -175,8 +204,8 @@ class ClassFrequencyDisplay:
         >>> display.classes, display.counts.tolist()  # hits, predictions, true occurrences
         (['a', 'b'], [[1, 1], [2, 1], [1, 2]])
         """
-        classes, counts = row_counts(y_true, y_pred, scheme)
-        return cls(classes, np.asarray(counts.sum(axis=0)).reshape(3, -1)).plot(ax=ax)
+        classes, counts = row_counts(*items_of(y_true, y_pred, scheme))
+        return cls(classes, summed(counts)).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> Self:
         """Draw recall as dots, precision as triangles, and a line between the two of a class."""

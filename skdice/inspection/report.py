@@ -10,7 +10,14 @@ from typing import Any
 import numpy as np
 
 from skdice import __version__
-from skdice.inspection.classes import ClassFrequencyDisplay, precision_recall_f1, row_counts
+from skdice.inspection.classes import (
+    ClassFrequencyDisplay,
+    items_of,
+    precision_recall_f1,
+    row_counts,
+    summed,
+)
+from skdice.inspection.comparison import pyplot
 from skdice.inspection.spans import SpanConfusionDisplay, _paired, _Tagged
 from skdice.metrics.schemes import get_spans
 from skdice.text.answers import read_answers
@@ -39,6 +46,7 @@ def html_report(
     X: Any,
     y: Any,
     *,
+    y_pred: Any = None,
     title: str | None = None,
     n_examples: int = 20,
     n_bootstraps: int = 1000,
@@ -52,6 +60,8 @@ def html_report(
     ----------
     estimator : fitted tagger, classifier or reader of skdice
     X, y : as in its `score`
+    y_pred : as `y` or None, default=None
+        What it predicts for X; None predicts. Of `DiceMRCTagger` spans are taken too.
     title : str or None, default=None
         None is the estimator's name.
     n_examples : int, default=20
@@ -69,7 +79,7 @@ def html_report(
     Raises
     ------
     ValueError
-        If X and y do not match, or `n_examples` or `n_bootstraps` is negative.
+        If X, y and y_pred do not match, or `n_examples` or `n_bootstraps` is negative.
     ImportError
         If matplotlib is missing.
 
@@ -87,11 +97,13 @@ def html_report(
     for name, value in (("n_examples", n_examples), ("n_bootstraps", n_bootstraps)):
         if not isinstance(value, int) or value < 0:
             raise ValueError(f"{name}={value!r}: give a whole number of 0 or more")
-    import matplotlib  # noqa: F401 - said before the predictions are made
-
+    pyplot()  # that it is missing is said before the predictions are made
+    found = list(estimator.predict(X) if y_pred is None else y_pred)
+    if len(found) != len(y):
+        raise ValueError(f"y holds {len(y)} rows and y_pred {len(found)}: they must match")
     draw = np.random.default_rng(random_state)
     parts = {"qa": _qa, "tagging": _spans, "mrc-ner": _spans, "classification": _classes}
-    body = parts[estimator.task](estimator, X, y, n_examples, n_bootstraps, draw)
+    body = parts[estimator.task](estimator, X, y, found, n_examples, n_bootstraps, draw)
     name = html.escape(title if title is not None else type(estimator).__name__)
     about = (
         f"{type(estimator).__name__}, loss {estimator.loss}, {len(y):,} rows; intervals hold 95 % "
@@ -108,16 +120,18 @@ def html_report(
 # ---- one for each task
 
 
-def _spans(estimator: Any, X: Any, y: Any, n_examples: int, n_boot: int, draw: Any) -> str:
+def _spans(
+    estimator: Any, X: Any, y: Any, y_pred: list[Any], n_examples: int, n_boot: int, draw: Any
+) -> str:
     """Of a tagger, by spans."""
     sentences = as_sentences(X)
     if estimator.task == "tagging":
-        scheme = estimator.scheme_
-        true = [list(get_spans(row, scheme)) for row in as_tags(y, sentences)]
-        found = [list(get_spans(list(row), scheme)) for row in estimator.predict(X)]
+        true, found = (
+            [get_spans(row, estimator.scheme_) for row in as_tags(rows, sentences)]
+            for rows in (y, y_pred)
+        )
     else:
-        true = as_entities(y, sentences)[0]
-        found = as_entities(estimator.predict(X), sentences)[0]
+        true, found = (as_entities(rows, sentences)[0] for rows in (y, y_pred))
     classes, counts = row_counts(true, found)
     wrong = np.array([len(_paired(t, p)) for t, p in zip(true, found, strict=True)])
     examples = []
@@ -135,19 +149,21 @@ def _spans(estimator: Any, X: Any, y: Any, n_examples: int, n_boot: int, draw: A
         size = 2.2 + 0.55 * len(classes)
         confusion = SpanConfusionDisplay._of_spans(true, found)
         pictures.append(_picture(confusion.plot, (size + 1, size)))
-    pictures.append(_picture(ClassFrequencyDisplay(classes, _summed(counts)).plot, (5.5, 3.6)))
+    pictures.append(_picture(ClassFrequencyDisplay(classes, summed(counts)).plot, (5.5, 3.6)))
     table = _table(classes, counts, n_boot, draw, ("micro average", "macro average"))
     return _page(table, pictures, examples, "Sentences with the most wrong spans")
 
 
-def _classes(estimator: Any, X: Any, y: Any, n_examples: int, n_boot: int, draw: Any) -> str:
+def _classes(
+    estimator: Any, X: Any, y: Any, y_pred: list[Any], n_examples: int, n_boot: int, draw: Any
+) -> str:
     """Of a classifier, by texts."""
     from sklearn.metrics import ConfusionMatrixDisplay
 
     texts = as_texts(X)
     if np.ndim(y) != 1 or len(y) != len(texts):
         raise ValueError(f"y has shape {np.shape(y)}: give one label for each of {len(texts)} rows")
-    true, found = [str(label) for label in y], [str(label) for label in estimator.predict(X)]
+    true, found = [str(label) for label in y], [str(label) for label in y_pred]
     wrong = [i for i, (t, p) in enumerate(zip(true, found, strict=True)) if t != p]
     sure = np.zeros(len(wrong))
     if wrong:
@@ -158,7 +174,7 @@ def _classes(estimator: Any, X: Any, y: Any, n_examples: int, n_boot: int, draw:
         f"<p>{_cut(texts[wrong[at]])}</p>"
         for at in np.argsort(-sure, kind="stable")[:n_examples]
     ]
-    classes, counts = row_counts(true, found)
+    classes, counts = row_counts(*items_of(true, found))
     pictures = []
     if len(classes) <= MAX_CLASSES:
         size = 2.2 + 0.5 * len(classes)
@@ -169,16 +185,18 @@ def _classes(estimator: Any, X: Any, y: Any, n_examples: int, n_boot: int, draw:
             )
 
         pictures.append(_picture(confusion, (size + 1, size)))
-    pictures.append(_picture(ClassFrequencyDisplay(classes, _summed(counts)).plot, (5.5, 3.6)))
+    pictures.append(_picture(ClassFrequencyDisplay(classes, summed(counts)).plot, (5.5, 3.6)))
     table = _table(classes, counts, n_boot, draw, ("accuracy", "macro average"))
     return _page(table, pictures, examples, "Wrong, and most sure")
 
 
-def _qa(estimator: Any, X: Any, y: Any, n_examples: int, n_boot: int, draw: Any) -> str:
+def _qa(
+    estimator: Any, X: Any, y: Any, found: list[Any], n_examples: int, n_boot: int, draw: Any
+) -> str:
     """Of a reader of answers, by questions."""
     from skdice.metrics import answer_exact_match_score, answer_f1_score
 
-    language, pairs, found = estimator.language, as_texts(X), list(estimator.predict(X))
+    language, pairs = estimator.language, as_texts(X)
     rows = read_answers(y, len(found))
     each = np.array(
         [
@@ -187,8 +205,9 @@ def _qa(estimator: Any, X: Any, y: Any, n_examples: int, n_boot: int, draw: Any)
         ]
     )
     given = np.array([bool(row) for row in rows])
+    every = np.ones(len(given), dtype=bool)
     lines = []
-    for name, kept in (("all", given | True), ("with answer", given), ("without", ~given)):
+    for name, kept in (("all", every), ("with answer", given), ("without", ~given)):
         if kept.any():
             part = each[:, kept]
             draws = _resampled(part.T, n_boot, draw) / part.shape[1]
@@ -226,7 +245,7 @@ def _page(table: str, pictures: list[str], examples: list[str], heading: str) ->
 def _table(classes: list[str], counts: Any, n_boot: int, draw: Any, means: tuple[str, str]) -> str:
     """Scores of each class and on average, each with the interval of its F1 over draws of rows."""
     draws = _resampled(counts, n_boot, draw).reshape(n_boot, 3, len(classes))
-    total = _summed(counts)
+    total = summed(counts)
     scores, spread = precision_recall_f1(total), precision_recall_f1(draws)[:, 2]
     number = [[f"{total[2, i]:,}", f"{total[1, i]:,}"] for i in range(len(classes))]
     lines = []
@@ -268,10 +287,6 @@ def _resampled(counts: Any, n_boot: int, draw: Any, at_a_time: int = 50) -> np.n
         part = sums[start : start + at_a_time]
         part[:] = (counts.T @ draw.multinomial(n, np.full(n, 1 / n), size=len(part)).T).T
     return sums
-
-
-def _summed(counts: Any) -> np.ndarray:
-    return np.asarray(counts.sum(axis=0)).reshape(3, -1)
 
 
 def _picture(plot: Any, size: tuple[float, float]) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.metrics import precision_recall_curve
 
 from skdice.inspection.comparison import pyplot
+from skdice.metrics.positive import positive_class
 
 __all__ = ["ThresholdDisplay"]
 
@@ -66,15 +67,12 @@ class ThresholdDisplay:
         >>> bool(0 < display.best < 1)
         True
         """
-        classes = list(estimator.classes_)
+        classes = np.asarray(estimator.classes_)
         if len(classes) != 2:
             raise ValueError(f"the estimator has {len(classes)} classes: a threshold needs two")
-        if pos_label is None:
-            at = int(getattr(estimator, "positive_", 1))
-        elif pos_label in classes:
-            at = classes.index(pos_label)
-        else:
-            raise ValueError(f"pos_label={pos_label!r} is not among the classes {classes}")
+        at = int(getattr(estimator, "positive_", 1))
+        if pos_label is not None:
+            at = positive_class(classes, np.zeros(2), pos_label)
         proba = np.asarray(estimator.predict_proba(X))[:, at]
         return cls.from_predictions(np.asarray(y) == classes[at], proba, ax=ax)
 

@@ -213,12 +213,21 @@ def spans_f1_score(y_true: Any, y_pred: Any) -> float:
     >>> spans_f1_score([[("ORG", 0, 4), ("LOC", 3, 4)]], [[("ORG", 0, 4)]])
     0.6666666666666666
     """
+    return spans_scores(y_true, y_pred)["f1"]
+
+
+def spans_scores(y_true: Any, y_pred: Any) -> dict[str, float]:
+    """Micro precision, recall and F1 over spans as in `spans_f1_score`."""
     true, pred = list(y_true), list(y_pred)
     if len(true) != len(pred):
         raise ValueError(f"y_true holds {len(true)} sentences and y_pred {len(pred)}")
-    pairs = [(set(map(tuple, a)), set(map(tuple, b))) for a, b in zip(true, pred, strict=True)]
-    total = sum(len(a) + len(b) for a, b in pairs)
-    return 2 * sum(len(a & b) for a, b in pairs) / total if total else 0.0
+    there, found = ({(i, *span) for i, row in enumerate(y) for span in row} for y in (true, pred))
+    hits = len(there & found)
+    return {
+        "precision": hits / max(len(found), 1),
+        "recall": hits / max(len(there), 1),
+        "f1": 2 * hits / max(len(there) + len(found), 1),
+    }
 
 
 def token_f1_score(

@@ -92,6 +92,13 @@ def _string(value: Any, where: str) -> str:
     raise TypeError(f"{where} is {value!r}, not a string: {remedy}")
 
 
+def _tag(value: Any, where: str) -> str:
+    tag = _string(value, where)
+    if "\x00" in tag:  # numpy would drop it at the end of a string
+        raise ValueError(f"{where} is {tag!r}: a tag or label must not hold a null character")
+    return tag
+
+
 def as_texts(X: Any) -> list[str] | list[tuple[str, str]]:
     """Texts, or pairs of texts, from any container that holds them.
 
@@ -212,10 +219,7 @@ def as_tags(y: Any, sentences: list[list[str]]) -> list[list[str]]:
                 f"y[{i}] has {len(row)} tags, but X[{i}] has {len(sentence)} tokens "
                 f"({' '.join(sentence)[:60]!r}): give one tag for each token"
             )
-        tags.append([_string(tag, f"y[{i}][{j}]") for j, tag in enumerate(row)])
-        for j, tag in enumerate(tags[-1]):
-            if "\x00" in tag:  # numpy would drop it at the end of a string
-                raise ValueError(f"y[{i}][{j}] is {tag!r}: a tag must not hold a null character")
+        tags.append([_tag(tag, f"y[{i}][{j}]") for j, tag in enumerate(row)])
     return tags
 
 
@@ -257,9 +261,9 @@ def as_labels(y: Any, n_rows: int) -> np.ndarray:
         missing = np.flatnonzero(np.isnan(labels)).tolist()
     if missing:
         raise ValueError(f"y[{missing[0]}] is missing (NaN or None): drop the row or label it")
-    null = [i for i, value in enumerate(values) if isinstance(value, str) and "\x00" in value]
-    if null:  # numpy would drop it at the end of a string
-        raise ValueError(f"y[{null[0]}] holds a null character: give a label without it")
+    for i, value in enumerate(values):
+        if isinstance(value, str):
+            _tag(value, f"y[{i}]")
     kinds = sorted({_kind(value) for value in values})
     if len(kinds) > 1:
         raise TypeError(f"y holds labels of several types ({', '.join(kinds)}): give all in one")

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.metrics import accuracy_score, precision_recall_fscore_support
 
 from skdice.inspection import ClassFrequencyDisplay, ImbalanceDisplay, html_report
-from skdice.inspection.classes import precision_recall_f1, row_counts
+from skdice.inspection.classes import items_of, precision_recall_f1, row_counts, summed
 from skdice.inspection.report import _resampled
 from skdice.metrics import span_precision_recall_fscore_support
 
@@ -46,8 +46,8 @@ def cells(page):
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from("abc")), min_size=1, max_size=20))
 def test_class_counts_are_those_of_scikit_learn(pairs):
     true, found = map(list, zip(*pairs, strict=True))
-    classes, counts = row_counts(true, found)
-    ours = precision_recall_f1(np.asarray(counts.sum(axis=0)).reshape(3, -1))
+    classes, counts = row_counts(*items_of(true, found))
+    ours = precision_recall_f1(summed(counts))
     theirs = precision_recall_fscore_support(true, found, labels=classes, zero_division=0)
     np.testing.assert_allclose(ours, theirs[:3])
 
@@ -127,6 +127,25 @@ def test_the_page_is_whole_asks_for_nothing_and_escapes_the_data(task):
     check = Check()
     check.feed(page)
     assert check.open_tags == []
+
+
+def test_true_rows_may_hold_no_entity():
+    page = html_report(Fixed("tagging", [["B-A"]]), [["x"]], [["O"]], n_bootstraps=9)
+    assert cells(page)["A"] == ["0.000", "0.000", "0.000", "0", "1", "0.000 to 0.000"]
+    page = html_report(Fixed("mrc-ner", [[("A", 0, 1)]]), [["x"]], [[]], n_bootstraps=9)
+    assert cells(page)["micro average"][4] == "1"
+    page = html_report(Fixed("tagging", [["O"]]), [["x"]], [["O"]], n_bootstraps=9)
+    assert "all rows are right" in page
+    display = ClassFrequencyDisplay.from_predictions([[], []], [[("A", 0, 1)], []])
+    assert display.counts.tolist() == [[0], [1], [0]]
+
+
+def test_predictions_at_hand_are_not_made_again():
+    tagger = Fixed("tagging", None)
+    page = html_report(tagger, [["x"]], [["B-A"]], y_pred=[["B-A"]], n_bootstraps=9)
+    assert cells(page)["A"][2] == "1.000"
+    with pytest.raises(ValueError, match="y holds 1 rows and y_pred 2"):
+        html_report(tagger, [["x"]], [["B-A"]], y_pred=[["B-A"], []])
 
 
 def test_intervals_are_those_of_drawn_rows():
