@@ -8,6 +8,8 @@ import warnings
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
@@ -101,6 +103,14 @@ containers = st.one_of(
             pd.Series(["a", pd.NA], dtype="string"),
             pd.Series(["a", "b"], dtype="category"),
             pd.Series(["a", None], dtype="string"),
+            pd.Series(["a", None], dtype=pd.ArrowDtype(pa.string())),
+            pa.array(["a", None]),
+            pa.chunked_array([["a"], ["b"]]),
+            pl.Series(["a", None, "b"]),
+            pl.Series([["a"], ["b", None]]),
+            pl.Series([0, 1, 1]),
+            pl.DataFrame({"a": ["x", "y"], "b": ["z", None]}),
+            pl.DataFrame({"a": ["x", "y"]}).lazy(),
             on_disk([0, 1, 1]),
             torch.zeros(2, 2),
             range(3),

@@ -11,7 +11,7 @@ from sklearn.utils.validation import column_or_1d
 from skdice.metrics import positive_class
 from skdice.resampling.replacement import EntityReplacement
 from skdice.resampling.text import TextOverSampler
-from skdice.text.inputs import as_texts, take
+from skdice.text.inputs import as_texts, plain_values, take
 
 __all__ = ["table8_training_sets"]
 
@@ -58,7 +58,7 @@ def table8_training_sets(
     Returns
     -------
     dict
-        From the set's name to ``(X, y)``, in containers of the same kinds.
+        From the set's name to ``(X, y)``, in containers of the same kinds, or lists.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def table8_training_sets(
     """
     generator = check_random_state(random_state)
     n_rows = len(as_texts(X))
-    labels = column_or_1d(y)
+    labels = column_or_1d(plain_values(y))
     if len(labels) != n_rows:
         raise ValueError(f"X holds {n_rows} rows and y {len(labels)}: they must match")
     classes, counts = np.unique(labels, return_counts=True)
@@ -133,10 +133,10 @@ def table8_training_sets(
 
 
 def _join(first: Any, second: Any) -> Any:
-    if isinstance(first, list):
-        return [*first, *second]
-    if hasattr(first, "to_numpy"):
+    if hasattr(first, "iloc"):
         import pandas as pd
 
         return pd.concat([first, second], ignore_index=True)
-    return np.concatenate([first, second])
+    if isinstance(first, np.ndarray):
+        return np.concatenate([first, second])
+    return [*plain_values(first), *plain_values(second)]

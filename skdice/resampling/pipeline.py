@@ -8,6 +8,7 @@ import numpy as np
 from imblearn.pipeline import Pipeline as _Pipeline
 
 from skdice._compat import get_sampler_tags, name_estimators
+from skdice.text.inputs import plain_values
 
 __all__ = ["Pipeline", "make_pipeline"]
 
@@ -75,7 +76,7 @@ def make_pipeline(*steps: Any, memory: Any = None, verbose: bool = False) -> Pip
 
 def _holds_text(X: Any) -> bool:
     """Whether the first value of `X` is a string."""
-    value = X.to_numpy() if hasattr(X, "to_numpy") else X
+    value = plain_values(X)
     while isinstance(value, (list, tuple, np.ndarray)) and np.size(value):
         value = value[0]
     return isinstance(value, str)

@@ -16,7 +16,15 @@ from sklearn.utils import check_random_state
 from skdice._compat import HasMethods, Interval, StrOptions
 from skdice.metrics.schemes import get_spans, infer_scheme, to_tags
 from skdice.resampling.tags import TagOverSampler, TagSampler
-from skdice.text.inputs import as_sentences, as_tags, as_texts, holds_tags, object_array, take
+from skdice.text.inputs import (
+    as_sentences,
+    as_tags,
+    as_texts,
+    holds_tags,
+    object_array,
+    plain_values,
+    take,
+)
 
 __all__ = ["EntityReplacement", "build_gazetteer"]
 
@@ -140,7 +148,7 @@ class EntityReplacement(TagSampler):
         Returns
         -------
         X_resampled, y_resampled
-            In containers of the same kinds.
+            In containers of the same kinds; lists for those of polars and arrow.
 
         Raises
         ------
@@ -194,7 +202,7 @@ class EntityReplacement(TagSampler):
             new_tokens.append(tokens)
             new_tags.append(to_tags(spans, len(tokens), scheme))
         self.sample_indices_ = np.append(np.arange(len(tags)), drawn)
-        return _extend(X, new_tokens), _extend(y, new_tags)
+        return _extend(X, sentences, new_tokens), _extend(y, tags, new_tags)
 
     def _tagged_forms(self, sentences: list[list[str]], tags: list[list[str]]) -> Forms:
         if hasattr(self.gazetteer, "predict"):
@@ -212,7 +220,7 @@ class EntityReplacement(TagSampler):
 
     def _resample_texts(self, X: Any, y: Any, random_state: Any) -> tuple[Any, Any]:
         texts = as_texts(X)
-        labels = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+        labels = np.asarray(plain_values(y))
         if labels.shape != (len(texts),):
             raise ValueError(f"X holds {len(texts)} rows and y has shape {labels.shape}")
         if isinstance(self.gazetteer, str):
@@ -243,7 +251,7 @@ class EntityReplacement(TagSampler):
             ]
             new.append(sides[0] if isinstance(texts[i], str) else tuple(sides))
         self.sample_indices_ = np.append(np.arange(len(texts)), drawn).astype(np.int64)
-        return _extend(X, new), take(y, self.sample_indices_)
+        return _extend(X, texts, new), take(y, self.sample_indices_)
 
     def _find(self, rows: Sequence[Sequence[str]]) -> tuple[list[list[list[Mention]]], Forms]:
         """Mentions, by character, in each side of each row; and what can take their places."""
@@ -365,11 +373,9 @@ def _swap(text: str, mentions: list[Mention], chosen: Swaps) -> str:
     return "".join([*parts, text[done:]])
 
 
-def _extend(X: Any, rows: list[Any]) -> Any:
-    """`X` and after it `rows`, in a container of the same kind."""
-    if isinstance(X, (list, tuple)):
-        return [*X, *rows]
-    if hasattr(X, "to_numpy"):
+def _extend(X: Any, plain: list[Any], rows: list[Any]) -> Any:
+    """`X`, which holds `plain`, and after it `rows`: in pandas, numpy, or else a list."""
+    if hasattr(X, "iloc"):
         import pandas as pd
 
         if not rows:
@@ -384,6 +390,8 @@ def _extend(X: Any, rows: list[Any]) -> Any:
         grown = pd.concat([X.astype(object), new], ignore_index=True)
         kept = {n: t for n, t in X.dtypes.items() if not isinstance(t, pd.CategoricalDtype)}
         return grown.astype(kept)
+    if not isinstance(X, np.ndarray):
+        return [*plain, *rows]
     if X.ndim == 1:
         return object_array([*X, *rows])
     width = X.shape[1]

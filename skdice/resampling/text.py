@@ -10,7 +10,7 @@ from imblearn.over_sampling.base import BaseOverSampler
 from imblearn.under_sampling import RandomUnderSampler
 from sklearn.utils import check_consistent_length
 
-from skdice.text.inputs import as_texts, take
+from skdice.text.inputs import as_texts, plain_values, take
 
 __all__ = ["TextOverSampler", "TextUnderSampler"]
 
@@ -20,7 +20,7 @@ class _Texts:
 
     def fit(self, X: Any, y: Any, **params: Any) -> Self:
         """Check X, y and `sampling_strategy`; `fit_resample` is what draws."""
-        return super().fit(_numbered(X, y), y, **params)  # type: ignore[misc]
+        return super().fit(_numbered(X, y), plain_values(y), **params)  # type: ignore[misc]
 
     def fit_resample(self, X: Any, y: Any, **params: Any) -> tuple[Any, Any]:
         """Draw rows.
@@ -37,10 +37,11 @@ class _Texts:
             In containers of the same kinds.
         """
         numbered = _numbered(X, y)
-        rows, labels = super().fit_resample(numbered, y, **params)  # type: ignore[misc]
         if numbered is X:
-            return rows, labels
-        return take(X, self.sample_indices_), labels  # type: ignore[attr-defined]
+            return super().fit_resample(X, y, **params)  # type: ignore[misc]
+        super().fit_resample(numbered, plain_values(y), **params)  # type: ignore[misc]
+        rows = self.sample_indices_  # type: ignore[attr-defined]
+        return take(X, rows), take(y, rows)
 
 
 def _numbered(X: Any, y: Any) -> Any:
@@ -53,11 +54,14 @@ def _numbered(X: Any, y: Any) -> Any:
             "y[0] is a list of tags: draw tagged sentences with TagOverSampler or "
             "BackgroundUnderSampler"
         )
-    if isinstance(X, (list, tuple)) and X:
-        first = X[0]
+    rows = X if hasattr(X, "iloc") else plain_values(X)  # imbalanced-learn draws from pandas
+    if isinstance(rows, (list, tuple)) and rows:
+        first = rows[0]
         of_texts = isinstance(first, str) or (
             isinstance(first, (list, tuple)) and bool(first) and isinstance(first[0], str)
         )
+    elif rows is not X:  # polars
+        of_texts = rows.dtype.kind in "OUT"
     else:
         kind = getattr(getattr(X, "dtype", None), "kind", "O")
         of_texts = getattr(X, "ndim", 2) == 1 and kind in "OUT"

@@ -21,6 +21,7 @@ __all__ = [
     "check_width",
     "holds_tags",
     "object_array",
+    "plain_values",
     "take",
 ]
 
@@ -43,11 +44,18 @@ def take(X: Any, indices: np.ndarray) -> Any:
 
 def holds_tags(y: Any) -> bool:
     """Whether the rows of `y` are lists of tags, and not labels."""
-    rows = y.to_numpy() if hasattr(y, "to_numpy") else y
+    rows = plain_values(y)
     if not len(rows):
         return False
     first = next(iter(rows))
     return isinstance(first, (list, tuple)) or np.ndim(first) == 1
+
+
+def plain_values(X: Any) -> Any:
+    """A column or frame of arrow, pandas or polars as a list or array; none is imported."""
+    if hasattr(X, "to_pylist"):
+        return X.to_pylist()
+    return X.to_numpy() if hasattr(X, "to_numpy") else X
 
 
 def _rows(X: Any, name: str) -> list[Any]:
@@ -59,8 +67,7 @@ def _rows(X: Any, name: str) -> list[Any]:
         )
     if isinstance(X, (str, bytes)):
         raise TypeError(f"{name} is a single string: put it in a list, as in [{name}]")
-    if hasattr(X, "to_numpy"):  # pandas and polars, without importing them
-        X = X.to_numpy()
+    X = plain_values(X)
     if not hasattr(X, "__len__") or isinstance(X, dict):
         raise TypeError(
             f"{name} must be a list, an array, a Series or a frame, not {type(X).__name__}"
@@ -245,8 +252,7 @@ def as_labels(y: Any, n_rows: int) -> np.ndarray:
         raise ValueError(
             "This estimator requires y to be passed, but the target y is None: pass labels"
         )
-    if hasattr(y, "to_numpy"):
-        y = y.to_numpy()
+    y = plain_values(y)
     labels = y.toarray() if sparse.issparse(y) else np.asarray(y)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]

@@ -14,6 +14,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 import sklearn
 import sklearn.utils.estimator_checks as sklearn_checks
@@ -298,13 +300,18 @@ def test_input_kinds_make_no_difference(case):
     objects = np.empty(len(X), dtype=object)
     objects[:] = X
     kinds = [X, objects, pd.Series(X), tuple(X)]
+    if not isinstance(X[0], tuple):
+        kinds += [pl.Series(X), pa.array(X), pa.chunked_array([X[:1], X[1:]])]
     if not ragged:
         kinds += [np.array(X), np.array(X, dtype=object).reshape(len(X), -1), pd.DataFrame(X)]
+        kinds += [pl.DataFrame(pd.DataFrame(X))]
     expected = outputs(clone(estimator).fit(X, y), X)
     for kind in kinds[1:]:
         labels = y
         if y is not None and isinstance(kind, (pd.Series, pd.DataFrame)):
             labels = pd.Series(list(y))
+        elif y is not None and isinstance(kind, (pl.Series, pa.Array)) and isinstance(y[0], str):
+            labels = pl.Series(y) if isinstance(kind, pl.Series) else pa.array(y)
         assert_equal_outputs(expected, outputs(clone(estimator).fit(kind, labels), kind))
 
 

@@ -6,13 +6,17 @@ from collections import Counter
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from imblearn.over_sampling import RandomOverSampler
 from imblearn.under_sampling import RandomUnderSampler
 
 from skdice.resampling import (
+    EntityReplacement,
     TextOverSampler,
     TextUnderSampler,
+    table8_training_sets,
 )
 
 TEXTS = [f"text {i}" for i in range(10)]
@@ -73,3 +77,35 @@ def test_impossible_strategies_get_imbalanced_learns_words():
         TextOverSampler(sampling_strategy={0: 5}).fit_resample(TEXTS, Y)
     with pytest.raises(ValueError, match="TagOverSampler"):
         TextOverSampler().fit_resample([["a"], ["b"]], [["O"], ["O"]])
+
+
+@pytest.mark.parametrize("kind", ["series", "frame", "arrow"])
+@pytest.mark.parametrize("sampler", [TextOverSampler, TextUnderSampler])
+def test_polars_and_arrow_are_drawn_as_lists_are(sampler, kind):
+    texts, labels = ["free prize", "see you", "at lunch", "later"], ["spam", "ham", "ham", "ham"]
+    data = {
+        "series": (pl.Series(texts), pl.Series(labels)),
+        "frame": (pl.DataFrame({"text": texts}), pl.Series(labels)),
+        "arrow": (pa.array(texts), pa.array(labels)),
+    }[kind]
+    drawn = sampler(random_state=0).fit_resample(*data)
+    assert [type(part) for part in drawn] == [type(part) for part in data]
+    rows, found = (part.to_pylist() if kind == "arrow" else part.to_numpy() for part in drawn)
+    expected = sampler(random_state=0).fit_resample(texts, labels)
+    assert (list(np.ravel(rows)), list(found)) == expected
+
+
+def test_other_containers_grow_into_lists():
+    gazetteer = {"PER": ["Ann", "Bo"]}
+    X, y = ["Ann rests", "it rains", "it is late"], [1, 0, 0]
+    expected = EntityReplacement(gazetteer=gazetteer, random_state=0).fit_resample(X, y)
+    for kind in (pl.Series, pa.array):
+        rows, labels = EntityReplacement(gazetteer=gazetteer, random_state=0).fit_resample(
+            kind(X), kind(y)
+        )
+        assert rows == expected[0]
+        assert np.array(labels).tolist() == expected[1]
+    sets = table8_training_sets(pl.Series(X), pl.Series(y), random_state=0)
+    assert {name: len(rows) for name, (rows, _) in sets.items()} == {
+        name: len(rows) for name, (rows, _) in table8_training_sets(X, y, random_state=0).items()
+    }
