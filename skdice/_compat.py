@@ -36,6 +36,7 @@ __all__ = [
     "RealNotInt",
     "StrOptions",
     "accepts_sample_weight",
+    "attention_of",
     "check_feature_names",
     "check_method_params",
     "check_sample_weight",
@@ -46,6 +47,11 @@ __all__ = [
     "routing_enabled",
     "safe_indexing",
 ]
+
+
+def attention_of(encoder: Any) -> str | None:
+    """How a model of transformers attends; it has a public setter and no getter."""
+    return getattr(getattr(encoder, "config", None), "_attn_implementation", None)
 
 
 def accepts_sample_weight(scorer: Any) -> bool:

@@ -17,6 +17,7 @@ from torch import nn
 
 from skdice import backbones
 from skdice.engine.adapters import merge_adapter
+from skdice.engine.attention import settle_attention
 from skdice.engine.module import TaskModel, encoder_inputs
 from skdice.estimators.storage import describe, put_in_place
 
@@ -75,6 +76,7 @@ def export_onnx(estimator: Any, folder: str | Path, *, int8: bool = False) -> Pa
             "DiceMRCTagger has heads that no server knows: export a DiceTokenClassifier"
         )
     module = copy.deepcopy(estimator._module).cpu().eval()
+    settle_attention(module, "cpu")
     if module.adapted:
         module = merge_adapter(module).eval()
     folder = Path(folder)

@@ -13,6 +13,7 @@ from skorch import NeuralNet
 from skorch.callbacks import EpochTimer, PrintLog
 from torch import nn
 
+from skdice.engine.attention import settle_attention
 from skdice.engine.batching import (
     EncodedDataset,
     Padder,
@@ -35,9 +36,7 @@ from skdice.engine.progress import Progress, check_finite, restore, set_buffer, 
 from skdice.engine.schedules import schedule_factor
 from skdice.engine.words import CompactWords, can_be_compact
 
-__all__ = [
-    "FineTuningNet",
-]
+__all__ = ["FineTuningNet"]
 
 Inputs = list[dict[str, torch.Tensor]]
 Batch = tuple[Inputs, torch.Tensor | None, torch.Tensor | None]
@@ -429,6 +428,7 @@ class FineTuningNet(NeuralNet):
     def _logits(self, inputs: Inputs) -> torch.Tensor:
         """Logits of groups of inputs, one after the other."""
         parts = []
+        settle_attention(self.module_, self.device)
         # Once for all groups, so that weights are rounded once.
         with autocast(self._precision_now(), self.device):
             for group in inputs:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
@@ -18,6 +18,7 @@ from skdice.losses._spaces import OneMinus, Range
 __all__ = ["Loss"]
 
 SHARED = ("all_ranks", "ignore_index", "multilabel", "reduction")
+PER_CLASS = ("alpha", "class_weight")  # which may hold a number for each class
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -197,6 +198,11 @@ class Loss(nn.Module):
         n = float(counts.sum() if n_samples is None else n_samples)
         self.register_buffer("class_counts_", torch.tensor(counts))
         self.register_buffer("n_samples_", torch.tensor(n, dtype=torch.float64))
+        # Factors of classes go to the device with the loss, and not anew in every step.
+        given = {name: getattr(self, name, None) for name in PER_CLASS}
+        self._sent = {n: v for n, v in given.items() if isinstance(v, (Sequence, np.ndarray))}
+        for name, value in self._sent.items():
+            self.register_buffer(f"{name}_", torch.tensor(value, dtype=torch.float64))
         return self
 
     def take_memory(self, other: nn.Module) -> None:
@@ -326,6 +332,9 @@ class Loss(nn.Module):
     def _keywords(self, params: Mapping[str, Any], state: Mapping[str, Tensor]) -> dict[str, Any]:
         """The keywords of `kernel`, without those that made the problem."""
         keywords = {**{name: getattr(self, name) for name in self._own_names}, **params}
+        for name, value in getattr(self, "_sent", {}).items():
+            if keywords.get(name) is value:  # as when it was told of the data
+                keywords[name] = state.get(f"{name}_", value)
         if isinstance(keywords.get("background"), str):
             keywords["background"] = getattr(self, "background_", None)
         return keywords

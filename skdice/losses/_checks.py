@@ -19,6 +19,7 @@ __all__ = [
     "check_per_class",
     "class_vector",
     "is_above_zero",
+    "scalar",
 ]
 
 # A hyperparameter may be a tensor, so that many values can run at once.
@@ -79,6 +80,13 @@ def class_vector(name: str, value: PerClass, n_classes: int, like: Tensor) -> Te
     if vector.shape[-1:] != (n_classes,):
         raise ValueError(f"{name} has {tuple(vector.shape)} values for {n_classes} classes")
     return vector
+
+
+def scalar(value: Number, like: Tensor) -> Tensor:
+    """A number as a tensor of shape (), made on the device and not sent there."""
+    if isinstance(value, Tensor):
+        return value.to(like)
+    return torch.full((), value, dtype=like.dtype, device=like.device)
 
 
 def is_above_zero(value: Number) -> bool:

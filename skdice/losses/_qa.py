@@ -60,13 +60,14 @@ class SpanEndsLoss(nn.Module):
         """The loss of logits of shape (n, 2)."""
         if isinstance(self.loss, CompoundLoss):
             return self.loss.mean_of(*(part(logits, target, sample_weight) for part in self.parts))
-        sides = target[:, :2].to(torch.float32)
-        window = target[:, 2].long().cumsum(0) - 1
-        n_windows = int(window[-1]) + 1
+        sides, first = target[:, :2].to(torch.float32), target[:, 2].to(torch.float32)
+        window = first.long().cumsum(0) - 1
         z = logits.float()
         index = window.unsqueeze(-1).expand_as(z)
-        top = z.new_full((n_windows, 2), -torch.inf).scatter_reduce(0, index, z.detach(), "amax")
-        total = z.new_zeros(n_windows, 2).index_add(0, window, torch.exp(z - top[window]))
+        # Tables have a row for each position, of which windows need fewer: how many they are, a
+        # GPU would have to be asked.
+        top = torch.full_like(z, -torch.inf).scatter_reduce(0, index, z.detach(), "amax")
+        total = torch.zeros_like(z).index_add(0, window, torch.exp(z - top[window]))
         log_p = z - top[window] - torch.log(total)[window]
         if not self.is_multiclass:
             rest = (-torch.expm1(log_p)).clamp(min=torch.finfo(log_p.dtype).eps)
@@ -77,13 +78,12 @@ class SpanEndsLoss(nn.Module):
             ]
             return torch.stack(parts).mean()
         smoothing = float(getattr(self.loss, "label_smoothing", 0.0))
-        size = z.new_zeros(n_windows).index_add(0, window, z.new_ones(len(z)))
+        size = torch.zeros_like(first).index_add(0, window, torch.ones_like(first))
         share = (1 - smoothing) * sides + smoothing / size[window].unsqueeze(-1)
-        losses = z.new_zeros(n_windows, 2).index_add(0, window, -share * log_p).mean(dim=1)
-        if sample_weight is None:
-            return losses.mean()
-        weight = sample_weight.to(losses.dtype)[target[:, 2] == 1]
-        return (losses * weight).sum() / weight.sum().clamp(min=torch.finfo(weight.dtype).tiny)
+        losses = (-share * log_p).mean(dim=1)
+        weight = first if sample_weight is None else first * sample_weight.to(first.dtype)
+        of_window = torch.zeros_like(first).index_add(0, window, weight)[window]
+        return (losses * of_window).sum() / weight.sum().clamp(min=torch.finfo(weight.dtype).tiny)
 
 
 class HeadsLoss(nn.Module):
@@ -114,8 +114,9 @@ class HeadsLoss(nn.Module):
         for head, (loss, share) in enumerate(zip(self.losses, self.weights, strict=True)):
             if not share:
                 continue
-            of_head = target[:, 1] == head
-            weight = None if sample_weight is None else sample_weight[of_head]
-            part = loss(logits[of_head], target[of_head, 0], sample_weight=weight)
-            total = total + share * part
+            # Not cut out: how many there are, a GPU would have to be asked.
+            weight = (target[:, 1] == head).to(total.dtype)
+            if sample_weight is not None:
+                weight = weight * sample_weight
+            total = total + share * loss(logits, target[:, 0], sample_weight=weight)
         return total

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from skdice.losses._base import Loss
-from skdice.losses._checks import Number, check_background, check_number
+from skdice.losses._checks import Number, check_background, check_number, scalar
 from skdice.losses._problem import Inputs, as_problem, with_background
 from skdice.losses._spaces import OneMinus, Range
 
@@ -39,7 +39,7 @@ def asymmetric_loss(
         share = (1 - label_smoothing) * y + label_smoothing / n_classes
         return problem.reduce(-(share * (y * positive + (1 - y) * negative)).sum(-1))
     # log(1 - p_m) for p_m = max(p - clip, 0), also where 1 - p rounds to 0.
-    margin = torch.as_tensor(clip, dtype=y.dtype, device=y.device)
+    margin = scalar(clip, y)
     log_not_p_m = torch.logaddexp(log_not_p, torch.log(margin)).clamp(max=0)
     # Not 0, where a power below 1 has no finite gradient.
     p_m = (problem.p() - margin).clamp(min=torch.finfo(y.dtype).tiny)

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from torch import Tensor
 
 from skdice.losses._base import Loss
-from skdice.losses._checks import Number, check_number
+from skdice.losses._checks import Number, check_number, scalar
 from skdice.losses._problem import Problem
 from skdice.losses._spaces import OneMinus, Range
 
@@ -203,8 +203,7 @@ class CompoundLoss(Loss):
     def mean_of(self, first: Tensor, second: Tensor, weight: Any = None) -> Tensor:
         """The mean of the two losses of a batch."""
         weight = self.weight if weight is None else weight
-        share = torch.as_tensor(weight, dtype=first.dtype, device=first.device)
-        return torch.lerp(first, second, share)
+        return torch.lerp(first, second, scalar(weight, first))
 
 
 def _inside(named: Mapping[str, Any], prefix: str) -> dict[str, Any]:

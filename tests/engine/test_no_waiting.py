@@ -1,0 +1,246 @@
+"""A training step never waits for a GPU, shown on a device that has no values.
+
+On torch's meta device a tensor has a shape and nothing in it. An operation that needs a value is an
+error there, and so are, in this test, a constant that is sent up within the step and a tensor that
+was left on the CPU: each would make a GPU wait.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from torch import nn
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+import skdice.engine.net as net_module
+from skdice import (
+    DiceClassifier,
+    DiceMRCTagger,
+    DiceQuestionAnswerer,
+    DiceSequenceClassifier,
+    DiceTokenClassifier,
+)
+from skdice._compat import attention_of
+from skdice.engine.attention import settle_attention
+from skdice.losses import (
+    LOSSES,
+    CompoundLoss,
+    CrossEntropyLoss,
+    DiceLoss,
+    FocalLoss,
+    Loss,
+    TverskyLoss,
+)
+
+TAGS = ([["anna", "in", "rome"], ["it", "rains"]], [["B-PER", "O", "B-LOC"], ["O", "O"]])
+TASKS = {
+    "tagger": (DiceTokenClassifier, *TAGS),
+    "two classes": (DiceSequenceClassifier, ["win money", "lunch"], [1, 0]),
+    "three classes": (DiceSequenceClassifier, ["win money", "lunch", "bus"], [2, 1, 0]),
+    "labels": (DiceSequenceClassifier, ["win", "lunch"], np.array([[1, 0], [0, 1]])),
+    "reader": (
+        DiceQuestionAnswerer,
+        [("who", "anna sings"), ("when", "at noon")],
+        [[(0, "anna")], []],
+    ),
+    "mrc": (DiceMRCTagger, *TAGS),
+    "numbers": (DiceClassifier, np.eye(4, dtype=np.float32), [0, 1, 2, 1]),
+}
+
+
+class NothingFromTheCPU(TorchDispatchMode):
+    """Refuse operations that bring a tensor of the CPU to the device."""
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        found = function(*args, **(kwargs or {}))
+        given = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+        made = [leaf for leaf in tree_leaves(found) if isinstance(leaf, torch.Tensor)]
+        if any(t.is_meta for t in (*given, *made)):
+            # A tensor of no dimension beside others is passed with the call, as a number is.
+            alone = len(given) == 1
+            behind = [t for t in given if not t.is_meta and (t.dim() or alone)]
+            assert not behind, f"{function} brings a tensor of shape {tuple(behind[0].shape)}"
+        return found
+
+
+class NoConstants(TorchFunctionMode):
+    """Refuse tensors of the device that are made of Python's numbers, which are sent up."""
+
+    MAKERS = (torch.tensor, torch.as_tensor, torch.asarray, torch.Tensor.new_tensor)
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        found = function(*args, **(kwargs or {}))
+        if function in self.MAKERS and found.is_meta:
+            data = args[1] if function is torch.Tensor.new_tensor else args[0]
+            assert isinstance(data, torch.Tensor), f"brings a tensor made of {data}"
+        return found
+
+
+def to_meta(module):
+    for part in module.modules():
+        for name, value in part._parameters.items():
+            if value is not None:
+                part._parameters[name] = nn.Parameter(value.to("meta"), value.requires_grad)
+        for name, value in part._buffers.items():
+            if value is not None:
+                part._buffers[name] = value.to("meta")
+
+
+def step_of(model, X, y, weight=None):
+    """The net of a short fit on the CPU, with the micro-batches of its first update."""
+    taken = []
+    with pytest.MonkeyPatch.context() as patch:
+        real = net_module.FineTuningNet.train_step
+        patch.setattr(
+            net_module.FineTuningNet,
+            "train_step",
+            lambda self, batch, **kw: taken.append(batch) or real(self, batch, **kw),
+        )
+        given = {} if weight is None else {"sample_weight": weight}
+        model.fit(X, y, **given)
+    return model.net_, taken[0]
+
+
+def run_without_values(net, batch):
+    """One update on the meta device, as on a GPU."""
+    to_meta(net.module_)
+    to_meta(net.criterion_)
+    net.device, net.precision, net._words = "meta", "fp32", None
+    with pytest.MonkeyPatch.context() as patch:
+        # From pinned memory, without waiting, on a GPU.
+        patch.setattr(
+            net_module,
+            "to_device",
+            lambda values, device: torch.empty(values.shape, dtype=values.dtype, device=device),
+        )
+        patch.setattr(net_module, "random_state", lambda device: None)
+        patch.setattr(net_module, "set_random_state", lambda device, state: None)
+        patch.setattr(torch.Tensor, "is_cuda", property(lambda self: self.is_meta))
+        patch.setattr(torch, "is_autocast_enabled", lambda kind: False)
+        # The fused kernel, which has no form without values, is told what to skip.
+        skipped = []
+        patch.setattr(torch.optim.AdamW, "step", lambda self: skipped.append(self.found_inf))
+        net.initialize_optimizer()
+        net.optimizer_.defaults["fused"] = True
+        net._start_schedule(2, "linear", 0.0)
+        with NothingFromTheCPU(), NoConstants():
+            step = net.train_step(batch)
+    assert step["loss"].is_meta
+    assert len(skipped) == 1
+    assert skipped[0].is_meta
+    for name, p in net.module_.named_parameters():
+        # XLNet's mask_emb is for its pretraining.
+        assert p.grad is not None or not p.requires_grad or "mask_emb" in name, name
+
+
+@pytest.mark.parametrize("loss", list(LOSSES))
+@pytest.mark.parametrize("task", TASKS)
+def test_no_training_step_waits_for_the_gpu(task, loss, tiny_backbone):
+    cls, X, y = TASKS[task]
+    params = {} if cls is DiceClassifier else {"backbone": tiny_backbone}
+    model = cls(loss=loss, max_epochs=1, batch_size=4, random_state=0, **params)
+    run_without_values(*step_of(model, X, y))
+
+
+OPTIONS = [
+    CrossEntropyLoss(tau=1.0),
+    CrossEntropyLoss(label_smoothing=0.1, class_weight=[1.0, 2.0, 0.5]),
+    TverskyLoss(ohem_ratio=2.0),
+    DiceLoss(ema_decay=0.9, average="macro"),
+    DiceLoss(surrogate="none", class_weight=[1.0, 2.0, 0.5]),
+    DiceLoss.literal(),
+    FocalLoss(alpha=0.25),
+    FocalLoss(alpha=[1.0, 2.0, 0.5]),
+    CompoundLoss(CrossEntropyLoss(class_weight=(1.0, 2.0, 0.5)), DiceLoss(), weight=0.3),
+]
+
+
+@pytest.mark.parametrize("loss", OPTIONS, ids=repr)
+def test_options_of_losses_do_not_wait_either(loss, tiny_backbone):
+    for name in ("tagger", "three classes"):
+        cls, X, y = TASKS[name]
+        model = cls(loss=loss, backbone=tiny_backbone, max_epochs=1, random_state=0)
+        run_without_values(*step_of(model, X, y, weight=np.arange(1.0, len(X) + 1)))
+
+
+@pytest.mark.parametrize("name", [name for name in TASKS if name != "numbers"])
+def test_accumulation_weights_and_frozen_layers_do_not_wait(name, tiny_backbone):
+    cls, X, y = TASKS[name]
+    model = cls(
+        backbone=tiny_backbone, max_epochs=1, batch_size=1, gradient_accumulation=2, frozen=1
+    )
+    net, batch = step_of(model, X, y, weight=np.arange(1.0, len(X) + 1))
+    assert len(batch) == 2
+    run_without_values(net, batch)
+
+
+OLD = tuple(map(int, transformers.__version__.split(".")[:2])) < (5, 23)
+# Whose masks older transformers makes on the CPU.
+MASKED_LATER = [
+    pytest.param(kind, marks=pytest.mark.skipif(OLD, reason="transformers before 5.23"))
+    for kind in ("modernbert", "xlnet")
+]
+
+
+@pytest.mark.parametrize("kind", ["roberta", "deberta-v2", "distilbert", "electra", *MASKED_LATER])
+def test_no_backbone_waits(kind, tiny_backbones):
+    cls, X, y = TASKS["tagger"]
+    model = cls(loss="dsc", backbone=tiny_backbones[kind], max_epochs=1, random_state=0)
+    run_without_values(*step_of(model, X, y))
+
+
+class Looks(Loss):
+    """A loss of somebody who looks at its value."""
+
+    def forward(self, logits, target, sample_weight=None, mask=None):
+        loss = nn.functional.cross_entropy(logits, target)
+        return loss * 2 if loss > 1 else loss
+
+
+class Moves(Loss):
+    """A loss of somebody who moves a constant in each step."""
+
+    def forward(self, logits, target, sample_weight=None, mask=None):
+        weight = torch.ones(logits.shape[-1]).to(logits.device)
+        return nn.functional.cross_entropy(logits, target, weight=weight)
+
+
+class Sends(Loss):
+    """A loss of somebody who makes one anew in each step."""
+
+    def forward(self, logits, target, sample_weight=None, mask=None):
+        weight = torch.tensor([1.0] * logits.shape[-1], device=logits.device)
+        return nn.functional.cross_entropy(logits, target, weight=weight)
+
+
+@pytest.mark.parametrize("loss", [Looks, Moves, Sends])
+def test_what_waits_is_found(loss, tiny_backbone):
+    cls, X, y = TASKS["tagger"]
+    net, batch = step_of(cls(loss=loss(), backbone=tiny_backbone, max_epochs=1), X, y)
+    with pytest.raises((RuntimeError, AssertionError), match=r"meta tensors|brings a tensor"):
+        run_without_values(net, batch)
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert", MASKED_LATER[0]])
+def test_masks_that_nobody_looks_at_hide_the_same(kind, tiny_backbones):
+    texts = ["win", "free money now", "free money now"]
+    model = DiceSequenceClassifier(backbone=tiny_backbones[kind], max_epochs=1, random_state=0)
+    model.fit(texts, [1, 0, 0])
+    encoder = model.net_.module_.encoder
+    ids = model.tokenizer_(texts, padding=True, return_tensors="pt")
+    for rows in (slice(0, 3), slice(1, 3)):  # with padding and without
+        given = {name: ids[name][rows] for name in ("input_ids", "attention_mask")}
+        with torch.no_grad():
+            expected = encoder(**given).last_hidden_state
+            settle_attention(model.net_.module_, "cuda")
+            assert attention_of(encoder) != "sdpa"
+            found = encoder(**given).last_hidden_state
+            settle_attention(model.net_.module_, "cpu")
+            assert attention_of(encoder) == "sdpa"
+        shown = given["attention_mask"].bool()
+        torch.testing.assert_close(found[shown], expected[shown], atol=1e-5, rtol=1e-5)
+    assert "_sdpa" not in encoder.config.to_json_string()
