@@ -1,14 +1,96 @@
-"""Which skorch callbacks can work with the nets here."""
+"""A progress bar, and which skorch callbacks can work with the nets here."""
 
 from __future__ import annotations
 
+import re
+import sys
+import time
 from typing import Any
 
-from skorch.callbacks import BatchScoring, EpochScoring, LRScheduler, PassthroughScoring
+from skorch.callbacks import (
+    BatchScoring,
+    Callback,
+    EpochScoring,
+    LRScheduler,
+    PassthroughScoring,
+    PrintLog,
+)
 
 from skdice.engine.schedules import SCHEDULES
 
-__all__ = ["check_callbacks"]
+__all__ = ["EpochLog", "ProgressBar", "check_callbacks"]
+
+
+class ProgressBar(Callback):
+    """How far a fit is and how long it will take, if the net's `verbose` is above 0.
+
+    A bar in a terminal or notebook. Elsewhere, as in a log file, a line a minute.
+    """
+
+    EVERY = 60.0  # seconds
+
+    def on_train_begin(self, net: Any, **kwargs: Any) -> None:
+        """Forget an earlier fit."""
+        self.bar_: Any = None
+        self.started_: tuple[float, int] | None = None
+
+    def on_batch_begin(self, net: Any, **kwargs: Any) -> None:
+        """Start with the first update, when it is known how many there will be."""
+        if self.started_ is not None or not net.verbose:
+            return
+        done = net.schedule_.last_epoch  # not 0 where a fit goes on from a checkpoint
+        self.started_, self.told_ = (time.monotonic(), done), time.monotonic()
+        if sys.stderr.isatty() or "ipykernel" in sys.modules:
+            from tqdm.auto import tqdm
+
+            total = net.n_steps_ or None
+            self.bar_ = tqdm(total=total, initial=done, leave=False, unit="update")
+
+    def on_batch_end(self, net: Any, **kwargs: Any) -> None:
+        """One update more."""
+        if self.started_ is None:
+            return
+        if self.bar_ is not None:
+            self.bar_.set_description(f"epoch {len(net.history)}", refresh=False)
+            self.bar_.update()
+        elif (now := time.monotonic()) - self.told_ >= self.EVERY and net.n_steps_:
+            began, before = self.started_
+            done, self.told_ = net.schedule_.last_epoch, now
+            left = (now - began) / max(done - before, 1) * (net.n_steps_ - done)
+            print(f"update {done:,} of {net.n_steps_:,}, {_time(left)} left", flush=True)
+
+    def on_epoch_end(self, net: Any, **kwargs: Any) -> None:
+        """Make room for the line of the epoch."""
+        if self.bar_ is not None:
+            self.bar_.clear()
+
+    def on_train_end(self, net: Any, **kwargs: Any) -> None:
+        """Take the bar away; also after an error."""
+        if self.bar_ is not None:
+            self.bar_.close()
+        self.bar_ = self.started_ = None
+
+
+class EpochLog(PrintLog):
+    """skorch's table of epochs, its colours for a terminal only."""
+
+    def __init__(self) -> None:
+        super().__init__(sink=_print)
+
+    def on_epoch_end(self, net: Any, **kwargs: Any) -> None:
+        """A line, if the net's `verbose` is above 0."""
+        if net.verbose:
+            super().on_epoch_end(net, **kwargs)
+
+
+def _print(text: str) -> None:
+    print(text if sys.stdout.isatty() else re.sub(r"\x1b\[\d+m", "", text), flush=True)
+
+
+def _time(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s"
 
 
 def check_callbacks(callbacks: list[Any] | None, net_params: dict[str, Any] | None) -> None:

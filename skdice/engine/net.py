@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from skorch import NeuralNet
-from skorch.callbacks import EpochTimer, PrintLog
+from skorch.callbacks import EpochTimer
 from torch import nn
 
 from skdice.engine.attention import settle_attention
@@ -22,6 +22,7 @@ from skdice.engine.batching import (
     run_cost,
     targets_of,
 )
+from skdice.engine.callbacks import EpochLog, ProgressBar
 from skdice.engine.checkpoints import Checkpoints
 from skdice.engine.devices import (
     autocast,
@@ -125,7 +126,8 @@ class FineTuningNet(NeuralNet):
 
     @property
     def _default_callbacks(self) -> list[tuple[str, Any]]:
-        return [("epoch_timer", EpochTimer()), ("print_log", PrintLog())]
+        own = [EpochTimer(), ProgressBar(), EpochLog()]
+        return list(zip(("epoch_timer", "progress_bar", "print_log"), own, strict=True))
 
     # ---- optimiser, schedule, precision
 
@@ -152,6 +154,7 @@ class FineTuningNet(NeuralNet):
             group["lr"] = group["initial_lr"] = lr if own is None else own
 
     def _start_schedule(self, n_steps: int, schedule: str, warmup: float) -> None:
+        self.n_steps_ = n_steps  # of this fit; 0 where nobody knows
         factor = schedule_factor(schedule, n_steps, warmup)
         self.schedule_ = torch.optim.lr_scheduler.LambdaLR(self.optimizer_, factor)
 
@@ -244,7 +247,7 @@ class FineTuningNet(NeuralNet):
             self._compact_words(X)
             self._start_schedule(self.n_updates(len(drawn)) * epochs, self.schedule, self.warmup)
         else:
-            self._start_schedule(1, "constant", 0.0)
+            self._start_schedule(0, "constant", 0.0)
         at = Progress(bf16=self._gains_by_bf16())
         try:
             if state is not None:
@@ -490,11 +493,3 @@ class FineTuningNet(NeuralNet):
             for i, piece in zip(batch, pieces, strict=True):
                 rows[i] = piece
         return rows
-
-    def spread(self, dataset: EncodedDataset) -> float:
-        """How much the logits of a few examples differ."""
-        rows = np.unique(np.linspace(0, len(dataset) - 1, 8).astype(int))
-        logits = self.logits(EncodedDataset([dataset.windows[i] for i in rows]))
-        if len({row.shape[-1] for row in logits}) > 1:  # an output for each pair of tokens
-            logits = [row.reshape(-1, 1) for row in logits]
-        return float(np.vstack(logits).std(axis=0).max())

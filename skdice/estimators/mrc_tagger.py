@@ -131,7 +131,7 @@ class DiceMRCTagger(TransformerEstimator):
     random_state : int, RandomState or None, default=None
         Seeds the head, dropout and batches; the caller's generators are left alone.
     verbose : int, default=0
-        Above 0, print a line for each epoch.
+        Above 0, print a line for each epoch, and the time left.
 
     Attributes
     ----------
