@@ -25,7 +25,9 @@ def settle_attention(module: Any, device: str) -> None:
         One without an ``encoder``, or whose encoder attends in another way, stays as it is.
     device : str
     """
-    encoder = getattr(module, "encoder", None)
+    encoder: Any = dict(module.named_children()).get("encoder")
+    if encoder is None:
+        return
     found = attention_of(encoder)
     wanted = "sdpa" if torch.device(device).type == "cpu" else UNSEEN
     if found == wanted or found not in ("sdpa", UNSEEN):
@@ -34,7 +36,7 @@ def settle_attention(module: Any, device: str) -> None:
 
     AttentionInterface.register(UNSEEN, AttentionInterface()["sdpa"])
     AttentionMaskInterface.register(UNSEEN, _mask)
-    encoder.set_attn_implementation(wanted)  # type: ignore[union-attr]
+    encoder.set_attn_implementation(wanted)
 
 
 def _mask(*args: Any, attention_mask: torch.Tensor | None = None, **kwargs: Any) -> Any:

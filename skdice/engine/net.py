@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -33,9 +34,16 @@ from skdice.engine.devices import (
     to_device,
 )
 from skdice.engine.module import parameter_groups
-from skdice.engine.progress import Progress, check_finite, restore, set_buffer, state_of
+from skdice.engine.progress import (
+    Progress,
+    check_finite,
+    finite_if_all_are,
+    restore,
+    set_buffer,
+    state_of,
+)
 from skdice.engine.schedules import schedule_factor
-from skdice.engine.words import CompactWords, can_be_compact
+from skdice.engine.words import CompactWords, compact_words
 
 __all__ = ["FineTuningNet"]
 
@@ -244,7 +252,9 @@ class FineTuningNet(NeuralNet):
             return self
         if epochs is None:
             epochs = self.max_epochs
-            self._compact_words(X)
+            self._words = compact_words(self, X)
+            if self._words is not None:
+                self.initialize_optimizer()
             self._start_schedule(self.n_updates(len(drawn)) * epochs, self.schedule, self.warmup)
         else:
             self._start_schedule(0, "constant", 0.0)
@@ -287,22 +297,6 @@ class FineTuningNet(NeuralNet):
             checkpoints.write(at.total, state_of(self, at, finished=True))
         return self
 
-    def _compact_words(self, dataset: Any) -> None:
-        """Train the rows of the word table that `dataset` uses, where AdamW can leave out others.
-
-        A GPU moves the whole table in no time, and callbacks may look at it.
-        """
-        plain = self.optimizer is torch.optim.AdamW and not self.get_params_for("optimizer")
-        on_cpu = torch.device(self.device).type == "cpu"
-        kept = self.callbacks or self.keep_optimizer  # which would see or keep what is no table
-        if not on_cpu or not plain or kept or not can_be_compact(self.module_):
-            return
-        words = CompactWords(self.module_, dataset.windows, self.padder.pad_id)
-        if words.pays:
-            words.take_place()
-            self._words = words
-            self.initialize_optimizer()
-
     def _whole_words(self) -> Any:
         return contextlib.nullcontext() if self._words is None else self._words.whole()
 
@@ -333,10 +327,13 @@ class FineTuningNet(NeuralNet):
         at = at or Progress()
         at.lr = at.lr or float(self.schedule_.get_last_lr()[0])
         self.history.record("lr", at.lr)
+        heard = self.verbose or self.callbacks  # our own callbacks do nothing in silence
         for batch in self.updates(dataset, len(self.history), rows, at.update):
-            self.notify("on_batch_begin", batch=batch, training=True)
+            if heard:
+                self.notify("on_batch_begin", batch=batch, training=True)
             step = self.train_step(batch)
-            self.notify("on_batch_end", batch=batch, training=True, **step)
+            if heard:
+                self.notify("on_batch_end", batch=batch, training=True, **step)
             at.losses.append(step["loss"])
             at.update, at.total = at.update + 1, at.total + 1
             check_finite(self, at, dataset, rows)
@@ -352,7 +349,8 @@ class FineTuningNet(NeuralNet):
         """Make one update from the micro-batches of `batch`; its loss is NaN if it is skipped."""
         if not self.module_.training:
             self._set_training(True)
-        self.optimizer_.zero_grad(set_to_none=True)
+        for parameter in self._parameters():
+            parameter.grad = None
         remembers = getattr(self.criterion_, "remembers", False)
         memory = dict(self.criterion_.named_buffers()) if remembers else {}
         if len(batch) == 1:
@@ -364,19 +362,25 @@ class FineTuningNet(NeuralNet):
             logits, loss = self._accumulate(batch)
         loss = loss.detach()
         bad = self.update(batch, loss)
-        for name, before in memory.items():
-            set_buffer(self.criterion_, name, before.where(bad, self.criterion_.get_buffer(name)))
-        return {"loss": torch.where(bad, torch.nan, loss), "y_pred": logits.detach()}
+        if bad is not False:
+            bad = torch.as_tensor(bad)
+            loss = torch.where(bad, torch.nan, loss)
+            for name, before in memory.items():
+                now = self.criterion_.get_buffer(name)
+                set_buffer(self.criterion_, name, before.where(bad, now))
+        return {"loss": loss, "y_pred": logits.detach()}
 
-    def update(self, batch: list[Batch], loss: torch.Tensor) -> torch.Tensor:
+    def _parameters(self) -> list[nn.Parameter]:
+        return [p for group in self.optimizer_.param_groups for p in group["params"]]
+
+    def update(self, batch: list[Batch], loss: torch.Tensor) -> torch.Tensor | bool:
         """Take a step with the gradients that the weights have, if they and the loss are finite.
 
         Returns
         -------
-        Tensor of shape ()
+        bool, or Tensor of shape () off the CPU
             Whether the update was skipped.
         """
-        parameters = [p for group in self.optimizer_.param_groups for p in group["params"]]
         scaled = self.scaler_.is_enabled()
         if self.max_grad_norm is not None or self.callbacks:
             self.scaler_.unscale_(self.optimizer_)
@@ -384,23 +388,24 @@ class FineTuningNet(NeuralNet):
             named = list(self.module_.named_parameters())
             self.notify("on_grad_computed", named_parameters=named, batch=batch)
         if self.max_grad_norm is not None:
-            norm = torch.nn.utils.clip_grad_norm_(parameters, self.max_grad_norm)
+            norm = torch.nn.utils.clip_grad_norm_(self._parameters(), self.max_grad_norm)
         elif not scaled:
-            gradients = [p.grad for p in parameters if p.grad is not None]
-            norm = torch.nn.utils.get_total_norm(gradients)
+            norm = finite_if_all_are([p.grad for p in self._parameters() if p.grad is not None])
         # A scaler finds infinite gradients by itself, and lowers its scale: no reason to stop.
-        bad = ~(loss if scaled else loss + norm).isfinite()
+        whole = loss if scaled else loss + norm
+        on_cpu = loss.device.type == "cpu"
+        bad = not math.isfinite(whole.item()) if on_cpu else ~whole.isfinite()
         if scaled:
             self.scaler_.step(self.optimizer_)
             self.scaler_.update()
         elif loss.is_cuda and self.optimizer_.defaults.get("fused"):
-            self.optimizer_.found_inf = bad.float()  # skips in the kernel: the CPU need not wait
+            self.optimizer_.found_inf = bad.float()  # type: ignore[union-attr]  # skips in the kernel: the CPU need not wait
             self.optimizer_.step()
         elif not bad:
             self.optimizer_.step()
             if self._words is not None:
                 self._words.note_update(self.optimizer_)
-        if scaled or bad.is_cuda or not bad:
+        if scaled or loss.is_cuda or not bad:
             self.schedule_.step()
         return bad
 

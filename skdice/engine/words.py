@@ -12,7 +12,7 @@ from torch import nn
 
 from skdice.text.encoding import Window
 
-__all__ = ["CompactWords", "can_be_compact"]
+__all__ = ["CompactWords", "can_be_compact", "compact_words"]
 
 # Smaller tables are not worth it.
 LEAST = 1_000_000
@@ -34,6 +34,24 @@ def can_be_compact(module: Any) -> bool:
     owners = [part for part in module.modules() if layer.weight in set(part.parameters(False))]
     plain = layer.max_norm is None and not layer.sparse and not layer.scale_grad_by_freq
     return owners == [layer] and plain and layer.weight.numel() >= LEAST
+
+
+def compact_words(net: Any, dataset: Any) -> CompactWords | None:
+    """The rows that `dataset` uses, in the table's place, where AdamW can leave out all others.
+
+    Not on a GPU, which moves the whole table in no time, and not under callbacks, which may look
+    at it.
+    """
+    plain = net.optimizer is torch.optim.AdamW and not net.get_params_for("optimizer")
+    on_cpu = torch.device(net.device).type == "cpu"
+    kept = net.callbacks or net.keep_optimizer  # which would see or keep what is no table
+    if not on_cpu or not plain or kept or not can_be_compact(net.module_):
+        return None
+    words = CompactWords(net.module_, dataset.windows, net.padder.pad_id)
+    if not words.pays:
+        return None
+    words.take_place()
+    return words
 
 
 class CompactWords:

@@ -58,7 +58,9 @@ class NumericNet(FineTuningNet):
         for chosen in self.rows_of_updates(dataset, epoch, rows)[start:]:
             batch = np.sort(chosen)
             weight = None if dataset.weight is None else torch.from_numpy(dataset.weight[batch])
-            yield [([{"X": _tensor(dataset.X[batch])}], torch.from_numpy(dataset.y[batch]), weight)]
+            # Rows taken by their numbers are a copy already.
+            X = _tensor(dataset.X[batch], copy=False)
+            yield [([{"X": X}], torch.from_numpy(dataset.y[batch]), weight)]
 
     @torch.no_grad()
     def logits(self, dataset: Any, batch_size: int | None = None) -> Any:
@@ -90,9 +92,10 @@ def _row_keys(X: Numbers) -> list[Any]:
     return [(X.indices[part].tobytes(), X.data[part].tobytes()) for part in parts]
 
 
-def _tensor(rows: Any) -> torch.Tensor:
-    dense = rows.toarray() if sparse.issparse(rows) else np.array(rows)  # a copy: may be read-only
-    return torch.from_numpy(dense)
+def _tensor(rows: Any, copy: bool = True) -> torch.Tensor:
+    if sparse.issparse(rows):
+        return torch.from_numpy(rows.toarray())
+    return torch.from_numpy(np.array(rows) if copy else np.asarray(rows))
 
 
 def _dtype_of(module: nn.Module) -> torch.dtype:

@@ -289,7 +289,7 @@ class Loss(nn.Module):
 
     def functional_state(self) -> dict[str, Tensor]:
         """What the loss was told and remembers: buffers by dotted name."""
-        return dict(self.named_buffers(recurse=False))
+        return {name: value for name, value in self._buffers.items() if value is not None}
 
     def functional_loss(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -22,14 +23,31 @@ __all__ = [
 ]
 
 
-def at_least_tiny(total: Tensor) -> Tensor:
-    """A divisor that is never 0."""
+TINY = torch.finfo(torch.float32).tiny
+
+
+def at_least_tiny(total: Any) -> Any:
+    """A divisor that is never 0: a tensor or a number, as `numbers_of` gives them."""
+    if not isinstance(total, Tensor):
+        return max(total, TINY)
     return total.clamp(min=torch.finfo(total.dtype).tiny)
 
 
+def numbers_of(sums: Tensor, *others: Number) -> Any:
+    """What a tensor holds, to compute with `others`.
+
+    Python's numbers on a CPU, which are faster than tensors, unless others are tensors.
+    """
+    plain = not any(isinstance(other, Tensor) for other in others)
+    if plain and sums.device.type == "cpu" and not torch.compiler.is_compiling():
+        with contextlib.suppress(RuntimeError):  # torch.func.vmap has no single numbers
+            return sums.tolist()
+    return sums.unbind()
+
+
 def _prices(
-    formula: Formula, hits: Tensor, errors: Tensor, smooth: Number, scale: Tensor, problem: Problem
-) -> tuple[Tensor, Tensor]:
+    formula: Formula, hits: Any, errors: Any, smooth: Number, scale: Any, problem: Problem
+) -> tuple[Any, Any]:
     """What a unit of log loss costs, of a positive and of a negative."""
     per_hit, per_positive, per_negative = formula.gradients
     # Gradients are averaged over processes; each has its share of these sums.
@@ -38,11 +56,13 @@ def _prices(
     return of_positives, scale * per_negative * (hits + smooth)
 
 
-def _scale(size: Tensor, total: Tensor, n: Tensor) -> Tensor:
+def _scale(size: Any, total: Any, n: Any) -> Any:
     """The factor that makes it a mean over examples.
 
     0 where nothing counts (an empty batch) or, with smooth=0, nothing is called positive.
     """
+    if not isinstance(total, Tensor):
+        return size / n / total**2 if n > 0 and total**2 > TINY else 0.0
     tiny, square = torch.finfo(total.dtype).tiny, total**2
     return torch.where((n > 0) & (square > tiny), size / n.clamp(min=tiny) / square, 0.0)
 
@@ -101,20 +121,24 @@ def micro_surrogate(
     per_hit, per_positive, per_negative = formula.gradients
     log_p = problem.log_p_of(index)
     with torch.no_grad():
-        weight = problem.weight
-        positive = weight * (index != background)
+        weight = problem.given_weight
+        positive = (index != background).to(log_p.dtype)
         right, wrong = torch.exp(log_p), -torch.expm1(log_p)
         not_background = -torch.expm1(problem.log_p_of(torch.full_like(index, background)))
-        parts = (positive * right, positive * wrong, weight * not_background, weight)
-        sums = problem.total(torch.stack([part.sum() for part in parts]))
-        found, missed, called, n = sums.unbind()
-        false = (called - found).clamp(min=0)
+        if weight is not None:
+            positive, not_background = positive * weight, not_background * weight
+        n = log_p.new_full((), len(index)) if weight is None else weight.sum()
+        parts = (positive @ right, positive @ wrong, not_background.sum(), n)
+        sums = problem.total(torch.stack(parts))
+        found, missed, called, n = numbers_of(sums, smooth, *formula.gradients)
+        false = called - found
+        false = false.clamp(min=0) if isinstance(false, Tensor) else max(false, 0.0)
         hits, errors = per_hit * found, per_negative * false - per_positive * missed
         total = at_least_tiny(hits + errors + smooth)
         scale = _scale(total, total, n)
         price, cost = _prices(formula, hits, errors, smooth, scale, problem)
-        share = cost * weight + (price - cost) * positive
-    return (share * formula.modulation(-log_p, wrong)).sum()
+        share = cost * (1.0 if weight is None else weight) + (price - cost) * positive
+    return share @ formula.modulation(-log_p, wrong)
 
 
 class Counts(NamedTuple):
