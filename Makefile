@@ -10,7 +10,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 export TOKENIZERS_PARALLELISM := false
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-fast lint test-lowest docs faults bench clean help
+.PHONY: demo test test-fast lint test-lowest docs faults bench bench-gpu clean help
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -47,6 +47,9 @@ DATA ?= data
 bench: $(VENV)/.installed-test ## Compare speed with torch, the Trainer and pipelines (make bench DATA=folder)
 	$(BIN)/python examples/benchmarks/losses.py --out bench-losses.json
 	$(BIN)/python examples/benchmarks/trainer.py $(DATA) --out bench-trainer.json
+
+bench-gpu: $(VENV)/.installed-test ## What a GPU makes of it: ten minutes, on a machine that has one
+	$(BIN)/python examples/benchmarks/gpu.py --out bench-gpu.json
 
 clean: ## Remove the environment and the demo's output
 	rm -rf $(VENV) demo-output docs/_build docs/api docs/auto_gallery

@@ -45,15 +45,18 @@ from skdice.datasets import read_conll, read_table
 BACKBONE = find_backbone(DEFAULT_BACKBONE)
 
 
-def ours(task: str, X: Any, y: Any, precision: str) -> Any:
+def ours(task: str, X: Any, y: Any, precision: str, backbone: str = BACKBONE) -> Any:
     cls = DiceTokenClassifier if task == "tagging" else DiceSequenceClassifier
     params = {} if task == "tagging" else {"pooling": "native"}
-    return cls(loss="ce", max_epochs=1, precision=precision, random_state=0, **params).fit(X, y)
+    params |= {"backbone": backbone, "precision": precision, "random_state": 0}
+    return cls(loss="ce", max_epochs=1, **params).fit(X, y)
 
 
-def theirs(task: str, X: Any, y: Any, precision: str, grouped: bool) -> None:
+def theirs(
+    task: str, X: Any, y: Any, precision: str, grouped: bool, backbone: str = BACKBONE
+) -> None:
     """Trainer as its documentation shows it; dynamic padding by its collators."""
-    tokenizer = AutoTokenizer.from_pretrained(BACKBONE)
+    tokenizer = AutoTokenizer.from_pretrained(backbone)
     if task == "tagging":
         names = sorted({tag for row in y for tag in row})
         encoded = tokenizer(X, is_split_into_words=True, truncation=True)
@@ -79,13 +82,13 @@ def theirs(task: str, X: Any, y: Any, precision: str, grouped: bool) -> None:
             per_device_train_batch_size=32,
             train_sampling_strategy="group_by_length" if grouped else "random",
             bf16=precision == "bf16",
-            use_cpu=True,
+            use_cpu=not torch.cuda.is_available(),
             report_to=[],
             disable_tqdm=True,
             save_strategy="no",
             logging_strategy="no",
         )
-        model = auto.from_pretrained(BACKBONE, num_labels=len(names), dtype=torch.float32)
+        model = auto.from_pretrained(backbone, num_labels=len(names), dtype=torch.float32)
         Trainer(model, args, train_dataset=rows, data_collator=collator(tokenizer)).train()
 
 
