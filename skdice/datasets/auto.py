@@ -35,7 +35,7 @@ class Dataset:
     ids : list of str or None
         Of questions.
     queries : dict or None
-        From entity type to the question that a BERT-MRC file asks for it.
+        Maps each entity type to its question in a BERT-MRC file.
     """
 
     X: list[Any]
@@ -58,10 +58,10 @@ def read_dataset(
     ----------
     path : str or Path
     task : {"auto", "tagging", "classification", "qa", "mrc-ner"}, default="auto"
-        Auto looks at the file: CoNLL-U, or columns in blocks between blank lines (apart by tabs,
-        or by spaces with tags such as ``O`` and ``B-PER`` in the last), are tagging;
-        a ``.json`` file is SQuAD's, or BERT-MRC's if it is a list; JSON lines are texts, as other
-        columns are. Entities to be read by asking may also come from tagged sentences.
+        ``"auto"`` looks at the file: CoNLL-U, or columns in blocks between blank lines (apart by
+        tabs, or by spaces with tags such as ``O`` and ``B-PER`` in the last), are tagging; a
+        ``.json`` file is SQuAD's, or BERT-MRC's if it is a list; JSON lines are texts, as other
+        columns are. Tagged sentences can also be read for ``task="mrc-ner"``.
     encoding : str, default="utf-8"
     **options
         Of `read_table`, `read_conll`, `read_conllu` or `read_squad`, whichever reads the file.

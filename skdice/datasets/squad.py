@@ -145,7 +145,7 @@ def read_mrc_ner(
     y : list of lists of (type, start, end)
         Spans in tokens, ends exclusive; they may be nested.
     queries : dict
-        From type to its question, for ``DiceMRCTagger(queries=...)``.
+        Maps each type to its question, for ``DiceMRCTagger(queries=...)``.
 
     Raises
     ------

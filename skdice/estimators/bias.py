@@ -30,8 +30,8 @@ __all__ = ["BiasTunedClassifier"]
 class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
     """A classifier whose decision is tuned for F1 on held-out data.
 
-    The rival that any loss has to beat: cross-entropy, and then a bias for each class, added to
-    the log-probabilities. With two classes that is threshold tuning, as in scikit-learn's
+    The baseline that any loss has to beat: train with cross-entropy, then add a bias for each class
+    to the log-probabilities. With two classes that is threshold tuning, as in scikit-learn's
     `TunedThresholdClassifierCV`; this one also does more classes.
 
     Parameters
@@ -39,19 +39,20 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
     estimator : classifier with ``predict_proba``
     scoring : {"auto", "f1", "f1_macro", "accuracy", "balanced_accuracy"} or callable, \
 default="auto"
-        What to maximise; auto is the F1 of the positive class for two classes and macro F1 for
-        more. A callable takes true and predicted labels.
+        What to maximise. ``"auto"`` is the F1 of the positive class for two classes and macro F1
+        for more. A callable takes true and predicted labels.
     bias : {"per_class", "prior"}, default="per_class"
-        Prior tunes one number, tau in b = -tau log(prior).
+        ``"per_class"`` tunes one bias for each class. ``"prior"`` tunes one number, tau in b = -tau
+        log(prior).
     pos_label : label or None, default=None
         The positive class of two. None is the estimator's own where it has one, and else chosen
         as in `DiceSequenceClassifier`.
     cv : int, float, splitter, "prefit" or None, default=None
-        Held-out data: folds (None is 5), or a share of the rows, or everything for an estimator
-        that is fitted already. With folds and shares the estimator is then fitted on all rows.
-        Ignored if `fit` gets ``X_val``.
+        Where held-out data come from: a number of folds (None is 5), a share of the rows, or
+        ``"prefit"``, which is all rows for an estimator that is fitted already. With folds or a
+        share the estimator is fitted on all rows at the end. Ignored if `fit` gets ``X_val``.
     random_state : int, RandomState or None, default=None
-        Of the split, for a share.
+        Seed of the split, if `cv` is a share.
 
     Attributes
     ----------

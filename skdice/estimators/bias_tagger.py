@@ -35,11 +35,12 @@ class BiasTunedTagger(TagScores, BiasTuned):
     ----------
     estimator : DiceTokenClassifier
     bias : {"per_class", "prior"}, default="per_class"
-        Prior tunes one number, tau in b = -tau log(prior).
+        ``"per_class"`` tunes one bias for each class. ``"prior"`` tunes one number, tau in b = -tau
+        log(prior).
     cv : int, float, splitter, "prefit" or None, default=None
-        Held-out sentences: folds (None is 5), or a share, or everything for a tagger that is
-        fitted already. With folds and shares the tagger is then fitted on all sentences. Ignored
-        if `fit` gets ``X_val``.
+        Where held-out sentences come from: a number of folds (None is 5), a share, or ``"prefit"``,
+        which is all sentences for a tagger that is fitted already. With folds or a share the tagger
+        is fitted on all sentences at the end. Ignored if `fit` gets ``X_val``.
     random_state : int, RandomState or None, default=None
         Of the split.
 

@@ -123,26 +123,26 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
         label 1 of {0, 1} or {-1, 1}, and otherwise the rarer class. Inside a meta-estimator that
         numbers the labels (voting, stacking, bagging, one-vs-rest) give the number.
     hidden_layer_sizes : tuple of int, default=()
-        Layers of an MLP with ReLU; none is a linear classifier.
+        Sizes of the hidden layers of an MLP with ReLU. The default is a linear classifier.
     module : torch.nn.Module, callable or None, default=None
         A module from (n_rows, n_features) to (n_rows, n_classes) logits, which is copied, or a
         callable that makes one from ``(n_features, n_classes)``; in place of the MLP.
     max_epochs : int, default=100
-        Passes over the training data.
+        Number of passes over the training data.
     lr : float, default=0.05
         Peak learning rate of AdamW.
     batch_size : int, default=256
-        Rows in a batch; the overlap losses count over these.
+        Rows in a batch. The overlap losses count over these rows.
     weight_decay : float, default=0.0
-        Of weight matrices; biases and normalisation weights are spared.
+        Weight decay of the weight matrices. Biases and normalisation weights have none.
     schedule : {"linear", "constant", "cosine", "polynomial", "one_cycle"}, default="linear"
         How the learning rate changes after warm-up.
     warmup : float, default=0.0
         Share of the updates in which the learning rate rises.
     dropout : float, default=0.0
-        After each hidden layer.
+        Dropout after each hidden layer.
     device : str, default="auto"
-        Auto is CUDA, then MPS, then the CPU.
+        ``"auto"`` is CUDA if there is one, else MPS, else the CPU.
     early_stopping : bool, default=False
         Stop when F1 on held-out rows stops rising, and restore the best epoch.
     validation_fraction : float, default=0.1
@@ -150,20 +150,21 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
     n_iter_no_change : int, default=10
         Epochs without a better score before `early_stopping` ends the fit.
     callbacks : list of skorch callbacks or None, default=None
-        Not `LRScheduler`, as `schedule` sets the rate, nor those that score, as `early_stopping`
-        records ``valid_score``.
+        Callbacks for the skorch net. `LRScheduler` is refused: use `schedule`. Callbacks that score
+        are refused: `early_stopping` records ``valid_score``.
     net_params : dict or None, default=None
         Further settings of the skorch net, such as ``{"optimizer": torch.optim.SGD}`` or
         ``{"optimizer__param_groups": [("*bias", {"lr": 1e-3})]}``: parameters so named have these
         settings of the optimiser, and `schedule` scales their own rate.
     checkpoint_dir : str, Path or None, default=None
-        Folder for checkpoints. A fit that was interrupted, even killed, goes on from the last one
-        when `fit` is called again with the same data and parameters, and ends with the same
-        weights. Another fit gets a folder of its own within. Needs an int `random_state`.
+        Folder for checkpoints. A fit that was interrupted or killed resumes from the last one when
+        `fit` is called again with the same data and parameters, and ends with the same weights.
+        Each fit has its own subfolder. Needs an int `random_state`.
     checkpoint_every : int or str, default="60s"
-        Updates, or seconds, from one checkpoint to the next; the last two are kept.
+        How often to write one: a number of updates, or seconds as in ``"60s"``. The last two are
+        kept.
     resume : {"auto", "never"}, default="auto"
-        Never deletes the checkpoints of this fit and begins anew.
+        ``"never"`` deletes the checkpoints of this fit and starts over.
     random_state : int, RandomState or None, default=None
         Seeds the head, dropout and batches; the caller's generators are left alone.
     verbose : int, default=0

@@ -47,15 +47,17 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     pooling : {"mean", "cls", "max"}, default="mean"
         How the hidden states of a text become one vector.
     layer : int, default=-1
-        Whose hidden states are pooled: 0 is the embeddings, -1 the last layer.
+        Layer whose hidden states are pooled: 0 is the embeddings, -1 the last layer.
     pairs : {"separate", "joint"}, default="separate"
-        Separate encodes the texts u and v of a pair one by one and gives
-        ``[u, v, |u - v|, u * v]``, four times as many features; joint encodes both as one input.
+        ``"separate"`` encodes the texts u and v of a pair one by one and gives
+        ``[u, v, |u - v|, u * v]``, four times as many features. ``"joint"`` encodes both as one
+        input.
     max_length : int or None, default=None
-        Subwords kept of a text or joint pair; None is what the backbone allows, 512 at most.
+        Longest text or joint pair, in subwords. The rest is cut. None is what the backbone allows,
+        512 at most.
     batch_size : int, default=64
     precision : {"auto", "fp32", "bf16"}, default="auto"
-        Auto is bf16 on a CUDA device that has it and fp32 elsewhere.
+        ``"auto"`` is bf16 on a CUDA device that has it and fp32 elsewhere.
     device : str, default="auto"
     cache : str, Path or None, default=None
         Folder in which vectors are kept by content: a text that was seen with the same weights

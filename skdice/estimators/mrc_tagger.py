@@ -45,35 +45,36 @@ class DiceMRCTagger(TransformerEstimator):
     Parameters
     ----------
     loss : str or Loss, default="dsc"
-        Of the start head, a binary problem over all words of a batch.
+        Loss of the start head, a binary problem over all words of a batch.
     end_loss : str, Loss or None, default=None
-        Of the end head and of the span head; None is `loss`.
+        Loss of this head; None is `loss`.
     match_loss : str, Loss or None, default=None
-        Of the end head and of the span head; None is `loss`.
+        Loss of this head; None is `loss`.
     queries : dict or None, default=None
-        From entity type to the text that asks for it; None makes one from the type's name.
+        Maps each entity type to the text that asks for it. None makes one from the type's name.
     start_weight : float, default=1.0
-        Shares of the heads' losses.
+        Weight of this head's loss in the sum.
     end_weight : float, default=1.0
-        Shares of the heads' losses.
+        Weight of this head's loss in the sum.
     match_weight : float, default=1.0
-        Shares of the heads' losses.
+        Weight of this head's loss in the sum.
     answerable_weight : float, default=0.0
-        Share of a head that says whether a sentence holds the type at all. Above 0, entities are
+        Weight of a head that says whether a sentence holds the type at all. Above 0, entities are
         only predicted where it says so.
     threshold : float, default=0.5
         A span is predicted where start, end and match are each more probable than this;
         `tune_threshold` chooses it on held-out sentences.
     max_span_length : int or None, default=None
-        Words of the longest candidate; None is the longest entity in training.
+        Longest candidate, in words. None is the longest entity in training.
     stride : int, default=32
-        Subwords that the windows of a long sentence share.
+        Overlap of the windows of a long sentence, in subwords.
     backbone : str, default="sentence-transformers/all-MiniLM-L6-v2"
         An encoder or decoder that `AutoModel` loads, by hub id or local folder.
     max_length : int or None, default=None
-        Subwords of query and sentence together; None is what the backbone allows, 512 at most.
+        Longest input, query and sentence together, in subwords. None is what the backbone allows,
+        512 at most.
     max_epochs : int, default=3
-        Passes over the training data.
+        Number of passes over the training data.
     lr : float, default=1e-4
         Peak learning rate of AdamW. `fit` warns if it was so high that the encoder lost what it
         knew.
@@ -85,25 +86,27 @@ class DiceMRCTagger(TransformerEstimator):
     max_grad_norm : float or None, default=1.0
         The gradient is clipped to this norm; None does not clip.
     weight_decay : float, default=0.01
-        Of weight matrices; biases and normalisation weights are spared.
+        Weight decay of the weight matrices. Biases and normalisation weights have none.
     schedule : {"linear", "constant", "cosine", "polynomial", "one_cycle"}, default="linear"
         How the learning rate changes after warm-up.
     warmup : float, default=0.1
         Share of the updates in which the learning rate rises.
     dropout : float, default=0.1
-        Before the head.
+        Dropout before the head.
     frozen : {"none", "embeddings", "encoder"} or int, default="none"
-        Parts that are not trained; an int is the embeddings and that many of the lowest layers.
+        Parts that are not trained. An int freezes the embeddings and that many of the lowest
+        layers.
     adapter : "lora", peft.PeftConfig or None, default=None
         Train small matrices beside the encoder's weights, and the head, in place of all weights:
         little memory for large models. Needs the extra ``skdice[peft]``; see `merge_adapter`.
     gradient_checkpointing : bool, default=False
         Keep only each layer's input for the backward pass: half the memory for long texts.
     precision : {"auto", "fp32", "fp16", "bf16"}, default="auto"
-        Autocast; auto is bf16 (else fp16) on CUDA. On a CPU it trains in bf16 where the processor
-        is faster in it, and predicts in fp32. The last layer and the loss are always fp32.
+        Number format of training and prediction. ``"auto"`` is bf16 on CUDA (fp16 on older GPUs).
+        On a CPU it trains in bf16 if the processor is faster in it, and predicts in fp32. The last
+        layer and the loss are always fp32.
     device : str, default="auto"
-        Auto is CUDA, then MPS, then the CPU.
+        ``"auto"`` is CUDA if there is one, else MPS, else the CPU.
     early_stopping : bool, default=False
         Stop when span F1 on validation sentences stops rising, and restore the best epoch.
     validation_fraction : float, default=0.1
@@ -111,23 +114,24 @@ class DiceMRCTagger(TransformerEstimator):
     n_iter_no_change : int, default=3
         Epochs without a better score before `early_stopping` ends the fit.
     callbacks : list of skorch callbacks or None, default=None
-        Not `LRScheduler`, as `schedule` sets the rate, nor those that score, as ``X_val`` of `fit`
-        makes it record ``valid_score``.
+        Callbacks for the skorch net. `LRScheduler` is refused: use `schedule`. Callbacks that score
+        are refused: with ``X_val``, `fit` records ``valid_score``.
     net_params : dict or None, default=None
         Further settings of the skorch net, such as ``{"optimizer": torch.optim.SGD}`` or
         ``{"optimizer__param_groups": [("head*", {"lr": 1e-3})]}``: parameters so named (the
         encoder's begin with ``encoder``) have these settings of the optimiser, and `schedule`
         scales their own rate.
     warm_start : bool, default=False
-        Let `fit` go on from the weights of the last fit.
+        Start `fit` from the weights of the last fit.
     checkpoint_dir : str, Path or None, default=None
-        Folder for checkpoints. A fit that was interrupted, even killed, goes on from the last one
-        when `fit` is called again with the same data and parameters, and ends with the same
-        weights. Another fit gets a folder of its own within. Needs an int `random_state`.
+        Folder for checkpoints. A fit that was interrupted or killed resumes from the last one when
+        `fit` is called again with the same data and parameters, and ends with the same weights.
+        Each fit has its own subfolder. Needs an int `random_state`.
     checkpoint_every : int or str, default="60s"
-        Updates, or seconds, from one checkpoint to the next; the last two are kept.
+        How often to write one: a number of updates, or seconds as in ``"60s"``. The last two are
+        kept.
     resume : {"auto", "never"}, default="auto"
-        Never deletes the checkpoints of this fit and begins anew.
+        ``"never"`` deletes the checkpoints of this fit and starts over.
     random_state : int, RandomState or None, default=None
         Seeds the head, dropout and batches; the caller's generators are left alone.
     verbose : int, default=0

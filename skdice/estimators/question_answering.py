@@ -44,25 +44,25 @@ class DiceQuestionAnswerer(TransformerEstimator):
     backbone : str, default="sentence-transformers/all-MiniLM-L6-v2"
         An encoder or decoder that `AutoModel` loads, by hub id or local folder.
     max_length : int or None, default=None
-        Subwords of a window: question, part of the context, special tokens. None is 384, or what
-        the backbone allows if that is less.
+        Longest window, in subwords: question, part of the context, special tokens. None is 384, or
+        what the backbone allows if that is less.
     stride : int, default=128
-        Subwords of the context that neighbouring windows share; at most half of those that fit.
+        Overlap of neighbouring windows, in subwords of the context. At most half of those that fit.
     max_question_length : int, default=64
-        Subwords kept of a question.
+        Longest question, in subwords. The rest is cut.
     max_answer_length : int, default=30
-        Subwords of the longest answer that is predicted.
+        Longest answer that is predicted, in subwords.
     null_threshold : "auto" or float, default="auto"
-        How far the score of "no answer" has to be above the best answer's to prevail. Auto tunes
-        it for F1 on the validation questions if some of them have no answer, and is 0 without
-        them; without unanswerable training questions every question is answered.
+        "No answer" is predicted if its score is above the best answer's by more than this.
+        ``"auto"`` tunes it for F1 on the validation questions if some of them have no answer, and
+        is 0 otherwise. Without unanswerable training questions every question is answered.
     on_misaligned : {"raise", "drop", "fix"}, default="raise"
         What to do with an answer that its context does not hold at its start: an error; leave
         answer and question out; or take the nearest place that holds it.
     language : {"en", "zh"}, default="en"
         How `score` compares answers: by words, or by Chinese characters.
     max_epochs : int, default=2
-        Passes over the training data.
+        Number of passes over the training data.
     lr : float, default=1e-4
         Peak learning rate of AdamW. `fit` warns if it was so high that the encoder lost what it
         knew.
@@ -74,25 +74,27 @@ class DiceQuestionAnswerer(TransformerEstimator):
     max_grad_norm : float or None, default=1.0
         The gradient is clipped to this norm; None does not clip.
     weight_decay : float, default=0.01
-        Of weight matrices; biases and normalisation weights are spared.
+        Weight decay of the weight matrices. Biases and normalisation weights have none.
     schedule : {"linear", "constant", "cosine", "polynomial", "one_cycle"}, default="linear"
         How the learning rate changes after warm-up.
     warmup : float, default=0.1
         Share of the updates in which the learning rate rises.
     dropout : float, default=0.1
-        Before the head.
+        Dropout before the head.
     frozen : {"none", "embeddings", "encoder"} or int, default="none"
-        Parts that are not trained; an int is the embeddings and that many of the lowest layers.
+        Parts that are not trained. An int freezes the embeddings and that many of the lowest
+        layers.
     adapter : "lora", peft.PeftConfig or None, default=None
         Train small matrices beside the encoder's weights, and the head, in place of all weights:
         little memory for large models. Needs the extra ``skdice[peft]``; see `merge_adapter`.
     gradient_checkpointing : bool, default=False
         Keep only each layer's input for the backward pass: half the memory for long texts.
     precision : {"auto", "fp32", "fp16", "bf16"}, default="auto"
-        Autocast; auto is bf16 (else fp16) on CUDA. On a CPU it trains in bf16 where the processor
-        is faster in it, and predicts in fp32. The last layer and the loss are always fp32.
+        Number format of training and prediction. ``"auto"`` is bf16 on CUDA (fp16 on older GPUs).
+        On a CPU it trains in bf16 if the processor is faster in it, and predicts in fp32. The last
+        layer and the loss are always fp32.
     device : str, default="auto"
-        Auto is CUDA, then MPS, then the CPU.
+        ``"auto"`` is CUDA if there is one, else MPS, else the CPU.
     early_stopping : bool, default=False
         Stop when F1 on validation questions stops rising, and restore the best epoch.
     validation_fraction : float, default=0.1
@@ -100,23 +102,24 @@ class DiceQuestionAnswerer(TransformerEstimator):
     n_iter_no_change : int, default=3
         Epochs without a better score before `early_stopping` ends the fit.
     callbacks : list of skorch callbacks or None, default=None
-        Not `LRScheduler`, as `schedule` sets the rate, nor those that score, as ``X_val`` of `fit`
-        makes it record ``valid_score``.
+        Callbacks for the skorch net. `LRScheduler` is refused: use `schedule`. Callbacks that score
+        are refused: with ``X_val``, `fit` records ``valid_score``.
     net_params : dict or None, default=None
         Further settings of the skorch net, such as ``{"optimizer": torch.optim.SGD}`` or
         ``{"optimizer__param_groups": [("head*", {"lr": 1e-3})]}``: parameters so named (the
         encoder's begin with ``encoder``) have these settings of the optimiser, and `schedule`
         scales their own rate.
     warm_start : bool, default=False
-        Let `fit` go on from the weights of the last fit.
+        Start `fit` from the weights of the last fit.
     checkpoint_dir : str, Path or None, default=None
-        Folder for checkpoints. A fit that was interrupted, even killed, goes on from the last one
-        when `fit` is called again with the same data and parameters, and ends with the same
-        weights. Another fit gets a folder of its own within. Needs an int `random_state`.
+        Folder for checkpoints. A fit that was interrupted or killed resumes from the last one when
+        `fit` is called again with the same data and parameters, and ends with the same weights.
+        Each fit has its own subfolder. Needs an int `random_state`.
     checkpoint_every : int or str, default="60s"
-        Updates, or seconds, from one checkpoint to the next; the last two are kept.
+        How often to write one: a number of updates, or seconds as in ``"60s"``. The last two are
+        kept.
     resume : {"auto", "never"}, default="auto"
-        Never deletes the checkpoints of this fit and begins anew.
+        ``"never"`` deletes the checkpoints of this fit and starts over.
     random_state : int, RandomState or None, default=None
         Seeds the head, dropout and batches; the caller's generators are left alone.
     verbose : int, default=0
@@ -133,9 +136,9 @@ class DiceQuestionAnswerer(TransformerEstimator):
 
     Notes
     -----
-    Of several answers to a training question the most frequent counts, the first of equals. A
-    window without the whole answer is a window without an answer. Of the windows that a token is
-    in, the one where it has most context decides.
+    If a training question has several answers, the most frequent one counts, or the first of a tie.
+    A window that does not hold the whole answer counts as one without an answer. A
+    token in several windows is decided in the one where it has most context.
 
     References
     ----------

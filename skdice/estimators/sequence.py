@@ -47,12 +47,13 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
     backbone : str, default="sentence-transformers/all-MiniLM-L6-v2"
         An encoder or decoder that `AutoModel` loads, by hub id or local folder.
     pooling : {"mean", "cls", "max", "native"}, default="mean"
-        How the encoder's hidden states become one vector. Native is the head that the architecture
-        has in transformers, which then reads what `save_pretrained` writes.
+        How the encoder's hidden states become one vector. ``"native"`` is the architecture's own
+        head in transformers, which can then load what `save_pretrained` writes.
     max_length : int or None, default=None
-        Subwords kept of a text or pair; None is what the backbone allows, 512 at most.
+        Longest text or pair, in subwords. The rest is cut. None is what the backbone allows, 512 at
+        most.
     max_epochs : int, default=3
-        Passes over the training data.
+        Number of passes over the training data.
     lr : float, default=1e-4
         Peak learning rate of AdamW. `fit` warns if it was so high that the encoder lost what it
         knew.
@@ -63,25 +64,27 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
     max_grad_norm : float or None, default=1.0
         The gradient is clipped to this norm; None does not clip.
     weight_decay : float, default=0.01
-        Of weight matrices; biases and normalisation weights are spared.
+        Weight decay of the weight matrices. Biases and normalisation weights have none.
     schedule : {"linear", "constant", "cosine", "polynomial", "one_cycle"}, default="linear"
         How the learning rate changes after warm-up.
     warmup : float, default=0.1
         Share of the updates in which the learning rate rises.
     dropout : float, default=0.1
-        Before the head.
+        Dropout before the head.
     frozen : {"none", "embeddings", "encoder"} or int, default="none"
-        Parts that are not trained; an int is the embeddings and that many of the lowest layers.
+        Parts that are not trained. An int freezes the embeddings and that many of the lowest
+        layers.
     adapter : "lora", peft.PeftConfig or None, default=None
         Train small matrices beside the encoder's weights, and the head, in place of all weights:
         little memory for large models. Needs the extra ``skdice[peft]``; see `merge_adapter`.
     gradient_checkpointing : bool, default=False
         Keep only each layer's input for the backward pass: half the memory for long texts.
     precision : {"auto", "fp32", "fp16", "bf16"}, default="auto"
-        Autocast; auto is bf16 (else fp16) on CUDA. On a CPU it trains in bf16 where the processor
-        is faster in it, and predicts in fp32. The last layer and the loss are always fp32.
+        Number format of training and prediction. ``"auto"`` is bf16 on CUDA (fp16 on older GPUs).
+        On a CPU it trains in bf16 if the processor is faster in it, and predicts in fp32. The last
+        layer and the loss are always fp32.
     device : str, default="auto"
-        Auto is CUDA, then MPS, then the CPU.
+        ``"auto"`` is CUDA if there is one, else MPS, else the CPU.
     early_stopping : bool, default=False
         Stop when F1 on validation texts (of the positive class; macro for more classes) stops
         rising, and restore the best epoch.
@@ -90,26 +93,27 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
     n_iter_no_change : int, default=3
         Epochs without a better score before `early_stopping` ends the fit.
     sampler : imbalanced-learn sampler or None, default=None
-        Draws the texts of each epoch of `fit` anew, after validation texts were set aside:
+        Resamples the texts before each epoch of `fit`, after the validation texts are set aside:
         `RandomOverSampler`, `RandomUnderSampler` or one of `skdice.resampling`.
     callbacks : list of skorch callbacks or None, default=None
-        Not `LRScheduler`, as `schedule` sets the rate, nor those that score, as ``X_val`` of `fit`
-        makes it record ``valid_score``.
+        Callbacks for the skorch net. `LRScheduler` is refused: use `schedule`. Callbacks that score
+        are refused: with ``X_val``, `fit` records ``valid_score``.
     net_params : dict or None, default=None
         Further settings of the skorch net, such as ``{"optimizer": torch.optim.SGD}`` or
         ``{"optimizer__param_groups": [("head*", {"lr": 1e-3})]}``: parameters so named (the
         encoder's begin with ``encoder``) have these settings of the optimiser, and `schedule`
         scales their own rate.
     warm_start : bool, default=False
-        Let `fit` go on from the weights of the last fit.
+        Start `fit` from the weights of the last fit.
     checkpoint_dir : str, Path or None, default=None
-        Folder for checkpoints. A fit that was interrupted, even killed, goes on from the last one
-        when `fit` is called again with the same data and parameters, and ends with the same
-        weights. Another fit gets a folder of its own within. Needs an int `random_state`.
+        Folder for checkpoints. A fit that was interrupted or killed resumes from the last one when
+        `fit` is called again with the same data and parameters, and ends with the same weights.
+        Each fit has its own subfolder. Needs an int `random_state`.
     checkpoint_every : int or str, default="60s"
-        Updates, or seconds, from one checkpoint to the next; the last two are kept.
+        How often to write one: a number of updates, or seconds as in ``"60s"``. The last two are
+        kept.
     resume : {"auto", "never"}, default="auto"
-        Never deletes the checkpoints of this fit and begins anew.
+        ``"never"`` deletes the checkpoints of this fit and starts over.
     random_state : int, RandomState or None, default=None
         Seeds the head, dropout and batches; the caller's generators are left alone.
     verbose : int, default=0
@@ -200,8 +204,8 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
     ) -> Self:
         """Train one more epoch on these texts, at the constant rate `lr`.
 
-        What a loss makes of class counts, it makes of those of all calls since the last `fit`; its
-        memory of earlier batches (`ema_decay`) goes on. `sampler` is not used.
+        Class counts for the loss add up over all calls since the last `fit`, and its memory of
+        earlier batches (`ema_decay`) is kept. `sampler` is not used.
 
         Parameters
         ----------
@@ -305,7 +309,7 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
         Returns
         -------
         ndarray of shape (n, hidden_size)
-            Past 1 GiB a `numpy.memmap` in a temporary file.
+            Above 1 GiB it is a `numpy.memmap` in a temporary file.
         """
         self._check_params()
         texts = as_texts(X)

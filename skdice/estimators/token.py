@@ -50,11 +50,11 @@ class DiceTokenClassifier(TagScores, TransformerEstimator):
     label_all_subwords : bool, default=False
         Train on every subword of a word, and average their probabilities, instead of the first.
     scheme : {"auto", "iob1", "iob2", "bioes", "bmes", "bilou", "plain"}, default="auto"
-        How the tags mark spans; auto reads it off `y`. A named scheme is checked.
+        How the tags mark spans. ``"auto"`` infers it from `y`. A named scheme is checked.
     constrained : bool, default=False
         Decode with Viterbi so that the output is never ill-formed in `scheme`.
     max_epochs : int, default=3
-        Passes over the training data.
+        Number of passes over the training data.
     lr : float, default=1e-4
         Peak learning rate of AdamW. `fit` warns if it was so high that the encoder lost what it
         knew.
@@ -66,25 +66,27 @@ class DiceTokenClassifier(TagScores, TransformerEstimator):
     max_grad_norm : float or None, default=1.0
         The gradient is clipped to this norm; None does not clip.
     weight_decay : float, default=0.01
-        Of weight matrices; biases and normalisation weights are spared.
+        Weight decay of the weight matrices. Biases and normalisation weights have none.
     schedule : {"linear", "constant", "cosine", "polynomial", "one_cycle"}, default="linear"
         How the learning rate changes after warm-up.
     warmup : float, default=0.1
         Share of the updates in which the learning rate rises.
     dropout : float, default=0.1
-        Before the head.
+        Dropout before the head.
     frozen : {"none", "embeddings", "encoder"} or int, default="none"
-        Parts that are not trained; an int is the embeddings and that many of the lowest layers.
+        Parts that are not trained. An int freezes the embeddings and that many of the lowest
+        layers.
     adapter : "lora", peft.PeftConfig or None, default=None
         Train small matrices beside the encoder's weights, and the head, in place of all weights:
         little memory for large models. Needs the extra ``skdice[peft]``; see `merge_adapter`.
     gradient_checkpointing : bool, default=False
         Keep only each layer's input for the backward pass: half the memory for long texts.
     precision : {"auto", "fp32", "fp16", "bf16"}, default="auto"
-        Autocast; auto is bf16 (else fp16) on CUDA. On a CPU it trains in bf16 where the processor
-        is faster in it, and predicts in fp32. The last layer and the loss are always fp32.
+        Number format of training and prediction. ``"auto"`` is bf16 on CUDA (fp16 on older GPUs).
+        On a CPU it trains in bf16 if the processor is faster in it, and predicts in fp32. The last
+        layer and the loss are always fp32.
     device : str, default="auto"
-        Auto is CUDA, then MPS, then the CPU.
+        ``"auto"`` is CUDA if there is one, else MPS, else the CPU.
     early_stopping : bool, default=False
         Stop when span F1 on validation sentences stops rising, and restore the best epoch.
     validation_fraction : float, default=0.1
@@ -92,26 +94,27 @@ class DiceTokenClassifier(TagScores, TransformerEstimator):
     n_iter_no_change : int, default=3
         Epochs without a better score before `early_stopping` ends the fit.
     sampler : imbalanced-learn sampler or None, default=None
-        Draws the sentences of each epoch of `fit` anew, after validation sentences were set aside:
-        `skdice.resampling.TagOverSampler` or `BackgroundUnderSampler`.
+        Resamples the sentences before each epoch of `fit`, after the validation sentences are set
+        aside: `skdice.resampling.TagOverSampler` or `BackgroundUnderSampler`.
     callbacks : list of skorch callbacks or None, default=None
-        Not `LRScheduler`, as `schedule` sets the rate, nor those that score, as ``X_val`` of `fit`
-        makes it record ``valid_score``.
+        Callbacks for the skorch net. `LRScheduler` is refused: use `schedule`. Callbacks that score
+        are refused: with ``X_val``, `fit` records ``valid_score``.
     net_params : dict or None, default=None
         Further settings of the skorch net, such as ``{"optimizer": torch.optim.SGD}`` or
         ``{"optimizer__param_groups": [("head*", {"lr": 1e-3})]}``: parameters so named (the
         encoder's begin with ``encoder``) have these settings of the optimiser, and `schedule`
         scales their own rate.
     warm_start : bool, default=False
-        Let `fit` go on from the weights of the last fit.
+        Start `fit` from the weights of the last fit.
     checkpoint_dir : str, Path or None, default=None
-        Folder for checkpoints. A fit that was interrupted, even killed, goes on from the last one
-        when `fit` is called again with the same data and parameters, and ends with the same
-        weights. Another fit gets a folder of its own within. Needs an int `random_state`.
+        Folder for checkpoints. A fit that was interrupted or killed resumes from the last one when
+        `fit` is called again with the same data and parameters, and ends with the same weights.
+        Each fit has its own subfolder. Needs an int `random_state`.
     checkpoint_every : int or str, default="60s"
-        Updates, or seconds, from one checkpoint to the next; the last two are kept.
+        How often to write one: a number of updates, or seconds as in ``"60s"``. The last two are
+        kept.
     resume : {"auto", "never"}, default="auto"
-        Never deletes the checkpoints of this fit and begins anew.
+        ``"never"`` deletes the checkpoints of this fit and starts over.
     random_state : int, RandomState or None, default=None
         Seeds the head, dropout and batches; the caller's generators are left alone.
     verbose : int, default=0
@@ -201,8 +204,8 @@ class DiceTokenClassifier(TagScores, TransformerEstimator):
     ) -> Self:
         """Train one more epoch on these sentences, at the constant rate `lr`.
 
-        What a loss makes of class counts, it makes of those of all calls since the last `fit`; its
-        memory of earlier batches (`ema_decay`) goes on. `sampler` is not used.
+        Class counts for the loss add up over all calls since the last `fit`, and its memory of
+        earlier batches (`ema_decay`) is kept. `sampler` is not used.
 
         Parameters
         ----------
@@ -320,8 +323,8 @@ class DiceTokenClassifier(TagScores, TransformerEstimator):
         Returns
         -------
         ndarray of shape (n_words, hidden_size)
-            The words of all sentences, one sentence after the other. Past 1 GiB a `numpy.memmap`
-            in a temporary file.
+            The words of all sentences, one sentence after the other. Above 1 GiB it is a
+            `numpy.memmap` in a temporary file.
         """
         self._check_params()
         sentences = as_sentences(X)

@@ -96,7 +96,7 @@ def precision_recall_f1(counts: np.ndarray) -> np.ndarray:
 
 
 class ImbalanceDisplay:
-    """How often each class occurs, on a logarithmic axis; the background in grey.
+    """How often each class occurs, on a logarithmic axis, with the background in grey.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ class ClassFrequencyDisplay:
     def from_predictions(
         cls, y_true: Any, y_pred: Any, *, scheme: str = "auto", ax: Any = None
     ) -> Self:
-        """Draw labels against labels, or the spans of tags against those of tags.
+        """Compare labels with labels, or the spans of tags with the spans of tags, and draw.
 
         Parameters
         ----------
@@ -195,7 +195,7 @@ class ClassFrequencyDisplay:
         Raises
         ------
         ValueError
-            If they differ in rows, or a sentence in tags.
+            If they differ in the number of rows, or a sentence in the number of tags.
 
         Examples
         --------

@@ -21,7 +21,7 @@ def pyplot() -> Any:
 
 
 class ComparisonDisplay:
-    """Precision, recall and F1 of each row of a comparison, every seed a dot.
+    """Precision, recall and F1 of each row of a comparison, with a dot for each seed.
 
     Parameters
     ----------

@@ -17,14 +17,14 @@ __all__ = ["LossGradientDisplay"]
 
 
 class LossGradientDisplay:
-    """How hard each loss pushes one example, by the probability that it has.
+    """Gradient of each loss for one example, against its predicted probability.
 
     Parameters
     ----------
     p : array of shape (n_points,)
         Probability of the positive class.
     gradients : dict of pairs of arrays of shape (n_points,)
-        From a name to the derivatives in p for a positive and for a negative example.
+        Maps each name to the derivatives by p for a positive and for a negative example.
 
     Attributes
     ----------
@@ -63,15 +63,15 @@ class LossGradientDisplay:
         Parameters
         ----------
         losses : dict or None, default=None
-            From a label to a loss by name or as an object; None is the six losses with their
-            defaults, and dice, Tversky and DSC as printed in the paper's Table 2.
+            Maps a label to a loss, given by name or as an object. None draws the six losses with
+            their defaults, and dice, Tversky and DSC as printed in the paper's Table 2.
         n_points : int, default=99
-            Probabilities, evenly spread between 0 and 1.
+            Number of probabilities, evenly spread between 0 and 1.
         n_positive, n_negative : int, default=10 and 90
-            The rest of the batch, which counts for losses over a whole batch; and the class
-            counts that weighted cross-entropy takes its weights from.
+            Size of the rest of the batch, which matters to losses over a whole batch. Weighted
+            cross-entropy takes its class counts from these, too.
         p_positive, p_negative : float, default=0.7 and 0.1
-            Probabilities that the rest has.
+            Predicted probabilities of the rest of the batch.
 
         Raises
         ------

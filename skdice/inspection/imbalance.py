@@ -45,7 +45,7 @@ class Imbalance:
         return self.n_negative / self.n_positive if self.n_positive else float("inf")
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values, the ratio among them."""
+        """A dict of plain values, with the ratio."""
         return {**asdict(self), "ratio": self.ratio}
 
 
@@ -56,8 +56,8 @@ def imbalance(y: Any, *, background: Any = "auto") -> Imbalance:
     ----------
     y : list of tag lists, or labels of shape (n,)
     background : label or None, default="auto"
-        The negative class. Auto is ``O`` for tags; for two labels, the one that is not 1 of {0, 1},
-        and otherwise the more frequent; for more labels, none.
+        The negative class. ``"auto"`` is ``O`` for tags; for two labels, the one that is not 1 of
+        {0, 1}, and otherwise the more frequent; for more labels, none.
 
     Returns
     -------

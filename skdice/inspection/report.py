@@ -61,16 +61,16 @@ def html_report(
     estimator : fitted tagger, classifier or reader of skdice
     X, y : as in its `score`
     y_pred : as `y` or None, default=None
-        What it predicts for X; None predicts. Of `DiceMRCTagger` spans are taken too.
+        Its predictions for X. None predicts them here. For `DiceMRCTagger` these may be spans.
     title : str or None, default=None
         None is the estimator's name.
     n_examples : int, default=20
-        Wrong examples to show. Of a tagger, the sentences with the most wrong spans; of a
-        classifier, the texts with the highest probability of a wrong class.
+        Number of wrong examples to show: for a tagger the sentences with the most wrong spans, for
+        a classifier the texts with the highest probability of a wrong class.
     n_bootstraps : int, default=1000
-        Draws of rows for the 95 % intervals (percentiles).
+        Number of bootstrap draws for the 95 % intervals (percentiles).
     random_state : int, default=0
-        Of these draws.
+        Seed of these draws.
 
     Returns
     -------

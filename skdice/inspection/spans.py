@@ -27,9 +27,10 @@ def span_errors(
 ) -> Any:
     """Every wrong or missing span, by the kind of its error.
 
-    Spans that are right are taken out first. Then each predicted span is paired with one true
-    span that it overlaps: one of the same words before one of the same type before any other, and
-    the larger overlap before the smaller. What is left is missed or spurious.
+    Correct spans are set aside first. Each other predicted span is then paired with at most one
+    true span that it overlaps. Pairs with the same words come first, then pairs of the same type,
+    then all others; within each group larger overlaps come first. Spans without a partner are
+    missed or spurious.
 
     ========  =============================================
     kind      the predicted span
@@ -144,7 +145,7 @@ def _paired(true: list[Span], pred: list[Span]) -> list[tuple[str, Span | None, 
 
 
 class SpanConfusionDisplay:
-    """Types that were true against types that were predicted, with missed and spurious spans.
+    """Confusion matrix of true and predicted types, with missed and spurious spans.
 
     Spans that overlap are paired as in `span_errors`, whether their borders agree or not.
 
@@ -171,7 +172,7 @@ class SpanConfusionDisplay:
     def from_predictions(
         cls, y_true: Any, y_pred: Any, *, scheme: str = "auto", ax: Any = None
     ) -> Self:
-        """Draw tags against tags.
+        """Compare tags with tags, and draw.
 
         Parameters
         ----------

@@ -21,7 +21,7 @@ COLOURS = {"precision": "#4a6b8a", "recall": "#7a9a5b", "f1": "#c2571a"}
 
 
 class TverskySweepDisplay:
-    """How precision and recall trade places as alpha, the price of a false positive, rises.
+    """Precision, recall and F1 against alpha, the cost of a false positive.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class TverskySweepDisplay:
     values : dict of arrays of shape (n_alphas, n_folds)
         ``precision``, ``recall`` and ``f1``.
     measure : str, default=""
-        What they are of.
+        What the scores measure, for the title.
     tied : bool, default=True
         Whether beta was 1 - alpha.
 

@@ -54,7 +54,7 @@ class ThresholdDisplay:
         Raises
         ------
         ValueError
-            If the estimator has not two classes, or `pos_label` is none of them.
+            If the estimator does not have two classes, or `pos_label` is not one of them.
 
         Examples
         --------

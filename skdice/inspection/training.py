@@ -49,7 +49,7 @@ class TrainingHistoryDisplay:
         name : str or None, default=None
             None is the loss.
         axes : list of matplotlib axes or None, default=None
-            Those of another such display, to draw several fits on.
+            Axes of another such display, to draw several fits on the same ones.
 
         Raises
         ------

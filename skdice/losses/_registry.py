@@ -16,7 +16,7 @@ COMPARED: tuple[str, ...] = LOSS_NAMES[: LOSS_NAMES.index("ce_dice") + 1]
 
 
 def resolve_loss(loss: str | Loss) -> Loss:
-    """A loss from its name, which is its class without arguments; an object is returned as it is.
+    """Make a loss from its name, with default parameters. A loss object is returned as it is.
 
     Parameters
     ----------

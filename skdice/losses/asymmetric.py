@@ -71,17 +71,17 @@ class AsymmetricLoss(Loss):
     Parameters
     ----------
     gamma_pos : float, default=0.0
-        How fast positives that are already right lose weight.
+        How fast well-classified positives lose weight.
     gamma_neg : float, default=4.0
-        The same of negatives.
+        How fast well-classified negatives lose weight.
     clip : float, default=0.05
-        Margin m: a negative of a lower probability costs nothing. Without meaning for the classes
-        of a softmax.
+        Margin m. A negative with a lower probability costs nothing. Has no effect on the classes of
+        a softmax.
     label_smoothing : float, default=0.1
-        Share of the target that is spread evenly over the classes of a softmax. Without meaning
-        for labels and one logit.
+        Share of the target that is spread evenly over the classes of a softmax. Has no effect on
+        multi-label problems and one logit.
     background : "auto", int or None, default="auto"
-        The negative one of two classes; auto is what `prepare` was told. One logit has classes 0
+        The negative class of two. ``"auto"`` is what `prepare` was told. One logit has classes 0
         and 1, of which 0 is negative unless 1 is given.
     ignore_index : int, default=-100
     multilabel : bool, default=False

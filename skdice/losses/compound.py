@@ -22,8 +22,8 @@ PARTS = ("first", "second")
 class CompoundLoss(Loss):
     """A mean of two losses: (1 - weight) first + weight second.
 
-    Cross-entropy gives every token a gradient, also where an overlap loss is flat; the overlap
-    loss weighs what the errors cost. Their sum is what segmentation has used since nnU-Net.
+    Cross-entropy gives every token a gradient, also where an overlap loss is flat. The overlap loss
+    weighs errors by what they cost in F1. Image segmentation has used their sum since nnU-Net.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ class CompoundLoss(Loss):
         return self.mean_of(losses[0], losses[1], params.get("weight")), changed
 
     def mean_of(self, first: Tensor, second: Tensor, weight: Any = None) -> Tensor:
-        """The mean of the two losses of a batch."""
+        """The weighted mean of the two losses of a batch."""
         weight = self.weight if weight is None else weight
         return torch.lerp(first, second, scalar(weight, first))
 

@@ -140,13 +140,13 @@ class CrossEntropyLoss(Loss):
     label_smoothing : float, default=0.0
         Share of the target that is spread evenly over all classes, from 0 to 1.
     class_weight : sequence of float or None, default=None
-        A factor for each class; (2,) for one logit; of each label's positives for a multi-label
-        problem. The mean divides by the number of examples, not by the sum of these factors.
+        A factor for each class: shape (2,) for one logit; for a multi-label problem one for the
+        positives of each label. The mean divides by the number of examples, not by the sum of these
+        factors.
     tau : float, default=0.0
         Add this much of the log-prior of each class (of its log-odds, for sigmoids) to the logits
-        in training only (not after ``eval()``), so that what is predicted favours rare classes
-        (Menon et al., 2021, Eq. 10). It needs the class counts that `prepare` gets; the estimators
-        give them.
+        in training only (not after ``eval()``), so that predictions favour rare classes (Menon et
+        al., 2021, Eq. 10). It needs the class counts that `prepare` gets; the estimators give them.
     ignore_index : int, default=-100
     multilabel : bool, default=False
     reduction : {"mean", "sum", "none"}, default="mean"
@@ -245,10 +245,11 @@ class WeightedCrossEntropyLoss(Loss):
     Parameters
     ----------
     K : float, default=1.0
-        A larger K evens the weights out. With ``K=1`` a class that makes up all but a few of the
-        examples weighs next to nothing; with a smaller K its weight would be negative, and is 0.
+        The larger K, the more even the weights. With ``K=1`` a class that makes up nearly all
+        examples weighs almost nothing. With a smaller K its weight would be negative; it is set to
+        0.
     class_weight : sequence of float or None, default=None
-        Weights to use as they are instead.
+        Weights to use instead, as they are.
     ignore_index : int, default=-100
     multilabel : bool, default=False
     reduction : {"mean", "sum", "none"}, default="mean"

@@ -38,59 +38,59 @@ class DiceLoss(OverlapLoss):
 
         1 - (2 sum p y + smooth) / (sum p^2 + sum y^2 + smooth)
 
-    By default its weights are those of a batch's soft F1, and its pull is that of cross-entropy:
-    see `surrogate`. ``DiceLoss.literal()`` is the formula as printed.
+    By default it weighs examples as a batch's soft F1 does, with the gradient of cross-entropy: see
+    `surrogate`. ``DiceLoss.literal()`` is the formula as printed.
 
     Parameters
     ----------
     squared : bool, default=True
-        Squares in the denominator (Milletari et al., 2016); False leaves them out (Eq. 6). Without
-        meaning with ``surrogate="log"``.
+        Square the terms of the denominator (Milletari et al., 2016). False is Eq. 6. Has no effect
+        with ``surrogate="log"``.
     smooth : float, default=0.01
         Added to numerator and denominator (gamma in Eq. 5). With 0, a class without examples
         costs 1 unless its probabilities are 0 as well.
     average : {"auto", "micro", "macro", "samples"}, default="auto"
-        Over what counts are summed before the ratio is taken. "samples": over nothing, as in the
-        paper's Table 2, then averaged over the counted classes. "macro": over the batch, for each
-        class. "micro": over the batch and all counted classes, a soft micro F1. Auto is micro
-        where there is a background class or one logit, and macro otherwise.
+        What the counts are summed over before the ratio is taken. ``"samples"``: nothing, as in the
+        paper's Table 2; the ratios are averaged. ``"macro"``: the batch, for each class.
+        ``"micro"``: the batch and all counted classes, a soft micro F1. ``"auto"`` is micro with a
+        background class or one logit, and macro otherwise.
     background : "auto", int or None, default="auto"
-        The class that is no class of its own, such as ``O``: its examples are negatives of the
-        others. Auto is what `prepare` was told, and None without it. One logit has classes 0
+        The class that is not counted, such as ``O``: its examples are negatives of the others.
+        ``"auto"`` is what `prepare` was told, or None if it was not called. One logit has classes 0
         and 1, and counts class 1 (background 0) unless that is the background.
     absent : {"auto", "include", "ignore"}, default="auto"
-        Whether a class without an example in the batch counts, with ``average="macro"``; it
-        can then only push its probabilities down. Auto includes it, save with ``surrogate="log"``
-        where every class of a softmax counts and no memory knows of earlier batches: with many
-        classes most are absent, and their gradients would outweigh those of the others.
+        Whether a class without an example in the batch counts, with ``average="macro"``. Such a
+        class can only push its probabilities down. ``"auto"`` includes it, except with
+        ``surrogate="log"`` in a softmax without background and `ema_decay`: there most classes are
+        absent from a batch, and their gradients would outweigh the others.
     class_weight : sequence of float or None, default=None
         A factor for each class: of its loss ("macro", "samples") or of its counts ("micro").
     ohem_ratio : float, default=0.0
-        Online hard example mining: above 0, each class keeps only as many of its most probable
-        negatives as it has positives, times this ratio, rounded down (at least one, also
-        without positives). Examples are counted here, not their weights.
+        Online hard example mining. Above 0, each class keeps only its most probable negatives: this
+        many for each positive, rounded down, and at least one. Examples are counted here, not their
+        weights.
     surrogate : {"log", "none"}, default="log"
-        With "log" an example has the gradient of cross-entropy, in its log-probability, with the
-        weight that the linear loss gives to its probability in this batch: 2 - F to a positive and
-        F to a negative, F being the batch's soft F1. So negatives weigh nothing at first and as
-        much as positives when F1 is 1, and no gradient vanishes where p is next to 0. The mean over
-        examples is taken, so that gradients are as large as cross-entropy's and clipping treats
-        both alike. "none" is the formula alone, which can end with every example called negative:
-        its gradient vanishes where p is next to 0.
+        With ``"log"`` each example has the gradient of cross-entropy, times the weight that the
+        linear loss gives it in this batch: 2 - F for a positive and F for a negative, where F is
+        the batch's soft F1. So negatives weigh nothing at first, and as much as positives when F is
+        1. No gradient vanishes where p is close to 0. The mean over examples is taken, so that
+        gradients are as large as those of cross-entropy and clipping treats both alike. ``"none"``
+        is the formula alone. It can end with every example predicted negative, since its gradient
+        vanishes where p is close to 0.
     ema_decay : float, default=0.0
-        Above 0, counts are a moving average over the batches of training, in which each batch
-        before the last weighs this much less than the next: a batch of 8 rarely holds a rare
-        class, and its own counts do not show it. 0.99 looks back over about 100 batches. Gradients
-        are still the batch's own. `prepare` forgets earlier batches. After ``eval()``, or without
-        gradients, the batch's own counts are taken, and not remembered.
+        Above 0, counts are a moving average over the batches of training: each batch weighs this
+        much less than the one after it. Use it for small batches, which rarely hold a rare class.
+        0.99 looks back over about 100 batches. Gradients are still those of the current batch.
+        `prepare` forgets earlier batches. After ``eval()``, or without gradients, the batch's own
+        counts are used and not remembered.
     ignore_index : int, default=-100
         Target of positions that do not count.
     multilabel : bool, default=False
         Targets are 0/1 rows and each class has a sigmoid of its own.
     reduction : {"mean", "sum", "none"}, default="mean"
-        With "none": one loss for each example ("samples"), for each class ("macro"), or one
-        ("micro"). The sum is theirs; the mean is weighted by `sample_weight` and `class_weight`,
-        over what mining kept. "micro" is one number, whatever the reduction.
+        With ``"none"``: one loss for each example ("samples") or for each class ("macro"). The mean
+        is weighted by `sample_weight` and `class_weight`, over the examples that mining kept. With
+        "micro" there is one number, whatever the reduction.
 
     See Also
     --------
@@ -99,7 +99,7 @@ class DiceLoss(OverlapLoss):
     Notes
     -----
     Two softmax classes with a background are the same problem as one logit: one class is counted.
-    Pooled over *all* classes of a softmax, this is a soft accuracy.
+    With counts pooled over *all* classes of a softmax, it is a soft accuracy.
 
     References
     ----------

@@ -65,8 +65,8 @@ class DSCLoss(DiceLoss):
 
     Notes
     -----
-    Without the surrogate a positive is best at p = 1 / (1 + exponent): 0.91 by default, where its
-    class is already the most probable by far.
+    Without the surrogate the loss of a positive is lowest at p = 1 / (1 + exponent), by default
+    0.91, and not at 1.
 
     References
     ----------

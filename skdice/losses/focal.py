@@ -101,14 +101,14 @@ class FocalLoss(Loss):
     Parameters
     ----------
     gamma : float, default=2.0
-        How fast examples that are already right lose weight; 0 is cross-entropy.
+        How fast well-classified examples lose weight. 0 is cross-entropy.
     alpha : float, sequence of float or None, default=None
-        Factor for each class. A number is the factor of the positives, whose complement to 1 the
-        background or negative class gets. A sequence has (2,) factors for one logit, and for a
-        multi-label problem those of each label's positives.
+        Factor for each class. A number alpha is the factor of the positives, and 1 - alpha that of
+        the background or negative class. A sequence has 2 factors for one logit, and for a
+        multi-label problem one for the positives of each label.
     background : "auto", int or None, default="auto"
-        The class that a single `alpha` takes as negative; auto is what `prepare` was told. One
-        logit has classes 0 and 1, of which 0 is negative unless 1 is given.
+        The class that a single `alpha` takes as negative. ``"auto"`` is what `prepare` was told.
+        One logit has classes 0 and 1, of which 0 is negative unless 1 is given.
     ignore_index : int, default=-100
     multilabel : bool, default=False
     reduction : {"mean", "sum", "none"}, default="mean"

@@ -76,14 +76,14 @@ class MoMLoss(Loss):
     Parameters
     ----------
     lam : float, default=0.5
-        Share of the loss of all examples (lambda); 1 is cross-entropy.
+        Share of the loss over all examples (lambda). 1 is cross-entropy.
     background : "auto", int or None, default="auto"
-        The majority class; auto is what `prepare` was told. Where there is none, it is the class
-        with the most training examples. One logit has classes 0 and 1, of which 0 is the majority
-        unless 1 is given.
+        The majority class. ``"auto"`` is what `prepare` was told, or else the class with the most
+        training examples. One logit has classes 0 and 1, of which 0 is the majority unless 1 is
+        given.
     ignore_index : int, default=-100
     multilabel : bool, default=False
-        Targets are 0/1 rows; the majority is what is 0.
+        Targets are 0/1 rows. The majority are the zeros.
     reduction : {"mean", "sum", "none"}, default="mean"
 
     Raises
@@ -93,8 +93,8 @@ class MoMLoss(Loss):
 
     Notes
     -----
-    Errors on the majority, which cost precision, weigh more, and errors on the minority less. Each
-    term is a mean over its own examples; a batch without one of the majority has a CE_O of 0.
+    Errors on the majority, which cost precision, weigh more. Errors on the minority weigh less.
+    Each term is a mean over its own examples; a batch without one of the majority has a CE_O of 0.
 
     References
     ----------

@@ -71,15 +71,17 @@ class SigmoidF1Loss(Loss):
     Parameters
     ----------
     beta : float, default=1.0
-        Slope of the sigmoid: the larger, the nearer counts are to those of decisions.
+        Slope of the sigmoid. The larger it is, the closer the counts are to those of hard
+        decisions.
     eta : float, default=0.0
-        Offset: above 0, scores that are somewhat negative already count as positives. With beta 1
-        and eta 0, S is the probability and the loss is the dice loss without squares.
+        Offset. Above 0, slightly negative scores count as positives, too. With beta 1 and eta 0, S
+        is the probability and the loss is the dice loss without squares.
     average : {"auto", "micro", "macro"}, default="auto"
-        One F1 of counts over all classes, or the mean of one for each class, as in the authors'
-        code. Auto is micro where there is a background class or one logit, and macro otherwise.
+        ``"micro"`` is one F1 of counts over all classes. ``"macro"`` is the mean of one F1 for each
+        class, as in the authors' code. ``"auto"`` is micro with a background class or one logit,
+        and macro otherwise.
     background : "auto", int or None, default="auto"
-        The class that is no class of its own; auto is what `prepare` was told. See `DiceLoss`.
+        The class that is not counted. ``"auto"`` is what `prepare` was told. See `DiceLoss`.
     class_weight : sequence of float or None, default=None
         A factor for each class: of its loss ("macro") or of its counts ("micro").
     ignore_index : int, default=-100
@@ -89,9 +91,9 @@ class SigmoidF1Loss(Loss):
 
     Notes
     -----
-    The paper is about labels with a sigmoid each, whose score is the logit. Here the score of a
-    softmax class is its log-odds, ``log(p / (1 - p))``, so that each class is a problem of its own
-    against the rest, and two classes with a background are one logit.
+    The paper is about multi-label problems, where the score is the logit. Here the score of a
+    softmax class is its log-odds, ``log(p / (1 - p))``: each class is a problem of its own against
+    the rest, and two classes with a background are the same as one logit.
 
     References
     ----------

@@ -45,23 +45,23 @@ def tversky_loss(
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class TverskyLoss(OverlapLoss):
-    """Tversky loss: a dice loss that weighs false positives and false negatives apart.
+    """Tversky loss: a dice loss with separate weights for false positives and false negatives.
 
     For one class, with p its probability and y 1 for its examples::
 
         1 - (TP + smooth) / (TP + alpha FP + beta FN + smooth)
 
-    where TP = sum p y, FP = sum p^2 (1 - y), FN = sum (1 - p)^2 y; without squares if not
-    `squared`. Alpha = beta = 1/2 is the dice loss with half its `smooth`.
+    where TP = sum p y, FP = sum p^2 (1 - y), FN = sum (1 - p)^2 y; without the squares if
+    ``squared=False``. Alpha = beta = 1/2 is the dice loss with half its `smooth`.
 
     Parameters
     ----------
     alpha : float, default=0.3
-        Weight of false positives; a larger one favours precision.
+        Weight of false positives. A larger weight favours precision.
     beta : float, default=0.7
-        Weight of false negatives; a larger one favours recall.
+        Weight of false negatives. A larger weight favours recall.
     squared : bool, default=True
-        Without meaning with ``surrogate="log"``.
+        Has no effect with ``surrogate="log"``.
     smooth, average, background, absent, class_weight, ohem_ratio, surrogate, ema_decay
         As in `DiceLoss`.
     ignore_index, multilabel, reduction

@@ -44,7 +44,7 @@ def normalize_answer(text: str) -> str:
     Raises
     ------
     TypeError
-        If it is no string.
+        If it is not a string.
 
     Examples
     --------
@@ -124,10 +124,10 @@ def answer_f1_score(y_true: Any, y_pred: Sequence[str], *, language: str = "en")
     y_pred : list of str
         Empty for no answer.
     language : {"en", "zh"}, default="en"
-        English as in SQuAD: words, in lower case, without articles and punctuation. Chinese as in
-        CMRC 2018: characters, with words of other scripts whole, and of those that both hold the
-        longest run only; the signs that its script knows are deleted, and exact match compares
-        what is left with its spaces.
+        ``"en"`` compares words as SQuAD's script does: in lower case, without articles and
+        punctuation. ``"zh"`` compares characters as CMRC 2018's script does: a word of another
+        script counts as one, only the longest run that both hold counts, the script's list of
+        punctuation is deleted, and exact match keeps the spaces.
 
     Returns
     -------

@@ -88,14 +88,14 @@ def span_precision_recall_fscore_support(
     average : {"micro", "macro", "weighted"} or None, default=None
         None gives arrays with one value for each type, types in sorted order.
     scheme : {"auto", "iob1", "iob2", "bioes", "bmes", "bilou", "plain"}, default="auto"
-        Auto reads it off `y_true`.
+        ``"auto"`` infers it from `y_true`.
     labels : list of str, default=None
-        Types to count; None is every type in `y_true` or `y_pred`, of which ``O`` is none.
+        Types to count. None is every type in `y_true` or `y_pred`; ``O`` is not a type.
     zero_division : float, default=0.0
-        Value of a ratio with nothing below the line.
+        Value of a ratio whose denominator is 0.
     mode : {"lenient", "strict"}, default="lenient"
-        Lenient counts a span whose tags break the scheme, such as an I- without its B-, as the
-        CoNLL-2003 script does. Strict does not, as seqeval's strict mode.
+        ``"lenient"`` counts a span whose tags break the scheme, such as an I- without its B-, as
+        the CoNLL-2003 script does. ``"strict"`` does not, like seqeval's strict mode.
 
     Returns
     -------
@@ -105,7 +105,7 @@ def span_precision_recall_fscore_support(
     Raises
     ------
     TypeError
-        If a sentence is no list of tags, or a tag no string.
+        If a sentence is not a list of tags, or a tag is not a string.
     ValueError
         If lengths differ (naming the first sentence), or for an unknown `average`, `scheme` or
         `mode`.

@@ -55,7 +55,7 @@ class Comparison:
     ----------
     title : str
     measure : str
-        What the scores are of, such as "class spam".
+        What the scores measure, such as "class spam".
     rows : list of Row
         With ``label``, ``runs`` (a dict of scores for each seed), ``mean(name)`` and ``sd(name)``.
     settings, environment : dict
@@ -89,7 +89,9 @@ class Comparison:
         return Path(path)
 
     def take_runs(self, path: str | Path, seeds: Sequence[int]) -> None:
-        """Take the runs of these seeds from the file of an interrupted comparison like this."""
+        """Take over the runs of these seeds from the file of an interrupted comparison of the same
+        kind.
+        """
         try:
             found = json.loads(Path(path).read_text(encoding="utf-8"))
             if found["settings"]["identity"] != self.settings["identity"]:
@@ -138,14 +140,14 @@ def compare_losses(
         as in ``"ce + RandomOverSampler"`` and ``"ce + tuned"`` (see
         `skdice.model_selection.rows.parse_row`).
     seeds : int or list of int, default=3
-        An int is that many seeds, from 0.
+        Seeds of the runs. An int is that many seeds, from 0.
     title : str, default=""
     on_run : callable, default=None
         Called with the comparison and the row after each finished run.
     resume_from : str, Path or None, default=None
         A file that `Comparison.to_json` wrote. If it is of the same data, estimator and versions,
         its finished runs are kept, and only the missing ones are made. A missing file, or one of
-        another comparison, is passed over.
+        another comparison, is ignored.
 
     Returns
     -------

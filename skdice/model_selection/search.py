@@ -54,76 +54,81 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
     Parameters
     ----------
     estimator : estimator
-        Any scikit-learn estimator; made for those of skdice, whose epochs Optuna's pruners see.
+        Any scikit-learn estimator. With those of skdice, Optuna's pruners see each epoch.
     param_distributions : dict, list of dicts or None, default=None
-        From parameter to an Optuna distribution, a list of choices, or a function of the other
+        Maps each parameter to an Optuna distribution, a list of choices, or a function of the other
         parameters, such as ``OneMinus("loss__alpha")``. A list of dicts searches all of them. None
         is `loss_space` of the estimator's loss.
     n_trials : int, default=32
-        With a storage, trials that the study then has in all; several processes may run a few more.
+        Number of trials. With a storage, the number that the study has in the end; several
+        processes may run a few more.
     timeout : float or None, default=None
-        Seconds after which no trial begins, nor, once one has a score, the full fit of a finalist.
+        Seconds after which no new trial starts and, once a finalist has a score, no other finalist
+        is fitted.
     cv, scoring : as in `GridSearchCV`, default=None
         With several scores, `refit` names the one that counts.
     refit : bool or str, default=True
         Fit the best parameters on all data.
     strategy : {"auto", "full", "shared"}, default="auto"
-        Full fits the estimator for each trial and fold. Shared trains linear heads for
-        `trials_at_once` trials together: for a `DiceClassifier` with a linear head and a search
+        ``"full"`` fits the estimator for each trial and fold. ``"shared"`` trains linear heads for
+        `trials_at_once` trials together. For a `DiceClassifier` with a linear head and a search
         over ``loss``, its parameters, ``lr`` and ``weight_decay`` each head ends where its own fit
-        would end, and auto is shared.
+        would end, and ``"auto"`` is shared.
 
         For `DiceSequenceClassifier` and `DiceTokenClassifier` and a search over ``loss`` and its
-        parameters, heads on vectors of the frozen encoder stand for full fits; then `n_finalists`
-        trials are fitted in full, and the best of those wins. Heads rank losses as full fits do on
-        some data sets only. So auto also fits 6 trials in full and continues with full fits if the
-        two rankings agree by less than 0.7 (Spearman). It is full from the start where `n_trials`
-        is below 16 or there is a `storage`.
+        parameters, ``"shared"`` trains heads on vectors of the frozen encoder instead of full fits;
+        then it fits `n_finalists` trials in full, and the best of those wins. Heads rank losses as
+        full fits do on some data sets only. So ``"auto"`` also fits 6 trials in full, and continues
+        with full fits if the two rankings agree by less than 0.7 (Spearman). It is full from the
+        start if `n_trials` is below 16 or there is a `storage`.
     n_finalists : int, default=5
-        Half of them are the best heads; the others are unlike each other, among the trials within
-        one standard error of the best.
+        Number of trials that are fitted in full after heads. Half of them are the best heads. The
+        others are chosen to differ from each other, among the trials within one standard error of
+        the best.
     trials_at_once : int, default=16
-        Trials whose heads are trained together if shared; none of them is pruned.
+        Number of trials whose heads are trained together, if shared. None of them is pruned.
     pruner : optuna pruner, "median" or None, default="median"
-        Ends a trial that does worse than the median of others at the same epoch of the same fold.
-        It sees the score that is searched: after each epoch on the fold's test rows, and after each
-        fold the mean so far; folds only with ``early_stopping``, where a scorer cannot score in
-        mid-fit, and of estimators other than skdice's text estimators.
+        Stops bad trials early. ``"median"`` stops a trial that does worse than the median of the
+        others at the same epoch of the same fold. A pruner sees the searched score after each epoch
+        on the fold's test rows, and the mean so far after each fold. It sees folds only with
+        ``early_stopping``, with scorers that cannot score during a fit, and with estimators other
+        than skdice's text estimators.
     sampler : optuna sampler or None, default=None
         None is Optuna's TPE, seeded with `random_state` and the trial's number.
     storage : str, Path, optuna storage or None, default=None
-        An SQLite file, made where there is none, or the URL of a database: keeps the study, to be
-        continued, or shared by processes that fit the same search. A trial of a process that was
-        killed is run again after two minutes.
+        An SQLite file, which is made if missing, or the URL of a database. It keeps the study, so
+        that it can be continued, or shared by several processes that fit the same search. A trial
+        of a killed process is run again after two minutes.
     study_name : str or None, default=None
-        Continued if it is of the same space, estimator, scoring and folds.
+        Name of the study there. It is continued if it has the same space, estimator, scoring and
+        folds.
     n_jobs : int or None, default=None
-        Full fits at a time, through joblib; above 1 none of them is pruned.
+        Number of full fits at a time, through joblib. Above 1 none of them is pruned.
     callbacks : list of callables or None, default=None
         Called with the study and the trial after each trial, and again after the full fit of a
-        finalist; ``study.stop()`` ends the trials, and the finalists are fitted nonetheless.
+        finalist; ``study.stop()`` ends the trials; the finalists are still fitted.
     error_score : "raise" or float, default=nan
-        Score where a fit or a scorer fails; the error is kept in ``study_``.
+        Score of a trial whose fit or scorer fails. The error is kept in ``study_``.
     return_train_score, progress_bar : bool, default=False
     random_state : int, RandomState or None, default=None
 
     Attributes
     ----------
     best_params_, best_score_, best_index_ : dict, float and int
-        Also after an interrupt; where that came before a full fit, of the best head.
+        Also after an interrupt. If that came before a full fit, they are of the best head.
     best_estimator_, refit_time_ : estimator and float
         With `refit`.
     cv_results_ : dict of arrays
-        As in `GridSearchCV`, one row for each finished, pruned or failed trial, with its number
-        and state. Trials of which only heads ran have the state ``SHARED``, and their scores in
+        As in `GridSearchCV`, one row for each finished, pruned or failed trial, with its number and
+        state. Trials that only ran as heads have the state ``SHARED`` and their scores in
         ``mean_shared_<score>``.
     study_ : optuna.Study
-        Full fits that came after heads are in its ``user_attrs``, as ``full:<number>``.
+        Full fits after heads are in its ``user_attrs``, as ``full:<number>``.
     n_splits_ : int
     scorer_ : callable, or dict of callables with several scores
     strategy_ : {"full", "shared"}
-        What was done in the end. Auto is also full with losses that have no functional form, and
-        where a scorer asks for predictions of other rows than it is given.
+        What was done in the end. ``"auto"`` is also full for losses without a functional form, and
+        if a scorer predicts other rows than it is given.
     agreement_ : float
         Spearman's correlation between heads and full fits, where auto compared them.
 
@@ -204,7 +209,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         X, y : as the estimator takes them
         **params : dict
             For the estimator's ``fit``, such as ``sample_weight``, and the splitter's ``groups``;
-            where scikit-learn routes metadata, for whoever asked for it, the scorers among them.
+            if scikit-learn's metadata routing is on, for whatever asked for it, scorers included.
 
         Returns
         -------
@@ -352,7 +357,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         return self._check_refit().classes_
 
     def score(self, X: Any, y: Any = None, **params: Any) -> float:
-        """The score that the best parameters were chosen by.
+        """The score by which the best parameters were chosen.
 
         Parameters
         ----------

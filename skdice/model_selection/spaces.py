@@ -27,7 +27,7 @@ def import_optuna() -> ModuleType:
 
 
 def loss_space(loss: str, *, tied: bool = True, prefix: str = "") -> Space:
-    """What is worth searching of a loss, with the loss itself.
+    """The search space of a loss, with the loss itself.
 
     Parameters
     ----------

@@ -67,8 +67,8 @@ def draw_rows(sampler: Any, y: Any, seed: int) -> np.ndarray:
 class BalancedBatchSampler:
     """Batches of row numbers, drawn through an imbalanced-learn sampler.
 
-    Give it to a torch `DataLoader` as ``batch_sampler``. Every pass over it draws anew; its length
-    is that of the coming pass.
+    Give it to a torch `DataLoader` as ``batch_sampler``. Each pass draws new batches; ``len()`` is
+    the length of the next pass.
 
     Parameters
     ----------

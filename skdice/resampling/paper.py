@@ -51,14 +51,14 @@ def table8_training_sets(
         The positive class, which must be the rarer one; None chooses as
         `DiceSequenceClassifier` does.
     gazetteer : dict or fitted tagger, default=None
-        Added rows are then copies with other entities (`EntityReplacement`), as in the paper;
+        With one, added rows are copies with other entities (`EntityReplacement`), as in the paper.
         None repeats rows.
     random_state : int, RandomState or None, default=None
 
     Returns
     -------
     dict
-        From the set's name to ``(X, y)``, in containers of the same kinds, or lists.
+        Maps the set's name to ``(X, y)``, in containers of the same kinds, or lists.
 
     Raises
     ------

@@ -60,7 +60,7 @@ def build_gazetteer(X: Any, y: Any) -> dict[str, list[list[str]]]:
     Returns
     -------
     dict
-        From type to mentions in the order of their first appearance.
+        Maps each type to its mentions, in the order of their first appearance.
 
     Examples
     --------
@@ -97,7 +97,7 @@ class EntityReplacement(TagSampler):
         How many rows to have of each class, as in imbalanced-learn; for tagged sentences as in
         `TagOverSampler`.
     rate : float, default=1.0
-        Chance that a mention is swapped; at least one of a row always is.
+        Probability that a mention is swapped. At least one in each row is.
     random_state : int, RandomState or None, default=None
 
     Attributes

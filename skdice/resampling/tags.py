@@ -94,9 +94,9 @@ class TagOverSampler(TagSampler):
     sampling_strategy : float, str, dict or callable, default="auto"
         As in imbalanced-learn, counted in mentions (spans of an entity type; tokens of a plain
         tag). A dict gives for a type the mentions wanted; ``"auto"`` brings every type up to the
-        most frequent one. The rarest type is served first, with sentences that hold it, drawn at
-        random; what else they hold counts too, so a type can end above its target. A float is the
-        ratio of positive to negative *tokens* wanted (0.25: four negatives to a positive).
+        most frequent one. The rarest type comes first: sentences that hold it are drawn at random.
+        Their other mentions count too, so a type can end above its target. A float is the ratio of
+        positive to negative *tokens* wanted (0.25: four negatives to a positive).
     background : str, default="O"
         The negative tag, for a float.
     random_state : int, RandomState or None, default=None
@@ -209,8 +209,9 @@ class BackgroundUnderSampler(TagSampler):
     Parameters
     ----------
     sampling_strategy : "auto" or float, default="auto"
-        Auto drops all of them. A float is the ratio of positive to negative tokens wanted (0.25:
-        four negatives to a positive): as many are dropped at random as it takes.
+        ``"auto"`` drops all of them. A float is the wanted ratio of positive to negative tokens
+        (0.25 is four negatives for each positive): sentences are dropped at random until it is
+        reached.
     background : str, default="O"
         The negative tag.
     random_state : int, RandomState or None, default=None
