@@ -73,8 +73,7 @@ class CompactWords:
     def __init__(self, module: Any, windows: Sequence[Window], pad_id: int) -> None:
         self.layer: Any = module.encoder.get_input_embeddings()
         self.table = self.layer.weight
-        ids = {pad_id}.union(*(window.input_ids for window in windows))
-        used = np.array(sorted(ids))
+        used = np.unique(np.concatenate([[pad_id], *(window.input_ids for window in windows)]))
         # The padding's row goes to the padding's id.
         place = int(np.flatnonzero(used == pad_id)[0])
         self.pays = pad_id < len(used) < 0.75 * len(self.table)

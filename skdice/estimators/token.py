@@ -391,8 +391,10 @@ class DiceTokenClassifier(TagScores, TransformerEstimator):
         targets = None
         if tags is not None:
             index = {tag: i for i, tag in enumerate(self.classes_)}
-            rows = [np.array([index[tag] for tag in row], dtype=np.int64) for row in tags]
-            targets = [rows[window.row][window.words] for window in windows]
+            targets = [
+                np.array([index[tags[window.row][word]] for word in window.words], dtype=np.int32)
+                for window in windows
+            ]
         if weights is not None:
             weights = weights[[window.row for window in windows]]
         return EncodedDataset(windows, targets, weights)

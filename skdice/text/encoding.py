@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -12,14 +12,29 @@ import numpy as np
 __all__ = ["Window", "encode_sentences", "encode_texts", "template"]
 
 
+BLOCK = 1024  # texts given to the tokenizer at a time, whose answer takes much memory
+
+
+class Shared:
+    """Arrays of small numbers, each held once however many windows have the same."""
+
+    def __init__(self) -> None:
+        self.known: dict[bytes, np.ndarray] = {}
+
+    def __call__(self, numbers: Sequence[int]) -> np.ndarray:
+        array = np.array(numbers, dtype=np.int32)
+        array.flags.writeable = False
+        return self.known.setdefault(array.tobytes(), array)
+
+
 @dataclass(slots=True)
 class Window:
     """One input of the encoder.
 
     Attributes
     ----------
-    input_ids, token_type_ids : list of int
-        Subwords with the tokenizer's special tokens.
+    input_ids, token_type_ids : sequence of int
+        Subwords with the tokenizer's special tokens. Windows may share their token types.
     positions : ndarray of int, shape (n_predictions,)
         The subwords at which the head predicts (empty for text classification).
     words : ndarray of int, shape (n_predictions,)
@@ -28,8 +43,8 @@ class Window:
         The sentence or text that the window comes from.
     """
 
-    input_ids: list[int]
-    token_type_ids: list[int] | None
+    input_ids: Sequence[int] | np.ndarray
+    token_type_ids: Sequence[int] | np.ndarray | None
     positions: np.ndarray
     words: np.ndarray
     row: int
@@ -91,13 +106,19 @@ def encode_texts(
         args: tuple[list[Any], ...] = (list(texts),)
     else:
         args = ([pair[0] for pair in texts], [pair[1] for pair in texts])
-    encoded = tokenizer(*args, truncation="longest_first", max_length=max_length, padding=False)
-    segments = encoded.get("token_type_ids")
     none = np.empty(0, dtype=np.int64)
-    return [
-        Window(ids, segments[i] if segments is not None else None, none, none, i)
-        for i, ids in enumerate(encoded["input_ids"])
-    ]
+    shared = Shared()
+    windows: list[Window] = []
+    for start in range(0, len(texts), BLOCK):
+        block = [side[start : start + BLOCK] for side in args]
+        encoded = tokenizer(
+            *block, truncation="longest_first", max_length=max_length, padding=False
+        )
+        segments = encoded.get("token_type_ids")
+        for i, ids in enumerate(encoded["input_ids"]):
+            kinds = None if segments is None else shared(segments[i])
+            windows.append(Window(np.array(ids, dtype=np.int32), kinds, none, none, start + i))
+    return windows
 
 
 def encode_sentences(
@@ -148,6 +169,7 @@ def encode_sentences(
             f"tokens in max_length={max_length}"
         )
     windows: list[Window] = []
+    shared = Shared()
     subwords = _subwords_of_words(tokenizer, sentences, room)
     for row, words in enumerate(subwords):
         sizes = np.array([len(ids) for ids in words], dtype=np.int64)
@@ -155,7 +177,7 @@ def encode_sentences(
             ids = [i for word in words[first:last] for i in word]
             starts = np.cumsum(sizes[first:last]) - sizes[first:last] + len(around.before)
             inside = slice(keep_first - first, keep_last - first)
-            kept_words = np.arange(keep_first, keep_last)
+            kept_words = shared(range(keep_first, keep_last))
             positions = starts[inside]
             if all_subwords:
                 lengths = sizes[keep_first:keep_last]
@@ -165,19 +187,27 @@ def encode_sentences(
                 )
             segments = None
             if around.with_segments:
-                segments = (
+                segments = shared(
                     around.segments_before + [around.segment] * len(ids) + around.segments_after
                 )
+            subwords_of = np.array(around.before + ids + around.after, dtype=np.int32)
             windows.append(
-                Window(around.before + ids + around.after, segments, positions, kept_words, row)
+                Window(subwords_of, segments, positions.astype(np.int32), kept_words, row)
             )
     return windows
 
 
 def _subwords_of_words(
     tokenizer: Any, sentences: Sequence[Sequence[str]], room: int
-) -> list[list[list[int]]]:
+) -> Iterator[list[list[int]]]:
     """Subword ids of every word; a word that yields none becomes the unknown token."""
+    for start in range(0, len(sentences), BLOCK):
+        yield from _subwords_of_block(tokenizer, sentences[start : start + BLOCK], room)
+
+
+def _subwords_of_block(
+    tokenizer: Any, sentences: Sequence[Sequence[str]], room: int
+) -> list[list[list[int]]]:
     filled = [list(s) for s in sentences if len(s)]
     if not filled:
         return [[] for _ in sentences]

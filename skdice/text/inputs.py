@@ -194,7 +194,10 @@ def as_sentences(X: Any) -> list[list[str]]:
             raise TypeError(
                 f"X[{i}] is {row!r}: each sentence must be a list of tokens; split the text first"
             )
-        sentences.append([_string(token, f"X[{i}][{j}]") for j, token in enumerate(row)])
+        plain = type(row) is list and all(type(token) is str for token in row)  # is not copied
+        sentences.append(
+            row if plain else [_string(token, f"X[{i}][{j}]") for j, token in enumerate(row)]
+        )
     return sentences
 
 
@@ -226,7 +229,8 @@ def as_tags(y: Any, sentences: list[list[str]]) -> list[list[str]]:
                 f"y[{i}] has {len(row)} tags, but X[{i}] has {len(sentence)} tokens "
                 f"({' '.join(sentence)[:60]!r}): give one tag for each token"
             )
-        tags.append([_tag(tag, f"y[{i}][{j}]") for j, tag in enumerate(row)])
+        plain = type(row) is list and all(type(tag) is str and "\x00" not in tag for tag in row)
+        tags.append(row if plain else [_tag(tag, f"y[{i}][{j}]") for j, tag in enumerate(row)])
     return tags
 
 
