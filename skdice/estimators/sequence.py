@@ -444,7 +444,8 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
         self._check_fitted()
         texts = as_texts(X)
         check_width(texts, self.n_features_in_, self)
-        return np.stack(self.net_.logits(self._encode(texts)))
+        parts = [self.net_.logits(self._encode(texts[part])) for part in blocks(len(texts))]
+        return np.stack([row for part in parts for row in part])
 
     def _validation_score(self, held: Examples) -> float:
         """F1 of the positive class; macro over more classes or labels."""

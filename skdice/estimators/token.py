@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -272,12 +272,12 @@ class DiceTokenClassifier(TagScores, TransformerEstimator):
         ndarray of object, shape (n_sentences,)
             Each a list of str, as long as its sentence.
         """
-        log_probabilities = self._predict_log(X)
-        return object_array(
-            decode(
-                log_probabilities, list(self.classes_), self.scheme_, constrained=self.constrained
-            )
-        )
+        tags: list[list[str]] = []
+        for block in self._blocks(X):
+            log_p = self._log_tables(block)
+            found = decode(log_p, list(self.classes_), self.scheme_, constrained=self.constrained)
+            tags += found
+        return object_array(tags)
 
     def predict_proba(self, X: Sentences) -> np.ndarray:
         """Probabilities of the tags.
@@ -409,8 +409,15 @@ class DiceTokenClassifier(TagScores, TransformerEstimator):
 
     def _predict_log(self, X: Any) -> list[np.ndarray]:
         """Log-probabilities of shape (n_tokens, n_classes) for each sentence."""
+        return [table for block in self._blocks(X) for table in self._log_tables(block)]
+
+    def _blocks(self, X: Any) -> Iterator[list[list[str]]]:
+        """Some thousand sentences at a time, so that little is in memory beside what they give."""
         self._check_fitted()
         sentences = as_sentences(X)
+        return (sentences[part] for part in blocks(len(sentences)))
+
+    def _log_tables(self, sentences: list[list[str]]) -> list[np.ndarray]:
         dataset = self._encode(sentences)
         tables = [np.empty((len(s), len(self.classes_))) for s in sentences]
         for window, logits in zip(dataset.windows, self.net_.logits(dataset), strict=True):

@@ -362,3 +362,14 @@ def test_validation_types_that_training_knows_none_of_are_refused(tagger, senten
     assert not hasattr(tagger, "net_")
     tagger.fit(X, y, X_val=[*X, ["a"]], y_val=[*y, ["B-ZZZ"]])
     tagger.fit(X, y, X_val=[["rome"]], y_val=[["S-LOC"]])  # a type that training knows
+
+
+def test_blocks_of_sentences_are_predicted_as_all_at_once(tiny_backbone, sentences, monkeypatch):
+    X, y = sentences
+    X, y = [*X, []], [*y, []]
+    tagger = DiceTokenClassifier(backbone=tiny_backbone, max_epochs=1, random_state=0).fit(X, y)
+    tags, proba = tagger.predict(X), tagger.predict_proba(X)
+    monkeypatch.setattr("skdice.engine.arrays.BLOCK", 3)
+    assert tagger.predict(X).tolist() == tags.tolist()
+    for found, expected in zip(tagger.predict_proba(X), proba, strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-5)
