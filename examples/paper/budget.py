@@ -41,6 +41,7 @@ STYLES = {
     "dsc": ("#009e73", "^", "-."),
     ANNEALED: ("#cc79a7", "x", ":"),
 }
+CORE = ("ce", "ce_dice", "dsc")  # which a data set must have at a budget to count there
 TRACED = ("ce", "ce_dice", "dsc", ANNEALED)
 Curve = dict[int, dict[int, float]]  # updates: seed: F1
 
@@ -216,7 +217,7 @@ def ratios(curves: dict[str, Any], *, each_set: bool) -> list[str]:
             able = {
                 task: found
                 for task, found in curves[how].items()
-                if task != "wnut17_all" and budget in found.get("ce", {})
+                if task != "wnut17_all" and all(budget in found.get(row, {}) for row in CORE)
             }
             groups = [[task] for task in able] if each_set else [list(able)] if able else []
             for group in groups:
