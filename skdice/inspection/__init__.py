@@ -1,5 +1,6 @@
 """Looking at data and results."""
 
+from skdice.inspection.bias import BiasDisplay
 from skdice.inspection.classes import ClassFrequencyDisplay, ImbalanceDisplay
 from skdice.inspection.comparison import ComparisonDisplay
 from skdice.inspection.gradients import LossGradientDisplay
@@ -11,6 +12,7 @@ from skdice.inspection.threshold import ThresholdDisplay
 from skdice.inspection.training import TrainingHistoryDisplay
 
 __all__ = [
+    "BiasDisplay",
     "ClassFrequencyDisplay",
     "ComparisonDisplay",
     "Imbalance",

@@ -8,8 +8,15 @@ import pytest
 from sklearn.datasets import make_classification
 from sklearn.metrics import f1_score
 
-from skdice import DiceClassifier, DiceMRCTagger, DiceQuestionAnswerer, DiceTokenClassifier
+from skdice import (
+    BiasTunedTagger,
+    DiceClassifier,
+    DiceMRCTagger,
+    DiceQuestionAnswerer,
+    DiceTokenClassifier,
+)
 from skdice.inspection import (
+    BiasDisplay,
     LossGradientDisplay,
     ThresholdDisplay,
     TverskySweepDisplay,
@@ -256,3 +263,35 @@ def test_thresholds_have_the_f1_of_their_decisions():
         ThresholdDisplay.from_estimator(model, X, y, pos_label=7)
     with pytest.raises(ValueError, match="no positive row"):
         ThresholdDisplay.from_predictions([0, 0], [0.1, 0.2])
+
+
+def test_bias_of_a_tagger_is_what_a_tuned_tagger_adds(tiny_backbone, sentences):
+    X, y = sentences
+    tagger = DiceTokenClassifier(
+        loss="ce", backbone=tiny_backbone, max_epochs=8, lr=1e-2, random_state=0
+    ).fit(X, y)
+    tuned = BiasTunedTagger(tagger, cv="prefit").fit(X, y)
+    display = BiasDisplay.from_estimator(tuned, X, y)
+    assert display.label == "O"
+    assert display.f1[display.bias == 0].item() == pytest.approx(tuned.score(X, y))
+    # By hand: the same bias in the tuned tagger's own decision.
+    tuned.bias_ = tuned.bias_ + 2.0 * (tuned.classes_ == "O")
+    assert display.f1[np.isclose(display.bias, 2)].item() == pytest.approx(tuned.score(X, y))
+    assert display.best in display.bias
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_bias_of_a_classifier(n_classes):
+    X, y = make_classification(
+        300, n_informative=4, n_classes=n_classes, weights=[0.8, 0.1][: n_classes - 1],
+        random_state=0,
+    )  # fmt: skip
+    model = DiceClassifier(loss="ce", max_epochs=5, random_state=0).fit(X, y)
+    display = BiasDisplay.from_estimator(model, X, y, bias=[0, 1.5])
+    log_p = np.log(model.predict_proba(X))
+    log_p[:, 1 if n_classes == 2 else 0] += 1.5
+    average = {"average": "binary" if n_classes == 2 else "macro"}
+    assert display.f1[1] == pytest.approx(f1_score(y, log_p.argmax(axis=1), **average))
+    assert display.f1[0] == pytest.approx(f1_score(y, model.predict(X), **average))
+    with pytest.raises(ValueError, match="label='x' is not among the classes"):
+        BiasDisplay.from_estimator(model, X, y, label="x")

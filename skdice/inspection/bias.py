@@ -1,0 +1,162 @@
+"""Precision, recall and F1 against a bias on one class's log-probability."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.metrics import precision_recall_fscore_support
+from sklearn.utils.validation import check_is_fitted
+
+from skdice.inspection.comparison import pyplot
+from skdice.metrics.span import span_precision_recall_fscore_support
+from skdice.text.decoding import decode
+
+__all__ = ["BiasDisplay"]
+
+
+class BiasDisplay:
+    """How precision, recall and F1 move as one class gets a bias, with 0 and the best F1 marked.
+
+    Of a tuned decision, 0 is where it was tuned to. The best bias on these rows flatters: tune it
+    on other rows, as `BiasTunedTagger` and `BiasTunedClassifier` do.
+
+    Parameters
+    ----------
+    bias : array of shape (n_points,)
+        Added to the log-probability of one class.
+    precision, recall, f1 : arrays of shape (n_points,)
+    label : str, default=""
+        That class, for the axis.
+
+    Attributes
+    ----------
+    figure_, ax_ : matplotlib figure and axes, after `plot`
+    """
+
+    def __init__(self, bias: Any, precision: Any, recall: Any, f1: Any, label: str = "") -> None:
+        self.bias, self.precision, self.recall, self.f1 = map(
+            np.asarray, (bias, precision, recall, f1)
+        )
+        self.label = label
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        label: Any = None,
+        bias: Sequence[float] | None = None,
+        ax: Any = None,
+    ) -> Self:
+        """Draw a fitted tagger or classifier, with a tuned decision or without.
+
+        Parameters
+        ----------
+        estimator : fitted tagger or classifier of skdice, tuned or not
+        X, y : rows and their tags or labels
+        label : label or None, default=None
+            The class that gets the bias. None is ``O`` of a tagger, the positive class of two, and
+            the first class of more.
+        bias : list of float or None, default=None
+            None is 41 values from -4 to 4.
+        ax : matplotlib axes or None, default=None
+
+        Raises
+        ------
+        NotFittedError
+            If the estimator is not fitted.
+        ValueError
+            If `label` is not one of its classes, or X and y do not match.
+
+        Examples
+        --------
+        >>> from skdice import BiasTunedTagger, DiceTokenClassifier
+        >>> from skdice.datasets import load_town_notes
+        >>> from skdice.inspection import BiasDisplay
+        >>> X, y = load_town_notes(subset="dev")
+        >>> tagger = DiceTokenClassifier(max_epochs=1, frozen="encoder", random_state=0).fit(X, y)
+        >>> tuned = BiasTunedTagger(tagger, cv="prefit").fit(X, y)
+        >>> BiasDisplay.from_estimator(tuned, X, y, bias=[-1, 0, 1]).label
+        'O'
+        """
+        check_is_fitted(estimator)
+        classes = np.asarray(estimator.classes_).tolist()
+        if label is None and hasattr(estimator, "scheme_") and "O" in classes:
+            label = "O"
+        elif label is None:
+            label = classes[int(getattr(estimator, "positive_", 0))]
+        if label not in classes:
+            raise ValueError(f"label={label!r} is not among the classes {classes}")
+        at = classes.index(label)
+        values = np.linspace(-4, 4, 41) if bias is None else np.asarray(bias, dtype=float)
+        measure = _of_tags if hasattr(estimator, "scheme_") else _of_labels
+        precision, recall, f1 = np.transpose(measure(estimator, X, y, classes, at, values))
+        return cls(values, precision, recall, f1, str(label)).plot(ax=ax)
+
+    @property
+    def best(self) -> float:
+        """The bias with the highest F1; of several, the nearest to 0."""
+        ties = np.flatnonzero(self.f1 == self.f1.max())
+        return float(self.bias[ties[np.abs(self.bias[ties]).argmin()]])
+
+    def plot(self, *, ax: Any = None) -> Self:
+        """Draw the three curves."""
+        plt = pyplot()
+        if ax is None:
+            _, ax = plt.subplots(figsize=(5.5, 3.6), layout="constrained")
+        curves = (("precision", "--"), ("recall", ":"), ("f1", "-"))
+        for name, style in curves:
+            ax.plot(self.bias, getattr(self, name), style, label=name.replace("f1", "F1"))
+        ax.axvline(0, color="#999999", linewidth=1)
+        ax.plot(self.best, self.f1.max(), "o", color="black", fillstyle="none", markersize=9)
+        title = f"Best F1 {self.f1.max():.2f} at {self.best:.1f}"
+        ax.set(xlabel=f"bias of {self.label}", ylim=(0, 1.03), title=title)
+        ax.grid(alpha=0.25)
+        ax.legend(fontsize=8)
+        self.figure_, self.ax_ = ax.figure, ax
+        return self
+
+
+def _of_tags(
+    estimator: Any, X: Any, y: Any, classes: list[Any], at: int, values: np.ndarray
+) -> list[Any]:
+    """Precision, recall and F1 of spans at each bias."""
+    with np.errstate(divide="ignore"):
+        tables = [np.log(table) for table in estimator.predict_proba(X)]
+    inner = getattr(estimator, "estimator_", estimator)
+    scores = []
+    for value in values:
+        step = np.where(np.arange(len(classes)) == at, value, 0.0)
+        tags = decode(
+            [table + step for table in tables],
+            classes,
+            estimator.scheme_,
+            constrained=inner.constrained,
+        )
+        found = span_precision_recall_fscore_support(
+            y, tags, average="micro", scheme=estimator.scheme_
+        )
+        scores.append(found[:3])
+    return scores
+
+
+def _of_labels(
+    estimator: Any, X: Any, y: Any, classes: list[Any], at: int, values: np.ndarray
+) -> list[Any]:
+    """Those of the positive class of two, or the macro average of more, at each bias."""
+    with np.errstate(divide="ignore"):
+        log_p = np.log(estimator.predict_proba(X))
+    options: dict[str, Any] = {"average": "macro"}
+    if len(classes) == 2:
+        options = {"average": "binary", "pos_label": classes[int(estimator.positive_)]}
+    scores = []
+    for value in values:
+        step = np.where(np.arange(len(classes)) == at, value, 0.0)
+        labels = np.asarray(classes)[(log_p + step).argmax(axis=1)]
+        found = precision_recall_fscore_support(y, labels, zero_division=0, **options)
+        scores.append(found[:3])
+    return scores
