@@ -128,7 +128,8 @@ def micro_surrogate(
         if weight is not None:
             positive, not_background = positive * weight, not_background * weight
         n = log_p.new_full((), len(index)) if weight is None else weight.sum()
-        parts = (positive @ right, positive @ wrong, not_background.sum(), n)
+        # Not by matrix products, which autocast would round to 16 bits.
+        parts = ((positive * right).sum(), (positive * wrong).sum(), not_background.sum(), n)
         sums = problem.total(torch.stack(parts))
         found, missed, called, n = numbers_of(sums, smooth, *formula.gradients)
         false = called - found
@@ -138,7 +139,7 @@ def micro_surrogate(
         scale = _scale(total, total, n)
         price, cost = _prices(formula, hits, errors, smooth, scale, problem)
         share = cost * (1.0 if weight is None else weight) + (price - cost) * positive
-    return share @ formula.modulation(-log_p, wrong)
+    return (share * formula.modulation(-log_p, wrong)).sum()
 
 
 class Counts(NamedTuple):
@@ -161,7 +162,8 @@ def right_class_counts(problem: Problem, index: Tensor, formula: Formula) -> Cou
         return torch.zeros_like(p[0]).index_add(0, index, values)
 
     parts = (weight * torch.exp(right), weight * -torch.expm1(right), weight)
-    sums = problem.total(torch.stack([*map(by_class, parts), weight @ p]))
+    called = (weight.unsqueeze(-1) * p).sum(0)
+    sums = problem.total(torch.stack([*map(by_class, parts), called]))
     found, missed, of_class, called = sums.unbind()
     false = (called - found).clamp(min=0)
     errors = per_negative * false - per_positive * missed

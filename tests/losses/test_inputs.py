@@ -275,3 +275,24 @@ def test_many_batches_at_once(name):
     together = torch.func.vmap(loss)(logits, target)
     apart = torch.stack([loss(z, y) for z, y in zip(logits, target, strict=True)])
     torch.testing.assert_close(together, apart)
+
+
+@pytest.mark.parametrize("background", [0, None])
+@pytest.mark.parametrize("name", LOSSES)
+def test_autocast_rounds_no_loss(name, background):
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(500, 4, generator=generator)
+    target = torch.randint(4, (500,), generator=generator)
+    counts = torch.bincount(target, minlength=4).tolist()
+    found = []
+    for enabled in (False, True):
+        loss = LOSSES[name]().prepare(counts, background=background)
+        z = logits.clone().requires_grad_()
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=enabled):
+            value = loss(z, target)
+        value.backward()
+        found.append((value.detach(), z.grad))
+    (value, gradient), (mixed, of_mixed) = found
+    assert mixed.dtype == torch.float32
+    torch.testing.assert_close(mixed, value, rtol=1e-6, atol=1e-7)
+    torch.testing.assert_close(of_mixed, gradient, rtol=1e-5, atol=1e-8)
