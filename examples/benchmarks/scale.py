@@ -51,7 +51,8 @@ def point(kind: str, size: int, backbone: str) -> dict[str, float]:
     else:
         y = [["B-X" if p < 0.05 else "O" for p in draw.random(length)] for _ in range(n)]
         model = DiceTokenClassifier(**common)
-    model.fit(X[:8], y[:8]) if kind != "classes" else model.fit(X[:size], y[:size])
+    few = size if kind == "classes" else 8
+    model.fit(X[:few], y[:few])
     before = peak()
     start = time.perf_counter()
     model.fit(X, y)

@@ -42,7 +42,7 @@ STYLES = {
     ANNEALED: ("#cc79a7", "x", ":"),
 }
 CORE = ("ce", "ce_dice", "dsc")  # which a data set must have at a budget to count there
-TRACED = ("ce", "ce_dice", "dsc", ANNEALED)
+TRACED = (*CORE, ANNEALED)
 Curve = dict[int, dict[int, float]]  # updates: seed: F1
 
 

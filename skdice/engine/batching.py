@@ -164,7 +164,7 @@ class Padder:
         inputs = {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(mask)}
         if segments is not None:
             inputs["token_type_ids"] = torch.from_numpy(segments)
-        where = np.concatenate(positions).astype(np.int64)
+        where = np.concatenate(positions).astype(np.int64, copy=False)
         per_word = len(where) > 0
         if per_word:
             inputs["positions"] = torch.from_numpy(where)
@@ -172,7 +172,8 @@ class Padder:
         if rows[0][1] is not None:
             stack = np.concatenate if per_word else np.stack
             given = stack([np.asarray(row[1]) for row in rows])
-            target = torch.from_numpy(given.astype(np.int64) if given.dtype.kind == "i" else given)
+            whole = given.dtype.kind == "i"
+            target = torch.from_numpy(given.astype(np.int64, copy=False) if whole else given)
         if rows[0][2] is not None:
             counts = [window.n_predictions if per_word else 1 for window in windows]
             weight = torch.from_numpy(

@@ -394,12 +394,12 @@ class FineTuningNet(NeuralNet):
         # A scaler finds infinite gradients by itself, and lowers its scale: no reason to stop.
         whole = loss if scaled else loss + norm
         on_cpu = loss.device.type == "cpu"
-        bad = not math.isfinite(whole.item()) if on_cpu else ~whole.isfinite()
+        bad: Any = not math.isfinite(whole.item()) if on_cpu else ~whole.isfinite()
         if scaled:
             self.scaler_.step(self.optimizer_)
             self.scaler_.update()
         elif loss.is_cuda and self.optimizer_.defaults.get("fused"):
-            self.optimizer_.found_inf = bad.float()  # type: ignore[union-attr]  # skips in the kernel: the CPU need not wait
+            self.optimizer_.found_inf = bad.float()  # skips in the kernel: the CPU need not wait
             self.optimizer_.step()
         elif not bad:
             self.optimizer_.step()

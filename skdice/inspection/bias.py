@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -93,8 +93,9 @@ class BiasDisplay:
             raise ValueError(f"label={label!r} is not among the classes {classes}")
         at = classes.index(label)
         values = np.linspace(-4, 4, 41) if bias is None else np.asarray(bias, dtype=float)
-        measure = _of_tags if hasattr(estimator, "scheme_") else _of_labels
-        precision, recall, f1 = np.transpose(measure(estimator, X, y, classes, at, values))
+        scores_of = (_of_tags if hasattr(estimator, "scheme_") else _of_labels)(estimator, X, y)
+        scores = [scores_of(value * (np.arange(len(classes)) == at)) for value in values]
+        precision, recall, f1 = np.transpose(scores)
         return cls(values, precision, recall, f1, str(label)).plot(ax=ax)
 
     @property
@@ -121,42 +122,32 @@ class BiasDisplay:
         return self
 
 
-def _of_tags(
-    estimator: Any, X: Any, y: Any, classes: list[Any], at: int, values: np.ndarray
-) -> list[Any]:
-    """Precision, recall and F1 of spans at each bias."""
+def _of_tags(estimator: Any, X: Any, y: Any) -> Callable[[np.ndarray], Any]:
+    """From a bias of each class to precision, recall and F1 of spans."""
     with np.errstate(divide="ignore"):
         tables = [np.log(table) for table in estimator.predict_proba(X)]
-    inner = getattr(estimator, "estimator_", estimator)
-    scores = []
-    for value in values:
-        step = np.where(np.arange(len(classes)) == at, value, 0.0)
-        tags = decode(
-            [table + step for table in tables],
-            classes,
-            estimator.scheme_,
-            constrained=inner.constrained,
-        )
-        found = span_precision_recall_fscore_support(
-            y, tags, average="micro", scheme=estimator.scheme_
-        )
-        scores.append(found[:3])
+    constrained = getattr(estimator, "estimator_", estimator).constrained
+    scheme = estimator.scheme_
+
+    def scores(bias: np.ndarray) -> Any:
+        biased = [table + bias for table in tables]
+        tags = decode(biased, estimator.classes_, scheme, constrained=constrained)
+        return span_precision_recall_fscore_support(y, tags, average="micro", scheme=scheme)[:3]
+
     return scores
 
 
-def _of_labels(
-    estimator: Any, X: Any, y: Any, classes: list[Any], at: int, values: np.ndarray
-) -> list[Any]:
-    """Those of the positive class of two, or the macro average of more, at each bias."""
+def _of_labels(estimator: Any, X: Any, y: Any) -> Callable[[np.ndarray], Any]:
+    """The same of the positive class of two, or of the macro average of more."""
     with np.errstate(divide="ignore"):
         log_p = np.log(estimator.predict_proba(X))
-    options: dict[str, Any] = {"average": "macro"}
+    classes = np.asarray(estimator.classes_)
+    options: dict[str, Any] = {"average": "macro", "zero_division": 0}
     if len(classes) == 2:
-        options = {"average": "binary", "pos_label": classes[int(estimator.positive_)]}
-    scores = []
-    for value in values:
-        step = np.where(np.arange(len(classes)) == at, value, 0.0)
-        labels = np.asarray(classes)[(log_p + step).argmax(axis=1)]
-        found = precision_recall_fscore_support(y, labels, zero_division=0, **options)
-        scores.append(found[:3])
+        options |= {"average": "binary", "pos_label": classes[estimator.positive_]}
+
+    def scores(bias: np.ndarray) -> Any:
+        labels = classes[(log_p + bias).argmax(axis=1)]
+        return precision_recall_fscore_support(y, labels, **options)[:3]
+
     return scores

@@ -98,12 +98,9 @@ def html_report(
         if not isinstance(value, int) or value < 0:
             raise ValueError(f"{name}={value!r}: give a whole number of 0 or more")
     pyplot()  # that it is missing is said before the predictions are made
-    found = list(estimator.predict(X) if y_pred is None else y_pred)
-    if len(found) != len(y):
-        raise ValueError(f"y holds {len(y)} rows and y_pred {len(found)}: they must match")
     draw = np.random.default_rng(random_state)
     parts = {"qa": _qa, "tagging": _spans, "mrc-ner": _spans, "classification": _classes}
-    body = parts[estimator.task](estimator, X, y, found, n_examples, n_bootstraps, draw)
+    body = parts[estimator.task](estimator, X, y, y_pred, n_examples, n_bootstraps, draw)
     name = html.escape(title if title is not None else type(estimator).__name__)
     about = (
         f"{type(estimator).__name__}, loss {estimator.loss}, {len(y):,} rows; intervals hold 95 % "
@@ -117,21 +114,29 @@ def html_report(
     )
 
 
-# ---- one for each task
+# ---- one for each task; what is wrong with y is said before anything is predicted
+
+
+def _predicted(estimator: Any, X: Any, y_pred: Any, n_rows: int) -> list[Any]:
+    found = list(estimator.predict(X) if y_pred is None else y_pred)
+    if len(found) != n_rows:
+        raise ValueError(f"y holds {n_rows} rows and y_pred {len(found)}: they must match")
+    return found
 
 
 def _spans(
-    estimator: Any, X: Any, y: Any, y_pred: list[Any], n_examples: int, n_boot: int, draw: Any
+    estimator: Any, X: Any, y: Any, y_pred: Any, n_examples: int, n_boot: int, draw: Any
 ) -> str:
     """Of a tagger, by spans."""
     sentences = as_sentences(X)
-    if estimator.task == "tagging":
-        true, found = (
-            [get_spans(row, estimator.scheme_) for row in as_tags(rows, sentences)]
-            for rows in (y, y_pred)
-        )
-    else:
-        true, found = (as_entities(rows, sentences)[0] for rows in (y, y_pred))
+
+    def spans_of(rows: Any) -> list[list[Any]]:
+        if estimator.task == "mrc-ner":
+            return as_entities(rows, sentences)[0]
+        return [get_spans(row, estimator.scheme_) for row in as_tags(rows, sentences)]
+
+    true = spans_of(y)
+    found = spans_of(_predicted(estimator, X, y_pred, len(true)))
     classes, counts = row_counts(true, found)
     wrong = np.array([len(_paired(t, p)) for t, p in zip(true, found, strict=True)])
     examples = []
@@ -155,7 +160,7 @@ def _spans(
 
 
 def _classes(
-    estimator: Any, X: Any, y: Any, y_pred: list[Any], n_examples: int, n_boot: int, draw: Any
+    estimator: Any, X: Any, y: Any, y_pred: Any, n_examples: int, n_boot: int, draw: Any
 ) -> str:
     """Of a classifier, by texts."""
     from sklearn.metrics import ConfusionMatrixDisplay
@@ -163,7 +168,8 @@ def _classes(
     texts = as_texts(X)
     if np.ndim(y) != 1 or len(y) != len(texts):
         raise ValueError(f"y has shape {np.shape(y)}: give one label for each of {len(texts)} rows")
-    true, found = [str(label) for label in y], [str(label) for label in y_pred]
+    true = [str(label) for label in y]
+    found = [str(label) for label in _predicted(estimator, X, y_pred, len(true))]
     wrong = [i for i, (t, p) in enumerate(zip(true, found, strict=True)) if t != p]
     sure = np.zeros(len(wrong))
     if wrong:
@@ -191,13 +197,14 @@ def _classes(
 
 
 def _qa(
-    estimator: Any, X: Any, y: Any, found: list[Any], n_examples: int, n_boot: int, draw: Any
+    estimator: Any, X: Any, y: Any, y_pred: Any, n_examples: int, n_boot: int, draw: Any
 ) -> str:
     """Of a reader of answers, by questions."""
     from skdice.metrics import answer_exact_match_score, answer_f1_score
 
     language, pairs = estimator.language, as_texts(X)
-    rows = read_answers(y, len(found))
+    rows = read_answers(y, len(pairs))
+    found = _predicted(estimator, X, y_pred, len(rows))
     each = np.array(
         [
             [measure([t], [p], language=language) for t, p in zip(rows, found, strict=True)]

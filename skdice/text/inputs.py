@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -106,6 +106,13 @@ def _tag(value: Any, where: str) -> str:
     return tag
 
 
+def _strings(row: Any, where: str, read: Callable[[Any, str], str]) -> list[str]:
+    """The values of a row; a list of plain strings is not copied."""
+    if type(row) is list and all(type(value) is str and "\x00" not in value for value in row):
+        return row
+    return [read(value, f"{where}[{j}]") for j, value in enumerate(row)]
+
+
 def as_texts(X: Any) -> list[str] | list[tuple[str, str]]:
     """Texts, or pairs of texts, from any container that holds them.
 
@@ -194,10 +201,7 @@ def as_sentences(X: Any) -> list[list[str]]:
             raise TypeError(
                 f"X[{i}] is {row!r}: each sentence must be a list of tokens; split the text first"
             )
-        plain = type(row) is list and all(type(token) is str for token in row)  # is not copied
-        sentences.append(
-            row if plain else [_string(token, f"X[{i}][{j}]") for j, token in enumerate(row)]
-        )
+        sentences.append(_strings(row, f"X[{i}]", _string))
     return sentences
 
 
@@ -229,8 +233,7 @@ def as_tags(y: Any, sentences: list[list[str]]) -> list[list[str]]:
                 f"y[{i}] has {len(row)} tags, but X[{i}] has {len(sentence)} tokens "
                 f"({' '.join(sentence)[:60]!r}): give one tag for each token"
             )
-        plain = type(row) is list and all(type(tag) is str and "\x00" not in tag for tag in row)
-        tags.append(row if plain else [_tag(tag, f"y[{i}][{j}]") for j, tag in enumerate(row)])
+        tags.append(_strings(row, f"y[{i}]", _tag))
     return tags
 
 

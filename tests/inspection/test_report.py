@@ -148,6 +148,23 @@ def test_predictions_at_hand_are_not_made_again():
         html_report(tagger, [["x"]], [["B-A"]], y_pred=[["B-A"], []])
 
 
+@pytest.mark.parametrize(
+    ("task", "X", "y"),
+    [
+        ("tagging", [["x"]], [["O", "O"]]),
+        ("classification", ["a", "b"], ["a"]),
+        ("qa", [("Who?", "Ann.")], [[], []]),
+    ],
+)
+def test_wrong_answers_are_refused_before_anything_is_predicted(task, X, y):
+    class Never(Fixed):
+        def predict(self, X):
+            raise AssertionError
+
+    with pytest.raises(ValueError, match="y"):
+        html_report(Never(task, None), X, y)
+
+
 def test_intervals_are_those_of_drawn_rows():
     counts = np.random.default_rng(0).integers(0, 3, (40, 6))
     sums = _resampled(counts, 4000, np.random.default_rng(1))
