@@ -18,7 +18,7 @@ from torch import nn
 from skdice import backbones
 from skdice.engine.adapters import merge_adapter
 from skdice.engine.attention import settle_attention
-from skdice.engine.module import TaskModel, encoder_inputs
+from skdice.engine.module import TaskModel
 from skdice.estimators.storage import describe, put_in_place
 
 __all__ = ["export_onnx", "with_onnx"]
@@ -147,7 +147,9 @@ class _Logits(nn.Module):
         attention_mask: torch.Tensor,
         token_type_ids: torch.Tensor | None = None,
     ) -> torch.Tensor:
-        inputs = encoder_inputs(input_ids, attention_mask, token_type_ids)
+        inputs = {"input_ids": input_ids, "attention_mask": attention_mask}
+        if token_type_ids is not None:
+            inputs["token_type_ids"] = token_type_ids
         return self.module.all_logits(inputs) if self.per_position else self.module(**inputs)
 
 

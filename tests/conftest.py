@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import string
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
@@ -97,6 +97,8 @@ def build_tiny_backbone(
         "roberta": ["input_ids", "attention_mask"],
         "modernbert": ["input_ids", "attention_mask"],
         "distilbert": ["input_ids", "attention_mask"],
+        "camembert": ["input_ids", "attention_mask"],
+        "xlm-roberta": ["input_ids", "attention_mask"],
     }
     fast = transformers.PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
@@ -161,7 +163,7 @@ def build_tiny_backbone(
             max_position_embeddings=64,
         ),
     }
-    settings = {"vocab_size": len(index), **sizes[kind], **config}
+    settings = {"vocab_size": len(index), **sizes.get(kind, {}), **config}
     encoder_config = transformers.AutoConfig.for_model(kind, **settings)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
@@ -169,6 +171,12 @@ def build_tiny_backbone(
     fast.save_pretrained(folder)
     encoder.save_pretrained(folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def build_backbone() -> Callable[..., str]:
+    """The function that writes a random backbone, for settings of a test's own."""
+    return build_tiny_backbone
 
 
 @pytest.fixture(scope="session")

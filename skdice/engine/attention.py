@@ -1,42 +1,75 @@
-"""Attention masks that nobody waits for."""
+"""Attention for batches without padding, and masks that a GPU does not wait for."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import torch
+from torch.nn import functional as F
 
 from skdice._compat import attention_of
 
-__all__ = ["settle_attention"]
+__all__ = ["UNPADDED", "settle_attention"]
 
-UNSEEN = "skdice_sdpa"  # torch's attention, masked whatever the mask holds
+UNPADDED = "skdice_sdpa"  # torch's attention, with or without a `Packing`
 
 
-def settle_attention(module: Any, device: str) -> None:
-    """Off the CPU, let the encoder mask padding without asking whether there is any.
+def settle_attention(module: Any, device: str, *, packed: bool = False) -> None:
+    """Choose the encoder's attention: `UNPADDED` for packed batches and off the CPU, else torch's.
 
     Transformers leaves a mask out that hides nothing. To know, it looks at values on the device,
-    and a GPU must finish all it was given before anybody can look. On a CPU it costs nothing.
+    and a GPU must finish all it was given before anybody can look. `UNPADDED` always masks. On a
+    CPU looking costs nothing.
 
     Parameters
     ----------
     module : torch.nn.Module
         One without an ``encoder``, or whose encoder attends in another way, stays as it is.
     device : str
+    packed : bool, default=False
+        Whether the next batch is a `Packing`.
     """
     encoder: Any = dict(module.named_children()).get("encoder")
-    if encoder is None:
-        return
     found = attention_of(encoder)
-    wanted = "sdpa" if torch.device(device).type == "cpu" else UNSEEN
-    if found == wanted or found not in ("sdpa", UNSEEN):
+    if found not in ("sdpa", UNPADDED):
         return
-    from transformers import AttentionInterface, AttentionMaskInterface
+    wanted = UNPADDED if packed or torch.device(device).type != "cpu" else "sdpa"
+    if wanted == UNPADDED:
+        from transformers import AttentionInterface, AttentionMaskInterface
 
-    AttentionInterface.register(UNSEEN, AttentionInterface()["sdpa"])
-    AttentionMaskInterface.register(UNSEEN, _mask)
-    encoder.set_attn_implementation(wanted)
+        AttentionInterface.register(UNPADDED, _attention)
+        AttentionMaskInterface.register(UNPADDED, _mask)
+    if found != wanted:
+        encoder.set_attn_implementation(wanted)
+
+
+def _attention(
+    module: Any,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    *,
+    packing: Any = None,
+    dropout: float = 0.0,
+    scaling: float | None = None,
+    **kwargs: Any,
+) -> tuple[torch.Tensor, None]:
+    """Attention within each row; queries, keys and values are (1, heads, n_subwords, size)."""
+    if packing is None:
+        from transformers import AttentionInterface
+
+        kwargs |= {"dropout": dropout, "scaling": scaling}
+        found: Any = AttentionInterface()["sdpa"]
+        return found(module, query, key, value, attention_mask, **kwargs)
+    groups = [packing.groups(part[0].transpose(0, 1)) for part in (query, key, value)]
+    seen = []
+    for group, mask in zip(zip(*groups, strict=True), packing.masks, strict=True):
+        q, k, v = (part.transpose(1, 2) for part in group)
+        shown = None if mask is None else mask[:, None, None]
+        found = F.scaled_dot_product_attention(q, k, v, shown, dropout, scale=scaling)
+        seen.append(found.transpose(1, 2))
+    return packing.join(seen)[None], None
 
 
 def _mask(*args: Any, attention_mask: torch.Tensor | None = None, **kwargs: Any) -> Any:

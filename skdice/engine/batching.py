@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from torch.utils.data import Dataset
 
+from skdice.engine.packing import packed_inputs
 from skdice.text.encoding import Window
 
-__all__ = ["EncodedDataset", "Padder", "length_batches", "length_chunks", "run_cost", "targets_of"]
+__all__ = [
+    "Batch",
+    "EncodedDataset",
+    "Inputs",
+    "Padder",
+    "ahead",
+    "length_batches",
+    "length_chunks",
+    "run_cost",
+    "targets_of",
+]
+
+Inputs = list[dict[str, Any]]
+Batch = tuple[Inputs, torch.Tensor | None, torch.Tensor | None]  # inputs, targets, weights
 
 
 class EncodedDataset(Dataset):
@@ -142,32 +158,90 @@ class Padder:
         )
 
     def __call__(
-        self, rows: Sequence[tuple[Window, Any, Any]]
-    ) -> tuple[dict[str, torch.Tensor], torch.Tensor | None, torch.Tensor | None]:
-        """Inputs of the encoder, targets and weights of some rows."""
+        self,
+        rows: Sequence[tuple[Window, Any, Any]],
+        groups: Sequence[int] | None = None,
+        first: int = 0,
+    ) -> tuple[dict[str, Any], torch.Tensor | None, torch.Tensor | None]:
+        """Inputs of the encoder, targets and weights of some rows.
+
+        Parameters
+        ----------
+        rows : list of (Window, target, weight)
+        groups : list of int or None, default=None
+            Pack the rows instead of padding them: rows in each group, as in `packed_inputs`.
+        first : int, default=0
+            As there.
+        """
         windows = [row[0] for row in rows]
+        if groups is None:
+            inputs, starts = self._padded(windows)
+        else:
+            inputs = packed_inputs(windows, groups, first)
+            lengths = np.array([len(window) for window in windows])
+            starts = np.cumsum(lengths) - lengths
+        positions = [
+            window.positions + start for window, start in zip(windows, starts, strict=True)
+        ]
+        where = np.concatenate(positions).astype(np.int64, copy=False)
+        per_word = len(where) > 0
+        if per_word:
+            inputs["positions"] = torch.from_numpy(where)
+        return inputs, *self._targets(rows, per_word)
+
+    def batch(
+        self,
+        dataset: EncodedDataset,
+        rows: np.ndarray,
+        lengths: np.ndarray,
+        unit: int,
+        first: int | None = None,
+    ) -> Batch:
+        """Rows of a data set in groups of similar length, all targets in their order.
+
+        Parameters
+        ----------
+        dataset : EncodedDataset
+        rows : ndarray of shape (n_rows,)
+        lengths : ndarray of shape (n_rows,)
+        unit : int
+            As in `length_chunks`.
+        first : int or None, default=None
+            Pack all groups into one, with this position id for the first subword of each row.
+        """
+        chunks = length_chunks(lengths, unit)
+        found = [[dataset[int(i)] for i in rows[chunk]] for chunk in chunks]
+        if first is None:
+            groups = [self(part) for part in found]
+        else:
+            groups = [self(list(chain(*found)), [len(part) for part in found], first)]
+        return [group[0] for group in groups], *targets_of(groups)
+
+    def _padded(self, windows: Sequence[Window]) -> tuple[dict[str, Any], np.ndarray]:
+        """Inputs of shape (n_windows, longest), and where each window starts when they are flat."""
         longest = max(len(window) for window in windows)
         shape = (len(windows), longest)
         ids = np.full(shape, self.pad_id, dtype=np.int64)
         mask = np.zeros(shape, dtype=np.int64)
         with_segments = windows[0].token_type_ids is not None
         segments = np.full(shape, self.pad_segment, dtype=np.int64) if with_segments else None
-        positions = []
+        starts = np.arange(len(windows)) * longest
         for i, window in enumerate(windows):
             offset = longest - len(window) if self.left else 0
+            starts[i] += offset
             inside = slice(offset, offset + len(window))
             ids[i, inside] = window.input_ids
             mask[i, inside] = 1
             if segments is not None:
                 segments[i, inside] = np.asarray(window.token_type_ids)
-            positions.append(window.positions + (i * longest + offset))
         inputs = {"input_ids": torch.from_numpy(ids), "attention_mask": torch.from_numpy(mask)}
         if segments is not None:
             inputs["token_type_ids"] = torch.from_numpy(segments)
-        where = np.concatenate(positions).astype(np.int64, copy=False)
-        per_word = len(where) > 0
-        if per_word:
-            inputs["positions"] = torch.from_numpy(where)
+        return inputs, starts
+
+    def _targets(
+        self, rows: Sequence[tuple[Window, Any, Any]], per_word: bool
+    ) -> tuple[torch.Tensor | None, torch.Tensor | None]:
         target = weight = None
         if rows[0][1] is not None:
             stack = np.concatenate if per_word else np.stack
@@ -175,11 +249,24 @@ class Padder:
             whole = given.dtype.kind == "i"
             target = torch.from_numpy(given.astype(np.int64, copy=False) if whole else given)
         if rows[0][2] is not None:
-            counts = [window.n_predictions if per_word else 1 for window in windows]
+            counts = [row[0].n_predictions if per_word else 1 for row in rows]
             weight = torch.from_numpy(
                 np.repeat(np.array([row[2] for row in rows], dtype=np.float32), counts)
             )
-        return inputs, target, weight
+        return target, weight
+
+
+T = TypeVar("T")
+
+
+def ahead(items: Iterable[T]) -> Iterator[T]:
+    """The same items, each made in another thread while the one before it is used."""
+    source, nothing = iter(items), object()
+    with ThreadPoolExecutor(1) as worker:
+        coming = worker.submit(next, source, nothing)
+        while (item := coming.result()) is not nothing:
+            coming = worker.submit(next, source, nothing)
+            yield item  # type: ignore[misc]
 
 
 def targets_of(parts: Sequence[tuple[Any, Any, Any]]) -> tuple[torch.Tensor, torch.Tensor | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -113,8 +113,12 @@ def autocast(precision: str, device: str) -> Any:
     return torch.autocast(torch.device(device).type, dtype=dtype)
 
 
-def to_device(values: torch.Tensor, device: str) -> torch.Tensor:
-    """Copy a tensor of the CPU without holding up the steps that follow."""
+def to_device(values: Any, device: str) -> Any:
+    """Copy a tensor of the CPU, or what holds some, without holding up the steps that follow."""
+    if values is None:
+        return None
+    if not isinstance(values, torch.Tensor):
+        return values.to(partial(to_device, device=device))
     if str(device).startswith("cuda"):
         return values.pin_memory().to(device, non_blocking=True)
     return values.to(device)

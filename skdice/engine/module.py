@@ -17,7 +17,6 @@ __all__ = [
     "Float32Linear",
     "TaskModel",
     "checkpoint_gradients",
-    "encoder_inputs",
     "freeze",
     "parameter_groups",
     "pool",
@@ -122,21 +121,17 @@ class EncoderWithHead(EncoderModule):
         """The layer that makes the logits."""
         return self.head
 
-    def forward(
-        self,
-        input_ids: torch.Tensor,
-        attention_mask: torch.Tensor,
-        token_type_ids: torch.Tensor | None = None,
-        positions: torch.Tensor | None = None,
-    ) -> torch.Tensor:
+    def forward(self, positions: torch.Tensor | None = None, **inputs: Any) -> torch.Tensor:
         """Logits of shape (n_positions, n_outputs), or (n_texts, n_outputs) when pooling."""
-        inputs = encoder_inputs(input_ids, attention_mask, token_type_ids)
         hidden = self.encoder(**inputs).last_hidden_state
-        if self.pooling is not None:
-            vectors = pool(hidden, attention_mask, self.pooling, self.cls_last)
-        else:
+        if self.pooling is None:
             assert positions is not None
             vectors = hidden.flatten(0, 1).index_select(0, positions)
+        elif (packing := inputs.get("packing")) is not None:
+            how = self.pooling
+            vectors = packing.pool(hidden[0], lambda group, mask: pool(group, mask, how, False))
+        else:
+            vectors = pool(hidden, inputs["attention_mask"], self.pooling, self.cls_last)
         return self.head(self.dropout(vectors))
 
     def all_logits(self, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -165,6 +160,8 @@ class TaskModel(EncoderModule):
         self.head = model
         self.task = task
         self.steps = () if task == "classification" else self._find_steps()
+        if task == "classification":
+            model.base_model.register_forward_hook(_first_of_each_row, with_kwargs=True)
         if type(self.output_layer) is nn.Linear:
             self.output_layer.__class__ = Float32Linear
         self.set_dropout(dropout)
@@ -201,15 +198,8 @@ class TaskModel(EncoderModule):
             if layer.bias is not None:
                 layer.bias.zero_()
 
-    def forward(
-        self,
-        input_ids: torch.Tensor,
-        attention_mask: torch.Tensor,
-        token_type_ids: torch.Tensor | None = None,
-        positions: torch.Tensor | None = None,
-    ) -> torch.Tensor:
+    def forward(self, positions: torch.Tensor | None = None, **inputs: Any) -> torch.Tensor:
         """Logits of shape (n_positions, n_outputs); without `positions` (n_texts, n_outputs)."""
-        inputs = encoder_inputs(input_ids, attention_mask, token_type_ids)
         if positions is None:
             return self.head(**inputs).logits
         if not self.steps:
@@ -255,12 +245,16 @@ class TaskModel(EncoderModule):
         return tuple(parts) if same else ()
 
 
-def encoder_inputs(
-    ids: torch.Tensor, mask: torch.Tensor, segments: torch.Tensor | None
-) -> dict[str, torch.Tensor]:
-    """Keywords of an encoder; not every one has segments."""
-    inputs = {"input_ids": ids, "attention_mask": mask}
-    return inputs if segments is None else {**inputs, "token_type_ids": segments}
+def _first_of_each_row(encoder: Any, args: Any, kwargs: dict[str, Any], output: Any) -> Any:
+    """Without padding, what a head for texts sees: a row's first vector, and nothing behind it."""
+    packing = kwargs.get("packing")
+    if packing is None:
+        return output
+    first = packing.pool(output.last_hidden_state[0], lambda hidden, mask: hidden[:, :1])
+    output.last_hidden_state = first
+    if output.get("pooler_output") is not None:
+        output.pooler_output = encoder.pooler(first)
+    return output
 
 
 def _start_small(layer: nn.Linear) -> None:

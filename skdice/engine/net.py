@@ -16,10 +16,12 @@ from torch import nn
 
 from skdice.engine.attention import settle_attention
 from skdice.engine.batching import (
+    Batch,
     EncodedDataset,
+    Inputs,
     Padder,
+    ahead,
     length_batches,
-    length_chunks,
     run_cost,
     targets_of,
 )
@@ -34,6 +36,7 @@ from skdice.engine.devices import (
     to_device,
 )
 from skdice.engine.module import parameter_groups
+from skdice.engine.packing import first_position
 from skdice.engine.progress import (
     Progress,
     check_finite,
@@ -46,9 +49,6 @@ from skdice.engine.schedules import schedule_factor
 from skdice.engine.words import CompactWords, compact_words
 
 __all__ = ["FineTuningNet"]
-
-Inputs = list[dict[str, torch.Tensor]]
-Batch = tuple[Inputs, torch.Tensor | None, torch.Tensor | None]
 
 
 class FineTuningNet(NeuralNet):
@@ -75,12 +75,15 @@ class FineTuningNet(NeuralNet):
     keep_optimizer : bool, default=False
         Keep the optimiser's state (for AdamW twice the weights) after `fit`, and in a pickle. A
         series of `partial_fit` keeps it anyway while it lasts.
+    pack : bool, default=True
+        Train without padding where the architecture can, see `Packing`.
     **kwargs
         Of `skorch.NeuralNet`.
     """
 
     _words: CompactWords | None = None  # while a fit runs
     _bf16: bool | None = None  # what this fit began with
+    _first: int | None = None  # of the positions while a fit runs, if its batches are packed
 
     def __init__(
         self,
@@ -96,6 +99,7 @@ class FineTuningNet(NeuralNet):
         precision: str = "auto",
         shuffle_seed: int = 0,
         keep_optimizer: bool = False,
+        pack: bool = True,
         optimizer: Any = torch.optim.AdamW,
         **kwargs: Any,
     ) -> None:
@@ -109,12 +113,10 @@ class FineTuningNet(NeuralNet):
         self.precision = precision
         self.shuffle_seed = shuffle_seed
         self.keep_optimizer = keep_optimizer
+        self.pack = pack
 
     def __getstate__(self) -> dict[str, Any]:
-        """The module once, where skorch moves it to the machine that loads it.
-
-        Without the optimiser, whose state is twice the weights, unless it is to be kept.
-        """
+        """The module once, and the optimiser, whose state is twice the weights, only if asked."""
         kept = dict(self.__dict__)
         if self.initialized_:
             kept.update(module=None, criterion=None)
@@ -198,16 +200,11 @@ class FineTuningNet(NeuralNet):
         return [order[start : start + step] for start in range(0, len(order), step)]
 
     def _batch(self, dataset: EncodedDataset, rows: np.ndarray, lengths: np.ndarray) -> Batch:
-        """Rows as tensors: inputs in groups of similar length, all targets in their order."""
-        groups = [
-            self.padder([dataset[int(i)] for i in rows[chunk]])
-            for chunk in length_chunks(lengths, run_cost(self.device))
-        ]
-        inputs = [group[0] for group in groups]
+        batch = self.padder.batch(dataset, rows, lengths, run_cost(self.device), self._first)
         if self._words is not None:
-            for group in inputs:
+            for group in batch[0]:
                 group["input_ids"] = self._words.places[group["input_ids"]]
-        return inputs, *targets_of(groups)
+        return batch
 
     def n_updates(self, n_rows: int) -> int:
         """Updates in one epoch of so many rows."""
@@ -258,6 +255,7 @@ class FineTuningNet(NeuralNet):
             self._start_schedule(self.n_updates(len(drawn)) * epochs, self.schedule, self.warmup)
         else:
             self._start_schedule(0, "constant", 0.0)
+        self._first = first_position(self.module_) if self.pack else None
         at = Progress(bf16=self._gains_by_bf16())
         try:
             if state is not None:
@@ -285,7 +283,8 @@ class FineTuningNet(NeuralNet):
                     break
                 at = replace(at, epoch=at.epoch + 1, update=0, losses=[], lr=None)
         finally:
-            self._bf16 = None
+            self._bf16 = self._first = None
+            settle_attention(self.module_, self.device)
             # Also after an interrupt: the user keeps the best weights there were.
             if self._words is not None:
                 self._words.step_aside()
@@ -328,7 +327,10 @@ class FineTuningNet(NeuralNet):
         at.lr = at.lr or float(self.schedule_.get_last_lr()[0])
         self.history.record("lr", at.lr)
         heard = self.verbose or self.callbacks  # our own callbacks do nothing in silence
-        for batch in self.updates(dataset, len(self.history), rows, at.update):
+        batches = self.updates(dataset, len(self.history), rows, at.update)
+        if torch.device(self.device).type != "cpu":
+            batches = ahead(batches)
+        for batch in batches:
             if heard:
                 self.notify("on_batch_begin", batch=batch, training=True)
             step = self.train_step(batch)
@@ -354,9 +356,8 @@ class FineTuningNet(NeuralNet):
         remembers = getattr(self.criterion_, "remembers", False)
         memory = dict(self.criterion_.named_buffers()) if remembers else {}
         if len(batch) == 1:
-            inputs, target, weight = batch[0]
-            logits = self._logits(inputs)
-            loss = self._loss(logits, target, weight)
+            logits = self._logits(batch[0][0])
+            loss = self._loss(logits, *batch[0][1:])
             self.scaler_.scale(loss).backward()
         else:
             logits, loss = self._accumulate(batch)
@@ -436,7 +437,7 @@ class FineTuningNet(NeuralNet):
     def _logits(self, inputs: Inputs) -> torch.Tensor:
         """Logits of groups of inputs, one after the other."""
         parts = []
-        settle_attention(self.module_, self.device)
+        settle_attention(self.module_, self.device, packed="packing" in inputs[0])
         # Once for all groups, so that weights are rounded once.
         with autocast(self._precision_now(), self.device):
             for group in inputs:
@@ -464,12 +465,10 @@ class FineTuningNet(NeuralNet):
     def _loss(
         self, logits: torch.Tensor, target: torch.Tensor | None, weight: torch.Tensor | None
     ) -> torch.Tensor:
-        assert target is not None
-        if weight is not None:
-            weight = to_device(weight, self.device)
         # Targets and weights were checked with the data, before the first step.
         loss = getattr(self.criterion_, "of_checked", None) or self.criterion_
-        return loss(logits, to_device(target, self.device), sample_weight=weight)
+        target, weight = (to_device(values, self.device) for values in (target, weight))
+        return loss(logits, target, sample_weight=weight)
 
     def _trainable_state(self) -> dict[str, torch.Tensor]:
         trainable = {name for name, p in self.module_.named_parameters() if p.requires_grad}

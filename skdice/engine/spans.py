@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from skdice.engine.batching import Padder
-from skdice.engine.module import EncoderWithHead, Float32Linear, encoder_inputs
+from skdice.engine.module import EncoderWithHead, Float32Linear
 
 __all__ = ["EncoderWithSpanHeads", "SpanPadder"]
 
@@ -18,10 +18,13 @@ class SpanPadder(Padder):
     """Batches of `QueryWindow`: which positions make up each candidate, and the outputs' order."""
 
     def __call__(
-        self, rows: Sequence[tuple[Any, Any, Any]]
-    ) -> tuple[dict[str, torch.Tensor], torch.Tensor | None, torch.Tensor | None]:
+        self,
+        rows: Sequence[tuple[Any, Any, Any]],
+        groups: Sequence[int] | None = None,
+        first: int = 0,
+    ) -> tuple[dict[str, Any], torch.Tensor | None, torch.Tensor | None]:
         """Inputs with the candidates and the order of the outputs, targets and weights."""
-        inputs, target, weight = super().__call__(rows)
+        inputs, target, weight = super().__call__(rows, groups, first)
         windows = [row[0] for row in rows]
         sizes = np.array([len(window.positions) for window in windows])
         first_position = np.cumsum(sizes) - sizes
@@ -62,15 +65,12 @@ class EncoderWithSpanHeads(EncoderWithHead):
 
     def forward(  # type: ignore[override]
         self,
-        input_ids: torch.Tensor,
-        attention_mask: torch.Tensor,
         positions: torch.Tensor,
         pairs: torch.Tensor,
         order: torch.Tensor,
-        token_type_ids: torch.Tensor | None = None,
+        **inputs: Any,
     ) -> torch.Tensor:
         """Logits of shape (n_predictions of all windows,)."""
-        inputs = encoder_inputs(input_ids, attention_mask, token_type_ids)
         hidden = self.encoder(**inputs).last_hidden_state
         vectors = self.dropout(hidden.flatten(0, 1).index_select(0, positions))
         borders = self.head(vectors)

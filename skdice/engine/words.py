@@ -83,8 +83,6 @@ class CompactWords:
         self.used = torch.from_numpy(used)
         self.places = torch.zeros(len(self.table), dtype=torch.long)
         self.places[self.used] = torch.arange(len(used))
-        self.others = torch.ones(len(self.table), dtype=torch.bool)
-        self.others[self.used] = False
         self.rows = nn.Parameter(self.table.detach()[self.used].clone())
         self.factor = 1.0
 
@@ -95,9 +93,9 @@ class CompactWords:
     def step_aside(self) -> None:
         """Write the rows back, and let the module see the table again."""
         with torch.no_grad():
-            self.table[self.used] = self.rows
             if self.factor != 1.0:
-                self.table[self.others] *= self.factor
+                self.table.mul_(self.factor)
+            self.table.index_copy_(0, self.used, self.rows)
         self.factor = 1.0
         self.layer.weight = self.table
 

@@ -26,6 +26,7 @@ from skdice import (
 )
 from skdice._compat import attention_of
 from skdice.engine.attention import settle_attention
+from skdice.engine.packing import Packing
 from skdice.losses import (
     LOSSES,
     CompoundLoss,
@@ -105,6 +106,14 @@ def step_of(model, X, y, weight=None):
     return model.net_, taken[0]
 
 
+def without_values(values, device):
+    if isinstance(values, Packing):
+        return values.to(lambda part: without_values(part, device))
+    if values is None:
+        return None
+    return torch.empty(values.shape, dtype=values.dtype, device=device)
+
+
 def run_without_values(net, batch):
     """One update on the meta device, as on a GPU."""
     to_meta(net.module_)
@@ -112,11 +121,7 @@ def run_without_values(net, batch):
     net.device, net.precision, net._words = "meta", "fp32", None
     with pytest.MonkeyPatch.context() as patch:
         # From pinned memory, without waiting, on a GPU.
-        patch.setattr(
-            net_module,
-            "to_device",
-            lambda values, device: torch.empty(values.shape, dtype=values.dtype, device=device),
-        )
+        patch.setattr(net_module, "to_device", without_values)
         patch.setattr(net_module, "random_state", lambda device: None)
         patch.setattr(net_module, "set_random_state", lambda device, state: None)
         patch.setattr(torch.Tensor, "is_cuda", property(lambda self: self.is_meta))

@@ -1,0 +1,163 @@
+"""Batches without padding: the subwords of all rows one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from skdice._compat import attention_of
+from skdice.engine.attention import UNPADDED
+from skdice.text.encoding import Window
+
+__all__ = ["Packing", "first_position", "packed_inputs"]
+
+# Architectures whose layers treat each subword alone, but for their attention, and that take the
+# position of each subword. The others have positions of their own making (DeBERTa, XLNet).
+KINDS = ("bert", "camembert", "distilbert", "electra", "roberta", "xlm-roberta")
+PAD_SHIFTS_POSITIONS = ("camembert", "roberta", "xlm-roberta")
+
+
+@dataclass(frozen=True)
+class Packing:
+    """Where the rows of a batch lie among its subwords.
+
+    Linear layers run on the subwords of all rows at once. Attention looks at one row at a time, so
+    rows of similar length are padded to groups there, and only there.
+
+    Parameters
+    ----------
+    shapes : list of (int, int)
+        Rows of each group, and the longest one's subwords.
+    taken : Tensor of shape (n_places,)
+        The subword at each place of the groups, one group after the other; where a row is padded,
+        its first.
+    places : Tensor of shape (n_subwords,)
+        The place of each subword.
+    masks : list of Tensor of shape (n_rows, longest) or None
+        Where a group holds subwords; None if its rows are equally long.
+    """
+
+    shapes: list[tuple[int, int]]
+    taken: torch.Tensor
+    places: torch.Tensor
+    masks: list[torch.Tensor | None]
+
+    def to(self, move: Callable[[torch.Tensor], torch.Tensor]) -> Packing:
+        """The same on another device."""
+        masks = [None if mask is None else move(mask) for mask in self.masks]
+        return Packing(self.shapes, move(self.taken), move(self.places), masks)
+
+    def groups(self, values: torch.Tensor) -> list[torch.Tensor]:
+        """Values of shape (n_subwords, ...) as padded groups (n_rows, longest, ...)."""
+        padded = _Pad.apply(values, self.taken, self.places)
+        parts = padded.split([rows * longest for rows, longest in self.shapes])
+        return [part.unflatten(0, shape) for part, shape in zip(parts, self.shapes, strict=True)]
+
+    def join(self, groups: Sequence[torch.Tensor]) -> torch.Tensor:
+        """The values of shape (n_subwords, ...) of padded groups (n_rows, longest, ...)."""
+        padded = torch.cat([group.flatten(0, 1) for group in groups])
+        return _Unpad.apply(padded, self.taken, self.places)
+
+    def pool(self, values: torch.Tensor, of_group: Callable[..., torch.Tensor]) -> torch.Tensor:
+        """One result a row: `of_group` gets padded groups and masks (n_rows, longest)."""
+        found = []
+        for group, mask in zip(self.groups(values), self.masks, strict=True):
+            whole = torch.ones(group.shape[:2], dtype=torch.bool, device=group.device)
+            found.append(of_group(group, whole if mask is None else mask))
+        return torch.cat(found)
+
+
+class _Pad(torch.autograd.Function):
+    """Rows of a tensor at the places of padded groups; no gradient comes from the padding.
+
+    `index_select` would add up gradients row by row, also those of the padding.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, values: Any, taken: Any, places: Any) -> Any:
+        ctx.save_for_backward(places)
+        return values.index_select(0, taken)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> Any:
+        (places,) = ctx.saved_tensors
+        return gradient.index_select(0, places), None, None
+
+
+class _Unpad(torch.autograd.Function):
+    """The way back from `_Pad`."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Any, taken: Any, places: Any) -> Any:
+        ctx.save_for_backward(places)
+        ctx.n_places = len(taken)
+        return values.index_select(0, places)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> Any:
+        (places,) = ctx.saved_tensors
+        padded = gradient.new_zeros(ctx.n_places, *gradient.shape[1:])
+        return padded.index_copy_(0, places, gradient), None, None
+
+
+def first_position(module: Any) -> int | None:
+    """The position id of a row's first subword; None if the encoder cannot run without padding."""
+    config = getattr(getattr(module, "encoder", None), "config", None)
+    kind = getattr(config, "model_type", None)
+    steps = getattr(module, "steps", None)  # of a head that looks at positions one by one
+    if kind not in KINDS or attention_of(module.encoder) not in ("sdpa", UNPADDED):
+        return None
+    if getattr(config, "is_decoder", False) or (steps == () and module.task != "classification"):
+        return None
+    return config.pad_token_id + 1 if kind in PAD_SHIFTS_POSITIONS else 0  # type: ignore[union-attr]
+
+
+def packed_inputs(windows: Sequence[Window], groups: Sequence[int], first: int) -> dict[str, Any]:
+    """Inputs of an encoder without padding.
+
+    Parameters
+    ----------
+    windows : list of Window
+    groups : list of int
+        The number of windows in each group, in their order.
+    first : int
+        The position id of a row's first subword.
+    """
+    lengths = np.array([len(window) for window in windows])
+    starts = np.cumsum(lengths) - lengths
+    inside = np.arange(lengths.sum()) - np.repeat(starts, lengths)
+    taken: list[np.ndarray] = []
+    shapes, masks = [], []
+    for some in np.split(np.arange(len(windows)), np.cumsum(groups)[:-1]):
+        longest = int(lengths[some].max())
+        mask = np.arange(longest) < lengths[some, None]
+        taken.append(np.where(mask, starts[some, None] + np.arange(longest), starts[some, None]))
+        shapes.append((len(some), longest))
+        masks.append(None if mask.all() else torch.from_numpy(mask))
+    sizes = np.array([rows * longest for rows, longest in shapes])
+    row_places = np.concatenate(
+        [
+            before + np.arange(rows) * longest
+            for before, (rows, longest) in zip(np.cumsum(sizes) - sizes, shapes, strict=True)
+        ]
+    )
+    packing = Packing(
+        shapes,
+        torch.from_numpy(np.concatenate([part.ravel() for part in taken])),
+        torch.from_numpy(np.repeat(row_places, lengths) + inside),
+        masks,
+    )
+    ids = np.concatenate([window.input_ids for window in windows]).astype(np.int64)
+    inputs: dict[str, Any] = {
+        "input_ids": torch.from_numpy(ids)[None],
+        "position_ids": torch.from_numpy(inside + first)[None],
+        "packing": packing,
+    }
+    if windows[0].token_type_ids is not None:
+        segments = np.concatenate([np.asarray(window.token_type_ids) for window in windows])
+        inputs["token_type_ids"] = torch.from_numpy(segments.astype(np.int64))[None]
+    return inputs

@@ -1,0 +1,226 @@
+"""Batches without padding give what padded batches give."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skdice import (
+    DiceMRCTagger,
+    DiceQuestionAnswerer,
+    DiceSequenceClassifier,
+    DiceTokenClassifier,
+)
+from skdice._compat import attention_of
+from skdice.engine.batching import ahead, length_chunks
+from skdice.engine.net import FineTuningNet
+from skdice.engine.packing import KINDS, first_position, packed_inputs
+from skdice.text.encoding import Window
+
+SENTENCES = [
+    ["anna", "met", "bob", "in", "paris"],
+    ["rain"],
+    ["the", "old", "bank", "near", "the", "river", "is", "now", "a", "school"],
+    ["carla", "went", "to", "oslo"],
+    ["the", "sun"],
+]
+TAGS = [["B-PER" if w in ("anna", "bob", "carla") else "O" for w in row] for row in SENTENCES]
+TEXTS, LABELS = [" ".join(row) for row in SENTENCES], [1, 0, 0, 1, 0]
+READ = ([("who", text) for text in TEXTS], [[(0, text.split()[0])] for text in TEXTS])
+TASKS = {
+    "tagger": (DiceTokenClassifier, {}, SENTENCES, TAGS),
+    "texts, cls": (DiceSequenceClassifier, {"pooling": "cls"}, TEXTS, LABELS),
+    "texts, mean": (DiceSequenceClassifier, {"pooling": "mean"}, TEXTS, LABELS),
+    "texts, max": (DiceSequenceClassifier, {"pooling": "max"}, TEXTS, LABELS),
+    "texts, native": (DiceSequenceClassifier, {"pooling": "native"}, TEXTS, LABELS),
+    "reader": (DiceQuestionAnswerer, {}, *READ),
+    "mrc": (DiceMRCTagger, {}, SENTENCES, TAGS),
+}
+SIZES = dict(
+    hidden_size=16,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=32,
+    max_position_embeddings=70,
+    initializer_range=0.5,  # so that attention is far from even
+)
+DISTIL = dict(
+    dim=16, n_layers=2, n_heads=2, hidden_dim=32, max_position_embeddings=70, initializer_range=0.5
+)
+ROBERTA = {"type_vocab_size": 1, "pad_token_id": 0}
+
+
+@pytest.fixture(scope="module")
+def packable(tmp_path_factory, build_backbone):
+    """A backbone of every architecture that is run without padding, without dropout."""
+    found = {}
+    for kind in KINDS:
+        config = dict(DISTIL) if kind == "distilbert" else dict(SIZES)
+        if kind in ("roberta", "camembert", "xlm-roberta"):
+            config |= ROBERTA
+        off = ("hidden_dropout_prob", "attention_probs_dropout_prob")
+        off = ("dropout", "attention_dropout") if kind == "distilbert" else off
+        config |= dict.fromkeys(off, 0.0)
+        if kind == "electra":
+            config |= {"embedding_size": 8, "classifier_dropout": 0.0}
+        if kind == "distilbert":
+            config["seq_classif_dropout"] = config["qa_dropout"] = 0.0
+        found[kind] = build_backbone(str(tmp_path_factory.mktemp(kind)), kind, **config)
+    return found
+
+
+def fitted(task, backbone, **params):
+    cls, own, X, y = TASKS[task]
+    model = cls(backbone=backbone, loss="ce", max_epochs=1, batch_size=5, dropout=0.0)
+    return model.set_params(random_state=0, **own, **params).fit(X, y)
+
+
+def gradients(net, dataset, *, pack):
+    net._first = first_position(net.module_) if pack else None
+    rows = np.arange(len(dataset))
+    inputs, target, _ = net._batch(dataset, rows, dataset.lengths)
+    assert len(inputs) == 1 or not pack
+    assert ("packing" in inputs[0]) == pack
+    logits = net._logits(inputs)
+    net.module_.zero_grad()
+    net._loss(logits, target, None).backward()
+    return logits.detach(), {n: p.grad for n, p in net.module_.named_parameters()}
+
+
+def assert_pack_changes_nothing(model, dataset):
+    net = model.net_
+    logits, expected = gradients(net, dataset, pack=False)
+    packed, found = gradients(net, dataset, pack=True)
+    torch.testing.assert_close(packed, logits, rtol=1e-5, atol=1e-5)
+    for name, gradient in expected.items():
+        if gradient is None:
+            assert found[name] is None, name
+        else:
+            torch.testing.assert_close(found[name], gradient, rtol=1e-4, atol=1e-5, msg=name)
+    return found
+
+
+def fitted_with_data(task, backbone, **params):
+    """A fitted model, and what its net was given."""
+    given = []
+    with pytest.MonkeyPatch.context() as patch:
+        loop = FineTuningNet.fit_loop
+        patch.setattr(
+            FineTuningNet,
+            "fit_loop",
+            lambda self, X, *args, **kw: given.append(X) or loop(self, X, *args, **kw),
+        )
+        return fitted(task, backbone, **params), given[0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("task", TASKS)
+def test_logits_and_gradients_are_those_of_padded_batches(task, kind, packable, monkeypatch):
+    model, dataset = fitted_with_data(task, packable[kind])
+    # Several groups, some of them with rows of different lengths.
+    monkeypatch.setattr("skdice.engine.net.run_cost", lambda device: 8)
+    assert_pack_changes_nothing(model, dataset)
+
+
+@pytest.mark.parametrize("params", [{"adapter": "lora"}, {"gradient_checkpointing": True}])
+def test_adapters_and_gradient_checkpointing(params, packable):
+    if "adapter" in params:
+        pytest.importorskip("peft")
+    model, dataset = fitted_with_data("tagger", packable["bert"], **params)
+    model.net_.module_.train()  # gradients are checkpointed in training only
+    found = assert_pack_changes_nothing(model, dataset)
+    assert any(gradient is not None for gradient in found.values())
+
+
+def test_a_fit_ends_with_the_same_model(packable):
+    packed, padded = (
+        np.vstack(model.predict_proba(SENTENCES))
+        for model in (
+            fitted("tagger", packable["bert"], max_epochs=3, net_params={"pack": pack})
+            for pack in (True, False)
+        )
+    )
+    np.testing.assert_allclose(packed, padded, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["deberta-v2", "modernbert", "xlnet"])
+def test_other_architectures_are_padded(kind, tiny_backbones):
+    model = fitted("tagger", tiny_backbones[kind])
+    assert first_position(model.net_.module_) is None
+
+
+def test_another_attention_is_padded(packable):
+    model = fitted("tagger", packable["bert"])
+    model.net_.module_.encoder.set_attn_implementation("eager")
+    assert first_position(model.net_.module_) is None
+    model.fit(SENTENCES, TAGS)
+
+
+def test_a_fitted_model_attends_as_it_did_before(packable):
+    model = fitted("tagger", packable["bert"])
+    assert attention_of(model.net_.module_.encoder) == "sdpa"
+
+
+@given(lengths=st.lists(st.integers(1, 9), min_size=1, max_size=8), unit=st.integers(1, 12))
+def test_groups_hold_each_row_and_join_puts_them_back(lengths, unit):
+    chunks = length_chunks(np.array(lengths), unit)
+    lengths = np.array(lengths)[np.concatenate(chunks)]
+    empty = np.empty(0, np.int64)
+    windows = [Window(np.arange(n, dtype=np.int32), None, empty, empty, 0) for n in lengths]
+    inputs = packed_inputs(windows, [len(chunk) for chunk in chunks], first=3)
+    packing = inputs["packing"]
+    ids = [i for n in lengths for i in range(n)]
+    assert inputs["input_ids"].tolist() == [ids]
+    assert inputs["position_ids"].tolist() == [[i + 3 for i in ids]]
+
+    values = torch.randn(len(ids), 2, dtype=torch.float64, requires_grad=True)
+    rows = values.split(lengths.tolist())
+    groups = packing.groups(values)
+    seen = 0
+    for group, mask, chunk in zip(groups, packing.masks, chunks, strict=True):
+        assert len(group) == len(chunk)
+        for i, row in enumerate(group):
+            n = int(lengths[seen])
+            torch.testing.assert_close(row[:n], rows[seen])
+            held = torch.ones(len(row), dtype=torch.bool) if mask is None else mask[i]
+            assert held.tolist() == [j < n for j in range(len(row))]
+            seen += 1
+    assert seen == len(lengths)
+    torch.testing.assert_close(packing.join(groups), values)
+    weights = torch.randn_like(values)
+    (gradient,) = torch.autograd.grad((packing.join(groups) * weights).sum(), values)
+    torch.testing.assert_close(gradient, weights)
+
+
+def test_items_made_ahead_are_the_same():
+    assert list(ahead(iter(range(5)))) == [0, 1, 2, 3, 4]
+    assert list(ahead([])) == []
+
+
+def test_an_error_in_another_thread_reaches_the_caller():
+    def items():
+        yield 1
+        raise ValueError("no more")
+
+    made = ahead(items())
+    assert next(made) == 1
+    with pytest.raises(ValueError, match="no more"):
+        next(made)
+
+
+def test_what_is_made_ahead_ends_with_its_user():
+    made = []
+
+    def items():
+        for i in range(1000):
+            made.append(i)
+            yield i
+
+    for i in ahead(items()):
+        if i == 3:
+            break
+    del i
+    assert len(made) <= 6
