@@ -1,4 +1,4 @@
-"""Answer questions about a text, and say when the text holds no answer.
+"""Answer questions about a text, and say so if the text does not contain the answer.
 
 python examples/answer_questions.py
 """
@@ -9,7 +9,7 @@ PEOPLE, PLACES = ["Ann", "Bob", "Eve", "Tom"], ["Rome", "Oslo", "Bern", "Kyiv"]
 
 
 def make_questions():
-    """Pairs of a question and a context; every third context does not hold the answer."""
+    """Questions with contexts, and answers; every third context does not contain the answer."""
     X, y = [], []
     for i, (person, place) in enumerate((p, q) for p in PEOPLE for q in PLACES):
         context = f"In the spring {person} moved to {place} and opened a shop."
@@ -23,7 +23,7 @@ def make_questions():
 
 
 def main(**settings):
-    """Train on made questions and answer two that are new."""
+    """Train on generated questions, and answer two about a new text."""
     X, y = make_questions()
     settings = {"max_epochs": 10, "lr": 3e-4, "batch_size": 8, "random_state": 0, **settings}
     reader = DiceQuestionAnswerer(loss="dsc", **settings).fit(X, y)

@@ -2,8 +2,8 @@
 
     python examples/hf_trainer.py
 
-A tiny random BERT looks for a rare class of sentences for a few steps. It is made here, so nothing
-is downloaded; in your own work put ``AutoModelForSequenceClassification`` in its place.
+For a few steps, it trains a tiny random BERT to find a rare class of sentences. The BERT is built
+here, so nothing is downloaded. In your own work, use ``AutoModelForSequenceClassification``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from transformers import (
 
 from skdice.losses import Loss, for_trainer
 
-# One sentence in eight asks for something: label 1. The others, label 0, are the background.
+# One sentence in eight is spam: label 1. The others, label 0, are the background.
 ORDINARY = ["the bus is late", "lunch at noon", "rain in the hills", "we met near the bridge"]
 ORDINARY += ["the report is ready", "see you at the river", "a new road to town"]
 SENTENCES = [(f"{text} {day}", 0) for text in ORDINARY for day in range(8)]
@@ -44,7 +44,7 @@ def make_tokenizer() -> PreTrainedTokenizerFast:
 
 
 def make_model(vocabulary_size: int) -> BertForSequenceClassification:
-    """A BERT of one layer with random weights and two classes."""
+    """A BERT with one layer, random weights and two classes."""
     config = BertConfig(
         vocab_size=vocabulary_size,
         hidden_size=16,
@@ -60,9 +60,10 @@ def make_model(vocabulary_size: int) -> BertForSequenceClassification:
 
 
 def train(loss: str | Loss | None, **settings: Any) -> list[float]:
-    """The training loss of each update; None is the model's own loss.
+    """Train, and return the loss of each update.
 
-    `settings` go to `transformers.TrainingArguments`.
+    With ``loss=None`` the model uses its own loss. `settings` go to
+    `transformers.TrainingArguments`.
     """
     set_seed(0)
     tokenizer = make_tokenizer()

@@ -1,8 +1,8 @@
-"""Find rare texts: a loss, a resampler and a tuned decision beside each other.
+"""Find rare texts: compare a loss, a resampler and a tuned decision.
 
     python examples/rare_texts.py
 
-One text in ten is a request. Each model is scored by the F1 of that class on held-out texts.
+One text in ten is a request. The score of each model is the F1 of that class on held-out texts.
 """
 
 import random
@@ -15,7 +15,7 @@ from skdice.resampling import TextOverSampler, make_pipeline
 
 
 def make_texts(n=400, seed=0):
-    """Texts of which a tenth ask for something."""
+    """Texts, one tenth of them requests, with labels."""
     draw = random.Random(seed)
     places = ["the north gate", "the old mill", "the station", "the market"]
     rare = ["please send someone to {}", "could you check {} today", "we need help at {}"]
@@ -25,7 +25,7 @@ def make_texts(n=400, seed=0):
 
 
 def main(**settings):
-    """Print the F1 of four ways to treat a rare class."""
+    """Print the F1 of four ways to handle a rare class."""
     X, y = make_texts()
     X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, random_state=0)
     settings = {"max_epochs": 2, "lr": 3e-4, "random_state": 0, **settings}

@@ -1,8 +1,8 @@
-"""Search Tversky's alpha, and draw precision, recall and F1 against it.
+"""Search Tversky's alpha, and plot precision, recall and F1 against it.
 
     python examples/search_tversky.py
 
-A larger alpha weighs false positives more, which favours precision.
+A larger alpha gives more weight to false positives, which favours precision.
 """
 
 from sklearn.datasets import make_classification
@@ -13,7 +13,7 @@ from skdice.model_selection import LossSearchCV, loss_space
 
 
 def main(n_trials=32, picture="tversky.png"):
-    """Search 32 values of alpha on three folds, all heads trained together."""
+    """Search `n_trials` values of alpha with shared heads on three folds."""
     X, y = make_classification(2000, weights=[0.95], flip_y=0.02, random_state=0)
     search = LossSearchCV(
         DiceClassifier(max_epochs=20, random_state=0),

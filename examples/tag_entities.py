@@ -2,7 +2,7 @@
 
     python examples/tag_entities.py
 
-The town notes come with skdice: short sentences, in which few tokens belong to an entity.
+The town notes ship with skdice. They are short sentences in which few tokens belong to an entity.
 """
 
 from skdice import DiceTokenClassifier
@@ -11,7 +11,7 @@ from skdice.metrics import span_report
 
 
 def main(**settings):
-    """Train with two losses and print what each finds."""
+    """Train with two losses, and print the scores and the tags of one sentence."""
     X_train, y_train = load_town_notes(subset="train")
     X_test, y_test = load_town_notes(subset="test")
     settings = {"max_epochs": 3, "lr": 5e-4, "batch_size": 16, "frozen": 4, **settings}

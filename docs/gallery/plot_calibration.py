@@ -2,9 +2,10 @@
 Can I trust the probabilities?
 ==============================
 
-A curve on the dotted line is honest. Dice is far from it here: of the rows that it gives 0.6, one
-in seven is positive. Cross-entropy is nearer, and too shy. If you need probabilities, train with
-cross-entropy and tune the decision, or put ``CalibratedClassifierCV`` around the model.
+A calibrated model follows the dotted line. Dice is far from it: of the rows to which it gives a
+probability of 0.6, only one in seven is positive. Cross-entropy is closer, but underconfident. If
+you need probabilities, train with cross-entropy and tune the decision, or wrap the model in
+``CalibratedClassifierCV``.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,9 @@
 Which classes does a tagger miss?
 =================================
 
-Precision and recall of each type against how often it occurs. Rare types stand on the left. One
-type with high precision and low recall is what a rare class usually looks like.
+The plot shows precision and recall of each entity type against its frequency. Rare types are on
+the left. High precision with low recall is typical of a rare class: the tagger predicts it too
+seldom.
 """
 
 import matplotlib.pyplot as plt

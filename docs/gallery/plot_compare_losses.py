@@ -1,9 +1,9 @@
 """
-Losses, samplers and tuned decisions beside each other
-======================================================
+Compare losses, samplers and tuned decisions
+============================================
 
-``compare_losses`` fits each row on the same data and seeds. Here on heads over made-up numbers,
-which takes seconds.
+``compare_losses`` fits each row with the same data and seeds. Here the models are small and the
+data synthetic, so it takes seconds. Each dot is one seed.
 """
 
 import matplotlib.pyplot as plt

@@ -1,9 +1,9 @@
 """
-Where the boundary goes
-=======================
+How a loss moves the decision boundary
+======================================
 
-One positive in twenty, in two dimensions. Cross-entropy keeps to the safe side. Tversky with a
-small alpha takes more ground.
+One row in twenty is positive. Cross-entropy predicts few positives. Tversky with a small alpha
+puts a small price on false positives, so it predicts many more.
 """
 
 import matplotlib.pyplot as plt

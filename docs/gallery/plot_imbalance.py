@@ -2,8 +2,8 @@
 How imbalanced is my data?
 ==========================
 
-Count tokens inside and outside of entities before anything is trained. Below ten to one, cross-
-entropy is usually enough.
+Count the tokens inside and outside entities before you train anything. Below ten negatives to a
+positive, cross-entropy is usually enough.
 """
 
 import matplotlib.pyplot as plt

@@ -1,10 +1,11 @@
 """
-How hard each loss pulls
-========================
+The gradient of each loss
+=========================
 
-The slope of each loss in the probability of the right class, for positives and negatives: the
-paper's Figure 1. Cross-entropy pulls hardest where a model is most wrong. The formulas of dice and
-DSC let go there.
+The derivative of each loss for a positive and a negative example, against the predicted
+probability of the positive class, as in the paper's Figure 1. The gradient of cross-entropy is
+largest where the model is most wrong. The printed formulas of dice and DSC have hardly any
+gradient there.
 """
 
 from skdice.inspection import LossGradientDisplay

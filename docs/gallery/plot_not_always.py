@@ -2,9 +2,9 @@
 Is dice better? Not always
 ==========================
 
-F1 against the number of positives in training, on made-up numbers whose classes lie well apart.
-Cross-entropy is ahead here with every number of positives. Compare on your own data, with
-cross-entropy in the comparison. The bands span five seeds.
+The plot shows F1 against the number of training positives, on synthetic data whose classes are well
+separated. Cross-entropy is ahead for every number of positives. So always include cross-entropy
+when you compare losses on your own data. The bands span five seeds.
 """
 
 import matplotlib.pyplot as plt

@@ -2,7 +2,7 @@
 Search a loss and its parameters
 ================================
 
-Three losses, each with its own space, in one search. Each dot is a trial.
+One search covers three losses, each with its own search space. Each marker is a trial.
 """
 
 import matplotlib.pyplot as plt

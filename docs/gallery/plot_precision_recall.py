@@ -1,9 +1,10 @@
 """
-Does a loss rank better, or only decide otherwise?
-==================================================
+Better ranking, or only another threshold?
+==========================================
 
-Precision-recall curves do not depend on the threshold. Losses whose curves lie on each other differ
-only in where they put 0.5.
+A precision-recall curve does not depend on the threshold. Losses whose curves coincide rank the
+rows equally well: they differ only in what the threshold of 0.5 means. Then tuning the decision
+is enough.
 """
 
 import matplotlib.pyplot as plt

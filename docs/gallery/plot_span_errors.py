@@ -2,8 +2,8 @@
 What did the tagger get wrong?
 ==============================
 
-``span_errors`` lists every wrong span by kind, and ``SpanConfusionDisplay`` counts types against
-types.
+``span_errors`` lists every wrong span with the kind of error. ``SpanConfusionDisplay`` plots true
+types against predicted types.
 """
 
 import matplotlib.pyplot as plt
@@ -28,6 +28,6 @@ SpanConfusionDisplay.from_predictions(y_test, predicted)
 plt.show()
 
 # %%
-# Sentences with what was found, highlighted:
+# Sentences with errors, and what the tagger predicted in them:
 wrong = errors.row.unique()[:4]
 show_tags([X_test[i] for i in wrong], [predicted[i] for i in wrong])

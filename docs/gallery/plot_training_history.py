@@ -2,8 +2,8 @@
 Does the fit learn?
 ===================
 
-Training loss and validation F1 by epoch, for two losses on the same sentences. Losses of two kinds
-cannot be compared with each other. Their F1 can.
+Training loss and validation F1 per epoch, for two losses on the same sentences. The values of two
+different losses cannot be compared, but their F1 can.
 """
 
 import matplotlib.pyplot as plt

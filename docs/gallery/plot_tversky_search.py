@@ -2,8 +2,8 @@
 Precision against recall with Tversky's alpha
 =============================================
 
-``alpha`` is the price of a false positive, and beta = 1 - alpha that of a missed positive.
-``LossSearchCV`` searches it and trains many heads at once.
+``alpha`` is the price of a false positive, and beta = 1 - alpha that of a missed positive. A larger
+alpha raises precision and lowers recall. To search alpha, use ``LossSearchCV``.
 """
 
 import matplotlib.pyplot as plt
