@@ -36,7 +36,7 @@ test-lowest: ## Run the tests on the lowest versions that pyproject.toml allows
 	.venv-lowest/bin/python -m pip install --quiet --constraint .ci/lowest.txt --editable '.[plot,search,peft,onnx,test]'
 	.venv-lowest/bin/python -m pytest
 
-faults: $(VENV)/.installed-test ## Kill fits, repeat them, feed rubbish; print what was lost
+faults: $(VENV)/.installed-test ## Kill fits, repeat them, feed bad input; print what was lost
 	OMP_NUM_THREADS=1 $(BIN)/python examples/benchmarks/faults.py
 
 docs: $(VENV)/.installed-docs ## Build the site to docs/_build/html
@@ -44,11 +44,12 @@ docs: $(VENV)/.installed-docs ## Build the site to docs/_build/html
 	@echo docs/_build/html/index.html
 
 DATA ?= data
-bench: $(VENV)/.installed-test ## Compare speed with torch, the Trainer and pipelines (make bench DATA=folder)
+bench: $(VENV)/.installed-test ## Compare speed and memory with torch, Trainer, skorch (make bench DATA=folder)
 	$(BIN)/python examples/benchmarks/losses.py --out bench-losses.json
 	$(BIN)/python examples/benchmarks/trainer.py $(DATA) --out bench-trainer.json
+	$(BIN)/python examples/benchmarks/processes.py $(DATA) --out bench-processes.json
 
-bench-gpu: $(VENV)/.installed-test ## What a GPU makes of it: ten minutes, on a machine that has one
+bench-gpu: $(VENV)/.installed-test ## Speed on a GPU (ten minutes, on a machine that has one)
 	$(BIN)/python examples/benchmarks/gpu.py --out bench-gpu.json
 
 clean: ## Remove the environment and the demo's output

@@ -3,8 +3,9 @@
     python examples/benchmarks/losses.py --out results/losses.json
 
 Forward and backward over N x C logits, nine tenths of the targets in class 0, programs interleaved
-over the rounds; then a step of a linear model on 30 numbers, in a bare torch loop and in
-`DiceClassifier` (whose fit has everything in it). Prints medians, and ratios to torch.
+over the rounds; then a step of a linear model on 30 numbers, in a bare torch loop, in
+`DiceClassifier` and in scikit-learn's `MLPClassifier` (whose fits have everything in them). Prints
+medians, and ratios to torch.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import argparse
 import json
 import statistics
 import time
+import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -22,6 +24,8 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from sklearn.datasets import make_classification
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.neural_network import MLPClassifier
 
 from skdice import DiceClassifier, __version__
 from skdice.losses import COMPARED, resolve_loss
@@ -80,12 +84,24 @@ def our_steps(X: np.ndarray, y: np.ndarray, batch_size: int, n_steps: int, loss:
     return (time.perf_counter() - start) / n_steps / EPOCHS
 
 
+def steps_of_sklearn(X: np.ndarray, y: np.ndarray, batch_size: int, n_steps: int) -> float:
+    """Of the same linear model: a perceptron without hidden layers."""
+    n = batch_size * n_steps
+    model = MLPClassifier(
+        (), batch_size=batch_size, max_iter=EPOCHS, n_iter_no_change=EPOCHS + 1, random_state=0
+    )
+    start = time.perf_counter()
+    model.fit(X[:n], y[:n])
+    return (time.perf_counter() - start) / n_steps / EPOCHS
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
+    warnings.simplefilter("ignore", ConvergenceWarning)  # of MLPClassifier, after so few epochs
     torch.set_num_threads(args.threads)
     report: dict[str, Any] = {
         "skdice": __version__,
@@ -113,6 +129,7 @@ def main() -> None:
             programs[f"DiceClassifier, {loss}"] = partial(
                 our_steps, X, y, batch_size, n_steps, loss
             )
+        programs["MLPClassifier"] = partial(steps_of_sklearn, X, y, batch_size, n_steps)
         seconds: dict[str, list[float]] = {}
         for _ in range(max(5, args.rounds // 3)):
             for name, program in programs.items():

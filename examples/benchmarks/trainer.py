@@ -1,4 +1,4 @@
-"""skdice beside the Hugging Face Trainer and pipelines, in words a second.
+"""skdice beside the Hugging Face Trainer, raw skorch and pipelines, in words a second.
 
     python examples/benchmarks/trainer.py DATA --out results/trainer.json --chart trainer.png
 
@@ -24,9 +24,13 @@ from typing import Any
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
+import numpy as np
 import torch
 import transformers
 from datasets import Dataset
+from sklearn.pipeline import make_pipeline
+from skorch import NeuralNetClassifier
+from skorch.hf import HuggingfacePretrainedTokenizer
 from transformers import (
     AutoModelForSequenceClassification,
     AutoModelForTokenClassification,
@@ -92,6 +96,33 @@ def theirs(
         Trainer(model, args, train_dataset=rows, data_collator=collator(tokenizer)).train()
 
 
+def with_skorch(X: Any, y: Any, backbone: str = BACKBONE) -> None:
+    """Raw skorch with its own tokenizer, as its documentation shows it: 256 subwords for all."""
+
+    class Module(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            auto = AutoModelForSequenceClassification
+            self.model = auto.from_pretrained(backbone, num_labels=2, dtype=torch.float32)
+
+        def forward(self, **inputs: torch.Tensor) -> torch.Tensor:
+            return self.model(**inputs).logits
+
+    net = NeuralNetClassifier(
+        Module,
+        criterion=torch.nn.CrossEntropyLoss,
+        optimizer=torch.optim.AdamW,
+        lr=1e-4,
+        batch_size=32,
+        max_epochs=1,
+        train_split=None,
+        iterator_train__shuffle=True,
+        verbose=0,
+    )
+    steps = make_pipeline(HuggingfacePretrainedTokenizer(backbone, max_length=256), net)
+    steps.fit(X, np.unique(y, return_inverse=True)[1])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path)
@@ -133,6 +164,8 @@ def main() -> None:
                 f"Trainer {p}": partial(theirs, task, rows, labels, p, False),
                 f"Trainer grouped {p}": partial(theirs, task, rows, labels, p, True),
             }
+        if task == "classification":
+            programs["raw skorch fp32"] = partial(with_skorch, rows, labels)
         found: dict[str, list[float]] = {}
         model = ours(task, rows, labels, "fp32")
         with tempfile.TemporaryDirectory() as folder:

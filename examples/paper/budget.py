@@ -41,6 +41,7 @@ STYLES = {
     "dsc": ("#009e73", "^", "-."),
     ANNEALED: ("#cc79a7", "x", ":"),
 }
+DECISIONS = {"plain": "as it is", "tuned": "tuned"}
 CORE = ("ce", "ce_dice", "dsc")  # which a data set must have at a budget to count there
 TRACED = (*CORE, ANNEALED)
 Curve = dict[int, dict[int, float]]  # updates: seed: F1
@@ -61,8 +62,9 @@ def main() -> None:
     picture(curves, args.runs.with_name("budget.svg"))
     decided = args.runs.with_name("decisions.json")
     parts = {
-        "ratios": ratios(curves, each_set=False),
-        "ratios of each set": ratios(curves, each_set=True),
+        "ratios": ratios(curves, "plain"),
+        "ratios, tuned": ratios(curves, "tuned"),
+        "ratios of each set": ratios(curves, *DECISIONS, each_set=True),
         "curves": lines(curves, records),
         "later losses": modern(records),
     }
@@ -206,13 +208,13 @@ def cell(found: dict[int, float] | None) -> str:
     return f"{scores.mean():.1f}" + (f" ± {scores.std(ddof=1):.1f}" if len(scores) > 1 else "")
 
 
-def ratios(curves: dict[str, Any], *, each_set: bool) -> list[str]:
+def ratios(curves: dict[str, Any], *decisions: str, each_set: bool = False) -> list[str]:
     """Updates for the F1 that cross-entropy has at a budget, as a share of that budget."""
     rows = ("focal", "ce_dice", "dsc", *((ANNEALED, FASTER) if each_set else ()))
     heads = ["decision", "`ce` after", *(["data set", "its F1"] if each_set else ["data sets"])]
     made = ["| " + " | ".join([*heads, *map(name_of, rows)]) + " |"]
     made.append("|---" * (len(heads) + len(rows)) + "|")
-    for how, title in (("plain", "as it is"), ("tuned", "tuned")):
+    for how in decisions:
         for budget in BUDGETS[1:]:
             able = {
                 task: found
@@ -222,7 +224,7 @@ def ratios(curves: dict[str, Any], *, each_set: bool) -> list[str]:
             groups = [[task] for task in able] if each_set else [list(able)] if able else []
             for group in groups:
                 chosen = {task: able[task] for task in group}
-                cells = [title, f"{budget} epochs"]
+                cells = [DECISIONS[how], f"{budget} epochs"]
                 if each_set:
                     goal = np.mean(list(able[group[0]]["ce"][budget].values()))
                     cells += [TITLES[group[0]], f"{goal:.1f}"]
@@ -254,7 +256,9 @@ def drawn(curves: dict[str, Any], label: str, budget: int) -> str:
         ratio(c[label], c["ce"], budget, sorted(c["ce"][budget])) == min(c[label]) / budget
         for c in curves.values()
     ]
-    return f"{'≤ ' * (any(floors) and once < 99)}{shown(once)} ({interval(draws)})"
+    alone = len(names) == 1 and len(curves[names[0]]["ce"][budget]) == 1
+    spread = "one seed" if alone else interval(draws)
+    return f"{'≤ ' * (any(floors) and once < 99)}{shown(once)} ({spread})"
 
 
 def modern(records: list[dict[str, Any]]) -> list[str]:
