@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import warnings
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -22,9 +20,7 @@ __all__ = [
     "check_known",
     "check_reduction",
     "check_validation",
-    "damaged",
     "draw_seed",
-    "n_outputs",
     "own_loss",
     "split_indices",
     "with_pos_label",
@@ -121,7 +117,7 @@ def split_indices(
             warnings.warn(
                 "the validation split is not stratified, as some class has too few examples: "
                 "give X_val and y_val to choose it yourself",
-                stacklevel=5,
+                stacklevel=7,
             )
             strata = None
     held = train_test_split(firsts, test_size=size, random_state=seed % 2**32, stratify=strata)[1]
@@ -137,31 +133,3 @@ def with_pos_label(estimator: Any, y: Any) -> Any:
         return estimator
     label = classes.tolist()[positive_class(classes, counts, estimator.pos_label)]
     return clone(estimator).set_params(pos_label=label)
-
-
-def n_outputs(estimator: Any) -> int:
-    """Logits of each prediction of a fitted estimator."""
-    if estimator.task in ("qa", "mrc-ner"):
-        return 2
-    return len(estimator.classes_)
-
-
-@contextlib.contextmanager
-def damaged(folder: Path) -> Iterator[None]:
-    """Name the folder in what goes wrong while it is read."""
-    from safetensors import SafetensorError
-
-    try:
-        yield
-    except (
-        KeyError,
-        TypeError,
-        IndexError,
-        AttributeError,
-        RuntimeError,
-        SafetensorError,
-    ) as error:
-        raise ValueError(
-            f"{str(folder)!r} is damaged ({type(error).__name__}: {error}): save the estimator "
-            "again, or install the version of skdice that wrote it"
-        ) from error
