@@ -24,9 +24,10 @@ from skdice._compat import (
     check_method_params,
     routing_enabled,
 )
+from skdice.estimators.hub import PushToHub
 from skdice.text.inputs import take
 
-__all__ = ["BiasTuned", "log", "with_bias"]
+__all__ = ["BiasTuned", "log", "stack_rounds"]
 
 
 def log(probabilities: np.ndarray) -> np.ndarray:
@@ -34,28 +35,26 @@ def log(probabilities: np.ndarray) -> np.ndarray:
     return np.log(np.maximum(probabilities, np.finfo(np.float64).tiny))
 
 
-def with_bias(estimator: Any, bias: np.ndarray) -> Any:
-    """A copy of a fitted text estimator whose head has `bias` added to its own."""
-    if getattr(estimator, "label_all_subwords", False):
-        raise ValueError(
-            "label_all_subwords=True averages probabilities after the head, which therefore cannot "
-            "hold the tuned biases: pickle the whole, or fit with label_all_subwords=False"
-        )
-    if estimator._module.output_layer.bias is None:
-        raise ValueError(
-            f"the head of {type(estimator._module.head).__name__} has no bias to add to: pickle "
-            "the whole, or choose another pooling"
-        )
-    tuned = estimator._draft()
-    tuned._module = copy.deepcopy(estimator._module)
-    with torch.no_grad():
-        own = tuned._module.output_layer.bias
-        own += torch.as_tensor(bias, dtype=own.dtype, device=own.device)
-    return tuned
+def stack_rounds(
+    classes: np.ndarray, rounds: Iterable[tuple[Any, np.ndarray, Iterable[Any]]]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Log-probabilities of all held-out rows in one table, and the indices of their classes.
+
+    A round is a fitted model, its probabilities and the true classes. The model may lack some of
+    `classes`; the index of a true class that is not among them is -1.
+    """
+    index = {label: i for i, label in enumerate(classes.tolist())}
+    tables, truth = [], []
+    for model, probabilities, answers in rounds:
+        table = np.zeros((len(probabilities), len(index)))
+        table[:, [index[label] for label in model.classes_.tolist()]] = probabilities
+        tables.append(log(table))
+        truth += [index.get(label, -1) for label in answers]
+    return np.concatenate(tables), np.array(truth)
 
 
 @dataclass(eq=False, repr=False)
-class BiasTuned(MetaEstimatorMixin, BaseEstimator):
+class BiasTuned(PushToHub, MetaEstimatorMixin, BaseEstimator):
     """Base of the estimators whose decision is tuned on held-out data."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -130,43 +129,32 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
         """
         return self._folded().save_pretrained(folder, metrics=metrics)
 
-    def push_to_hub(
-        self,
-        repo_id: str,
-        *,
-        private: bool | None = None,
-        metrics: dict[str, float] | None = None,
-        token: str | None = None,
-    ) -> str:
-        """Upload what `save_pretrained` writes to the Hugging Face hub.
-
-        Parameters
-        ----------
-        repo_id : str
-            Such as ``"ann/town-notes-tagger"``; made if missing.
-        private : bool or None, default=None
-            Of a repository that is made; None is what the organisation's settings say.
-        metrics : dict or None, default=None
-            As in `save_pretrained`.
-        token : str or None, default=None
-            None is the one that ``hf auth login`` stored.
-
-        Returns
-        -------
-        str
-            The address of the commit.
-        """
-        return self._folded().push_to_hub(repo_id, private=private, metrics=metrics, token=token)
-
     def _folded(self) -> Any:
-        """The inner estimator with the biases in its head."""
+        """A copy of the inner estimator whose head has the biases added to its own."""
         check_is_fitted(self)
-        if not hasattr(self.estimator_, "save_pretrained"):
+        inner = self.estimator_
+        if not hasattr(inner, "save_pretrained"):
             raise TypeError(
-                f"{type(self.estimator_).__name__} has no save_pretrained: pickle the whole, or "
-                "tune a text estimator of skdice"
+                f"{type(inner).__name__} has no save_pretrained: pickle the whole, or tune a text "
+                "estimator of skdice"
             )
-        return with_bias(self.estimator_, self.bias_)
+        if getattr(inner, "label_all_subwords", False):
+            raise ValueError(
+                "label_all_subwords=True averages probabilities after the head, which therefore "
+                "cannot hold the tuned biases: pickle the whole, or fit with "
+                "label_all_subwords=False"
+            )
+        if inner._module.output_layer.bias is None:
+            raise ValueError(
+                f"the head of {type(inner._module.head).__name__} has no bias to add to: pickle "
+                "the whole, or choose another pooling"
+            )
+        tuned = inner._draft()
+        tuned._module = copy.deepcopy(inner._module)
+        with torch.no_grad():
+            own = tuned._module.output_layer.bias
+            own += torch.as_tensor(self.bias_, dtype=own.dtype, device=own.device)
+        return tuned
 
     def _fit_rounds(
         self,

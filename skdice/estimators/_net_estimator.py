@@ -165,7 +165,7 @@ class NetEstimator(BaseEstimator):
                 f"encoder has lost what it knew: try lr={self.lr / 10:.1g}, or warmup above "
                 f"{self.warmup}",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         return self
 
@@ -207,8 +207,8 @@ class NetEstimator(BaseEstimator):
             net.history = self.net_.history
         return net
 
-    def _net_settings(self, criterion: Any, seed: int) -> dict[str, Any]:
-        """What every net gets; `net_params` has the last word."""
+    def _net_settings(self, criterion: Any, seed: int, **own: Any) -> dict[str, Any]:
+        """What every net gets, and the estimator's `own`; `net_params` has the last word."""
         return dict(
             criterion=criterion,
             weight_decay=self.weight_decay,
@@ -222,7 +222,7 @@ class NetEstimator(BaseEstimator):
             train_split=None,
             callbacks=clone(self.callbacks, safe=False) if self.callbacks else None,
             verbose=int(self.verbose),
-        ) | (self.net_params or {})
+        ) | {**own, **(self.net_params or {})}
 
     def _note_history(self) -> None:
         self.history_ = [

@@ -332,10 +332,11 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
             )
 
     def _make_net(self, criterion: Any, seed: int) -> NumericNet:
-        own: dict[str, Any] = dict(padder=Padder(0), precision="fp32", max_grad_norm=None)
+        settings = self._net_settings(
+            criterion, seed, padder=Padder(0), precision="fp32", max_grad_norm=None
+        )
         # The net has the module from here on.
-        module = self.__dict__.pop("_module")
-        return NumericNet(module, **{**own, **self._net_settings(criterion, seed)})
+        return NumericNet(self.__dict__.pop("_module"), **settings)
 
     def _logits(self, X: Any) -> np.ndarray:
         check_is_fitted(self)

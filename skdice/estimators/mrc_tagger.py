@@ -15,7 +15,7 @@ from skdice.engine.batching import EncodedDataset, Padder
 from skdice.engine.plan import Examples, FitPlan, Mode
 from skdice.engine.spans import EncoderWithSpanHeads, SpanPadder
 from skdice.estimators.checks import check_known, check_reduction, draw_seed, own_loss
-from skdice.estimators.transformer import TransformerEstimator
+from skdice.estimators.transformer import TransformerEstimator, flat_targets
 from skdice.losses import HeadsLoss, Loss, resolve_loss
 from skdice.metrics import spans_f1_score
 from skdice.metrics.schemes import to_tags
@@ -208,6 +208,8 @@ class DiceMRCTagger(TransformerEstimator):
     max_span_length_: int = field(init=False)
     threshold_: float = field(init=False)
 
+    _saved: ClassVar[tuple[str, ...]] = ("queries_", "scheme_", "max_span_length_", "threshold_")
+
     def fit(
         self,
         X: Sentences,
@@ -239,22 +241,11 @@ class DiceMRCTagger(TransformerEstimator):
         ValueError, TypeError
             For bad parameters or data, before anything is loaded; the message names the sentence.
         """
-        mode = self._mode_of_fit()
-        return self._run(self._draft()._prepare(X, y, sample_weight, X_val, y_val, mode=mode))
+        self._fit(X, y, sample_weight, X_val, y_val)
+        return self
 
-    def _prepare(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        X_val: Any,
-        y_val: Any,
-        *,
-        mode: Mode,
-    ) -> FitPlan:
-        """Check the data, learn the types, set sentences aside, load the backbone and encode."""
-        data, held = self._read_all(X, y, sample_weight, X_val, y_val, mode)
-        self.scheme_ = as_entities(y, data.inputs)[1]
+    def _plan(self, data: Examples, held: Examples | None, mode: Mode) -> FitPlan:
+        """Learn the types, set sentences aside, load the backbone and encode."""
         types = sorted({kind for row in data.targets for kind, _, _ in row})
         if not types:
             raise ValueError("y holds no entity at all: a tagger needs some to learn from")
@@ -269,7 +260,7 @@ class DiceMRCTagger(TransformerEstimator):
         longest = max((end - start for row in data.targets for _, start, end in row), default=1)
         self.max_span_length_ = self.max_span_length or longest
         self.threshold_ = float(self.threshold)
-        dataset = self._encode_windows(data)
+        dataset = self._encode(data.inputs, data.targets, data.weights)
         criterion = self._criterion(dataset)
         return FitPlan(dataset, criterion, seed, mode, validation=held, fitted=self.__dict__)
 
@@ -349,8 +340,7 @@ class DiceMRCTagger(TransformerEstimator):
 
     def score(self, X: Sentences, y: Entities) -> float:
         """Micro F1 over spans."""
-        sentences = as_sentences(X)
-        return self._scores(sentences, as_entities(y, sentences)[0])["f1"]
+        return self.evaluate(X, y)["f1"]
 
     def evaluate(self, X: Sentences, y: Entities) -> dict[str, float]:
         """Precision, recall and F1 of spans, micro.
@@ -365,7 +355,9 @@ class DiceMRCTagger(TransformerEstimator):
             ``precision``, ``recall`` and ``f1``, each from 0 to 1.
         """
         sentences = as_sentences(X)
-        return self._scores(sentences, as_entities(y, sentences)[0])
+        spans, _ = as_entities(y, sentences)
+        found = [[span[:3] for span in row] for row in self.predict_spans(sentences)]
+        return spans_scores(spans, found)
 
     # ---- the steps
 
@@ -376,7 +368,7 @@ class DiceMRCTagger(TransformerEstimator):
 
     def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Examples:
         sentences = as_sentences(X)
-        spans, _ = as_entities(y, sentences)
+        spans, self.scheme_ = as_entities(y, sentences)
         return Examples(sentences, spans, check_weights(sample_weight, len(sentences)))
 
     def _has_task_model(self) -> bool:
@@ -418,10 +410,7 @@ class DiceMRCTagger(TransformerEstimator):
         return np.stack([values, heads], axis=1).astype(np.float32)
 
     def _criterion(self, dataset: EncodedDataset) -> HeadsLoss:
-        assert dataset.targets is not None
-        table = np.concatenate(dataset.targets)
-        # Weight 2 is the sentence twice.
-        share = np.repeat(dataset.shares, [len(target) for target in dataset.targets])
+        table, share = flat_targets(dataset)
         losses = []
         for head, given in enumerate((self.loss, self.end_loss, self.match_loss, self.loss)):
             loss = self.loss if given is None else given
@@ -432,15 +421,10 @@ class DiceMRCTagger(TransformerEstimator):
         return HeadsLoss(losses, weights)
 
     def _candidates(self, sentences: list[list[str]], threshold: float) -> list[list[_Scored]]:
-        """Of each sentence, the spans above a threshold in any of its windows."""
+        """The spans of each sentence that are above a threshold in one of its windows."""
         found: list[list[_Scored]] = [[] for _ in sentences]
-        windows = self._windows(sentences)
-        if windows:
-            logits = self.net_.logits(EncodedDataset(windows))
-            for window, z in zip(windows, logits, strict=True):
-                found[window.row] += self._spans_above(
-                    window, expit(z.astype(np.float64)), threshold
-                )
+        for window, logits in self._predicted(sentences):
+            found[window.row] += self._spans_above(window, expit(logits), threshold)
         return found
 
     def _settled(self, candidates: list[_Scored]) -> list[tuple[str, int, int, float]]:
@@ -470,29 +454,5 @@ class DiceMRCTagger(TransformerEstimator):
             for i, score in zip(chosen, scores, strict=True)
         ]
 
-    def _scores(self, sentences: list[list[str]], spans: list[list[Span]]) -> dict[str, float]:
-        found = [[span[:3] for span in row] for row in self.predict_spans(sentences)]
-        return spans_scores(spans, found)
-
     def _validation_score(self, held: Examples) -> float:
-        return self._scores(held.inputs, held.targets)["f1"]
-
-    def _fitted_state(self) -> dict[str, Any]:
-        return {
-            "queries": self.queries_,
-            "scheme": self.scheme_,
-            "max_span_length": self.max_span_length_,
-            "threshold": self.threshold_,
-        }
-
-    def _restore_fitted(self, state: dict[str, Any]) -> None:
-        self.queries_, self.scheme_ = state["queries"], state["scheme"]
-        self.max_span_length_, self.threshold_ = state["max_span_length"], state["threshold"]
-
-    @classmethod
-    def from_transformers(cls, folder: Any, *, device: str = "auto", **params: Any) -> Self:
-        """Refused: transformers has no model with the heads of this tagger."""
-        raise TypeError(
-            "transformers has no model with the heads of DiceMRCTagger: give its folder as "
-            "backbone= and fit, or use DiceTokenClassifier.from_transformers"
-        )
+        return self.score(held.inputs, held.targets)

@@ -13,10 +13,9 @@ from scipy.special import softmax
 from skdice import backbones
 from skdice._compat import Interval, StrOptions
 from skdice._typing import Answers, Questions, Weights
-from skdice.engine.batching import EncodedDataset
 from skdice.engine.plan import Examples, FitPlan, Mode
 from skdice.estimators.checks import draw_seed, own_loss
-from skdice.estimators.transformer import TransformerEstimator
+from skdice.estimators.transformer import TransformerEstimator, flat_targets
 from skdice.losses import Loss, SpanEndsLoss, resolve_loss
 from skdice.metrics import answer_exact_match_score, answer_f1_score
 from skdice.text.answers import Answer, as_answers, as_questions, read_answers
@@ -211,25 +210,13 @@ class DiceQuestionAnswerer(TransformerEstimator):
         ValueError, TypeError
             For bad parameters or data, before anything is loaded; the message names the question.
         """
-        mode = self._mode_of_fit()
-        plan = self._draft()._prepare(X, y, sample_weight, X_val, y_val, mode=mode)
-        self._run(plan)
+        plan = self._fit(X, y, sample_weight, X_val, y_val)
         if plan.validation is not None:
             self._tune_null(plan.validation)
         return self
 
-    def _prepare(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        X_val: Any,
-        y_val: Any,
-        *,
-        mode: Mode,
-    ) -> FitPlan:
-        """Check the data, set questions aside, load the backbone and encode."""
-        data, held = self._read_all(X, y, sample_weight, X_val, y_val, mode)
+    def _plan(self, data: Examples, held: Examples | None, mode: Mode) -> FitPlan:
+        """Set questions aside, load the backbone and encode."""
         seed = draw_seed(self.random_state)
         answered = [bool(answers) for answers in data.targets]
         data, held = self._hold_out(data, held, seed, keys=data.inputs, strata=answered)
@@ -238,12 +225,9 @@ class DiceQuestionAnswerer(TransformerEstimator):
         if mode == "fresh":
             self._build(2, seed=seed)
         self.null_threshold_ = self._default_threshold(data.targets)
-        dataset = self._encode_windows(data)
-        # Weight 2 is the question twice.
-        assert dataset.targets is not None
-        starts = np.concatenate([target[:, 0] for target in dataset.targets]).astype(int)
-        shares = np.repeat(dataset.shares, [len(target) for target in dataset.targets])
-        counts = np.bincount(starts, shares, minlength=2)
+        dataset = self._encode(data.inputs, data.targets, data.weights)
+        targets, shares = flat_targets(dataset)
+        counts = np.bincount(targets[:, 0].astype(int), shares, minlength=2)
         criterion = SpanEndsLoss(own_loss(self.loss).prepare(counts))
         return FitPlan(dataset, criterion, seed, mode, validation=held, fitted=self.__dict__)
 
@@ -381,10 +365,8 @@ class DiceQuestionAnswerer(TransformerEstimator):
         self, pairs: list[tuple[str, str]], n_best: int
     ) -> list[tuple[list[Candidate], float]]:
         """Candidates and the score of no answer, for every question."""
-        windows = self._windows(pairs)
         groups: list[list[Any]] = [[] for _ in pairs]
-        for window, logits in zip(windows, self.net_.logits(EncodedDataset(windows)), strict=True):
-            scores = logits.astype(np.float64)
+        for window, scores in self._predicted(pairs):
             groups[window.row].append((scores, window.words, window.offsets, window.context_score))
         return [best_answers(group, n_best, self.max_answer_length) for group in groups]
 

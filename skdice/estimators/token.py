@@ -9,27 +9,29 @@ from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy.special import log_softmax
 
-from skdice._compat import HasMethods, Interval, StrOptions
+from skdice._compat import Interval, StrOptions
 from skdice._typing import Sentences, TagRows, Weights
 from skdice.engine.arrays import blocks, empty_table
 from skdice.engine.batching import EncodedDataset
 from skdice.engine.plan import Examples, FitPlan, Mode
 from skdice.estimators._scores import TagScores
 from skdice.estimators.checks import check_known, draw_seed
+from skdice.estimators.class_trainer import ClassTrainer
 from skdice.estimators.storage import label_names
-from skdice.estimators.transformer import TransformerEstimator
+from skdice.estimators.transformer import flat_targets
 from skdice.metrics import span_f1_score
 from skdice.metrics.schemes import SCHEMES, check_tags, infer_scheme
 from skdice.text.decoding import decode
-from skdice.text.encoding import encode_sentences
+from skdice.text.encoding import Window, encode_sentences
 from skdice.text.inputs import as_sentences, as_tags, check_weights, object_array
 
 __all__ = ["DiceTokenClassifier"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DiceTokenClassifier(TagScores, TransformerEstimator):
+class DiceTokenClassifier(TagScores, ClassTrainer):
     """Tag tokens with a fine-tuned transformer and a loss made for rare tags.
 
     Named entity recognition (IOB1, IOB2, BIOES, BMES, BILOU tags) and part-of-speech tagging
@@ -148,22 +150,21 @@ class DiceTokenClassifier(TagScores, TransformerEstimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **TransformerEstimator._parameter_constraints,
+        **ClassTrainer._parameter_constraints,
         "stride": [Interval(Integral, 0, None, closed="left"), None],
         "label_all_subwords": ["boolean"],
         "scheme": [StrOptions({"auto", *SCHEMES})],
         "constrained": ["boolean"],
-        "sampler": [HasMethods("fit_resample"), None],
     }
 
     stride: int | None = None
     label_all_subwords: bool = False
     scheme: str = "auto"
     constrained: bool = False
-    sampler: Any = None
 
-    classes_: np.ndarray = field(init=False)
     scheme_: str = field(init=False)
+
+    _saved: ClassVar[tuple[str, ...]] = ("classes_", "scheme_")
 
     def fit(
         self,
@@ -196,46 +197,18 @@ class DiceTokenClassifier(TagScores, TransformerEstimator):
         ValueError, TypeError
             For bad parameters or data, before anything is loaded; the message names the sentence.
         """
-        mode = self._mode_of_fit()
-        return self._run(self._draft()._prepare(X, y, sample_weight, X_val, y_val, mode=mode))
+        self._fit(X, y, sample_weight, X_val, y_val)
+        return self
 
-    def partial_fit(
-        self, X: Sentences, y: TagRows, classes: Any = None, *, sample_weight: Weights = None
-    ) -> Self:
-        """Train one more epoch on these sentences, at the constant rate `lr`.
-
-        Class counts for the loss add up over all calls since the last `fit`, and its memory of
-        earlier batches (`ema_decay`) is kept. `sampler` is not used.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As in `fit`.
-        classes : list of str, default=None
-            All tags that will ever be seen; needed on the first call unless `y` holds them all.
-
-        Returns
-        -------
-        self
-        """
-        mode = self._mode_of_partial_fit()
-        plan = self._draft()._prepare(X, y, sample_weight, mode=mode, classes=classes, epochs=1)
-        return self._run(plan)
-
-    def _prepare(
+    def _plan(
         self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        X_val: Any = None,
-        y_val: Any = None,
-        *,
+        data: Examples,
+        held: Examples | None,
         mode: Mode,
         classes: Any = None,
         epochs: int | None = None,
     ) -> FitPlan:
-        """Check the data, learn the tags, set sentences aside, load the backbone and encode."""
-        data, held = self._read_all(X, y, sample_weight, X_val, y_val, mode)
+        """Learn the tags, set sentences aside, load the backbone and encode."""
         self._learn_tags(data.targets, mode, classes)
         if held is not None:
             self._check_known(held.targets)
@@ -245,19 +218,15 @@ class DiceTokenClassifier(TagScores, TransformerEstimator):
             data, held = self._hold_out(data, held, seed, keys=keys)
             draws = self._draw_epochs(data.targets, seed)
         if held is not None and not any(t != "O" for row in held.targets for t in row):
-            warnings.warn("the validation sentences hold no entity: their F1 is 0", stacklevel=3)
+            warnings.warn("the validation sentences hold no entity: their F1 is 0", stacklevel=5)
         if mode == "fresh":
             self._build(len(self.classes_), seed=seed)
         dataset = self._encode(data.inputs, data.targets, data.weights)
         rows_of_epoch = None if draws is None else _windows_of(dataset, draws)
-        counts = self._count(dataset, None if rows_of_epoch is None else rows_of_epoch(0))
-        background = np.flatnonzero(self.classes_ == "O")
-        criterion = self._prepared_loss(
-            counts,
-            counts.sum(),
-            mode,
-            background=int(background[0]) if len(background) else None,
-        )
+        drawn = None if rows_of_epoch is None else rows_of_epoch(0)
+        counts = np.bincount(*flat_targets(dataset, drawn), minlength=len(self.classes_))
+        background = self.classes_.tolist().index("O") if "O" in self.classes_ else None
+        criterion = self._prepared_loss(counts, counts.sum(), mode, background=background)
         return FitPlan(dataset, criterion, seed, mode, epochs, rows_of_epoch, held, self.__dict__)
 
     def predict(self, X: Sentences) -> np.ndarray:
@@ -335,7 +304,7 @@ class DiceTokenClassifier(TagScores, TransformerEstimator):
         for part in blocks(len(sentences)):
             # A word without a subword, such as a lone emoji modifier, has no vector of its own.
             table[first[part.start] : first[part.stop]] = 0
-            windows = blank._encode(sentences[part]).windows
+            windows = blank._windows(sentences[part])
             for window, rows in zip(windows, blank._frozen(windows), strict=True):
                 table[first[part.start + window.row] + np.asarray(window.words)] = rows
         return table
@@ -375,37 +344,18 @@ class DiceTokenClassifier(TagScores, TransformerEstimator):
         what = "tags" if plain else "types"
         check_known(_types(self.classes_, plain), _types(shown, plain), what)
 
-    def _encode(
-        self,
-        sentences: list[list[str]],
-        tags: list[list[str]] | None = None,
-        weights: np.ndarray | None = None,
-    ) -> EncodedDataset:
-        windows = encode_sentences(
+    def _windows(self, sentences: list[list[str]]) -> list[Window]:
+        return encode_sentences(
             self.tokenizer_,
             sentences,
             self._max_length(),
             stride=self.stride,
             all_subwords=self.label_all_subwords,
         )
-        targets = None
-        if tags is not None:
-            index = {tag: i for i, tag in enumerate(self.classes_)}
-            targets = [
-                np.array([index[tags[window.row][word]] for word in window.words], dtype=np.int32)
-                for window in windows
-            ]
-        if weights is not None:
-            weights = weights[[window.row for window in windows]]
-        return EncodedDataset(windows, targets, weights)
 
-    def _count(self, dataset: EncodedDataset, drawn: np.ndarray | None) -> np.ndarray:
-        """Tokens of each class; weight 2 is the sentence twice, and drawn twice is, too."""
-        assert dataset.targets is not None
-        counts, shares = np.zeros(len(self.classes_)), dataset.shares
-        for i in range(len(dataset)) if drawn is None else drawn:
-            counts += shares[i] * np.bincount(dataset.targets[i], minlength=len(counts))
-        return counts
+    def _target(self, window: Window, tags: list[str]) -> np.ndarray:
+        index = {tag: i for i, tag in enumerate(self.classes_.tolist())}
+        return np.array([index[tags[word]] for word in window.words], dtype=np.int32)
 
     def _predict_log(self, X: Any) -> list[np.ndarray]:
         """Log-probabilities of shape (n_tokens, n_classes) for each sentence."""
@@ -418,10 +368,9 @@ class DiceTokenClassifier(TagScores, TransformerEstimator):
         return (sentences[part] for part in blocks(len(sentences)))
 
     def _log_tables(self, sentences: list[list[str]]) -> list[np.ndarray]:
-        dataset = self._encode(sentences)
         tables = [np.empty((len(s), len(self.classes_))) for s in sentences]
-        for window, logits in zip(dataset.windows, self.net_.logits(dataset), strict=True):
-            rows = self._log_probabilities(logits)
+        for window, logits in self._predicted(sentences):
+            rows = log_softmax(logits, axis=-1)
             if self.label_all_subwords:
                 words, first = np.unique(window.words, return_index=True)
                 sizes = np.diff([*first, len(window.words)])
@@ -430,17 +379,6 @@ class DiceTokenClassifier(TagScores, TransformerEstimator):
             else:
                 tables[window.row][window.words] = rows
         return tables
-
-    def _fitted_state(self) -> dict[str, Any]:
-        return {
-            "classes": self.classes_,
-            "scheme": self.scheme_,
-            "seen": getattr(self, "_seen", None),
-        }
-
-    def _restore_fitted(self, state: dict[str, Any]) -> None:
-        self.classes_, self.scheme_ = np.array(state["classes"]), state["scheme"]
-        self._seen = state.get("seen")
 
     def _fitted_of(self, config: Any) -> dict[str, Any]:
         names = label_names(config)
