@@ -31,7 +31,7 @@ __all__ = ["BiasTuned", "log", "stack_rounds"]
 
 
 def log(probabilities: np.ndarray) -> np.ndarray:
-    """Logarithms, finite also of 0."""
+    """Logarithms; finite for 0 too."""
     return np.log(np.maximum(probabilities, np.finfo(np.float64).tiny))
 
 
@@ -79,10 +79,11 @@ class BiasTuned(PushToHub, MetaEstimatorMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags = get_tags(self.estimator).input_tags
+        tags.target_tags.required = True
         return tags
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Parameters that ``fit`` hands on to the estimator's ``fit``.
+        """Parameters that ``fit`` passes to the estimator's ``fit``.
 
         Returns
         -------
@@ -93,7 +94,7 @@ class BiasTuned(PushToHub, MetaEstimatorMixin, BaseEstimator):
         return router.add(estimator=self.estimator, method_mapping=to_fit)
 
     def _routed(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Those of `params` that the estimator asked for, where scikit-learn routes metadata."""
+        """The `params` that the estimator requested, if metadata routing is switched on."""
         if not routing_enabled():
             return params
         return dict(process_routing(self, "fit", **params).estimator.fit)
@@ -103,7 +104,7 @@ class BiasTuned(PushToHub, MetaEstimatorMixin, BaseEstimator):
     ) -> Path:
         """Write the fitted estimator with the tuned decision in its head.
 
-        A bias of log-probabilities is the same as one of the head, so that whatever reads the
+        A bias on log-probabilities is the same as a bias of the head. So every reader of the
         folder, such as ``pipeline`` of transformers, makes the tuned decision.
 
         Parameters
@@ -165,7 +166,7 @@ class BiasTuned(PushToHub, MetaEstimatorMixin, BaseEstimator):
         params: dict[str, Any],
         splits: Iterable[tuple[np.ndarray, np.ndarray]],
     ) -> list[tuple[Any, Any, Any]]:
-        """Fit `estimator_`, and give models with rows that they have not seen and their truth."""
+        """Fit `estimator_`; give models, each with rows it has not seen and their truth."""
         if X_val is not None:
             if has_fit_parameter(self.estimator, "X_val"):
                 params = {**params, "X_val": X_val, "y_val": y_val}

@@ -32,7 +32,7 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
 
     The baseline that any loss has to beat: train with cross-entropy, then add a bias for each class
     to the log-probabilities. With two classes that is threshold tuning, as in scikit-learn's
-    `TunedThresholdClassifierCV`; this one also does more classes.
+    `TunedThresholdClassifierCV`; this one also takes more classes.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ default="auto"
         ----------
         X, y : as the estimator takes them
         X_val, y_val : as X and y, default=None
-            Rows to tune on, also handed to the estimator's ``fit`` if that takes them.
+            Rows to tune on, also passed to the estimator's ``fit`` if that takes them.
         **params : dict
             For the estimator's ``fit``, such as ``sample_weight``.
 
@@ -213,7 +213,7 @@ default="auto"
         return f1
 
     def _positive(self, labels: np.ndarray) -> int:
-        """Index of the positive class: as told, as the estimator has it, or by the labels."""
+        """Index of the positive class: of `pos_label`, of the estimator, or of the rarer label."""
         inner = self.estimator_
         while hasattr(inner, "steps"):  # a pipeline's last step decides
             inner = inner.steps[-1][1]

@@ -10,7 +10,6 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import log_softmax
 from sklearn.model_selection import KFold
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from skdice._typing import Sentences, TagRows
@@ -43,7 +42,7 @@ class BiasTunedTagger(TagScores, BiasTuned):
         which is all sentences for a tagger that is fitted already. With folds or a share the tagger
         is fitted on all sentences at the end. Ignored if `fit` gets ``X_val``.
     random_state : int, RandomState or None, default=None
-        Of the split.
+        Seed of the split.
 
     Attributes
     ----------
@@ -66,11 +65,6 @@ class BiasTunedTagger(TagScores, BiasTuned):
     (3,)
     """
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
-
     def fit(
         self,
         X: Sentences,
@@ -87,7 +81,7 @@ class BiasTunedTagger(TagScores, BiasTuned):
         X, y : lists of lists of str
             Tokens and tags.
         X_val, y_val : as X and y, default=None
-            Sentences to tune on, also handed to the tagger's ``fit``.
+            Sentences to tune on, also passed to the tagger's ``fit``.
         **params : dict
             For the tagger's ``fit``, such as ``sample_weight``.
 
@@ -132,7 +126,7 @@ class BiasTunedTagger(TagScores, BiasTuned):
         )
 
     def predict_proba(self, X: Sentences) -> np.ndarray:
-        """Probabilities after the biases, an array of shape (n_tokens, n_classes) a sentence."""
+        """Probabilities after the biases, an array (n_tokens, n_classes) for each sentence."""
         return object_array([np.exp(log_softmax(rows, axis=1)) for rows in self._biased(X)])
 
     def score(self, X: Sentences, y: TagRows) -> float:

@@ -13,7 +13,7 @@ from skdice.losses import resolve_loss
 
 __all__ = ["model_card"]
 
-# From a task to the hub's name for it.
+# The hub's names of the tasks.
 _TASKS = {
     "tagging": "token-classification",
     "classification": "text-classification",
@@ -72,7 +72,7 @@ def model_card(estimator: Any, metrics: dict[str, float]) -> str:
 
 
 def _data(estimator: Any) -> list[str]:
-    """How many examples of each class training held, if they were counted."""
+    """The number of training examples of each class, if they were counted."""
     seen = getattr(estimator, "_seen", None)
     if seen is None:
         return []

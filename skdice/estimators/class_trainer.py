@@ -33,7 +33,7 @@ class ClassTrainer(TransformerEstimator):
 
     classes_: np.ndarray = field(init=False)
 
-    # Examples of each class, and in all, since the last fit: calls of partial_fit add to them.
+    # Numbers of examples since the last fit, of each class and in total; partial_fit adds to them.
     _seen: np.ndarray | None = field(init=False)
 
     def partial_fit(
@@ -68,7 +68,7 @@ class ClassTrainer(TransformerEstimator):
             check_sampler(self.sampler)
 
     def _draw_epochs(self, y: Any, seed: int) -> Callable[[int], np.ndarray] | None:
-        """From an epoch's number to the rows that `sampler` draws for it."""
+        """A function from an epoch's number to the rows that `sampler` draws for it."""
         if self.sampler is None:
             return None
 
@@ -89,7 +89,7 @@ class ClassTrainer(TransformerEstimator):
         background: int | None,
         multilabel: bool = False,
     ) -> Loss:
-        """The loss, told the counts of the training data; calls of `partial_fit` add up."""
+        """The loss, prepared with class counts; those of all calls of `partial_fit` add up."""
         seen = np.append(class_counts, n_samples)
         if mode == "partial" and (before := getattr(self, "_seen", None)) is not None:
             seen = seen + before

@@ -17,7 +17,7 @@ from skdice.engine.arrays import blocks, empty_table
 from skdice.engine.module import EncoderWithHead, TaskModel
 from skdice.engine.net import FineTuningNet
 from skdice.engine.plan import Examples, FitPlan, Mode
-from skdice.estimators._scores import ClassScores
+from skdice.estimators._scores import LogitScores
 from skdice.estimators.checks import check_known, draw_seed
 from skdice.estimators.class_trainer import ClassTrainer
 from skdice.estimators.storage import label_names
@@ -29,7 +29,7 @@ __all__ = ["DiceSequenceClassifier"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DiceSequenceClassifier(ClassScores, ClassifierMixin, ClassTrainer):
+class DiceSequenceClassifier(LogitScores, ClassifierMixin, ClassTrainer):
     """Classify texts, or pairs of texts, with a fine-tuned transformer.
 
     Binary, multi-class and multi-label problems, with a loss made for rare positives.
@@ -54,12 +54,10 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, ClassTrainer):
     max_epochs : int, default=3
         Number of passes over the training data.
     lr : float, default=1e-4
-        Peak learning rate of AdamW. `fit` warns if it was so high that the encoder lost what it
-        knew.
+        Peak learning rate of AdamW. `fit` warns if it was so high that it spoiled the encoder.
     batch_size : int, default=32
     gradient_accumulation : int, default=1
-        Batches in one update. The update equals that of one batch of all their rows, also for set-
-        level losses, in the memory of one.
+        Batches per update: the same update as with one batch of all rows, in less memory.
     max_grad_norm : float or None, default=1.0
         The gradient is clipped to this norm; None does not clip.
     weight_decay : float, default=0.01
@@ -71,11 +69,10 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, ClassTrainer):
     dropout : float, default=0.1
         Dropout before the head.
     frozen : {"none", "embeddings", "encoder"} or int, default="none"
-        Parts that are not trained. An int freezes the embeddings and that many of the lowest
-        layers.
+        Parts not to train. An int freezes the embeddings and that many of the lowest layers.
     adapter : "lora", peft.PeftConfig or None, default=None
-        Train small matrices beside the encoder's weights, and the head, in place of all weights:
-        little memory for large models. Needs the extra ``skdice[peft]``; see `merge_adapter`.
+        Train only the head and small matrices beside the encoder's weights, which saves memory
+        for large models. Needs the extra ``skdice[peft]``; see `merge_adapter`.
     gradient_checkpointing : bool, default=False
         Keep only each layer's input for the backward pass: half the memory for long texts.
     precision : {"auto", "fp32", "fp16", "bf16"}, default="auto"
@@ -98,10 +95,9 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, ClassTrainer):
         Callbacks for the skorch net. `LRScheduler` is refused: use `schedule`. Callbacks that score
         are refused: with ``X_val``, `fit` records ``valid_score``.
     net_params : dict or None, default=None
-        Further settings of the skorch net, such as ``{"optimizer": torch.optim.SGD}`` or
-        ``{"optimizer__param_groups": [("head*", {"lr": 1e-3})]}``: parameters so named (the
-        encoder's begin with ``encoder``) have these settings of the optimiser, and `schedule`
-        scales their own rate.
+        Further settings of the skorch net, such as ``{"optimizer": torch.optim.SGD}``. With
+        ``{"optimizer__param_groups": [("head*", {"lr": 1e-3})]}`` the parameters of these names
+        (the encoder's begin with ``encoder``) have their own settings; `schedule` scales the rate.
     warm_start : bool, default=False
         Start `fit` from the weights of the last fit.
     checkpoint_dir : str, Path or None, default=None
@@ -109,8 +105,7 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, ClassTrainer):
         `fit` is called again with the same data and parameters, and ends with the same weights.
         Each fit has its own subfolder. Needs an int `random_state`.
     checkpoint_every : int or str, default="60s"
-        How often to write one: a number of updates, or seconds as in ``"60s"``. The last two are
-        kept.
+        Updates, or seconds as in ``"60s"``, between checkpoints. The last two are kept.
     resume : {"auto", "never"}, default="auto"
         ``"never"`` deletes the checkpoints of this fit and starts over.
     random_state : int, RandomState or None, default=None
@@ -214,37 +209,23 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, ClassTrainer):
         seed, draws = draw_seed(self.random_state), None
         if epochs is None:
             strata = None if self.multilabel_ else data.targets
-            data, held = self._hold_out(data, held, seed, keys=data.inputs, strata=strata)
+            data, held = self._hold_out(data, held, seed, strata)
             draws = self._draw_epochs(data.targets, seed)
         if mode == "fresh":
             self._build(len(self.classes_), seed=seed)
         targets, counts, background = self._count(data, draws, mode)
         dataset = self._encode(data.inputs, targets, data.weights)
-        # Each text has one label, and of a multi-label problem any number.
+        # Each text has one label, or in a multi-label problem any number.
         n = dataset.shares.sum() if self.multilabel_ else counts.sum()
         criterion = self._prepared_loss(
             counts, n, mode, background=background, multilabel=self.multilabel_
         )
         return FitPlan(dataset, criterion, seed, mode, epochs, draws, held, self.__dict__)
 
-    def predict(self, X: Texts) -> np.ndarray:
-        """Labels of shape (n,), or 0/1 rows of shape (n, n_labels)."""
-        logits = self._logits(X)
-        if self.multilabel_:
-            return (logits > 0).astype(int)
-        return self.classes_[logits.argmax(axis=1)]
-
     def predict_proba(self, X: Texts) -> np.ndarray:
         """Probabilities of shape (n, n_classes); rows sum to 1 unless multi-label."""
         logits = self._logits(X)
         return expit(logits) if self.multilabel_ else np.exp(log_softmax(logits, axis=1))
-
-    def decision_function(self, X: Texts) -> np.ndarray:
-        """Log-odds of `classes_[1]`, of shape (n,); logits of shape (n, n_classes) otherwise."""
-        logits = self._logits(X)
-        if not self.multilabel_ and len(self.classes_) == 2:
-            return logits[:, 1] - logits[:, 0]
-        return logits
 
     def score(self, X: Texts, y: Labels, sample_weight: Weights = None) -> float:
         """Accuracy, as for every scikit-learn classifier (all labels right, if multi-label).
@@ -317,9 +298,7 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, ClassTrainer):
         return Examples(texts, labels, check_weights(sample_weight, len(texts)))
 
     def _learn_labels(self, labels: np.ndarray, mode: Mode, more: Any = None) -> None:
-        """Set the classes and the kind of problem, or check `labels` against those of a fit that
-        goes on.
-        """
+        """Set classes and kind of problem, or check `labels` against those of the last fit."""
         if mode == "fresh" and more is not None and labels.ndim == 1:
             labels = as_labels([*labels.tolist(), *more], len(labels) + len(more))
         multilabel = labels.ndim == 2
@@ -360,8 +339,8 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, ClassTrainer):
     def _count(
         self, data: Examples, draws: Callable[[int], np.ndarray] | None, mode: Mode
     ) -> tuple[np.ndarray, np.ndarray, int | None]:
-        """Targets, how many there are of each class, and which of two is the background."""
-        # Weight 2 is the text twice, and drawn twice is, too.
+        """Targets, their number in each class, and the background class of two."""
+        # Weight 2 counts as the text twice, as does a text that is drawn twice.
         share = np.ones(len(data)) if data.weights is None else data.weights
         if self.multilabel_:
             targets: np.ndarray = data.targets.astype(np.float32)
@@ -370,7 +349,7 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, ClassTrainer):
         targets = np.searchsorted(self.classes_, data.targets)
         counts = np.bincount(targets, share, minlength=n_classes)
         if n_classes == 2:
-            # Kept over warm starts, where new data may turn the majority round.
+            # Warm starts keep it, even if their data have another majority.
             if mode == "fresh" or self.pos_label is not None or not hasattr(self, "positive_"):
                 self.positive_ = positive_class(self.classes_, counts, self.pos_label)
             background = 1 - self.positive_

@@ -83,7 +83,7 @@ def _history(estimator: Any) -> list[dict[str, Any]]:
     return rows
 
 
-# ---- out
+# ---- saving
 
 
 def save(estimator: Any, folder: Path, metrics: dict[str, float] | None = None) -> Path:
@@ -184,7 +184,7 @@ def describe(config: Any, estimator: Any) -> None:
 
 
 def _is_generic(label: Any) -> bool:
-    """Whether it is what transformers calls a class without a name."""
+    """Whether this is the name that transformers gives to a class without one."""
     return label is None or str(label).startswith("LABEL_")
 
 
@@ -210,7 +210,7 @@ def _clear(folder: Path, keep: list[Path]) -> None:
         shutil.rmtree(folder / "encoder", ignore_errors=True)
 
 
-# ---- in
+# ---- loading
 
 
 def read_state(folder: Path) -> dict[str, Any]:
@@ -264,7 +264,7 @@ def load(cls: type[Any], folder: Path, device: str) -> Any:
 
 @contextlib.contextmanager
 def _damaged(folder: Path) -> Iterator[None]:
-    """Name the folder in what goes wrong while it is read."""
+    """Name the folder in errors that are raised while it is read."""
     from safetensors import SafetensorError
 
     wrong = (KeyError, TypeError, IndexError, AttributeError, RuntimeError, SafetensorError)
@@ -307,7 +307,7 @@ def _check_files(folder: Path, files: dict[str, str]) -> None:
 
 
 def _read_module(estimator: Any, where: Path, state: dict[str, Any]) -> EncoderModule:
-    """The module whose weights are in `where`; those of an adapter go onto its backbone."""
+    """The module whose weights, or those of an adapter to its backbone, are in `where`."""
     task, dropout = estimator.task, estimator.dropout
     source = estimator.backbone if state["adapter"] else str(where)
     n_outputs = 2 if task in ("qa", "mrc-ner") else len(estimator.classes_)
@@ -349,7 +349,7 @@ def _check_labels(estimator: Any, config: Any, folder: Path) -> None:
         return
     found = [config.id2label.get(i) for i in range(len(config.id2label))]
     wanted = [str(label) for label in estimator.classes_.tolist()]
-    multilabel = getattr(estimator, "multilabel_", False)  # whose columns may have any names
+    multilabel = getattr(estimator, "multilabel_", False)  # its columns may have any names
     if len(found) != len(wanted) or (found != wanted and not multilabel):
         raise ValueError(
             f"{str(folder)!r}: {STATE} has the labels {wanted} and config.json {found}: they must "
@@ -380,7 +380,7 @@ def read_model(where: str, task: str) -> Any:
             raise ValueError(f"{where!r} could not be loaded: {error}") from error
     words = {"missing": "lacks", "unexpected": "has besides", "mismatched": "has other sizes of"}
     for what, word in words.items():
-        # What older versions of transformers wrote, and no head of a position uses.
+        # Older versions of transformers wrote these, and heads of positions do not use them.
         names = [name for name in faults[what] if not name.endswith("position_ids")]
         if task != "classification":
             names = [name for name in names if ".pooler." not in name]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -58,13 +59,11 @@ class DiceTokenClassifier(TagScores, ClassTrainer):
     max_epochs : int, default=3
         Number of passes over the training data.
     lr : float, default=1e-4
-        Peak learning rate of AdamW. `fit` warns if it was so high that the encoder lost what it
-        knew.
+        Peak learning rate of AdamW. `fit` warns if it was so high that it spoiled the encoder.
     batch_size : int, default=32
         Sentences in a batch.
     gradient_accumulation : int, default=1
-        Batches in one update. The update equals that of one batch of all their rows, also for set-
-        level losses, in the memory of one.
+        Batches per update: the same update as with one batch of all rows, in less memory.
     max_grad_norm : float or None, default=1.0
         The gradient is clipped to this norm; None does not clip.
     weight_decay : float, default=0.01
@@ -76,11 +75,10 @@ class DiceTokenClassifier(TagScores, ClassTrainer):
     dropout : float, default=0.1
         Dropout before the head.
     frozen : {"none", "embeddings", "encoder"} or int, default="none"
-        Parts that are not trained. An int freezes the embeddings and that many of the lowest
-        layers.
+        Parts not to train. An int freezes the embeddings and that many of the lowest layers.
     adapter : "lora", peft.PeftConfig or None, default=None
-        Train small matrices beside the encoder's weights, and the head, in place of all weights:
-        little memory for large models. Needs the extra ``skdice[peft]``; see `merge_adapter`.
+        Train only the head and small matrices beside the encoder's weights, which saves memory
+        for large models. Needs the extra ``skdice[peft]``; see `merge_adapter`.
     gradient_checkpointing : bool, default=False
         Keep only each layer's input for the backward pass: half the memory for long texts.
     precision : {"auto", "fp32", "fp16", "bf16"}, default="auto"
@@ -102,10 +100,9 @@ class DiceTokenClassifier(TagScores, ClassTrainer):
         Callbacks for the skorch net. `LRScheduler` is refused: use `schedule`. Callbacks that score
         are refused: with ``X_val``, `fit` records ``valid_score``.
     net_params : dict or None, default=None
-        Further settings of the skorch net, such as ``{"optimizer": torch.optim.SGD}`` or
-        ``{"optimizer__param_groups": [("head*", {"lr": 1e-3})]}``: parameters so named (the
-        encoder's begin with ``encoder``) have these settings of the optimiser, and `schedule`
-        scales their own rate.
+        Further settings of the skorch net, such as ``{"optimizer": torch.optim.SGD}``. With
+        ``{"optimizer__param_groups": [("head*", {"lr": 1e-3})]}`` the parameters of these names
+        (the encoder's begin with ``encoder``) have their own settings; `schedule` scales the rate.
     warm_start : bool, default=False
         Start `fit` from the weights of the last fit.
     checkpoint_dir : str, Path or None, default=None
@@ -113,8 +110,7 @@ class DiceTokenClassifier(TagScores, ClassTrainer):
         `fit` is called again with the same data and parameters, and ends with the same weights.
         Each fit has its own subfolder. Needs an int `random_state`.
     checkpoint_every : int or str, default="60s"
-        How often to write one: a number of updates, or seconds as in ``"60s"``. The last two are
-        kept.
+        Updates, or seconds as in ``"60s"``, between checkpoints. The last two are kept.
     resume : {"auto", "never"}, default="auto"
         ``"never"`` deletes the checkpoints of this fit and starts over.
     random_state : int, RandomState or None, default=None
@@ -211,11 +207,10 @@ class DiceTokenClassifier(TagScores, ClassTrainer):
         """Learn the tags, set sentences aside, load the backbone and encode."""
         self._learn_tags(data.targets, mode, classes)
         if held is not None:
-            self._check_known(held.targets)
+            self._check_known(chain(*held.targets))
         seed, draws = draw_seed(self.random_state), None
         if epochs is None:
-            keys = [tuple(sentence) for sentence in data.inputs]
-            data, held = self._hold_out(data, held, seed, keys=keys)
+            data, held = self._hold_out(data, held, seed)
             draws = self._draw_epochs(data.targets, seed)
         if held is not None and not any(t != "O" for row in held.targets for t in row):
             warnings.warn("the validation sentences hold no entity: their F1 is 0", stacklevel=5)
@@ -244,8 +239,7 @@ class DiceTokenClassifier(TagScores, ClassTrainer):
         tags: list[list[str]] = []
         for block in self._blocks(X):
             log_p = self._log_tables(block)
-            found = decode(log_p, list(self.classes_), self.scheme_, constrained=self.constrained)
-            tags += found
+            tags += decode(log_p, list(self.classes_), self.scheme_, constrained=self.constrained)
         return object_array(tags)
 
     def predict_proba(self, X: Sentences) -> np.ndarray:
@@ -256,7 +250,8 @@ class DiceTokenClassifier(TagScores, ClassTrainer):
         ndarray of object, shape (n_sentences,)
             Each an array of shape (n_tokens, n_classes), in the order of `classes_`.
         """
-        return object_array([np.exp(rows) for rows in self._predict_log(X)])
+        tables = (table for block in self._blocks(X) for table in self._log_tables(block))
+        return object_array([np.exp(table) for table in tables])
 
     def score(self, X: Sentences, y: TagRows) -> float:
         """Micro span F1; token micro F1 for plain tags.
@@ -269,11 +264,10 @@ class DiceTokenClassifier(TagScores, ClassTrainer):
         sentences = as_sentences(X)
         tags = as_tags(y, sentences)
         self._check_fitted()
-        plain = self.scheme_ == "plain"
-        known = {_type(tag, plain) for tag in self.classes_}
+        known = {self._kind(tag) for tag in self.classes_}
         for i, row in enumerate(tags):
             for tag in row:
-                if tag != "O" and _type(tag, plain) not in known:
+                if tag != "O" and self._kind(tag) not in known:
                     raise ValueError(
                         f"y[{i}] holds the tag {tag!r}, which fit did not see (classes_ = "
                         f"{self.classes_.tolist()}): leave such sentences out, or count them as "
@@ -317,7 +311,7 @@ class DiceTokenClassifier(TagScores, ClassTrainer):
         return Examples(sentences, tags, check_weights(sample_weight, len(sentences)))
 
     def _learn_tags(self, tags: list[list[str]], mode: Mode, more: Any = None) -> None:
-        """Set the classes and the scheme, or check `tags` against those of a fit that goes on."""
+        """Set classes and scheme, or check `tags` against those of the last fit."""
         if mode != "fresh":
             unseen = {tag for row in tags for tag in row} - set(self.classes_)
             if unseen:
@@ -337,12 +331,16 @@ class DiceTokenClassifier(TagScores, ClassTrainer):
             check_tags(tags, scheme)
         self.classes_, self.scheme_ = np.array(classes), scheme
 
-    def _check_known(self, tags: list[list[str]]) -> None:
-        """Refuse validation tags of which training holds none."""
-        plain = self.scheme_ == "plain"
-        shown = [tag for row in tags for tag in row]
-        what = "tags" if plain else "types"
-        check_known(_types(self.classes_, plain), _types(shown, plain), what)
+    def _check_known(self, tags: Iterable[str]) -> None:
+        """Refuse validation tags if training holds none of their types."""
+        known, held = (
+            {self._kind(tag) for tag in row if tag != "O"} for row in (self.classes_.tolist(), tags)
+        )
+        check_known(known, held, "tags" if self.scheme_ == "plain" else "types")
+
+    def _kind(self, tag: str) -> str:
+        """The entity type of a tag; in the plain scheme the tag itself."""
+        return tag if self.scheme_ == "plain" else tag.partition("-")[2]
 
     def _windows(self, sentences: list[list[str]]) -> list[Window]:
         return encode_sentences(
@@ -357,12 +355,8 @@ class DiceTokenClassifier(TagScores, ClassTrainer):
         index = {tag: i for i, tag in enumerate(self.classes_.tolist())}
         return np.array([index[tags[word]] for word in window.words], dtype=np.int32)
 
-    def _predict_log(self, X: Any) -> list[np.ndarray]:
-        """Log-probabilities of shape (n_tokens, n_classes) for each sentence."""
-        return [table for block in self._blocks(X) for table in self._log_tables(block)]
-
     def _blocks(self, X: Any) -> Iterator[list[list[str]]]:
-        """Some thousand sentences at a time, so that little is in memory beside what they give."""
+        """Some thousand sentences at a time, to save memory."""
         self._check_fitted()
         sentences = as_sentences(X)
         return (sentences[part] for part in blocks(len(sentences)))
@@ -395,7 +389,7 @@ class DiceTokenClassifier(TagScores, ClassTrainer):
 def _windows_of(
     dataset: EncodedDataset, draws: Callable[[int], np.ndarray]
 ) -> Callable[[int], np.ndarray]:
-    """From an epoch to the windows of the sentences that are drawn for it."""
+    """A function from an epoch to the windows of the sentences drawn for it."""
     of_window = np.array([window.row for window in dataset.windows])
 
     def windows(epoch: int) -> np.ndarray:
@@ -405,11 +399,3 @@ def _windows_of(
         return np.concatenate([np.arange(*ends) for ends in zip(first, last, strict=True)])
 
     return windows
-
-
-def _type(tag: str, plain: bool) -> str:
-    return tag if plain else tag.partition("-")[2]
-
-
-def _types(tags: Iterable[str], plain: bool) -> set[str]:
-    return {_type(str(tag), plain) for tag in tags if tag != "O"}

@@ -27,10 +27,10 @@ from skdice.engine.module import (
     freeze,
 )
 from skdice.engine.net import FineTuningNet
-from skdice.engine.plan import FitPlan, Mode
+from skdice.engine.plan import Examples, FitPlan, Mode
 from skdice.estimators import storage
 from skdice.estimators._net_estimator import NetEstimator
-from skdice.estimators.checks import check_device, check_validation
+from skdice.estimators.checks import check_device, check_validation, split_indices
 from skdice.estimators.hub import PushToHub, local_folder
 from skdice.text.encoding import Window
 
@@ -97,6 +97,8 @@ class TransformerEstimator(PushToHub, NetEstimator):
     tokenizer_: Any = field(init=False)
 
     _module: EncoderModule = field(init=False)
+    _padder: ClassVar[type[Padder]] = Padder
+    _longest: ClassVar[int] = 512  # subwords of an input, unless `max_length` is set
     # Fitted attributes that `save_pretrained` writes beside parameters and weights.
     _saved: ClassVar[tuple[str, ...]] = ()
 
@@ -110,7 +112,7 @@ class TransformerEstimator(PushToHub, NetEstimator):
     # ---- before training
 
     def _check_params(self, mode: Mode = "fresh") -> None:
-        """Refuse bad parameters; a net that goes on needs no `backbone`, which may be gone."""
+        """Refuse bad parameters; further training needs no `backbone`, which may be gone."""
         super()._check_params()
         if self.adapter is not None:
             adapters.peft()
@@ -125,7 +127,7 @@ class TransformerEstimator(PushToHub, NetEstimator):
             raise ValueError("precision='fp16' needs a GPU: use 'auto', 'bf16' or 'fp32' on a CPU")
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any) -> FitPlan:
-        """Plan a fit on a copy, so that a refused one leaves this estimator as it was; run it."""
+        """Plan a fit on a copy, so that a refused fit changes nothing, and run it."""
         mode: Mode = "warm" if self.warm_start and hasattr(self, "net_") else "fresh"
         plan = self._draft()._prepare(X, y, sample_weight, X_val, y_val, mode=mode)
         self._run(plan)
@@ -146,12 +148,22 @@ class TransformerEstimator(PushToHub, NetEstimator):
         self._check_params(mode)
         check_validation(X_val, y_val)
         data = self._read(X, y, sample_weight)
-        # On a copy again, as an estimator learns from the training data only.
+        # On another copy: what `_read` learns must come from the training data only.
         held = None if X_val is None else self._draft()._read(X_val, y_val)
         return self._plan(data, held, mode, **options)
 
+    def _hold_out(
+        self, data: Examples, held: Examples | None, seed: int, strata: Any = None
+    ) -> tuple[Examples, Examples | None]:
+        """Training and validation examples; with `early_stopping` some rows are set aside."""
+        if held is not None or not self.early_stopping:
+            return data, held
+        keys = [tuple(row) if isinstance(row, list) else row for row in data.inputs]
+        kept, rows = split_indices(keys, self.validation_fraction, seed, strata)
+        return data.take(kept), data.take(rows)
+
     def _build(self, n_outputs: int, seed: int) -> None:
-        """Load tokenizer and encoder, put a new head on them, and let go of the last fit."""
+        """Load tokenizer and encoder, add a new head, and drop the last fit."""
         tokenizer, device = backbones.load_tokenizer(self.backbone), resolve_device(self.device)
         with seeded(seed, device):
             if self._has_task_model():
@@ -172,7 +184,9 @@ class TransformerEstimator(PushToHub, NetEstimator):
         self.tokenizer_, self._module = tokenizer, module
 
     def _has_task_model(self) -> bool:
-        """Whether the head is that of the architecture, which transformers knows."""
+        """Whether transformers has a head for this task on this architecture."""
+        if self.task not in backbones.HEADS:
+            return False
         return backbones.task_class(self.task, backbones.load_config(self.backbone)) is not None
 
     def _assemble(self, encoder: Any, n_outputs: int) -> EncoderModule:
@@ -180,7 +194,8 @@ class TransformerEstimator(PushToHub, NetEstimator):
         return EncoderWithHead(encoder, n_outputs, dropout=self.dropout)
 
     def _max_length(self) -> int:
-        return backbones.input_length(self.max_length, self._module.encoder, self.tokenizer_)
+        encoder = self._module.encoder
+        return backbones.input_length(self.max_length, encoder, self.tokenizer_, self._longest)
 
     def _encode(
         self, inputs: Any, targets: Any = None, weights: np.ndarray | None = None
@@ -195,14 +210,11 @@ class TransformerEstimator(PushToHub, NetEstimator):
 
     # ---- the net
 
-    def _make_padder(self) -> Padder:
-        return Padder.of(self.tokenizer_)
-
     def _make_net(self, criterion: Any, seed: int) -> FineTuningNet:
         settings = self._net_settings(
             criterion,
             seed,
-            padder=self._make_padder(),
+            padder=self._padder.of(self.tokenizer_),
             gradient_accumulation=self.gradient_accumulation,
             max_grad_norm=self.max_grad_norm,
             precision=self.precision,
@@ -217,8 +229,7 @@ class TransformerEstimator(PushToHub, NetEstimator):
         return super()._net_for(plan)
 
     def _spread(self, plan: FitPlan) -> float:
-        # Not with partial_fit, whose calls are many and short.
-        if plan.epochs is not None:
+        if plan.epochs is not None:  # of partial_fit, whose calls are many and short
             return 0.0
         rows = np.unique(np.linspace(0, len(plan.dataset) - 1, 8).astype(int))
         logits = self.net_.logits(EncodedDataset([plan.dataset.windows[i] for i in rows]))
@@ -238,11 +249,11 @@ class TransformerEstimator(PushToHub, NetEstimator):
         check_is_fitted(self)
 
     def _frozen(self, windows: Sequence[Window], pooling: str | None = None) -> list[np.ndarray]:
-        """Vectors of windows from the encoder as it stands: pooled, or one for each position."""
+        """Vectors of windows from the present encoder: pooled, or one for each position."""
         device = resolve_device(self.device)
         return run_encoder(
             self._module.encoder,
-            self._make_padder(),
+            self._padder.of(self.tokenizer_),
             windows,
             pooling=pooling,
             batch_size=max(self.batch_size, 64),
@@ -278,14 +289,14 @@ class TransformerEstimator(PushToHub, NetEstimator):
     # ---- files
 
     def __getstate__(self) -> dict[str, Any]:
-        """The module goes with the net, once."""
+        """The module is written once, with the net."""
         state = dict(super().__getstate__())
         if "net_" in state:
             state.pop("_module", None)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """One module again for the net and the estimator."""
+        """Let the net and the estimator share one module again."""
         super().__setstate__(state)
         if hasattr(self, "net_"):
             self._module = self.net_.module_
@@ -293,13 +304,13 @@ class TransformerEstimator(PushToHub, NetEstimator):
     def save_pretrained(
         self, folder: str | Path, *, metrics: dict[str, float] | None = None
     ) -> Path:
-        """Write the fitted estimator as a model of transformers, and what it lacks as JSON.
+        """Write the fitted estimator as a model of transformers, with all other state as JSON.
 
         Where the head is the architecture's own (taggers, readers and ``pooling="native"``), the
-        folder is read by ``AutoModelFor...``, ``pipeline`` and any server of such models. Other
-        heads are read by skdice only: transformers refuses the folder, and ``backbone=folder`` and
+        folder is read by ``AutoModelFor...``, ``pipeline`` and any server of such models. Only
+        skdice reads other heads: transformers refuses the folder, while ``backbone=folder`` and
         ``AutoModel.from_pretrained(folder / "encoder")`` take the encoder from it. `callbacks`,
-        `net_params`, `sampler` and a `random_state` that is no int are not written.
+        `net_params`, `sampler` and a `random_state` that is not an int are not written.
 
         Parameters
         ----------
@@ -334,16 +345,15 @@ class TransformerEstimator(PushToHub, NetEstimator):
     def from_pretrained(cls, folder: str | Path, *, device: str = "auto") -> Self:
         """Read an estimator that `save_pretrained` wrote; nothing in the files is executed.
 
-        It predicts as before, and can be trained on, with `callbacks`, `net_params` and `sampler`
-        None. ``history_`` holds what JSON can hold of it.
+        It predicts as before and can be trained further. `callbacks`, `net_params` and `sampler`
+        are None, and ``history_`` holds what JSON can hold of it.
 
         Parameters
         ----------
         folder : str or Path
-            A folder, or the id of a repository on the hub. With a folder nothing is asked of the
-            network.
+            A folder, or the id of a repository on the hub. A folder is read without the network.
         device : str, default="auto"
-            Where to predict.
+            Device to predict on.
 
         Returns
         -------
@@ -361,9 +371,9 @@ class TransformerEstimator(PushToHub, NetEstimator):
     def from_transformers(cls, folder: str | Path, *, device: str = "auto", **params: Any) -> Self:
         """A fitted estimator around a model of transformers that others fine-tuned for the task.
 
-        It predicts, is scored and tuned, and can be trained on with another loss by `partial_fit`
-        or ``warm_start=True``. Labels come from the model's ``id2label``, sorted as always in
-        scikit-learn.
+        It can predict, be scored and tuned, and be trained further with another loss by
+        `partial_fit` or ``warm_start=True``. Labels come from the model's ``id2label``, sorted as
+        always in scikit-learn.
 
         Parameters
         ----------
