@@ -405,12 +405,12 @@ class TransformerEstimator(PushToHub, NetEstimator):
         return storage.wrap(cls, folder, device, params)
 
     def _fitted_state(self) -> dict[str, Any]:
-        """What `save_pretrained` writes beside parameters and weights."""
-        optional = [name for name in _OPTIONAL if hasattr(self, name)]
-        return {name.strip("_"): getattr(self, name) for name in (*self._saved, *optional)}
+        """Fitted attributes, other than parameters and weights, that `save_pretrained` writes."""
+        names = (*self._saved, *_OPTIONAL)
+        return {name.strip("_"): getattr(self, name) for name in names if hasattr(self, name)}
 
     def _restore_fitted(self, state: dict[str, Any]) -> None:
-        optional = [name for name in _OPTIONAL if name.strip("_") in state]
-        for name in (*self._saved, *optional):
-            value = state[name.strip("_")]
-            setattr(self, name, np.array(value) if name == "classes_" else value)
+        for name in (*self._saved, *_OPTIONAL):
+            key = name.strip("_")
+            if name in self._saved or key in state:
+                setattr(self, name, np.array(state[key]) if key == "classes" else state[key])
