@@ -24,38 +24,37 @@ from skdice._compat import (
     check_method_params,
     routing_enabled,
 )
+from skdice.estimators.hub import PushToHub
 from skdice.text.inputs import take
 
-__all__ = ["BiasTuned", "log", "with_bias"]
+__all__ = ["BiasTuned", "log", "stack_rounds"]
 
 
 def log(probabilities: np.ndarray) -> np.ndarray:
-    """Logarithms, finite also of 0."""
+    """Logarithms; finite for 0 too."""
     return np.log(np.maximum(probabilities, np.finfo(np.float64).tiny))
 
 
-def with_bias(estimator: Any, bias: np.ndarray) -> Any:
-    """A copy of a fitted text estimator whose head has `bias` added to its own."""
-    if getattr(estimator, "label_all_subwords", False):
-        raise ValueError(
-            "label_all_subwords=True averages probabilities after the head, which therefore cannot "
-            "hold the tuned biases: pickle the whole, or fit with label_all_subwords=False"
-        )
-    if estimator._module.output_layer.bias is None:
-        raise ValueError(
-            f"the head of {type(estimator._module.head).__name__} has no bias to add to: pickle "
-            "the whole, or choose another pooling"
-        )
-    tuned = estimator._draft()
-    tuned._module = copy.deepcopy(estimator._module)
-    with torch.no_grad():
-        own = tuned._module.output_layer.bias
-        own += torch.as_tensor(bias, dtype=own.dtype, device=own.device)
-    return tuned
+def stack_rounds(
+    classes: np.ndarray, rounds: Iterable[tuple[Any, np.ndarray, Iterable[Any]]]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Log-probabilities of all held-out rows in one table, and the indices of their classes.
+
+    A round is a fitted model, its probabilities and the true classes. The model may lack some of
+    `classes`; the index of a true class that is not among them is -1.
+    """
+    index = {label: i for i, label in enumerate(classes.tolist())}
+    tables, truth = [], []
+    for model, probabilities, answers in rounds:
+        table = np.zeros((len(probabilities), len(index)))
+        table[:, [index[label] for label in model.classes_.tolist()]] = probabilities
+        tables.append(log(table))
+        truth += [index.get(label, -1) for label in answers]
+    return np.concatenate(tables), np.array(truth)
 
 
 @dataclass(eq=False, repr=False)
-class BiasTuned(MetaEstimatorMixin, BaseEstimator):
+class BiasTuned(PushToHub, MetaEstimatorMixin, BaseEstimator):
     """Base of the estimators whose decision is tuned on held-out data."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -80,10 +79,11 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags = get_tags(self.estimator).input_tags
+        tags.target_tags.required = True
         return tags
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Parameters that ``fit`` hands on to the estimator's ``fit``.
+        """Parameters that ``fit`` passes to the estimator's ``fit``.
 
         Returns
         -------
@@ -94,7 +94,7 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
         return router.add(estimator=self.estimator, method_mapping=to_fit)
 
     def _routed(self, params: dict[str, Any]) -> dict[str, Any]:
-        """Those of `params` that the estimator asked for, where scikit-learn routes metadata."""
+        """The `params` that the estimator requested, if metadata routing is switched on."""
         if not routing_enabled():
             return params
         return dict(process_routing(self, "fit", **params).estimator.fit)
@@ -104,7 +104,7 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
     ) -> Path:
         """Write the fitted estimator with the tuned decision in its head.
 
-        A bias of log-probabilities is the same as one of the head, so that whatever reads the
+        A bias on log-probabilities is the same as a bias of the head. So every reader of the
         folder, such as ``pipeline`` of transformers, makes the tuned decision.
 
         Parameters
@@ -130,43 +130,32 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
         """
         return self._folded().save_pretrained(folder, metrics=metrics)
 
-    def push_to_hub(
-        self,
-        repo_id: str,
-        *,
-        private: bool | None = None,
-        metrics: dict[str, float] | None = None,
-        token: str | None = None,
-    ) -> str:
-        """Upload what `save_pretrained` writes to the Hugging Face hub.
-
-        Parameters
-        ----------
-        repo_id : str
-            Such as ``"ann/town-notes-tagger"``; made if missing.
-        private : bool or None, default=None
-            Of a repository that is made; None is what the organisation's settings say.
-        metrics : dict or None, default=None
-            As in `save_pretrained`.
-        token : str or None, default=None
-            None is the one that ``hf auth login`` stored.
-
-        Returns
-        -------
-        str
-            The address of the commit.
-        """
-        return self._folded().push_to_hub(repo_id, private=private, metrics=metrics, token=token)
-
     def _folded(self) -> Any:
-        """The inner estimator with the biases in its head."""
+        """A copy of the inner estimator whose head has the biases added to its own."""
         check_is_fitted(self)
-        if not hasattr(self.estimator_, "save_pretrained"):
+        inner = self.estimator_
+        if not hasattr(inner, "save_pretrained"):
             raise TypeError(
-                f"{type(self.estimator_).__name__} has no save_pretrained: pickle the whole, or "
-                "tune a text estimator of skdice"
+                f"{type(inner).__name__} has no save_pretrained: pickle the whole, or tune a text "
+                "estimator of skdice"
             )
-        return with_bias(self.estimator_, self.bias_)
+        if getattr(inner, "label_all_subwords", False):
+            raise ValueError(
+                "label_all_subwords=True averages probabilities after the head, which therefore "
+                "cannot hold the tuned biases: pickle the whole, or fit with "
+                "label_all_subwords=False"
+            )
+        if inner._module.output_layer.bias is None:
+            raise ValueError(
+                f"the head of {type(inner._module.head).__name__} has no bias to add to: pickle "
+                "the whole, or choose another pooling"
+            )
+        tuned = inner._draft()
+        tuned._module = copy.deepcopy(inner._module)
+        with torch.no_grad():
+            own = tuned._module.output_layer.bias
+            own += torch.as_tensor(self.bias_, dtype=own.dtype, device=own.device)
+        return tuned
 
     def _fit_rounds(
         self,
@@ -177,7 +166,7 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
         params: dict[str, Any],
         splits: Iterable[tuple[np.ndarray, np.ndarray]],
     ) -> list[tuple[Any, Any, Any]]:
-        """Fit `estimator_`, and give models with rows that they have not seen and their truth."""
+        """Fit `estimator_`; give models, each with rows it has not seen and their truth."""
         if X_val is not None:
             if has_fit_parameter(self.estimator, "X_val"):
                 params = {**params, "X_val": X_val, "y_val": y_val}

@@ -18,23 +18,28 @@ from skdice.engine.callbacks import check_callbacks
 from skdice.engine.checkpoints import Checkpoints, check_folder, digest, parse_interval
 from skdice.engine.devices import resolve_device, seeded
 from skdice.engine.net import FineTuningNet
-from skdice.engine.plan import Examples, FitPlan
+from skdice.engine.plan import FitPlan
 from skdice.engine.schedules import SCHEDULES
-from skdice.estimators.checks import check_device, check_reduction, split_indices
+from skdice.estimators.checks import check_device, check_reduction
 from skdice.losses import Loss, resolve_loss
 
 __all__ = ["NetEstimator"]
 
-# A fitted net whose outputs differ by less than this share of what they did before training
-# predicts the same for every example.
+# A net whose outputs differ between examples by less than this share of their difference before
+# training predicts the same for every example.
 ALIKE = 0.05
-# Parameters that change nothing of what a fit computes.
+# Parameters that do not change the result of a fit.
 NO_MATTER = ("checkpoint_dir", "checkpoint_every", "resume", "device", "verbose")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class NetEstimator(BaseEstimator):
-    """Base of the estimators; a subclass prepares a `FitPlan`, and this class runs it."""
+    """Base of the estimators that train a net.
+
+    A subclass prepares a `FitPlan`, which this class runs. It also defines ``_make_net`` (from
+    criterion and seed to a net) and ``_validation_score`` (from the plan's validation data to a
+    number).
+    """
 
     task: ClassVar[str]
 
@@ -118,30 +123,15 @@ class NetEstimator(BaseEstimator):
         check_folder(self.checkpoint_dir)
 
     def _draft(self) -> Self:
-        """A copy to prepare a fit on, so that a fit which is refused leaves this one as it was."""
+        """A copy on which a fit is prepared: a refused fit leaves this estimator as it was."""
         draft = object.__new__(type(self))
         draft.__dict__.update(self.__dict__)
         return draft
 
-    def _hold_out(
-        self,
-        data: Examples,
-        held: Examples | None,
-        seed: int,
-        *,
-        keys: list[Any],
-        strata: Any = None,
-    ) -> tuple[Examples, Examples | None]:
-        """Training and validation examples; with `early_stopping` some rows are set aside."""
-        if held is not None or not self.early_stopping:
-            return data, held
-        kept, rows = split_indices(len(data), self.validation_fraction, seed, strata, keys)
-        return data.take(kept), data.take(rows)
-
     # ---- training
 
     def _run(self, plan: FitPlan) -> Self:
-        """Train as planned; an interrupt leaves a usable estimator, too."""
+        """Train as planned; the estimator can also be used after an interrupt."""
         net = self._adopt(plan)
         checkpoints = self._checkpoints(plan)
         spread, score = self._spread(plan), None
@@ -158,19 +148,24 @@ class NetEstimator(BaseEstimator):
                     checkpoints=checkpoints,
                 )
         finally:
-            self._note_history()
+            self.history_ = [
+                {key: value for key, value in epoch.items() if key != "batches"}
+                for epoch in net.history
+                if "train_loss" in epoch  # an interrupted epoch has none
+            ]
+            self.n_iter_ = len(self.history_)
         if spread > 0 and not self._spread(plan) > ALIKE * spread:
             warnings.warn(
                 f"the fitted model predicts the same for every example. With lr={self.lr} the "
                 f"encoder has lost what it knew: try lr={self.lr / 10:.1g}, or warmup above "
                 f"{self.warmup}",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         return self
 
     def _checkpoints(self, plan: FitPlan) -> Checkpoints | None:
-        """Where this fit, and no other, leaves its state and finds it again."""
+        """The checkpoints of this fit, found again by a fit with the same data and parameters."""
         if self.checkpoint_dir is None or plan.epochs is not None:
             return None
         settings = {k: v for k, v in self.get_params(deep=False).items() if k not in NO_MATTER}
@@ -182,7 +177,7 @@ class NetEstimator(BaseEstimator):
         return found
 
     def _adopt(self, plan: FitPlan) -> FineTuningNet:
-        """Take over what the plan prepared, and let go of the last fit."""
+        """Take over the attributes that the plan prepared, and drop those of the last fit."""
         before = self.__dict__
         self.__dict__ = dict(plan.fitted)
         try:
@@ -193,7 +188,7 @@ class NetEstimator(BaseEstimator):
         return self.net_
 
     def _net_for(self, plan: FitPlan) -> FineTuningNet:
-        """The net of a plan: a new one, or with `partial_fit` the one there is."""
+        """The net for a plan: a new one, or with `partial_fit` the present one."""
         if plan.mode == "partial":
             net = self.net_
             net.criterion_ = plan.criterion.to(net.device)
@@ -207,8 +202,8 @@ class NetEstimator(BaseEstimator):
             net.history = self.net_.history
         return net
 
-    def _net_settings(self, criterion: Any, seed: int) -> dict[str, Any]:
-        """What every net gets; `net_params` has the last word."""
+    def _net_settings(self, criterion: Any, seed: int, **own: Any) -> dict[str, Any]:
+        """Settings of every net and the estimator's `own`; `net_params` overrides both."""
         return dict(
             criterion=criterion,
             weight_decay=self.weight_decay,
@@ -222,24 +217,8 @@ class NetEstimator(BaseEstimator):
             train_split=None,
             callbacks=clone(self.callbacks, safe=False) if self.callbacks else None,
             verbose=int(self.verbose),
-        ) | (self.net_params or {})
-
-    def _note_history(self) -> None:
-        self.history_ = [
-            {key: value for key, value in epoch.items() if key != "batches"}
-            for epoch in self.net_.history
-            if "train_loss" in epoch  # an interrupted epoch has none
-        ]
-        self.n_iter_ = len(self.history_)
-
-    # ---- what a subclass defines
-
-    def _make_net(self, criterion: Any, seed: int) -> FineTuningNet:
-        raise NotImplementedError
-
-    def _validation_score(self, held: Any) -> float:
-        raise NotImplementedError
+        ) | {**own, **(self.net_params or {})}
 
     def _spread(self, plan: FitPlan) -> float:
-        """How much the net's outputs differ between examples; 0 where nobody asks."""
+        """How much the net's outputs differ between examples; 0 where this is not checked."""
         return 0.0

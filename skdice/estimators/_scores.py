@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,7 +10,7 @@ from sklearn.metrics import accuracy_score, precision_recall_fscore_support
 
 from skdice.metrics import span_precision_recall_fscore_support
 
-__all__ = ["ClassScores", "TagScores"]
+__all__ = ["ClassScores", "LogitScores", "TagScores"]
 
 NAMES = ("precision", "recall", "f1")
 
@@ -21,9 +22,10 @@ class ClassScores:
 
     classes_: np.ndarray
     positive_: int
+    predict: Callable[[Any], np.ndarray]
 
     def evaluate(self, X: Any, y: Any) -> dict[str, float]:
-        """Precision, recall and F1: of the positive class of two, else macro, with the accuracy.
+        """Precision, recall and F1 of the positive class of two; macro for more, or multi-label.
 
         Parameters
         ----------
@@ -32,8 +34,8 @@ class ClassScores:
         Returns
         -------
         dict
-            ``precision``, ``recall`` and ``f1``, each from 0 to 1; of three classes or more, where
-            each row has one, also ``accuracy``.
+            ``precision``, ``recall`` and ``f1``, each from 0 to 1; with three classes or more also
+            ``accuracy``, unless the problem is multi-label.
         """
         predicted, positive = self.predict(X), self._positive_label()
         y = y.toarray() if hasattr(y, "toarray") else np.asarray(y)
@@ -52,15 +54,31 @@ class ClassScores:
         positive = self._positive_label()
         return "classes, macro" if positive is None else f"class {positive!s}"
 
-    def predict(self, X: Any) -> np.ndarray:
-        """Labels of the rows of `X`."""
-        raise NotImplementedError
-
     def _positive_label(self) -> Any:
-        """The positive class of two, and None of more and of a multi-label problem."""
+        """The positive class of two; None for more classes and multi-label problems."""
         if len(self.classes_) != 2 or getattr(self, "multilabel_", False):
             return None
         return self.classes_.tolist()[self.positive_]
+
+
+class LogitScores(ClassScores):
+    """Decisions of classifiers that compute logits, by `_logits`."""
+
+    _logits: Callable[[Any], np.ndarray]
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Labels of shape (n,); 0/1 rows of shape (n, n_labels) if multi-label."""
+        logits = self._logits(X)
+        if getattr(self, "multilabel_", False):
+            return (logits > 0).astype(int)
+        return self.classes_[logits.argmax(axis=1)]
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Log-odds of `classes_[1]`, of shape (n,); logits of shape (n, n_classes) otherwise."""
+        logits = self._logits(X)
+        if len(self.classes_) > 2 or getattr(self, "multilabel_", False):
+            return logits
+        return logits[:, 1] - logits[:, 0]
 
 
 class TagScores:
@@ -69,6 +87,7 @@ class TagScores:
     task: ClassVar[str] = "tagging"
 
     scheme_: str
+    predict: Callable[[Any], np.ndarray]
 
     def evaluate(self, X: Any, y: Any) -> dict[str, float]:
         """Precision, recall and F1 of spans, micro; of tokens for plain tags.
@@ -91,7 +110,3 @@ class TagScores:
     def measure_(self) -> str:
         """What `evaluate` counts."""
         return "tokens, micro" if self.scheme_ == "plain" else "spans, micro"
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Tags of every token."""
-        raise NotImplementedError

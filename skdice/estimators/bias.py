@@ -17,7 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from skdice._compat import StrOptions
-from skdice.estimators._bias import BiasTuned, log
+from skdice.estimators._bias import BiasTuned, log, stack_rounds
 from skdice.estimators._scores import ClassScores
 from skdice.estimators.checks import check_known, check_validation
 from skdice.metrics import positive_class
@@ -32,7 +32,7 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
 
     The baseline that any loss has to beat: train with cross-entropy, then add a bias for each class
     to the log-probabilities. With two classes that is threshold tuning, as in scikit-learn's
-    `TunedThresholdClassifierCV`; this one also does more classes.
+    `TunedThresholdClassifierCV`; this one also takes more classes.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ default="auto"
         ----------
         X, y : as the estimator takes them
         X_val, y_val : as X and y, default=None
-            Rows to tune on, also handed to the estimator's ``fit`` if that takes them.
+            Rows to tune on, also passed to the estimator's ``fit`` if that takes them.
         **params : dict
             For the estimator's ``fit``, such as ``sample_weight``.
 
@@ -139,21 +139,12 @@ default="auto"
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
-        log_p, truth = [], []
-        rounds = [(model, rows, column_or_1d(answers)) for model, rows, answers in rounds]
-        for model, rows, answers in rounds:
-            table = np.zeros((len(answers), len(self.classes_)))
-            table[:, np.searchsorted(self.classes_, model.classes_)] = model.predict_proba(rows)
-            log_p.append(log(table))
-            index = np.searchsorted(self.classes_, answers) % len(self.classes_)
-            truth.append(np.where(self.classes_[index] == answers, index, -1))
         if len(self.classes_) == 2:
             self.positive_ = self._positive(labels)
-        known = np.concatenate(truth)
-        score = self._score_of(known, np.concatenate([held for _, _, held in rounds]))
-        self.bias_ = tune_bias(
-            np.concatenate(log_p), known, score, per_class=self.bias == "per_class"
-        )
+        held = [(m, m.predict_proba(rows), column_or_1d(truth)) for m, rows, truth in rounds]
+        log_p, known = stack_rounds(self.classes_, held)
+        score = self._score_of(known, np.concatenate([truth for _, _, truth in held]))
+        self.bias_ = tune_bias(log_p, known, score, per_class=self.bias == "per_class")
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -198,11 +189,7 @@ default="auto"
 
         `truth` holds the indices of the `held` labels, -1 for one that training did not hold.
         """
-        n_classes = len(self.classes_)
-        binary = n_classes == 2
-        kind = self.scoring
-        if kind == "auto":
-            kind = "f1" if binary else "f1_macro"
+        kind, n_classes = self.scoring, len(self.classes_)
         if callable(kind):
             metric, names = kind, self.classes_
             return lambda predicted: float(metric(held, names[predicted]))
@@ -210,31 +197,23 @@ default="auto"
             return lambda predicted: float(accuracy_score(truth, predicted))
         if kind == "balanced_accuracy":
             return lambda predicted: float(balanced_accuracy_score(truth, predicted))
-        if kind == "f1":
-            if not binary:
-                raise ValueError(
-                    f"scoring='f1' is for two classes, and y has {n_classes}: use 'f1_macro'"
-                )
-            which = self.positive_
-            right = truth == which
-
-            def f1(predicted: np.ndarray) -> float:
-                found = predicted == which
-                total = right.sum() + found.sum()
-                return float(2 * (right & found).sum() / total) if total else 0.0
-
-            return f1
+        if kind == "f1" and n_classes != 2:
+            raise ValueError(
+                f"scoring='f1' is for two classes, and y has {n_classes}: use 'f1_macro'"
+            )
+        positive = self.positive_ if kind != "f1_macro" and n_classes == 2 else None
         support = np.bincount(truth[truth >= 0], minlength=n_classes)
 
-        def macro(predicted: np.ndarray) -> float:
+        def f1(predicted: np.ndarray) -> float:
             hits = np.bincount(predicted[predicted == truth], minlength=n_classes)
             total = support + np.bincount(predicted, minlength=n_classes)
-            return float(np.mean(2 * hits[total > 0] / total[total > 0]))
+            of_class = 2 * hits / np.maximum(total, 1)
+            return float(of_class[total > 0].mean() if positive is None else of_class[positive])
 
-        return macro
+        return f1
 
     def _positive(self, labels: np.ndarray) -> int:
-        """Index of the positive class: as told, as the estimator has it, or by the labels."""
+        """Index of the positive class: of `pos_label`, of the estimator, or of the rarer label."""
         inner = self.estimator_
         while hasattr(inner, "steps"):  # a pipeline's last step decides
             inner = inner.steps[-1][1]

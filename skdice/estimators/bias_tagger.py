@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
 from scipy.special import log_softmax
 from sklearn.model_selection import KFold
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from skdice._typing import Sentences, TagRows
-from skdice.estimators._bias import BiasTuned, log
+from skdice.estimators._bias import BiasTuned, log, stack_rounds
 from skdice.estimators._scores import TagScores
 from skdice.estimators.checks import check_validation, draw_seed
 from skdice.metrics import span_f1_score
@@ -42,7 +42,7 @@ class BiasTunedTagger(TagScores, BiasTuned):
         which is all sentences for a tagger that is fitted already. With folds or a share the tagger
         is fitted on all sentences at the end. Ignored if `fit` gets ``X_val``.
     random_state : int, RandomState or None, default=None
-        Of the split.
+        Seed of the split.
 
     Attributes
     ----------
@@ -65,11 +65,6 @@ class BiasTunedTagger(TagScores, BiasTuned):
     (3,)
     """
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
-
     def fit(
         self,
         X: Sentences,
@@ -86,7 +81,7 @@ class BiasTunedTagger(TagScores, BiasTuned):
         X, y : lists of lists of str
             Tokens and tags.
         X_val, y_val : as X and y, default=None
-            Sentences to tune on, also handed to the tagger's ``fit``.
+            Sentences to tune on, also passed to the tagger's ``fit``.
         **params : dict
             For the tagger's ``fit``, such as ``sample_weight``.
 
@@ -112,7 +107,14 @@ class BiasTunedTagger(TagScores, BiasTuned):
             splits = self._splits(len(X))
         rounds = self._fit_rounds(X, y, X_val, y_val, params, splits)
         self.classes_, self.scheme_ = self.estimator_.classes_, self.estimator_.scheme_
-        self._tune(rounds)
+        held = [
+            (tagger, np.concatenate(list(tagger.predict_proba(sentences))), chain(*tags))
+            for tagger, sentences, tags in rounds
+        ]
+        log_p, known = stack_rounds(self.classes_, held)
+        tags = [row for _, _, rows in rounds for row in rows]
+        counter = SpanCounter(tags, list(self.classes_), self.scheme_)
+        self.bias_ = tune_bias(log_p, known, counter.f1, per_class=self.bias == "per_class")
         return self
 
     def predict(self, X: Sentences) -> np.ndarray:
@@ -124,7 +126,7 @@ class BiasTunedTagger(TagScores, BiasTuned):
         )
 
     def predict_proba(self, X: Sentences) -> np.ndarray:
-        """Probabilities after the biases, an array of shape (n_tokens, n_classes) a sentence."""
+        """Probabilities after the biases, an array (n_tokens, n_classes) for each sentence."""
         return object_array([np.exp(log_softmax(rows, axis=1)) for rows in self._biased(X)])
 
     def score(self, X: Sentences, y: TagRows) -> float:
@@ -149,20 +151,3 @@ class BiasTunedTagger(TagScores, BiasTuned):
             seed = draw_seed(self.random_state)
             return KFold(int(n_folds), shuffle=True, random_state=seed).split(np.zeros(n_rows))
         return n_folds.split(np.zeros(n_rows))
-
-    def _tune(self, rounds: list[tuple[Any, list[list[str]], list[list[str]]]]) -> None:
-        index = {tag: i for i, tag in enumerate(self.classes_)}
-        tables, tags = [], []
-        for tagger, held, truth in rounds:
-            # A fold may lack a tag that others have.
-            columns = [index[tag] for tag in tagger.classes_]
-            for rows in tagger.predict_proba(held):
-                table = np.zeros((len(rows), len(index)))
-                table[:, columns] = rows
-                tables.append(log(table))
-            tags += truth
-        counter = SpanCounter(tags, list(self.classes_), self.scheme_)
-        known = np.array([index.get(tag, -1) for row in tags for tag in row])
-        self.bias_ = tune_bias(
-            np.concatenate(tables), known, counter.f1, per_class=self.bias == "per_class"
-        )

@@ -1,18 +1,19 @@
-"""The model card that lies beside a saved estimator."""
+"""The model card of a saved estimator."""
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
-from skdice import backbones
+from skdice import __version__, backbones
 from skdice.engine.module import TaskModel
 from skdice.losses import resolve_loss
 
 __all__ = ["model_card"]
 
-# From a task to the hub's name for it.
+# The hub's names of the tasks.
 _TASKS = {
     "tagging": "token-classification",
     "classification": "text-classification",
@@ -26,36 +27,39 @@ _EXAMPLE = {
     "mrc-ner": '[["Ann", "lives", "in", "Rome"]]',
 }
 
+_READER = """\
+from transformers import AutoModelForQuestionAnswering, AutoTokenizer
+model = AutoModelForQuestionAnswering.from_pretrained("FOLDER_OR_REPO_ID")
+tokenizer = AutoTokenizer.from_pretrained("FOLDER_OR_REPO_ID")"""
+
 
 def model_card(estimator: Any, metrics: dict[str, float]) -> str:
     """Markdown, with the metadata that the hub reads."""
     from huggingface_hub import ModelCardData
 
-    from skdice import __version__
-
     pipeline_tag = _TASKS[estimator.task]
     native = isinstance(estimator._module, TaskModel)
     name = str(estimator.backbone)
+    on_hub = backbones.is_hub_id(name)
     data = ModelCardData(
-        base_model=name if backbones.is_hub_id(name) else None,
+        base_model=name if on_hub else None,
         library_name="transformers" if native else "skdice",
         pipeline_tag=pipeline_tag,
         tags=["skdice", "imbalanced"],
     )
-    kind = type(estimator).__name__
     rows = [
         ("Task", estimator.task),
-        ("Backbone", name if backbones.is_hub_id(name) else "a local folder"),
+        ("Backbone", name if on_hub else "a local folder"),
         ("Architecture", type(estimator._module.model if native else estimator._module).__name__),
         ("Loss", f"`{estimator.loss}`, that is `{resolve_loss(estimator.loss)!r}`"),
         ("Epochs", f"{estimator.n_iter_}"),
         ("Peak learning rate, batch size", f"{estimator.lr}, {estimator.batch_size}"),
         ("skdice", __version__),
-        *((package, _version(package)) for package in ("torch", "transformers", "scikit-learn")),
+        *((package, version(package)) for package in ("torch", "transformers", "scikit-learn")),
     ]
     parts = [
         f"---\n{data.to_yaml()}\n---\n",
-        f"# {kind}\n",
+        f"# {type(estimator).__name__}\n",
         f"A model for {pipeline_tag}, trained with skdice for "
         "data in which the positive class is rare.\n",
         _table(("", ""), rows),
@@ -64,18 +68,21 @@ def model_card(estimator: Any, metrics: dict[str, float]) -> str:
     if metrics:
         shown = [(metric, f"{value:.4g}") for metric, value in metrics.items()]
         parts += ["## Scores\n\nAs given by whoever trained the model.\n", _table(("", ""), shown)]
-    parts += ["## Use\n", _usage(estimator, kind, native)]
-    return "\n".join(parts)
+    return "\n".join([*parts, "## Use\n", *_usage(estimator, native)])
 
 
 def _data(estimator: Any) -> list[str]:
-    """How many examples of each class training held, if it was counted."""
+    """The number of training examples of each class, if they were counted."""
     seen = getattr(estimator, "_seen", None)
-    if seen is None or not hasattr(estimator, "classes_"):
+    if seen is None:
         return []
-    counts = dict(zip(map(str, estimator.classes_.tolist()), np.asarray(seen)[:-1], strict=True))
-    unit = "tokens" if estimator.task == "tagging" else "examples"
-    negative = "O" if estimator.task == "tagging" else _negative(estimator)
+    labels = [str(label) for label in estimator.classes_.tolist()]
+    counts = dict(zip(labels, np.asarray(seen)[:-1], strict=True))
+    unit, negative = "examples", None
+    if estimator.task == "tagging":
+        unit, negative = "tokens", "O"
+    elif hasattr(estimator, "positive_"):
+        negative = labels[1 - estimator.positive_]
     order = sorted(counts, key=lambda name: -counts[name])
     parts = [
         "## Training data\n",
@@ -88,50 +95,29 @@ def _data(estimator: Any) -> list[str]:
     return parts
 
 
-def _negative(estimator: Any) -> str | None:
-    """The negative class of two."""
-    if not hasattr(estimator, "positive_"):
-        return None
-    return str(estimator.classes_.tolist()[1 - estimator.positive_])
-
-
-def _usage(estimator: Any, kind: str, native: bool) -> str:
-    lines = [
-        "```python",
-        f"from skdice import {kind}",
-        f'model = {kind}.from_pretrained("FOLDER_OR_REPO_ID")',
-        f"model.predict({_EXAMPLE[estimator.task]})",
-        "```\n",
-    ]
+def _usage(estimator: Any, native: bool) -> list[str]:
+    """Code that loads the model and predicts, with skdice and with transformers."""
+    kind, task = type(estimator).__name__, estimator.task
+    own = f"""\
+from skdice import {kind}
+model = {kind}.from_pretrained("FOLDER_OR_REPO_ID")
+model.predict({_EXAMPLE[task]})"""
     if not native:
-        lines.append("Its head is skdice's own: transformers cannot read it.\n")
-    elif estimator.task == "qa":
-        auto = f"AutoModelFor{backbones.HEADS[estimator.task]}"
-        lines += [
-            "```python",
-            f"from transformers import {auto}, AutoTokenizer",
-            f'model = {auto}.from_pretrained("FOLDER_OR_REPO_ID")',
-            'tokenizer = AutoTokenizer.from_pretrained("FOLDER_OR_REPO_ID")',
-            "```\n",
-        ]
-    else:
-        more = ', aggregation_strategy="first"' if estimator.task == "tagging" else ""
-        lines += [
-            "```python",
-            "from transformers import pipeline",
-            f'model = pipeline("{_TASKS[estimator.task]}", "FOLDER_OR_REPO_ID"{more})',
-            'model("Ann lives in Rome")',
-            "```\n",
-        ]
-    return "\n".join(lines)
+        return [_code(own), "Its head is skdice's own: transformers cannot read it.\n"]
+    if task == "qa":
+        return [_code(own), _code(_READER)]
+    more = ', aggregation_strategy="first"' if task == "tagging" else ""
+    pipeline = f"""\
+from transformers import pipeline
+model = pipeline("{_TASKS[task]}", "FOLDER_OR_REPO_ID"{more})
+model("Ann lives in Rome")"""
+    return [_code(own), _code(pipeline)]
+
+
+def _code(lines: str) -> str:
+    return f"```python\n{lines}\n```\n"
 
 
 def _table(header: tuple[str, str], rows: list[tuple[str, str]]) -> str:
     lines = [f"| {a} | {b} |" for a, b in (header, ("---", "---"), *rows)]
     return "\n".join(lines) + "\n"
-
-
-def _version(package: str) -> str:
-    from importlib.metadata import version
-
-    return version(package)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import warnings
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,9 +20,7 @@ __all__ = [
     "check_known",
     "check_reduction",
     "check_validation",
-    "damaged",
     "draw_seed",
-    "n_outputs",
     "own_loss",
     "split_indices",
     "with_pos_label",
@@ -66,7 +62,7 @@ def check_validation(X_val: Any, y_val: Any) -> None:
 
 
 def own_loss(loss: str | Loss) -> Loss:
-    """A new loss that counts over the batches of this process, whatever others run beside it."""
+    """A new loss that counts over the batches of this process only."""
     found: Loss = clone(resolve_loss(loss))
     for part in found.modules():
         if isinstance(part, Loss):
@@ -75,7 +71,7 @@ def own_loss(loss: str | Loss) -> Loss:
 
 
 def check_known(known: Iterable[Any], held: Iterable[Any], what: str) -> None:
-    """Refuse validation labels of which training holds none: their score would be 0 throughout."""
+    """Refuse validation labels if training holds none of them: their score would always be 0."""
     known, held = set(known), set(held)
     if held and not known & held:
         raise ValueError(
@@ -85,7 +81,7 @@ def check_known(known: Iterable[Any], held: Iterable[Any], what: str) -> None:
 
 
 def check_reduction(loss: Loss, name: str = "loss") -> None:
-    """Refuse a loss of which training would get several values instead of one to follow."""
+    """Refuse a loss that gives several values, as training needs a single one."""
     if loss.reduction == "none":
         raise ValueError(
             f"{name}={loss!r} gives a value for each element or class, and training needs one for "
@@ -94,19 +90,16 @@ def check_reduction(loss: Loss, name: str = "loss") -> None:
 
 
 def split_indices(
-    n_rows: int, fraction: float, seed: int, strata: Any = None, keys: Any = None
+    keys: Sequence[Any], fraction: float, seed: int, strata: Any = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Train and validation indices, stratified where every stratum has two rows or more.
 
-    Rows with equal `keys` stay on one side, and validation holds one of them only: a sampler in
+    Rows with equal `keys` stay on one side, and validation holds only one of them: a sampler in
     front of the estimator repeats rows, and what was trained on must not be validated on.
     """
-    where = np.arange(n_rows)
-    group = where
-    if keys is not None:
-        numbers: dict[Any, int] = {}
-        group = np.array([numbers.setdefault(key, len(numbers)) for key in keys])
-    firsts = np.unique(group, return_index=True)[1]
+    first: dict[Any, int] = {}
+    group = np.array([first.setdefault(key, i) for i, key in enumerate(keys)])
+    firsts = np.array(list(first.values()))
     n = len(firsts)
     if n < 2:
         raise ValueError(
@@ -116,20 +109,20 @@ def split_indices(
     size = min(max(1, round(n * fraction)), n - 1)
     if strata is not None:
         strata = np.asarray(strata)[firsts]
-        _, counts = np.unique(strata, return_counts=True)
+        counts = np.unique(strata, return_counts=True)[1]
         if counts.min() < 2 or size < len(counts) or n - size < len(counts):
             warnings.warn(
                 "the validation split is not stratified, as some class has too few examples: "
                 "give X_val and y_val to choose it yourself",
-                stacklevel=5,
+                stacklevel=7,
             )
             strata = None
     held = train_test_split(firsts, test_size=size, random_state=seed % 2**32, stratify=strata)[1]
-    return where[~np.isin(group, group[held])], held
+    return np.flatnonzero(~np.isin(group, held)), held
 
 
 def with_pos_label(estimator: Any, y: Any) -> Any:
-    """The estimator with its positive class fixed, before a sampler evens the classes out."""
+    """The estimator with its positive class fixed before a sampler balances the classes."""
     if "pos_label" not in estimator.get_params(deep=False) or np.ndim(y) != 1:
         return estimator
     classes, counts = np.unique(np.asarray(y), return_counts=True)
@@ -137,31 +130,3 @@ def with_pos_label(estimator: Any, y: Any) -> Any:
         return estimator
     label = classes.tolist()[positive_class(classes, counts, estimator.pos_label)]
     return clone(estimator).set_params(pos_label=label)
-
-
-def n_outputs(estimator: Any) -> int:
-    """Logits of each prediction of a fitted estimator."""
-    if estimator.task in ("qa", "mrc-ner"):
-        return 2
-    return len(estimator.classes_)
-
-
-@contextlib.contextmanager
-def damaged(folder: Path) -> Iterator[None]:
-    """Name the folder in what goes wrong while it is read."""
-    from safetensors import SafetensorError
-
-    try:
-        yield
-    except (
-        KeyError,
-        TypeError,
-        IndexError,
-        AttributeError,
-        RuntimeError,
-        SafetensorError,
-    ) as error:
-        raise ValueError(
-            f"{str(folder)!r} is damaged ({type(error).__name__}: {error}): save the estimator "
-            "again, or install the version of skdice that wrote it"
-        ) from error

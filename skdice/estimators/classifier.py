@@ -25,13 +25,8 @@ from skdice.engine.devices import resolve_device, seeded
 from skdice.engine.net import Batch, FineTuningNet
 from skdice.engine.plan import FitPlan
 from skdice.estimators._net_estimator import NetEstimator
-from skdice.estimators._scores import ClassScores
-from skdice.estimators.checks import (
-    check_device,
-    draw_seed,
-    own_loss,
-    split_indices,
-)
+from skdice.estimators._scores import LogitScores
+from skdice.estimators.checks import check_device, draw_seed, own_loss, split_indices
 from skdice.metrics import positive_class
 
 __all__ = ["DiceClassifier"]
@@ -58,7 +53,7 @@ class NumericNet(FineTuningNet):
         for chosen in self.rows_of_updates(dataset, epoch, rows)[start:]:
             batch = np.sort(chosen)
             weight = None if dataset.weight is None else torch.from_numpy(dataset.weight[batch])
-            # Rows taken by their numbers are a copy already.
+            # Indexing by row numbers has made a copy already.
             X = _tensor(dataset.X[batch], copy=False)
             yield [([{"X": X}], torch.from_numpy(dataset.y[batch]), weight)]
 
@@ -85,7 +80,7 @@ class Head(nn.Module):
 
 
 def _row_keys(X: Numbers) -> list[Any]:
-    """Something for each row that equal rows have in common."""
+    """A key for each row; equal rows have equal keys."""
     if not sparse.issparse(X):
         return [row.tobytes() for row in X]
     parts = [slice(*ends) for ends in pairwise(X.indptr)]
@@ -98,19 +93,15 @@ def _tensor(rows: Any, copy: bool = True) -> torch.Tensor:
     return torch.from_numpy(np.array(rows) if copy else np.asarray(rows))
 
 
-def _dtype_of(module: nn.Module) -> torch.dtype:
-    return next(module.parameters()).dtype
-
-
 def _mlp(sizes: list[int], dropout: float) -> nn.Module:
     layers: list[nn.Module] = []
-    for before, after in pairwise(sizes[:-1]):
+    for before, after in pairwise(sizes):
         layers += [nn.Linear(before, after), nn.ReLU(), nn.Dropout(dropout)]
-    return nn.Sequential(*layers, nn.Linear(sizes[-2], sizes[-1]))
+    return nn.Sequential(*layers[:-2])
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
+class DiceClassifier(LogitScores, ClassifierMixin, NetEstimator):
     """Classify rows of numbers with the losses of this package.
 
     Parameters
@@ -153,16 +144,15 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
         Callbacks for the skorch net. `LRScheduler` is refused: use `schedule`. Callbacks that score
         are refused: `early_stopping` records ``valid_score``.
     net_params : dict or None, default=None
-        Further settings of the skorch net, such as ``{"optimizer": torch.optim.SGD}`` or
-        ``{"optimizer__param_groups": [("*bias", {"lr": 1e-3})]}``: parameters so named have these
-        settings of the optimiser, and `schedule` scales their own rate.
+        Further settings of the skorch net, such as ``{"optimizer": torch.optim.SGD}``. With
+        ``{"optimizer__param_groups": [("*bias", {"lr": 1e-3})]}`` the parameters of these names
+        have their own settings; `schedule` scales the rate.
     checkpoint_dir : str, Path or None, default=None
         Folder for checkpoints. A fit that was interrupted or killed resumes from the last one when
         `fit` is called again with the same data and parameters, and ends with the same weights.
         Each fit has its own subfolder. Needs an int `random_state`.
     checkpoint_every : int or str, default="60s"
-        How often to write one: a number of updates, or seconds as in ``"60s"``. The last two are
-        kept.
+        Updates, or seconds as in ``"60s"``, between checkpoints. The last two are kept.
     resume : {"auto", "never"}, default="auto"
         ``"never"`` deletes the checkpoints of this fit and starts over.
     random_state : int, RandomState or None, default=None
@@ -186,7 +176,7 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
 
     The vectors of `TransformerFeatures` need no scaling. With fewer rows than columns do not
     standardise them: as in any linear layer that Adam trains without a penalty, the weights then
-    fit the rows before the intercept has moved, and many other rows are called positive.
+    fit the rows before the intercept has moved, and many other rows are predicted positive.
 
     References
     ----------
@@ -249,7 +239,7 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
     def _prepare(self, X: Any, y: Any, sample_weight: Any = None) -> FitPlan:
         """Check the data, learn the classes, set rows aside, and make the module."""
         self._check_params()
-        # Apple's GPUs do not know float64.
+        # Apple's GPUs have no float64.
         kinds = [np.float32] if check_device(self.device) == "mps" else [np.float64, np.float32]
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=kinds, multi_output=False)
         check_classification_targets(y)
@@ -258,7 +248,7 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
             sample_weight = check_sample_weight(
                 sample_weight, X, dtype=X.dtype, ensure_non_negative=True
             )
-            # A weight of 0 is the row left out, also for what its class counts.
+            # A row of weight 0 is left out, also from the class counts.
             kept = sample_weight > 0
             X, y, sample_weight = X[kept], y[kept], sample_weight[kept]
         classes, target = np.unique(y, return_inverse=True)
@@ -275,9 +265,8 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
         self.classes_ = classes
         seed, held = draw_seed(self.random_state), None
         if self.early_stopping:
-            train, validation = split_indices(
-                len(y), self.validation_fraction, seed, target, _row_keys(X)
-            )
+            keys = _row_keys(X)
+            train, validation = split_indices(keys, self.validation_fraction, seed, target)
             held = NumericDataset(X[validation], target[validation])
             X, target = X[train], target[train]
             sample_weight = None if sample_weight is None else sample_weight[train]
@@ -286,19 +275,9 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
         self._module = self._make_module(X, seed)
         return FitPlan(dataset, criterion, seed, validation=held, fitted=self.__dict__)
 
-    def decision_function(self, X: Numbers) -> np.ndarray:
-        """Log-odds of `classes_[1]`, of shape (n,); logits of shape (n, n_classes) otherwise."""
-        logits = self._logits(X)
-        return logits[:, 1] - logits[:, 0] if len(self.classes_) == 2 else logits
-
     def predict_proba(self, X: Numbers) -> np.ndarray:
         """Probabilities of shape (n, n_classes)."""
         return softmax(self._logits(X), axis=1)
-
-    def predict(self, X: Numbers) -> np.ndarray:
-        """Labels of shape (n,)."""
-        best = self._logits(X).argmax(axis=1)
-        return self.classes_[best]
 
     # ---- the steps
 
@@ -316,15 +295,15 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
         dtype = torch.float32 if X.dtype == np.float32 or device == "mps" else torch.float64
         head = Head(body).to(dtype)
         if self.module is not None:
-            self._check_outputs(head, X, seed)
+            self._check_outputs(head, X, seed, dtype)
         return head
 
-    def _check_outputs(self, head: Head, X: Any, seed: int) -> None:
-        """Refuse a module that gives other than one logit for each class."""
-        rows = _tensor(X[:2])  # not one, of which some modules make a vector
+    def _check_outputs(self, head: Head, X: Any, seed: int, dtype: torch.dtype) -> None:
+        """Refuse a module that does not give one logit for each class."""
+        rows = _tensor(X[:2])  # two, as some modules turn a single row into a vector
         wanted = (rows.shape[0], len(self.classes_))
         with seeded(seed, "cpu"), torch.no_grad():
-            found = tuple(copy.deepcopy(head).cpu().eval()(rows.to(_dtype_of(head))).shape)
+            found = tuple(copy.deepcopy(head).cpu().eval()(rows.to(dtype)).shape)
         if found != wanted:
             raise ValueError(
                 f"module makes outputs of shape {found} from {wanted[0]} rows, and y holds "
@@ -332,16 +311,17 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
             )
 
     def _make_net(self, criterion: Any, seed: int) -> NumericNet:
-        own: dict[str, Any] = dict(padder=Padder(0), precision="fp32", max_grad_norm=None)
-        # The net has the module from here on.
-        module = self.__dict__.pop("_module")
-        return NumericNet(module, **{**own, **self._net_settings(criterion, seed)})
+        settings = self._net_settings(
+            criterion, seed, padder=Padder(0), precision="fp32", max_grad_norm=None
+        )
+        # From here on only the net holds the module.
+        return NumericNet(self.__dict__.pop("_module"), **settings)
 
     def _logits(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
         kinds = [np.float64, np.float32]
         X = validate_data(self, X, accept_sparse="csr", dtype=kinds, reset=False)
-        kind = str(_dtype_of(self.net_.module_)).removeprefix("torch.")
+        kind = str(next(self.net_.module_.parameters()).dtype).removeprefix("torch.")
         return self.net_.logits(NumericDataset(X.astype(kind, copy=False)))
 
     def _validation_score(self, held: Any) -> float:

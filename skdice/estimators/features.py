@@ -180,7 +180,7 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         return blocks * self.encoder_.config.hidden_size
 
     def __getstate__(self) -> dict[str, Any]:
-        """The encoder goes as configuration and weights: transformers hangs closures on it."""
+        """The encoder as configuration and weights, as transformers puts closures on it."""
         state = dict(super().__getstate__())
         if "encoder_" in state:
             encoder = state["encoder_"]
@@ -201,7 +201,7 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     # ---- the steps
 
     def _vectors(self, texts: Sequence[Any]) -> np.ndarray:
-        """One vector for each text, every distinct text encoded once."""
+        """One vector for each text; equal texts are encoded once."""
         distinct = list(dict.fromkeys(texts))
         if self.cache is None:
             table = dict(zip(distinct, self._encode(distinct), strict=True))
@@ -232,7 +232,7 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     # ---- the cache
 
     def _through_cache(self, texts: list[Any], folder: Path) -> dict[Any, np.ndarray]:
-        """Vectors of `texts`, those that are missing encoded and added."""
+        """Vectors of `texts`; missing ones are encoded and added."""
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / "features.sqlite"
         salt = self._fingerprint()
@@ -243,24 +243,15 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                     database.execute(
                         "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, value BLOB)"
                     )
-                table: dict[Any, np.ndarray] = {}
-                for text, key in keys.items():
-                    query = "SELECT value FROM vectors WHERE key = ?"
-                    found = database.execute(query, (key,)).fetchone()
-                    if found is not None:
-                        table[text] = np.frombuffer(found[0], dtype=np.float32)
-                missing = [text for text in texts if text not in table]
-                if missing:
-                    rows = self._encode(missing)
-                    table.update(zip(missing, rows, strict=True))
+                query = "SELECT value FROM vectors WHERE key = ?"
+                found = {t: database.execute(query, (keys[t],)).fetchone() for t in texts}
+                table = {t: np.frombuffer(row[0], np.float32) for t, row in found.items() if row}
+                if missing := [text for text in texts if text not in table]:
+                    new = dict(zip(missing, self._encode(missing), strict=True))
+                    rows = [(keys[text], vector.tobytes()) for text, vector in new.items()]
                     with database:
-                        database.executemany(
-                            "INSERT OR IGNORE INTO vectors VALUES (?, ?)",
-                            [
-                                (keys[text], row.tobytes())
-                                for text, row in zip(missing, rows, strict=True)
-                            ],
-                        )
+                        database.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?)", rows)
+                    table |= new
         except sqlite3.DatabaseError as error:
             raise ValueError(
                 f"cache={str(self.cache)!r}: {file.name} there cannot be used ({error}): remove "
@@ -269,14 +260,14 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         return table
 
     def _fingerprint(self) -> bytes:
-        """Digest of all that decides the vectors besides the texts."""
+        """A digest of everything but the texts that the vectors depend on."""
         config = {**self.encoder_.config.to_dict(), "_name_or_path": None}
         digest = hashlib.sha256(repr(sorted(config.items(), key=str)).encode())
         for name, values in self.encoder_.state_dict().items():
             digest.update(name.encode())
             digest.update(values.cpu().reshape(-1).view(torch.uint8).numpy().data)
         tokenizer = json.loads(self.tokenizer_.backend_tokenizer.to_str())
-        # Each call sets them anew: they are of the last one and not of the tokenizer.
+        # Every call sets these anew, so they tell nothing about the tokenizer.
         tokenizer.update(truncation=None, padding=None)
         digest.update(json.dumps(tokenizer).encode())
         kind = self._dtype(resolve_device(self.device))

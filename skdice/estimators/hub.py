@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+
+from sklearn.utils.validation import check_is_fitted
 
 from skdice import backbones
 
-__all__ = ["local_folder", "push"]
+__all__ = ["PushToHub", "local_folder"]
 
 
 def local_folder(source: str | Path) -> Path:
-    """A folder as it is, or the files of a repository on the hub.
-
-    Raises
-    ------
-    ValueError
-        If `source` is neither a folder nor a possible hub id, or the hub does not have it.
-    """
+    """A folder as it is, or the files of a repository on the hub."""
     folder = Path(source).expanduser()
     if folder.is_dir():
         return folder
@@ -41,27 +37,57 @@ def local_folder(source: str | Path) -> Path:
         ) from error
 
 
-def push(
-    estimator: Any,
-    repo_id: str,
-    *,
-    private: bool | None,
-    metrics: dict[str, float] | None,
-    token: str | None,
-) -> str:
-    """Save an estimator to a temporary folder and upload that as one commit."""
-    from huggingface_hub import HfApi
+class PushToHub:
+    """`push_to_hub` for estimators with `save_pretrained`."""
 
-    if not backbones.is_hub_id(repo_id):
-        raise ValueError(
-            f"repo_id={repo_id!r} is no possible hub id: give one such as 'ann/tagger'"
-        )
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = estimator.save_pretrained(temporary, metrics=metrics)
-        api = HfApi(token=token)
-        api.create_repo(repo_id, private=private, exist_ok=True)
-        kind = type(estimator).__name__
-        done = api.upload_folder(
-            repo_id=repo_id, folder_path=folder, commit_message=f"{kind} trained with skdice"
-        )
-    return str(done.commit_url)
+    save_pretrained: Callable[..., Path]
+
+    def push_to_hub(
+        self,
+        repo_id: str,
+        *,
+        private: bool | None = None,
+        metrics: dict[str, float] | None = None,
+        token: str | None = None,
+    ) -> str:
+        """Upload what `save_pretrained` writes to the Hugging Face hub.
+
+        Parameters
+        ----------
+        repo_id : str
+            Such as ``"ann/town-notes-tagger"``; made if missing.
+        private : bool or None, default=None
+            Whether a repository that is made is private; None takes the organisation's setting.
+        metrics : dict or None, default=None
+            As in `save_pretrained`.
+        token : str or None, default=None
+            None is the one that ``hf auth login`` stored.
+
+        Returns
+        -------
+        str
+            The address of the commit.
+
+        Raises
+        ------
+        NotFittedError, TypeError
+            As in `save_pretrained`.
+        ValueError
+            If `repo_id` is no possible name of a repository.
+        """
+        from huggingface_hub import HfApi
+
+        check_is_fitted(self)
+        if not backbones.is_hub_id(repo_id):
+            raise ValueError(
+                f"repo_id={repo_id!r} is no possible hub id: give one such as 'ann/tagger'"
+            )
+        kind = type(getattr(self, "estimator_", self)).__name__
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = self.save_pretrained(temporary, metrics=metrics)
+            api = HfApi(token=token)
+            api.create_repo(repo_id, private=private, exist_ok=True)
+            done = api.upload_folder(
+                repo_id=repo_id, folder_path=folder, commit_message=f"{kind} trained with skdice"
+            )
+        return str(done.commit_url)

@@ -15,7 +15,7 @@ from skdice.engine.batching import EncodedDataset, Padder
 from skdice.engine.plan import Examples, FitPlan, Mode
 from skdice.engine.spans import EncoderWithSpanHeads, SpanPadder
 from skdice.estimators.checks import check_known, check_reduction, draw_seed, own_loss
-from skdice.estimators.transformer import TransformerEstimator
+from skdice.estimators.transformer import TransformerEstimator, flat_targets
 from skdice.losses import HeadsLoss, Loss, resolve_loss
 from skdice.metrics import spans_f1_score
 from skdice.metrics.schemes import to_tags
@@ -27,10 +27,10 @@ from skdice.text.spans import flat_spans
 
 __all__ = ["DiceMRCTagger"]
 
-# Those that `tune_threshold` tries, from 0.5 on to both sides: of equals the first is taken.
+# Candidates of `tune_threshold`, nearest to 0.5 first; it takes the first of the best.
 _THRESHOLDS = sorted(expit(np.linspace(-4, 4, 33)).tolist(), key=lambda p: abs(p - 0.5))
 
-# A span, the geometric mean of its three probabilities, and the least of them.
+# A span, and the geometric mean and the minimum of its three probabilities.
 _Scored = tuple[Span, float, float]
 
 
@@ -38,8 +38,8 @@ _Scored = tuple[Span, float, float]
 class DiceMRCTagger(TransformerEstimator):
     """Tag entities by asking for each type: a query and the sentence are read together.
 
-    For every word, one head says whether an entity of the type asked for starts there, one
-    whether it ends there; for every pair of words, one whether they are the borders of the same
+    For every word, one head predicts whether an entity of that type starts there, and one whether
+    it ends there. A third predicts for every pair of words whether they are the borders of one
     entity. Entities may be nested.
 
     Parameters
@@ -59,8 +59,8 @@ class DiceMRCTagger(TransformerEstimator):
     match_weight : float, default=1.0
         Weight of this head's loss in the sum.
     answerable_weight : float, default=0.0
-        Weight of a head that says whether a sentence holds the type at all. Above 0, entities are
-        only predicted where it says so.
+        Weight of a head that predicts whether a sentence holds the type at all. Above 0, entities
+        are only predicted where it predicts that.
     threshold : float, default=0.5
         A span is predicted where start, end and match are each more probable than this;
         `tune_threshold` chooses it on held-out sentences.
@@ -76,13 +76,11 @@ class DiceMRCTagger(TransformerEstimator):
     max_epochs : int, default=3
         Number of passes over the training data.
     lr : float, default=1e-4
-        Peak learning rate of AdamW. `fit` warns if it was so high that the encoder lost what it
-        knew.
+        Peak learning rate of AdamW. `fit` warns if it was so high that it spoiled the encoder.
     batch_size : int, default=32
         Pairs of query and sentence.
     gradient_accumulation : int, default=1
-        Batches in one update. The update equals that of one batch of all their rows, also for set-
-        level losses, in the memory of one.
+        Batches per update: the same update as with one batch of all rows, in less memory.
     max_grad_norm : float or None, default=1.0
         The gradient is clipped to this norm; None does not clip.
     weight_decay : float, default=0.01
@@ -94,11 +92,10 @@ class DiceMRCTagger(TransformerEstimator):
     dropout : float, default=0.1
         Dropout before the head.
     frozen : {"none", "embeddings", "encoder"} or int, default="none"
-        Parts that are not trained. An int freezes the embeddings and that many of the lowest
-        layers.
+        Parts not to train. An int freezes the embeddings and that many of the lowest layers.
     adapter : "lora", peft.PeftConfig or None, default=None
-        Train small matrices beside the encoder's weights, and the head, in place of all weights:
-        little memory for large models. Needs the extra ``skdice[peft]``; see `merge_adapter`.
+        Train only the head and small matrices beside the encoder's weights, which saves memory
+        for large models. Needs the extra ``skdice[peft]``; see `merge_adapter`.
     gradient_checkpointing : bool, default=False
         Keep only each layer's input for the backward pass: half the memory for long texts.
     precision : {"auto", "fp32", "fp16", "bf16"}, default="auto"
@@ -117,10 +114,9 @@ class DiceMRCTagger(TransformerEstimator):
         Callbacks for the skorch net. `LRScheduler` is refused: use `schedule`. Callbacks that score
         are refused: with ``X_val``, `fit` records ``valid_score``.
     net_params : dict or None, default=None
-        Further settings of the skorch net, such as ``{"optimizer": torch.optim.SGD}`` or
-        ``{"optimizer__param_groups": [("head*", {"lr": 1e-3})]}``: parameters so named (the
-        encoder's begin with ``encoder``) have these settings of the optimiser, and `schedule`
-        scales their own rate.
+        Further settings of the skorch net, such as ``{"optimizer": torch.optim.SGD}``. With
+        ``{"optimizer__param_groups": [("head*", {"lr": 1e-3})]}`` the parameters of these names
+        (the encoder's begin with ``encoder``) have their own settings; `schedule` scales the rate.
     warm_start : bool, default=False
         Start `fit` from the weights of the last fit.
     checkpoint_dir : str, Path or None, default=None
@@ -128,8 +124,7 @@ class DiceMRCTagger(TransformerEstimator):
         `fit` is called again with the same data and parameters, and ends with the same weights.
         Each fit has its own subfolder. Needs an int `random_state`.
     checkpoint_every : int or str, default="60s"
-        How often to write one: a number of updates, or seconds as in ``"60s"``. The last two are
-        kept.
+        Updates, or seconds as in ``"60s"``, between checkpoints. The last two are kept.
     resume : {"auto", "never"}, default="auto"
         ``"never"`` deletes the checkpoints of this fit and starts over.
     random_state : int, RandomState or None, default=None
@@ -208,6 +203,9 @@ class DiceMRCTagger(TransformerEstimator):
     max_span_length_: int = field(init=False)
     threshold_: float = field(init=False)
 
+    _padder: ClassVar[type[Padder]] = SpanPadder
+    _saved: ClassVar[tuple[str, ...]] = ("queries_", "scheme_", "max_span_length_", "threshold_")
+
     def fit(
         self,
         X: Sentences,
@@ -239,22 +237,11 @@ class DiceMRCTagger(TransformerEstimator):
         ValueError, TypeError
             For bad parameters or data, before anything is loaded; the message names the sentence.
         """
-        mode = self._mode_of_fit()
-        return self._run(self._draft()._prepare(X, y, sample_weight, X_val, y_val, mode=mode))
+        self._fit(X, y, sample_weight, X_val, y_val)
+        return self
 
-    def _prepare(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        X_val: Any,
-        y_val: Any,
-        *,
-        mode: Mode,
-    ) -> FitPlan:
-        """Check the data, learn the types, set sentences aside, load the backbone and encode."""
-        data, held = self._read_all(X, y, sample_weight, X_val, y_val, mode)
-        self.scheme_ = as_entities(y, data.inputs)[1]
+    def _plan(self, data: Examples, held: Examples | None, mode: Mode) -> FitPlan:
+        """Learn the types, set sentences aside, load the backbone and encode."""
         types = sorted({kind for row in data.targets for kind, _, _ in row})
         if not types:
             raise ValueError("y holds no entity at all: a tagger needs some to learn from")
@@ -262,14 +249,13 @@ class DiceMRCTagger(TransformerEstimator):
             check_known(types, (kind for row in held.targets for kind, _, _ in row), "types")
         self.queries_ = check_queries(self.queries, types)
         seed = draw_seed(self.random_state)
-        keys = [tuple(sentence) for sentence in data.inputs]
-        data, held = self._hold_out(data, held, seed, keys=keys)
+        data, held = self._hold_out(data, held, seed)
         if mode == "fresh":
             self._build(3, seed=seed)
         longest = max((end - start for row in data.targets for _, start, end in row), default=1)
         self.max_span_length_ = self.max_span_length or longest
         self.threshold_ = float(self.threshold)
-        dataset = self._encode_windows(data)
+        dataset = self._encode(data.inputs, data.targets, data.weights)
         criterion = self._criterion(dataset)
         return FitPlan(dataset, criterion, seed, mode, validation=held, fitted=self.__dict__)
 
@@ -283,16 +269,14 @@ class DiceMRCTagger(TransformerEstimator):
         """
         self._check_fitted()
         sentences = as_sentences(X)
-        rows = []
-        for sentence, found in zip(sentences, self.predict_spans(sentences), strict=True):
-            spans = [span[:3] for span in found]
-            rows.append(
-                spans if self.scheme_ is None else to_tags(spans, len(sentence), self.scheme_)
-            )
+        rows = [[span[:3] for span in row] for row in self.predict_spans(sentences)]
+        if self.scheme_ is not None:
+            pairs = zip(rows, sentences, strict=True)
+            rows = [to_tags(spans, len(sentence), self.scheme_) for spans, sentence in pairs]
         return object_array(rows)
 
     def predict_spans(self, X: Sentences) -> np.ndarray:
-        """Spans with their scores, as far as they are above `threshold_`.
+        """Spans above `threshold_`, with their scores.
 
         Returns
         -------
@@ -315,13 +299,13 @@ class DiceMRCTagger(TransformerEstimator):
         Returns
         -------
         self
-            Its `threshold_` is the best of 33 probabilities whose log-odds go from -4 to 4, and
-            the one nearest to 0.5 of several that are. The next `fit` forgets it.
+            Its `threshold_` is the best of 33 probabilities whose log-odds go from -4 to 4; of
+            several, the one nearest to 0.5. The next `fit` resets it.
 
         Raises
         ------
         ValueError, TypeError
-            For bad data, or without an entity.
+            For bad data, or data without an entity.
 
         Examples
         --------
@@ -349,8 +333,7 @@ class DiceMRCTagger(TransformerEstimator):
 
     def score(self, X: Sentences, y: Entities) -> float:
         """Micro F1 over spans."""
-        sentences = as_sentences(X)
-        return self._scores(sentences, as_entities(y, sentences)[0])["f1"]
+        return self.evaluate(X, y)["f1"]
 
     def evaluate(self, X: Sentences, y: Entities) -> dict[str, float]:
         """Precision, recall and F1 of spans, micro.
@@ -365,7 +348,9 @@ class DiceMRCTagger(TransformerEstimator):
             ``precision``, ``recall`` and ``f1``, each from 0 to 1.
         """
         sentences = as_sentences(X)
-        return self._scores(sentences, as_entities(y, sentences)[0])
+        spans, _ = as_entities(y, sentences)
+        found = [[span[:3] for span in row] for row in self.predict_spans(sentences)]
+        return spans_scores(spans, found)
 
     # ---- the steps
 
@@ -376,17 +361,11 @@ class DiceMRCTagger(TransformerEstimator):
 
     def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Examples:
         sentences = as_sentences(X)
-        spans, _ = as_entities(y, sentences)
+        spans, self.scheme_ = as_entities(y, sentences)
         return Examples(sentences, spans, check_weights(sample_weight, len(sentences)))
-
-    def _has_task_model(self) -> bool:
-        return False  # transformers has no model with these heads
 
     def _assemble(self, encoder: Any, n_outputs: int) -> EncoderWithSpanHeads:
         return EncoderWithSpanHeads(encoder, dropout=self.dropout)
-
-    def _make_padder(self) -> Padder:
-        return SpanPadder.of(self.tokenizer_)
 
     def _windows(self, sentences: list[list[str]]) -> list[QueryWindow]:
         return encode_queries(
@@ -399,7 +378,7 @@ class DiceMRCTagger(TransformerEstimator):
         )
 
     def _target(self, window: QueryWindow, spans: list[Span]) -> np.ndarray:
-        """0/1 and the head (0 start, 1 end, 2 match, 3 answerable) of each output."""
+        """For each output 0 or 1, and its head: 0 start, 1 end, 2 match, 3 answerable."""
         n, kind = window.n_words, list(self.queries_)[window.query]
         first = int(window.words[1]) if n else 0
         inside = [
@@ -410,7 +389,7 @@ class DiceMRCTagger(TransformerEstimator):
         starts, ends = np.zeros(n), np.zeros(n)
         starts[[s for s, _ in inside]] = 1
         ends[[e for _, e in inside]] = 1
-        # Pairs are positions, where word 0 stands at 1.
+        # Pairs are numbered by position, where word 0 is at 1.
         wanted = {(s + 1, e + 1) for s, e in inside}
         matches = np.array([tuple(pair) in wanted for pair in window.pairs.tolist()], dtype=float)
         values = np.concatenate([starts, ends, [float(bool(inside))], matches])
@@ -418,10 +397,7 @@ class DiceMRCTagger(TransformerEstimator):
         return np.stack([values, heads], axis=1).astype(np.float32)
 
     def _criterion(self, dataset: EncodedDataset) -> HeadsLoss:
-        assert dataset.targets is not None
-        table = np.concatenate(dataset.targets)
-        # Weight 2 is the sentence twice.
-        share = np.repeat(dataset.shares, [len(target) for target in dataset.targets])
+        table, share = flat_targets(dataset)
         losses = []
         for head, given in enumerate((self.loss, self.end_loss, self.match_loss, self.loss)):
             loss = self.loss if given is None else given
@@ -432,19 +408,14 @@ class DiceMRCTagger(TransformerEstimator):
         return HeadsLoss(losses, weights)
 
     def _candidates(self, sentences: list[list[str]], threshold: float) -> list[list[_Scored]]:
-        """Of each sentence, the spans above a threshold in any of its windows."""
+        """The spans of each sentence that are above a threshold in one of its windows."""
         found: list[list[_Scored]] = [[] for _ in sentences]
-        windows = self._windows(sentences)
-        if windows:
-            logits = self.net_.logits(EncodedDataset(windows))
-            for window, z in zip(windows, logits, strict=True):
-                found[window.row] += self._spans_above(
-                    window, expit(z.astype(np.float64)), threshold
-                )
+        for window, logits in self._predicted(sentences):
+            found[window.row] += self._spans_above(window, expit(logits), threshold)
         return found
 
     def _settled(self, candidates: list[_Scored]) -> list[tuple[str, int, int, float]]:
-        """One sentence's spans with their scores, each once, and flat if tags were learnt."""
+        """Distinct spans of a sentence with their scores; without overlaps if trained on tags."""
         best: dict[Span, float] = {}
         for span, score, _ in candidates:
             best[span] = max(best.get(span, 0.0), score)
@@ -470,29 +441,5 @@ class DiceMRCTagger(TransformerEstimator):
             for i, score in zip(chosen, scores, strict=True)
         ]
 
-    def _scores(self, sentences: list[list[str]], spans: list[list[Span]]) -> dict[str, float]:
-        found = [[span[:3] for span in row] for row in self.predict_spans(sentences)]
-        return spans_scores(spans, found)
-
     def _validation_score(self, held: Examples) -> float:
-        return self._scores(held.inputs, held.targets)["f1"]
-
-    def _fitted_state(self) -> dict[str, Any]:
-        return {
-            "queries": self.queries_,
-            "scheme": self.scheme_,
-            "max_span_length": self.max_span_length_,
-            "threshold": self.threshold_,
-        }
-
-    def _restore_fitted(self, state: dict[str, Any]) -> None:
-        self.queries_, self.scheme_ = state["queries"], state["scheme"]
-        self.max_span_length_, self.threshold_ = state["max_span_length"], state["threshold"]
-
-    @classmethod
-    def from_transformers(cls, folder: Any, *, device: str = "auto", **params: Any) -> Self:
-        """Refused: transformers has no model with the heads of this tagger."""
-        raise TypeError(
-            "transformers has no model with the heads of DiceMRCTagger: give its folder as "
-            "backbone= and fit, or use DiceTokenClassifier.from_transformers"
-        )
+        return self.score(held.inputs, held.targets)

@@ -1,4 +1,4 @@
-"""What heads predicted, as models that scikit-learn's scorers can ask."""
+"""Predictions of heads, in the form of models for scikit-learn's scorers."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ __all__ = ["ClassPredictions", "OtherRowsError", "Predictions", "TagPredictions"
 
 
 class OtherRowsError(Exception):
-    """A scorer asked `Predictions` for rows that they are not of."""
+    """A scorer asked `Predictions` for other rows than those that were predicted."""
 
 
 class Predictions(BaseEstimator):
-    """Predictions for certain rows; there is no model behind them to ask for others."""
+    """Predictions for certain rows, without a model that could predict others."""
 
     def __init__(self, classes: np.ndarray, logits: np.ndarray) -> None:
         self.classes = classes
         self.logits = logits
-        self.rows: Any = None  # that they are of, where that is to be checked
-        self.asked_for_more = False  # than `predict`
+        self.rows: Any = None  # the rows that were predicted, if requests are to be checked
+        self.asked_for_more = False  # whether a scorer used more than `predict`
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
@@ -50,7 +50,7 @@ class ClassPredictions(ClassifierMixin, Predictions):
     """A head's predictions for rows, from its logits of shape (n_rows, n_classes)."""
 
     def key(self) -> bytes:
-        """The same for heads that predict the same."""
+        """Equal for heads that predict the same."""
         return self.logits.argmax(axis=1).tobytes()
 
     def predict(self, X: Any) -> np.ndarray:
@@ -71,7 +71,7 @@ class ClassPredictions(ClassifierMixin, Predictions):
 
 
 class TagPredictions(Predictions):
-    """A head's predictions for the words of sentences, which have `lengths` words."""
+    """A head's predictions for the words of sentences; `lengths` are their numbers of words."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class TagPredictions(Predictions):
         return decode(self._log_rows(), tags, self.scheme, constrained=self.constrained)
 
     def key(self) -> bytes:
-        """The same for heads that predict the same."""
+        """Equal for heads that predict the same."""
         return "\n".join(tag for row in self._tags for tag in row).encode()
 
     def predict(self, X: Any) -> np.ndarray:
@@ -105,7 +105,7 @@ class TagPredictions(Predictions):
         return object_array(self._tags)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities, an array of shape (n_words, n_classes) a sentence."""
+        """Probabilities, an array (n_words, n_classes) for each sentence."""
         self._check_rows(X, more=True)
         return object_array([np.exp(rows) for rows in self._log_rows()])
 

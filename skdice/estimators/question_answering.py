@@ -10,13 +10,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.special import softmax
 
-from skdice import backbones
 from skdice._compat import Interval, StrOptions
 from skdice._typing import Answers, Questions, Weights
-from skdice.engine.batching import EncodedDataset
 from skdice.engine.plan import Examples, FitPlan, Mode
 from skdice.estimators.checks import draw_seed, own_loss
-from skdice.estimators.transformer import TransformerEstimator
+from skdice.estimators.transformer import TransformerEstimator, flat_targets
 from skdice.losses import Loss, SpanEndsLoss, resolve_loss
 from skdice.metrics import answer_exact_match_score, answer_f1_score
 from skdice.text.answers import Answer, as_answers, as_questions, read_answers
@@ -34,7 +32,7 @@ class DiceQuestionAnswerer(TransformerEstimator):
     The start and the end of an answer are each a problem of one token against all others of the
     context (56 to 1 in SQuAD 1.1, 82 to 1 in 2.0, by the paper's Table 1), which is what the
     overlap losses are for. A token's probability is a softmax over the positions of its window, as
-    BERT reads SQuAD; ``loss="ce"`` is the usual cross-entropy of the right ones.
+    in BERT; ``loss="ce"`` is the usual cross-entropy of the true positions.
 
     Parameters
     ----------
@@ -64,13 +62,11 @@ class DiceQuestionAnswerer(TransformerEstimator):
     max_epochs : int, default=2
         Number of passes over the training data.
     lr : float, default=1e-4
-        Peak learning rate of AdamW. `fit` warns if it was so high that the encoder lost what it
-        knew.
+        Peak learning rate of AdamW. `fit` warns if it was so high that it spoiled the encoder.
     batch_size : int, default=16
         Windows in a batch; the overlap losses count over their tokens.
     gradient_accumulation : int, default=1
-        Batches in one update. The update equals that of one batch of all their rows, also for set-
-        level losses, in the memory of one.
+        Batches per update: the same update as with one batch of all rows, in less memory.
     max_grad_norm : float or None, default=1.0
         The gradient is clipped to this norm; None does not clip.
     weight_decay : float, default=0.01
@@ -82,11 +78,10 @@ class DiceQuestionAnswerer(TransformerEstimator):
     dropout : float, default=0.1
         Dropout before the head.
     frozen : {"none", "embeddings", "encoder"} or int, default="none"
-        Parts that are not trained. An int freezes the embeddings and that many of the lowest
-        layers.
+        Parts not to train. An int freezes the embeddings and that many of the lowest layers.
     adapter : "lora", peft.PeftConfig or None, default=None
-        Train small matrices beside the encoder's weights, and the head, in place of all weights:
-        little memory for large models. Needs the extra ``skdice[peft]``; see `merge_adapter`.
+        Train only the head and small matrices beside the encoder's weights, which saves memory
+        for large models. Needs the extra ``skdice[peft]``; see `merge_adapter`.
     gradient_checkpointing : bool, default=False
         Keep only each layer's input for the backward pass: half the memory for long texts.
     precision : {"auto", "fp32", "fp16", "bf16"}, default="auto"
@@ -105,10 +100,9 @@ class DiceQuestionAnswerer(TransformerEstimator):
         Callbacks for the skorch net. `LRScheduler` is refused: use `schedule`. Callbacks that score
         are refused: with ``X_val``, `fit` records ``valid_score``.
     net_params : dict or None, default=None
-        Further settings of the skorch net, such as ``{"optimizer": torch.optim.SGD}`` or
-        ``{"optimizer__param_groups": [("head*", {"lr": 1e-3})]}``: parameters so named (the
-        encoder's begin with ``encoder``) have these settings of the optimiser, and `schedule`
-        scales their own rate.
+        Further settings of the skorch net, such as ``{"optimizer": torch.optim.SGD}``. With
+        ``{"optimizer__param_groups": [("head*", {"lr": 1e-3})]}`` the parameters of these names
+        (the encoder's begin with ``encoder``) have their own settings; `schedule` scales the rate.
     warm_start : bool, default=False
         Start `fit` from the weights of the last fit.
     checkpoint_dir : str, Path or None, default=None
@@ -116,8 +110,7 @@ class DiceQuestionAnswerer(TransformerEstimator):
         `fit` is called again with the same data and parameters, and ends with the same weights.
         Each fit has its own subfolder. Needs an int `random_state`.
     checkpoint_every : int or str, default="60s"
-        How often to write one: a number of updates, or seconds as in ``"60s"``. The last two are
-        kept.
+        Updates, or seconds as in ``"60s"``, between checkpoints. The last two are kept.
     resume : {"auto", "never"}, default="auto"
         ``"never"`` deletes the checkpoints of this fit and starts over.
     random_state : int, RandomState or None, default=None
@@ -180,6 +173,8 @@ class DiceQuestionAnswerer(TransformerEstimator):
 
     null_threshold_: float = field(init=False)
 
+    _longest: ClassVar[int] = 384
+
     def fit(
         self,
         X: Questions,
@@ -211,39 +206,28 @@ class DiceQuestionAnswerer(TransformerEstimator):
         ValueError, TypeError
             For bad parameters or data, before anything is loaded; the message names the question.
         """
-        mode = self._mode_of_fit()
-        plan = self._draft()._prepare(X, y, sample_weight, X_val, y_val, mode=mode)
-        self._run(plan)
-        if plan.validation is not None:
-            self._tune_null(plan.validation)
+        plan = self._fit(X, y, sample_weight, X_val, y_val)
+        held = plan.validation
+        answered = 0 if held is None else sum(map(bool, held.targets))
+        if held is not None and 0 < answered < len(held) and self._tunes_threshold():
+            self.null_threshold_ = self._best_threshold(held)[0]
         return self
 
-    def _prepare(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        X_val: Any,
-        y_val: Any,
-        *,
-        mode: Mode,
-    ) -> FitPlan:
-        """Check the data, set questions aside, load the backbone and encode."""
-        data, held = self._read_all(X, y, sample_weight, X_val, y_val, mode)
+    def _plan(self, data: Examples, held: Examples | None, mode: Mode) -> FitPlan:
+        """Set questions aside, load the backbone and encode."""
         seed = draw_seed(self.random_state)
         answered = [bool(answers) for answers in data.targets]
-        data, held = self._hold_out(data, held, seed, keys=data.inputs, strata=answered)
+        data, held = self._hold_out(data, held, seed, answered)
         if not any(data.targets):
             raise ValueError("y holds no answer at all: a reader needs some to learn from")
         if mode == "fresh":
             self._build(2, seed=seed)
-        self.null_threshold_ = self._default_threshold(data.targets)
-        dataset = self._encode_windows(data)
-        # Weight 2 is the question twice.
-        assert dataset.targets is not None
-        starts = np.concatenate([target[:, 0] for target in dataset.targets]).astype(int)
-        shares = np.repeat(dataset.shares, [len(target) for target in dataset.targets])
-        counts = np.bincount(starts, shares, minlength=2)
+        self.null_threshold_ = float("inf") if all(data.targets) else 0.0
+        if self.null_threshold != "auto":
+            self.null_threshold_ = float(self.null_threshold)
+        dataset = self._encode(data.inputs, data.targets, data.weights)
+        targets, shares = flat_targets(dataset)
+        counts = np.bincount(targets[:, 0].astype(int), shares, minlength=2)
         criterion = SpanEndsLoss(own_loss(self.loss).prepare(counts))
         return FitPlan(dataset, criterion, seed, mode, validation=held, fitted=self.__dict__)
 
@@ -322,7 +306,7 @@ class DiceQuestionAnswerer(TransformerEstimator):
 
     def _check_params(self, mode: Mode = "fresh") -> None:
         super()._check_params(mode)
-        SpanEndsLoss(resolve_loss(self.loss))  # which refuses what has no meaning over positions
+        SpanEndsLoss(resolve_loss(self.loss))  # refuses losses that have no meaning over positions
 
     def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Examples:
         """Questions and answers to learn from, without those that are misaligned."""
@@ -349,16 +333,11 @@ class DiceQuestionAnswerer(TransformerEstimator):
             max_question_length=self.max_question_length,
         )
 
-    def _max_length(self) -> int:
-        return backbones.input_length(
-            self.max_length, self._module.encoder, self.tokenizer_, default=384
-        )
-
     def _target(self, window: ReadingWindow, answers: list[Answer]) -> np.ndarray:
-        """0/1 for start and end of each position, and a mark at the window's first."""
+        """For each position 0 or 1 as a start, 0 or 1 as an end, and 1 at the window's first."""
         target = np.zeros((len(window.positions), 3), dtype=np.float32)
         target[0, 2] = 1
-        start = end = 0  # the summary token: no answer here
+        start = end = 0  # the summary token stands for no answer
         if answers:
             first, text = max(answers, key=answers.count)
             # No token begins with a space or a mark, and none ends with a space.
@@ -381,22 +360,13 @@ class DiceQuestionAnswerer(TransformerEstimator):
         self, pairs: list[tuple[str, str]], n_best: int
     ) -> list[tuple[list[Candidate], float]]:
         """Candidates and the score of no answer, for every question."""
-        windows = self._windows(pairs)
         groups: list[list[Any]] = [[] for _ in pairs]
-        for window, logits in zip(windows, self.net_.logits(EncodedDataset(windows)), strict=True):
-            scores = logits.astype(np.float64)
+        for window, scores in self._predicted(pairs):
             groups[window.row].append((scores, window.words, window.offsets, window.context_score))
         return [best_answers(group, n_best, self.max_answer_length) for group in groups]
 
-    def _default_threshold(self, answers: list[list[Answer]]) -> float:
-        if self.null_threshold != "auto":
-            return float(self.null_threshold)
-        return float("inf") if all(answers) else 0.0
-
-    def _tune_null(self, held: Examples) -> None:
-        tunable = self.null_threshold == "auto" and np.isfinite(self.null_threshold_)
-        if tunable and 0 < sum(map(bool, held.targets)) < len(held):
-            self.null_threshold_ = self._best_threshold(held)[0]
+    def _tunes_threshold(self) -> bool:
+        return self.null_threshold == "auto" and bool(np.isfinite(self.null_threshold_))
 
     def _best_threshold(self, held: Examples) -> tuple[float, float]:
         """The threshold with the best F1, and that F1."""
@@ -413,8 +383,8 @@ class DiceQuestionAnswerer(TransformerEstimator):
         return threshold, float(np.mean(np.where(answered, values, nulls)))
 
     def _validation_score(self, held: Examples) -> float:
-        """F1 on validation questions, with the best threshold where there is one to tune."""
-        if np.isfinite(self.null_threshold_) and self.null_threshold == "auto":
+        """F1 on validation questions, at the best threshold if it is tuned."""
+        if self._tunes_threshold():
             return self._best_threshold(held)[1]
         return self.score(held.inputs, held.targets)
 
@@ -427,5 +397,5 @@ class DiceQuestionAnswerer(TransformerEstimator):
         self.null_threshold_ = float("inf") if threshold is None else threshold
 
     def _fitted_of(self, config: Any) -> dict[str, Any]:
-        # Whether the model was trained on unanswerable questions its folder does not say.
+        # The folder does not tell whether the model was trained on unanswerable questions.
         return {"null_threshold": None if self.null_threshold == "auto" else self.null_threshold}

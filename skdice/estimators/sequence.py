@@ -4,33 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy.special import expit, log_softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 
-from skdice._compat import HasMethods, StrOptions
+from skdice._compat import StrOptions
 from skdice._typing import Labels, Texts, Weights
 from skdice.engine.arrays import blocks, empty_table
-from skdice.engine.batching import EncodedDataset
 from skdice.engine.module import EncoderWithHead, TaskModel
 from skdice.engine.net import FineTuningNet
 from skdice.engine.plan import Examples, FitPlan, Mode
-from skdice.estimators._scores import ClassScores
+from skdice.estimators._scores import LogitScores
 from skdice.estimators.checks import check_known, draw_seed
+from skdice.estimators.class_trainer import ClassTrainer
 from skdice.estimators.storage import label_names
-from skdice.estimators.transformer import TransformerEstimator
 from skdice.metrics import positive_class
-from skdice.text.encoding import encode_texts
+from skdice.text.encoding import Window, encode_texts
 from skdice.text.inputs import as_labels, as_texts, check_weights, check_width
 
 __all__ = ["DiceSequenceClassifier"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator):
+class DiceSequenceClassifier(LogitScores, ClassifierMixin, ClassTrainer):
     """Classify texts, or pairs of texts, with a fine-tuned transformer.
 
     Binary, multi-class and multi-label problems, with a loss made for rare positives.
@@ -55,12 +54,10 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
     max_epochs : int, default=3
         Number of passes over the training data.
     lr : float, default=1e-4
-        Peak learning rate of AdamW. `fit` warns if it was so high that the encoder lost what it
-        knew.
+        Peak learning rate of AdamW. `fit` warns if it was so high that it spoiled the encoder.
     batch_size : int, default=32
     gradient_accumulation : int, default=1
-        Batches in one update. The update equals that of one batch of all their rows, also for set-
-        level losses, in the memory of one.
+        Batches per update: the same update as with one batch of all rows, in less memory.
     max_grad_norm : float or None, default=1.0
         The gradient is clipped to this norm; None does not clip.
     weight_decay : float, default=0.01
@@ -72,11 +69,10 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
     dropout : float, default=0.1
         Dropout before the head.
     frozen : {"none", "embeddings", "encoder"} or int, default="none"
-        Parts that are not trained. An int freezes the embeddings and that many of the lowest
-        layers.
+        Parts not to train. An int freezes the embeddings and that many of the lowest layers.
     adapter : "lora", peft.PeftConfig or None, default=None
-        Train small matrices beside the encoder's weights, and the head, in place of all weights:
-        little memory for large models. Needs the extra ``skdice[peft]``; see `merge_adapter`.
+        Train only the head and small matrices beside the encoder's weights, which saves memory
+        for large models. Needs the extra ``skdice[peft]``; see `merge_adapter`.
     gradient_checkpointing : bool, default=False
         Keep only each layer's input for the backward pass: half the memory for long texts.
     precision : {"auto", "fp32", "fp16", "bf16"}, default="auto"
@@ -99,10 +95,9 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
         Callbacks for the skorch net. `LRScheduler` is refused: use `schedule`. Callbacks that score
         are refused: with ``X_val``, `fit` records ``valid_score``.
     net_params : dict or None, default=None
-        Further settings of the skorch net, such as ``{"optimizer": torch.optim.SGD}`` or
-        ``{"optimizer__param_groups": [("head*", {"lr": 1e-3})]}``: parameters so named (the
-        encoder's begin with ``encoder``) have these settings of the optimiser, and `schedule`
-        scales their own rate.
+        Further settings of the skorch net, such as ``{"optimizer": torch.optim.SGD}``. With
+        ``{"optimizer__param_groups": [("head*", {"lr": 1e-3})]}`` the parameters of these names
+        (the encoder's begin with ``encoder``) have their own settings; `schedule` scales the rate.
     warm_start : bool, default=False
         Start `fit` from the weights of the last fit.
     checkpoint_dir : str, Path or None, default=None
@@ -110,8 +105,7 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
         `fit` is called again with the same data and parameters, and ends with the same weights.
         Each fit has its own subfolder. Needs an int `random_state`.
     checkpoint_every : int or str, default="60s"
-        How often to write one: a number of updates, or seconds as in ``"60s"``. The last two are
-        kept.
+        Updates, or seconds as in ``"60s"``, between checkpoints. The last two are kept.
     resume : {"auto", "never"}, default="auto"
         ``"never"`` deletes the checkpoints of this fit and starts over.
     random_state : int, RandomState or None, default=None
@@ -145,20 +139,19 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **TransformerEstimator._parameter_constraints,
+        **ClassTrainer._parameter_constraints,
         "pos_label": "no_validation",
         "pooling": [StrOptions({"mean", "cls", "max", "native"})],
-        "sampler": [HasMethods("fit_resample"), None],
     }
 
     pos_label: Any = None
     pooling: str = "mean"
-    sampler: Any = None
 
-    classes_: np.ndarray = field(init=False)
     multilabel_: bool = field(init=False)
     n_features_in_: int = field(init=False)
     positive_: int = field(init=False)
+
+    _saved: ClassVar[tuple[str, ...]] = ("classes_", "multilabel_", "n_features_in_")
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -196,46 +189,18 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
         ValueError, TypeError
             For bad parameters or data, before anything is loaded or trained.
         """
-        mode = self._mode_of_fit()
-        return self._run(self._draft()._prepare(X, y, sample_weight, X_val, y_val, mode=mode))
+        self._fit(X, y, sample_weight, X_val, y_val)
+        return self
 
-    def partial_fit(
-        self, X: Texts, y: Labels, classes: Any = None, *, sample_weight: Weights = None
-    ) -> Self:
-        """Train one more epoch on these texts, at the constant rate `lr`.
-
-        Class counts for the loss add up over all calls since the last `fit`, and its memory of
-        earlier batches (`ema_decay`) is kept. `sampler` is not used.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As in `fit`.
-        classes : array of shape (n_classes,), default=None
-            All classes that will ever be seen; needed on the first call unless `y` holds them all.
-
-        Returns
-        -------
-        self
-        """
-        mode = self._mode_of_partial_fit()
-        plan = self._draft()._prepare(X, y, sample_weight, mode=mode, classes=classes, epochs=1)
-        return self._run(plan)
-
-    def _prepare(
+    def _plan(
         self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        X_val: Any = None,
-        y_val: Any = None,
-        *,
+        data: Examples,
+        held: Examples | None,
         mode: Mode,
         classes: Any = None,
         epochs: int | None = None,
     ) -> FitPlan:
-        """Check the data, learn the labels, set texts aside, load the backbone and encode."""
-        data, held = self._read_all(X, y, sample_weight, X_val, y_val, mode)
+        """Learn the labels, set texts aside, load the backbone and encode."""
         known = None if mode == "fresh" else self.n_features_in_
         self.n_features_in_ = check_width(data.inputs, known, self)
         self._learn_labels(data.targets, mode, classes)
@@ -244,39 +209,23 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
         seed, draws = draw_seed(self.random_state), None
         if epochs is None:
             strata = None if self.multilabel_ else data.targets
-            data, held = self._hold_out(data, held, seed, keys=data.inputs, strata=strata)
+            data, held = self._hold_out(data, held, seed, strata)
             draws = self._draw_epochs(data.targets, seed)
         if mode == "fresh":
             self._build(len(self.classes_), seed=seed)
         targets, counts, background = self._count(data, draws, mode)
         dataset = self._encode(data.inputs, targets, data.weights)
-        # Each text has one label, and of a multi-label problem any number.
+        # Each text has one label, or in a multi-label problem any number.
         n = dataset.shares.sum() if self.multilabel_ else counts.sum()
         criterion = self._prepared_loss(
             counts, n, mode, background=background, multilabel=self.multilabel_
         )
         return FitPlan(dataset, criterion, seed, mode, epochs, draws, held, self.__dict__)
 
-    def predict(self, X: Texts) -> np.ndarray:
-        """Labels of shape (n,), or 0/1 rows of shape (n, n_labels)."""
-        logits = self._logits(X)
-        if self.multilabel_:
-            return (logits > 0).astype(int)
-        return self.classes_[logits.argmax(axis=1)]
-
     def predict_proba(self, X: Texts) -> np.ndarray:
         """Probabilities of shape (n, n_classes); rows sum to 1 unless multi-label."""
         logits = self._logits(X)
-        return (
-            self._sigmoid(logits) if self.multilabel_ else np.exp(self._log_probabilities(logits))
-        )
-
-    def decision_function(self, X: Texts) -> np.ndarray:
-        """Log-odds of `classes_[1]`, of shape (n,); logits of shape (n, n_classes) otherwise."""
-        logits = self._logits(X).astype(np.float64)
-        if not self.multilabel_ and len(self.classes_) == 2:
-            return logits[:, 1] - logits[:, 0]
-        return logits
+        return expit(logits) if self.multilabel_ else np.exp(log_softmax(logits, axis=1))
 
     def score(self, X: Texts, y: Labels, sample_weight: Weights = None) -> float:
         """Accuracy, as for every scikit-learn classifier (all labels right, if multi-label).
@@ -318,37 +267,8 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
         pooling = "cls" if self.pooling == "native" else self.pooling
         table = empty_table(len(texts), blank._module.encoder.config.hidden_size)
         for part in blocks(len(texts)):
-            table[part] = blank._frozen(blank._encode(texts[part]).windows, pooling)
+            table[part] = blank._frozen(blank._windows(texts[part]), pooling)
         return table
-
-    @classmethod
-    def from_transformers(cls, folder: str | Path, *, device: str = "auto", **params: Any) -> Self:
-        """As for every text estimator; `pooling` is ``"native"``, and X may hold texts or pairs.
-
-        Parameters
-        ----------
-        folder : str or Path
-            A folder, or the id of a model on the hub.
-        device : str, default="auto"
-        **params : dict
-            Of the estimator, such as ``loss="dsc"``. Of two classes the model's second is the
-            positive one unless `pos_label` says otherwise.
-
-        Returns
-        -------
-        estimator
-
-        Raises
-        ------
-        ValueError
-            If the model is of another task, has missing or surplus weights, has one output only, or
-            asks for code of its own.
-        """
-        if params.setdefault("pooling", "native") != "native":
-            raise ValueError(
-                f"pooling={params['pooling']!r} is another head than the model's own: leave it out"
-            )
-        return super().from_transformers(folder, device=device, **params)
 
     # ---- the steps
 
@@ -378,9 +298,7 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
         return Examples(texts, labels, check_weights(sample_weight, len(texts)))
 
     def _learn_labels(self, labels: np.ndarray, mode: Mode, more: Any = None) -> None:
-        """Set the classes and the kind of problem, or check `labels` against those of a fit that
-        goes on.
-        """
+        """Set classes and kind of problem, or check `labels` against those of the last fit."""
         if mode == "fresh" and more is not None and labels.ndim == 1:
             labels = as_labels([*labels.tolist(), *more], len(labels) + len(more))
         multilabel = labels.ndim == 2
@@ -412,17 +330,17 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
         if not self.multilabel_:
             check_known(self.classes_.tolist(), held.targets.tolist(), "labels")
 
-    def _encode(
-        self, texts: list[Any], targets: np.ndarray | None = None, weights: Any = None
-    ) -> EncodedDataset:
-        windows = encode_texts(self.tokenizer_, texts, self._max_length())
-        return EncodedDataset(windows, None if targets is None else list(targets), weights)
+    def _windows(self, texts: list[Any]) -> list[Window]:
+        return encode_texts(self.tokenizer_, texts, self._max_length())
+
+    def _target(self, window: Window, target: Any) -> Any:
+        return target
 
     def _count(
         self, data: Examples, draws: Callable[[int], np.ndarray] | None, mode: Mode
     ) -> tuple[np.ndarray, np.ndarray, int | None]:
-        """Targets, how many there are of each class, and which of two is the background."""
-        # Weight 2 is the text twice, and drawn twice is, too.
+        """Targets, their number in each class, and the background class of two."""
+        # Weight 2 counts as the text twice, as does a text that is drawn twice.
         share = np.ones(len(data)) if data.weights is None else data.weights
         if self.multilabel_:
             targets: np.ndarray = data.targets.astype(np.float32)
@@ -431,7 +349,7 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
         targets = np.searchsorted(self.classes_, data.targets)
         counts = np.bincount(targets, share, minlength=n_classes)
         if n_classes == 2:
-            # Kept over warm starts, where new data may turn the majority round.
+            # Warm starts keep it, even if their data have another majority.
             if mode == "fresh" or self.pos_label is not None or not hasattr(self, "positive_"):
                 self.positive_ = positive_class(self.classes_, counts, self.pos_label)
             background = 1 - self.positive_
@@ -444,32 +362,12 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
         self._check_fitted()
         texts = as_texts(X)
         check_width(texts, self.n_features_in_, self)
-        parts = [self.net_.logits(self._encode(texts[part])) for part in blocks(len(texts))]
-        return np.stack([row for part in parts for row in part])
+        parts = (self._predicted(texts[part]) for part in blocks(len(texts)))
+        return np.stack([logits for part in parts for _, logits in part])
 
     def _validation_score(self, held: Examples) -> float:
         """F1 of the positive class; macro over more classes or labels."""
         return self.evaluate(held.inputs, held.targets)["f1"]
-
-    def _fitted_state(self) -> dict[str, Any]:
-        state = {
-            "classes": self.classes_,
-            "multilabel": self.multilabel_,
-            "n_features_in": self.n_features_in_,
-            "seen": getattr(self, "_seen", None),
-            "pooling": self._module.pooling,
-        }
-        if hasattr(self, "positive_"):
-            state["positive"] = self.positive_
-        return state
-
-    def _restore_fitted(self, state: dict[str, Any]) -> None:
-        self.classes_ = np.array(state["classes"])
-        self.multilabel_ = state["multilabel"]
-        self.n_features_in_ = state["n_features_in"]
-        self._seen = state.get("seen")
-        if "positive" in state:
-            self.positive_ = state["positive"]
 
     def _fitted_of(self, config: Any) -> dict[str, Any]:
         names = label_names(config)

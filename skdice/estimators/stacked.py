@@ -25,8 +25,8 @@ from skdice.text.inputs import as_sentences, as_tags, as_texts
 
 __all__ = ["FoldHeads", "HeadData", "fit_heads"]
 
-# For heads on the frozen encoder: a rate at which none diverges on vectors of this norm. They are
-# trained for as many epochs as the estimator: after few epochs losses rank differently than after
+# For heads on the frozen encoder: a rate at which none diverges on vectors of this norm. They train
+# for as many epochs as the estimator, since losses rank differently after few epochs than after
 # many (docs/search.md).
 LR, NORM = 1e-2, 4.0
 BATCH_SIZE = {"classification": 32, "tagging": 128}
@@ -55,18 +55,10 @@ def fit_heads(
     train_rows: Sequence[np.ndarray],
     background: Any = None,
 ) -> list[FoldHeads]:
-    """Heads that end where the models' own fits on each fold would end, to rounding.
+    """The same heads, to rounding, as the models' own fits on the training rows of each fold.
 
-    Parameters
-    ----------
-    models : list of DiceClassifier
-        Without hidden layers; they may differ in ``loss``, ``lr`` and ``weight_decay``.
-    X : ndarray of shape (n_rows, n_features)
-    y : array of shape (n_rows,)
-    train_rows : list of ndarray
-        Indices of the training rows of each fold.
-    background : label or None, default=None
-        None is, of two classes, the one that is not positive.
+    The models have no hidden layers, and differ only in ``loss``, ``lr`` and ``weight_decay``.
+    Where `background` is None it is, of two classes, the one that is not positive.
     """
     for model in models:
         model._check_params()
@@ -82,9 +74,9 @@ def fit_heads(
             index = 1 - positive_class(labels, counts, first.pos_label)
         folds.append(Fold(np.asarray(rows), target, counts, index))
         classes.append(labels)
-    if len({(len(fold.counts), fold.background) for fold in folds}) > 1:  # not to be stacked
+    if len({(len(fold.counts), fold.background) for fold in folds}) > 1:  # cannot be stacked
         return [fit_heads(models, X, y, [rows], background)[0] for rows in train_rows]
-    # Apple's GPUs do not know float64.
+    # Apple's GPUs have no float64.
     table = torch.from_numpy(X).to(device, torch.float32 if device.startswith("mps") else None)
     settings = HeadSettings(
         losses=[resolve_loss(model.loss) for model in models],
@@ -100,10 +92,10 @@ def fit_heads(
 
 
 class HeadData:
-    """What linear heads are trained on, and what they predict of it.
+    """What linear heads are trained on and predict for.
 
-    The rows of a `DiceClassifier`; of `DiceSequenceClassifier` and `DiceTokenClassifier` scaled
-    vectors of texts and words from the frozen encoder, which is run once.
+    For a `DiceClassifier` that is its rows. For `DiceSequenceClassifier` and `DiceTokenClassifier`
+    it is scaled vectors of texts or words from the frozen encoder, which is run once.
     """
 
     def __init__(self, estimator: Any, X: Any, y: Any) -> None:
@@ -154,10 +146,10 @@ class HeadData:
 
 
 def _scaled(table: np.ndarray) -> np.ndarray:
-    """The table with rows of norm `NORM` on average, in its place.
+    """Scale the table in place so that its rows have norm `NORM` on average.
 
-    Not centred, nor each column scaled: with fewer rows than columns a head on such vectors fits
-    its rows before its intercept has moved, and calls half of all others positive.
+    It is not centred, and columns are not scaled one by one: with fewer rows than columns, a head
+    would then fit its rows before its intercept has moved, and call half of all others positive.
     """
     norms = [np.linalg.norm(table[part], axis=1) for part in blocks(len(table))]
     factor = table.dtype.type(NORM / max(np.concatenate(norms).mean(), np.finfo(np.float32).tiny))

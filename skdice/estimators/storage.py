@@ -2,8 +2,8 @@
 
 A folder holds what ``save_pretrained`` of transformers writes, head and labels included, and
 ``skdice.json`` with what transformers has no place for. A head that is not the architecture's own
-lies in ``head.safetensors``, and the encoder in ``encoder/``: without a ``config.json`` beside it
-transformers refuses the folder, and cannot put a random head on it.
+is in ``head.safetensors``, and the encoder in ``encoder/``. Such a folder has no ``config.json`` at
+its top, so that transformers refuses it instead of loading the encoder with a random head.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import os
 import shutil
 import tempfile
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,44 +26,20 @@ from skdice import backbones
 from skdice.engine.adapters import load_adapter
 from skdice.engine.devices import resolve_device, seeded
 from skdice.engine.module import EncoderModule, TaskModel, freeze
-from skdice.estimators.checks import damaged, n_outputs
-from skdice.estimators.old_storage import read_old
+from skdice.estimators.card import model_card
 from skdice.losses import LOSSES, Loss
 
 FORMAT = 3
 STATE = "skdice.json"
 HEAD = "head.safetensors"
-
-
-def _loss_to_json(loss: str | Loss) -> Any:
-    if isinstance(loss, str):
-        return loss
-    for name, cls in LOSSES.items():
-        if type(loss) is cls:
-            params = {
-                k: _loss_to_json(v) if isinstance(v, Loss) else _plain(v, f"loss.{k}")
-                for k, v in loss.get_params(deep=False).items()
-            }
-            return {"name": name, "params": params}
-    raise TypeError(
-        f"loss={loss!r} is not one of skdice's own losses and cannot be written as JSON: pickle "
-        "the estimator instead"
-    )
-
-
-def _loss_from_json(loss: Any) -> Any:
-    """What `_loss_to_json` wrote; other values are left as they are."""
-    if not isinstance(loss, dict):
-        return loss
-    # "average" was called "aggregation" up to format 2.
-    params = {
-        name.replace("aggregation", "average"): _loss_from_json(value)
-        for name, value in loss["params"].items()
-    }
-    return LOSSES[loss["name"]](**params)
+# Settings of training that may hold code; a loaded estimator predicts without them.
+_NOT_STORED = ("callbacks", "net_params", "random_state", "sampler")
 
 
 def _plain(value: Any, where: str) -> Any:
+    """A value as JSON can hold it."""
+    if isinstance(value, Loss):
+        return _loss_to_json(value)
     if isinstance(value, (torch.Tensor, np.ndarray, np.generic)):
         return value.tolist()
     if isinstance(value, Path):
@@ -76,6 +53,25 @@ def _plain(value: Any, where: str) -> Any:
     return value
 
 
+def _loss_to_json(loss: Loss) -> dict[str, Any]:
+    for name, cls in LOSSES.items():
+        if type(loss) is cls:
+            params = loss.get_params(deep=False)
+            return {"name": name, "params": {k: _plain(v, f"loss.{k}") for k, v in params.items()}}
+    raise TypeError(
+        f"loss={loss!r} is not one of skdice's own losses and cannot be written as JSON: pickle "
+        "the estimator instead"
+    )
+
+
+def _loss_from_json(loss: Any) -> Any:
+    """What `_loss_to_json` wrote; other values are left as they are."""
+    if not isinstance(loss, dict):
+        return loss
+    params = {name: _loss_from_json(value) for name, value in loss["params"].items()}
+    return LOSSES[loss["name"]](**params)
+
+
 def _history(estimator: Any) -> list[dict[str, Any]]:
     """What JSON can hold of each epoch's record, to which callbacks may add anything."""
     rows: list[dict[str, Any]] = []
@@ -87,24 +83,20 @@ def _history(estimator: Any) -> list[dict[str, Any]]:
     return rows
 
 
-# Settings of training that may hold code; a loaded estimator predicts without them.
-_NOT_STORED = ("callbacks", "net_params", "random_state", "sampler")
-
-
-# ---- out
+# ---- saving
 
 
 def save(estimator: Any, folder: Path, metrics: dict[str, float] | None = None) -> Path:
     """Write `estimator` to `folder`; each file is complete before it takes its place."""
-    from skdice.estimators.card import model_card
-
+    module = estimator._module
+    fitted = {**estimator._fitted_state(), "pooling": module.pooling}
     state = {
         "format": FORMAT,
         "class": type(estimator).__name__,
-        "task_model": isinstance(estimator._module, TaskModel),
-        "adapter": bool(estimator._module.adapted),
+        "task_model": isinstance(module, TaskModel),
+        "adapter": bool(module.adapted),
         "params": _params(estimator),
-        "fitted": {name: _plain(v, name) for name, v in estimator._fitted_state().items()},
+        "fitted": {name: _plain(value, name) for name, value in fitted.items()},
         "history": _history(estimator),
     }
     card = model_card(estimator, metrics or {})
@@ -121,32 +113,26 @@ def save(estimator: Any, folder: Path, metrics: dict[str, float] | None = None) 
 
 
 def put_in_place(new: Path, folder: Path) -> None:
-    """Move complete files to where they belong; what speaks of all others comes last."""
+    """Move complete files to where they belong; the one that lists all others comes last."""
     for file in sorted(_files(new), key=lambda path: path.name == STATE):
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         os.replace(new / file, folder / file)
 
 
 def _files(folder: Path, pattern: str = "*") -> list[Path]:
-    """Files in a folder and in those within, relative to it."""
+    """Files in a folder and its subfolders, relative to it."""
     return sorted(p.relative_to(folder) for p in folder.rglob(pattern) if p.is_file())
 
 
 def _params(estimator: Any) -> dict[str, Any]:
-    params = {
-        name: _loss_to_json(value) if isinstance(value, Loss) else _plain(value, name)
-        for name, value in estimator.get_params(deep=False).items()
-        if name not in (*_NOT_STORED, "adapter", "checkpoint_dir")
-    }
-    # A configuration of peft lies in its own file.
+    given = estimator.get_params(deep=False)
+    left_out = (*_NOT_STORED, "adapter", "checkpoint_dir")
+    params = {name: _plain(given[name], name) for name in given if name not in left_out}
+    # A configuration of peft is in its own file.
     params["adapter"] = "lora" if estimator._module.adapted else None
     seed = estimator.random_state
     params["random_state"] = int(seed) if isinstance(seed, (int, np.integer)) else None
-    lost = [
-        name
-        for name in _NOT_STORED
-        if getattr(estimator, name) is not None and params.get(name) is None
-    ]
+    lost = [n for n in _NOT_STORED if given.get(n) is not None and params.get(n) is None]
     if lost:
         warnings.warn(
             f"{', '.join(lost)} cannot be written as JSON and will be None in what from_pretrained "
@@ -198,7 +184,7 @@ def describe(config: Any, estimator: Any) -> None:
 
 
 def _is_generic(label: Any) -> bool:
-    """Whether it is what transformers calls a class without a name."""
+    """Whether this is the name that transformers gives to a class without one."""
     return label is None or str(label).startswith("LABEL_")
 
 
@@ -213,20 +199,18 @@ def _checksum(path: Path) -> str:
 
 
 def _clear(folder: Path, keep: list[Path]) -> None:
-    """Take away a model that was saved here in another form, which would still be read."""
+    """Delete a model that was saved here in another form, which would still be read."""
     if not (folder / STATE).is_file():
         return
-    names = ("config.json", "adapter_config.json", "adapter_model.safetensors")
-    places = [Path(part) / name for part in ("", "encoder") for name in names]
-    places += [Path("model.safetensors"), Path("encoder", "model.safetensors"), Path(HEAD)]
-    for name in places:
-        if name not in keep:
-            (folder / name).unlink(missing_ok=True)
-    if not any(name.parts[0] == "encoder" for name in keep):
+    names = ("config.json", "adapter_config.json", "adapter_model.safetensors", "model.safetensors")
+    for path in (Path(HEAD), *(Path(part, name) for part in ("", "encoder") for name in names)):
+        if path not in keep:
+            (folder / path).unlink(missing_ok=True)
+    if not any(path.parts[0] == "encoder" for path in keep):
         shutil.rmtree(folder / "encoder", ignore_errors=True)
 
 
-# ---- in
+# ---- loading
 
 
 def read_state(folder: Path) -> dict[str, Any]:
@@ -242,14 +226,13 @@ def read_state(folder: Path) -> dict[str, Any]:
     except ValueError as error:
         raise ValueError(f"{str(path)!r} is damaged ({error}): save the estimator again") from error
     version = state.get("format") if isinstance(state, dict) else None
-    if version not in range(1, FORMAT + 1):
+    if version != FORMAT:
         raise ValueError(
-            f"{str(path)!r} has format {version!r}, this skdice reads 1 to {FORMAT}: install the "
-            "version that wrote it"
+            f"{str(folder)!r} has format {version!r}, and this skdice reads format {FORMAT}: "
+            "install the version that wrote it, or fit the estimator again and save it"
         )
-    needed: dict[str, type] = {"class": str, "params": dict, "fitted": dict}
-    if state["format"] >= 3:
-        needed |= {"files": dict, "history": list, "task_model": bool}
+    needed: dict[str, type] = {"class": str, "params": dict, "fitted": dict, "files": dict}
+    needed |= {"history": list, "task_model": bool, "adapter": bool}
     for name, kind in needed.items():
         if not isinstance(state.get(name), kind):
             raise ValueError(
@@ -266,27 +249,32 @@ def load(cls: type[Any], folder: Path, device: str) -> Any:
             f"{str(folder)!r} holds a {state['class']}, not a {cls.__name__}: use "
             f"{state['class']}.from_pretrained"
         )
-    with damaged(folder):
+    with _damaged(folder):
         params = dict(state["params"])
         for name in {"loss", "end_loss", "match_loss"} & set(params):
             params[name] = _loss_from_json(params[name])
         estimator = cls(**{**params, "device": device})
         estimator._restore_fitted(state["fitted"])
-    history = state.get("history", [])
-    if state["format"] < 3:
-        estimator._module = read_old(estimator, folder, state)
-        where = folder
-    else:
-        _check_files(folder, state["files"])
-        where = folder if state["task_model"] else folder / "encoder"
-        if state.get("adapter"):
-            estimator._module = _read_adapter(estimator, where, state)
-        elif state["task_model"]:
-            estimator._module = _read_task_model(estimator, where)
-        else:
-            estimator._module = _read_own_head(estimator, str(where), folder, state["fitted"])
+    _check_files(folder, state["files"])
+    where = folder if state["task_model"] else folder / "encoder"
+    estimator._module = _read_module(estimator, where, state)
     estimator.tokenizer_ = backbones.load_tokenizer(str(where))
-    return ready(estimator, history, device)
+    return ready(estimator, state["history"], device)
+
+
+@contextlib.contextmanager
+def _damaged(folder: Path) -> Iterator[None]:
+    """Name the folder in errors that are raised while it is read."""
+    from safetensors import SafetensorError
+
+    wrong = (KeyError, TypeError, IndexError, AttributeError, RuntimeError, SafetensorError)
+    try:
+        yield
+    except wrong as error:
+        raise ValueError(
+            f"{str(folder)!r} is damaged ({type(error).__name__}: {error}): save the estimator "
+            "again, or install the version of skdice that wrote it"
+        ) from error
 
 
 def ready(estimator: Any, history: list[dict[str, Any]], device: str) -> Any:
@@ -318,34 +306,50 @@ def _check_files(folder: Path, files: dict[str, str]) -> None:
         )
 
 
-def _read_adapter(estimator: Any, folder: Path, state: dict[str, Any]) -> EncoderModule:
-    """The backbone with the adapter of a folder, and the head from there."""
-    backbone = estimator.backbone
-    if state["task_model"]:
+def _read_module(estimator: Any, where: Path, state: dict[str, Any]) -> EncoderModule:
+    """The module whose weights, or those of an adapter to its backbone, are in `where`."""
+    task, dropout = estimator.task, estimator.dropout
+    source = estimator.backbone if state["adapter"] else str(where)
+    n_outputs = 2 if task in ("qa", "mrc-ner") else len(estimator.classes_)
+    if not state["task_model"]:
+        module = _read_own_head(estimator, source, where.parent, n_outputs)
+        module.pooling = state["fitted"].get("pooling")
+    elif state["adapter"]:
         with seeded(0, "cpu"):
-            model = backbones.load_task_model(backbone, estimator.task, n_outputs(estimator))
-        module: EncoderModule = TaskModel(model, estimator.task, estimator.dropout)
-        _check_labels(estimator, backbones.load_config(str(folder)), folder)
+            model = backbones.load_task_model(source, task, n_outputs)
+        module = TaskModel(model, task, dropout)
     else:
-        module = _read_own_head(estimator, backbone, folder.parent, state["fitted"])
-    with damaged(folder):
-        load_adapter(module, folder)
+        module = TaskModel(read_model(source, task), task, dropout)
+    if state["task_model"]:
+        _check_labels(estimator, backbones.load_config(str(where)), where)
+    if state["adapter"]:
+        with _damaged(where):
+            load_adapter(module, where)
     return module
 
 
-def _read_task_model(estimator: Any, folder: Path) -> TaskModel:
-    model = read_model(str(folder), estimator.task)
-    _check_labels(estimator, model.config, folder)
-    return TaskModel(model, estimator.task, estimator.dropout)
+def _read_own_head(estimator: Any, source: str, folder: Path, n_outputs: int) -> EncoderModule:
+    """An encoder with the head of skdice's own in `folder`."""
+    from safetensors.torch import load_file
+
+    with seeded(0, "cpu"):
+        module: EncoderModule = estimator._assemble(backbones.load_encoder(source), n_outputs)
+    with _damaged(folder):
+        head = load_file(folder / HEAD)
+        own = {name for name in module.state_dict() if not name.startswith("encoder.")}
+        if set(head) != own:
+            raise KeyError(f"{HEAD} holds {sorted(head)}, not {sorted(own)}")
+        module.load_state_dict(head, strict=False)
+    return module
 
 
 def _check_labels(estimator: Any, config: Any, folder: Path) -> None:
-    """Hold the labels and the kind of problem of both files against each other."""
+    """Refuse labels or a kind of problem in which the two files differ."""
     if estimator.task == "qa":
         return
     found = [config.id2label.get(i) for i in range(len(config.id2label))]
     wanted = [str(label) for label in estimator.classes_.tolist()]
-    multilabel = getattr(estimator, "multilabel_", False)  # whose columns may have any names
+    multilabel = getattr(estimator, "multilabel_", False)  # its columns may have any names
     if len(found) != len(wanted) or (found != wanted and not multilabel):
         raise ValueError(
             f"{str(folder)!r}: {STATE} has the labels {wanted} and config.json {found}: they must "
@@ -360,7 +364,7 @@ def _check_labels(estimator: Any, config: Any, folder: Path) -> None:
 
 
 def read_model(where: str, task: str) -> Any:
-    """A model of transformers of a task, whole; nothing may be missing, left over or random."""
+    """A model of transformers for a task; no weight may be missing, left over or random."""
     config = backbones.load_config(where)
     cls = backbones.task_class(task, config)
     found = (config.architectures or ["no architecture"])[0]
@@ -369,14 +373,14 @@ def read_model(where: str, task: str) -> Any:
             f"{where!r} holds a {found}, and {task} needs a ...For{backbones.HEADS[task]}: use the "
             "estimator of its task, or give it as backbone= and fit"
         )
-    with seeded(0, "cpu"), damaged(Path(where)):
+    with seeded(0, "cpu"), _damaged(Path(where)):
         try:
             model, faults = backbones.load_weights(cls, where, config)
         except OSError as error:
             raise ValueError(f"{where!r} could not be loaded: {error}") from error
     words = {"missing": "lacks", "unexpected": "has besides", "mismatched": "has other sizes of"}
     for what, word in words.items():
-        # What older versions of transformers wrote, and no head of a position uses.
+        # Older versions of transformers wrote these, and heads of positions do not use them.
         names = [name for name in faults[what] if not name.endswith("position_ids")]
         if task != "classification":
             names = [name for name in names if ".pooler." not in name]
@@ -388,29 +392,20 @@ def read_model(where: str, task: str) -> Any:
     return model
 
 
-def _read_own_head(
-    estimator: Any, backbone: str, folder: Path, fitted: dict[str, Any]
-) -> EncoderModule:
-    """An encoder with the head of a folder."""
-    from safetensors.torch import load_file
-
-    with seeded(0, "cpu"):
-        module = estimator._assemble(backbones.load_encoder(backbone), n_outputs(estimator))
-    with damaged(folder):
-        head = load_file(folder / HEAD)
-        own = {name for name in module.state_dict() if not name.startswith("encoder.")}
-        if set(head) != own:
-            raise KeyError(f"{HEAD} holds {sorted(head)}, not {sorted(own)}")
-        module.load_state_dict(head, strict=False)
-    module.pooling = fitted.get("pooling")
-    return module
-
-
 # ---- models that others trained
 
 
 def wrap(cls: type[Any], source: str | Path, device: str, params: dict[str, Any]) -> Any:
     """A fitted estimator around a model of transformers of its task."""
+    if cls.task not in backbones.HEADS:
+        raise TypeError(
+            f"transformers has no model with the heads of {cls.__name__}: give its folder as "
+            "backbone= and fit, or use DiceTokenClassifier.from_transformers"
+        )
+    if cls.task == "classification" and params.setdefault("pooling", "native") != "native":
+        raise ValueError(
+            f"pooling={params['pooling']!r} is another head than the model's own: leave it out"
+        )
     estimator = cls(**{"backbone": str(source), "device": device, **params})
     estimator._check_params()
     where = backbones.find_backbone(str(source))

@@ -5,31 +5,34 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from scipy.special import log_softmax
 
-from skdice._compat import HasMethods, Interval, StrOptions
+from skdice._compat import Interval, StrOptions
 from skdice._typing import Sentences, TagRows, Weights
 from skdice.engine.arrays import blocks, empty_table
 from skdice.engine.batching import EncodedDataset
 from skdice.engine.plan import Examples, FitPlan, Mode
 from skdice.estimators._scores import TagScores
 from skdice.estimators.checks import check_known, draw_seed
+from skdice.estimators.class_trainer import ClassTrainer
 from skdice.estimators.storage import label_names
-from skdice.estimators.transformer import TransformerEstimator
+from skdice.estimators.transformer import flat_targets
 from skdice.metrics import span_f1_score
 from skdice.metrics.schemes import SCHEMES, check_tags, infer_scheme
 from skdice.text.decoding import decode
-from skdice.text.encoding import encode_sentences
+from skdice.text.encoding import Window, encode_sentences
 from skdice.text.inputs import as_sentences, as_tags, check_weights, object_array
 
 __all__ = ["DiceTokenClassifier"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DiceTokenClassifier(TagScores, TransformerEstimator):
+class DiceTokenClassifier(TagScores, ClassTrainer):
     """Tag tokens with a fine-tuned transformer and a loss made for rare tags.
 
     Named entity recognition (IOB1, IOB2, BIOES, BMES, BILOU tags) and part-of-speech tagging
@@ -56,13 +59,11 @@ class DiceTokenClassifier(TagScores, TransformerEstimator):
     max_epochs : int, default=3
         Number of passes over the training data.
     lr : float, default=1e-4
-        Peak learning rate of AdamW. `fit` warns if it was so high that the encoder lost what it
-        knew.
+        Peak learning rate of AdamW. `fit` warns if it was so high that it spoiled the encoder.
     batch_size : int, default=32
         Sentences in a batch.
     gradient_accumulation : int, default=1
-        Batches in one update. The update equals that of one batch of all their rows, also for set-
-        level losses, in the memory of one.
+        Batches per update: the same update as with one batch of all rows, in less memory.
     max_grad_norm : float or None, default=1.0
         The gradient is clipped to this norm; None does not clip.
     weight_decay : float, default=0.01
@@ -74,11 +75,10 @@ class DiceTokenClassifier(TagScores, TransformerEstimator):
     dropout : float, default=0.1
         Dropout before the head.
     frozen : {"none", "embeddings", "encoder"} or int, default="none"
-        Parts that are not trained. An int freezes the embeddings and that many of the lowest
-        layers.
+        Parts not to train. An int freezes the embeddings and that many of the lowest layers.
     adapter : "lora", peft.PeftConfig or None, default=None
-        Train small matrices beside the encoder's weights, and the head, in place of all weights:
-        little memory for large models. Needs the extra ``skdice[peft]``; see `merge_adapter`.
+        Train only the head and small matrices beside the encoder's weights, which saves memory
+        for large models. Needs the extra ``skdice[peft]``; see `merge_adapter`.
     gradient_checkpointing : bool, default=False
         Keep only each layer's input for the backward pass: half the memory for long texts.
     precision : {"auto", "fp32", "fp16", "bf16"}, default="auto"
@@ -100,10 +100,9 @@ class DiceTokenClassifier(TagScores, TransformerEstimator):
         Callbacks for the skorch net. `LRScheduler` is refused: use `schedule`. Callbacks that score
         are refused: with ``X_val``, `fit` records ``valid_score``.
     net_params : dict or None, default=None
-        Further settings of the skorch net, such as ``{"optimizer": torch.optim.SGD}`` or
-        ``{"optimizer__param_groups": [("head*", {"lr": 1e-3})]}``: parameters so named (the
-        encoder's begin with ``encoder``) have these settings of the optimiser, and `schedule`
-        scales their own rate.
+        Further settings of the skorch net, such as ``{"optimizer": torch.optim.SGD}``. With
+        ``{"optimizer__param_groups": [("head*", {"lr": 1e-3})]}`` the parameters of these names
+        (the encoder's begin with ``encoder``) have their own settings; `schedule` scales the rate.
     warm_start : bool, default=False
         Start `fit` from the weights of the last fit.
     checkpoint_dir : str, Path or None, default=None
@@ -111,8 +110,7 @@ class DiceTokenClassifier(TagScores, TransformerEstimator):
         `fit` is called again with the same data and parameters, and ends with the same weights.
         Each fit has its own subfolder. Needs an int `random_state`.
     checkpoint_every : int or str, default="60s"
-        How often to write one: a number of updates, or seconds as in ``"60s"``. The last two are
-        kept.
+        Updates, or seconds as in ``"60s"``, between checkpoints. The last two are kept.
     resume : {"auto", "never"}, default="auto"
         ``"never"`` deletes the checkpoints of this fit and starts over.
     random_state : int, RandomState or None, default=None
@@ -148,22 +146,21 @@ class DiceTokenClassifier(TagScores, TransformerEstimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **TransformerEstimator._parameter_constraints,
+        **ClassTrainer._parameter_constraints,
         "stride": [Interval(Integral, 0, None, closed="left"), None],
         "label_all_subwords": ["boolean"],
         "scheme": [StrOptions({"auto", *SCHEMES})],
         "constrained": ["boolean"],
-        "sampler": [HasMethods("fit_resample"), None],
     }
 
     stride: int | None = None
     label_all_subwords: bool = False
     scheme: str = "auto"
     constrained: bool = False
-    sampler: Any = None
 
-    classes_: np.ndarray = field(init=False)
     scheme_: str = field(init=False)
+
+    _saved: ClassVar[tuple[str, ...]] = ("classes_", "scheme_")
 
     def fit(
         self,
@@ -196,68 +193,35 @@ class DiceTokenClassifier(TagScores, TransformerEstimator):
         ValueError, TypeError
             For bad parameters or data, before anything is loaded; the message names the sentence.
         """
-        mode = self._mode_of_fit()
-        return self._run(self._draft()._prepare(X, y, sample_weight, X_val, y_val, mode=mode))
+        self._fit(X, y, sample_weight, X_val, y_val)
+        return self
 
-    def partial_fit(
-        self, X: Sentences, y: TagRows, classes: Any = None, *, sample_weight: Weights = None
-    ) -> Self:
-        """Train one more epoch on these sentences, at the constant rate `lr`.
-
-        Class counts for the loss add up over all calls since the last `fit`, and its memory of
-        earlier batches (`ema_decay`) is kept. `sampler` is not used.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As in `fit`.
-        classes : list of str, default=None
-            All tags that will ever be seen; needed on the first call unless `y` holds them all.
-
-        Returns
-        -------
-        self
-        """
-        mode = self._mode_of_partial_fit()
-        plan = self._draft()._prepare(X, y, sample_weight, mode=mode, classes=classes, epochs=1)
-        return self._run(plan)
-
-    def _prepare(
+    def _plan(
         self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        X_val: Any = None,
-        y_val: Any = None,
-        *,
+        data: Examples,
+        held: Examples | None,
         mode: Mode,
         classes: Any = None,
         epochs: int | None = None,
     ) -> FitPlan:
-        """Check the data, learn the tags, set sentences aside, load the backbone and encode."""
-        data, held = self._read_all(X, y, sample_weight, X_val, y_val, mode)
+        """Learn the tags, set sentences aside, load the backbone and encode."""
         self._learn_tags(data.targets, mode, classes)
         if held is not None:
-            self._check_known(held.targets)
+            self._check_known(chain(*held.targets))
         seed, draws = draw_seed(self.random_state), None
         if epochs is None:
-            keys = [tuple(sentence) for sentence in data.inputs]
-            data, held = self._hold_out(data, held, seed, keys=keys)
+            data, held = self._hold_out(data, held, seed)
             draws = self._draw_epochs(data.targets, seed)
         if held is not None and not any(t != "O" for row in held.targets for t in row):
-            warnings.warn("the validation sentences hold no entity: their F1 is 0", stacklevel=3)
+            warnings.warn("the validation sentences hold no entity: their F1 is 0", stacklevel=5)
         if mode == "fresh":
             self._build(len(self.classes_), seed=seed)
         dataset = self._encode(data.inputs, data.targets, data.weights)
         rows_of_epoch = None if draws is None else _windows_of(dataset, draws)
-        counts = self._count(dataset, None if rows_of_epoch is None else rows_of_epoch(0))
-        background = np.flatnonzero(self.classes_ == "O")
-        criterion = self._prepared_loss(
-            counts,
-            counts.sum(),
-            mode,
-            background=int(background[0]) if len(background) else None,
-        )
+        drawn = None if rows_of_epoch is None else rows_of_epoch(0)
+        counts = np.bincount(*flat_targets(dataset, drawn), minlength=len(self.classes_))
+        background = self.classes_.tolist().index("O") if "O" in self.classes_ else None
+        criterion = self._prepared_loss(counts, counts.sum(), mode, background=background)
         return FitPlan(dataset, criterion, seed, mode, epochs, rows_of_epoch, held, self.__dict__)
 
     def predict(self, X: Sentences) -> np.ndarray:
@@ -275,8 +239,7 @@ class DiceTokenClassifier(TagScores, TransformerEstimator):
         tags: list[list[str]] = []
         for block in self._blocks(X):
             log_p = self._log_tables(block)
-            found = decode(log_p, list(self.classes_), self.scheme_, constrained=self.constrained)
-            tags += found
+            tags += decode(log_p, list(self.classes_), self.scheme_, constrained=self.constrained)
         return object_array(tags)
 
     def predict_proba(self, X: Sentences) -> np.ndarray:
@@ -287,7 +250,8 @@ class DiceTokenClassifier(TagScores, TransformerEstimator):
         ndarray of object, shape (n_sentences,)
             Each an array of shape (n_tokens, n_classes), in the order of `classes_`.
         """
-        return object_array([np.exp(rows) for rows in self._predict_log(X)])
+        tables = (table for block in self._blocks(X) for table in self._log_tables(block))
+        return object_array([np.exp(table) for table in tables])
 
     def score(self, X: Sentences, y: TagRows) -> float:
         """Micro span F1; token micro F1 for plain tags.
@@ -300,11 +264,10 @@ class DiceTokenClassifier(TagScores, TransformerEstimator):
         sentences = as_sentences(X)
         tags = as_tags(y, sentences)
         self._check_fitted()
-        plain = self.scheme_ == "plain"
-        known = {_type(tag, plain) for tag in self.classes_}
+        known = {self._kind(tag) for tag in self.classes_}
         for i, row in enumerate(tags):
             for tag in row:
-                if tag != "O" and _type(tag, plain) not in known:
+                if tag != "O" and self._kind(tag) not in known:
                     raise ValueError(
                         f"y[{i}] holds the tag {tag!r}, which fit did not see (classes_ = "
                         f"{self.classes_.tolist()}): leave such sentences out, or count them as "
@@ -335,7 +298,7 @@ class DiceTokenClassifier(TagScores, TransformerEstimator):
         for part in blocks(len(sentences)):
             # A word without a subword, such as a lone emoji modifier, has no vector of its own.
             table[first[part.start] : first[part.stop]] = 0
-            windows = blank._encode(sentences[part]).windows
+            windows = blank._windows(sentences[part])
             for window, rows in zip(windows, blank._frozen(windows), strict=True):
                 table[first[part.start + window.row] + np.asarray(window.words)] = rows
         return table
@@ -348,7 +311,7 @@ class DiceTokenClassifier(TagScores, TransformerEstimator):
         return Examples(sentences, tags, check_weights(sample_weight, len(sentences)))
 
     def _learn_tags(self, tags: list[list[str]], mode: Mode, more: Any = None) -> None:
-        """Set the classes and the scheme, or check `tags` against those of a fit that goes on."""
+        """Set classes and scheme, or check `tags` against those of the last fit."""
         if mode != "fresh":
             unseen = {tag for row in tags for tag in row} - set(self.classes_)
             if unseen:
@@ -368,60 +331,40 @@ class DiceTokenClassifier(TagScores, TransformerEstimator):
             check_tags(tags, scheme)
         self.classes_, self.scheme_ = np.array(classes), scheme
 
-    def _check_known(self, tags: list[list[str]]) -> None:
-        """Refuse validation tags of which training holds none."""
-        plain = self.scheme_ == "plain"
-        shown = [tag for row in tags for tag in row]
-        what = "tags" if plain else "types"
-        check_known(_types(self.classes_, plain), _types(shown, plain), what)
+    def _check_known(self, tags: Iterable[str]) -> None:
+        """Refuse validation tags if training holds none of their types."""
+        known, held = (
+            {self._kind(tag) for tag in row if tag != "O"} for row in (self.classes_.tolist(), tags)
+        )
+        check_known(known, held, "tags" if self.scheme_ == "plain" else "types")
 
-    def _encode(
-        self,
-        sentences: list[list[str]],
-        tags: list[list[str]] | None = None,
-        weights: np.ndarray | None = None,
-    ) -> EncodedDataset:
-        windows = encode_sentences(
+    def _kind(self, tag: str) -> str:
+        """The entity type of a tag; in the plain scheme the tag itself."""
+        return tag if self.scheme_ == "plain" else tag.partition("-")[2]
+
+    def _windows(self, sentences: list[list[str]]) -> list[Window]:
+        return encode_sentences(
             self.tokenizer_,
             sentences,
             self._max_length(),
             stride=self.stride,
             all_subwords=self.label_all_subwords,
         )
-        targets = None
-        if tags is not None:
-            index = {tag: i for i, tag in enumerate(self.classes_)}
-            targets = [
-                np.array([index[tags[window.row][word]] for word in window.words], dtype=np.int32)
-                for window in windows
-            ]
-        if weights is not None:
-            weights = weights[[window.row for window in windows]]
-        return EncodedDataset(windows, targets, weights)
 
-    def _count(self, dataset: EncodedDataset, drawn: np.ndarray | None) -> np.ndarray:
-        """Tokens of each class; weight 2 is the sentence twice, and drawn twice is, too."""
-        assert dataset.targets is not None
-        counts, shares = np.zeros(len(self.classes_)), dataset.shares
-        for i in range(len(dataset)) if drawn is None else drawn:
-            counts += shares[i] * np.bincount(dataset.targets[i], minlength=len(counts))
-        return counts
-
-    def _predict_log(self, X: Any) -> list[np.ndarray]:
-        """Log-probabilities of shape (n_tokens, n_classes) for each sentence."""
-        return [table for block in self._blocks(X) for table in self._log_tables(block)]
+    def _target(self, window: Window, tags: list[str]) -> np.ndarray:
+        index = {tag: i for i, tag in enumerate(self.classes_.tolist())}
+        return np.array([index[tags[word]] for word in window.words], dtype=np.int32)
 
     def _blocks(self, X: Any) -> Iterator[list[list[str]]]:
-        """Some thousand sentences at a time, so that little is in memory beside what they give."""
+        """Some thousand sentences at a time, to save memory."""
         self._check_fitted()
         sentences = as_sentences(X)
         return (sentences[part] for part in blocks(len(sentences)))
 
     def _log_tables(self, sentences: list[list[str]]) -> list[np.ndarray]:
-        dataset = self._encode(sentences)
         tables = [np.empty((len(s), len(self.classes_))) for s in sentences]
-        for window, logits in zip(dataset.windows, self.net_.logits(dataset), strict=True):
-            rows = self._log_probabilities(logits)
+        for window, logits in self._predicted(sentences):
+            rows = log_softmax(logits, axis=-1)
             if self.label_all_subwords:
                 words, first = np.unique(window.words, return_index=True)
                 sizes = np.diff([*first, len(window.words)])
@@ -430,17 +373,6 @@ class DiceTokenClassifier(TagScores, TransformerEstimator):
             else:
                 tables[window.row][window.words] = rows
         return tables
-
-    def _fitted_state(self) -> dict[str, Any]:
-        return {
-            "classes": self.classes_,
-            "scheme": self.scheme_,
-            "seen": getattr(self, "_seen", None),
-        }
-
-    def _restore_fitted(self, state: dict[str, Any]) -> None:
-        self.classes_, self.scheme_ = np.array(state["classes"]), state["scheme"]
-        self._seen = state.get("seen")
 
     def _fitted_of(self, config: Any) -> dict[str, Any]:
         names = label_names(config)
@@ -457,7 +389,7 @@ class DiceTokenClassifier(TagScores, TransformerEstimator):
 def _windows_of(
     dataset: EncodedDataset, draws: Callable[[int], np.ndarray]
 ) -> Callable[[int], np.ndarray]:
-    """From an epoch to the windows of the sentences that are drawn for it."""
+    """A function from an epoch to the windows of the sentences drawn for it."""
     of_window = np.array([window.row for window in dataset.windows])
 
     def windows(epoch: int) -> np.ndarray:
@@ -467,11 +399,3 @@ def _windows_of(
         return np.concatenate([np.arange(*ends) for ends in zip(first, last, strict=True)])
 
     return windows
-
-
-def _type(tag: str, plain: bool) -> str:
-    return tag if plain else tag.partition("-")[2]
-
-
-def _types(tags: Iterable[str], plain: bool) -> set[str]:
-    return {_type(str(tag), plain) for tag in tags if tag != "O"}

@@ -1,16 +1,14 @@
-"""What the text estimators share: a backbone, its net, vectors of the frozen encoder, files."""
+"""What the text estimators share: a backbone, its net, predictions, files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import expit, log_softmax
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -30,18 +28,39 @@ from skdice.engine.module import (
 )
 from skdice.engine.net import FineTuningNet
 from skdice.engine.plan import Examples, FitPlan, Mode
+from skdice.estimators import storage
 from skdice.estimators._net_estimator import NetEstimator
-from skdice.estimators.checks import check_device, check_validation, own_loss
-from skdice.losses import Loss
-from skdice.resampling.batches import check_sampler, draw_rows
+from skdice.estimators.checks import check_device, check_validation, split_indices
+from skdice.estimators.hub import PushToHub, local_folder
 from skdice.text.encoding import Window
 
-__all__ = ["TransformerEstimator"]
+__all__ = ["TransformerEstimator", "flat_targets"]
+
+# Fitted attributes that not every estimator has.
+_OPTIONAL = ("positive_", "_seen")
+
+
+def flat_targets(
+    dataset: EncodedDataset, rows: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The targets of windows one after the other, and the weight of each.
+
+    Weight 2 is the example twice; `rows` are the windows to take, and None is all.
+    """
+    assert dataset.targets is not None
+    chosen = np.arange(len(dataset)) if rows is None else rows
+    targets = [dataset.targets[i] for i in chosen.tolist()]
+    return np.concatenate(targets), np.repeat(dataset.shares[chosen], [len(t) for t in targets])
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class TransformerEstimator(NetEstimator):
-    """Base of the text estimators; a subclass adds its task's parameters and steps."""
+class TransformerEstimator(PushToHub, NetEstimator):
+    """Base of the text estimators.
+
+    A subclass adds the parameters of its task, and defines ``_read`` (X and y as `Examples`),
+    ``_plan`` (from examples to a `FitPlan`), ``_windows`` (encoded inputs), ``_target`` (of a
+    window), ``_validation_score`` and ``_fitted_of`` (what is known of a model of transformers).
+    """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **NetEstimator._parameter_constraints,
@@ -75,13 +94,13 @@ class TransformerEstimator(NetEstimator):
     n_iter_no_change: int = 3
     warm_start: bool = False
 
-    sampler = None  # a parameter of the estimators that can draw rows
-
     tokenizer_: Any = field(init=False)
 
     _module: EncoderModule = field(init=False)
-    # Examples of each class, and in all, since the last fit: calls of partial_fit add to them.
-    _seen: np.ndarray | None = field(init=False)
+    _padder: ClassVar[type[Padder]] = Padder
+    _longest: ClassVar[int] = 512  # subwords of an input, unless `max_length` is set
+    # Fitted attributes that `save_pretrained` writes beside parameters and weights.
+    _saved: ClassVar[tuple[str, ...]] = ()
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -93,10 +112,8 @@ class TransformerEstimator(NetEstimator):
     # ---- before training
 
     def _check_params(self, mode: Mode = "fresh") -> None:
-        """Refuse bad parameters; a net that goes on needs no `backbone`, which may be gone."""
+        """Refuse bad parameters; further training needs no `backbone`, which may be gone."""
         super()._check_params()
-        if self.sampler is not None:
-            check_sampler(self.sampler)
         if self.adapter is not None:
             adapters.peft()
             if self.frozen != "none":
@@ -109,40 +126,44 @@ class TransformerEstimator(NetEstimator):
         if self.precision == "fp16" and check_device(self.device) == "cpu":
             raise ValueError("precision='fp16' needs a GPU: use 'auto', 'bf16' or 'fp32' on a CPU")
 
-    def _mode_of_fit(self) -> Mode:
-        return "warm" if self.warm_start and hasattr(self, "net_") else "fresh"
+    def _fit(self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any) -> FitPlan:
+        """Plan a fit on a copy, so that a refused fit changes nothing, and run it."""
+        mode: Mode = "warm" if self.warm_start and hasattr(self, "net_") else "fresh"
+        plan = self._draft()._prepare(X, y, sample_weight, X_val, y_val, mode=mode)
+        self._run(plan)
+        return plan
 
-    def _mode_of_partial_fit(self) -> Mode:
-        return "partial" if hasattr(self, "net_") else "fresh"
-
-    def _read_all(
-        self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any, mode: Mode
-    ) -> tuple[Examples, Examples | None]:
-        """Checked training and validation examples, after the parameters were checked."""
+    def _prepare(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        X_val: Any = None,
+        y_val: Any = None,
+        *,
+        mode: Mode,
+        **options: Any,
+    ) -> FitPlan:
+        """Check parameters and data, and plan a fit on them; `options` are for ``_plan``."""
         self._check_params(mode)
         check_validation(X_val, y_val)
         data = self._read(X, y, sample_weight)
-        return data, None if X_val is None else self._read(X_val, y_val)
+        # On another copy: what `_read` learns must come from the training data only.
+        held = None if X_val is None else self._draft()._read(X_val, y_val)
+        return self._plan(data, held, mode, **options)
 
-    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Examples:
-        """The task's inputs and targets, checked."""
-        raise NotImplementedError
-
-    def _draw_epochs(self, y: Any, seed: int) -> Callable[[int], np.ndarray] | None:
-        """From an epoch's number to the rows that `sampler` draws for it."""
-        if self.sampler is None:
-            return None
-
-        @lru_cache(maxsize=1)  # the first epoch's rows are also counted and checked
-        def rows(epoch: int) -> np.ndarray:
-            mixed = np.random.default_rng([seed, epoch]).integers(2**31 - 1)
-            return draw_rows(self.sampler, y, int(mixed))
-
-        rows(0)  # a strategy that cannot be is refused before anything is loaded
-        return rows
+    def _hold_out(
+        self, data: Examples, held: Examples | None, seed: int, strata: Any = None
+    ) -> tuple[Examples, Examples | None]:
+        """Training and validation examples; with `early_stopping` some rows are set aside."""
+        if held is not None or not self.early_stopping:
+            return data, held
+        keys = [tuple(row) if isinstance(row, list) else row for row in data.inputs]
+        kept, rows = split_indices(keys, self.validation_fraction, seed, strata)
+        return data.take(kept), data.take(rows)
 
     def _build(self, n_outputs: int, seed: int) -> None:
-        """Load tokenizer and encoder, put a new head on them, and let go of the last fit."""
+        """Load tokenizer and encoder, add a new head, and drop the last fit."""
         tokenizer, device = backbones.load_tokenizer(self.backbone), resolve_device(self.device)
         with seeded(seed, device):
             if self._has_task_model():
@@ -163,7 +184,9 @@ class TransformerEstimator(NetEstimator):
         self.tokenizer_, self._module = tokenizer, module
 
     def _has_task_model(self) -> bool:
-        """Whether the head is that of the architecture, which transformers knows."""
+        """Whether transformers has a head for this task on this architecture."""
+        if self.task not in backbones.HEADS:
+            return False
         return backbones.task_class(self.task, backbones.load_config(self.backbone)) is not None
 
     def _assemble(self, encoder: Any, n_outputs: int) -> EncoderModule:
@@ -171,62 +194,42 @@ class TransformerEstimator(NetEstimator):
         return EncoderWithHead(encoder, n_outputs, dropout=self.dropout)
 
     def _max_length(self) -> int:
-        return backbones.input_length(self.max_length, self._module.encoder, self.tokenizer_)
+        encoder = self._module.encoder
+        return backbones.input_length(self.max_length, encoder, self.tokenizer_, self._longest)
 
-    def _encode_windows(self, data: Examples) -> EncodedDataset:
-        """Windows with a target for each, for tasks whose windows overlap."""
-        windows = self._windows(data.inputs)
-        targets = [self._target(window, data.targets[window.row]) for window in windows]
-        weights = data.weights
+    def _encode(
+        self, inputs: Any, targets: Any = None, weights: np.ndarray | None = None
+    ) -> EncodedDataset:
+        """Windows of the inputs, each with its target and the weight of its row."""
+        windows = self._windows(inputs)
+        if targets is not None:
+            targets = [self._target(window, targets[window.row]) for window in windows]
         if weights is not None:
             weights = weights[[window.row for window in windows]]
         return EncodedDataset(windows, targets, weights)
 
-    def _prepared_loss(
-        self,
-        class_counts: np.ndarray,
-        n_samples: float,
-        mode: Mode,
-        *,
-        background: int | None = None,
-        multilabel: bool = False,
-    ) -> Loss:
-        """The loss, told what training holds; what calls of `partial_fit` hold adds up."""
-        seen = np.append(class_counts, n_samples)
-        if mode == "partial" and (before := getattr(self, "_seen", None)) is not None:
-            seen = seen + before
-        self._seen = seen
-        criterion = own_loss(self.loss).prepare(
-            seen[:-1], background=background, multilabel=multilabel, n_samples=seen[-1]
-        )
-        if mode == "partial":
-            criterion.take_memory(self.net_.criterion_)
-        return criterion
-
     # ---- the net
 
-    def _make_padder(self) -> Padder:
-        return Padder.of(self.tokenizer_)
-
     def _make_net(self, criterion: Any, seed: int) -> FineTuningNet:
-        own: dict[str, Any] = dict(
-            padder=self._make_padder(),
+        settings = self._net_settings(
+            criterion,
+            seed,
+            padder=self._padder.of(self.tokenizer_),
             gradient_accumulation=self.gradient_accumulation,
             max_grad_norm=self.max_grad_norm,
             precision=self.precision,
         )
-        return FineTuningNet(self._module, **{**own, **self._net_settings(criterion, seed)})
+        return FineTuningNet(self._module, **settings)
 
     def _net_for(self, plan: FitPlan) -> FineTuningNet:
-        if plan.mode == "warm":  # what was set since
+        if plan.mode == "warm":  # with parameters that were set since
             freeze(self._module, self.frozen)
             checkpoint_gradients(self._module, self.gradient_checkpointing)
             self._module.set_dropout(self.dropout)
         return super()._net_for(plan)
 
     def _spread(self, plan: FitPlan) -> float:
-        # Not with partial_fit, whose calls are many and short.
-        if plan.epochs is not None:
+        if plan.epochs is not None:  # of partial_fit, whose calls are many and short
             return 0.0
         rows = np.unique(np.linspace(0, len(plan.dataset) - 1, 8).astype(int))
         logits = self.net_.logits(EncodedDataset([plan.dataset.windows[i] for i in rows]))
@@ -236,22 +239,21 @@ class TransformerEstimator(NetEstimator):
 
     # ---- predictions
 
-    def _log_probabilities(self, logits: np.ndarray) -> np.ndarray:
-        return log_softmax(logits.astype(np.float64), axis=-1)
-
-    @staticmethod
-    def _sigmoid(logits: np.ndarray) -> np.ndarray:
-        return expit(logits.astype(np.float64))
+    def _predicted(self, inputs: Any) -> Iterator[tuple[Any, np.ndarray]]:
+        """Each window of the inputs with its logits, in float64."""
+        dataset = self._encode(inputs)
+        for window, logits in zip(dataset.windows, self.net_.logits(dataset), strict=True):
+            yield window, logits.astype(np.float64)
 
     def _check_fitted(self) -> None:
         check_is_fitted(self)
 
     def _frozen(self, windows: Sequence[Window], pooling: str | None = None) -> list[np.ndarray]:
-        """Vectors of windows from the encoder as it stands: pooled, or one for each position."""
+        """Vectors of windows from the present encoder: pooled, or one for each position."""
         device = resolve_device(self.device)
         return run_encoder(
             self._module.encoder,
-            self._make_padder(),
+            self._padder.of(self.tokenizer_),
             windows,
             pooling=pooling,
             batch_size=max(self.batch_size, 64),
@@ -278,25 +280,23 @@ class TransformerEstimator(NetEstimator):
         ValueError
             If it has no adapter.
         """
-        from skdice.estimators.storage import ready
-
         self._check_fitted()
         if not self._module.adapted:
             raise ValueError("there is no adapter to merge: fit with adapter='lora'")
         self._module = adapters.merge_adapter(self._module)
-        return ready(self, self.history_, self.device)
+        return storage.ready(self, self.history_, self.device)
 
     # ---- files
 
     def __getstate__(self) -> dict[str, Any]:
-        """The module goes with the net, once."""
+        """The module is written once, with the net."""
         state = dict(super().__getstate__())
         if "net_" in state:
             state.pop("_module", None)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """One module again for the net and the estimator."""
+        """Let the net and the estimator share one module again."""
         super().__setstate__(state)
         if hasattr(self, "net_"):
             self._module = self.net_.module_
@@ -304,13 +304,13 @@ class TransformerEstimator(NetEstimator):
     def save_pretrained(
         self, folder: str | Path, *, metrics: dict[str, float] | None = None
     ) -> Path:
-        """Write the fitted estimator as a model of transformers, and what it lacks as JSON.
+        """Write the fitted estimator as a model of transformers, with all other state as JSON.
 
         Where the head is the architecture's own (taggers, readers and ``pooling="native"``), the
-        folder is read by ``AutoModelFor...``, ``pipeline`` and any server of such models. Other
-        heads are read by skdice only: transformers refuses the folder, and ``backbone=folder`` and
+        folder is read by ``AutoModelFor...``, ``pipeline`` and any server of such models. Only
+        skdice reads other heads: transformers refuses the folder, while ``backbone=folder`` and
         ``AutoModel.from_pretrained(folder / "encoder")`` take the encoder from it. `callbacks`,
-        `net_params`, `sampler` and a `random_state` that is no int are not written.
+        `net_params`, `sampler` and a `random_state` that is not an int are not written.
 
         Parameters
         ----------
@@ -338,61 +338,22 @@ class TransformerEstimator(NetEstimator):
         TypeError
             If the loss is not one of skdice's own (pickle the estimator instead).
         """
-        from skdice.estimators.storage import save
-
         self._check_fitted()
-        return save(self, Path(folder), metrics)
-
-    def push_to_hub(
-        self,
-        repo_id: str,
-        *,
-        private: bool | None = None,
-        metrics: dict[str, float] | None = None,
-        token: str | None = None,
-    ) -> str:
-        """Save the fitted estimator and upload it to the Hugging Face hub.
-
-        Parameters
-        ----------
-        repo_id : str
-            Such as ``"ann/town-notes-tagger"``; made if missing.
-        private : bool or None, default=None
-            Of a repository that is made; None is what the organisation's settings say.
-        metrics : dict or None, default=None
-            As in `save_pretrained`.
-        token : str or None, default=None
-            None is the one that ``hf auth login`` stored.
-
-        Returns
-        -------
-        str
-            The address of the commit.
-
-        Raises
-        ------
-        NotFittedError, TypeError
-            As in `save_pretrained`.
-        """
-        from skdice.estimators.hub import push
-
-        self._check_fitted()
-        return push(self, repo_id, private=private, metrics=metrics, token=token)
+        return storage.save(self, Path(folder), metrics)
 
     @classmethod
     def from_pretrained(cls, folder: str | Path, *, device: str = "auto") -> Self:
         """Read an estimator that `save_pretrained` wrote; nothing in the files is executed.
 
-        It predicts as before, and can be trained on, with `callbacks`, `net_params` and `sampler`
-        None. ``history_`` holds what JSON can hold of it.
+        It predicts as before and can be trained further. `callbacks`, `net_params` and `sampler`
+        are None, and ``history_`` holds what JSON can hold of it.
 
         Parameters
         ----------
         folder : str or Path
-            A folder, or the id of a repository on the hub. With a folder nothing is asked of the
-            network.
+            A folder, or the id of a repository on the hub. A folder is read without the network.
         device : str, default="auto"
-            Where to predict.
+            Device to predict on.
 
         Returns
         -------
@@ -404,18 +365,15 @@ class TransformerEstimator(NetEstimator):
             If the folder holds no estimator of this class, or files, labels and weights do not fit
             together.
         """
-        from skdice.estimators.hub import local_folder
-        from skdice.estimators.storage import load
-
-        return load(cls, local_folder(folder), device)
+        return storage.load(cls, local_folder(folder), device)
 
     @classmethod
     def from_transformers(cls, folder: str | Path, *, device: str = "auto", **params: Any) -> Self:
         """A fitted estimator around a model of transformers that others fine-tuned for the task.
 
-        It predicts, is scored and tuned, and can be trained on with another loss by `partial_fit`
-        or ``warm_start=True``. Labels come from the model's ``id2label``, sorted as always in
-        scikit-learn.
+        It can predict, be scored and tuned, and be trained further with another loss by
+        `partial_fit` or ``warm_start=True``. Labels come from the model's ``id2label``, sorted as
+        always in scikit-learn.
 
         Parameters
         ----------
@@ -423,7 +381,9 @@ class TransformerEstimator(NetEstimator):
             A folder, or the id of a model on the hub.
         device : str, default="auto"
         **params : dict
-            Of the estimator, such as ``loss="dsc"``.
+            Of the estimator, such as ``loss="dsc"``. In a classifier `pooling` is ``"native"``, and
+            of two classes the model's second is the positive one unless `pos_label` names the
+            other.
 
         Returns
         -------
@@ -437,20 +397,20 @@ class TransformerEstimator(NetEstimator):
         Raises
         ------
         ValueError
-            If the model is of another task, has missing or surplus weights, or asks for code of its
-            own.
+            If the model is of another task, has missing or surplus weights, has one label only, or
+            asks for code of its own.
+        TypeError
+            If it is a `DiceMRCTagger`, whose heads no model of transformers has.
         """
-        from skdice.estimators.storage import wrap
-
-        return wrap(cls, folder, device, params)
+        return storage.wrap(cls, folder, device, params)
 
     def _fitted_state(self) -> dict[str, Any]:
-        """What `save_pretrained` writes beside parameters and weights."""
-        raise NotImplementedError
+        """Fitted attributes, other than parameters and weights, that `save_pretrained` writes."""
+        names = (*self._saved, *_OPTIONAL)
+        return {name.strip("_"): getattr(self, name) for name in names if hasattr(self, name)}
 
     def _restore_fitted(self, state: dict[str, Any]) -> None:
-        raise NotImplementedError
-
-    def _fitted_of(self, config: Any) -> dict[str, Any]:
-        """The same of a model of transformers."""
-        raise NotImplementedError
+        for name in (*self._saved, *_OPTIONAL):
+            key = name.strip("_")
+            if name in self._saved or key in state:
+                setattr(self, name, np.array(state[key]) if key == "classes" else state[key])

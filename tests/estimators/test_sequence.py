@@ -221,7 +221,7 @@ def test_folders_of_another_format_are_refused(classifier, tmp_path):
     folder = classifier.fit(X, Y).save_pretrained(tmp_path / "m")
     state = json.loads((folder / "skdice.json").read_text())
     (folder / "skdice.json").write_text(json.dumps({**state, "format": 4}))
-    with pytest.raises(ValueError, match="has format 4, this skdice reads 1 to 3"):
+    with pytest.raises(ValueError, match="has format 4, and this skdice reads format 3"):
         DiceSequenceClassifier.from_pretrained(folder)
 
 

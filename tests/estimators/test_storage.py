@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -383,10 +382,6 @@ def test_a_damaged_state_is_named(folder):
         edit(path, **changes)
         with pytest.raises(ValueError, match="damaged"):
             DiceTokenClassifier.from_pretrained(folder)
-    path.write_text(whole)
-    edit(path, format=4)
-    with pytest.raises(ValueError, match="has format 4, this skdice reads 1 to 3"):
-        DiceTokenClassifier.from_pretrained(folder)
 
 
 def test_weights_of_another_model_beside_it_are_refused(folder):
@@ -395,45 +390,11 @@ def test_weights_of_another_model_beside_it_are_refused(folder):
         DiceTokenClassifier.from_pretrained(folder)
 
 
-# ---- older formats
-
-
-OLD = Path(__file__).parents[1] / "data" / "saved"
-EXPECTED = json.loads((OLD / "expected.json").read_text())
-
-
-@pytest.mark.parametrize("name", EXPECTED)
-def test_folders_of_older_versions_are_read(name, tmp_path):
-    known = EXPECTED[name]
-    kinds = {"tagger": DiceTokenClassifier, "reader": DiceQuestionAnswerer}
-    cls = kinds.get(name.split("/")[1], DiceSequenceClassifier)
-    X = [tuple(pair) for pair in known["X"]] if cls is DiceQuestionAnswerer else known["X"]
-    old = cls.from_pretrained(OLD / name)
-    for model in (old, cls.from_pretrained(old.save_pretrained(tmp_path / "new"))):
-        if cls is DiceQuestionAnswerer:
-            assert model.predict(X).tolist() == known["answers"]
-            continue
-        predicted = model.predict(X).tolist()
-        assert predicted == known.get("tags", known.get("labels"))
-        assert model.classes_.tolist() == known["classes"]
-        for a, b in zip(model.predict_proba(X), known["probabilities"], strict=True):
-            np.testing.assert_allclose(a, b, atol=1e-6)
-    if cls is not DiceSequenceClassifier:  # saved anew, they are models of transformers
-        auto = {DiceTokenClassifier: AutoModelForTokenClassification}
-        read_whole(auto.get(cls, AutoModelForQuestionAnswering), tmp_path / "new")
-
-
-def test_old_folders_that_are_damaged_are_refused(tmp_path):
-    folder = shutil.copytree(OLD / "format2" / "tagger", tmp_path / "m")
-    state = json.loads((folder / "skdice.json").read_text())
-    fitted = {**state["fitted"], "classes": ["A", *state["fitted"]["classes"]]}
-    edit(folder / "skdice.json", fitted=fitted)
-    with pytest.raises(ValueError, match="is damaged"):
-        DiceTokenClassifier.from_pretrained(folder)
-    edit(folder / "skdice.json", fitted=state["fitted"])
-    path = folder / "model.safetensors"
-    path.write_bytes(path.read_bytes()[:-50])
-    with pytest.raises(ValueError, match="is damaged"):
+@pytest.mark.parametrize("version", [1, 2, 4])
+def test_other_formats_are_refused(folder, version):
+    edit(folder / "skdice.json", format=version)
+    message = f"{folder}' has format {version}, and this skdice reads format 3: install the version"
+    with pytest.raises(ValueError, match=re.escape(message)):
         DiceTokenClassifier.from_pretrained(folder)
 
 
