@@ -125,9 +125,9 @@ def _task_of(path: Path, lines: list[str]) -> str:
 
 
 def _in_blocks(lines: list[str]) -> bool:
-    """Whether blank lines stand between blocks of lines with short first columns.
+    """Whether blank lines stand between blocks of lines whose first column is one word.
 
-    Without tabs the words of a text are no columns: the last of each line must be a tag.
+    Words of a text without tabs are not columns: the last word of each line must be a tag.
     """
     if not _has_gaps(lines):
         return _is_conllu(lines)
@@ -139,7 +139,7 @@ def _in_blocks(lines: list[str]) -> bool:
 
 
 def _has_even_lines(lines: list[str]) -> bool:
-    """Whether lines of equally many words, two or more, stand between blank lines."""
+    """Whether blank lines separate lines that all have the same number of words, two or more."""
     filled = _filled(lines)
     widths = {1 if "\t" in line else len(line.split()) for line in filled}
     return _has_gaps(lines) and len(widths) == 1 and widths != {1}

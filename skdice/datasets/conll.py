@@ -133,8 +133,7 @@ def read_conll(
         plain = [s for s in filled if not comment or not s.startswith(comment)]
         # If all look like comments, the last is a token's.
         separator = "\t" if any("\t" in s for s in plain[:1] or filled[-1:]) else None
-    X: list[list[str]] = []
-    y: list[list[str]] = []
+    X, y = [], []
     width: int | None = None
     known: set[str] = set()
     commented = False
@@ -250,9 +249,9 @@ def read_conllu(path: str | Path, *, tag_column: str = "upos", encoding: str = "
 
 
 def write_conll(path: str | Path, X: Sequence[Sequence[str]], y: Sequence[Sequence[str]]) -> Path:
-    """Write tokens and tags, tab between; the file takes its place when it is complete.
+    """Write tokens and tags, a tab between them; the file appears when it is complete.
 
-    Empty sentences have no line and are left out.
+    Empty sentences are left out.
 
     Parameters
     ----------
@@ -302,7 +301,7 @@ def write_text(path: Path, text: str) -> None:
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[TextIO]:
-    """A file to write that takes its place when the block ends without an error."""
+    """A file to write, which takes its place when the block ends without an error."""
     temporary = path.with_name(f".{path.name}.writing-{os.getpid()}")
     try:
         with temporary.open("w", encoding="utf-8") as file:
