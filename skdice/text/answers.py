@@ -19,18 +19,7 @@ MISALIGNED = ("raise", "drop", "fix")
 
 
 def as_questions(X: Any) -> list[tuple[str, str]]:
-    """(question, context) pairs from any container of pairs.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a row is no pair of strings, or a context is empty; the message names the row.
-
-    Warns
-    -----
-    UserWarning
-        If a context is shorter than its question, which suggests that the two are swapped.
-    """
+    """(question, context) pairs from any container of pairs."""
     pairs = as_texts(X)
     if isinstance(pairs[0], str):
         raise ValueError(
@@ -77,11 +66,6 @@ def as_answers(
         answers is dropped.
     names : list of str or None, default=None
         What to call the rows in messages; None is ``y[i]``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a row has another form, or for a misaligned answer; the message names the row.
     """
     if on_misaligned not in MISALIGNED:
         raise ValueError(f"on_misaligned={on_misaligned!r} must be one of {MISALIGNED}")

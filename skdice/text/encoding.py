@@ -173,11 +173,6 @@ def encode_sentences(
     -------
     list of Window
         In the order of the sentences; an empty sentence has none.
-
-    Raises
-    ------
-    ValueError
-        If `max_length` leaves no room for words, or `stride` is not below that room.
     """
     around = template(tokenizer)
     room = max_length - around.size

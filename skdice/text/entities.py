@@ -39,13 +39,7 @@ def default_query(label: str) -> str:
 
 
 def check_queries(queries: Any, types: Sequence[str]) -> dict[str, str]:
-    """A query for each type, in sorted order.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `queries` is not a dict of strings, or a type has none.
-    """
+    """A query for each type, in sorted order."""
     if queries is None:
         return {kind: default_query(kind) for kind in sorted(types)}
     if not isinstance(queries, Mapping) or not all(
@@ -69,11 +63,6 @@ def as_entities(y: Any, sentences: list[list[str]]) -> tuple[list[list[Span]], s
     y : list of lists of str, or list of lists of (type, start, end)
         Tags, or spans in tokens with the end exclusive, which may overlap.
     sentences : list of lists of str
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a row does not fit its sentence; the message names it.
     """
     rows = _target_rows(y, len(sentences), "tags or spans", "sentences")
     first = next((row[0] for row in rows if hasattr(row, "__len__") and len(row)), None)

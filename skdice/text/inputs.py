@@ -141,13 +141,6 @@ def as_texts(X: Any) -> list[str] | list[tuple[str, str]]:
     -------
     list of str or list of (str, str)
 
-    Raises
-    ------
-    TypeError
-        If a value is not a string; the message names its row.
-    ValueError
-        If X is empty, or its rows do not hold one or two texts each.
-
     Examples
     --------
     >>> import numpy as np
@@ -175,13 +168,7 @@ def as_texts(X: Any) -> list[str] | list[tuple[str, str]]:
 
 
 def check_width(texts: list[Any], width: int | None, owner: Any, what: str = "X") -> int:
-    """1 for texts or 2 for pairs, the same as `fit` saw if that is not None.
-
-    Raises
-    ------
-    ValueError
-        If there are pairs where `fit` saw texts, or the other way round.
-    """
+    """1 for texts or 2 for pairs, the same as `fit` saw if that is not None."""
     found = 1 if isinstance(texts[0], str) else 2
     if width not in (None, found):
         kinds = {1: "texts", 2: "pairs"}
@@ -194,13 +181,6 @@ def check_width(texts: list[Any], width: int | None, owner: Any, what: str = "X"
 
 def as_sentences(X: Any) -> list[list[str]]:
     """Sentences as lists of tokens; an empty sentence is legal, an empty X is not.
-
-    Raises
-    ------
-    TypeError
-        If a sentence is a string, or a token is not one.
-    ValueError
-        If X is empty.
 
     Examples
     --------
@@ -219,16 +199,7 @@ def as_sentences(X: Any) -> list[list[str]]:
 
 
 def as_tags(y: Any, sentences: list[list[str]]) -> list[list[str]]:
-    """Tags as lists of strings, one for each token of `sentences`.
-
-    Raises
-    ------
-    TypeError
-        If y is missing or a tag is not a string.
-    ValueError
-        If y has another number of sentences than X, or a sentence another number of tags than
-        tokens, or a tag holds a null character; the message names the first sentence at fault.
-    """
+    """Tags as lists of strings, one for each token of `sentences`."""
     rows = _target_rows(y, len(sentences), "a list of tag lists", "sentences")
     tags = []
     for i, (row, sentence) in enumerate(zip(rows, sentences, strict=True)):
@@ -245,14 +216,6 @@ def as_tags(y: Any, sentences: list[list[str]]) -> list[list[str]]:
 
 def as_labels(y: Any, n_rows: int) -> np.ndarray:
     """Labels of shape (n,), or 0/1 rows of shape (n, n_labels), in an array of their own type.
-
-    Raises
-    ------
-    TypeError
-        If the labels are of several types.
-    ValueError
-        If one is missing or holds a null character, there is not one for each row, or they are
-        not classes.
 
     Examples
     --------
@@ -307,13 +270,7 @@ def _kind(value: Any) -> str:
 
 
 def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
-    """`sample_weight` as a float array of shape (n_rows,), or None.
-
-    Raises
-    ------
-    ValueError
-        If there is not one weight for each row, or one is negative or not finite.
-    """
+    """`sample_weight` as a float array of shape (n_rows,), or None."""
     if sample_weight is None:
         return None
     weights = np.asarray(sample_weight, dtype=np.float64)

@@ -69,13 +69,7 @@ def encode_questions(
     stride: int,
     max_question_length: int,
 ) -> list[ReadingWindow]:
-    """Windows of question and context; every context is tokenised once.
-
-    Raises
-    ------
-    ValueError
-        If a question, cut to `max_question_length` subwords, leaves no room for its context.
-    """
+    """Windows of question and context; every context is tokenised once."""
     shape = template(tokenizer, 2)
     questions, contexts = (list(dict.fromkeys(texts)) for texts in zip(*pairs, strict=True))
     asked_ids = tokenizer(questions, add_special_tokens=False)["input_ids"]
@@ -194,13 +188,7 @@ def encode_queries(
     stride: int,
     longest: int,
 ) -> list[QueryWindow]:
-    """Every sentence with every query; an empty sentence has no window.
-
-    Raises
-    ------
-    ValueError
-        If a query leaves no room for a sentence.
-    """
+    """Every sentence with every query; an empty sentence has no window."""
     shape = template(tokenizer, 2)
     asked = tokenizer(list(queries), add_special_tokens=False)["input_ids"]
     room = max_length - shape.size - max(map(len, asked))
