@@ -37,32 +37,17 @@ class Examples:
 
 @dataclass(frozen=True)
 class FitPlan:
-    """A fit that is ready to run; nothing has been trained yet.
+    """A fit that is ready to run; nothing has been trained yet."""
 
-    Attributes
-    ----------
-    dataset : EncodedDataset or the like
-        What `FineTuningNet.updates` draws batches from.
-    criterion : torch.nn.Module
-        The loss, told what the training data hold.
-    seed : int
-    mode : {"fresh", "warm", "partial"}
-    epochs : int or None
-        None means `max_epochs` with the schedule; a number comes from `partial_fit`, which trains
-        at a constant rate.
-    rows_of_epoch : callable or None
-        Gives the rows that a sampler draws for an epoch, from its number.
-    validation : Examples or None
-        Scored after each epoch.
-    fitted : dict
-        The estimator's attributes once the plan runs, including the untrained module.
-    """
-
-    dataset: Any
-    criterion: nn.Module
+    dataset: Any  # an EncodedDataset or the like, which gives the batches
+    criterion: nn.Module  # the loss, prepared with the counts of the training data
     seed: int
     mode: Mode = "fresh"
+    # None means `max_epochs` with the schedule; `partial_fit` gives a number, at a constant rate.
     epochs: int | None = None
+    # From the number of an epoch to the rows that a sampler draws for it.
     rows_of_epoch: Callable[[int], np.ndarray] | None = None
+    # The validation set (Examples), scored after each epoch.
     validation: Any = None
+    # The estimator's attributes once the plan runs, including the untrained module.
     fitted: dict[str, Any] = field(default_factory=dict, repr=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from numbers import Real
@@ -200,7 +200,7 @@ class EntityReplacement(TagSampler):
         if hasattr(self.gazetteer, "predict"):
             tags = list(self.gazetteer.predict(sentences))
         elif not isinstance(self.gazetteer, str):
-            return _read_gazetteer(self.gazetteer, _tokens)
+            return _read_gazetteer(self.gazetteer, of_texts=False)
         found = build_gazetteer(sentences, tags)
         return {kind: {tuple(m): tuple(m) for m in rows} for kind, rows in found.items()}
 
@@ -243,7 +243,7 @@ class EntityReplacement(TagSampler):
         """Mentions, by character, in each side of each row; and their possible replacements."""
         words = [[list(_WORD.finditer(text)) for text in row] for row in rows]
         if not hasattr(self.gazetteer, "predict"):
-            forms = _read_gazetteer(self.gazetteer, _spelling)
+            forms = _read_gazetteer(self.gazetteer, of_texts=True)
             known = {_key(m): kind for kind, group in forms.items() for m in group}
             longest = max(map(len, known), default=0)
             return [[_look_up(side, known, longest) for side in row] for row in words], forms
@@ -300,19 +300,8 @@ def _key(tokens: Iterable[str]) -> tuple[str, ...]:
     return tuple(token.casefold() for token in tokens)
 
 
-def _tokens(mention: Any) -> tuple[tuple[str, ...], Any]:
-    """Tokens of a mention, twice: a sentence gets them as they are."""
-    tokens = tuple(mention.split()) if isinstance(mention, str) else tuple(mention)
-    return tokens, tokens
-
-
-def _spelling(mention: Any) -> tuple[tuple[str, ...], Any]:
-    """Tokens of a mention, and its spelling, which a text gets."""
-    spelling = mention.strip() if isinstance(mention, str) else " ".join(mention)
-    return tuple(_WORD.findall(spelling)), spelling
-
-
-def _read_gazetteer(gazetteer: Any, read: Callable[[Any], tuple[tuple[str, ...], Any]]) -> Forms:
+def _read_gazetteer(gazetteer: Any, of_texts: bool) -> Forms:
+    """The mentions of a user's dict; texts get their spelling, and sentences their tokens."""
     if not isinstance(gazetteer, Mapping):
         raise TypeError(
             f"gazetteer={gazetteer!r} must be 'tags', a dict from type to mentions, or a fitted "
@@ -322,8 +311,13 @@ def _read_gazetteer(gazetteer: Any, read: Callable[[Any], tuple[tuple[str, ...],
     for kind, group in gazetteer.items():
         forms = table[str(kind)] = {}
         for mention in () if isinstance(group, str) else group:
-            tokens, form = read(mention) if mention else ((), mention)
-            forms.setdefault(tokens, form)
+            words = mention or ""
+            if of_texts:
+                spelling = words.strip() if isinstance(words, str) else " ".join(words)
+                forms.setdefault(tuple(_WORD.findall(spelling)), spelling)
+            else:
+                tokens = tuple(words.split() if isinstance(words, str) else words)
+                forms.setdefault(tokens, tokens)
         if isinstance(group, str) or () in forms:
             raise ValueError(
                 f"gazetteer[{kind!r}] = {group!r} must be a list of mentions, none of them empty"

@@ -28,25 +28,13 @@ class Shared:
 
 @dataclass(slots=True)
 class Window:
-    """One input of the encoder.
+    """One input of the encoder."""
 
-    Attributes
-    ----------
-    input_ids, token_type_ids : sequence of int
-        Subwords with the tokenizer's special tokens. Windows may share their token types.
-    positions : ndarray of int, shape (n_predictions,)
-        The subwords at which the head predicts (empty for text classification).
-    words : ndarray of int, shape (n_predictions,)
-        The index in its sentence of the word that each prediction belongs to.
-    row : int
-        The sentence or text that the window comes from.
-    """
-
-    input_ids: Sequence[int] | np.ndarray
-    token_type_ids: Sequence[int] | np.ndarray | None
-    positions: np.ndarray
-    words: np.ndarray
-    row: int
+    input_ids: Sequence[int] | np.ndarray  # subwords, and the tokenizer's special tokens
+    token_type_ids: Sequence[int] | np.ndarray | None  # windows may share them
+    positions: np.ndarray  # where the head predicts (empty for text classification)
+    words: np.ndarray  # for each prediction, the index of its word in the sentence
+    row: int  # the sentence or text that the window comes from
 
     def __len__(self) -> int:
         return len(self.input_ids)
@@ -59,25 +47,13 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """The special tokens that a tokenizer puts around one or two texts.
+    """The special tokens that a tokenizer puts around one or two texts."""
 
-    Attributes
-    ----------
-    special, special_segments : list of lists of int
-        Token ids and segment ids before, between and after the texts.
-    text_segments : list of int
-        The segment id of each text.
-    with_segments : bool
-        Whether the tokenizer gives segment ids at all.
-    summary : int or None
-        The id of ``[CLS]``.
-    """
-
-    special: list[list[int]]
-    special_segments: list[list[int]]
-    text_segments: list[int]
-    with_segments: bool
-    summary: int | None
+    special: list[list[int]]  # token ids before, between and after the texts
+    special_segments: list[list[int]]  # their segment ids
+    text_segments: list[int]  # the segment id of each text
+    with_segments: bool  # whether the tokenizer gives segment ids at all
+    summary: int | None  # the id of [CLS]
 
     @property
     def size(self) -> int:

@@ -27,17 +27,11 @@ class ReadingWindow(Window):
 
     `positions` are the summary token (``[CLS]``), where "no answer" is read, and then the context
     tokens; `words` numbers them in the whole context, with -1 for the summary token.
-
-    Attributes
-    ----------
-    offsets : ndarray of int, shape (n_predictions, 2)
-        Characters of each context token, start and end; (0, 0) for the summary token.
-    context_score : ndarray of float, shape (n_predictions,)
-        How much context a token has on its poorer side; of a token's windows, the one with the
-        highest score decides.
     """
 
+    # First and last character of each token, ends exclusive; (0, 0) for the summary token.
     offsets: np.ndarray
+    # How much context a token has on its poorer side: the window with the highest score decides.
     context_score: np.ndarray
 
 
@@ -141,17 +135,10 @@ class QueryWindow(Window):
     `positions` are the summary token and then the first subword of each word; `words` numbers
     them in the sentence, with -1 for the summary token. The outputs of a window are its starts
     and its ends (one a word), then whether there is an answer at all, then its candidate spans.
-
-    Attributes
-    ----------
-    pairs : ndarray of int, shape (n_candidates, 2)
-        First and last word of each candidate, as indices into `positions`.
-    query : int
-        Index of the query.
     """
 
-    pairs: np.ndarray
-    query: int
+    pairs: np.ndarray  # first and last word of each candidate, as indices into `positions`
+    query: int  # index of the query
 
     @property
     def n_words(self) -> int:
