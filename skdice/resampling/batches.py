@@ -68,7 +68,7 @@ class BalancedBatchSampler:
     Raises
     ------
     TypeError, ValueError
-        If `sampler` makes new rows or compares rows, or `batch_size` is no integer of
+        If `sampler` makes new rows or compares rows, or `batch_size` is not an integer of
         at least 1.
 
     Examples

@@ -188,8 +188,8 @@ class EntityReplacement(TagSampler):
             chosen = self._choose(mentions[i], others, random_state)
             pieces = _swap(sentences[i], mentions[i], chosen)
             kinds = [mention.kind for mention in mentions[i]]
-            # Every second piece is a mention.
             ends = list(accumulate(map(len, pieces)))
+            # Every second piece is a mention.
             spans = zip(kinds, ends[:-1:2], ends[1::2], strict=True)
             new_tokens.append([token for piece in pieces for token in piece])
             new_tags.append(to_tags(spans, ends[-1], scheme))
@@ -215,7 +215,9 @@ class EntityReplacement(TagSampler):
                 "from type to mentions, or a fitted DiceTokenClassifier"
             )
         rows = [(text,) if isinstance(text, str) else text for text in texts]
-        mentions, forms = self._find(rows)
+        found, forms = self._find([text for row in rows for text in row])
+        sides = iter(found)
+        mentions = [[next(sides) for _ in row] for row in rows]
         others = _Others(forms)
         self.gazetteer_ = others.gazetteer
         usable = np.array([any(others.has(m) for side in row for m in side) for row in mentions])
@@ -234,35 +236,29 @@ class EntityReplacement(TagSampler):
         for i in drawn:
             chosen = self._choose([m for side in mentions[i] for m in side], others, random_state)
             pairs = zip(rows[i], mentions[i], strict=True)
-            sides = ["".join(_swap(text, side, chosen)) for text, side in pairs]
-            new.append(sides[0] if isinstance(texts[i], str) else tuple(sides))
+            swapped = tuple("".join(_swap(text, side, chosen)) for text, side in pairs)
+            new.append(swapped[0] if isinstance(texts[i], str) else swapped)
         self.sample_indices_ = np.append(np.arange(len(texts)), drawn).astype(np.int64)
         return _extend(X, texts, new), take(y, self.sample_indices_)
 
-    def _find(self, rows: Sequence[Sequence[str]]) -> tuple[list[list[list[Mention]]], Forms]:
-        """Mentions, by character, in each side of each row; and their possible replacements."""
-        words = [[list(_WORD.finditer(text)) for text in row] for row in rows]
+    def _find(self, texts: Sequence[str]) -> tuple[list[list[Mention]], Forms]:
+        """Mentions, by character, in each text; and their possible replacements."""
+        words = [list(_WORD.finditer(text)) for text in texts]
         if not hasattr(self.gazetteer, "predict"):
             forms = _read_gazetteer(self.gazetteer, of_texts=True)
             known = {_key(m): kind for kind, group in forms.items() for m in group}
             longest = max(map(len, known), default=0)
-            return [[_look_up(side, known, longest) for side in row] for row in words], forms
-        flat = [[match.group() for match in side] for row in words for side in row]
-        tags = iter(self.gazetteer.predict(flat))
+            return [_look_up(matches, known, longest) for matches in words], forms
+        tags = self.gazetteer.predict([[match.group() for match in row] for row in words])
         forms = {}
-        mentions = []
-        for row, texts in zip(words, rows, strict=True):
-            sides = []
-            for side, text in zip(row, texts, strict=True):
-                found = []
-                for kind, first, end in get_spans(next(tags), self.gazetteer.scheme_):
-                    tokens = tuple(match.group() for match in side[first:end])
-                    mention = Mention(kind, side[first].start(), side[end - 1].end(), _key(tokens))
-                    spelling = text[mention.start : mention.end]
-                    forms.setdefault(kind, {}).setdefault(tokens, spelling)
-                    found.append(mention)
-                sides.append(found)
-            mentions.append(sides)
+        mentions: list[list[Mention]] = []
+        for text, matches, row in zip(texts, words, tags, strict=True):
+            mentions.append([])
+            for kind, first, end in get_spans(row, self.gazetteer.scheme_):
+                tokens = tuple(match.group() for match in matches[first:end])
+                start, stop = matches[first].start(), matches[end - 1].end()
+                forms.setdefault(kind, {}).setdefault(tokens, text[start:stop])
+                mentions[-1].append(Mention(kind, start, stop, _key(tokens)))
         return mentions, forms
 
     def _choose(self, mentions: Iterable[Mention], others: _Others, random_state: Any) -> Swaps:
