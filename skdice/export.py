@@ -54,7 +54,7 @@ def export_onnx(estimator: Any, folder: str | Path, *, int8: bool = False) -> Pa
     ImportError
         Without the extra ``skdice[onnx]``.
     TypeError
-        For a `DiceMRCTagger`, whose heads no server knows.
+        For a `DiceMRCTagger`, whose heads no server supports.
     ValueError
         If torch cannot convert the architecture (XLNet, with torch 2.13).
 
@@ -109,7 +109,7 @@ def with_onnx(estimator: Any, path: str | Path) -> Any:
     Returns
     -------
     estimator
-        It predicts and scores; it cannot be trained on.
+        It predicts and scores; it cannot be trained further.
     """
     found = estimator._draft()
     found.net_ = copy.copy(estimator.net_)
@@ -186,7 +186,7 @@ def _quantise(source: Path, target: Path) -> None:
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
-    # Shapes that an exporter left on inner values may be wrong; they are inferred anew.
+    # The exporter's shapes of inner values may be wrong; without them they are inferred anew.
     model = onnx.load(source)
     model.graph.ClearField("value_info")
     with _quiet():
@@ -204,7 +204,7 @@ def _onnxruntime() -> Any:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Hide what exporters print and warn of their own code."""
+    """Hide what exporters print, and their warnings about their own code."""
     import logging
 
     level = logging.root.manager.disable

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
+from importlib.resources import as_file, files
+
+from skdice.datasets.conll import read_conll
 
 __all__ = ["load_town_notes"]
 
@@ -52,9 +54,6 @@ def load_town_notes(*, subset: str = "all") -> tuple[list[list[str]], list[list[
     """
     if subset not in _SUBSETS:
         raise ValueError(f"subset={subset!r} must be one of {list(_SUBSETS)}")
-    text = files("skdice.datasets").joinpath("data/town_notes.conll").read_text(encoding="utf-8")
-    blocks = [
-        [line.split("\t") for line in block.splitlines()] for block in text.strip().split("\n\n")
-    ]
-    chosen = blocks[_SUBSETS[subset]]
-    return [[token for token, _ in b] for b in chosen], [[tag for _, tag in b] for b in chosen]
+    with as_file(files("skdice.datasets") / "data/town_notes.conll") as path:
+        X, y = read_conll(path, separator="\t", comment=None)
+    return X[_SUBSETS[subset]], y[_SUBSETS[subset]]

@@ -58,10 +58,10 @@ def read_dataset(
     ----------
     path : str or Path
     task : {"auto", "tagging", "classification", "qa", "mrc-ner"}, default="auto"
-        ``"auto"`` looks at the file: CoNLL-U, or columns in blocks between blank lines (apart by
-        tabs, or by spaces with tags such as ``O`` and ``B-PER`` in the last), are tagging; a
-        ``.json`` file is SQuAD's, or BERT-MRC's if it is a list; JSON lines are texts, as other
-        columns are. Tagged sentences can also be read for ``task="mrc-ner"``.
+        ``"auto"`` looks at the file. CoNLL-U, or columns in blocks between blank lines, is tagging
+        (columns are separated by tabs, or by spaces with tags such as ``O`` and ``B-PER`` in the
+        last). A ``.json`` file is SQuAD's, or BERT-MRC's if it is a list. JSON lines and other
+        tables are texts with labels. Tagged sentences can also be read for ``task="mrc-ner"``.
     encoding : str, default="utf-8"
     **options
         Of `read_table`, `read_conll`, `read_conllu` or `read_squad`, whichever reads the file.
@@ -109,7 +109,7 @@ def read_dataset(
 
 
 def find_task(path: str | Path, encoding: str = "utf-8") -> str:
-    """What ``task="auto"`` takes a file for."""
+    """The task that ``task="auto"`` finds for a file."""
     return _task_of(Path(path), read_lines(path, encoding))
 
 
@@ -125,9 +125,9 @@ def _task_of(path: Path, lines: list[str]) -> str:
 
 
 def _in_blocks(lines: list[str]) -> bool:
-    """Whether blank lines stand between blocks of lines with short first columns.
+    """Whether blank lines stand between blocks of lines whose first column is one word.
 
-    Without tabs the words of a text are no columns: the last of each line must be a tag.
+    Words of a text without tabs are not columns: the last word of each line must be a tag.
     """
     if not _has_gaps(lines):
         return _is_conllu(lines)
@@ -139,7 +139,7 @@ def _in_blocks(lines: list[str]) -> bool:
 
 
 def _has_even_lines(lines: list[str]) -> bool:
-    """Whether lines of equally many words, two or more, stand between blank lines."""
+    """Whether blank lines separate lines that all have the same number of words, two or more."""
     filled = _filled(lines)
     widths = {1 if "\t" in line else len(line.split()) for line in filled}
     return _has_gaps(lines) and len(widths) == 1 and widths != {1}

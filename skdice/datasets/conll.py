@@ -20,15 +20,7 @@ _DOCUMENT = "-DOCSTART-"
 
 
 def read_bytes(path: Path) -> bytes:
-    """A file's content; of one that gzip packed, what is packed.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    ValueError
-        If the packed data are cut short or damaged.
-    """
+    """A file's content, unpacked if gzip packed it."""
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {str(path)!r}: check the path")
     data = path.read_bytes()
@@ -46,15 +38,7 @@ def suffix_of(path: Path) -> str:
 
 
 def read_lines(path: str | Path, encoding: str = "utf-8") -> list[str]:
-    """The lines of a text file, packed by gzip or not; a byte order mark is dropped.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is no such file.
-    ValueError
-        If it is empty or not in `encoding`; the message names the line.
-    """
+    """The lines of a text file, packed by gzip or not, without a byte order mark."""
     path = Path(path)
     data = read_bytes(path)
     try:
@@ -73,11 +57,12 @@ def read_lines(path: str | Path, encoding: str = "utf-8") -> list[str]:
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
-def _sentences(
-    lines: list[str], separator: str | None
-) -> Iterator[list[tuple[int, str, list[str]]]]:
-    """Sentences as lists of (line number, line, columns)."""
-    sentence: list[tuple[int, str, list[str]]] = []
+Line = tuple[int, str, list[str]]  # number, text and columns
+
+
+def _sentences(lines: list[str], separator: str | None) -> Iterator[list[Line]]:
+    """Sentences as lists of lines."""
+    sentence: list[Line] = []
     for number, line in enumerate([*lines, ""], start=1):
         if not line.strip():
             if sentence:
@@ -110,9 +95,9 @@ def read_conll(
     separator : str or None, default=None
         Between columns; None is a tab if the first token line has one, and white space otherwise.
     comment : str or None, default="#"
-        A line that starts with it, before the first token of a sentence, and has not as many
-        columns as a token line, is a comment. In a file that begins with a comment, so is one
-        that has as many, if a space follows and no line before has its tag.
+        Before the first token of a sentence, a line that starts with it is a comment if it has
+        another number of columns than a token line. In a file that begins with a comment, a line
+        with as many columns is one too, if a space follows and its tag was not seen before.
     scheme : str or None, default=None
         Check that the tags are well formed in this scheme (see `skdice.metrics.schemes`).
     encoding : str, default="utf-8"
@@ -148,8 +133,7 @@ def read_conll(
         plain = [s for s in filled if not comment or not s.startswith(comment)]
         # If all look like comments, the last is a token's.
         separator = "\t" if any("\t" in s for s in plain[:1] or filled[-1:]) else None
-    X: list[list[str]] = []
-    y: list[list[str]] = []
+    X, y = [], []
     width: int | None = None
     known: set[str] = set()
     commented = False
@@ -265,9 +249,9 @@ def read_conllu(path: str | Path, *, tag_column: str = "upos", encoding: str = "
 
 
 def write_conll(path: str | Path, X: Sequence[Sequence[str]], y: Sequence[Sequence[str]]) -> Path:
-    """Write tokens and tags, tab between; the file takes its place when it is complete.
+    """Write tokens and tags, a tab between them; the file appears when it is complete.
 
-    Empty sentences have no line and are left out.
+    Empty sentences are left out.
 
     Parameters
     ----------
@@ -317,7 +301,7 @@ def write_text(path: Path, text: str) -> None:
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[TextIO]:
-    """A file to write that takes its place when the block ends without an error."""
+    """A file to write, which takes its place when the block ends without an error."""
     temporary = path.with_name(f".{path.name}.writing-{os.getpid()}")
     try:
         with temporary.open("w", encoding="utf-8") as file:

@@ -38,7 +38,7 @@ def from_hf(
     TypeError
         If `dataset` is not a single split.
     ValueError
-        If it has no such column.
+        If a column is missing, or a row has no label.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def from_hf(
             raise ValueError(f"the dataset has no column {name!r}: it has {list(features)}")
     if len(columns) not in (1, 2):
         raise ValueError(f"text_columns={text_columns!r} must name one column, or two for a pair")
-    dataset = dataset.with_format(None)  # lists, whatever arrays it was told to give
+    dataset = dataset.with_format(None)  # plain lists, whatever format the caller has set
     texts = [list(dataset[name]) for name in columns]
     X = texts[0] if len(texts) == 1 else list(zip(*texts, strict=True))
     labels = list(dataset[label_column])

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,8 +54,8 @@ def read_table(
         By index or by name. None is a column named ``label``, ``target``, ``class``, ``y`` or
         ``tag``, or the only column that `text_columns` leaves. It is never guessed from the values.
     separator : str or None, default=None
-        None is what the first line has: a tab, or else a comma, or else, in a ``.csv`` file, a
-        semicolon.
+        None takes what the first line has: a tab, else a comma, else a semicolon in a ``.csv``
+        file.
     header : bool or None, default=None
         Whether the first line names the columns. None says yes if a column is given by name, the
         line holds one of the names above for a label, or it holds a usual name of a text, such as
@@ -139,8 +140,8 @@ def read_texts(
         not text.
     separator : str or None, default=None
         None is a tab where the first line has one; a comma or semicolon in a ``.csv`` file, as in
-        `read_table`; a comma where the first line has one and a column or ``header=True`` is given;
-        and none otherwise: each line is a text, commas and all.
+        `read_table`; a comma where the first line has one and a column or ``header=True`` is given.
+        Otherwise nothing separates: each line is a text, commas and all.
     header, quoting, encoding
         As in `read_table`. Of files with one column, only ``.csv`` and ``.tsv`` are looked at for
         a header.
@@ -183,7 +184,8 @@ def read_texts(
         left = [i for i in table.columns if i != label and not table.is_named(i, LABEL_NAMES)]
         if len(left) > n_texts:
             known = {"", *map(str, classes)}
-            others = [i for i in left if not table.values(i) <= known]
+            rows = [cells for _, cells in table.rows]
+            others = [i for i in left if any(str(row[i]).strip() not in known for row in rows)]
             left = others if len(others) >= n_texts else left
         texts = table.check_texts(left, n_texts)
     return table.texts(texts)
@@ -204,7 +206,7 @@ def is_record(line: str) -> bool:
 
 @dataclass(frozen=True)
 class _Table:
-    """Rows of one width, each with its line number; cells of JSON may be no strings."""
+    """Rows of one width, each with its line number; cells of JSON need not be strings."""
 
     path: Path
     names: list[str] | None
@@ -235,10 +237,6 @@ class _Table:
             )
         return column % self.width
 
-    def values(self, i: int) -> set[str]:
-        """The distinct values of a column."""
-        return {str(cells[i]).strip() for _, cells in self.rows}
-
     def find_label(self, columns: list[int], knows_texts: bool) -> int:
         """The column whose name says so, or the only one beside the texts."""
         if not columns:
@@ -246,11 +244,9 @@ class _Table:
                 f"{str(self.path)!r} has no column left for the label: give label_column "
                 "(--label-column)"
             )
-        for i in columns:
-            if self.is_named(i, LABEL_NAMES):
-                return i
-        if knows_texts and len(columns) == 1:
-            return columns[0]
+        named = [i for i in columns if self.is_named(i, LABEL_NAMES)]
+        if named or (knows_texts and len(columns) == 1):
+            return (named or columns)[0]
         raise ValueError(
             f"which column of {str(self.path)!r} holds the label? It has {self.shown(columns)}: "
             "give label_column (--label-column) by index or name, or name the column in a header: "
@@ -265,10 +261,10 @@ class _Table:
     def check_texts(self, columns: list[int], n_texts: int) -> list[int]:
         """`columns`, which may hold text, if they are not too many."""
         if not 1 <= len(columns) <= n_texts:
+            wanted = "1" if n_texts == 1 else "1 or 2"
             raise ValueError(
                 f"{str(self.path)!r} has {len(columns)} columns that may be text "
-                f"{self.shown(columns)}, not "
-                f"{'1' if n_texts == 1 else '1 or 2'}: say which hold the text with text_columns "
+                f"{self.shown(columns)}, not {wanted}: say which hold the text with text_columns "
                 "(--text-column), and which the label with label_column (--label-column)"
             )
         return columns
@@ -278,9 +274,8 @@ class _Table:
             for number, cells in self.rows:
                 if not isinstance(cells[i], str):
                     raise self._refusal(number, i, cells[i], "a string")
-        if len(columns) == 1:
-            return [cells[columns[0]] for _, cells in self.rows]
-        return [tuple(cells[i] for i in columns) for _, cells in self.rows]
+        read = operator.itemgetter(*columns)  # a value of one column, a tuple of two
+        return [read(cells) for _, cells in self.rows]
 
     def labels(self, i: int) -> list[str]:
         found = []
@@ -333,9 +328,7 @@ def _load(
 ) -> _Table:
     if is_json_lines(path, lines):
         return _load_json(path, lines)
-    if quoting is None:
-        quoting = separator != "\t"
-    rows = _rows(path, lines, separator, quoting)
+    rows = _rows(path, lines, separator, separator != "\t" if quoting is None else quoting)
     if header is None:
         named = any(isinstance(column, str) for column in asked)
         # The first of plain lines is a text.
@@ -352,9 +345,9 @@ def _names_columns(rows: list[list[str]]) -> bool:
     """Whether the first row is a header."""
     first = [cell.strip() for cell in rows[0]]
     names = [cell.lower() for cell in first]
-    if any(name in LABEL_NAMES for name in names):
+    if not set(names).isdisjoint(LABEL_NAMES):
         return True
-    if not any(name in TEXT_NAMES for name in names):
+    if set(names).isdisjoint(TEXT_NAMES):
         return False
     # Beside a text that happens to be such a word stands a label, which other rows have, too.
     others = [i for i, name in enumerate(names) if name not in (*TEXT_NAMES, *ID_NAMES)]

@@ -27,9 +27,9 @@ def read_squad(
     ----------
     path : str or Path
     on_misaligned : {"raise", "drop", "fix"}, default="raise"
-        What to do with an answer that its context does not hold at its offset: an error that
-        names the question's id; leave the answer out; or take the nearest place that holds it. A
-        question that has no other answer is left out in both cases.
+        What to do with an answer that its context does not hold at its offset: raise an error
+        that names the question's id; leave the answer out; or move it to the nearest place that
+        holds it. A question that loses all its answers is left out.
     articles : list of str or None, default=None
         Titles of the articles to read; None is all.
     return_ids : bool, default=False
@@ -71,9 +71,8 @@ def read_squad(
     unknown = sorted(set(articles or []) - set(titles))
     if unknown:
         raise ValueError(f"articles={unknown} are not in {str(path)!r}, which has {titles}")
-    X, ids = [], []
-    rows: list[Any] = []
-    seen: set[str] = set()
+    X: list[tuple[str, str]] = []
+    rows: dict[str, Any] = {}  # by question id
     for article in data["data"]:
         if articles is not None and article.get("title") not in articles:
             continue
@@ -82,17 +81,16 @@ def read_squad(
                 name = str(_field(path, question, "id", (str, int)))
                 _field(path, question, "question", str)
                 _field(path, paragraph, "context", str)
-                if name in seen:
+                if name in rows:
                     raise ValueError(f"{str(path)!r} holds the question id {name!r} twice")
-                seen.add(name)
                 if not paragraph["context"].strip():
                     raise ValueError(f"{str(path)!r}: question {name!r} has an empty context")
                 X.append((question["question"], paragraph["context"]))
-                ids.append(name)
                 impossible = question.get("is_impossible", False) or not with_answers
-                rows.append([] if impossible else question.get("answers", []))
+                rows[name] = [] if impossible else question.get("answers", [])
+    ids, contexts = list(rows), [context for _, context in X]
     names = [f"question {name!r}" for name in ids]
-    y = as_answers(rows, [context for _, context in X], on_misaligned, names) if X else []
+    y = as_answers(list(rows.values()), contexts, on_misaligned, names) if X else []
     kept = [i for i, answers in enumerate(y) if answers is not None]
     found: tuple[list[Any], list[Any]] = [X[i] for i in kept], [y[i] for i in kept]
     return (*found, [ids[i] for i in kept]) if return_ids else found
@@ -189,7 +187,7 @@ def read_mrc_ner(
 
 
 def _field(path: Path, record: Any, name: str, kind: Any) -> Any:
-    """A field that SQuAD's files have."""
+    """A field of a SQuAD file, of the right type."""
     value = record.get(name) if isinstance(record, dict) else None
     if not isinstance(value, kind):
         raise ValueError(

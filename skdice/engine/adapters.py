@@ -30,7 +30,7 @@ def peft() -> Any:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Hide what peft calls that transformers will take away; it is for them to settle."""
+    """Hide warnings about names of transformers that peft uses although they are deprecated."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=FutureWarning, module=r"(peft|transformers)\.")
         warnings.filterwarnings("ignore", message="fan_in_fan_out is set")  # of GPT-2's layers
@@ -38,14 +38,10 @@ def _quiet() -> Iterator[None]:
 
 
 def add_adapter(module: EncoderModule, adapter: Any) -> None:
-    """Freeze a module's weights but for its head, and put an adapter beside those of the encoder.
+    """Freeze all weights of a module but its head's, and add an adapter to the encoder.
 
-    Parameters
-    ----------
-    module : EncoderModule
-    adapter : "lora" or peft.PeftConfig
-        A configuration is copied. Where it names no modules, all linear layers of the encoder get
-        an adapter; the head's own layers are trained as a whole.
+    `adapter` is ``"lora"`` or a `peft.PeftConfig`, which is copied. Where it names no modules, all
+    linear layers of the encoder get an adapter, and the head's own layers are trained as a whole.
     """
     lib = peft()
     config = lib.LoraConfig(r=16, lora_alpha=32) if adapter == "lora" else copy.deepcopy(adapter)
@@ -58,7 +54,7 @@ def add_adapter(module: EncoderModule, adapter: Any) -> None:
             config.modules_to_save = [
                 name
                 for name, part in module.head.named_children()
-                if part is not module.encoder and any(True for _ in part.parameters())
+                if part is not module.encoder and list(part.parameters())
             ]
     with _quiet():
         _attach(module, lib.get_peft_model(module.model, config))
@@ -72,7 +68,7 @@ def load_adapter(module: EncoderModule, folder: Path) -> None:
 
 
 def merge_adapter(module: EncoderModule) -> EncoderModule:
-    """The same module with the adapter added into its weights; the one given is used up."""
+    """The same module with the adapter merged into its weights; do not use the one given again."""
     (adapted,) = module.adapted
     merged = adapted.merge_and_unload()
     if isinstance(module, TaskModel):
@@ -83,7 +79,7 @@ def merge_adapter(module: EncoderModule) -> EncoderModule:
 
 
 def _attach(module: EncoderModule, adapted: Any) -> None:
-    # In a tuple, since it holds the module's own parts, which would be listed twice.
+    # In a tuple, so that torch does not register the module's own parts a second time.
     module.adapted = (adapted,)
     module.trainable = {name for name, p in module.named_parameters() if p.requires_grad}
 

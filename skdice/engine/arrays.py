@@ -9,14 +9,14 @@ import numpy as np
 
 __all__ = ["blocks", "empty_table"]
 
-IN_MEMORY = 2**30  # bytes; larger tables lie in a file
-BLOCK = 4096  # rows that are worked on at a time
+IN_MEMORY = 2**30  # bytes; larger tables are kept in a file
+BLOCK = 4096  # rows processed at a time
 
 
 def empty_table(n_rows: int, n_columns: int) -> np.ndarray:
-    """An array of float32 to be filled; past 1 GiB in a temporary file, which goes with it.
+    """An array of float32 to be filled; past 1 GiB in a temporary file, deleted with the array.
 
-    The file lies where Python's `tempfile` puts it, which ``TMPDIR`` says.
+    Python's `tempfile` chooses its folder, which ``TMPDIR`` can set.
     """
     shape = n_rows, n_columns
     if 4 * n_rows * n_columns <= IN_MEMORY:
@@ -26,6 +26,6 @@ def empty_table(n_rows: int, n_columns: int) -> np.ndarray:
 
 
 def blocks(n_rows: int) -> Iterator[slice]:
-    """All rows, some thousand at a time."""
+    """Slices that cover all rows, some thousand at a time."""
     for start in range(0, n_rows, BLOCK):
         yield slice(start, min(start + BLOCK, n_rows))

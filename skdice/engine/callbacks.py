@@ -22,9 +22,9 @@ __all__ = ["EpochLog", "ProgressBar", "check_callbacks"]
 
 
 class ProgressBar(Callback):
-    """How far a fit is and how long it will take, if the net's `verbose` is above 0.
+    """Shows how far a fit is and how long it will take, if the net's `verbose` is above 0.
 
-    A bar in a terminal or notebook. Elsewhere, as in a log file, a line a minute.
+    In a terminal or notebook this is a bar; elsewhere, as in a log file, a line a minute.
     """
 
     EVERY = 60.0  # seconds
@@ -35,7 +35,7 @@ class ProgressBar(Callback):
         self.started_: tuple[float, int] | None = None
 
     def on_batch_begin(self, net: Any, **kwargs: Any) -> None:
-        """Start with the first update, when it is known how many there will be."""
+        """Start with the first update, when the number of updates is known."""
         if self.started_ is not None or not net.verbose:
             return
         done = net.schedule_.last_epoch  # not 0 where a fit goes on from a checkpoint
@@ -47,7 +47,7 @@ class ProgressBar(Callback):
             self.bar_ = tqdm(total=total, initial=done, leave=False, unit="update")
 
     def on_batch_end(self, net: Any, **kwargs: Any) -> None:
-        """One update more."""
+        """Count one more update."""
         if self.started_ is None:
             return
         if self.bar_ is not None:
@@ -65,20 +65,20 @@ class ProgressBar(Callback):
             self.bar_.clear()
 
     def on_train_end(self, net: Any, **kwargs: Any) -> None:
-        """Take the bar away; also after an error."""
+        """Remove the bar, also after an error."""
         if self.bar_ is not None:
             self.bar_.close()
         self.bar_ = self.started_ = None
 
 
 class EpochLog(PrintLog):
-    """skorch's table of epochs, its colours for a terminal only."""
+    """skorch's table of epochs, with colours in a terminal only."""
 
     def __init__(self) -> None:
         super().__init__(sink=_print)
 
     def on_epoch_end(self, net: Any, **kwargs: Any) -> None:
-        """A line, if the net's `verbose` is above 0."""
+        """Print a line, if the net's `verbose` is above 0."""
         if net.verbose:
             super().on_epoch_end(net, **kwargs)
 
@@ -94,13 +94,7 @@ def _time(seconds: float) -> str:
 
 
 def check_callbacks(callbacks: list[Any] | None, net_params: dict[str, Any] | None) -> None:
-    """Refuse skorch callbacks that would do nothing here, or fail amid training.
-
-    Raises
-    ------
-    ValueError
-        If one schedules the learning rate, or scores what skorch takes for the data.
-    """
+    """Refuse skorch callbacks that would have no effect here, or fail during training."""
     for given in [*(callbacks or []), *((net_params or {}).get("callbacks") or [])]:
         callback = given[1] if isinstance(given, tuple) else given
         kind = callback if isinstance(callback, type) else type(callback)
@@ -110,7 +104,7 @@ def check_callbacks(callbacks: list[Any] | None, net_params: dict[str, Any] | No
                 f"overwrite: choose schedule= of {SCHEDULES}, and warmup="
             )
         if issubclass(kind, (BatchScoring, EpochScoring, PassthroughScoring)) and not (
-            # Called with the net and the encoded training data, which it may predict.
+            # This form is called with the net and the encoded training data, and works.
             issubclass(kind, EpochScoring)
             and getattr(callback, "on_train", False)
             and not callback.use_caching

@@ -1,4 +1,4 @@
-"""Checkpoints of a fit: files that are whole or not there, from which the same fit goes on."""
+"""Checkpoints, from which an interrupted fit goes on. A file is complete or does not exist."""
 
 from __future__ import annotations
 
@@ -22,18 +22,7 @@ KEPT = 2
 
 
 def parse_interval(every: Any) -> tuple[int, float]:
-    """Updates and seconds between checkpoints; the one that is not asked for is 0.
-
-    Parameters
-    ----------
-    every : int or str
-        A number of updates, or seconds as in ``"90s"``.
-
-    Raises
-    ------
-    ValueError
-        If it is neither.
-    """
+    """Updates and seconds between checkpoints, from ``500`` or ``"90s"``; the other one is 0."""
     if isinstance(every, (int, np.integer)) and not isinstance(every, bool) and every > 0:
         return int(every), 0.0
     if isinstance(every, str) and every.endswith("s"):
@@ -48,12 +37,7 @@ def parse_interval(every: Any) -> tuple[int, float]:
 
 
 def check_folder(folder: str | Path) -> None:
-    """Refuse a folder that cannot be made or written.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse a folder that cannot be made or written."""
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -66,17 +50,17 @@ def check_folder(folder: str | Path) -> None:
 
 
 class Checkpoints:
-    """The checkpoints of one fit, the last two of them, in a folder of its own.
+    """The last two checkpoints of one fit, in a folder of its own.
 
-    A file has its own checksum in its name and gets that name when it is complete, so that no file
-    is half a checkpoint, and an altered one is known.
+    A file gets its name, which holds its checksum, when it is complete. So no file is half a
+    checkpoint, and an altered one is found out.
 
     Parameters
     ----------
     folder : Path
         `checkpoint_dir`; several fits may share it.
     identity : str
-        What tells this fit from others: data, parameters, initial weights.
+        A digest of what distinguishes this fit from others: data, parameters, initial weights.
     every : int or str, default="60s"
         As in `parse_interval`.
     """
@@ -96,22 +80,17 @@ class Checkpoints:
         return time.monotonic() - self.last_time >= self.seconds
 
     def write(self, n_updates: int, state: dict[str, Any]) -> None:
-        """Put a checkpoint on the disk; where that fails, say so and keep those there are.
+        """Put a checkpoint on the disk; where that fails, warn, and keep the earlier ones.
 
-        Warns
-        -----
-        UserWarning
-            If it cannot be written, as on a full disk. The fit is worth more than a checkpoint.
+        It is no error, as on a full disk: the fit is worth more than a checkpoint.
         """
         part = self.folder / f"{os.getpid()}.part"
         try:
-            with open(part, "w+b") as file:
+            with open(part, "wb") as file:
                 torch.save(state, file)
                 file.flush()
                 os.fsync(file.fileno())
-                file.seek(0)
-                checksum = hashlib.file_digest(file, "sha256").hexdigest()
-            name = f"update-{n_updates:09d}-{checksum[:32]}.pt"
+            name = f"update-{n_updates:09d}-{_checksum(part)}.pt"
             os.replace(part, self.folder / name)
             _sync_folder(self.folder)
         except (OSError, RuntimeError) as error:  # torch reports a full disk as RuntimeError
@@ -127,23 +106,13 @@ class Checkpoints:
         self.last_time = time.monotonic()
 
     def last(self) -> dict[str, Any] | None:
-        """The last checkpoint that is whole; None where there is none yet.
+        """The last checkpoint that is intact; None where there is none yet.
 
-        Warns
-        -----
-        UserWarning
-            If the last file is damaged and the one before it is taken.
-
-        Raises
-        ------
-        ValueError
-            If there are files and all are damaged.
+        It warns of each damaged file that it passes over, and raises if all are damaged.
         """
         files = self._files()
         for path in reversed(files):
-            with open(path, "rb") as file:
-                checksum = hashlib.file_digest(file, "sha256").hexdigest()
-            if path.stem.endswith(checksum[:32]):
+            if path.stem.endswith(_checksum(path)):
                 return torch.load(path, map_location="cpu", weights_only=True)
             warnings.warn(
                 f"{path} is damaged: its checksum is another than its name says. Going on from "
@@ -158,7 +127,7 @@ class Checkpoints:
         return None
 
     def clear(self) -> None:
-        """Forget what there is, to begin anew."""
+        """Delete the checkpoints, to begin anew."""
         for path in self._files():
             path.unlink(missing_ok=True)
 
@@ -166,8 +135,13 @@ class Checkpoints:
         return sorted(self.folder.glob("update-*.pt"))
 
 
+def _checksum(path: Path) -> str:
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:32]
+
+
 def _sync_folder(folder: Path) -> None:
-    """Have the new name on the disk, too; Windows cannot open a folder."""
+    """Put the new name on the disk, too; Windows cannot open a folder."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -179,13 +153,8 @@ def _sync_folder(folder: Path) -> None:
 def digest(*values: Any) -> str:
     """A checksum of data and settings that is the same in every process.
 
-    Parameters
-    ----------
-    *values : numbers, strings, arrays, tensors, lists, mappings, dataclasses, plain objects
-
-    Returns
-    -------
-    str
+    The values are numbers, strings, arrays, tensors, modules, lists, mappings, dataclasses or
+    plain objects.
     """
     checksum = hashlib.sha256()
 
@@ -213,9 +182,8 @@ def digest(*values: Any) -> str:
         elif isinstance(value, torch.utils.data.Dataset):
             add(vars(value))
         else:
-            checksum.update(
-                f"{type(value).__name__}:{value!r};".encode("utf-8", "backslashreplace")
-            )
+            text = f"{type(value).__name__}:{value!r};"
+            checksum.update(text.encode("utf-8", "backslashreplace"))
 
     for value in values:
         add(value)

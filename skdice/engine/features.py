@@ -39,11 +39,11 @@ def run_encoder(
         How the hidden states of a window become one vector; None keeps one vector for each of its
         positions.
     layer : int, default=-1
-        Whose hidden states are taken: 0 is the embeddings, -1 the last layer.
+        The layer that gives the hidden states: 0 is the embeddings, -1 the last layer.
     batch_size : int, default=64
     device : str, default="cpu"
     dtype : torch.dtype or None, default=None
-        Of matrix products; None is float32.
+        The type of matrix products; None is float32.
 
     Returns
     -------
@@ -58,15 +58,15 @@ def run_encoder(
     autocast = torch.autocast(torch.device(device).type, dtype=dtype, enabled=dtype is not None)
     lengths = EncodedDataset(windows).lengths
     for batch in length_batches(lengths, batch_size, run_cost(device)):
-        inputs, _, _ = padder([(windows[i], None, None) for i in batch])
-        inputs = {name: values.to(device) for name, values in inputs.items()}
+        padded, _, _ = padder([(windows[i], None, None) for i in batch])
+        inputs = {name: values.to(device) for name, values in padded.items()}
         positions = inputs.pop("positions", None)
         with autocast:
             states = encoder(**inputs, output_hidden_states=not last)
         hidden = states.last_hidden_state if last else states.hidden_states[layer]
+        pieces: Any
         if pooling is not None:
-            found = pool(hidden.float(), inputs["attention_mask"], pooling, cls_last)
-            pieces = list(found.cpu().numpy())
+            pieces = pool(hidden.float(), inputs["attention_mask"], pooling, cls_last).cpu().numpy()
         else:
             rows = hidden.float().flatten(0, 1).index_select(0, positions)
             ends = np.cumsum([windows[i].n_predictions for i in batch])

@@ -1,4 +1,4 @@
-"""What a fit is, before any of it runs."""
+"""A fit as a value: checked and encoded, but not yet run."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any, Literal
 import numpy as np
 from torch import nn
 
+from skdice.text.inputs import take
+
 __all__ = ["Examples", "FitPlan", "Mode"]
 
 # A new model; a trained one with a new optimiser (`warm_start`); a trained one as it stands
@@ -18,18 +20,10 @@ Mode = Literal["fresh", "warm", "partial"]
 
 @dataclass(frozen=True)
 class Examples:
-    """Checked inputs with their targets and weights.
+    """Checked inputs with their targets and weights."""
 
-    Attributes
-    ----------
-    inputs : list
-        Texts, pairs, sentences or questions.
-    targets : list or ndarray
-    weights : ndarray of shape (n_examples,) or None
-    """
-
-    inputs: list[Any]
-    targets: Any
+    inputs: list[Any]  # texts, pairs, sentences or questions
+    targets: Any  # a list or array
     weights: np.ndarray | None = None
 
     def __len__(self) -> int:
@@ -37,42 +31,23 @@ class Examples:
 
     def take(self, rows: np.ndarray) -> Examples:
         """Some of the examples, by position."""
-        if isinstance(self.targets, np.ndarray):
-            targets = self.targets[rows]
-        else:
-            targets = [self.targets[i] for i in rows]
         weights = None if self.weights is None else self.weights[rows]
-        return Examples([self.inputs[i] for i in rows], targets, weights)
+        return Examples(take(self.inputs, rows), take(self.targets, rows), weights)
 
 
 @dataclass(frozen=True)
 class FitPlan:
-    """A fit that is checked, encoded and ready to run; nothing has been trained yet.
+    """A fit that is ready to run; nothing has been trained yet."""
 
-    Attributes
-    ----------
-    dataset : EncodedDataset or the like
-        What `FineTuningNet.updates` draws batches from.
-    criterion : torch.nn.Module
-        The loss, told what the training data hold.
-    seed : int
-    mode : {"fresh", "warm", "partial"}
-    epochs : int or None
-        None is `max_epochs` with the schedule; a number is a call of `partial_fit`, at a constant
-        rate.
-    rows_of_epoch : callable or None
-        From an epoch's number to the rows that a sampler draws for it.
-    validation : Examples or None
-        Scored after each epoch.
-    fitted : dict
-        Attributes of the estimator once the plan runs, the untrained module among them.
-    """
-
-    dataset: Any
-    criterion: nn.Module
+    dataset: Any  # an EncodedDataset or the like, which gives the batches
+    criterion: nn.Module  # the loss, prepared with the counts of the training data
     seed: int
     mode: Mode = "fresh"
+    # None means `max_epochs` with the schedule; `partial_fit` gives a number, at a constant rate.
     epochs: int | None = None
+    # From the number of an epoch to the rows that a sampler draws for it.
     rows_of_epoch: Callable[[int], np.ndarray] | None = None
+    # The validation set (Examples), scored after each epoch.
     validation: Any = None
+    # The estimator's attributes once the plan runs, including the untrained module.
     fitted: dict[str, Any] = field(default_factory=dict, repr=False)

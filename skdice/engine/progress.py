@@ -1,4 +1,4 @@
-"""Where a fit stands: what it needs to go on, and when it is stopped."""
+"""The state of a running fit: how to store it, go on from it, and when to stop."""
 
 from __future__ import annotations
 
@@ -20,38 +20,22 @@ MOST_SKIPPED = 10
 
 @dataclass
 class Progress:
-    """Where a fit stands.
+    """How far a fit has come."""
 
-    Attributes
-    ----------
-    epoch, update, total : int
-        Epochs made, updates made in this epoch, and updates in all.
-    losses : list of Tensor
-        Of this epoch's updates.
-    lr : float or None
-        At the epoch's first update.
-    bad : int, or Tensor of shape () on a GPU
-        Updates in a row that were skipped.
-    bf16 : bool
-        Whether ``precision="auto"`` trains in bfloat16.
-    best_score, best, stale
-        The best epoch's validation score, its weights, and the epochs since.
-    """
-
-    epoch: int = 0
-    update: int = 0
-    total: int = 0
-    losses: list[torch.Tensor] = field(default_factory=list)
-    lr: float | None = None
-    bad: Any = 0
-    bf16: bool = False
-    best_score: float | None = None
-    best: dict[str, torch.Tensor] | None = None
-    stale: int = 0
+    epoch: int = 0  # epochs done
+    update: int = 0  # updates done in this epoch
+    total: int = 0  # updates done in the fit
+    losses: list[torch.Tensor] = field(default_factory=list)  # of this epoch's updates
+    lr: float | None = None  # at the epoch's first update
+    bad: Any = 0  # skipped updates in a row; a tensor on a GPU
+    bf16: bool = False  # whether precision="auto" trains in bfloat16
+    best_score: float | None = None  # the best epoch's score on the validation set
+    best: dict[str, torch.Tensor] | None = None  # its weights
+    stale: int = 0  # epochs since
 
 
 def state_of(net: Any, at: Progress, *, finished: bool = False) -> dict[str, Any]:
-    """All that the fit of a net needs to go on, or of a finished one what it left."""
+    """All that the fit of a net needs to go on; of a finished fit, its results."""
     frozen = {name for name, p in net.module_.named_parameters() if not p.requires_grad}
     weights = net.module_.state_dict()
     state = {
@@ -76,13 +60,13 @@ def state_of(net: Any, at: Progress, *, finished: bool = False) -> dict[str, Any
 
 
 def restore(net: Any, state: dict[str, Any]) -> Progress:
-    """Put a net where the one stood that wrote `state`."""
+    """Bring a net to the state in which `state` was taken."""
     net.module_.load_state_dict(state["module"], strict=False)
     for name, value in state["criterion"].items():
         set_buffer(net.criterion_, name, value.to(net.device))
     epochs = state["history"]
     net.history = History()
-    # The epoch that was going on is opened again.
+    # The epoch that was interrupted is opened again.
     for epoch in epochs if state["finished"] else epochs[:-1]:
         net.history.new_epoch()
         for name, value in epoch.items():
@@ -120,24 +104,18 @@ def finite_if_all_are(gradients: list[torch.Tensor]) -> torch.Tensor:
     """A number that is finite if all gradients are."""
     if len(gradients) > 8:
         return torch.nn.utils.get_total_norm(gradients)
-    # Of a few, in a quarter of the time.
+    # For a few gradients this takes a quarter of the time.
     return torch.stack([gradient.sum() for gradient in gradients]).sum()
 
 
 def check_finite(net: Any, at: Progress, dataset: Any, rows: np.ndarray | None) -> None:
-    """Stop a fit whose updates are skipped one after the other.
-
-    Raises
-    ------
-    ValueError
-        After `MOST_SKIPPED` of them; the message names the rows of the last batch.
-    """
+    """Raise after `MOST_SKIPPED` skipped updates in a row, naming the rows of the last batch."""
     loss = at.losses[-1]
     if loss.device.type == "cpu":
         at.bad = 0 if math.isfinite(loss.item()) else at.bad + 1
     else:
         at.bad = torch.where(loss.isfinite(), 0, at.bad + 1)
-        # A GPU is asked seldom, as it would have to finish all that it was told to do.
+        # Checked rarely: reading the value waits until the GPU has finished all queued work.
         if at.update % 50:
             return
     if at.bad < MOST_SKIPPED:

@@ -17,8 +17,8 @@ def schedule_factor(name: str, n_steps: int, warmup: float) -> Callable[[int], f
     Parameters
     ----------
     name : {"constant", "linear", "cosine", "polynomial", "one_cycle"}
-        ``polynomial`` falls with the square of the remaining share; ``one_cycle`` rises and falls
-        along cosines, from 1/25 of the rate and down to 1/10,000 of that.
+        ``polynomial`` falls with the square of the remaining share; ``one_cycle`` rises along a
+        cosine from 1/25 of the rate, and falls along one to 1/10,000 of where it began.
     n_steps : int
         Updates in the whole fit.
     warmup : float
@@ -37,44 +37,19 @@ def schedule_factor(name: str, n_steps: int, warmup: float) -> Callable[[int], f
     [0.5, 1.0, 1.0, 0.5, 0.125]
     """
     rising = min(math.ceil(warmup * n_steps), n_steps)
-    return partial(_FACTORS[name], rising=rising, n_steps=n_steps)
+    # A plain function, so that a net with its schedule can be pickled.
+    return partial(_factor, name=name, rising=rising, n_steps=n_steps)
 
 
-def _left(step: int, rising: int, n_steps: int) -> float:
-    """The share of the updates after warm-up that is still to come."""
-    return max(n_steps - step, 0) / max(n_steps - rising, 1)
-
-
-def _constant(step: int, rising: int, n_steps: int) -> float:
-    return min((step + 1) / rising, 1.0) if rising else 1.0
-
-
-def _linear(step: int, rising: int, n_steps: int) -> float:
-    return (step + 1) / rising if step < rising else _left(step, rising, n_steps)
-
-
-def _cosine(step: int, rising: int, n_steps: int) -> float:
+def _factor(step: int, name: str, rising: int, n_steps: int) -> float:
+    first, last = (1 / 25, 1 / 25e4) if name == "one_cycle" else (0.0, 0.0)
     if step < rising:
+        if name == "one_cycle":
+            return first + (1 - first) * (1 - math.cos(math.pi * (step + 1) / rising)) / 2
         return (step + 1) / rising
-    return (1 - math.cos(math.pi * _left(step, rising, n_steps))) / 2
-
-
-def _polynomial(step: int, rising: int, n_steps: int) -> float:
-    return (step + 1) / rising if step < rising else _left(step, rising, n_steps) ** 2
-
-
-def _one_cycle(step: int, rising: int, n_steps: int) -> float:
-    first, last = 1 / 25, 1 / 25e4
-    if step < rising:
-        return first + (1 - first) * (1 - math.cos(math.pi * (step + 1) / rising)) / 2
-    return last + (1 - last) * (1 - math.cos(math.pi * _left(step, rising, n_steps))) / 2
-
-
-# Plain functions, so that a net with its schedule can be pickled.
-_FACTORS = {
-    "constant": _constant,
-    "linear": _linear,
-    "cosine": _cosine,
-    "polynomial": _polynomial,
-    "one_cycle": _one_cycle,
-}
+    if name == "constant":
+        return 1.0
+    left = max(n_steps - step, 0) / max(n_steps - rising, 1)  # of the updates after warm-up
+    if name in ("cosine", "one_cycle"):
+        return last + (1 - last) * (1 - math.cos(math.pi * left)) / 2
+    return left**2 if name == "polynomial" else left

@@ -15,7 +15,7 @@ __all__ = ["EncoderWithSpanHeads", "SpanPadder"]
 
 
 class SpanPadder(Padder):
-    """Batches of `QueryWindow`: which positions make up each candidate, and the outputs' order."""
+    """Batches of `QueryWindow`, with the positions of each candidate and the outputs' order."""
 
     def __call__(
         self,
@@ -31,7 +31,7 @@ class SpanPadder(Padder):
         counts = np.array([len(window.pairs) for window in windows])
         first_pair = np.cumsum(counts) - counts
         total = int(sizes.sum())
-        # The module puts all starts, ends, answerables and matches one after the other.
+        # The module returns all starts, then all ends, answerables and matches.
         order: list[Any] = []
         for window, p, m in zip(windows, first_position, first_pair, strict=True):
             words = np.arange(p + 1, p + len(window.positions))
@@ -48,12 +48,6 @@ class EncoderWithSpanHeads(EncoderWithHead):
 
     A span's match is u(first) . v(last) / sqrt(size) plus a term of each border: it needs a
     vector of `size` for each word, not one of twice the hidden size for each pair of words.
-
-    Parameters
-    ----------
-    encoder : transformers.PreTrainedModel
-    dropout : float
-    size : int, default=64
     """
 
     def __init__(self, encoder: Any, dropout: float = 0.1, size: int = 64) -> None:

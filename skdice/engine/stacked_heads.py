@@ -21,17 +21,17 @@ __all__ = ["Fold", "HeadSettings", "alike_losses", "is_number", "train_stacked_h
 
 @dataclass(frozen=True)
 class Fold:
-    """Training rows, with the index of each row's class, and how many rows each class has."""
+    """The training rows of a fold."""
 
     rows: np.ndarray
-    target: np.ndarray
-    counts: np.ndarray
+    target: np.ndarray  # the index of each row's class
+    counts: np.ndarray  # rows of each class
     background: int | None
 
 
 @dataclass(frozen=True)
 class HeadSettings:
-    """What differs between heads, and what they have in common."""
+    """A loss, rate and decay for each head, and the settings that all share."""
 
     losses: Sequence[Loss]
     lr: Sequence[float]
@@ -53,7 +53,7 @@ def train_stacked_heads(
     table : Tensor of shape (n_rows, n_features)
         The rows of all folds, on the device to train on.
     folds : list of Fold
-        With the same number of classes and the same background.
+        All with the same number of classes and the same background.
     settings : HeadSettings
 
     Returns
@@ -71,10 +71,10 @@ def train_stacked_heads(
 
 
 def _batches(folds: Sequence[Fold], settings: HeadSettings) -> Iterator[list[Tensor]]:
-    """For each update rows, targets and whether they count, of shape (n_folds, batch_size), and
-    each fold's factor of the learning rate: 0 once a fold with fewer batches is through.
+    """The rows and targets of each update, whether they count, and factors of the learning rate.
 
-    Each fold has the batches that `DiceClassifier` draws with this seed.
+    The first three have shape (n_folds, batch_size). A factor is one fold's; it is 0 once that fold
+    has no batches left. Each fold has the batches that `DiceClassifier` draws with this seed.
     """
     size = settings.batch_size
     lengths = [-(-len(fold.rows) // size) for fold in folds]
@@ -102,8 +102,8 @@ def _batches(folds: Sequence[Fold], settings: HeadSettings) -> Iterator[list[Ten
 class _StackedHeads:
     """Weights of shape (n_folds, n_heads, n_logits, n_features), and how they are updated.
 
-    Two classes whose losses look at the difference of their logits are one logit here, which
-    halves the work.
+    Two classes whose losses depend only on the difference of their logits are one logit here,
+    which halves the work.
     """
 
     def __init__(self, table: Tensor, folds: Sequence[Fold], settings: HeadSettings) -> None:
@@ -119,9 +119,8 @@ class _StackedHeads:
         self.weight, self.bias = (p.expand(*stack, *p.shape).clone() for p in starts)
         self.adam = torch.optim.Adam([self.weight, self.bias], lr=1.0)
         # Apple's GPUs do not know float64.
-        like = table.new_empty(
-            0, dtype=torch.float32 if device.startswith("mps") else torch.float64
-        )
+        precision = torch.float32 if device.startswith("mps") else torch.float64
+        like = table.new_empty(0, dtype=precision)
         self.lr = like.new_tensor(settings.lr)
         self.decay = like.new_tensor(settings.weight_decay).unsqueeze(1)
         self.groups = [
@@ -137,8 +136,8 @@ class _StackedHeads:
         (slope,) = torch.autograd.grad(torch.stack(totals).sum(), logits)
         self.weight.grad = torch.einsum("fkbc,fbh->fkch", slope, x)
         self.bias.grad = slope.sum(2)
-        # torch's AdamW has one rate and one decay for a tensor. So Adam moves zeros at rate 1,
-        # and each head moves by its own rate times that.
+        # torch's AdamW has one rate and one decay for a tensor. So Adam takes a step of rate 1
+        # from zero, and each head moves by that step times its own rate.
         before = self.weight.clone(), self.bias.clone()
         self.weight.zero_(), self.bias.zero_()
         self.adam.step()
@@ -159,7 +158,7 @@ class _AlikeLosses:
         n_logits: int,
         like: Tensor,
     ) -> None:
-        # A slice where it can be one: a list would copy the logits of all heads.
+        # A slice where possible: a list would copy the logits of all heads.
         in_a_row = heads == list(range(heads[0], heads[-1] + 1))
         self.heads: Any = slice(heads[0], heads[-1] + 1) if in_a_row else heads
         params = [losses[head].get_params(deep=True) for head in heads]
@@ -169,10 +168,8 @@ class _AlikeLosses:
             for name, numbers in values.items()
             if is_number(numbers[0]) and len(set(numbers)) > 1
         }
-        prepared = [
-            clone(losses[heads[0]]).prepare(fold.counts, background=fold.background)
-            for fold in folds
-        ]
+        first = losses[heads[0]]
+        prepared = [clone(first).prepare(f.counts, background=f.background) for f in folds]
         states = [loss.functional_state() for loss in prepared]
         self.state = {}
         for name in states[0]:

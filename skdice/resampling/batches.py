@@ -17,15 +17,7 @@ __all__ = ["BalancedBatchSampler", "check_sampler", "draw_rows"]
 
 
 def check_sampler(sampler: Any) -> None:
-    """Refuse what cannot draw rows without looking at their values.
-
-    Raises
-    ------
-    TypeError
-        If `sampler` has no `fit_resample`.
-    ValueError
-        If it makes new rows, or compares rows.
-    """
+    """Refuse what cannot draw rows without looking at their values."""
     if not hasattr(sampler, "fit_resample"):
         raise TypeError(
             f"sampler={sampler!r} has no fit_resample: give a sampler object such as "
@@ -43,13 +35,7 @@ def check_sampler(sampler: Any) -> None:
 
 
 def draw_rows(sampler: Any, y: Any, seed: int) -> np.ndarray:
-    """Row numbers that `sampler` draws for the labels, or tag lists, `y`.
-
-    Raises
-    ------
-    ValueError
-        If `y` holds tag lists and `sampler` draws by labels, or its strategy cannot be.
-    """
+    """Row numbers that `sampler` draws for the labels, or tag lists, `y`."""
     tagged = holds_tags(y)
     if tagged and isinstance(sampler, (RandomOverSampler, RandomUnderSampler)):
         raise ValueError(
@@ -82,7 +68,7 @@ class BalancedBatchSampler:
     Raises
     ------
     TypeError, ValueError
-        If `sampler` makes new rows or compares rows, or `batch_size` is no integer of
+        If `sampler` makes new rows or compares rows, or `batch_size` is not an integer of
         at least 1.
 
     Examples

@@ -67,10 +67,10 @@ def table8_training_sets(
 
     Notes
     -----
-    The paper's figures for "+ negative" cannot all hold: 458,477 rows of which 21 % are positive
-    have fewer positives than the original set, though none is said to be dropped. The share is
-    kept here and the size follows. By its figures "+ positive & negative" has as many negatives
-    as the original; here they are drawn from the original and the added ones alike.
+    The paper's figures for "+ negative" contradict each other: 458,477 rows of which 21 % are
+    positive hold fewer positives than the original set, and the paper reports dropping none. Here
+    the share is kept and the size follows. By the paper's figures "+ positive & negative" has as
+    many negatives as the original; here they are drawn from the original and the added ones.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""imbalanced-learn's pipeline, with a word to whoever puts SMOTE in front of raw text."""
+"""imbalanced-learn's pipeline, which refuses SMOTE in front of raw text."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ class Pipeline(_Pipeline):
         return super().fit(X, y, **params)
 
     def _check_samplers(self, X: Any) -> None:
-        if not _holds_text(X):
+        value = plain_values(X)
+        while isinstance(value, (list, tuple, np.ndarray)) and len(value):
+            value = value[0]
+        if not isinstance(value, str):
             return
         for _, step in self.steps:
             if hasattr(step, "transform"):
                 return
-            # What others wrote, or a FunctionSampler(validate=False) calls, may well read text.
-            computes = type(step).__module__.startswith("imblearn.") and getattr(
+            # Samplers by others, and FunctionSampler(validate=False), may well read text.
+            known = type(step).__module__.startswith("imblearn.") and getattr(
                 step, "validate", True
             )
-            if (
-                computes
-                and hasattr(step, "fit_resample")
-                and not get_sampler_tags(step).input_tags.string
-            ):
+            samples = hasattr(step, "fit_resample")
+            if known and samples and not get_sampler_tags(step).input_tags.string:
                 raise ValueError(
                     f"{step!r} computes with numbers, but X holds text here: put "
                     "TransformerFeatures() before it, or use a sampler that only draws rows, such "
@@ -72,11 +72,3 @@ def make_pipeline(*steps: Any, memory: Any = None, verbose: bool = False) -> Pip
     verbose : bool, default=False
     """
     return Pipeline(name_estimators(steps), memory=memory, verbose=verbose)
-
-
-def _holds_text(X: Any) -> bool:
-    """Whether the first value of `X` is a string."""
-    value = plain_values(X)
-    while isinstance(value, (list, tuple, np.ndarray)) and np.size(value):
-        value = value[0]
-    return isinstance(value, str)

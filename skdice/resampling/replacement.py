@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -30,7 +31,7 @@ __all__ = ["EntityReplacement", "build_gazetteer"]
 
 _WORD = re.compile(r"\w+|[^\w\s]")
 
-# From type and tokens to what is put in: the tokens, or in texts the mention as it is spelt.
+# From type and tokens to the replacement: the tokens, or in texts the mention as it is spelt.
 Forms = dict[str, dict[tuple[str, ...], Any]]
 Swaps = dict[tuple[str, tuple[str, ...]], Any]
 
@@ -45,7 +46,7 @@ class Mention(NamedTuple):
 
     @property
     def name(self) -> tuple[str, tuple[str, ...]]:
-        """What equal mentions of one type share."""
+        """The same for equal mentions of one type."""
         return self.kind, self.key
 
 
@@ -91,8 +92,8 @@ class EntityReplacement(TagSampler):
     ----------
     gazetteer : "tags", dict or fitted tagger, default="tags"
         Where mentions come from: the tags of `y` (tagged sentences only); a dict from type to
-        mentions, as strings or lists of tokens; or a fitted `DiceTokenClassifier`, which looks
-        for them in X. Texts get a mention as the dict, or the text that it is found in, spells it.
+        mentions, as strings or lists of tokens; or a fitted `DiceTokenClassifier`, which finds
+        them in X. Texts get a mention as it is spelt in the dict, or in the text it is found in.
     sampling_strategy : float, str, dict or callable, default="auto"
         How many rows to have of each class, as in imbalanced-learn; for tagged sentences as in
         `TagOverSampler`.
@@ -153,8 +154,8 @@ class EntityReplacement(TagSampler):
         Raises
         ------
         ValueError, TypeError
-            If the data or `gazetteer` do not fit, or a class that is to grow has no mention with
-            another to take its place.
+            If the data or `gazetteer` do not fit, or a class that is to grow has no mention that
+            another could replace.
         """
         self._validate_params()
         if y is None:
@@ -166,13 +167,12 @@ class EntityReplacement(TagSampler):
             return self._resample_tagged(X, y, random_state)
         return self._resample_texts(X, y, random_state)
 
-    # ---- tagged sentences
-
     def _resample_tagged(self, X: Any, y: Any, random_state: Any) -> tuple[Any, Any]:
         sentences = as_sentences(X)
         tags = as_tags(y, sentences)
         scheme = infer_scheme(tags)
-        others = self._others(self._tagged_forms(sentences, tags))
+        others = _Others(self._tagged_forms(sentences, tags))
+        self.gazetteer_ = others.gazetteer
         mentions = [
             [
                 Mention(kind, start, end, _key(tokens[start:end]))
@@ -182,25 +182,17 @@ class EntityReplacement(TagSampler):
         ]
         usable = np.flatnonzero([any(map(others.has, row)) for row in mentions])
         drawer = TagOverSampler(sampling_strategy=self.sampling_strategy)
-        if isinstance(self.sampling_strategy, Real):
-            drawn = drawer._to_ratio(tags, usable, random_state)
-        else:
-            drawn = drawer._to_counts(tags, usable, random_state)
+        drawn = drawer._added(tags, usable, random_state)
         new_tokens, new_tags = [], []
         for i in drawn:
             chosen = self._choose(mentions[i], others, random_state)
-            tokens: list[str] = []
-            spans: list[tuple[str, int, int]] = []
-            done = 0
-            for mention in mentions[i]:
-                tokens += sentences[i][done : mention.start]
-                words = chosen.get(mention.name, sentences[i][mention.start : mention.end])
-                spans.append((mention.kind, len(tokens), len(tokens) + len(words)))
-                tokens += words
-                done = mention.end
-            tokens += sentences[i][done:]
-            new_tokens.append(tokens)
-            new_tags.append(to_tags(spans, len(tokens), scheme))
+            pieces = _swap(sentences[i], mentions[i], chosen)
+            kinds = [mention.kind for mention in mentions[i]]
+            ends = list(accumulate(map(len, pieces)))
+            # Every second piece is a mention.
+            spans = zip(kinds, ends[:-1:2], ends[1::2], strict=True)
+            new_tokens.append([token for piece in pieces for token in piece])
+            new_tags.append(to_tags(spans, ends[-1], scheme))
         self.sample_indices_ = np.append(np.arange(len(tags)), drawn)
         return _extend(X, sentences, new_tokens), _extend(y, tags, new_tags)
 
@@ -208,15 +200,9 @@ class EntityReplacement(TagSampler):
         if hasattr(self.gazetteer, "predict"):
             tags = list(self.gazetteer.predict(sentences))
         elif not isinstance(self.gazetteer, str):
-            return _read_gazetteer(self.gazetteer, _tokens)
+            return _read_gazetteer(self.gazetteer, of_texts=False)
         found = build_gazetteer(sentences, tags)
         return {kind: {tuple(m): tuple(m) for m in rows} for kind, rows in found.items()}
-
-    def _others(self, forms: Forms) -> _Others:
-        self.gazetteer_ = {kind: list(group) for kind, group in forms.items()}
-        return _Others(forms)
-
-    # ---- texts and pairs
 
     def _resample_texts(self, X: Any, y: Any, random_state: Any) -> tuple[Any, Any]:
         texts = as_texts(X)
@@ -229,8 +215,11 @@ class EntityReplacement(TagSampler):
                 "from type to mentions, or a fitted DiceTokenClassifier"
             )
         rows = [(text,) if isinstance(text, str) else text for text in texts]
-        mentions, forms = self._find(rows)
-        others = self._others(forms)
+        found, forms = self._find([text for row in rows for text in row])
+        sides = iter(found)
+        mentions = [[next(sides) for _ in row] for row in rows]
+        others = _Others(forms)
+        self.gazetteer_ = others.gazetteer
         usable = np.array([any(others.has(m) for side in row for m in side) for row in mentions])
         strategy = check_sampling_strategy(self.sampling_strategy, labels, "over-sampling")
         self.sampling_strategy_ = strategy
@@ -246,37 +235,30 @@ class EntityReplacement(TagSampler):
         new = []
         for i in drawn:
             chosen = self._choose([m for side in mentions[i] for m in side], others, random_state)
-            sides = [
-                _swap(text, side, chosen) for text, side in zip(rows[i], mentions[i], strict=True)
-            ]
-            new.append(sides[0] if isinstance(texts[i], str) else tuple(sides))
+            pairs = zip(rows[i], mentions[i], strict=True)
+            swapped = tuple("".join(_swap(text, side, chosen)) for text, side in pairs)
+            new.append(swapped[0] if isinstance(texts[i], str) else swapped)
         self.sample_indices_ = np.append(np.arange(len(texts)), drawn).astype(np.int64)
         return _extend(X, texts, new), take(y, self.sample_indices_)
 
-    def _find(self, rows: Sequence[Sequence[str]]) -> tuple[list[list[list[Mention]]], Forms]:
-        """Mentions, by character, in each side of each row; and what can take their places."""
-        words = [[list(_WORD.finditer(text)) for text in row] for row in rows]
+    def _find(self, texts: Sequence[str]) -> tuple[list[list[Mention]], Forms]:
+        """Mentions, by character, in each text; and their possible replacements."""
+        words = [list(_WORD.finditer(text)) for text in texts]
         if not hasattr(self.gazetteer, "predict"):
-            forms = _read_gazetteer(self.gazetteer, _spelling)
+            forms = _read_gazetteer(self.gazetteer, of_texts=True)
             known = {_key(m): kind for kind, group in forms.items() for m in group}
             longest = max(map(len, known), default=0)
-            return [[_look_up(side, known, longest) for side in row] for row in words], forms
-        flat = [[match.group() for match in side] for row in words for side in row]
-        tags = iter(self.gazetteer.predict(flat))
+            return [_look_up(matches, known, longest) for matches in words], forms
+        tags = self.gazetteer.predict([[match.group() for match in row] for row in words])
         forms = {}
-        mentions = []
-        for row, texts in zip(words, rows, strict=True):
-            sides = []
-            for side, text in zip(row, texts, strict=True):
-                found = []
-                for kind, first, end in get_spans(next(tags), self.gazetteer.scheme_):
-                    tokens = tuple(match.group() for match in side[first:end])
-                    mention = Mention(kind, side[first].start(), side[end - 1].end(), _key(tokens))
-                    spelling = text[mention.start : mention.end]
-                    forms.setdefault(kind, {}).setdefault(tokens, spelling)
-                    found.append(mention)
-                sides.append(found)
-            mentions.append(sides)
+        mentions: list[list[Mention]] = []
+        for text, matches, row in zip(texts, words, tags, strict=True):
+            mentions.append([])
+            for kind, first, end in get_spans(row, self.gazetteer.scheme_):
+                tokens = tuple(match.group() for match in matches[first:end])
+                start, stop = matches[first].start(), matches[end - 1].end()
+                forms.setdefault(kind, {}).setdefault(tokens, text[start:stop])
+                mentions[-1].append(Mention(kind, start, stop, _key(tokens)))
         return mentions, forms
 
     def _choose(self, mentions: Iterable[Mention], others: _Others, random_state: Any) -> Swaps:
@@ -292,11 +274,12 @@ class _Others:
     """Mentions of a type other than a given one."""
 
     def __init__(self, forms: Forms) -> None:
+        self.gazetteer = {kind: list(group) for kind, group in forms.items()}
         self.groups = {
             kind: [(_key(tokens), form) for tokens, form in group.items()]
             for kind, group in forms.items()
         }
-        self.keys = {kind: {key for key, _ in group} for kind, group in self.groups.items()}
+        self.keys = {kind: set(dict(group)) for kind, group in self.groups.items()}
 
     def has(self, mention: Mention) -> bool:
         return bool(self.keys.get(mention.kind, set()) - {mention.key})
@@ -313,19 +296,8 @@ def _key(tokens: Iterable[str]) -> tuple[str, ...]:
     return tuple(token.casefold() for token in tokens)
 
 
-def _tokens(mention: Any) -> tuple[tuple[str, ...], Any]:
-    """Tokens of a mention, which are put in among tokens."""
-    tokens = tuple(mention.split()) if isinstance(mention, str) else tuple(mention)
-    return tokens, tokens
-
-
-def _spelling(mention: Any) -> tuple[tuple[str, ...], Any]:
-    """Tokens of a mention as texts are split, and its spelling, which is put into a text."""
-    spelling = mention.strip() if isinstance(mention, str) else " ".join(mention)
-    return tuple(_WORD.findall(spelling)), spelling
-
-
-def _read_gazetteer(gazetteer: Any, read: Callable[[Any], tuple[tuple[str, ...], Any]]) -> Forms:
+def _read_gazetteer(gazetteer: Any, of_texts: bool) -> Forms:
+    """The mentions of a user's dict; texts get their spelling, and sentences their tokens."""
     if not isinstance(gazetteer, Mapping):
         raise TypeError(
             f"gazetteer={gazetteer!r} must be 'tags', a dict from type to mentions, or a fitted "
@@ -335,8 +307,13 @@ def _read_gazetteer(gazetteer: Any, read: Callable[[Any], tuple[tuple[str, ...],
     for kind, group in gazetteer.items():
         forms = table[str(kind)] = {}
         for mention in () if isinstance(group, str) else group:
-            tokens, form = read(mention) if mention else ((), mention)
-            forms.setdefault(tokens, form)
+            words = mention or ""
+            if of_texts:
+                spelling = words.strip() if isinstance(words, str) else " ".join(words)
+                forms.setdefault(tuple(_WORD.findall(spelling)), spelling)
+            else:
+                tokens = tuple(words.split() if isinstance(words, str) else words)
+                forms.setdefault(tokens, tokens)
         if isinstance(group, str) or () in forms:
             raise ValueError(
                 f"gazetteer[{kind!r}] = {group!r} must be a list of mentions, none of them empty"
@@ -361,39 +338,33 @@ def _look_up(
     return found
 
 
-def _swap(text: str, mentions: list[Mention], chosen: Swaps) -> str:
-    parts, done = [], 0
+def _swap(row: Any, mentions: list[Mention], chosen: Swaps) -> list[Any]:
+    """A text, or list of tokens, in pieces: those between mentions, and old or new mentions."""
+    pieces, done = [], 0
     for mention in mentions:
-        parts.append(text[done : mention.start])
-        if mention.name in chosen:
-            parts.append(chosen[mention.name])
-        else:
-            parts.append(text[mention.start : mention.end])
+        own = row[mention.start : mention.end]
+        pieces += [row[done : mention.start], chosen.get(mention.name, own)]
         done = mention.end
-    return "".join([*parts, text[done:]])
+    return [*pieces, row[done:]]
 
 
 def _extend(X: Any, plain: list[Any], rows: list[Any]) -> Any:
-    """`X`, which holds `plain`, and after it `rows`: in pandas, numpy, or else a list."""
-    if hasattr(X, "iloc"):
-        import pandas as pd
-
-        if not rows:
-            return X.reset_index(drop=True)
-        if not hasattr(X, "columns"):
-            # Not a categorical, whose categories the new rows are not of.
-            new = pd.Series(object_array(rows), dtype=object, name=X.name)
-            grown = pd.concat([X.astype(object), new], ignore_index=True)
-            return grown if isinstance(X.dtype, pd.CategoricalDtype) else grown.astype(X.dtype)
-        cells = [[row] if isinstance(row, str) else list(row) for row in rows]
-        new = pd.DataFrame(cells, columns=X.columns, dtype=object)
-        grown = pd.concat([X.astype(object), new], ignore_index=True)
-        kept = {n: t for n, t in X.dtypes.items() if not isinstance(t, pd.CategoricalDtype)}
-        return grown.astype(kept)
-    if not isinstance(X, np.ndarray):
+    """`X`, which holds `plain`, with `rows` after it: in pandas, numpy or else a list."""
+    new = object_array(rows)
+    if getattr(X, "ndim", 1) == 2:  # one text a row, or two
+        new = np.array([np.atleast_1d(row) for row in rows], dtype=object).reshape(-1, X.shape[1])
+    if isinstance(X, np.ndarray):
+        return np.concatenate([X.astype(object), new])
+    if not hasattr(X, "iloc"):
         return [*plain, *rows]
+    if not rows:
+        return X.reset_index(drop=True)
+    import pandas as pd
+
+    names = {"columns": X.columns} if X.ndim == 2 else {"name": X.name}
+    grown = pd.concat([X.astype(object), type(X)(new, dtype=object, **names)], ignore_index=True)
+    # A categorical stays an object: the new rows are not among its categories.
     if X.ndim == 1:
-        return object_array([*X, *rows])
-    width = X.shape[1]
-    new = np.array([[row] if width == 1 else list(row) for row in rows], dtype=object)
-    return np.vstack([X.astype(object), new.reshape(len(rows), width)])
+        return grown if isinstance(X.dtype, pd.CategoricalDtype) else grown.astype(X.dtype)
+    kept = {n: t for n, t in X.dtypes.items() if not isinstance(t, pd.CategoricalDtype)}
+    return grown.astype(kept)

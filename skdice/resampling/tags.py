@@ -47,7 +47,7 @@ class TagSampler(BaseSampler):
         ------
         ValueError, TypeError
             If a sentence has another number of tags than tokens (its index is named), or the
-            strategy asks for what cannot be.
+            strategy cannot be met.
         """
         self._validate_params()
         tags = as_tags(y, as_sentences(X))
@@ -79,7 +79,7 @@ def positive_tokens(tags: list[list[str]], background: str) -> tuple[np.ndarray,
 def check_token_ratio(
     ratio: float, positive: np.ndarray, negative: np.ndarray, sampling_type: str
 ) -> None:
-    """Refuse, in imbalanced-learn's words, a ratio below the one that there is."""
+    """Refuse a ratio below the one in the data, with imbalanced-learn's message."""
     if positive.sum() > ratio * negative.sum():
         tokens = np.repeat([1, 0], [positive.sum(), negative.sum()])
         check_sampling_strategy(min(ratio, 1.0), tokens, sampling_type)
@@ -93,10 +93,10 @@ class TagOverSampler(TagSampler):
     ----------
     sampling_strategy : float, str, dict or callable, default="auto"
         As in imbalanced-learn, counted in mentions (spans of an entity type; tokens of a plain
-        tag). A dict gives for a type the mentions wanted; ``"auto"`` brings every type up to the
-        most frequent one. The rarest type comes first: sentences that hold it are drawn at random.
-        Their other mentions count too, so a type can end above its target. A float is the ratio of
-        positive to negative *tokens* wanted (0.25: four negatives to a positive).
+        tag). A dict gives the number of mentions wanted of a type; ``"auto"`` brings every type up
+        to the most frequent one. The rarest type comes first: sentences that hold it are drawn at
+        random. Their other mentions count too, so a type can end above its target. A float is the
+        ratio of positive to negative *tokens* wanted (0.25: four negatives to a positive).
     background : str, default="O"
         The negative tag, for a float.
     random_state : int, RandomState or None, default=None
@@ -136,39 +136,41 @@ class TagOverSampler(TagSampler):
 
     def _draw(self, tags: list[list[str]], random_state: np.random.RandomState) -> np.ndarray:
         kept = np.arange(len(tags))
-        if isinstance(self.sampling_strategy, Real):
-            return np.append(kept, self._to_ratio(tags, kept, random_state))
-        return np.append(kept, self._to_counts(tags, kept, random_state))
+        return np.append(kept, self._added(tags, kept, random_state))
+
+    def _added(
+        self, tags: list[list[str]], usable: np.ndarray, random_state: np.random.RandomState
+    ) -> np.ndarray:
+        """Sentences, out of `usable`, to add."""
+        by_ratio = isinstance(self.sampling_strategy, Real)
+        draw = self._to_ratio if by_ratio else self._to_counts
+        return np.array(draw(tags, usable, random_state), dtype=np.int64)
 
     def _to_counts(
         self, tags: list[list[str]], usable: np.ndarray, random_state: np.random.RandomState
-    ) -> np.ndarray:
-        """Sentences, out of `usable`, to add until every type has its mentions."""
+    ) -> list[int]:
+        """Sentences to add until every type has its mentions."""
         scheme = infer_scheme(tags)
         held = [[span[0] for span in get_spans(row, scheme)] for row in tags]
-        mentions = np.array([kind for row in held for kind in row])
-        if len(np.unique(mentions)) < 2:
+        mentions = [kind for row in held for kind in row]
+        types = sorted(set(mentions))
+        if len(types) < 2:
             raise ValueError(
-                f"y holds {sorted(set(mentions.tolist()))!r} as types: to draw by type there must "
+                f"y holds {types!r} as types: to draw by type there must "
                 "be 2 or more; give sampling_strategy a float for a ratio of tokens"
             )
         self.sampling_strategy_ = check_sampling_strategy(
-            self.sampling_strategy, mentions, "over-sampling"
+            self.sampling_strategy, np.array(mentions), "over-sampling"
         )
-        types, totals = np.unique(mentions, return_counts=True)
-        names = types.tolist()
-        counts = np.zeros((len(tags), len(types)), dtype=np.int64)
-        for i, row in enumerate(held):
-            for kind in row:
-                counts[i, names.index(kind)] += 1
-        wanted = {names.index(kind): n for kind, n in self.sampling_strategy_.items()}
+        counts = np.array([[row.count(kind) for kind in types] for row in held])
+        wanted = {types.index(kind): n for kind, n in self.sampling_strategy_.items()}
         added = np.zeros(len(types), dtype=np.int64)
         drawn: list[int] = []
-        for j in sorted(wanted, key=lambda j: totals[j]):
+        for j in sorted(wanted, key=lambda j: counts[:, j].sum()):
             holders = usable[counts[usable, j] > 0]
             if not len(holders) and added[j] < wanted[j]:
                 raise ValueError(
-                    f"no sentence can be drawn for the type {names[j]!r}: none holds a mention "
+                    f"no sentence can be drawn for the type {types[j]!r}: none holds a mention "
                     "that another of its type could replace; add to the gazetteer, or use "
                     "TagOverSampler"
                 )
@@ -176,12 +178,12 @@ class TagOverSampler(TagSampler):
                 i = int(random_state.choice(holders))
                 drawn.append(i)
                 added += counts[i]
-        return np.array(drawn, dtype=np.int64)
+        return drawn
 
     def _to_ratio(
         self, tags: list[list[str]], usable: np.ndarray, random_state: np.random.RandomState
-    ) -> np.ndarray:
-        """Sentences, out of `usable`, to add until positive to negative tokens reach the ratio."""
+    ) -> list[int]:
+        """Sentences to add until positive to negative tokens reach the ratio."""
         ratio = float(self.sampling_strategy)
         positive, negative = positive_tokens(tags, self.background)
         check_token_ratio(ratio, positive, negative, "over-sampling")
@@ -199,7 +201,7 @@ class TagOverSampler(TagSampler):
             i = int(random_state.choice(helpful))
             drawn.append(i)
             missing -= gain[i]
-        return np.array(drawn, dtype=np.int64)
+        return drawn
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

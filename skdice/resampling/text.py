@@ -45,7 +45,7 @@ class _Texts:
 
 
 def _numbered(X: Any, y: Any) -> Any:
-    """Row numbers of shape (n, 1) for texts in lists and 1-D arrays; other tables as they are."""
+    """Row numbers of shape (n, 1) for texts in lists and 1-D arrays; other tables unchanged."""
     if y is None:
         raise ValueError("the sampler requires y to be passed, but the target y is None")
     check_consistent_length(X, y)
@@ -55,16 +55,11 @@ def _numbered(X: Any, y: Any) -> Any:
             "BackgroundUnderSampler"
         )
     rows = X if hasattr(X, "iloc") else plain_values(X)  # imbalanced-learn draws from pandas
-    if isinstance(rows, (list, tuple)) and rows:
-        first = rows[0]
-        of_texts = isinstance(first, str) or (
-            isinstance(first, (list, tuple)) and bool(first) and isinstance(first[0], str)
-        )
-    elif rows is not X:  # polars
-        of_texts = rows.dtype.kind in "OUT"
-    else:
-        kind = getattr(getattr(X, "dtype", None), "kind", "O")
-        of_texts = getattr(X, "ndim", 2) == 1 and kind in "OUT"
+    if isinstance(rows, (list, tuple)):
+        first = rows[0] if rows and isinstance(rows[0], (list, tuple)) else rows
+        of_texts = isinstance(next(iter(first), None), str)
+    else:  # a 1-D array or column, or any table of polars
+        of_texts = (rows is not X or getattr(X, "ndim", 2) == 1) and rows.dtype.kind in "OUT"
     return np.arange(len(as_texts(X))).reshape(-1, 1) if of_texts else X
 
 

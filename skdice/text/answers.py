@@ -1,7 +1,8 @@
-"""Questions with contexts, and their answers: every accepted form becomes one, or a clear error."""
+"""Questions with contexts, and their answers, in any accepted form."""
 
 from __future__ import annotations
 
+import re
 import unicodedata
 import warnings
 from collections.abc import Sequence
@@ -9,27 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from skdice.text.inputs import _rows, as_texts
+from skdice.text.inputs import _target_rows, as_texts
 
-__all__ = ["Answer", "align_answer", "as_answers", "as_questions", "read_answers"]
+__all__ = ["Answer", "as_answers", "as_questions", "read_answers"]
 
 Answer = tuple[int, str]
 MISALIGNED = ("raise", "drop", "fix")
 
 
 def as_questions(X: Any) -> list[tuple[str, str]]:
-    """(question, context) pairs from any container of pairs.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a row is no pair of strings, or a context is empty; the message names the row.
-
-    Warns
-    -----
-    UserWarning
-        If a context is shorter than its question, which suggests that the two are swapped.
-    """
+    """(question, context) pairs from any container of pairs."""
     pairs = as_texts(X)
     if isinstance(pairs[0], str):
         raise ValueError(
@@ -56,7 +46,10 @@ def as_questions(X: Any) -> list[tuple[str, str]]:
 
 
 def as_answers(
-    y: Any, contexts: Sequence[str], on_misaligned: str = "raise", names: Any = None
+    y: Any,
+    contexts: Sequence[str],
+    on_misaligned: str = "raise",
+    names: Sequence[str] | None = None,
 ) -> list[list[Answer] | None]:
     """Answers of each question as (start, text); [] where there is none, None for a row to drop.
 
@@ -68,46 +61,32 @@ def as_answers(
         counts characters from 0.
     contexts : list of str
     on_misaligned : {"raise", "drop", "fix"}, default="raise"
-        What to do with an answer that the context does not hold at `start`: an error; no such
-        answer (and no such row, if it has no other); or the nearest place that holds it, and a
-        row without one is dropped.
+        What to do with an answer that the context does not hold at `start`: raise an error; leave
+        the answer out; or move it to the nearest place that holds it. A row that loses all its
+        answers is dropped.
     names : list of str or None, default=None
         What to call the rows in messages; None is ``y[i]``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a row has another form, or for a misaligned answer; the message names the row.
     """
     if on_misaligned not in MISALIGNED:
         raise ValueError(f"on_misaligned={on_misaligned!r} must be one of {MISALIGNED}")
+    names = names or [f"y[{i}]" for i in range(len(contexts))]
     rows = read_answers(y, len(contexts), names)
     found: list[list[Answer] | None] = []
-    for i, (answers, context) in enumerate(zip(rows, contexts, strict=True)):
-        where = _name(i, names)
+    for answers, context, name in zip(rows, contexts, names, strict=True):
         aligned = []
         for start, text in answers:
-            place = align_answer(context, start, text, on_misaligned, where)
+            place = _align(context, start, text, on_misaligned, name)
             if place is not None:
                 aligned.append((place, context[place : place + len(text)]))
         found.append(None if answers and not aligned else aligned)
     return found
 
 
-def read_answers(y: Any, n_rows: int, names: Any = None) -> list[list[Answer]]:
-    """Answers of each question as given, in one form, wherever they are; see `as_answers`."""
-    if y is None:
-        raise ValueError(
-            "This estimator requires y to be passed, but the target y is None: pass answers"
-        )
-    rows = _rows(y, "y")
-    if len(rows) != n_rows:
-        raise ValueError(f"X holds {n_rows} rows and y {len(rows)}: they must match")
-    return [_read(row, _name(i, names)) for i, row in enumerate(rows)]
-
-
-def _name(row: int, names: Any) -> str:
-    return f"y[{row}]" if names is None else str(names[row])
+def read_answers(y: Any, n_rows: int, names: Sequence[str] | None = None) -> list[list[Answer]]:
+    """Answers of each question in one form, not compared with the contexts; see `as_answers`."""
+    rows = _target_rows(y, n_rows, "answers")
+    names = names or [f"y[{i}]" for i in range(n_rows)]
+    return [_read(row, name) for row, name in zip(rows, names, strict=True)]
 
 
 def _read(row: Any, where: str) -> list[Answer]:
@@ -142,9 +121,9 @@ def _read(row: Any, where: str) -> list[Answer]:
     return answers
 
 
-def align_answer(context: str, start: int, text: str, how: str, where: str) -> int | None:
+def _align(context: str, start: int, text: str, how: str, where: str) -> int | None:
     """Where `context` holds `text`: `start` if it is there, else as `how` says; None to drop."""
-    if start >= 0 and context[start : start + len(text)] == text:
+    if start >= 0 and context.startswith(text, start):
         return start
     if how == "drop":
         return None
@@ -158,14 +137,10 @@ def align_answer(context: str, start: int, text: str, how: str, where: str) -> i
 
 
 def _nearest(context: str, text: str, start: int) -> int | None:
-    """The place nearest to `start` at which `context` holds `text`, letters' width aside."""
-    haystack, needle = context, text
-    folded = unicodedata.normalize("NFKC", context), unicodedata.normalize("NFKC", text)
-    if needle not in haystack and len(folded[0]) == len(context) and len(folded[1]) == len(text):
-        haystack, needle = folded
-    best, place = None, haystack.find(needle)
-    while place >= 0:
-        if best is None or abs(place - start) < abs(best - start):
-            best = place
-        place = haystack.find(needle, place + 1)
-    return best
+    """The place nearest to `start` at which `context` holds `text`, full-width forms included."""
+    if text not in context:
+        folded = unicodedata.normalize("NFKC", context), unicodedata.normalize("NFKC", text)
+        if (len(folded[0]), len(folded[1])) == (len(context), len(text)):
+            context, text = folded
+    places = (match.start() for match in re.finditer(f"(?={re.escape(text)})", context))
+    return min(places, key=lambda place: abs(place - start), default=None)

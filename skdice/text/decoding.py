@@ -29,11 +29,6 @@ def viterbi(
     list of int
         Class indices, as many as tokens.
 
-    Raises
-    ------
-    ValueError
-        If the masks allow no sequence of this length.
-
     Examples
     --------
     >>> import numpy as np
@@ -72,13 +67,7 @@ def decode(
     *,
     constrained: bool = False,
 ) -> list[list[str]]:
-    """Tags of many sentences: the best tag of each token, or the best well-formed sequence.
-
-    Raises
-    ------
-    ValueError
-        If `constrained` and the classes cannot form a sequence (an ``O`` always can).
-    """
+    """Tags of many sentences: the best tag of each token, or the best well-formed sequence."""
     names = [str(c) for c in classes]
     if not constrained or scheme == "plain":
         return [[names[i] for i in rows.argmax(axis=1)] if len(rows) else [] for rows in log_probs]

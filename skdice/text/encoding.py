@@ -11,12 +11,11 @@ import numpy as np
 
 __all__ = ["Window", "encode_sentences", "encode_texts", "template"]
 
-
-BLOCK = 1024  # texts given to the tokenizer at a time, whose answer takes much memory
+BLOCK = 1024  # texts tokenised at a time: the tokenizer's output takes much memory
 
 
 class Shared:
-    """Arrays of small numbers, each held once however many windows have the same."""
+    """Arrays of integers; equal ones are stored once, however many windows have them."""
 
     def __init__(self) -> None:
         self.known: dict[bytes, np.ndarray] = {}
@@ -29,25 +28,13 @@ class Shared:
 
 @dataclass(slots=True)
 class Window:
-    """One input of the encoder.
+    """One input of the encoder."""
 
-    Attributes
-    ----------
-    input_ids, token_type_ids : sequence of int
-        Subwords with the tokenizer's special tokens. Windows may share their token types.
-    positions : ndarray of int, shape (n_predictions,)
-        The subwords at which the head predicts (empty for text classification).
-    words : ndarray of int, shape (n_predictions,)
-        The index, in the sentence, of the word that each prediction belongs to.
-    row : int
-        The sentence or text that the window comes from.
-    """
-
-    input_ids: Sequence[int] | np.ndarray
-    token_type_ids: Sequence[int] | np.ndarray | None
-    positions: np.ndarray
-    words: np.ndarray
-    row: int
+    input_ids: Sequence[int] | np.ndarray  # subwords, and the tokenizer's special tokens
+    token_type_ids: Sequence[int] | np.ndarray | None  # windows may share them
+    positions: np.ndarray  # where the head predicts (empty for text classification)
+    words: np.ndarray  # for each prediction, the index of its word in the sentence
+    row: int  # the sentence or text that the window comes from
 
     def __len__(self) -> int:
         return len(self.input_ids)
@@ -60,41 +47,56 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """The special tokens that a tokenizer puts around one text, and their segment ids."""
+    """The special tokens that a tokenizer puts around one or two texts."""
 
-    before: list[int]
-    after: list[int]
-    segment: int
-    segments_before: list[int]
-    segments_after: list[int]
-    with_segments: bool
+    special: list[list[int]]  # token ids before, between and after the texts
+    special_segments: list[list[int]]  # their segment ids
+    text_segments: list[int]  # the segment id of each text
+    with_segments: bool  # whether the tokenizer gives segment ids at all
+    summary: int | None  # the id of [CLS]
 
     @property
     def size(self) -> int:
-        return len(self.before) + len(self.after)
+        """How many special tokens there are."""
+        return sum(map(len, self.special))
+
+    def build(self, *texts: list[int]) -> tuple[list[int], list[int] | None, int]:
+        """Input ids, segment ids, and where the last text starts."""
+        ids, segments, start = [*self.special[0]], [*self.special_segments[0]], 0
+        for i, text in enumerate(texts):
+            start = len(ids)
+            ids += [*text, *self.special[i + 1]]
+            segments += [self.text_segments[i]] * len(text) + self.special_segments[i + 1]
+        return ids, segments if self.with_segments else None, start
+
+    def summary_position(self, ids: list[int]) -> int:
+        """Where the summary token stands: first for BERT, last for XLNet."""
+        return ids.index(self.summary) if self.summary in ids else 0
 
 
-def template(tokenizer: Any) -> Template:
+def template(tokenizer: Any, n_texts: int = 1) -> Template:
     """Read the special tokens off an encoded probe, so that any backbone's order is right.
 
     BERT has ``[CLS] text [SEP]``; XLNet has ``text <sep> <cls>`` with a segment of its own for
     ``<cls>``.
     """
-    text = "a"
-    bare = tokenizer(text, add_special_tokens=False)["input_ids"]
-    full = tokenizer(text)
-    ids, n = full["input_ids"], len(bare)
-    start = next(i for i in range(len(ids) - n + 1) if ids[i : i + n] == bare)
-    segments = full.get("token_type_ids")
-    with_segments = segments is not None
-    segments = segments if with_segments else [0] * len(ids)
+    probes = ["a", "b"][:n_texts]
+    full = tokenizer(*probes)
+    ids, segments = full["input_ids"], full.get("token_type_ids")
+    kinds = [*(segments or [0] * len(ids)), 0]
+    borders = [0]
+    for probe in probes:
+        bare = tokenizer(probe, add_special_tokens=False)["input_ids"]
+        places = range(borders[-1], len(ids) + 1)
+        start = next(i for i in places if ids[i : i + len(bare)] == bare)
+        borders += [start, start + len(bare)]
+    special = [slice(*ends) for ends in pairwise([*borders, len(ids)])][::2]
     return Template(
-        before=ids[:start],
-        after=ids[start + n :],
-        segment=segments[start] if n else 0,
-        segments_before=segments[:start],
-        segments_after=segments[start + n :],
-        with_segments=with_segments,
+        special=[ids[part] for part in special],
+        special_segments=[kinds[part] for part in special],
+        text_segments=[kinds[start] for start in borders[1::2]],
+        with_segments=segments is not None,
+        summary=tokenizer.cls_token_id,
     )
 
 
@@ -102,17 +104,14 @@ def encode_texts(
     tokenizer: Any, texts: Sequence[str] | Sequence[tuple[str, str]], max_length: int
 ) -> list[Window]:
     """Encode texts or pairs, cut to `max_length` subwords (the longer text of a pair first)."""
-    if isinstance(texts[0], str):
-        args: tuple[list[Any], ...] = (list(texts),)
-    else:
-        args = ([pair[0] for pair in texts], [pair[1] for pair in texts])
     none = np.empty(0, dtype=np.int64)
     shared = Shared()
     windows: list[Window] = []
     for start in range(0, len(texts), BLOCK):
-        block = [side[start : start + BLOCK] for side in args]
+        block = texts[start : start + BLOCK]
+        sides = [block] if isinstance(block[0], str) else zip(*block, strict=True)
         encoded = tokenizer(
-            *block, truncation="longest_first", max_length=max_length, padding=False
+            *map(list, sides), truncation="longest_first", max_length=max_length, padding=False
         )
         segments = encoded.get("token_type_ids")
         for i, ids in enumerate(encoded["input_ids"]):
@@ -150,11 +149,6 @@ def encode_sentences(
     -------
     list of Window
         In the order of the sentences; an empty sentence has none.
-
-    Raises
-    ------
-    ValueError
-        If `max_length` leaves no room for words, or `stride` is not below that room.
     """
     around = template(tokenizer)
     room = max_length - around.size
@@ -170,12 +164,11 @@ def encode_sentences(
         )
     windows: list[Window] = []
     shared = Shared()
-    subwords = _subwords_of_words(tokenizer, sentences, room)
-    for row, words in enumerate(subwords):
+    for row, words in enumerate(_subwords_of_words(tokenizer, sentences, room)):
         sizes = np.array([len(ids) for ids in words], dtype=np.int64)
         for first, last, keep_first, keep_last in _cut(sizes, room, overlap):
-            ids = [i for word in words[first:last] for i in word]
-            starts = np.cumsum(sizes[first:last]) - sizes[first:last] + len(around.before)
+            ids, segments, start = around.build([i for word in words[first:last] for i in word])
+            starts = np.cumsum(sizes[first:last]) - sizes[first:last] + start
             inside = slice(keep_first - first, keep_last - first)
             kept_words = shared(range(keep_first, keep_last))
             positions = starts[inside]
@@ -185,14 +178,14 @@ def encode_sentences(
                 positions = np.concatenate(
                     [np.arange(s, s + n) for s, n in zip(positions, lengths, strict=True)]
                 )
-            segments = None
-            if around.with_segments:
-                segments = shared(
-                    around.segments_before + [around.segment] * len(ids) + around.segments_after
-                )
-            subwords_of = np.array(around.before + ids + around.after, dtype=np.int32)
             windows.append(
-                Window(subwords_of, segments, positions.astype(np.int32), kept_words, row)
+                Window(
+                    np.array(ids, dtype=np.int32),
+                    None if segments is None else shared(segments),
+                    positions.astype(np.int32),
+                    kept_words,
+                    row,
+                )
             )
     return windows
 
@@ -201,43 +194,32 @@ def _subwords_of_words(
     tokenizer: Any, sentences: Sequence[Sequence[str]], room: int
 ) -> Iterator[list[list[int]]]:
     """Subword ids of every word; a word that yields none becomes the unknown token."""
-    for start in range(0, len(sentences), BLOCK):
-        yield from _subwords_of_block(tokenizer, sentences[start : start + BLOCK], room)
-
-
-def _subwords_of_block(
-    tokenizer: Any, sentences: Sequence[Sequence[str]], room: int
-) -> list[list[list[int]]]:
-    filled = [list(s) for s in sentences if len(s)]
-    if not filled:
-        return [[] for _ in sentences]
-    # Not verbose: it would warn of long sentences, which are cut into windows.
-    encoded = tokenizer(filled, is_split_into_words=True, add_special_tokens=False, verbose=False)
     unknown = tokenizer.unk_token_id
     if unknown is None:
         unknown = tokenizer.mask_token_id or tokenizer.pad_token_id or 0
-    per_sentence: list[list[list[int]]] = []
-    index = 0
-    for sentence in sentences:
-        words: list[list[int]] = [[] for _ in sentence]
-        if len(sentence):
-            ids = encoded["input_ids"][index]
-            for subword, word in zip(ids, encoded.word_ids(index), strict=True):
-                if word is not None:
-                    words[word].append(subword)
-            index += 1
-        # A single word longer than a window keeps its head, which is where it is predicted.
-        per_sentence.append([word[:room] or [unknown] for word in words])
-    return per_sentence
+    # Not verbose: it would warn of long sentences, which are cut into windows.
+    options = {"is_split_into_words": True, "add_special_tokens": False, "verbose": False}
+    for start in range(0, len(sentences), BLOCK):
+        block = sentences[start : start + BLOCK]
+        filled = [list(sentence) for sentence in block if len(sentence)]
+        encoded = iter(tokenizer(filled, **options).encodings if filled else [])
+        for sentence in block:
+            words: list[list[int]] = [[] for _ in sentence]
+            if words:
+                encoding = next(encoded)
+                for subword, word in zip(encoding.ids, encoding.word_ids, strict=True):
+                    if word is not None:
+                        words[word].append(subword)
+            # A single word longer than a window keeps its head, where it is predicted.
+            yield [word[:room] or [unknown] for word in words]
 
 
 def _cut(sizes: np.ndarray, room: int, overlap: int) -> list[tuple[int, int, int, int]]:
     """Windows of words as (first, last, first predicted, last predicted), ends exclusive."""
-    n = len(sizes)
+    n, first = len(sizes), 0
     if n == 0:
         return []
     spans: list[tuple[int, int]] = []
-    first = 0
     while True:
         last, used = first, 0
         while last < n and used + sizes[last] <= room:
@@ -253,7 +235,5 @@ def _cut(sizes: np.ndarray, room: int, overlap: int) -> list[tuple[int, int, int
             kept += sizes[back]
         first = back
     # Inside an overlap, the middle is where the left and right contexts are equally long.
-    borders = [0]
-    borders += [(later[0] + earlier[1]) // 2 for earlier, later in pairwise(spans)]
-    borders.append(n)
-    return [(*span, borders[i], borders[i + 1]) for i, span in enumerate(spans)]
+    borders = [0, *((later[0] + earlier[1]) // 2 for earlier, later in pairwise(spans)), n]
+    return [(*span, *kept) for span, kept in zip(spans, pairwise(borders), strict=True)]

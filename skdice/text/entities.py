@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from skdice.metrics.schemes import get_spans, infer_scheme
-from skdice.text.inputs import _rows, as_tags
+from skdice.text.inputs import _target_rows, as_tags
 
 __all__ = ["Span", "as_entities", "check_queries", "default_query"]
 
@@ -39,13 +39,7 @@ def default_query(label: str) -> str:
 
 
 def check_queries(queries: Any, types: Sequence[str]) -> dict[str, str]:
-    """A query for each type, in sorted order.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If `queries` is no dict of strings, or a type has none.
-    """
+    """A query for each type, in sorted order."""
     if queries is None:
         return {kind: default_query(kind) for kind in sorted(types)}
     if not isinstance(queries, Mapping) or not all(
@@ -69,21 +63,10 @@ def as_entities(y: Any, sentences: list[list[str]]) -> tuple[list[list[Span]], s
     y : list of lists of str, or list of lists of (type, start, end)
         Tags, or spans in tokens with the end exclusive, which may overlap.
     sentences : list of lists of str
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a row does not fit its sentence; the message names it.
     """
-    if y is None:
-        raise ValueError(
-            "This estimator requires y to be passed, but the target y is None: pass tags or spans"
-        )
-    rows = _rows(y, "y")
+    rows = _target_rows(y, len(sentences), "tags or spans", "sentences")
     first = next((row[0] for row in rows if hasattr(row, "__len__") and len(row)), None)
-    if isinstance(first, str) and not (
-        len(rows) == len(sentences) and all(_is_span(row) for row in rows if len(row))
-    ):
+    if isinstance(first, str) and not all(_is_span(row) for row in rows if len(row)):
         tags = as_tags(rows, sentences)
         scheme = infer_scheme(tags)
         if scheme == "plain":
@@ -92,8 +75,6 @@ def as_entities(y: Any, sentences: list[list[str]]) -> tuple[list[list[Span]], s
                 "spans (type, start, end)"
             )
         return [list(get_spans(row, scheme)) for row in tags], scheme
-    if len(rows) != len(sentences):
-        raise ValueError(f"X holds {len(sentences)} sentences and y {len(rows)}: they must match")
     found = []
     for i, (row, sentence) in enumerate(zip(rows, sentences, strict=True)):
         spans = []

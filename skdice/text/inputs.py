@@ -1,4 +1,4 @@
-"""What users pass as X and y: every accepted container becomes a plain list, or a clear error."""
+"""What users pass as X and y, in any accepted container, as plain lists."""
 
 from __future__ import annotations
 
@@ -28,10 +28,7 @@ __all__ = [
 
 def object_array(rows: Sequence[Any]) -> np.ndarray:
     """A 1-D object array of `rows`, also when all rows have the same length."""
-    array = np.empty(len(rows), dtype=object)
-    for i, row in enumerate(rows):
-        array[i] = row
-    return array
+    return np.fromiter(rows, dtype=object, count=len(rows))
 
 
 def take(X: Any, indices: np.ndarray) -> Any:
@@ -80,11 +77,30 @@ def _rows(X: Any, name: str) -> list[Any]:
     return rows
 
 
-def _check_no_records(rows: list[Any]) -> None:
+def _input_rows(X: Any) -> list[Any]:
+    rows = _rows(X, "X")
     if isinstance(rows[0], Mapping):  # a datasets.Dataset, or a list of records
         raise TypeError(
             f"X[0] is a dict with {list(rows[0])}: pass one column, as in dataset['text'], or read "
             "the data set with skdice.datasets.from_hf"
+        )
+    return rows
+
+
+def _target_rows(y: Any, n_rows: int, wanted: str, rows_of_x: str = "rows") -> list[Any]:
+    """The rows of y, as many as those of X."""
+    _check_given(y, wanted)
+    rows = _rows(y, "y")
+    if len(rows) != n_rows:
+        raise ValueError(f"X holds {n_rows} {rows_of_x} and y {len(rows)}: they must match")
+    return rows
+
+
+def _check_given(y: Any, wanted: str) -> None:
+    """Refuse a missing target, in scikit-learn's words."""
+    if y is None:
+        raise ValueError(
+            f"This estimator requires y to be passed, but the target y is None: pass {wanted}"
         )
 
 
@@ -125,13 +141,6 @@ def as_texts(X: Any) -> list[str] | list[tuple[str, str]]:
     -------
     list of str or list of (str, str)
 
-    Raises
-    ------
-    TypeError
-        If a value is not a string; the message names its row.
-    ValueError
-        If X is empty, or its rows do not hold one or two texts each.
-
     Examples
     --------
     >>> import numpy as np
@@ -141,8 +150,7 @@ def as_texts(X: Any) -> list[str] | list[tuple[str, str]]:
     >>> as_texts([["a", "b"], ("c", "d")])
     [('a', 'b'), ('c', 'd')]
     """
-    rows = _rows(X, "X")
-    _check_no_records(rows)
+    rows = _input_rows(X)
     if isinstance(rows[0], (str, bytes)) or not hasattr(rows[0], "__len__"):
         return [_string(row, f"X[{i}]") for i, row in enumerate(rows)]
     width = len(rows[0])
@@ -160,13 +168,7 @@ def as_texts(X: Any) -> list[str] | list[tuple[str, str]]:
 
 
 def check_width(texts: list[Any], width: int | None, owner: Any, what: str = "X") -> int:
-    """1 for texts or 2 for pairs, the same as `fit` saw if that is not None.
-
-    Raises
-    ------
-    ValueError
-        If there are pairs where `fit` saw texts, or the other way round.
-    """
+    """1 for texts or 2 for pairs, the same as `fit` saw if that is not None."""
     found = 1 if isinstance(texts[0], str) else 2
     if width not in (None, found):
         kinds = {1: "texts", 2: "pairs"}
@@ -180,13 +182,6 @@ def check_width(texts: list[Any], width: int | None, owner: Any, what: str = "X"
 def as_sentences(X: Any) -> list[list[str]]:
     """Sentences as lists of tokens; an empty sentence is legal, an empty X is not.
 
-    Raises
-    ------
-    TypeError
-        If a sentence is a string, or a token is not one.
-    ValueError
-        If X is empty.
-
     Examples
     --------
     >>> from skdice.text.inputs import as_sentences
@@ -194,9 +189,7 @@ def as_sentences(X: Any) -> list[list[str]]:
     [['Anna', 'sleeps'], []]
     """
     sentences = []
-    rows = _rows(X, "X")
-    _check_no_records(rows)
-    for i, row in enumerate(rows):
+    for i, row in enumerate(_input_rows(X)):
         if isinstance(row, (str, bytes)) or not hasattr(row, "__len__"):
             raise TypeError(
                 f"X[{i}] is {row!r}: each sentence must be a list of tokens; split the text first"
@@ -206,24 +199,8 @@ def as_sentences(X: Any) -> list[list[str]]:
 
 
 def as_tags(y: Any, sentences: list[list[str]]) -> list[list[str]]:
-    """Tags as lists of strings, one for each token of `sentences`.
-
-    Raises
-    ------
-    TypeError
-        If y is missing or a tag is not a string.
-    ValueError
-        If y has another number of sentences than X, or a sentence another number of tags than
-        tokens, or a tag holds a null character; the message names the first sentence at fault.
-    """
-    if y is None:
-        raise ValueError(
-            "This estimator requires y to be passed, but the target y is None: pass a list of "
-            "tag lists"
-        )
-    rows = _rows(y, "y")
-    if len(rows) != len(sentences):
-        raise ValueError(f"X holds {len(sentences)} sentences and y {len(rows)}: they must match")
+    """Tags as lists of strings, one for each token of `sentences`."""
+    rows = _target_rows(y, len(sentences), "a list of tag lists", "sentences")
     tags = []
     for i, (row, sentence) in enumerate(zip(rows, sentences, strict=True)):
         if isinstance(row, (str, bytes)) or not hasattr(row, "__len__"):
@@ -240,14 +217,6 @@ def as_tags(y: Any, sentences: list[list[str]]) -> list[list[str]]:
 def as_labels(y: Any, n_rows: int) -> np.ndarray:
     """Labels of shape (n,), or 0/1 rows of shape (n, n_labels), in an array of their own type.
 
-    Raises
-    ------
-    TypeError
-        If the labels are of several types.
-    ValueError
-        If one is missing or holds a null character, their number is not that of the rows, or they
-        are no classes.
-
     Examples
     --------
     >>> import numpy as np
@@ -255,10 +224,7 @@ def as_labels(y: Any, n_rows: int) -> np.ndarray:
     >>> as_labels(np.array([0, 1], dtype=object), n_rows=2)
     array([0, 1])
     """
-    if y is None:
-        raise ValueError(
-            "This estimator requires y to be passed, but the target y is None: pass labels"
-        )
+    _check_given(y, "labels")
     y = plain_values(y)
     labels = y.toarray() if sparse.issparse(y) else np.asarray(y)
     if labels.ndim == 2 and labels.shape[1] == 1:
@@ -298,25 +264,13 @@ def as_labels(y: Any, n_rows: int) -> np.ndarray:
 
 def _kind(value: Any) -> str:
     """The name of a value's type, one for Python's and numpy's."""
-    for kind, types in (
-        ("bool", (bool, np.bool_)),
-        ("int", Integral),
-        ("float", Real),
-        ("str", str),
-    ):
-        if isinstance(value, types):
-            return kind
-    return type(value).__name__
+    kinds: dict[str, Any] = {"bool": (bool, np.bool_), "int": Integral, "float": Real, "str": str}
+    found = (kind for kind, types in kinds.items() if isinstance(value, types))
+    return next(found, type(value).__name__)
 
 
 def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
-    """`sample_weight` as a float array of shape (n_rows,), or None.
-
-    Raises
-    ------
-    ValueError
-        If there is not one weight for each row, or one is negative or no number.
-    """
+    """`sample_weight` as a float array of shape (n_rows,), or None."""
     if sample_weight is None:
         return None
     weights = np.asarray(sample_weight, dtype=np.float64)

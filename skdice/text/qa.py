@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from skdice.text.encoding import Window, _cut, _subwords_of_words
+from skdice.text.encoding import Window, _cut, _subwords_of_words, template
 
 __all__ = [
-    "PairTemplate",
     "QueryWindow",
     "ReadingWindow",
     "cut_context",
     "encode_queries",
     "encode_questions",
     "is_mark",
-    "pair_template",
 ]
 
 
@@ -29,77 +27,18 @@ class ReadingWindow(Window):
 
     `positions` are the summary token (``[CLS]``), where "no answer" is read, and then the context
     tokens; `words` numbers them in the whole context, with -1 for the summary token.
-
-    Attributes
-    ----------
-    offsets : ndarray of int, shape (n_predictions, 2)
-        Characters of each context token, start and end; (0, 0) for the summary token.
-    context_score : ndarray of float, shape (n_predictions,)
-        How much context a token has on its poorer side; of a token's windows, the one with the
-        highest score decides.
     """
 
-    offsets: np.ndarray = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
-    context_score: np.ndarray = field(default_factory=lambda: np.zeros(0))
-
-
-@dataclass(frozen=True, slots=True)
-class PairTemplate:
-    """The special tokens that a tokenizer puts around two texts, and all segment ids."""
-
-    before: list[int]
-    between: list[int]
-    after: list[int]
-    segments: tuple[list[int], int, list[int], int, list[int]]
-    with_segments: bool
-    summary: int | None
-
-    @property
-    def size(self) -> int:
-        """Special tokens around question and context."""
-        return len(self.before) + len(self.between) + len(self.after)
-
-    def build(self, first: list[int], second: list[int]) -> tuple[list[int], list[int] | None, int]:
-        """Input ids, segment ids, and where the second text starts."""
-        ids = [*self.before, *first, *self.between, *second, *self.after]
-        start = len(self.before) + len(first) + len(self.between)
-        if not self.with_segments:
-            return ids, None, start
-        before, one, between, two, after = self.segments
-        segments = [*before, *[one] * len(first), *between, *[two] * len(second), *after]
-        return ids, segments, start
-
-    def summary_position(self, ids: list[int]) -> int:
-        """Where the summary token stands: first for BERT, last for XLNet."""
-        return ids.index(self.summary) if self.summary in ids else 0
-
-
-def pair_template(tokenizer: Any) -> PairTemplate:
-    """Read the special tokens off an encoded probe, so that any backbone's order is right."""
-    one = tokenizer("a", add_special_tokens=False)["input_ids"]
-    two = tokenizer("b", add_special_tokens=False)["input_ids"]
-    full = tokenizer("a", "b")
-    ids = full["input_ids"]
-    i = next(i for i in range(len(ids)) if ids[i : i + len(one)] == one)
-    after_one = i + len(one)
-    j = next(j for j in range(after_one, len(ids)) if ids[j : j + len(two)] == two)
-    after_two = j + len(two)
-    segments = full.get("token_type_ids")
-    kinds = segments if segments is not None else [0] * len(ids)
-    return PairTemplate(
-        before=ids[:i],
-        between=ids[after_one:j],
-        after=ids[after_two:],
-        segments=(kinds[:i], kinds[i], kinds[after_one:j], kinds[j], kinds[after_two:]),
-        with_segments=segments is not None,
-        summary=tokenizer.cls_token_id,
-    )
+    # First and last character of each token, ends exclusive; (0, 0) for the summary token.
+    offsets: np.ndarray
+    # How much context a token has on its poorer side: the window with the highest score decides.
+    context_score: np.ndarray
 
 
 def cut_context(n_tokens: int, room: int, stride: int) -> list[tuple[int, int]]:
     """Windows of `room` tokens, each overlapping the one before by `stride`, ends exclusive.
 
-    By half a window at most: with more, windows of long contexts are without number.
+    The overlap is at most half a window: more would cut a long context into too many.
 
     Examples
     --------
@@ -124,31 +63,24 @@ def encode_questions(
     stride: int,
     max_question_length: int,
 ) -> list[ReadingWindow]:
-    """Windows of question and context; every context is tokenised once.
-
-    Raises
-    ------
-    ValueError
-        If a question, cut to `max_question_length` subwords, leaves no room for its context.
-    """
-    shape = pair_template(tokenizer)
-    questions = list(dict.fromkeys(question for question, _ in pairs))
-    contexts = list(dict.fromkeys(context for _, context in pairs))
-    question_ids = dict(
-        zip(questions, tokenizer(questions, add_special_tokens=False)["input_ids"], strict=True)
-    )
+    """Windows of question and context; every context is tokenised once."""
+    shape = template(tokenizer, 2)
+    questions, contexts = (list(dict.fromkeys(texts)) for texts in zip(*pairs, strict=True))
+    asked_ids = tokenizer(questions, add_special_tokens=False)["input_ids"]
     # Not verbose: it would warn of long contexts, which are cut into windows below.
     encoded = tokenizer(
         contexts, add_special_tokens=False, return_offsets_mapping=True, verbose=False
     )
-    context_ids = dict(zip(contexts, encoded["input_ids"], strict=True))
-    context_offsets = {
-        context: np.array(offsets, dtype=np.int64).reshape(-1, 2)
-        for context, offsets in zip(contexts, encoded["offset_mapping"], strict=True)
+    ids_of = dict(zip(questions, asked_ids, strict=True))
+    tokens_of = {
+        context: (ids, np.array(offsets, dtype=np.int64).reshape(-1, 2))
+        for context, ids, offsets in zip(
+            contexts, encoded["input_ids"], encoded["offset_mapping"], strict=True
+        )
     }
     windows = []
     for row, (question, context) in enumerate(pairs):
-        asked = question_ids[question][:max_question_length]
+        asked = ids_of[question][:max_question_length]
         room = max_length - shape.size - len(asked)
         if room < 1:
             raise ValueError(
@@ -156,10 +88,9 @@ def encode_questions(
                 "and leaves no room for the context: raise max_length or lower "
                 "max_question_length"
             )
-        ids, offsets = context_ids[context], context_offsets[context]
+        ids, offsets = tokens_of[context]
         if not ids:
             raise ValueError(f"X[{row}] has a context without any subword: {context[:40]!r}")
-        # Some tokenizers count the space before a word to it.
         for first, last in cut_context(len(ids), room, stride):
             inputs, segments, start = shape.build(asked, ids[first:last])
             where = np.arange(last - first)
@@ -177,10 +108,10 @@ def encode_questions(
 
 
 def _trimmed(context: str, offsets: np.ndarray) -> np.ndarray:
-    """Offsets without the white space that byte-level tokenizers count to a word.
+    """Offsets without the white space before a word, which byte-level tokenizers count to it.
 
-    And with the accents and invisible characters behind a token, which others drop: an answer ends
-    with them.
+    They include the accents and invisible characters after a token, which other tokenizers drop
+    and which an answer ends with.
     """
     trimmed = offsets.copy()
     for i, (start, end) in enumerate(offsets):
@@ -193,7 +124,7 @@ def _trimmed(context: str, offsets: np.ndarray) -> np.ndarray:
 
 
 def is_mark(character: str) -> bool:
-    """Whether it is a combining mark or invisible, so that it is no word's beginning."""
+    """Whether a character is a combining mark or invisible, so that no word begins with it."""
     return character > "\x7f" and unicodedata.category(character) in ("Mn", "Me", "Cf")
 
 
@@ -204,17 +135,10 @@ class QueryWindow(Window):
     `positions` are the summary token and then the first subword of each word; `words` numbers
     them in the sentence, with -1 for the summary token. The outputs of a window are its starts
     and its ends (one a word), then whether there is an answer at all, then its candidate spans.
-
-    Attributes
-    ----------
-    pairs : ndarray of int, shape (n_candidates, 2)
-        First and last word of each candidate, as indices into `positions`.
-    query : int
-        Index of the query.
     """
 
-    pairs: np.ndarray = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
-    query: int = 0
+    pairs: np.ndarray  # first and last word of each candidate, as indices into `positions`
+    query: int  # index of the query
 
     @property
     def n_words(self) -> int:
@@ -251,14 +175,8 @@ def encode_queries(
     stride: int,
     longest: int,
 ) -> list[QueryWindow]:
-    """Every sentence with every query; an empty sentence has no window.
-
-    Raises
-    ------
-    ValueError
-        If a query leaves no room for a sentence.
-    """
-    shape = pair_template(tokenizer)
+    """Every sentence with every query; an empty sentence has no window."""
+    shape = template(tokenizer, 2)
     asked = tokenizer(list(queries), add_special_tokens=False)["input_ids"]
     room = max_length - shape.size - max(map(len, asked))
     if room < 2:

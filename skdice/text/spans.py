@@ -43,23 +43,17 @@ def best_answers(
         Best first, no two with the same characters.
     null : float
     """
-    best_context: dict[int, float] = {}
-    if len(windows) > 1:
-        for _, words, _, context in windows:
-            for word, value in zip(words.tolist(), context.tolist(), strict=True):
-                if word >= 0 and value > best_context.get(word, -np.inf):
-                    best_context[word] = value
+    best_context = np.full(1 + max(words.max() for _, words, _, _ in windows), -np.inf)
+    for _, words, _, context in windows:
+        np.maximum.at(best_context, words[words >= 0], context[words >= 0])
     null = min(float(scores[words == -1].sum()) for scores, words, _, _ in windows)
     found: dict[tuple[int, int], float] = {}
     for scores, words, offsets, context in windows:
         inside = np.flatnonzero(words >= 0)  # a run of the context's tokens
-        starts = inside
-        if best_context:
-            mine = [best_context[int(words[i])] <= context[i] for i in inside]
-            starts = inside[mine]
+        starts = inside[context[inside] >= best_context[words[inside]]]
         if not len(starts):
             continue
-        # Every length of every start, and no end past the window's.
+        # Every length of every start, with no end past the window's.
         ends = starts[:, None] + np.arange(min(max_tokens, len(inside)))
         beyond = ends > inside[-1]
         ends[beyond] = inside[-1]
@@ -109,10 +103,9 @@ def tune_null_threshold(
     refused = np.append(0.0, np.cumsum(value_of_null[order]))
     # With the first k in the order answered, the others refused.
     total = answered + refused[-1] - refused
-    between = np.concatenate(
-        [[sorted_gaps[0] - 1], (sorted_gaps[1:] + sorted_gaps[:-1]) / 2, [sorted_gaps[-1] + 1]]
-    )
-    possible = np.append(np.append(True, sorted_gaps[1:] > sorted_gaps[:-1]), True)
+    middles = (sorted_gaps[1:] + sorted_gaps[:-1]) / 2
+    between = np.concatenate([[sorted_gaps[0] - 1], middles, [sorted_gaps[-1] + 1]])
+    possible = np.concatenate([[True], sorted_gaps[1:] > sorted_gaps[:-1], [True]])
     total = np.where(possible, total, -np.inf)
     best = np.flatnonzero(total >= total.max() - 1e-12)
     return float(between[best[np.argmin(np.abs(between[best]))]])
@@ -121,7 +114,7 @@ def tune_null_threshold(
 def flat_spans(
     spans: Iterable[tuple[str, int, int, float]],
 ) -> list[tuple[str, int, int, float]]:
-    """Spans without overlaps: the highest score first, what it overlaps falls away.
+    """Spans without overlaps: the one with the highest score stays, those it overlaps go.
 
     Examples
     --------
