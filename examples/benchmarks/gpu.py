@@ -1,4 +1,4 @@
-"""What a GPU makes of skdice, in about ten minutes: `make bench-gpu`.
+"""The speed of skdice on a GPU, in about ten minutes: `make bench-gpu`.
 
     python examples/benchmarks/gpu.py --out gpu.json
     python examples/benchmarks/gpu.py --small --out gpu.json   # a minute on a CPU, to try it
@@ -6,7 +6,8 @@
 A model of BERT-base's shape with random weights, generated words, bf16. Prints and writes:
 
 - the card's own limits, measured: matrix products and memory;
-- words a second in training, beside the Trainer and the Trainer grouped by length, in turns;
+- words a second in training, with packed and with padded batches, beside the Trainer and the
+  Trainer grouped by length, in turns;
 - a training step of 16,384 subwords at length 128, as a share of the matrix products' peak;
 - dice's forward and backward pass over a large batch, as a share of the memory's bandwidth;
 - a search of Tversky's alpha and beta and of weighted cross-entropy's K, beside the CPU;
@@ -89,6 +90,7 @@ def training(backbone: str, n: int, rounds: int, precision: str) -> dict[str, li
     count = sum(map(len, X))
     programs = {
         "skdice": partial(ours, "tagging", X, y, precision, backbone),
+        "skdice, padded groups": partial(ours, "tagging", X, y, precision, backbone, False),
         "Trainer": partial(theirs, "tagging", X, y, precision, False, backbone),
         "Trainer grouped by length": partial(theirs, "tagging", X, y, precision, True, backbone),
     }

@@ -49,10 +49,13 @@ from skdice.datasets import read_conll, read_table
 BACKBONE = find_backbone(DEFAULT_BACKBONE)
 
 
-def ours(task: str, X: Any, y: Any, precision: str, backbone: str = BACKBONE) -> Any:
+def ours(
+    task: str, X: Any, y: Any, precision: str, backbone: str = BACKBONE, pack: bool = True
+) -> Any:
     cls = DiceTokenClassifier if task == "tagging" else DiceSequenceClassifier
     params = {} if task == "tagging" else {"pooling": "native"}
     params |= {"backbone": backbone, "precision": precision, "random_state": 0}
+    params |= {"net_params": {"pack": pack}}
     return cls(loss="ce", max_epochs=1, **params).fit(X, y)
 
 

@@ -17,7 +17,6 @@ import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
-from transformers import AutoModel
 
 from skdice import backbones
 from skdice._compat import Interval, StrOptions, check_feature_names
@@ -192,6 +191,8 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         """Build the encoder from its configuration and weights."""
         super().__setstate__(state)
         if "encoder_" in state:
+            from transformers import AutoModel
+
             config, weights = state["encoder_"]
             with seeded(0, "cpu"):
                 encoder = backbones.without_pooler(AutoModel.from_config(config))
