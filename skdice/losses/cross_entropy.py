@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Unpack
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor
@@ -19,7 +19,7 @@ from skdice.losses._checks import (
     is_above_zero,
 )
 from skdice.losses._problem import Inputs, Problem, as_problem
-from skdice.losses._spaces import OneMinus, Range
+from skdice.losses._spaces import Range
 
 __all__ = [
     "CrossEntropyLoss",
@@ -164,30 +164,20 @@ class CrossEntropyLoss(Loss):
     tensor([0.1269, 0.6931])
     """
 
-    name: ClassVar[str] = "ce"
-    kernel: ClassVar[Callable[..., Tensor]] = staticmethod(cross_entropy)
-    normalizes_over_positions: ClassVar[bool] = True
+    name = "ce"
+    kernel = staticmethod(cross_entropy)
+    check_own = staticmethod(_check_cross_entropy)
+    searched = {"label_smoothing": Range(0.0, 0.2)}
+    told = ("class_counts", "n_samples")
+    normalizes_over_positions = True
 
     label_smoothing: Number = 0.0
     class_weight: PerClass = None
     tau: Number = 0.0
 
-    def _check(self) -> None:
-        super()._check()
-        _check_cross_entropy(self.label_smoothing, self.class_weight, self.tau)
-
-    @classmethod
-    def search_space(cls) -> dict[str, Range | OneMinus]:
-        """Parameters that are worth searching, and where."""
-        return {"label_smoothing": Range(0.0, 0.2)}
-
     def _keywords(self, params: Mapping[str, Any], state: Mapping[str, Tensor]) -> dict[str, Any]:
-        keywords = {**super()._keywords(params, state), **_told(state)}
+        keywords = super()._keywords(params, state)
         return keywords if self.training else {**keywords, "tau": 0.0}
-
-
-def _told(state: Mapping[str, Tensor]) -> dict[str, Tensor | None]:
-    return {"class_counts": state.get("class_counts_"), "n_samples": state.get("n_samples_")}
 
 
 def class_weights(counts: Tensor, n_samples: Any, K: Number) -> Tensor:
@@ -218,7 +208,7 @@ def weighted_cross_entropy(
     >>> weighted_cross_entropy(torch.zeros(2, 2), torch.tensor([0, 1]), class_counts=[90, 10])
     tensor(0.3624)
     """
-    check_number("K", K, 0, open_low=True)
+    _check_weighted_cross_entropy(K, class_weight)
     if class_weight is not None:
         return cross_entropy(logits, target, class_weight=class_weight, **inputs)
     if class_counts is None:
@@ -233,6 +223,11 @@ def weighted_cross_entropy(
         return cross_entropy(logits, target, class_weight=weights, problem=problem)
     positive, negative = (w.to(problem.logits) for w in (weights, class_weights(n - counts, n, K)))
     return problem.reduce(_log_losses(problem, 0.0, positive, negative))
+
+
+def _check_weighted_cross_entropy(K: Number, class_weight: PerClass) -> None:
+    check_number("K", K, 0, open_low=True)
+    check_per_class("class_weight", class_weight)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -273,25 +268,16 @@ class WeightedCrossEntropyLoss(Loss):
     [0.046, 1.0]
     """
 
-    name: ClassVar[str] = "weighted_ce"
-    kernel: ClassVar[Callable[..., Tensor]] = staticmethod(weighted_cross_entropy)
+    name = "weighted_ce"
+    kernel = staticmethod(weighted_cross_entropy)
+    check_own = staticmethod(_check_weighted_cross_entropy)
+    searched = {"K": Range(1.0, 20.0, log=True)}
+    told = ("class_counts", "n_samples")
 
     K: Number = 1.0
     class_weight: PerClass = None
-
-    def _check(self) -> None:
-        super()._check()
-        check_number("K", self.K, 0, open_low=True)
-
-    @classmethod
-    def search_space(cls) -> dict[str, Range | OneMinus]:
-        """Parameters that are worth searching, and where."""
-        return {"K": Range(1.0, 20.0, log=True)}
 
     @property
     def weights_(self) -> Tensor:
         """The weight of each class, of shape (n_classes,)."""
         return class_weights(self.class_counts_, self.n_samples_, self.K)
-
-    def _keywords(self, params: Mapping[str, Any], state: Mapping[str, Tensor]) -> dict[str, Any]:
-        return {**super()._keywords(params, state), **_told(state)}

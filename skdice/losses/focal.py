@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import torch
@@ -20,7 +19,7 @@ from skdice.losses._checks import (
     class_vector,
 )
 from skdice.losses._problem import Inputs, Problem, as_problem, with_background
-from skdice.losses._spaces import OneMinus, Range
+from skdice.losses._spaces import Range
 
 __all__ = ["FocalLoss", "focal_loss"]
 
@@ -126,18 +125,11 @@ class FocalLoss(Loss):
     tensor(0.1733)
     """
 
-    name: ClassVar[str] = "focal"
-    kernel: ClassVar[Callable[..., Tensor]] = staticmethod(focal_loss)
+    name = "focal"
+    kernel = staticmethod(focal_loss)
+    check_own = staticmethod(_check_focal)
+    searched = {"gamma": Range(0.0, 5.0)}
 
     gamma: Number = 2.0
     alpha: Number | PerClass = None
     background: int | str | None = "auto"
-
-    def _check(self) -> None:
-        super()._check()
-        _check_focal(self.gamma, self.alpha, self.background)
-
-    @classmethod
-    def search_space(cls) -> dict[str, Range | OneMinus]:
-        """Parameters that are worth searching, and where."""
-        return {"gamma": Range(0.0, 5.0)}

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Unpack
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor
@@ -12,7 +11,7 @@ from torch import Tensor
 from skdice.losses._base import Loss
 from skdice.losses._checks import Number, check_background, check_number
 from skdice.losses._problem import Inputs, Problem, as_problem, with_background
-from skdice.losses._spaces import OneMinus, Range
+from skdice.losses._spaces import Range
 
 __all__ = ["MoMLoss", "mom_loss"]
 
@@ -110,25 +109,12 @@ class MoMLoss(Loss):
     tensor(0.2685)
     """
 
-    name: ClassVar[str] = "mom"
-    kernel: ClassVar[Callable[..., Tensor]] = staticmethod(mom_loss)
+    name = "mom"
+    kernel = staticmethod(mom_loss)
+    check_own = staticmethod(_check_mom)
+    searched = {"lam": Range(0.0, 1.0)}
+    told = ("class_counts",)
+    is_set_level = True
 
     lam: Number = 0.5
     background: int | str | None = "auto"
-
-    def _check(self) -> None:
-        super()._check()
-        _check_mom(self.lam, self.background)
-
-    @property
-    def is_set_level(self) -> bool:
-        """Whether it is more than a mean over examples, so that batches do not add up."""
-        return True
-
-    @classmethod
-    def search_space(cls) -> dict[str, Range | OneMinus]:
-        """Parameters that are worth searching, and where."""
-        return {"lam": Range(0.0, 1.0)}
-
-    def _keywords(self, params: Mapping[str, Any], state: Mapping[str, Tensor]) -> dict[str, Any]:
-        return {**super()._keywords(params, state), "class_counts": state.get("class_counts_")}
