@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from skdice.losses._checks import check_choice
+from skdice.losses._checks import check_background, check_choice, check_per_class
 from skdice.losses._problem import REDUCTIONS, Problem, as_problem, checked_problem
 from skdice.losses._spaces import OneMinus, Range
 
@@ -83,6 +83,8 @@ class Loss(nn.Module):
     def _check(self) -> None:
         """Refuse wrong parameters."""
         check_choice("reduction", self.reduction, REDUCTIONS)
+        check_per_class("class_weight", getattr(self, "class_weight", None))
+        check_background(getattr(self, "background", None))
         self.check_own(**self._arguments_of(self.check_own))
 
     def _arguments_of(self, function: Callable[..., Any]) -> dict[str, Any]:

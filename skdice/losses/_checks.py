@@ -57,6 +57,7 @@ def check_per_class(name: str, value: Any) -> None:
 
 def class_vector(name: str, value: PerClass, n_classes: int, like: Tensor) -> Tensor | None:
     """`value` as a tensor of shape (n_classes,), or None."""
+    check_per_class(name, value)
     if value is None:
         return None
     vector = torch.as_tensor(value, dtype=like.dtype, device=like.device)

@@ -13,10 +13,8 @@ from skdice.losses._base import Loss
 from skdice.losses._checks import (
     Number,
     PerClass,
-    check_background,
     check_choice,
     check_number,
-    check_per_class,
     class_vector,
     is_above_zero,
 )
@@ -72,31 +70,12 @@ def overlap_loss(
     """An overlap loss, and the counts to remember for the next batch.
 
     Every class is a one-vs-rest problem. The formula gives the soft counts of each example; the
-    options decide what they are summed over before the ratio is taken.
-
-    Parameters
-    ----------
-    formula : Formula
-    running : Tensor of shape (3, C) or None, default=None
-        Counts of earlier batches and how many there were, each decayed.
-    smooth, average, background, absent, class_weight, ohem_ratio, surrogate, ema_decay
-        As in `DiceLoss`.
-    **inputs
-        As in `Inputs`.
+    options, as in `DiceLoss`, decide what they are summed over before the ratio is taken. `running`
+    holds the counts of earlier batches and how many there were, each decayed: (3, C).
     """
     problem = as_problem(logits, target, **inputs)
     reduction = problem.reduction
-    _check_options(
-        smooth,
-        average,
-        background,
-        absent,
-        class_weight,
-        ohem_ratio,
-        surrogate,
-        ema_decay,
-        reduction,
-    )
+    _check_options(smooth, average, absent, ohem_ratio, surrogate, ema_decay, reduction)
     problem, background = with_background(problem, background)
     if average == "auto":
         # Over all classes of a softmax, pooled false positives equal false negatives.
@@ -144,20 +123,17 @@ def overlap_loss(
 
 
 def _check_options(
-    smooth: Any,
-    average: Any,
-    background: Any,
-    absent: Any,
-    class_weight: Any,
-    ohem_ratio: Any,
-    surrogate: Any,
-    ema_decay: Any,
+    smooth: Number,
+    average: str,
+    absent: str,
+    ohem_ratio: Number,
+    surrogate: str,
+    ema_decay: Number,
     reduction: str,
 ) -> None:
     check_choice("average", average, AVERAGES)
     check_choice("absent", absent, ABSENT)
     check_number("smooth", smooth, 0)
-    check_per_class("class_weight", class_weight)
     check_number("ohem_ratio", ohem_ratio, 0)
     check_number("ema_decay", ema_decay, 0, 1)
     if average == "samples" and is_above_zero(ema_decay):
@@ -172,7 +148,6 @@ def _check_options(
             "examples of a batch by its counts, so take 'auto', 'macro' or 'micro', and 'mean', or "
             "surrogate='none'"
         )
-    check_background(background)
 
 
 def _ratio(hits: Tensor, errors: Tensor, smooth: Number) -> Tensor:

@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 import torch
 from torch import Tensor, nn
 
-from skdice.losses._checks import check_choice
+from skdice.losses._checks import PerClass, check_background, check_choice, class_vector
 
 REDUCTIONS = ("mean", "sum", "none")
 
@@ -44,35 +44,16 @@ class Inputs(TypedDict, total=False):
 
 @dataclass(slots=True)
 class Problem:
-    """Inputs in one form.
+    """Inputs in one form."""
 
-    Attributes
-    ----------
-    kind : {"binary", "multiclass", "multilabel"}
-    logits : Tensor of shape (N, C)
-        In float32 or more; C is 1 for a binary problem.
-    encoded : Tensor of shape (N, C) or None
-        Class distribution, or 0/1 for each label. None where `index` is given and nobody has asked.
-    index : Tensor of shape (N,) or None
-        The right class of each position of a multi-class problem, if it has one.
-    given_weight : Tensor of shape (N,) or (N, C), or None
-        0 where a position is ignored or masked; (N, C) for a multi-label problem only. None where
-        all weights are 1.
-    shape : tuple of int
-        Shape of the result with ``reduction="none"``.
-    reduction : {"mean", "sum", "none"}
-    ranks : int
-        Number of processes whose batches count as one.
-    """
-
-    kind: str
-    logits: Tensor
-    encoded: Tensor | None
-    index: Tensor | None
-    given_weight: Tensor | None
-    shape: tuple[int, ...]
+    kind: str  # "binary", "multiclass" or "multilabel"
+    logits: Tensor  # (N, C) in float32 or more; C is 1 for a binary problem
+    encoded: Tensor | None  # see `target`; None where `index` is given and nobody has asked
+    index: Tensor | None  # (N,): the right class of each position of a multi-class problem
+    given_weight: Tensor | None  # see `weight`; None where all weights are 1
+    shape: tuple[int, ...]  # of the result with reduction="none"
     reduction: str = "mean"
-    ranks: int = 1
+    ranks: int = 1  # processes whose batches count as one
     # Computed once for all parts of a loss. (A `cached_property` would break a compiled graph.)
     _odds: Tensor | None = None
     _log_softmax: Tensor | None = None
@@ -92,7 +73,7 @@ class Problem:
 
     @property
     def weight(self) -> Tensor:
-        """Weights of shape (N,), or (N, C) of a multi-label problem."""
+        """Weights of shape (N,), or (N, C) of a multi-label problem; 0 where nothing counts."""
         if self.given_weight is None:
             self.given_weight = torch.ones_like(self.logits[..., 0])
         return self.given_weight
@@ -224,6 +205,7 @@ def checked_problem(
 
 def with_background(problem: Problem, background: int | str | None) -> tuple[Problem, int | None]:
     """The problem, and the index of its background; None where no output stands for one."""
+    check_background(background)
     if background is None or isinstance(background, str) or problem.kind == "multilabel":
         return problem, None
     binary = problem.kind == "binary"
@@ -238,6 +220,17 @@ def with_background(problem: Problem, background: int | str | None) -> tuple[Pro
     return (problem, None) if background == 0 else (problem.as_two_logits(), 1)
 
 
+def class_sides(
+    name: str, value: PerClass, problem: Problem
+) -> tuple[Tensor | None, Tensor | None]:
+    """Factors of the positive and, for one logit, of the negative side of each class."""
+    n_classes = problem.logits.shape[-1]
+    factors = class_vector(name, value, max(n_classes, 2), problem.logits)
+    if factors is None or n_classes > 1:
+        return factors, None
+    return factors[..., 1], factors[..., 0]
+
+
 def as_problem(
     logits: Tensor,
     target: Tensor,
@@ -250,16 +243,7 @@ def as_problem(
     all_ranks: bool = True,
     problem: Problem | None = None,
 ) -> Problem:
-    """Logits and target of any allowed shape in one form; `Loss` lists the shapes.
-
-    Raises
-    ------
-    TypeError
-        If logits or target is not a dense tensor.
-    ValueError
-        If shapes do not fit, or a target or weight on the CPU is out of range. Values on other
-        devices are not checked, since every step would have to wait for them.
-    """
+    """Logits and target of any allowed shape in one form; `Loss` lists the shapes and errors."""
     if problem is not None:
         return problem
     check_choice("reduction", reduction, REDUCTIONS)

@@ -18,26 +18,16 @@ TINY = torch.finfo(torch.float32).tiny
 
 @dataclass(frozen=True)
 class Formula:
-    """What distinguishes one overlap loss from another.
+    """What distinguishes one overlap loss from another."""
 
-    Attributes
-    ----------
-    counts : callable
-        From scores and targets to soft counts of what agrees and of what does not, none negative,
-        each of shape (N, C).
-    gradients : tuple of float
-        Gradients of the counts without squares: of hits and of errors by a positive's probability,
-        and of errors by a negative's.
-    activation : callable
-        From the problem to scores between 0 and 1, by default the probabilities.
-    modulation : callable
-        From the log losses of examples, and the probabilities of their wrong sides, to the losses
-        that the log surrogate weighs, by default the same. It multiplies them by a factor.
-    """
-
+    # From scores and targets to soft counts of hits and of errors, none negative, of shape (N, C).
     counts: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+    # Of the counts without squares: of hits and of errors by a positive's probability, and of
+    # errors by a negative's.
     gradients: tuple[Number, Number, Number]
+    # Scores between 0 and 1.
     activation: Callable[[Problem], Tensor] = Problem.p
+    # Multiplies log losses by a factor of each example, from the probability of its wrong side.
     modulation: Callable[[Tensor, Tensor], Tensor] = lambda losses, wrong: losses
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from skdice.losses._base import Loss
-from skdice.losses._checks import Number, check_background, check_number, scalar
+from skdice.losses._checks import Number, check_number, scalar
 from skdice.losses._problem import Inputs, as_problem, with_background
 from skdice.losses._spaces import Range
 
@@ -28,7 +28,7 @@ def asymmetric_loss(
     **inputs: Unpack[Inputs],
 ) -> Tensor:
     """Asymmetric loss; see `AsymmetricLoss`."""
-    _check_asymmetric(gamma_pos, gamma_neg, clip, label_smoothing, background)
+    _check_asymmetric(gamma_pos, gamma_neg, clip, label_smoothing)
     problem, background = with_background(as_problem(logits, target, **inputs), background)
     log_p, log_not_p, y = problem.log_p(), problem.log_not_p(), problem.target
     n_classes = y.shape[-1]
@@ -49,13 +49,12 @@ def asymmetric_loss(
 
 
 def _check_asymmetric(
-    gamma_pos: Number, gamma_neg: Number, clip: Number, label_smoothing: Number, background: object
+    gamma_pos: Number, gamma_neg: Number, clip: Number, label_smoothing: Number
 ) -> None:
     check_number("gamma_pos", gamma_pos, 0)
     check_number("gamma_neg", gamma_neg, 0)
     check_number("clip", clip, 0, 1)
     check_number("label_smoothing", label_smoothing, 0, 1)
-    check_background(background)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from skdice.losses._base import Loss
-from skdice.losses._checks import Number, check_background, check_number
+from skdice.losses._checks import Number, check_number
 from skdice.losses._problem import Inputs, Problem, as_problem, with_background
 from skdice.losses._spaces import Range
 
@@ -26,7 +26,7 @@ def mom_loss(
     **inputs: Unpack[Inputs],
 ) -> Tensor:
     """Cross-entropy, and the same of the majority class alone; see `MoMLoss`."""
-    _check_mom(lam, background)
+    _check_mom(lam)
     problem, background = with_background(as_problem(logits, target, **inputs), background)
     y, weight = problem.target, problem.weight
     losses = -y * problem.log_p()
@@ -58,9 +58,8 @@ def _majority(problem: Problem, background: int | None, class_counts: Any) -> Te
     return torch.arange(logits.shape[-1], device=logits.device) == majority
 
 
-def _check_mom(lam: Number, background: object) -> None:
+def _check_mom(lam: Number) -> None:
     check_number("lam", lam, 0, 1)
-    check_background(background)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Unpack
+from typing import Unpack
 
 import torch
 from torch import Tensor
 
 from skdice.losses._base import Loss
-from skdice.losses._checks import (
-    Number,
-    PerClass,
-    check_background,
-    check_choice,
-    check_number,
-    check_per_class,
-)
+from skdice.losses._checks import Number, PerClass, check_choice, check_number
 from skdice.losses._overlap import overlap_loss
 from skdice.losses._problem import Inputs, Problem
 from skdice.losses._spaces import Range
@@ -39,7 +32,7 @@ def sigmoid_f1_loss(
     **inputs: Unpack[Inputs],
 ) -> Tensor:
     """One minus a soft F1 of steeper or shifted sigmoids; see `SigmoidF1Loss`."""
-    _check_sigmoid_f1(beta, eta, average, background, class_weight)
+    _check_sigmoid_f1(beta, eta, average)
 
     def activation(problem: Problem) -> Tensor:
         return torch.sigmoid(beta * (problem.log_p() - problem.log_not_p() + eta))
@@ -57,14 +50,10 @@ def sigmoid_f1_loss(
     )[0]
 
 
-def _check_sigmoid_f1(
-    beta: Number, eta: Number, average: str, background: Any, class_weight: Any
-) -> None:
+def _check_sigmoid_f1(beta: Number, eta: Number, average: str) -> None:
     check_number("beta", beta, 0, open_low=True)
     check_number("eta", eta, float("-inf"))
     check_choice("average", average, AVERAGES)
-    check_background(background)
-    check_per_class("class_weight", class_weight)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
