@@ -1,4 +1,4 @@
-"""What every loss shares: parameters, what it is told of the training data, and its call."""
+"""What every loss shares: parameters, what it knows of the training data, and its call."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from skdice.losses._checks import check_choice, check_per_class
+from skdice.losses._checks import check_background, check_choice, check_per_class
 from skdice.losses._problem import REDUCTIONS, Problem, as_problem, checked_problem
 from skdice.losses._spaces import OneMinus, Range
 
-__all__ = ["Loss"]
-
 SHARED = ("all_ranks", "ignore_index", "multilabel", "reduction")
-PER_CLASS = ("alpha", "class_weight")  # which may hold a number for each class
+PER_CLASS = ("alpha", "class_weight")  # parameters that may hold a number for each class
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -48,9 +46,15 @@ class Loss(nn.Module):
     name: ClassVar[str]
     kernel: ClassVar[Callable[..., Tensor]]
     reductions: ClassVar[tuple[str, ...]] = REDUCTIONS
-    # Whether it is a softmax over the positions of a window where one of them is to be found.
+    # Refuses wrong values of the parameters that a subclass adds and that it has as arguments.
+    check_own: ClassVar[Callable[..., None]] = staticmethod(lambda: None)
+    # Ranges that are worth searching, by parameter.
+    searched: ClassVar[dict[str, Range | OneMinus]] = {}
+    # Buffers of `prepare` that the kernel takes, without their underscore.
+    told: ClassVar[tuple[str, ...]] = ()
+    # Whether question answering takes it as a softmax over the positions of a window.
     normalizes_over_positions: ClassVar[bool] = False
-    # Whether only the other classes count as positive, so that it must know the background.
+    # Whether the background class does not count, so that the loss must know which one it is.
     leaves_background_out: ClassVar[bool] = False
 
     ignore_index: int = -100
@@ -80,6 +84,12 @@ class Loss(nn.Module):
         """Refuse wrong parameters."""
         check_choice("reduction", self.reduction, REDUCTIONS)
         check_per_class("class_weight", getattr(self, "class_weight", None))
+        check_background(getattr(self, "background", None))
+        self.check_own(**self._arguments_of(self.check_own))
+
+    def _arguments_of(self, function: Callable[..., Any]) -> dict[str, Any]:
+        """The parameters that `function` takes."""
+        return {name: getattr(self, name) for name in inspect.signature(function).parameters}
 
     # ---- scikit-learn's parameters
 
@@ -122,11 +132,11 @@ class Loss(nn.Module):
     def __sklearn_clone__(self) -> Self:
         return type(self)(**self.get_params(deep=False))
 
-    # ---- what a loss is, for those that use it
+    # ---- properties that decide how it can be used
 
     @property
     def is_set_level(self) -> bool:
-        """Whether it is more than a mean over examples, so that batches do not add up."""
+        """Whether it is more than a mean over examples, so that losses of batches do not add up."""
         return False
 
     @property
@@ -149,10 +159,10 @@ class Loss(nn.Module):
 
     @classmethod
     def search_space(cls) -> dict[str, Range | OneMinus]:
-        """Parameters that are worth searching, and where."""
-        return {}
+        """Parameters that are worth searching, and their ranges."""
+        return dict(cls.searched)
 
-    # ---- what it is told of the training data, and remembers
+    # ---- what it knows of the training data, and remembers
 
     def prepare(
         self,
@@ -172,7 +182,7 @@ class Loss(nn.Module):
         multilabel : bool, default=False
             Whether the targets are 0/1 rows.
         n_samples : float or None, default=None
-            Training examples in all; None is the sum of `class_counts`.
+            Number of training examples. None is the sum of `class_counts`.
 
         Returns
         -------
@@ -181,7 +191,7 @@ class Loss(nn.Module):
         Raises
         ------
         ValueError
-            If a count is negative or no number, or `background` is no class.
+            If a count is negative or not finite, or `background` is not the index of a class.
         """
         counts = np.asarray(class_counts, dtype=np.float64)
         if counts.ndim != 1 or not (np.isfinite(counts) & (counts >= 0)).all():
@@ -198,7 +208,7 @@ class Loss(nn.Module):
         n = float(counts.sum() if n_samples is None else n_samples)
         self.register_buffer("class_counts_", torch.tensor(counts))
         self.register_buffer("n_samples_", torch.tensor(n, dtype=torch.float64))
-        # Factors of classes go to the device with the loss, and not anew in every step.
+        # As buffers, factors of classes move to the device once and not in every step.
         given = {name: getattr(self, name, None) for name in PER_CLASS}
         self._sent = {n: v for n, v in given.items() if isinstance(v, (Sequence, np.ndarray))}
         for name, value in self._sent.items():
@@ -206,7 +216,7 @@ class Loss(nn.Module):
         return self
 
     def take_memory(self, other: nn.Module) -> None:
-        """Remember what `other` remembers of earlier batches, if it is the same loss."""
+        """Take over what `other` remembers of earlier batches, if it is the same loss."""
         if self != other:
             return
         for mine, theirs in zip(self.modules(), other.modules(), strict=True):
@@ -217,7 +227,7 @@ class Loss(nn.Module):
         def moved(tensor: Tensor) -> Tensor:
             try:
                 return fn(tensor)
-            except TypeError:  # Apple's GPUs know no float64
+            except TypeError:  # Apple's GPUs have no float64
                 return fn(tensor.float())
 
         return super()._apply(moved, recurse)
@@ -250,15 +260,15 @@ class Loss(nn.Module):
         Raises
         ------
         ValueError
-            If shapes do not fit, or a target or weight on the CPU is out of range. On other
-            devices values are not looked at, since that would hold up every step.
+            If shapes do not fit, or a target or weight on the CPU is out of range. Values on other
+            devices are not checked, since every step would have to wait for them.
         """
         return self._of(self._problem(logits, target, sample_weight, mask))
 
     def of_checked(
         self, logits: Tensor, target: Tensor, sample_weight: Tensor | None = None
     ) -> Tensor:
-        """The loss of a batch whose targets and weights were checked before, as by the estimators.
+        """The loss of a batch whose targets and weights are already checked, as in the estimators.
 
         Parameters
         ----------
@@ -271,24 +281,20 @@ class Loss(nn.Module):
         """
         problem = None
         own_forward = type(self).forward is not Loss.forward
-        multilabel = self.multilabel or getattr(self, "multilabel_", False)
-        if sample_weight is None and not multilabel and not own_forward:
+        if sample_weight is None and not self._is_multilabel and not own_forward:
             problem = checked_problem(logits, target, self.reduction, self.all_ranks)
         return self(logits, target, sample_weight) if problem is None else self._of(problem)
 
     def _of(self, problem: Problem) -> Tensor:
-        """The loss; what it remembers is set."""
+        """The loss; what it remembers of this batch is kept."""
         loss, changed = self.compute(problem, {}, self.functional_state())
         for name, value in changed.items():
-            *path, last = name.split(".")
-            owner: Any = self
-            for part in path:
-                owner = getattr(owner, part)
-            setattr(owner, last, value)
+            part, _, buffer = name.rpartition(".")
+            setattr(self.get_submodule(part), buffer, value)
         return loss
 
     def functional_state(self) -> dict[str, Tensor]:
-        """What the loss was told and remembers: buffers by dotted name."""
+        """What the loss knows of the training data and remembers: buffers by dotted name."""
         return {name: value for name, value in self._buffers.items() if value is not None}
 
     def functional_loss(
@@ -315,7 +321,7 @@ class Loss(nn.Module):
         -------
         loss : Tensor
         state : dict of str to Tensor
-            For the next batch. The loss itself stays as it is.
+            State for the next batch. The loss itself stays as it is.
         """
         problem = self._problem(logits, target, sample_weight)
         loss, changed = self.compute(problem, params, state)
@@ -324,20 +330,25 @@ class Loss(nn.Module):
     def compute(
         self, problem: Problem, params: Mapping[str, Any], state: Mapping[str, Tensor]
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """`functional_loss` of prepared inputs; of the state, only what changes is returned."""
+        """`functional_loss` of a `Problem`; of the state, only what changes is returned."""
         keywords = self._keywords(params, state)
-        # The logits stand for the target, too: a problem has both.
+        # The logits also stand in for the target, since the problem has both.
         return self.kernel(problem.logits, problem.logits, problem=problem, **keywords), {}
 
     def _keywords(self, params: Mapping[str, Any], state: Mapping[str, Tensor]) -> dict[str, Any]:
         """The keywords of `kernel`, without those that made the problem."""
         keywords = {**{name: getattr(self, name) for name in self._own_names}, **params}
         for name, value in getattr(self, "_sent", {}).items():
-            if keywords.get(name) is value:  # as when it was told of the data
+            if keywords.get(name) is value:  # it has not changed since `prepare`
                 keywords[name] = state.get(f"{name}_", value)
         if isinstance(keywords.get("background"), str):
             keywords["background"] = getattr(self, "background_", None)
+        keywords.update({name: state.get(f"{name}_") for name in self.told})
         return keywords
+
+    @property
+    def _is_multilabel(self) -> bool:
+        return self.multilabel or getattr(self, "multilabel_", False)
 
     def _problem(
         self,
@@ -350,7 +361,7 @@ class Loss(nn.Module):
             logits,
             target,
             ignore_index=self.ignore_index,
-            multilabel=self.multilabel or getattr(self, "multilabel_", False),
+            multilabel=self._is_multilabel,
             reduction=self.reduction,
             sample_weight=sample_weight,
             mask=mask,

@@ -10,18 +10,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = [
-    "Number",
-    "PerClass",
-    "check_background",
-    "check_choice",
-    "check_number",
-    "check_per_class",
-    "class_vector",
-    "is_above_zero",
-    "scalar",
-]
-
 # A hyperparameter may be a tensor, so that many values can run at once.
 Number = float | Tensor
 PerClass = Sequence[float] | np.ndarray | Tensor | None
@@ -37,10 +25,9 @@ def check_number(
         raise TypeError(f"{name}={value!r} must be a number, or a tensor of numbers")
     inside = low < value if open_low else low <= value
     if not (inside and value <= high and math.isfinite(value)):
-        span = f"{'above' if open_low else 'at least'} {low}"
-        span += "" if high == float("inf") else f" and at most {high}"
-        span += ", and finite" if high == float("inf") else ""
-        raise ValueError(f"{name}={value!r} must be {span}")
+        lowest = f"{'above' if open_low else 'at least'} {low}"
+        highest = ", and finite" if high == float("inf") else f" and at most {high}"
+        raise ValueError(f"{name}={value!r} must be {lowest}{highest}")
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
@@ -58,12 +45,10 @@ def check_background(value: Any) -> None:
 
 def check_per_class(name: str, value: Any) -> None:
     """Refuse what is not one factor for each class; tensors pass."""
-    # The values of an array would break a compiled graph.
+    # Looking at the values of an array would break a compiled graph.
     if value is None or isinstance(value, Tensor) or torch.compiler.is_compiling():
         return
-    if isinstance(value, str) or not isinstance(value, (np.ndarray, Sequence)):
-        raise TypeError(f"{name}={value!r} must be None or hold one number for each class")
-    numbers = np.asarray(value)
+    numbers = np.asarray(value if isinstance(value, (np.ndarray, Sequence)) else None)
     if numbers.ndim != 1 or numbers.dtype.kind not in "iuf":
         raise TypeError(f"{name}={value!r} must be None or hold one number for each class")
     if not (np.isfinite(numbers) & (numbers >= 0)).all():
@@ -72,23 +57,24 @@ def check_per_class(name: str, value: Any) -> None:
 
 def class_vector(name: str, value: PerClass, n_classes: int, like: Tensor) -> Tensor | None:
     """`value` as a tensor of shape (n_classes,), or None."""
+    check_per_class(name, value)
     if value is None:
         return None
     vector = torch.as_tensor(value, dtype=like.dtype, device=like.device)
     if n_classes == 1 and vector.shape[-1:] == (2,):
-        return vector[..., 1:]  # one logit: of the negative and the positive class
+        return vector[..., 1:]  # one logit: factors of the negative and the positive class
     if vector.shape[-1:] != (n_classes,):
         raise ValueError(f"{name} has {tuple(vector.shape)} values for {n_classes} classes")
     return vector
 
 
 def scalar(value: Number, like: Tensor) -> Tensor:
-    """A number as a tensor of shape (), made on the device and not sent there."""
+    """A number as a tensor of shape (), made on the device of `like` rather than copied to it."""
     if isinstance(value, Tensor):
         return value.to(like)
     return torch.full((), value, dtype=like.dtype, device=like.device)
 
 
 def is_above_zero(value: Number) -> bool:
-    """Whether a setting is on; a tensor is, since no branch may look at its values."""
+    """Whether a setting is on. A tensor counts as on, since no branch may look at its values."""
     return isinstance(value, Tensor) or value > 0

@@ -13,15 +13,14 @@ from skdice.losses._base import Loss
 from skdice.losses._checks import (
     Number,
     PerClass,
-    check_background,
     check_choice,
     check_number,
-    check_per_class,
     class_vector,
     is_above_zero,
 )
 from skdice.losses._problem import Inputs, Problem, as_problem, with_background
 from skdice.losses._surrogate import (
+    Formula,
     at_least_tiny,
     log_surrogate,
     macro_surrogate,
@@ -29,40 +28,9 @@ from skdice.losses._surrogate import (
     right_class_counts,
 )
 
-__all__ = ["Formula", "OverlapLoss", "OverlapOptions", "overlap_loss"]
-
 AVERAGES = ("auto", "micro", "macro", "samples")
 ABSENT = ("auto", "include", "ignore")
 SURROGATES = ("none", "log")
-
-
-def _unmodulated(losses: Tensor, wrong: Tensor) -> Tensor:
-    return losses
-
-
-@dataclass(frozen=True)
-class Formula:
-    """What tells one overlap loss from another.
-
-    Attributes
-    ----------
-    counts : callable
-        From scores and targets to soft counts of what agrees and of what does not, none negative,
-        each of shape (N, C).
-    gradients : tuple of float
-        Of counts without squares: hits, and errors, for a unit of a positive's probability; and
-        errors for a unit of a negative's.
-    activation : callable
-        From the problem to scores between 0 and 1, by default the probabilities.
-    modulation : callable
-        From the log losses of examples, and the probabilities of their wrong sides, to the losses
-        that the log surrogate weighs, by default the same. It multiplies them by a factor.
-    """
-
-    counts: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
-    gradients: tuple[Number, Number, Number]
-    activation: Callable[[Problem], Tensor] = Problem.p
-    modulation: Callable[[Tensor, Tensor], Tensor] = _unmodulated
 
 
 class OverlapOptions(Inputs, total=False):
@@ -101,31 +69,13 @@ def overlap_loss(
 ) -> tuple[Tensor, Tensor | None]:
     """An overlap loss, and the counts to remember for the next batch.
 
-    Every class is a one-vs-rest problem. The formula gives a score in terms of soft counts; here it
-    is decided over what they are summed before the ratio is taken.
-
-    Parameters
-    ----------
-    formula : Formula
-    running : Tensor of shape (3, C) or None, default=None
-        Counts of earlier batches and how many there were, each decayed.
-    smooth, average, background, absent, class_weight, ohem_ratio, surrogate, ema_decay
-        As in `DiceLoss`.
-    **inputs
-        As in `Inputs`.
+    Every class is a one-vs-rest problem. The formula gives the soft counts of each example; the
+    options, as in `DiceLoss`, decide what they are summed over before the ratio is taken. `running`
+    holds the counts of earlier batches and how many there were, each decayed: (3, C).
     """
     problem = as_problem(logits, target, **inputs)
-    _check_options(
-        smooth=smooth,
-        average=average,
-        background=background,
-        absent=absent,
-        class_weight=class_weight,
-        ohem_ratio=ohem_ratio,
-        surrogate=surrogate,
-        ema_decay=ema_decay,
-        reduction=problem.reduction,
-    )
+    reduction = problem.reduction
+    _check_options(smooth, average, absent, ohem_ratio, surrogate, ema_decay, reduction)
     problem, background = with_background(problem, background)
     if average == "auto":
         # Over all classes of a softmax, pooled false positives equal false negatives.
@@ -144,8 +94,8 @@ def overlap_loss(
         if absent == "ignore":
             factors = factors * (counts.of_class > 0)
         hits, errors, running = _moving_average(counts.hits, counts.errors, running, ema_decay)
-        loss = macro_surrogate(problem, index, counts, factors, formula, hits, errors, smooth)
-        return loss, running
+        counts = counts._replace(hits=hits, errors=errors)
+        return macro_surrogate(problem, index, counts, factors, formula, smooth), running
     y = problem.target
     weight = problem.element_weight.expand_as(y)
     if is_above_zero(ohem_ratio):
@@ -167,28 +117,23 @@ def overlap_loss(
     if average == "micro":
         return _ratio((factors * hits).sum(), (factors * errors).sum(), smooth), running
     losses = factors * _ratio(hits, errors, smooth)
-    if problem.reduction == "none":
-        return losses, running
-    total = losses.sum()
-    return total if problem.reduction == "sum" else total / at_least_tiny(factors.sum()), running
+    if reduction != "none":
+        losses = losses.sum()
+    return losses / at_least_tiny(factors.sum()) if reduction == "mean" else losses, running
 
 
 def _check_options(
-    *,
-    smooth: Any,
-    average: Any,
-    background: Any,
-    absent: Any,
-    class_weight: Any,
-    ohem_ratio: Any,
-    surrogate: Any,
-    ema_decay: Any,
+    smooth: Number,
+    average: str,
+    absent: str,
+    ohem_ratio: Number,
+    surrogate: str,
+    ema_decay: Number,
     reduction: str,
 ) -> None:
     check_choice("average", average, AVERAGES)
     check_choice("absent", absent, ABSENT)
     check_number("smooth", smooth, 0)
-    check_per_class("class_weight", class_weight)
     check_number("ohem_ratio", ohem_ratio, 0)
     check_number("ema_decay", ema_decay, 0, 1)
     if average == "samples" and is_above_zero(ema_decay):
@@ -203,13 +148,12 @@ def _check_options(
             "examples of a batch by its counts, so take 'auto', 'macro' or 'micro', and 'mean', or "
             "surrogate='none'"
         )
-    check_background(background)
 
 
 def _ratio(hits: Tensor, errors: Tensor, smooth: Number) -> Tensor:
-    # The same as 1 - (hits + smooth) / (hits + errors + smooth), but never below 0 or above 1,
-    # and exact where the loss is small. With smooth=0, no positives and no probability the ratio
-    # would be 0/0; it is 0.
+    # 1 - (hits + smooth) / (hits + errors + smooth) in a form that is never below 0 or above 1 and
+    # exact where the loss is small. It is 0 where that would be 0/0: smooth=0, no positives, and
+    # no probability.
     return errors / at_least_tiny(hits + errors + smooth)
 
 
@@ -226,12 +170,12 @@ def _class_factors(like: Tensor, class_weight: PerClass, background: int | None)
 
 def _hard_negatives(problem: Problem, weight: Tensor, ratio: Number) -> Tensor:
     """1 for the positives and the hardest negatives of each class, 0 for the rest."""
-    # By log-odds: they order also what rounds to 0 or 1, and what an activation bends.
+    # Log-odds also order probabilities that round to 0 or 1, whatever the activation does.
     log_odds = (problem.log_p() - problem.log_not_p()).detach()
     valid = weight > 0
     positive = valid & (problem.target > 0.5)
     negative = valid & ~positive
-    # The thousandth: 100 positives at ratio 0.29 are 29 negatives, not 28.99... rounded down.
+    # With the thousandth, 100 positives at ratio 0.29 keep 29 negatives; 28.99... rounds to 28.
     k = (positive.sum(0) * ratio + 1e-3).floor().clamp(min=1)
     score = torch.where(negative, log_odds, torch.full_like(log_odds, -torch.inf))
     rank = score.argsort(dim=0, descending=True, stable=True).argsort(dim=0)
@@ -251,7 +195,7 @@ def _moving_average(
     # A batch that overflowed, as fp16 may, is not remembered.
     total = torch.where(total.isfinite().all(), total, 0.0)
     if running is not None:
-        # At first there are zeros for each class, and one logit counts one of two.
+        # `running` starts as zeros for each class; a problem of one logit counts one of two.
         total = total + decay * running.to(total)[..., : hits.shape[-1]]
     mean = total[:2] / total[2]
     # The average's value and the batch's own gradient.
@@ -269,7 +213,7 @@ def _mean_over_samples(problem: Problem, weight: Tensor, factors: Tensor, losses
 
 
 def _linear_counts(p: Tensor, y: Tensor, weight: Tensor, formula: Formula) -> tuple[Tensor, Tensor]:
-    """Hits and errors of each class without squares; their sum is what the ratio divides by."""
+    """Hits and errors of each class without squares; the ratio divides by their sum."""
     per_hit, per_positive, per_negative = formula.gradients
     positives = weight * y
     missed, false = (positives * (1 - p)).sum(0), (weight * (1 - y) * p).sum(0)
@@ -284,7 +228,8 @@ class OverlapLoss(Loss):
     """
 
     formula: ClassVar[Callable[..., Formula]]
-    leaves_background_out: ClassVar[bool] = True
+    check_own = staticmethod(_check_options)
+    leaves_background_out = True
     printed: ClassVar[dict[str, Any]] = {"average": "samples", "smooth": 1.0, "surrogate": "none"}
 
     smooth: Number = 0.01
@@ -302,10 +247,8 @@ class OverlapLoss(Loss):
         self.register_buffer("running_", None)
 
     def _check(self) -> None:
+        self.formula(**self._arguments_of(self.formula))
         super()._check()
-        self.formula(**{name: getattr(self, name) for name in self._of_formula()})
-        options = {name: getattr(self, name) for name in OPTIONS}
-        _check_options(**options, reduction=self.reduction)
 
     @classmethod
     def literal(cls, **params: Any) -> Self:
@@ -320,7 +263,7 @@ class OverlapLoss(Loss):
 
     @property
     def is_set_level(self) -> bool:
-        """Whether it is more than a mean over examples, so that batches do not add up."""
+        """Whether it is more than a mean over examples, so that losses of batches do not add up."""
         return self.average != "samples" or is_above_zero(self.ohem_ratio)
 
     @property
@@ -334,15 +277,13 @@ class OverlapLoss(Loss):
         self.running_ = torch.zeros(3, len(self.class_counts_)) if self.remembers else None
         return self
 
-    def _of_formula(self) -> list[str]:
-        return [name for name in self._own_names if name not in OPTIONS]
-
     def compute(
         self, problem: Problem, params: Mapping[str, Any], state: Mapping[str, Tensor]
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """`functional_loss` of prepared inputs; of the state, only what changes is returned."""
+        """`functional_loss` of a `Problem`; of the state, only what changes is returned."""
         keywords = self._keywords(params, state)
-        formula = self.formula(**{name: keywords.pop(name) for name in self._of_formula()})
+        of_formula = [name for name in self._own_names if name not in OPTIONS]
+        formula = self.formula(**{name: keywords.pop(name) for name in of_formula})
         learns = self.training and torch.is_grad_enabled()
         running = state.get("running_") if learns else None
         loss, running = overlap_loss(

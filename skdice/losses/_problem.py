@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypedDict
 
 import torch
 from torch import Tensor, nn
 
-from skdice.losses._checks import check_choice
-
-__all__ = [
-    "REDUCTIONS",
-    "Inputs",
-    "Problem",
-    "as_problem",
-    "checked_problem",
-    "n_ranks",
-    "over_ranks",
-    "with_background",
-]
+from skdice.losses._checks import PerClass, check_background, check_choice, class_vector
 
 REDUCTIONS = ("mean", "sum", "none")
 
@@ -40,7 +30,7 @@ class Inputs(TypedDict, total=False):
     all_ranks : bool, default=True
         Where torch.distributed runs, count over the batches of all processes; see `Loss`.
     problem : Problem, default=None
-        Logits, target and the keywords above in one form already, in place of all of them.
+        Logits, target and the keywords above, already in one form. Replaces all of them.
     """
 
     ignore_index: int
@@ -54,35 +44,17 @@ class Inputs(TypedDict, total=False):
 
 @dataclass(slots=True)
 class Problem:
-    """Inputs brought to one form.
+    """Inputs in one form."""
 
-    Attributes
-    ----------
-    kind : {"binary", "multiclass", "multilabel"}
-    logits : Tensor of shape (N, C)
-        In float32 or more; C is 1 for a binary problem.
-    encoded : Tensor of shape (N, C) or None
-        Class distribution, or 0/1 for each label; None where `index` says it and nobody asked.
-    index : Tensor of shape (N,) or None
-        The right class of each position of a multi-class problem, if it has one.
-    given_weight : Tensor of shape (N,) or (N, C), or None
-        0 where a position is ignored or masked; (N, C) for a multi-label problem only. None where
-        all count alike.
-    shape : tuple of int
-        Of what ``reduction="none"`` returns.
-    reduction : {"mean", "sum", "none"}
-    ranks : int
-        Processes whose batches are one.
-    """
-
-    kind: str
-    logits: Tensor
-    encoded: Tensor | None
-    index: Tensor | None
-    given_weight: Tensor | None
-    shape: tuple[int, ...]
+    kind: str  # "binary", "multiclass" or "multilabel"
+    logits: Tensor  # (N, C) in float32 or more; C is 1 for a binary problem
+    encoded: Tensor | None  # see `target`; None where `index` is given and nobody has asked
+    index: Tensor | None  # (N,): the right class of each position of a multi-class problem
+    given_weight: Tensor | None  # see `weight`; None where all weights are 1
+    shape: tuple[int, ...]  # of the result with reduction="none"
     reduction: str = "mean"
-    ranks: int = 1
+    ranks: int = 1  # processes whose batches count as one
+    # Computed once for all parts of a loss. (A `cached_property` would break a compiled graph.)
     _odds: Tensor | None = None
     _log_softmax: Tensor | None = None
 
@@ -96,12 +68,12 @@ class Problem:
         return self.encoded
 
     def total(self, values: Tensor) -> Tensor:
-        """Sums of this batch, added over those of all processes, with their gradients."""
+        """Sums of this batch added over all processes, with gradients."""
         return over_ranks(values, self.ranks)
 
     @property
     def weight(self) -> Tensor:
-        """Weights of shape (N,), or (N, C) of a multi-label problem."""
+        """Weights of shape (N,), or (N, C) of a multi-label problem; 0 where nothing counts."""
         if self.given_weight is None:
             self.given_weight = torch.ones_like(self.logits[..., 0])
         return self.given_weight
@@ -125,9 +97,7 @@ class Problem:
         """log(p / (1 - p)) of shape (N, C), where the logits give it without a softmax."""
         if self.kind != "multiclass":
             return self.logits
-        if self.logits.shape[-1] != 2:
-            return None
-        if self._odds is None:
+        if self._odds is None and self.logits.shape[-1] == 2:
             # torch computes a softmax over two numbers many times slower than a sigmoid.
             odds = self.logits[:, 1] - self.logits[:, 0]
             self._odds = torch.stack([-odds, odds], dim=-1)
@@ -140,23 +110,20 @@ class Problem:
 
     def log_p(self) -> Tensor:
         """Log-probabilities of shape (N, C), finite also where a logit is -inf."""
-        odds = self._log_odds()
-        if odds is None:
-            return _finite(self._log_probabilities())
-        return _finite(nn.functional.logsigmoid(odds))
-
-    def _log_probabilities(self) -> Tensor:
-        """Log-softmax, once for all parts of a loss."""
-        if self._log_softmax is None:
-            self._log_softmax = torch.log_softmax(self.logits, dim=-1)
-        return self._log_softmax
+        return _finite(self._log_probabilities(self._log_odds()))
 
     def log_p_of(self, index: Tensor) -> Tensor:
         """Log-probability of one class at each position, of shape (N,), finite."""
-        # Over few numbers a softmax costs nothing, and fewer steps do.
-        odds = self._log_odds() if len(index) > 4096 else None
-        table = self._log_probabilities() if odds is None else nn.functional.logsigmoid(odds)
+        # In a small batch a softmax over two numbers is cheap, and saves steps.
+        table = self._log_probabilities(self._log_odds() if len(index) > 4096 else None)
         return _finite(table.gather(-1, index.unsqueeze(-1)).squeeze(-1))
+
+    def _log_probabilities(self, odds: Tensor | None) -> Tensor:
+        if odds is not None:
+            return nn.functional.logsigmoid(odds)
+        if self._log_softmax is None:
+            self._log_softmax = torch.log_softmax(self.logits, dim=-1)
+        return self._log_softmax
 
     def log_not_p(self) -> Tensor:
         """log(1 - p) of shape (N, C), finite and differentiable also where p rounds to 1."""
@@ -185,12 +152,12 @@ class Problem:
         if self.reduction == "sum":
             return weighted.sum()
         total = self.total(weight.sum()).clamp(min=torch.finfo(weight.dtype).tiny)
-        # Gradients are averaged over processes; this one's share of the mean is so much more.
+        # Gradients are averaged over processes, which divides by the number of processes.
         return weighted.sum() * self.ranks / total
 
 
 class _Sum(torch.autograd.Function):
-    """A sum over processes; what flows back is the sum of what flows back in each."""
+    """A sum over processes; its gradient is the sum of the gradients of all processes."""
 
     @staticmethod
     def forward(ctx: Any, values: Tensor) -> Tensor:
@@ -206,7 +173,7 @@ class _Sum(torch.autograd.Function):
 
 
 def over_ranks(values: Tensor, ranks: int) -> Tensor:
-    """Values added over processes, with their gradients."""
+    """Values added over processes, with gradients."""
     if ranks == 1:
         return values
     found: Tensor = _Sum.apply(values)
@@ -221,14 +188,14 @@ def n_ranks(all_ranks: bool) -> int:
 
 
 def _finite(log_p: Tensor) -> Tensor:
-    """The lowest number in place of -inf, whose product with a target of 0 is NaN."""
+    """The lowest finite number in place of -inf, whose product with a target of 0 is NaN."""
     return log_p.clamp(min=torch.finfo(log_p.dtype).min)
 
 
 def checked_problem(
     logits: Tensor, target: Tensor, reduction: str, all_ranks: bool
 ) -> Problem | None:
-    """A multi-class problem of class indices that are known to be right; None of other inputs."""
+    """A multi-class problem of class indices that were checked before; None for other inputs."""
     if logits.ndim != 2 or logits.shape[-1] < 2 or target.dtype != torch.int64 or target.ndim != 1:
         return None
     z = logits.to(torch.promote_types(logits.dtype, torch.float32))
@@ -238,6 +205,7 @@ def checked_problem(
 
 def with_background(problem: Problem, background: int | str | None) -> tuple[Problem, int | None]:
     """The problem, and the index of its background; None where no output stands for one."""
+    check_background(background)
     if background is None or isinstance(background, str) or problem.kind == "multilabel":
         return problem, None
     binary = problem.kind == "binary"
@@ -252,6 +220,17 @@ def with_background(problem: Problem, background: int | str | None) -> tuple[Pro
     return (problem, None) if background == 0 else (problem.as_two_logits(), 1)
 
 
+def class_sides(
+    name: str, value: PerClass, problem: Problem
+) -> tuple[Tensor | None, Tensor | None]:
+    """Factors of the positive and, for one logit, of the negative side of each class."""
+    n_classes = problem.logits.shape[-1]
+    factors = class_vector(name, value, max(n_classes, 2), problem.logits)
+    if factors is None or n_classes > 1:
+        return factors, None
+    return factors[..., 1], factors[..., 0]
+
+
 def as_problem(
     logits: Tensor,
     target: Tensor,
@@ -264,16 +243,7 @@ def as_problem(
     all_ranks: bool = True,
     problem: Problem | None = None,
 ) -> Problem:
-    """Logits and target of any allowed shape in one form; `Loss` lists the shapes.
-
-    Raises
-    ------
-    TypeError
-        If logits or target is no dense tensor.
-    ValueError
-        If shapes do not fit, or a target or weight on the CPU is out of range. On other devices
-        values are not looked at, since that would hold up every step.
-    """
+    """Logits and target of any allowed shape in one form; `Loss` lists the shapes and errors."""
     if problem is not None:
         return problem
     check_choice("reduction", reduction, REDUCTIONS)
@@ -292,26 +262,21 @@ def as_problem(
         raise ValueError(f"logits have dtype {logits.dtype}: they must be floating point")
     if logits.ndim == 0:
         raise wrong
-    n_classes, width = logits.shape[-1], 1  # width: values that a target has per element
-    shape, indices = tuple(target.shape), False
+    shape, n_classes, is_float = tuple(target.shape), logits.shape[-1], target.is_floating_point()
+    indices = distributions = False
     if multilabel:
-        if logits.shape != target.shape or logits.ndim < 2:
-            raise wrong
-        kind, width = "multilabel", n_classes
+        kind, fits = "multilabel", logits.shape == target.shape and logits.ndim > 1
     elif logits.ndim == 1 or n_classes == 1:
-        if target.numel() != logits.numel() or target.shape[:1] != logits.shape[:1]:
-            raise wrong
         kind, n_classes = "binary", 1
-    elif target.shape == logits.shape[:-1] and not target.is_floating_point():
-        kind, indices = "multiclass", True
-    elif target.shape == logits.shape and target.is_floating_point():
-        kind, width, shape = "multiclass", n_classes, shape[:-1]
+        fits = target.numel() == logits.numel() and target.shape[:1] == logits.shape[:1]
     else:
+        kind, indices, distributions = "multiclass", not is_float, is_float
+        fits = shape == (logits.shape if is_float else logits.shape[:-1])
+        shape = tuple(logits.shape[:-1])
+    if not fits:
         raise wrong
     z = logits.to(torch.promote_types(logits.dtype, torch.float32)).reshape(-1, n_classes)
-    values = target if target.is_floating_point() else target.long()
-    values = values.reshape(-1, width)
-    distributions = kind == "multiclass" and not indices
+    values = (target if is_float else target.long()).reshape(-1, 1 if indices else n_classes)
     valid = torch.ones_like(z[:, :1], dtype=torch.bool)
     if not distributions:
         valid = values != ignore_index
@@ -325,24 +290,23 @@ def as_problem(
     if sample_weight is not None:
         given = _like(sample_weight, "sample_weight", like, shape).to(z.dtype)
         given = given.reshape(weight.shape)
-        if _any(valid & ~((given >= 0) & torch.isfinite(given))):
+        if _is_true(torch.any, valid & ~((given >= 0) & torch.isfinite(given))):
             raise ValueError("sample_weight holds a negative, infinite or NaN value")
         weight = torch.where(valid, given, torch.zeros_like(given))
     # A weight of 0 must also stop NaN or infinite logits of padding.
     counts = weight > 0
-    if not _all(counts):
+    if not _is_true(torch.all, counts):
         z = z.masked_fill(~counts, 0.0)
     if kind != "multilabel":
         weight = weight[:, 0]
-    if indices:
-        return Problem(kind, z, None, values[:, 0], weight, shape, reduction, n_ranks(all_ranks))
-    encoded = values.to(z.dtype)
-    return Problem(kind, z, encoded, None, weight, shape, reduction, n_ranks(all_ranks))
+    encoded, index = (None, values[:, 0]) if indices else (values.to(z.dtype), None)
+    return Problem(kind, z, encoded, index, weight, shape, reduction, n_ranks(all_ranks))
 
 
 def _like(values: Tensor, name: str, like: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """A mask or weights in the shape of `like`; the target's own shape is `shape`."""
     values = torch.as_tensor(values, device=like.device)
-    # (N, 1) is as good as (N,); a transposed array is not.
+    # (N, 1) is taken as (N,); a transposed array is refused.
     if [n for n in values.shape if n != 1] == [n for n in shape if n != 1]:
         return values.reshape(like.shape)
     if tuple(values.shape) == shape[: values.ndim]:
@@ -358,7 +322,7 @@ def _check_target(
     values: Tensor, valid: Tensor, top: int, distributions: bool, ignore_index: int
 ) -> None:
     wrong = valid & ~((values >= 0) & (values <= top))
-    if _any(wrong):
+    if _is_true(torch.any, wrong):
         value = values[wrong][0].item()
         raise ValueError(
             f"target holds {value!r}: it must be from 0 to {top}, or ignore_index={ignore_index}"
@@ -366,7 +330,7 @@ def _check_target(
     if distributions:
         total = values.sum(-1, keepdim=True)
         wrong = valid & ((total - 1).abs() > 0.02)  # bfloat16 keeps two to three digits
-        if _any(wrong):
+        if _is_true(torch.any, wrong):
             raise ValueError(
                 f"target has a row that sums to {total[wrong][0].item():.4g}: distributions "
                 "over classes sum to 1; for 0/1 rows of independent labels give "
@@ -374,22 +338,12 @@ def _check_target(
             )
 
 
-def _all(right: Tensor) -> bool:
-    """Whether all values are right, as far as looking is free; False where it is not."""
-    if torch.compiler.is_compiling() or right.device.type != "cpu":
+def _is_true(test: Callable[[Tensor], Tensor], values: Tensor) -> bool:
+    """Whether `values` pass `torch.any` or `torch.all`; False where it costs time to know."""
+    # Reading a value from a GPU would make every step wait for it.
+    if torch.compiler.is_compiling() or values.device.type != "cpu":
         return False
     try:
-        return bool(right.all())
-    except RuntimeError:  # as below
-        return False
-
-
-def _any(wrong: Tensor) -> bool:
-    """Whether a value is wrong, where looking is free."""
-    # On a GPU this look would make every step wait for the device.
-    if torch.compiler.is_compiling() or wrong.device.type != "cpu":
-        return False
-    try:
-        return bool(wrong.any())
+        return bool(test(values))
     except RuntimeError:  # under torch.func.vmap a tensor has no single truth value
         return False

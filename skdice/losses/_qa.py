@@ -12,22 +12,20 @@ from torch import Tensor, nn
 from skdice.losses._base import Loss
 from skdice.losses.compound import CompoundLoss
 
-__all__ = ["HeadsLoss", "SpanEndsLoss"]
-
 
 class SpanEndsLoss(nn.Module):
     """Where an answer starts and where it ends: the mean of the two losses.
 
     A token's probability of being the start is a softmax over the positions of its window, as BERT
-    reads SQuAD (Devlin et al., 2019, section 4.2). `CrossEntropyLoss` is that of the right
-    positions. For every other loss each position, against the others of its window, is an example
-    of one binary problem over all tokens of the batch. The parts of a `CompoundLoss` are each what
-    they are alone.
+    reads SQuAD (Devlin et al., 2019, section 4.2). `CrossEntropyLoss` is the cross-entropy of this
+    softmax. For every other loss, each position against the others of its window is one example of
+    a binary problem over all tokens of the batch. A `CompoundLoss` is the mean of its parts, each
+    computed in this way.
 
     Parameters
     ----------
     loss : Loss
-        Prepared with the counts of tokens that are no border and that are one.
+        Prepared with the number of tokens that are not a border, and of those that are.
 
     Notes
     -----
@@ -40,7 +38,7 @@ class SpanEndsLoss(nn.Module):
         if isinstance(loss, CompoundLoss):
             self.parts = nn.ModuleList(SpanEndsLoss(part) for part in loss.parts)
             return
-        self.end_loss = copy.deepcopy(loss)  # its moving counts are those of ends
+        self.end_loss = copy.deepcopy(loss)  # with running counts of its own
         self.is_multiclass = loss.normalizes_over_positions
         tau: Any = getattr(loss, "tau", 0.0)
         if self.is_multiclass and tau:
@@ -64,19 +62,17 @@ class SpanEndsLoss(nn.Module):
         window = first.long().cumsum(0) - 1
         z = logits.float()
         index = window.unsqueeze(-1).expand_as(z)
-        # Tables have a row for each position, of which windows need fewer: how many they are, a
-        # GPU would have to be asked.
+        # Tables have a row for each position, though there are fewer windows: reading the number
+        # of windows from a GPU would make the step wait.
         top = torch.full_like(z, -torch.inf).scatter_reduce(0, index, z.detach(), "amax")
         total = torch.zeros_like(z).index_add(0, window, torch.exp(z - top[window]))
         log_p = z - top[window] - torch.log(total)[window]
         if not self.is_multiclass:
             rest = (-torch.expm1(log_p)).clamp(min=torch.finfo(log_p.dtype).eps)
             log_odds = log_p - torch.log(rest)
-            parts = [
-                loss(log_odds[:, side], sides[:, side], sample_weight=sample_weight)
-                for side, loss in enumerate((self.loss, self.end_loss))
-            ]
-            return torch.stack(parts).mean()
+            start = self.loss(log_odds[:, 0], sides[:, 0], sample_weight=sample_weight)
+            end = self.end_loss(log_odds[:, 1], sides[:, 1], sample_weight=sample_weight)
+            return torch.stack([start, end]).mean()
         smoothing = float(getattr(self.loss, "label_smoothing", 0.0))
         size = torch.zeros_like(first).index_add(0, window, torch.ones_like(first))
         share = (1 - smoothing) * sides + smoothing / size[window].unsqueeze(-1)
@@ -87,7 +83,7 @@ class SpanEndsLoss(nn.Module):
 
 
 class HeadsLoss(nn.Module):
-    """Several binary problems whose logits stand in one vector.
+    """Several binary problems, one for each head, whose logits are in one vector.
 
     Parameters
     ----------
@@ -98,7 +94,7 @@ class HeadsLoss(nn.Module):
 
     Notes
     -----
-    The target has shape (n, 2): 0/1, and the head that an element belongs to.
+    The target has shape (n, 2): 0/1, and the index of the element's head.
     """
 
     def __init__(self, losses: Sequence[Loss], weights: Sequence[float]) -> None:
@@ -114,7 +110,7 @@ class HeadsLoss(nn.Module):
         for head, (loss, share) in enumerate(zip(self.losses, self.weights, strict=True)):
             if not share:
                 continue
-            # Not cut out: how many there are, a GPU would have to be asked.
+            # Masked and not selected: a selection's size would have to be read from the GPU.
             weight = (target[:, 1] == head).to(total.dtype)
             if sample_weight is not None:
                 weight = weight * sample_weight

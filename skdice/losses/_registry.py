@@ -5,13 +5,11 @@ from __future__ import annotations
 from skdice.losses import _all
 from skdice.losses._base import Loss
 
-__all__ = ["COMPARED", "LOSSES", "LOSS_NAMES", "resolve_loss"]
-
 LOSSES: dict[str, type[Loss]] = {
     cls.name: cls for cls in vars(_all).values() if isinstance(cls, type) and issubclass(cls, Loss)
 }
 LOSS_NAMES: tuple[str, ...] = tuple(LOSSES)
-# What a comparison runs by default: the paper's six and their mixture.
+# What a comparison runs by default: the paper's six losses and `ce_dice`.
 COMPARED: tuple[str, ...] = LOSS_NAMES[: LOSS_NAMES.index("ce_dice") + 1]
 
 
@@ -41,9 +39,8 @@ def resolve_loss(loss: str | Loss) -> Loss:
     """
     if isinstance(loss, Loss):
         return loss
-    known = list(LOSSES)
     if not isinstance(loss, str):
-        raise TypeError(f"loss={loss!r} must be one of {known} or an skdice loss object")
+        raise TypeError(f"loss={loss!r} must be one of {list(LOSSES)} or an skdice loss object")
     if loss not in LOSSES:
-        raise ValueError(f"loss={loss!r} is unknown: use one of {known}, or a loss object")
+        raise ValueError(f"loss={loss!r} is unknown: use one of {list(LOSSES)}, or a loss object")
     return LOSSES[loss]()

@@ -1,12 +1,10 @@
-"""What is worth searching of a loss, without a library that searches."""
+"""Search spaces of losses, independent of any search library."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-
-__all__ = ["OneMinus", "Range"]
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,36 +13,40 @@ from torch import Tensor
 from skdice.losses._checks import Number
 from skdice.losses._problem import Problem
 
-if TYPE_CHECKING:
-    from skdice.losses._overlap import Formula
-
-__all__ = [
-    "at_least_tiny",
-    "log_surrogate",
-    "macro_surrogate",
-    "micro_surrogate",
-    "right_class_counts",
-]
-
-
 TINY = torch.finfo(torch.float32).tiny
 
 
+@dataclass(frozen=True)
+class Formula:
+    """What distinguishes one overlap loss from another."""
+
+    # From scores and targets to soft counts of hits and of errors, none negative, of shape (N, C).
+    counts: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+    # Of the counts without squares: of hits and of errors by a positive's probability, and of
+    # errors by a negative's.
+    gradients: tuple[Number, Number, Number]
+    # Scores between 0 and 1.
+    activation: Callable[[Problem], Tensor] = Problem.p
+    # Multiplies log losses by a factor of each example, from the probability of its wrong side.
+    modulation: Callable[[Tensor, Tensor], Tensor] = lambda losses, wrong: losses
+
+
 def at_least_tiny(total: Any) -> Any:
-    """A divisor that is never 0: a tensor or a number, as `numbers_of` gives them."""
+    """A divisor that is never 0; both tensors and the numbers of `numbers_of` are accepted."""
     if not isinstance(total, Tensor):
         return max(total, TINY)
     return total.clamp(min=torch.finfo(total.dtype).tiny)
 
 
 def numbers_of(sums: Tensor, *others: Number) -> Any:
-    """What a tensor holds, to compute with `others`.
+    """The elements of `sums`, to compute with `others`.
 
-    Python's numbers on a CPU, which are faster than tensors, unless others are tensors.
+    On a CPU they are Python numbers, which are faster than tensors, unless one of `others` is a
+    tensor.
     """
     plain = not any(isinstance(other, Tensor) for other in others)
     if plain and sums.device.type == "cpu" and not torch.compiler.is_compiling():
-        with contextlib.suppress(RuntimeError):  # torch.func.vmap has no single numbers
+        with contextlib.suppress(RuntimeError):  # under torch.func.vmap there are no numbers
             return sums.tolist()
     return sums.unbind()
 
@@ -48,18 +54,18 @@ def numbers_of(sums: Tensor, *others: Number) -> Any:
 def _prices(
     formula: Formula, hits: Any, errors: Any, smooth: Number, scale: Any, problem: Problem
 ) -> tuple[Any, Any]:
-    """What a unit of log loss costs, of a positive and of a negative."""
+    """The weights of a positive's and of a negative's log loss."""
     per_hit, per_positive, per_negative = formula.gradients
-    # Gradients are averaged over processes; each has its share of these sums.
+    # Gradients are averaged over processes, each of which has a share of these sums.
     scale = scale * problem.ranks
     of_positives = scale * (per_hit * errors - per_positive * (hits + smooth))
     return of_positives, scale * per_negative * (hits + smooth)
 
 
 def _scale(size: Any, total: Any, n: Any) -> Any:
-    """The factor that makes it a mean over examples.
+    """The factor that makes the surrogate a mean over examples.
 
-    0 where nothing counts (an empty batch) or, with smooth=0, nothing is called positive.
+    It is 0 where nothing counts (an empty batch) or, with smooth=0, nothing is predicted positive.
     """
     if not isinstance(total, Tensor):
         return size / n / total**2 if n > 0 and total**2 > TINY else 0.0
@@ -78,11 +84,11 @@ def log_surrogate(
     smooth: Number,
     average: str,
 ) -> Tensor:
-    """Cross-entropy of each example, weighed as the linear ratio weighs its probability.
+    """Cross-entropy of each example, weighted as the linear ratio weights its probability.
 
-    Up to a factor that makes it a mean over examples, as cross-entropy is. The ratio's own
-    gradients are larger by far, and most so in batches with positives: clipping a gradient's norm
-    would take from these alone.
+    A factor makes it a mean over examples, as cross-entropy is. The ratio's own gradients are far
+    larger, above all in batches with positives, so that clipping a gradient's norm would shrink
+    these alone.
     """
     y, modulation = problem.target, formula.modulation
     if average == "micro":
@@ -96,7 +102,7 @@ def log_surrogate(
     log_losses = modulation(-y * problem.log_p(), 1 - p)
     positives = (weight * log_losses).sum(0)
     if average == "micro" and problem.kind == "multiclass":
-        # An example of the background costs by the probability that it gives to all the classes.
+        # A background example is weighted by the probability that it gives to all counted classes.
         given = p * (factors > 0)
         shares = (weight * factors * given).sum(1) / at_least_tiny(given.sum(1))
         background = (log_losses * (factors == 0)).sum(1)
@@ -113,10 +119,10 @@ def log_surrogate(
 def micro_surrogate(
     problem: Problem, index: Tensor, background: int, formula: Formula, smooth: Number
 ) -> Tensor:
-    """The surrogate of pooled counts, from two probabilities of each position.
+    """The surrogate of pooled counts, where all classes weigh the same.
 
-    Those of the right class and of the background are all that it needs, where the classes weigh
-    the same: one pass over the logits, as in cross-entropy.
+    It needs only two probabilities of each position, of the right class and of the background: one
+    pass over the logits, as in cross-entropy.
     """
     per_hit, per_positive, per_negative = formula.gradients
     log_p = problem.log_p_of(index)
@@ -143,7 +149,7 @@ def micro_surrogate(
 
 
 class Counts(NamedTuple):
-    """What a batch counts for each class, and the probabilities that it is counted from."""
+    """Soft counts of each class in a batch, and the probabilities they are computed from."""
 
     hits: Tensor
     errors: Tensor
@@ -176,21 +182,19 @@ def macro_surrogate(
     counts: Counts,
     factors: Tensor,
     formula: Formula,
-    hits: Tensor,
-    errors: Tensor,
     smooth: Number,
 ) -> Tensor:
-    """The surrogate class by class, whose gradient of the wrong classes has a closed form."""
+    """The surrogate class by class. The gradient by wrong classes has a closed form."""
     weight, p, log_p = problem.weight, counts.p, counts.log_p
     factors = factors / at_least_tiny(factors.sum())
-    total = at_least_tiny(hits + errors + smooth)
+    total = at_least_tiny(counts.hits + counts.errors + smooth)
     scale = factors * _scale((factors * total).sum(), total, counts.of_class.sum())
-    price, cost = _prices(formula, hits, errors, smooth, scale, problem)
+    price, cost = _prices(formula, counts.hits, counts.errors, smooth, scale, problem)
     losses = formula.modulation(-log_p, -torch.expm1(log_p.detach()))
     positives = (weight * price[..., index] * losses).sum()
 
     with torch.no_grad():
-        # -log(1 - p) of every wrong class. 1 - p of the largest is the sum of all others.
+        # -log(1 - p) of every wrong class. 1 - p of the most probable is the sum of all others.
         column = index.unsqueeze(-1)
         top = p.argmax(dim=-1, keepdim=True)
         rest = p.scatter(-1, top, 0.0).sum(-1, keepdim=True)
@@ -198,7 +202,7 @@ def macro_surrogate(
         share = formula.modulation(weight.unsqueeze(-1) * cost, p)
         share = share.scatter(-1, column, 0.0)
         value = -(share * torch.log(not_p)).sum()
-        # d/dz_j of it: of its own 1 - p_j, and by the softmax of all other classes'.
+        # d/dz_j: from class j's own 1 - p_j, and through the softmax from all other classes'.
         pull = share.mul_(p)
         push = pull / not_p
         gradient = pull.add_(push.sub_(push.sum(-1, keepdim=True)).mul_(p))

@@ -14,8 +14,6 @@ from skdice.losses._checks import check_background
 from skdice.losses._problem import n_ranks, over_ranks
 from skdice.losses._registry import resolve_loss
 
-__all__ = ["for_trainer"]
-
 
 class for_trainer:  # noqa: N801 - it is used as a function
     """Wrap a loss for ``transformers.Trainer(compute_loss_func=...)``.
@@ -26,10 +24,10 @@ class for_trainer:  # noqa: N801 - it is used as a function
         Its ``reduction`` must give one number.
     gradient_accumulation_steps : int or None, default=None
         Divide a set-level loss by this number. None weighs each micro-batch by its share of the
-        update's targets, which the Trainer tells.
+        update's targets, whose number the Trainer passes.
     background : "auto", int or None, default="auto"
-        Index of the class that is no class: ``O``, or the negatives. Auto is what the loss itself
-        says, or was told by `Loss.prepare`.
+        Index of the background class: ``O``, or the negatives. ``"auto"`` is the loss's own
+        `background`, or what `Loss.prepare` was told.
     class_counts : array of shape (n_classes,), default=None
         Training examples of each class, for the losses that need them (``weighted_ce``).
 
@@ -65,7 +63,7 @@ class for_trainer:  # noqa: N801 - it is used as a function
         class_counts: Any = None,
     ) -> None:
         check_background(background)
-        self.loss = copy.deepcopy(resolve_loss(loss))  # it is told things below
+        self.loss = copy.deepcopy(resolve_loss(loss))  # since it is changed below
         self.gradient_accumulation_steps = gradient_accumulation_steps
         if self.loss.reduction == "none":
             raise ValueError(f"loss={loss!r} gives no single number: set reduction='mean'")
@@ -97,7 +95,7 @@ class for_trainer:  # noqa: N801 - it is used as a function
         if labels is None:
             raise ValueError("labels=None: each example of the data set needs 'labels'")
         logits = _logits(outputs)
-        multilabel = self.loss.multilabel or getattr(self.loss, "multilabel_", False)
+        multilabel = self.loss._is_multilabel
         if self._untold and logits.ndim > 1 and logits.shape[-1] > 1 and not multilabel:
             self._untold = False
             warnings.warn(
@@ -109,7 +107,7 @@ class for_trainer:  # noqa: N801 - it is used as a function
         self.loss.train(torch.is_grad_enabled())  # the Trainer does not say when it evaluates
         # A compound loss has no sum over examples either.
         set_level = self.loss.is_set_level or "sum" not in self.loss.reductions
-        # What was given the number of targets the Trainer multiplies by the number of devices.
+        # A loss that gets the number of targets is multiplied by the number of devices.
         ranks = n_ranks(self.loss.all_ranks)
         times = 1 if num_items_in_batch is None else ranks
         if set_level and self.gradient_accumulation_steps is not None:
@@ -121,7 +119,7 @@ class for_trainer:  # noqa: N801 - it is used as a function
             n_targets = over_ranks(labels.ne(-100).sum().to(logits.dtype), ranks)
             return self.loss(logits, labels) * n_targets / (num_items_in_batch * times)
         if labels.shape == logits.shape and not multilabel and logits.ndim > 1:
-            # The Trainer counts every entry of a row that is one target.
+            # The Trainer counts each entry of a distribution, which is one target.
             num_items_in_batch = num_items_in_batch / logits.shape[-1]
         total = copy.copy(self.loss)
         total.reduction = "sum"

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Unpack
+from typing import Unpack
 
 import torch
 from torch import Tensor
 
 from skdice.losses._base import Loss
-from skdice.losses._checks import Number, check_background, check_number, scalar
+from skdice.losses._checks import Number, check_number, scalar
 from skdice.losses._problem import Inputs, as_problem, with_background
-from skdice.losses._spaces import OneMinus, Range
+from skdice.losses._spaces import Range
 
 __all__ = ["AsymmetricLoss", "asymmetric_loss"]
 
@@ -29,7 +28,7 @@ def asymmetric_loss(
     **inputs: Unpack[Inputs],
 ) -> Tensor:
     """Asymmetric loss; see `AsymmetricLoss`."""
-    _check_asymmetric(gamma_pos, gamma_neg, clip, label_smoothing, background)
+    _check_asymmetric(gamma_pos, gamma_neg, clip, label_smoothing)
     problem, background = with_background(as_problem(logits, target, **inputs), background)
     log_p, log_not_p, y = problem.log_p(), problem.log_not_p(), problem.target
     n_classes = y.shape[-1]
@@ -38,7 +37,7 @@ def asymmetric_loss(
         negative = torch.exp(gamma_neg * log_p) * log_p
         share = (1 - label_smoothing) * y + label_smoothing / n_classes
         return problem.reduce(-(share * (y * positive + (1 - y) * negative)).sum(-1))
-    # log(1 - p_m) for p_m = max(p - clip, 0), also where 1 - p rounds to 0.
+    # log(1 - p_m) for p_m = max(p - clip, 0), finite also where 1 - p rounds to 0.
     margin = scalar(clip, y)
     log_not_p_m = torch.logaddexp(log_not_p, torch.log(margin)).clamp(max=0)
     # Not 0, where a power below 1 has no finite gradient.
@@ -50,13 +49,12 @@ def asymmetric_loss(
 
 
 def _check_asymmetric(
-    gamma_pos: Number, gamma_neg: Number, clip: Number, label_smoothing: Number, background: object
+    gamma_pos: Number, gamma_neg: Number, clip: Number, label_smoothing: Number
 ) -> None:
     check_number("gamma_pos", gamma_pos, 0)
     check_number("gamma_neg", gamma_neg, 0)
     check_number("clip", clip, 0, 1)
     check_number("label_smoothing", label_smoothing, 0, 1)
-    check_background(background)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -90,9 +88,9 @@ class AsymmetricLoss(Loss):
     Notes
     -----
     One logit is one label, and so are two classes of which one is the background. Other classes of
-    a softmax have what the authors' code calls ``ASLSingleLabel``: cross-entropy with label
-    smoothing, whose right class has the factor (1 - p)^gamma_pos and whose others have
-    p^gamma_neg. Without label smoothing that is the focal loss.
+    a softmax get what the authors' code calls ``ASLSingleLabel``: cross-entropy with label
+    smoothing, with the factor (1 - p)^gamma_pos for the right class and p^gamma_neg for the others.
+    Without label smoothing that is the focal loss.
 
     References
     ----------
@@ -107,26 +105,17 @@ class AsymmetricLoss(Loss):
     tensor([0.6931, 0.0245])
     """
 
-    name: ClassVar[str] = "asymmetric"
-    kernel: ClassVar[Callable[..., Tensor]] = staticmethod(asymmetric_loss)
+    name = "asymmetric"
+    kernel = staticmethod(asymmetric_loss)
+    check_own = staticmethod(_check_asymmetric)
+    searched = {
+        "gamma_pos": Range(0.0, 2.0),
+        "gamma_neg": Range(0.0, 6.0),
+        "clip": Range(0.0, 0.2),
+    }
 
     gamma_pos: Number = 0.0
     gamma_neg: Number = 4.0
     clip: Number = 0.05
     label_smoothing: Number = 0.1
     background: int | str | None = "auto"
-
-    def _check(self) -> None:
-        super()._check()
-        _check_asymmetric(
-            self.gamma_pos, self.gamma_neg, self.clip, self.label_smoothing, self.background
-        )
-
-    @classmethod
-    def search_space(cls) -> dict[str, Range | OneMinus]:
-        """Parameters that are worth searching, and where."""
-        return {
-            "gamma_pos": Range(0.0, 2.0),
-            "gamma_neg": Range(0.0, 6.0),
-            "clip": Range(0.0, 0.2),
-        }

@@ -1,9 +1,9 @@
-"""Cross-entropy plus an overlap loss, as is the standard in image segmentation."""
+"""Cross-entropy plus an overlap loss, as is standard in image segmentation."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import torch
 from sklearn.base import clone
@@ -12,7 +12,7 @@ from torch import Tensor
 from skdice.losses._base import Loss
 from skdice.losses._checks import Number, check_number, scalar
 from skdice.losses._problem import Problem
-from skdice.losses._spaces import OneMinus, Range
+from skdice.losses._spaces import Range
 
 __all__ = ["CompoundLoss"]
 
@@ -58,13 +58,14 @@ class CompoundLoss(Loss):
     tensor(True)
     """
 
-    name: ClassVar[str] = "ce_dice"
-    reductions: ClassVar[tuple[str, ...]] = ("mean",)
+    name = "ce_dice"
+    reductions = ("mean",)
+    searched = {"weight": Range(0.0, 1.0)}
 
     first: Loss
     second: Loss
 
-    # No dataclass: a part that was given by name is kept as an object, in torch's list of modules.
+    # Not a dataclass: a part given by name is kept as an object, which torch registers as a module.
     def __init__(
         self,
         first: str | Loss = "ce",
@@ -111,7 +112,7 @@ class CompoundLoss(Loss):
 
     @property
     def is_set_level(self) -> bool:
-        """Whether it is more than a mean over examples, so that batches do not add up."""
+        """Whether it is more than a mean over examples, so that losses of batches do not add up."""
         return any(part.is_set_level for part in self.parts)
 
     @property
@@ -127,22 +128,16 @@ class CompoundLoss(Loss):
 
     @property
     def accepts_one_logit(self) -> bool:
-        """Whether both parts do; see `Loss.accepts_one_logit`."""
+        """Whether both parts accept one logit; see `Loss.accepts_one_logit`."""
         return super().accepts_one_logit and all(part.accepts_one_logit for part in self.parts)
-
-    @classmethod
-    def search_space(cls) -> dict[str, Range | OneMinus]:
-        """Parameters that are worth searching, and where."""
-        return {"weight": Range(0.0, 1.0)}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Constructor arguments by name, with those of the parts if `deep`."""
         params = super().get_params(deep=False)
         if deep:
             for name in PARTS:
-                params.update(
-                    {f"{name}__{key}": value for key, value in params[name].get_params().items()}
-                )
+                of_part = params[name].get_params()
+                params.update({f"{name}__{key}": value for key, value in of_part.items()})
         return params
 
     def set_params(self, **params: Any) -> Self:
@@ -160,14 +155,11 @@ class CompoundLoss(Loss):
                 of_parts.setdefault(part, {})[key] = value
             else:
                 own[name] = resolve_loss(value) if name in PARTS else value
-        clone(self)._assign(own, of_parts)
-        return self._assign(own, of_parts)
-
-    def _assign(self, own: dict[str, Any], of_parts: dict[str, dict[str, Any]]) -> Self:
-        super().set_params(**own)
-        for part, params in of_parts.items():
-            getattr(self, part).set_params(**params)
-        self._check()
+        for loss in (clone(self), self):  # a copy first, which refuses wrong values
+            Loss.set_params(loss, **own)
+            for part, values in of_parts.items():
+                getattr(loss, part).set_params(**values)
+            loss._check()
         return self
 
     def __sklearn_clone__(self) -> Self:
@@ -181,7 +173,7 @@ class CompoundLoss(Loss):
         return super().prepare(*args, **kwargs)
 
     def functional_state(self) -> dict[str, Tensor]:
-        """What the losses were told and remember: buffers by dotted name."""
+        """What the losses know of the training data and remember: buffers by dotted name."""
         state = super().functional_state()
         for name, part in zip(PARTS, self.parts, strict=True):
             state.update({f"{name}.{key}": v for key, v in part.functional_state().items()})
@@ -190,7 +182,7 @@ class CompoundLoss(Loss):
     def compute(
         self, problem: Problem, params: Mapping[str, Any], state: Mapping[str, Tensor]
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """`functional_loss` of prepared inputs; of the state, only what changes is returned."""
+        """`functional_loss` of a `Problem`; of the state, only what changes is returned."""
         losses: list[Tensor] = []
         changed: dict[str, Tensor] = {}
         for name, part in zip(PARTS, self.parts, strict=True):

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Unpack
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor
 
 from skdice.losses._base import Loss
-from skdice.losses._checks import (
-    Number,
-    PerClass,
-    check_number,
-    check_per_class,
-    class_vector,
-    is_above_zero,
-)
-from skdice.losses._problem import Inputs, Problem, as_problem
-from skdice.losses._spaces import OneMinus, Range
+from skdice.losses._checks import Number, PerClass, check_number, is_above_zero
+from skdice.losses._problem import Inputs, Problem, as_problem, class_sides
+from skdice.losses._spaces import Range
 
 __all__ = [
     "CrossEntropyLoss",
@@ -49,48 +42,35 @@ def cross_entropy(
     >>> cross_entropy(torch.zeros(2, 2), torch.tensor([0, 1]))
     tensor(0.6931)
     """
-    _check_cross_entropy(label_smoothing, class_weight, tau)
+    _check_cross_entropy(label_smoothing, tau)
     problem = as_problem(logits, target, **inputs)
     if is_above_zero(tau):
         problem = _with_log_prior(problem, tau, class_counts, n_samples)
-    return problem.reduce(_log_losses(problem, label_smoothing, *_sides(problem, class_weight)))
+    sides = class_sides("class_weight", class_weight, problem)
+    return problem.reduce(_log_losses(problem, label_smoothing, *sides))
 
 
-def _check_cross_entropy(label_smoothing: Number, class_weight: PerClass, tau: Number) -> None:
+def _check_cross_entropy(label_smoothing: Number, tau: Number) -> None:
     check_number("label_smoothing", label_smoothing, 0, 1)
-    check_per_class("class_weight", class_weight)
     check_number("tau", tau, 0)
 
 
 def _log_losses(
     problem: Problem, smoothing: Number, positive: Tensor | None, negative: Tensor | None
 ) -> Tensor:
-    """-log p of the right side of each element, weighed by factors for each class."""
+    """-log p of the right side of each element, times the factor of its class."""
     if problem.index is not None and not is_above_zero(smoothing):
         losses = -problem.log_p_of(problem.index)
         return losses if positive is None else losses * positive[..., problem.index]
+    n_sides = problem.logits.shape[-1] if problem.kind == "multiclass" else 2
+    target = (1 - smoothing) * problem.target + smoothing / n_sides
+    right = target if positive is None else target * positive
+    elements = right * problem.log_p()
     if problem.kind == "multiclass":
-        target = (1 - smoothing) * problem.target + smoothing / problem.logits.shape[-1]
-        if positive is not None:
-            target = target * positive
-        return -(target * problem.log_p()).sum(-1)
-    target = (1 - smoothing) * problem.target + smoothing / 2
-    right, wrong = target * problem.log_p(), (1 - target) * problem.log_not_p()
-    if positive is not None:
-        right = positive * right
-    if negative is not None:
-        wrong = negative * wrong
-    elements = -(right + wrong)
-    return elements[:, 0] if problem.kind == "binary" else elements
-
-
-def _sides(problem: Problem, class_weight: PerClass) -> tuple[Tensor | None, Tensor | None]:
-    """Factors of the positive and, for one logit, of the negative side of each class."""
-    n_classes = problem.logits.shape[-1]
-    if n_classes > 1:
-        return class_vector("class_weight", class_weight, n_classes, problem.logits), None
-    pair = class_vector("class_weight", class_weight, 2, problem.logits)
-    return (None, None) if pair is None else (pair[..., 1], pair[..., 0])
+        return -elements.sum(-1)
+    wrong = 1 - target if negative is None else (1 - target) * negative
+    elements = elements + wrong * problem.log_not_p()
+    return -(elements[:, 0] if problem.kind == "binary" else elements)
 
 
 def _with_log_prior(problem: Problem, tau: Number, class_counts: Any, n_samples: Any) -> Problem:
@@ -125,8 +105,8 @@ def _counts(class_counts: Any, n_samples: Any) -> tuple[Tensor, Any]:
 
 
 def _at_least_one(counts: Tensor, n_samples: Any) -> Tensor:
-    """Counts in which an absent class counts once, or as the rarest where weights are small."""
-    # A sum of weights less all of them need not be 0 to the last digit.
+    """Counts in which an absent class has 1, or that of the rarest class where that is smaller."""
+    # Rounding may leave a little where a sum less all its terms should be 0.
     once = torch.where(counts > 1e-9 * n_samples, counts, 1.0).min().clamp(max=1.0)
     return torch.maximum(counts, once)
 
@@ -164,30 +144,20 @@ class CrossEntropyLoss(Loss):
     tensor([0.1269, 0.6931])
     """
 
-    name: ClassVar[str] = "ce"
-    kernel: ClassVar[Callable[..., Tensor]] = staticmethod(cross_entropy)
-    normalizes_over_positions: ClassVar[bool] = True
+    name = "ce"
+    kernel = staticmethod(cross_entropy)
+    check_own = staticmethod(_check_cross_entropy)
+    searched = {"label_smoothing": Range(0.0, 0.2)}
+    told = ("class_counts", "n_samples")
+    normalizes_over_positions = True
 
     label_smoothing: Number = 0.0
     class_weight: PerClass = None
     tau: Number = 0.0
 
-    def _check(self) -> None:
-        super()._check()
-        _check_cross_entropy(self.label_smoothing, self.class_weight, self.tau)
-
-    @classmethod
-    def search_space(cls) -> dict[str, Range | OneMinus]:
-        """Parameters that are worth searching, and where."""
-        return {"label_smoothing": Range(0.0, 0.2)}
-
     def _keywords(self, params: Mapping[str, Any], state: Mapping[str, Tensor]) -> dict[str, Any]:
-        keywords = {**super()._keywords(params, state), **_told(state)}
+        keywords = super()._keywords(params, state)
         return keywords if self.training else {**keywords, "tau": 0.0}
-
-
-def _told(state: Mapping[str, Tensor]) -> dict[str, Tensor | None]:
-    return {"class_counts": state.get("class_counts_"), "n_samples": state.get("n_samples_")}
 
 
 def class_weights(counts: Tensor, n_samples: Any, K: Number) -> Tensor:
@@ -218,7 +188,7 @@ def weighted_cross_entropy(
     >>> weighted_cross_entropy(torch.zeros(2, 2), torch.tensor([0, 1]), class_counts=[90, 10])
     tensor(0.3624)
     """
-    check_number("K", K, 0, open_low=True)
+    _check_weighted_cross_entropy(K)
     if class_weight is not None:
         return cross_entropy(logits, target, class_weight=class_weight, **inputs)
     if class_counts is None:
@@ -233,6 +203,10 @@ def weighted_cross_entropy(
         return cross_entropy(logits, target, class_weight=weights, problem=problem)
     positive, negative = (w.to(problem.logits) for w in (weights, class_weights(n - counts, n, K)))
     return problem.reduce(_log_losses(problem, 0.0, positive, negative))
+
+
+def _check_weighted_cross_entropy(K: Number) -> None:
+    check_number("K", K, 0, open_low=True)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -273,25 +247,16 @@ class WeightedCrossEntropyLoss(Loss):
     [0.046, 1.0]
     """
 
-    name: ClassVar[str] = "weighted_ce"
-    kernel: ClassVar[Callable[..., Tensor]] = staticmethod(weighted_cross_entropy)
+    name = "weighted_ce"
+    kernel = staticmethod(weighted_cross_entropy)
+    check_own = staticmethod(_check_weighted_cross_entropy)
+    searched = {"K": Range(1.0, 20.0, log=True)}
+    told = ("class_counts", "n_samples")
 
     K: Number = 1.0
     class_weight: PerClass = None
-
-    def _check(self) -> None:
-        super()._check()
-        check_number("K", self.K, 0, open_low=True)
-
-    @classmethod
-    def search_space(cls) -> dict[str, Range | OneMinus]:
-        """Parameters that are worth searching, and where."""
-        return {"K": Range(1.0, 20.0, log=True)}
 
     @property
     def weights_(self) -> Tensor:
         """The weight of each class, of shape (n_classes,)."""
         return class_weights(self.class_counts_, self.n_samples_, self.K)
-
-    def _keywords(self, params: Mapping[str, Any], state: Mapping[str, Tensor]) -> dict[str, Any]:
-        return {**super()._keywords(params, state), **_told(state)}

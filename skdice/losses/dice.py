@@ -9,7 +9,7 @@ from typing import ClassVar, Unpack
 from torch import Tensor
 
 from skdice.losses._overlap import Formula, OverlapLoss, OverlapOptions, overlap_loss
-from skdice.losses._spaces import OneMinus, Range
+from skdice.losses._spaces import Range
 
 __all__ = ["DiceLoss", "dice_loss"]
 
@@ -122,12 +122,8 @@ class DiceLoss(OverlapLoss):
     DiceLoss(average='samples', smooth=1.0, surrogate='none')
     """
 
-    name: ClassVar[str] = "dice"
+    name = "dice"
     formula: ClassVar[Callable[..., Formula]] = staticmethod(dice_formula)
+    searched = {"smooth": Range(0.01, 10.0, log=True)}
 
     squared: bool = True
-
-    @classmethod
-    def search_space(cls) -> dict[str, Range | OneMinus]:
-        """Parameters that are worth searching, and where."""
-        return {"smooth": Range(0.01, 10.0, log=True)}

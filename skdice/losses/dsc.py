@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self, Unpack
+from typing import Any, Self, Unpack
 
 import torch
 from torch import Tensor
 
 from skdice.losses._checks import Number, check_number
-from skdice.losses._overlap import Formula, OverlapLoss, OverlapOptions, overlap_loss
+from skdice.losses._overlap import Formula, OverlapOptions, overlap_loss
 from skdice.losses._problem import Problem
-from skdice.losses._spaces import OneMinus, Range
+from skdice.losses._spaces import Range
 from skdice.losses.dice import DiceLoss, dice_formula
 
 __all__ = ["DSCLoss", "dsc_loss"]
@@ -82,20 +81,16 @@ class DSCLoss(DiceLoss):
     True
     """
 
-    name: ClassVar[str] = "dsc"
-    formula: ClassVar[Callable[..., Formula]] = staticmethod(dsc_formula)
-    printed: ClassVar[dict[str, Any]] = {**OverlapLoss.printed, "exponent": 1.0, "squared": False}
+    name = "dsc"
+    formula = staticmethod(dsc_formula)
+    searched = {"exponent": Range(0.0, 0.5), **DiceLoss.searched}
+    printed = {**DiceLoss.printed, "exponent": 1.0, "squared": False}
 
     exponent: Number = 0.1
 
     @classmethod
-    def search_space(cls) -> dict[str, Range | OneMinus]:
-        """Parameters that are worth searching, and where."""
-        return {"exponent": Range(0.0, 0.5), **super().search_space()}
-
-    @classmethod
     def literal(cls, **params: Any) -> Self:
-        """The formula as printed (Eq. 11, Table 2): exponent 1, one ratio an example, no squares.
+        """The formula as printed (Eq. 11, Table 2): exponent 1, per example, without squares.
 
         Parameters
         ----------
@@ -105,7 +100,7 @@ class DSCLoss(DiceLoss):
         Warns
         -----
         UserWarning
-            It is at its best for a positive at p = 1/2 and pushes confident false positives
+            The loss of a positive is lowest at p = 1/2, and confident false positives are pushed
             further up, so that taggers collapse to the background.
 
         Examples

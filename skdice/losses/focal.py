@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from skdice.losses._base import Loss
-from skdice.losses._checks import (
-    Number,
-    PerClass,
-    check_background,
-    check_number,
-    check_per_class,
-    class_vector,
-)
-from skdice.losses._problem import Inputs, Problem, as_problem, with_background
-from skdice.losses._spaces import OneMinus, Range
+from skdice.losses._checks import Number, PerClass, check_number, check_per_class
+from skdice.losses._problem import Inputs, Problem, as_problem, class_sides, with_background
+from skdice.losses._spaces import Range
 
 __all__ = ["FocalLoss", "focal_loss"]
 
@@ -35,52 +27,47 @@ def focal_loss(
     **inputs: Unpack[Inputs],
 ) -> Tensor:
     """Focal loss; see `FocalLoss`."""
-    _check_focal(gamma, alpha, background)
-    given: Any = alpha
-    problem, negative = with_background(as_problem(logits, target, **inputs), background)
+    _check_focal(gamma, alpha)
+    problem, background = with_background(as_problem(logits, target, **inputs), background)
+    positive, negative = _sides(problem, alpha, background)
     if problem.index is not None:
-        return problem.reduce(_of_right_class(problem, problem.index, gamma, given, negative))
-    log_p, log_not_p = problem.log_p(), problem.log_not_p()
-    target, n_classes = problem.target, problem.target.shape[-1]
-    right = -target * torch.exp(gamma * log_not_p) * log_p
+        losses = _of_right_class(problem.log_p_of(problem.index), gamma)
+        return problem.reduce(losses if positive is None else losses * positive[..., problem.index])
+    log_p, log_not_p, y = problem.log_p(), problem.log_not_p(), problem.target
+    right = -y * torch.exp(gamma * log_not_p) * log_p
+    if positive is not None:
+        right = positive * right
     if problem.kind == "multiclass":
-        if not _is_number(given):
-            given = class_vector("alpha", given, n_classes, target)
-        elif negative is not None:
-            is_negative = torch.arange(n_classes, device=target.device) == negative
-            given = torch.where(is_negative, 1.0 - given, 1.0 * given).to(target)
-        return problem.reduce((right if given is None else given * right).sum(-1))
-    wrong = -(1 - target) * torch.exp(gamma * log_p) * log_not_p
-    if _is_number(given):
-        right, wrong = given * right, (1.0 - given) * wrong
-    elif given is not None:
-        given = class_vector("alpha", given, max(n_classes, 2), target)
-        if n_classes == 1:
-            right, wrong = given[..., 1] * right, given[..., 0] * wrong
-        else:
-            right = given * right
+        return problem.reduce(right.sum(-1))
+    wrong = -(1 - y) * torch.exp(gamma * log_p) * log_not_p
+    if negative is not None:
+        wrong = negative * wrong
     elements = right + wrong
     return problem.reduce(elements[:, 0] if problem.kind == "binary" else elements)
 
 
-def _of_right_class(
-    problem: Problem, index: Tensor, gamma: Number, alpha: Any, negative: int | None
-) -> Tensor:
-    """The losses from the probability of each position's right class alone."""
-    log_p = problem.log_p_of(index)
-    # Below 0, where log(1 - p) is finite; the loss is 0 there, and its gradient.
+def _of_right_class(log_p: Tensor, gamma: Number) -> Tensor:
+    # Kept below 0, where log(1 - p) is finite: at 0 the loss and its gradient are 0.
     log_p = log_p.clamp(max=-torch.finfo(log_p.dtype).tiny)
-    losses = -torch.exp(gamma * torch.log(-torch.expm1(log_p))) * log_p
+    return -torch.exp(gamma * torch.log(-torch.expm1(log_p))) * log_p
+
+
+def _sides(
+    problem: Problem, alpha: Any, background: int | None
+) -> tuple[Tensor | None, Tensor | None]:
+    """Factors of the positive and of the negative side of each class."""
     if not _is_number(alpha):
-        factors = class_vector("alpha", alpha, problem.logits.shape[-1], losses)
-        return losses if factors is None else losses * factors[..., index]
-    if negative is None:
-        return losses
-    return losses * torch.where(index == negative, 1.0 - alpha, 1.0 * alpha).to(losses)
+        return class_sides("alpha", alpha, problem)
+    if problem.kind != "multiclass":
+        return alpha, 1.0 - alpha
+    if background is None:  # all classes are positive; `alpha` scales distributions only
+        return (alpha if problem.index is None else None), None
+    classes = torch.arange(problem.logits.shape[-1], device=problem.logits.device)
+    factors = torch.where(classes == background, 1.0 - alpha, 1.0 * alpha)
+    return factors.to(problem.logits), None
 
 
-def _check_focal(gamma: Any, alpha: Any, background: Any) -> None:
-    check_background(background)
+def _check_focal(gamma: Number, alpha: Any) -> None:
     check_number("gamma", gamma, 0)
     if _is_number(alpha):
         check_number("alpha", alpha, 0, 1)
@@ -126,18 +113,11 @@ class FocalLoss(Loss):
     tensor(0.1733)
     """
 
-    name: ClassVar[str] = "focal"
-    kernel: ClassVar[Callable[..., Tensor]] = staticmethod(focal_loss)
+    name = "focal"
+    kernel = staticmethod(focal_loss)
+    check_own = staticmethod(_check_focal)
+    searched = {"gamma": Range(0.0, 5.0)}
 
     gamma: Number = 2.0
     alpha: Number | PerClass = None
     background: int | str | None = "auto"
-
-    def _check(self) -> None:
-        super()._check()
-        _check_focal(self.gamma, self.alpha, self.background)
-
-    @classmethod
-    def search_space(cls) -> dict[str, Range | OneMinus]:
-        """Parameters that are worth searching, and where."""
-        return {"gamma": Range(0.0, 5.0)}

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Unpack
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor
 
 from skdice.losses._base import Loss
-from skdice.losses._checks import Number, check_background, check_number
+from skdice.losses._checks import Number, check_number
 from skdice.losses._problem import Inputs, Problem, as_problem, with_background
-from skdice.losses._spaces import OneMinus, Range
+from skdice.losses._spaces import Range
 
 __all__ = ["MoMLoss", "mom_loss"]
 
@@ -27,7 +26,7 @@ def mom_loss(
     **inputs: Unpack[Inputs],
 ) -> Tensor:
     """Cross-entropy, and the same of the majority class alone; see `MoMLoss`."""
-    _check_mom(lam, background)
+    _check_mom(lam)
     problem, background = with_background(as_problem(logits, target, **inputs), background)
     y, weight = problem.target, problem.weight
     losses = -y * problem.log_p()
@@ -59,9 +58,8 @@ def _majority(problem: Problem, background: int | None, class_counts: Any) -> Te
     return torch.arange(logits.shape[-1], device=logits.device) == majority
 
 
-def _check_mom(lam: Number, background: object) -> None:
+def _check_mom(lam: Number) -> None:
     check_number("lam", lam, 0, 1)
-    check_background(background)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -110,25 +108,12 @@ class MoMLoss(Loss):
     tensor(0.2685)
     """
 
-    name: ClassVar[str] = "mom"
-    kernel: ClassVar[Callable[..., Tensor]] = staticmethod(mom_loss)
+    name = "mom"
+    kernel = staticmethod(mom_loss)
+    check_own = staticmethod(_check_mom)
+    searched = {"lam": Range(0.0, 1.0)}
+    told = ("class_counts",)
+    is_set_level = True
 
     lam: Number = 0.5
     background: int | str | None = "auto"
-
-    def _check(self) -> None:
-        super()._check()
-        _check_mom(self.lam, self.background)
-
-    @property
-    def is_set_level(self) -> bool:
-        """Whether it is more than a mean over examples, so that batches do not add up."""
-        return True
-
-    @classmethod
-    def search_space(cls) -> dict[str, Range | OneMinus]:
-        """Parameters that are worth searching, and where."""
-        return {"lam": Range(0.0, 1.0)}
-
-    def _keywords(self, params: Mapping[str, Any], state: Mapping[str, Tensor]) -> dict[str, Any]:
-        return {**super()._keywords(params, state), "class_counts": state.get("class_counts_")}

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import ClassVar, Unpack
+from typing import Unpack
 
 import torch
 from torch import Tensor
 
 from skdice.losses._base import Loss
-from skdice.losses._checks import Number, PerClass, check_background, check_choice, check_number
+from skdice.losses._checks import Number, PerClass, check_choice, check_number
 from skdice.losses._overlap import overlap_loss
 from skdice.losses._problem import Inputs, Problem
-from skdice.losses._spaces import OneMinus, Range
+from skdice.losses._spaces import Range
 from skdice.losses.dice import dice_formula
 
 __all__ = ["SigmoidF1Loss", "sigmoid_f1_loss"]
@@ -33,7 +32,7 @@ def sigmoid_f1_loss(
     **inputs: Unpack[Inputs],
 ) -> Tensor:
     """One minus a soft F1 of steeper or shifted sigmoids; see `SigmoidF1Loss`."""
-    _check_sigmoid_f1(beta, eta, average, background)
+    _check_sigmoid_f1(beta, eta, average)
 
     def activation(problem: Problem) -> Tensor:
         return torch.sigmoid(beta * (problem.log_p() - problem.log_not_p() + eta))
@@ -51,11 +50,10 @@ def sigmoid_f1_loss(
     )[0]
 
 
-def _check_sigmoid_f1(beta: Number, eta: Number, average: str, background: object) -> None:
+def _check_sigmoid_f1(beta: Number, eta: Number, average: str) -> None:
     check_number("beta", beta, 0, open_low=True)
     check_number("eta", eta, float("-inf"))
     check_choice("average", average, AVERAGES)
-    check_background(background)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -109,26 +107,15 @@ class SigmoidF1Loss(Loss):
     0.3176
     """
 
-    name: ClassVar[str] = "sigmoid_f1"
-    kernel: ClassVar[Callable[..., Tensor]] = staticmethod(sigmoid_f1_loss)
-    leaves_background_out: ClassVar[bool] = True
+    name = "sigmoid_f1"
+    kernel = staticmethod(sigmoid_f1_loss)
+    check_own = staticmethod(_check_sigmoid_f1)
+    searched = {"beta": Range(0.5, 10.0, log=True), "eta": Range(-2.0, 2.0)}
+    leaves_background_out = True
+    is_set_level = True
 
     beta: Number = 1.0
     eta: Number = 0.0
     average: str = "auto"
     background: int | str | None = "auto"
     class_weight: PerClass = None
-
-    def _check(self) -> None:
-        super()._check()
-        _check_sigmoid_f1(self.beta, self.eta, self.average, self.background)
-
-    @property
-    def is_set_level(self) -> bool:
-        """Whether it is more than a mean over examples, so that batches do not add up."""
-        return True
-
-    @classmethod
-    def search_space(cls) -> dict[str, Range | OneMinus]:
-        """Parameters that are worth searching, and where."""
-        return {"beta": Range(0.5, 10.0, log=True), "eta": Range(-2.0, 2.0)}

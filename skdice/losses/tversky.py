@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Unpack
+from typing import Unpack
 
 from torch import Tensor
 
@@ -91,15 +90,11 @@ class TverskyLoss(OverlapLoss):
     0.4444
     """
 
-    name: ClassVar[str] = "tversky"
-    formula: ClassVar[Callable[..., Formula]] = staticmethod(tversky_formula)
-    printed: ClassVar[dict[str, Any]] = {**OverlapLoss.printed, "squared": False}
+    name = "tversky"
+    formula = staticmethod(tversky_formula)
+    searched = {"alpha": Range(0.1, 0.9), "beta": OneMinus("alpha")}
+    printed = {**OverlapLoss.printed, "squared": False}
 
     alpha: Number = 0.3
     beta: Number = 0.7
     squared: bool = True
-
-    @classmethod
-    def search_space(cls) -> dict[str, Range | OneMinus]:
-        """Parameters that are worth searching, and where."""
-        return {"alpha": Range(0.1, 0.9), "beta": OneMinus("alpha")}

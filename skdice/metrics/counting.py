@@ -1,4 +1,4 @@
-"""Span F1 fast enough to search with: counts from two tables, without a loop over tokens."""
+"""Span F1, fast enough for a search: counts from two tables, without a loop over tokens."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class SpanCounter:
         tags = [str(tag) for tag in classes]
         tags += sorted({tag for row in y_true for tag in row} - set(tags))
         index = {tag: i for i, tag in enumerate(tags)}
-        n = len(tags)  # the number of the border between sentences
+        n = len(tags)  # the index of the border between sentences
         self.lengths = np.array([len(row) for row in y_true], dtype=np.int64)
         self.kinds = np.zeros(n + 1, dtype=np.int64)
         self.starts = np.zeros((n + 1, n + 1), dtype=bool)
@@ -52,14 +52,10 @@ class SpanCounter:
                 pair = get_spans([tag, after], scheme)
                 self.starts[i, j] = any(start == 1 for _, start, _ in pair)
                 self.ends[i, j] = any(end == 1 for _, _, end in pair)
-        # Every sentence is preceded by a border, and one closes the text.
-        first = np.append(0, np.cumsum(self.lengths))
-        self.places = (
-            np.arange(self.lengths.sum())
-            + 1
-            + np.repeat(np.arange(len(self.lengths)), self.lengths)
-        )
-        self.text = np.full(first[-1] + len(self.lengths) + 1, n, dtype=np.int64)
+        # A border precedes every sentence, and one ends the text.
+        borders_before = np.repeat(np.arange(len(self.lengths)) + 1, self.lengths)
+        self.places = np.arange(self.lengths.sum()) + borders_before
+        self.text = np.full(self.lengths.sum() + len(self.lengths) + 1, n, dtype=np.int64)
         flat = np.array([index[tag] for row in y_true for tag in row], dtype=np.int64)
         starts, ends, kinds = self._spans(flat)
         self.n_true = len(starts)

@@ -1,4 +1,4 @@
-"""A search for biases of classes that make a decision score best."""
+"""A search for class biases with which the predicted classes score best."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def tune_bias(
 ) -> np.ndarray:
     """Biases b such that the classes argmax(log p + b) score best.
 
-    First along the log-prior, b = -tau log(prior) (post-hoc logit adjustment; tau = 0 is no
-    bias), then class by class, in up to `n_passes` passes.
+    The search first follows the log-prior, b = -tau log(prior) (post-hoc logit adjustment; tau = 0
+    is no bias), and then goes class by class, in up to `n_passes` passes.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def tune_bias(
     score : callable
         From class indices of shape (n,) to a number, higher being better.
     per_class : bool, default=True
-        False stops after the line along the log-prior.
+        False stops after the search along the log-prior.
     n_passes : int, default=3
 
     Returns
@@ -60,7 +60,7 @@ def tune_bias(
     prior = np.log((np.bincount(known, minlength=n_classes) + 1.0) / (len(known) + n_classes))
     best = score(log_p.argmax(axis=1))
     bias = np.zeros(n_classes)
-    for tau in sorted(_TAUS, key=abs):  # of equals the smallest change wins
+    for tau in sorted(_TAUS, key=abs):  # among equal scores the smallest change wins
         value = score((log_p - tau * prior).argmax(axis=1))
         if value > best + 1e-12:
             best, bias = value, -tau * prior
@@ -74,9 +74,9 @@ def tune_bias(
             others = log_p + bias
             others[:, k] = -np.inf
             rival = others.argmax(axis=1)
-            # Above this bias, a row goes to class k.
+            # Above this bias, a row is predicted as class k.
             flip = others[np.arange(len(rival)), rival] - log_p[:, k]
-            # F1 of class k is best just above the flip of a row that is of class k.
+            # F1 of class k is best just above the flip of a row of class k.
             order = np.sort(flip)
             own = flip[truth == k]
             after = np.minimum(np.searchsorted(order, own, "right"), len(order) - 1)

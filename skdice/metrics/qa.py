@@ -1,4 +1,4 @@
-"""Exact match and token F1 of answers, as SQuAD's and CMRC 2018's evaluations count them."""
+"""Exact match and token F1 of answers, as in the evaluation scripts of SQuAD and CMRC 2018."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = [
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
-# The signs that CMRC's script knows, which are not all that there are.
+# Only the punctuation marks that CMRC's script deletes.
 _CMRC_SIGNS = str.maketrans("", "", "-:_*^/\\~`+=，。：？！“”；’《》·、「」（）－～『』")
 _CMRC_PIECE = re.compile(
     r"[\u4e00-\u9fa5]|[^\W\u4e00-\u9fa5]+(?:[.,'][^\W\u4e00-\u9fa5]+)*|[^\w\s]"
@@ -126,14 +126,14 @@ def answer_f1_score(y_true: Any, y_pred: Sequence[str], *, language: str = "en")
     language : {"en", "zh"}, default="en"
         ``"en"`` compares words as SQuAD's script does: in lower case, without articles and
         punctuation. ``"zh"`` compares characters as CMRC 2018's script does: a word of another
-        script counts as one, only the longest run that both hold counts, the script's list of
-        punctuation is deleted, and exact match keeps the spaces.
+        script counts as one, only the longest common run counts, the script's list of punctuation
+        is deleted, and exact match keeps the spaces.
 
     Returns
     -------
     float
-        From 0 to 1; the official script's figure divided by 100. (CMRC's splits words of other
-        scripts with nltk; here at spaces and punctuation.)
+        From 0 to 1: the official script's figure divided by 100. (CMRC's script splits words of
+        other scripts with nltk; here they are split at spaces and punctuation.)
 
     Raises
     ------

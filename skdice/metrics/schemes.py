@@ -22,7 +22,7 @@ __all__ = [
 
 SCHEMES = ("iob1", "iob2", "bioes", "bmes", "bilou", "plain")
 
-# Where there are four: begin, inside, last, single.
+# In this order: begin, inside, last, single.
 _PREFIXES = {"iob1": "BI", "iob2": "BI", "bioes": "BIES", "bmes": "BMES", "bilou": "BILU"}
 _EVERY = {letter for letters in _PREFIXES.values() for letter in letters}
 _FIRST, _LAST = {"B", "S", "U"}, {"E", "S", "L", "U"}
@@ -97,35 +97,23 @@ def get_spans(
     start, previous, kind = 0, "O", ""
     for i, tag in enumerate([*tags, "O"]):
         prefix, new_kind = _split(tag)
-        if _ends(previous, prefix, kind, new_kind):
-            spans.append((kind, start, i))
-        if _starts(previous, prefix, kind, new_kind):
+        if previous in _LAST or prefix in _FIRST or "O" in (previous, prefix) or kind != new_kind:
+            if previous != "O":
+                spans.append((kind, start, i))
             start = i
         previous, kind = prefix, new_kind
     return spans
 
 
 def is_whole(tags: Sequence[str], scheme: str) -> bool:
-    """Whether the tags of one span of `get_spans` are those that the scheme writes for it."""
+    """Whether a span that `get_spans` found is tagged just as the scheme tags it."""
     if scheme in ("plain", "iob1"):
         return True
     prefixes = "".join(_split(tag)[0] for tag in tags)
     if scheme == "iob2":
         return prefixes.startswith("B")
-    _, middle, last, single = list(_PREFIXES[scheme])
-    return prefixes in (single, "B" + middle * (len(tags) - 2) + last)
-
-
-def _ends(previous: str, prefix: str, kind: str, new_kind: str) -> bool:
-    if previous == "O":
-        return False
-    return previous in _LAST or prefix in _FIRST or prefix == "O" or kind != new_kind
-
-
-def _starts(previous: str, prefix: str, kind: str, new_kind: str) -> bool:
-    if prefix == "O":
-        return False
-    return prefix in _FIRST or previous in _LAST or previous == "O" or kind != new_kind
+    begin, inside, last, single = tuple(_PREFIXES[scheme])
+    return prefixes in (single, begin + inside * (len(tags) - 2) + last)
 
 
 def to_tags(spans: Iterable[tuple[str, int, int]], n: int, scheme: str = "iob2") -> list[str]:
@@ -185,7 +173,7 @@ def check_tags(y: Iterable[Sequence[str]], scheme: str) -> None:
     Raises
     ------
     ValueError
-        Naming the sentence and the position of the first tag at fault.
+        It names the sentence and the position of the first wrong tag.
 
     Examples
     --------
@@ -237,8 +225,6 @@ def transitions(classes: Sequence[str], scheme: str) -> tuple[np.ndarray, np.nda
     n = len(classes)
     if scheme == "plain":
         return np.ones(n, bool), np.ones((n, n), bool), np.ones(n, bool)
-    names = [str(c) for c in classes]
-    start = np.array([_follows("O", tag, scheme) for tag in names])
-    follow = np.array([[_follows(a, b, scheme) for b in names] for a in names])
-    end = np.array([_follows(tag, "O", scheme) for tag in names])
-    return start, follow, end
+    names = [*map(str, classes), "O"]  # O stands for both ends of a sentence
+    table = np.array([[_follows(a, b, scheme) for b in names] for a in names])
+    return table[-1, :-1], table[:-1, :-1], table[:-1, -1]

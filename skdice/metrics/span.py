@@ -28,7 +28,7 @@ __all__ = [
 
 
 def _tag_lists(name: str, rows: Any) -> list[list[str]]:
-    """Sentences as lists of tags; a string would be one of letters."""
+    """Sentences as lists of tags; a string is refused, since it would be read letter by letter."""
     lists = []
     for i, row in enumerate(rows.tolist() if isinstance(rows, np.ndarray) else rows):
         if isinstance(row, (str, bytes)) or not hasattr(row, "__iter__"):
@@ -107,8 +107,8 @@ def span_precision_recall_fscore_support(
     TypeError
         If a sentence is not a list of tags, or a tag is not a string.
     ValueError
-        If lengths differ (naming the first sentence), or for an unknown `average`, `scheme` or
-        `mode`.
+        If lengths differ (it names the first such sentence), or for an unknown `average`, `scheme`
+        or `mode`.
 
     References
     ----------
@@ -152,17 +152,13 @@ def span_precision_recall_fscore_support(
         hits, found, support = (values.sum(keepdims=True) for values in (hits, found, support))
     precision = _ratio(hits, found, zero_division)
     recall = _ratio(hits, support, zero_division)
-    # F1 in counts: 2 TP / (2 TP + FP + FN) needs no division of two roundings.
+    # From counts, 2 TP / (2 TP + FP + FN), F1 is rounded only once.
     fscore = _ratio(2 * hits, found + support, zero_division)
     if average is None:
         return precision, recall, fscore, support
-    if average == "micro":
-        return float(precision[0]), float(recall[0]), float(fscore[0]), int(support[0])
-    weights = support if average == "weighted" else np.ones(len(types))
-    if not weights.sum():
-        weights = np.ones(len(types))
-    if not len(types):
+    if not len(support):
         return (float(zero_division),) * 3 + (0,)
+    weights = support if average == "weighted" and support.any() else None
     p, r, f = (float(np.average(v, weights=weights)) for v in (precision, recall, fscore))
     return p, r, f, int(support.sum())
 
@@ -196,7 +192,7 @@ def span_f1_score(
 
 
 def spans_f1_score(y_true: Any, y_pred: Any) -> float:
-    """Micro F1 over spans given as such, which may be nested.
+    """Micro F1 over spans given as (type, start, end), which may be nested.
 
     Parameters
     ----------
@@ -294,14 +290,13 @@ def span_report(
     true, pred = _aligned(y_true, y_pred)
     scheme = _resolve(scheme, true)
     columns = ("precision", "recall", "f1", "support")
-    spans = {s[0] for rows in (true, pred) for row in rows for s in get_spans(row, scheme)}
-    table: dict[str, dict[str, Any]] = {}
+    types = {span[0] for row in (*true, *pred) for span in get_spans(row, scheme)}
     values = span_precision_recall_fscore_support(true, pred, scheme=scheme)
-    for name, *row in zip(sorted(spans), *(v.tolist() for v in values), strict=True):
-        table[name] = dict(zip(columns, row, strict=True))
+    rows = dict(zip(sorted(types), zip(*(v.tolist() for v in values), strict=True), strict=True))
     for average in ("micro", "macro", "weighted"):
         averaged = span_precision_recall_fscore_support(true, pred, average=average, scheme=scheme)
-        table[f"{average} avg"] = dict(zip(columns, averaged, strict=True))
+        rows[f"{average} avg"] = averaged
+    table = {name: dict(zip(columns, row, strict=True)) for name, row in rows.items()}
     if output_dict:
         return table
     width = max(len(name) for name in table)
