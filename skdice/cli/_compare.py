@@ -16,27 +16,17 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.table import Table
-from skorch.callbacks import Callback
 
 from skdice.cli import _common
 from skdice.cli._common import ERR, OUT
 from skdice.datasets.auto import Dataset
 from skdice.model_selection.comparison import Comparison, Row, compare_losses
+from skdice.model_selection.full_fits import AfterEpoch
 from skdice.model_selection.rows import parse_row
 
 # Chosen so that seven losses with two seeds take less than three minutes on two cores.
 DEMO: dict[str, Any] = {"max_epochs": 7, "lr": 5e-4, "batch_size": 16, "frozen": 4}
 DEMO_SEEDS = 2
-
-
-class EpochProgress(Callback):
-    """Move a progress bar on after each epoch."""
-
-    def __init__(self, advance: Callable[[], None]) -> None:
-        self.advance = advance
-
-    def on_epoch_end(self, net: Any, **kwargs: Any) -> None:
-        self.advance()
 
 
 def demo_parts() -> dict[str, Dataset]:
@@ -130,7 +120,7 @@ def run(
                 seconds = f"{last['seconds']:.0f} s"
                 ERR.print(f"  {row.label}, seed {last['seed']}: {score} in {seconds}")
 
-        estimator.set_params(callbacks=[EpochProgress(lambda: progress.advance(bar))])
+        estimator.set_params(callbacks=[AfterEpoch(lambda net: progress.advance(bar))])
         try:
             found = compare_losses(
                 estimator,

@@ -1,4 +1,4 @@
-"""Trials run one by one: the estimator is fitted and scored on every fold."""
+"""Trials as full fits: the estimator is fitted and scored on every fold."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import InitVar, dataclass
-from functools import partial
 from itertools import zip_longest
 from typing import Any
 
@@ -19,16 +18,16 @@ from skdice._compat import check_method_params, safe_indexing
 from skdice.estimators.predictions import OtherRowsError
 from skdice.estimators.transformer import TransformerEstimator
 from skdice.model_selection.records import Scores, Settings, TrialRecord
-from skdice.model_selection.spaces import cloned
+from skdice.model_selection.spaces import cloned, import_optuna
 
-__all__ = ["CrossValidation", "FullFits"]
+__all__ = ["AfterEpoch", "CrossValidation", "FullFits"]
 
 FOLD = 10_000  # steps of a fold, more than any fit has epochs
 
 
 @dataclass
 class CrossValidation:
-    """What each trial of a `search` is fitted and scored on."""
+    """The data, folds and scorers of all trials of a `search`."""
 
     search: InitVar[Any]
     X: Any
@@ -54,10 +53,9 @@ class CrossValidation:
         return [safe_indexing(part, np.asarray(rows)) for part in parts]
 
     def scored(self, rows: Any) -> tuple[list[Any], dict[str, dict[str, Any]]]:
-        """X and y of some rows, and each scorer's own parameters of them."""
-        given = {name: self.score_params.get(name, {}) for name in self.scorers}
-        params = {name: check_method_params(self.X, p, rows) for name, p in given.items()}
-        return self.take(rows), params
+        """X and y of some rows, and each scorer's own parameters for them."""
+        given = self.score_params.items()
+        return self.take(rows), {name: check_method_params(self.X, p, rows) for name, p in given}
 
     def score(self, name: str, model: Any, scored: Any, record: TrialRecord) -> float:
         """One score, or `score_of_error` where its scorer fails."""
@@ -79,16 +77,27 @@ class CrossValidation:
             ) from error
 
     def sides(self, record: TrialRecord, fold: int) -> list[tuple[Scores, Any]]:
-        """Where scores of a fold go, and the rows that they are of."""
+        """The score lists of a record, each with the rows of this fold that it is for."""
         train, test = self.splits[fold]
         return [(record.test, test), (record.train, train)][: 2 if self.with_train else 1]
 
     def ended(self, record: TrialRecord) -> TrialRecord:
-        """The record of a trial that is through, with its state."""
+        """The record of a finished trial, with its state."""
         failed = self.raises and record.error is not None
         if record.state == "COMPLETE" and (failed or not np.isfinite(record.score(self.key))):
             record.state = "FAIL"
         return record
+
+
+class AfterEpoch(Callback):
+    """Call a function with the net after each epoch; clones call the same function."""
+
+    def __init__(self, call: Callable[[Any], None]) -> None:
+        self.call = call
+
+    def on_epoch_end(self, net: Any, **kwargs: Any) -> None:
+        """As skorch calls it."""
+        self.call(net)
 
 
 class FullFits:
@@ -96,6 +105,8 @@ class FullFits:
 
     `n_jobs` trials run at a time, through joblib; only with 1 can a pruner end them.
     """
+
+    is_exact = True  # its scores are those of the estimator itself
 
     def __init__(self, cv: CrossValidation, n_jobs: int | None, *, prunes: bool) -> None:
         self.cv, self.prunes = cv, prunes
@@ -110,8 +121,7 @@ class FullFits:
 
     def run_one(self, params: dict[str, Any], trial: Any = None) -> TrialRecord:
         """Fit and score on every fold; a pruner or an error may end it early."""
-        import optuna
-
+        optuna = import_optuna()
         cv, record, n_folds = self.cv, TrialRecord(), len(self.cv.splits)
         for fold in range(n_folds):
             started = time.perf_counter()
@@ -144,19 +154,30 @@ class FullFits:
 
     def _fit(self, model: Any, fold: int, trial: Any) -> None:
         train, test = self.cv.splits[fold]
-        callback = None
-        # Epochs say what the fit will be only where it ends as its last.
+        optuna, interrupted = import_optuna(), False
+
+        def prune(net: Any) -> None:
+            nonlocal interrupted
+            try:
+                step = fold * FOLD + len(net.history) - 1
+                pruned = _is_pruned(trial, step, self._score_so_far(model, test))
+            except KeyboardInterrupt:
+                interrupted = True  # the net catches it and ends the training
+                raise
+            if pruned:
+                raise optuna.TrialPruned
+
+        # Scores of epochs predict that of the fit only if it keeps its last epoch.
         epochs = isinstance(model, TransformerEstimator) and not model.early_stopping
         if epochs and self.prunes and trial is not None:
-            callback = _PruneEpochs(trial, fold * FOLD, partial(self._score_so_far, model, test))
-            model.set_params(callbacks=[*(model.callbacks or []), callback])
+            model.set_params(callbacks=[*(model.callbacks or []), AfterEpoch(prune)])
         params = check_method_params(self.cv.X, self.cv.fit_params, train)
         model.fit(*self.cv.take(train), **params)
-        if callback is not None and callback.interrupted:
+        if interrupted:
             raise KeyboardInterrupt
 
     def _score_so_far(self, model: Any, rows: Any) -> float:
-        """The score that is searched of a model in mid-fit; NaN where it cannot be scored."""
+        """The searched score of a model that is being fitted; NaN if it cannot be scored."""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # early epochs predict no positives
@@ -173,33 +194,3 @@ def _is_pruned(trial: Any, step: int, score: float) -> bool:
         return False
     trial.report(score, step)
     return bool(trial.should_prune())
-
-
-class _PruneEpochs(Callback):
-    """Report each epoch's score to a trial, and end it where its pruner wants that.
-
-    It is the score that is searched: a pruner compares it with those of finished folds.
-    """
-
-    def __init__(self, trial: Any, first: int, score: Callable[[], float]) -> None:
-        self.trial = trial
-        self.first = first
-        self.score = score
-        self.interrupted = False
-
-    def __sklearn_clone__(self) -> _PruneEpochs:
-        return self  # a trial cannot be copied
-
-    def __deepcopy__(self, memo: Any) -> _PruneEpochs:
-        return self
-
-    def on_epoch_end(self, net: Any, **kwargs: Any) -> None:
-        import optuna
-
-        try:
-            pruned = _is_pruned(self.trial, self.first + len(net.history) - 1, self.score())
-        except KeyboardInterrupt:
-            self.interrupted = True  # the net takes it for the end of the training
-            raise
-        if pruned:
-            raise optuna.TrialPruned

@@ -14,14 +14,14 @@ from skdice.losses import Loss
 from skdice.model_selection.full_fits import CrossValidation, FullFits
 from skdice.model_selection.records import Settings, TrialRecord
 
-__all__ = ["SharedHeads", "why_not_shared"]
+__all__ = ["SharedHeads", "Strategy", "why_not_shared"]
 
 
 class SharedHeads:
     """The strategy that trains linear heads of several trials at once, on every fold.
 
-    They are the fits of a `DiceClassifier` with a linear head (`is_exact`). For fits of a text
-    estimator they stand: they are heads on its frozen encoder.
+    For a `DiceClassifier` with a linear head they equal its own fits (`is_exact`). For a text
+    estimator they are heads on its frozen encoder, which predict how full fits rank.
     """
 
     def __init__(self, cv: CrossValidation, full_fits: FullFits, trials_at_once: int) -> None:
@@ -32,23 +32,19 @@ class SharedHeads:
         self.data = HeadData(cv.estimator, cv.X, cv.y)
 
     def run(self, settings: Settings, trials: Sequence[Any] = ()) -> list[TrialRecord]:
-        """Run trials with the given parameters; none of them is pruned.
-
-        Where they fail together they run in halves, so that a bad setting costs its own trial only.
-        """
+        """Run trials with the given parameters; none of them is pruned."""
         cv, heads, started = self.cv, None, time.perf_counter()
         try:
             models = [cv.model(params) for params in settings]
             heads = self.data.fit(models, [train for train, _ in cv.splits])
         except Exception as error:
-            failed = TrialRecord(
-                shared={n: [cv.score_of_error] * len(cv.splits) for n in cv.scorers}
-            )
+            scores = [cv.score_of_error] * len(cv.splits)
+            failed = TrialRecord(shared={name: list(scores) for name in cv.scorers})
             failed.fail(error, of_fit=True, keep_frames=cv.raises)
-        if heads is None and len(settings) > 1:
+        if heads is None and len(settings) > 1:  # a bad setting must cost its own trial only
             half = len(settings) // 2
             return self.run(settings[:half]) + self.run(settings[half:])
-        if heads is None:  # a fit of its own has the better error
+        if heads is None:  # the estimator's own fit has the better error
             return [self.full_fits.run_one(settings[0]) if self.is_exact else cv.ended(failed)]
         seconds = (time.perf_counter() - started) / (len(settings) * len(heads))
         records = [TrialRecord(fit_time=[seconds] * len(heads)) for _ in settings]
@@ -58,14 +54,11 @@ class SharedHeads:
         return [cv.ended(record) for record in records]
 
     def _score(self, heads: Any, fold: int, side: int, records: list[TrialRecord]) -> None:
-        """Score the heads of one fold on the same rows.
-
-        Neighbouring settings often predict the same, and a scorer may cost more than a head's
-        training. So heads that predict the same are scored once, by scorers that ask for
-        predictions alone.
-        """
+        """Score the heads of one fold on its test rows (side 0) or training rows (side 1)."""
         rows = self.cv.splits[fold][1 - side]
         scored = self.cv.scored(rows)
+        # Many settings predict the same, and a scorer may cost more than the training of a head.
+        # So a scorer that needs only predictions scores equal predictions once.
         known: dict[Any, float] = {}
         asks_for_more = set()
         for model, record in zip(self.data.predict(heads, rows), records, strict=True):
@@ -82,6 +75,9 @@ class SharedHeads:
                         known[name, key] = score
                 into.setdefault(name, []).append(score)
             record.score_time.append(time.perf_counter() - started)
+
+
+Strategy = FullFits | SharedHeads  # a way to run trials
 
 
 def why_not_shared(cv: CrossValidation, names: Sequence[str], losses: list[Loss]) -> str | None:
