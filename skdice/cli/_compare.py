@@ -20,8 +20,8 @@ from rich.table import Table
 from skdice.cli import _common
 from skdice.cli._common import ERR, OUT
 from skdice.datasets.auto import Dataset
+from skdice.engine.callbacks import AfterEpoch
 from skdice.model_selection.comparison import Comparison, Row, compare_losses
-from skdice.model_selection.full_fits import AfterEpoch
 from skdice.model_selection.rows import parse_row
 
 # Chosen so that seven losses with two seeds take less than three minutes on two cores.

@@ -74,10 +74,14 @@ class Row:
     full: TrialRecord | None
 
     @property
+    def has_heads(self) -> bool:
+        """Whether its heads have scores."""
+        return bool(self.record.shared) and self.record.state == "COMPLETE"
+
+    @property
     def heads_only(self) -> bool:
-        """Whether its scores are of heads."""
-        shared = bool(self.record.shared) and self.record.state == "COMPLETE"
-        return shared and self.full is None and not self.record.test
+        """Whether it has no scores but those of heads."""
+        return self.has_heads and self.full is None and not self.record.test
 
     @property
     def found(self) -> TrialRecord:
@@ -123,10 +127,7 @@ def rows_of(study: Any) -> list[Row]:
 def cv_results(
     study: Any, names: Sequence[str], n_splits: int, spaces: Sequence[Any] = (), train: bool = False
 ) -> dict[str, Any]:
-    """`cv_results_` as in `GridSearchCV`, with each trial's number and state.
-
-    `names` are of the scorers. Without `spaces`, parameters that are not plain values are left out.
-    """
+    """`cv_results_` as in `GridSearchCV` for the scores `names`, with number and state of trials."""
     rows = rows_of(study)
     states = ["SHARED" if row.heads_only else row.found.state for row in rows]
     results: dict[str, Any] = {
@@ -160,6 +161,6 @@ def cv_results(
             heads = [np.mean(row.record.shared.get(name) or [np.nan]) for row in rows]
             results[f"mean_shared_{name}"] = np.array(heads)
         means = results[f"mean_test_{name}"]
-        worst = np.where(np.isfinite(means), means, -np.inf)
-        results[f"rank_test_{name}"] = rankdata(-worst, method="min").astype(np.int32)
+        losses = np.where(np.isfinite(means), -means, np.inf)
+        results[f"rank_test_{name}"] = rankdata(losses, method="min").astype(np.int32)
     return results

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
 from typing import Any
 
+from imblearn import combine, over_sampling, under_sampling
 from sklearn.base import clone
 
 from skdice import resampling
@@ -14,8 +14,6 @@ from skdice.losses import Loss, resolve_loss
 
 __all__ = ["RowSpec", "parse_row"]
 
-# Modules of imbalanced-learn in which a sampler is looked for by name.
-_MODULES = ("imblearn.over_sampling", "imblearn.under_sampling", "imblearn.combine")
 DECISIONS = {"tuned": "per_class", "prior": "prior"}
 
 
@@ -98,7 +96,7 @@ sampler=RandomOverSampler(), decision='tuned')
 
 
 def _sampler(name: str, row: str) -> Any:
-    for module in (resampling, *map(importlib.import_module, _MODULES)):
+    for module in (resampling, over_sampling, under_sampling, combine):
         found = getattr(module, name, None)
         if isinstance(found, type) and hasattr(found, "fit_resample"):
             return found()

@@ -10,7 +10,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
 from sklearn.model_selection import check_cv
 from sklearn.utils import Tags, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
@@ -22,11 +22,10 @@ from skdice._compat import HasMethods, Interval, StrOptions, routing_enabled
 from skdice.estimators import DiceTokenClassifier
 from skdice.estimators.checks import draw_seed
 from skdice.model_selection.checks import check_classes, check_tags, scorers_of, weights_of
-from skdice.model_selection.full_fits import CrossValidation, FullFits
 from skdice.model_selection.records import cv_results
 from skdice.model_selection.search_run import SearchRun
-from skdice.model_selection.shared_heads import SharedHeads, Strategy, why_not_shared
-from skdice.model_selection.spaces import as_spaces, check_space, cloned
+from skdice.model_selection.spaces import as_spaces, check_space
+from skdice.model_selection.strategies import CrossValidation, FullFits, SharedHeads, why_not_shared
 from skdice.model_selection.study import described, open_study, quiet_optuna
 
 __all__ = ["LossSearchCV"]
@@ -90,7 +89,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         Stops bad trials early. ``"median"`` stops a trial below the median of the others at the
         same epoch of the same fold. A pruner sees the searched score on the fold's test rows after
         each epoch, and the mean so far after each fold. It sees folds only with ``early_stopping``,
-        with scorers that cannot score during a fit, and with estimators that have no text.
+        with scorers that cannot score during a fit, and with other than skdice's text estimators.
     sampler : optuna sampler or None, default=None
         None is Optuna's TPE, seeded with `random_state` and the trial's number.
     storage : str, Path, optuna storage or None, default=None
@@ -231,14 +230,14 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         cv = CrossValidation(self, X, y, params, splits, scorers, key, of_scores)
         full_fits = FullFits(cv, self.n_jobs, prunes=self.pruner is not None)
         searched = sorted({name for space in spaces for name in space})
-        strategy = self._choose(cv, full_fits, why_not_shared(cv, searched, losses))
+        strategy = self._choose(full_fits, why_not_shared(cv, searched, losses))
         seed = draw_seed(self.random_state) if self.random_state is not None else None
         with quiet_optuna():
             study = open_study(self, described(self, spaces, splits))
             self.n_splits_ = len(splits)
             self.multimetric_ = isinstance(self.scoring, (list, tuple, dict))
             self.scorer_: Any = scorers if self.multimetric_ else scorers[key]
-            run = SearchRun(self, study, spaces, cv, full_fits, strategy, seed, ends)
+            run = SearchRun(self, study, spaces, full_fits, strategy, seed, ends)
             try:
                 run.to_the_end()
             finally:
@@ -253,8 +252,8 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
             raise ValueError(message) from run.error
         if self.refit:
             started = time.perf_counter()
-            best = clone(self.estimator).set_params(**cloned(self.best_params_))
-            self.best_estimator_ = best.fit(*([X] if y is None else [X, y]), **params)
+            data = [X] if y is None else [X, y]
+            self.best_estimator_ = cv.model(self.best_params_).fit(*data, **params)
             self.refit_time_ = time.perf_counter() - started
             for name in ("n_features_in_", "feature_names_in_"):
                 if hasattr(self.best_estimator_, name):
@@ -283,7 +282,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
             check_tags(y, splits)
         return splits
 
-    def _choose(self, cv: CrossValidation, full: FullFits, reason: str | None) -> Strategy:
+    def _choose(self, full: FullFits, reason: str | None) -> FullFits | SharedHeads:
         """How trials are run at first; `reason` is why they cannot share, if they cannot."""
         if self.strategy == "shared" and reason is not None:
             raise ValueError(f"strategy='shared' is not possible: {reason}; use 'full' or 'auto'")
@@ -291,7 +290,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         few = few and self.strategy == "auto" and hasattr(self.estimator, "backbone")
         if self.strategy == "full" or reason is not None or few:
             return full
-        return SharedHeads(cv, full, self.trials_at_once)
+        return SharedHeads(full, self.trials_at_once)
 
     def _collect(self, run: SearchRun) -> None:
         """What all trials of the study that have run found."""
@@ -299,8 +298,9 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.strategy_ = "shared" if isinstance(run.strategy, SharedHeads) else "full"
         if run.agreement is not None:
             self.agreement_ = run.agreement
-        names, train = list(run.cv.scorers), self.return_train_score
-        self.cv_results_ = cv_results(run.study, names, self.n_splits_, run.spaces, train)
+        self.cv_results_ = cv_results(
+            run.study, list(run.cv.scorers), self.n_splits_, run.spaces, self.return_train_score
+        )
         means = self.cv_results_[f"mean_test_{run.cv.key}"]
         heads = self.cv_results_.get(f"mean_shared_{run.cv.key}")
         if heads is not None and not np.isfinite(means).any():

@@ -15,10 +15,9 @@ from sklearn.exceptions import FitFailedWarning
 
 from skdice.estimators.predictions import OtherRowsError
 from skdice.model_selection import finalists
-from skdice.model_selection.full_fits import CrossValidation, FullFits
 from skdice.model_selection.records import Row, Settings, TrialRecord, has_ended, rows_of
-from skdice.model_selection.shared_heads import Strategy
 from skdice.model_selection.spaces import import_optuna, suggest
+from skdice.model_selection.strategies import FullFits, SharedHeads
 
 __all__ = ["SearchRun"]
 
@@ -32,9 +31,8 @@ class SearchRun:
     search: Any
     study: Any
     spaces: list[Any]
-    cv: CrossValidation
     full_fits: FullFits
-    strategy: Strategy  # auto may change from heads to full fits
+    strategy: FullFits | SharedHeads  # auto may change from heads to full fits
     seed: int | None
     ends: float  # by `time.monotonic`
     agreement: float | None = None  # of heads with full fits, if auto compared them
@@ -44,6 +42,9 @@ class SearchRun:
     _progress: Progress = field(init=False)
     _bars: dict[str, TaskID] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.cv = self.full_fits.cv
+
     def to_the_end(self) -> None:
         """Run what is left of the trials, and the finalists."""
         with Progress(disable=not self.search.progress_bar) as self._progress:
@@ -52,7 +53,7 @@ class SearchRun:
             except BaseException as error:
                 self._give_up(again=not isinstance(error, Exception))
                 raise
-            rows = self._rows_of_heads()
+            rows = [row for row in rows_of(self.study) if row.has_heads]
             if rows and not self.strategy.is_exact:
                 settings = [row.params(self.spaces) for row in rows]
                 scores = np.array([row.record.shared[self.cv.key] for row in rows])
@@ -177,14 +178,9 @@ class SearchRun:
 
     # ---- full fits after heads
 
-    def _rows_of_heads(self) -> list[Row]:
-        """Trials with scores of heads."""
-        rows = rows_of(self.study)
-        return [row for row in rows if row.record.shared and row.record.state == "COMPLETE"]
-
     def _compare(self) -> None:
         """Fit some trials in full, and change to full fits if these rank differently than heads."""
-        rows = self._rows_of_heads()
+        rows = [row for row in rows_of(self.study) if row.has_heads]
         if len(rows) < COMPARED:
             return
         heads = [float(np.mean(row.record.shared[self.cv.key])) for row in rows]
@@ -192,9 +188,9 @@ class SearchRun:
         self._fit_in_full([rows[i] for i in compared])
         if self._is_late():
             return  # nothing is left to decide
-        full = {i: rows[i].found.score(self.cv.key) for i in compared}
-        full = {i: score for i, score in full.items() if rows[i].found.state == "COMPLETE"}
-        self.agreement = finalists.agreement([heads[i] for i in full], list(full.values()))
+        done = [i for i in compared if rows[i].found.state == "COMPLETE"]
+        full = [rows[i].found.score(self.cv.key) for i in done]
+        self.agreement = finalists.agreement([heads[i] for i in done], full)
         if self.agreement >= AGREES:
             return
         warnings.warn(
@@ -213,15 +209,12 @@ class SearchRun:
             self.study.add_trial(row.fitted_in_full(self.cv.key) if row.full else row.trial)
 
     def _fit_in_full(self, rows: Sequence[Row]) -> None:
-        """Fit trials in full for which only heads were trained, and keep that in the study.
-
-        After the timeout it stops as soon as one full fit has a score.
-        """
+        """Fit trials in full for which only heads were trained, and keep that in the study."""
         rows, n = [row for row in rows if row.heads_only], self.full_fits.trials_at_once
         for start in range(0, len(rows), n):
             known = rows_of(self.study)
             if self._is_late() and any(r.full and r.full.state == "COMPLETE" for r in known):
-                return
+                return  # one full fit has a score
             self._show("full fits", start, len(rows))
             part = rows[start : start + n]
             found = self.full_fits.run([row.params(self.spaces) for row in part])

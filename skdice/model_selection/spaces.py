@@ -74,8 +74,7 @@ def as_spaces(param_distributions: Any, estimator: Any) -> list[Space]:
             )
         param_distributions = loss_space(loss)
     given = param_distributions
-    if isinstance(given, Mapping):
-        given = [given]
+    given = [given] if isinstance(given, Mapping) else given
     if not isinstance(given, Sequence) or not all(isinstance(space, Mapping) for space in given):
         raise TypeError(
             f"param_distributions={param_distributions!r} must be a dict from parameter to a "
@@ -134,10 +133,7 @@ def _completed(space: Space, params: dict[str, Any]) -> dict[str, Any]:
 
 
 def check_space(estimator: Any, spaces: list[Space]) -> list[Loss]:
-    """Refuse values that the estimator does not take, and parameters that cannot matter.
-
-    Returns the losses that trials may train with, parts of compound losses included.
-    """
+    """The losses that trials may use; refuses values that cannot be set, or that cannot matter."""
     found: list[Loss] = []
     for space in spaces:
         for params in _settings(space):
@@ -156,7 +152,15 @@ def check_space(estimator: Any, spaces: list[Space]) -> list[Loss]:
                     f"{error}{''.join(hints[:1])}"
                 ) from error
             for name, loss in losses.items():
-                _refuse_degenerate(name, loss, space)
+                pooled = isinstance(loss, TverskyLoss) and loss.average == "micro"
+                searched = f"{name}__alpha" in space or f"{name}__beta" in space
+                if searched and pooled and loss.background is None:
+                    raise ValueError(
+                        f"{name}__alpha and {name}__beta cannot matter with {loss!r}: pooled over "
+                        "all classes of a softmax, false positives are as many as false "
+                        "negatives, so that only alpha + beta counts. Use background='auto' or "
+                        "average='macro'"
+                    )
             found += losses.values()
     return found
 
@@ -195,14 +199,3 @@ def _checked_losses(model: Any) -> dict[str, Loss]:
                 if isinstance(value, str) and isinstance(kinds, list) and Loss in kinds:
                     losses[f"{name}__{own}".removeprefix("__")] = resolve_loss(value)
     return losses
-
-
-def _refuse_degenerate(name: str, loss: Loss, space: Space) -> None:
-    if not isinstance(loss, TverskyLoss) or loss.average != "micro" or loss.background is not None:
-        return
-    if f"{name}__alpha" in space or f"{name}__beta" in space:
-        raise ValueError(
-            f"{name}__alpha and {name}__beta cannot matter with {loss!r}: pooled over all classes "
-            "of a softmax, false positives are as many as false negatives, so that only alpha + "
-            "beta counts. Use background='auto' or average='macro'"
-        )

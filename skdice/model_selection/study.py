@@ -57,10 +57,8 @@ def open_study(search: Any, description: Mapping[str, str]) -> Any:
     """The study of a search in its storage or memory; refuses a study of another search."""
     optuna, pruner = import_optuna(), search.pruner
     storage, study_name = search.storage, search.study_name
-    if pruner is None:
-        pruner = optuna.pruners.NopPruner()
-    elif pruner == "median":
-        pruner = MedianOfStep()
+    if pruner is None or pruner == "median":
+        pruner = optuna.pruners.NopPruner() if pruner is None else MedianOfStep()
     failure: Exception | None = None
     for wait in (0, 0.1, 0.2, 0.4):
         time.sleep(wait)  # processes that start together may collide as they make the tables
