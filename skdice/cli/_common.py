@@ -14,7 +14,7 @@ from rich.console import Console
 
 OUT = Console(markup=False, highlight=False)
 ERR = Console(markup=False, highlight=False, stderr=True)
-DEBUG = False  # or let errors through with their tracebacks
+DEBUG = False  # True shows errors with their tracebacks
 
 
 @contextlib.contextmanager
@@ -65,7 +65,7 @@ def split_commas(text: str) -> list[str]:
 
 
 def load(source: Path, device: str = "auto") -> Any:
-    """The saved estimator in a folder or on the hub, or one around a model of transformers."""
+    """The estimator saved in a folder or on the hub; models of transformers are wrapped."""
     from skdice import backbones, estimators
     from skdice.estimators.hub import local_folder
     from skdice.estimators.storage import STATE, read_state
@@ -102,7 +102,7 @@ def estimator_for(data: Any, **params: Any) -> Any:
 
 
 def on_features(parts: dict[str, Any], params: dict[str, Any]) -> Any:
-    """Replace the texts in `parts` by vectors of the frozen backbone, and give a head to train."""
+    """A head to train; replaces the texts in `parts` by vectors of the frozen backbone."""
     from skdice import DiceClassifier, TransformerFeatures
 
     if parts["train"].task != "classification":

@@ -71,7 +71,7 @@ class Strategy(StrEnum):
 
 @dataclass
 class Columns:
-    """How a file is read that may lack labels."""
+    """How a file with or without labels is read."""
 
     text_column: Annotated[
         list[str] | None,

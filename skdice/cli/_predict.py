@@ -22,7 +22,7 @@ BLOCK = 64  # rows of standard input that are predicted at a time
 
 
 def inputs_of(estimator: Any, file: Path, columns: Columns) -> tuple[list[Any], list[str]]:
-    """X of a file that may hold labels or not, and the ids of questions."""
+    """X of a file with or without labels, and the ids of questions."""
     task, encoding = estimator.task, columns.encoding
     if task == "classification":
         # A model of transformers does not tell whether it takes texts or pairs.
@@ -43,7 +43,7 @@ def inputs_of(estimator: Any, file: Path, columns: Columns) -> tuple[list[Any], 
 
 # ---- formats
 
-# What each task can be written as; the first is what auto means.
+# Formats of each task; auto is the first.
 _FORMATS = {
     "tagging": ("conll", "jsonl", "spans"),
     "classification": ("tsv", "jsonl"),

@@ -41,7 +41,7 @@ app = typer.Typer(
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
-    """Register a command of the name of `function`."""
+    """Register a function as the command of its name."""
     return app.command()(readable_errors()(grouped(function)))
 
 

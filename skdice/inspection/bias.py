@@ -17,7 +17,7 @@ __all__ = ["BiasDisplay"]
 
 
 class BiasDisplay:
-    """How precision, recall and F1 move as one class gets a bias, with 0 and the best F1 marked.
+    """Precision, recall and F1 against a bias of one class, with 0 and the best F1 marked.
 
     For a tuned estimator, 0 is the tuned decision. The best bias on these rows is optimistic: tune
     it on other rows, as `BiasTunedTagger` and `BiasTunedClassifier` do.

@@ -36,7 +36,7 @@ def items_of(y_true: Any, y_pred: Any, scheme: str = "auto") -> tuple[Items, Ite
     pred: Items
     if not holds_tags(y_true):
         true, pred = ([[(str(label),)] for label in part] for part in (y_true, y_pred))
-    # Rows without spans may come first: the first item of all says what the rows hold.
+    # The first rows may hold no spans, so the first item of all rows decides what they hold.
     elif isinstance(next((item for y in (y_true, y_pred) for row in y for item in row), ""), str):
         true, pred = spans_of_tags(y_true, y_pred, scheme)
     else:

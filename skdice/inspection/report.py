@@ -240,23 +240,19 @@ def _class_table(
     """Scores of each class and on average, each with the interval of its F1 over draws of rows."""
     draws = resampled(counts)
     draws = draws.reshape(len(draws), 3, len(classes))
-    total = summed(counts)
-    scores, f1_draws = precision_recall_f1(total), precision_recall_f1(draws)[:, 2]
-    lines = []
-    for i, name in enumerate(classes):
-        cells = [f"{score:.3f}" for score in scores[:, i]]
-        number = [f"{total[2, i]:,}", f"{total[1, i]:,}"]
-        lines.append([name, *cells, *number, _interval(f1_draws[:, i])])
-    number = [f"{total[2].sum():,}", f"{total[1].sum():,}"]
-    pooled = precision_recall_f1(total.sum(axis=1, keepdims=True))[:, 0]
+    of_class, pooled = summed(counts), summed(counts).sum(axis=1, keepdims=True)
+    scores, f1_draws = precision_recall_f1(of_class), precision_recall_f1(draws)[:, 2]
     pooled_draws = precision_recall_f1(draws.sum(axis=2, keepdims=True))[:, 2, 0]
-    cells = [f"{score:.3f}" for score in pooled]
-    if means[0] == "accuracy":  # precision and recall are the same
-        cells[:2] = ["", ""]
-    lines.append([means[0], *cells, *number, _interval(pooled_draws)])
+    rows = [(name, scores[:, i], of_class[:, i], f1_draws[:, i]) for i, name in enumerate(classes)]
+    rows.append((means[0], precision_recall_f1(pooled)[:, 0], pooled[:, 0], pooled_draws))
     if classes:
-        cells = [f"{score:.3f}" for score in scores.mean(axis=1)]
-        lines.append([means[1], *cells, *number, _interval(f1_draws.mean(axis=1))])
+        rows.append((means[1], scores.mean(axis=1), pooled[:, 0], f1_draws.mean(axis=1)))
+    lines = []
+    for name, values, (_, found, true), of_draws in rows:
+        cells = [f"{value:.3f}" for value in values]
+        lines.append([name, *cells, f"{true:,}", f"{found:,}", _interval(of_draws)])
+    if means[0] == "accuracy":  # precision and recall are the same
+        lines[len(classes)][1:3] = ["", ""]
     header = ["class", "precision", "recall", "F1", "true", "predicted", "F1, 95 %"]
     return _table(header, lines)
 
@@ -287,7 +283,7 @@ def _resampled(counts: Any, n_boot: int, draw: Any, at_a_time: int = 50) -> np.n
 
 
 def _pictures(confusion: Any, classes: list[str], counts: Any) -> list[str]:
-    """The confusion of the classes, unless they are too many to read, and their frequencies."""
+    """A confusion matrix, unless there are too many classes to read it, and the frequencies."""
     frequency = _picture(ClassFrequencyDisplay(classes, summed(counts)).plot, (5.5, 3.6))
     if len(classes) > MAX_CLASSES:
         return [frequency]

@@ -99,9 +99,8 @@ def span_errors(
         for kind, right, wrong in sorted(pairs, key=lambda p: (p[1] or p[2] or ("", 0))[1]):
             record: dict[str, Any] = {"row": i, "kind": kind}
             for name, span in (("true", right), ("pred", wrong)):
-                values = span or (None, None, None)
-                ends = zip(PARTS, values, strict=True)
-                record |= {f"{name}_{part}": value for part, value in ends}
+                for part, value in zip(PARTS, span or (None, None, None), strict=True):
+                    record[f"{name}_{part}"] = value
             _, start, end = wrong or right or ("", 0, 0)
             if proba is not None:
                 record["confidence"] = float(np.asarray(proba[i])[start:end].max(axis=1).min())

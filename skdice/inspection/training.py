@@ -14,7 +14,7 @@ __all__ = ["TrainingHistoryDisplay"]
 
 
 class TrainingHistoryDisplay:
-    """Training loss and, where there was one, the validation score by epoch.
+    """Training loss of each epoch and, if there was validation data, the validation score.
 
     Parameters
     ----------

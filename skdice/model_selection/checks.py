@@ -64,7 +64,7 @@ def check_classes(labels: np.ndarray, splits: list[Any]) -> None:
 
 
 def check_tags(y: Any, splits: list[Any]) -> None:
-    """Refuse folds that train without a type: a tagger's own score refuses what it has not seen."""
+    """Refuse folds that train without a type, which a tagger's own score would refuse."""
     types = [{tag.partition("-")[2] or tag for tag in row} for row in y]
     for fold, (train, test) in enumerate(splits):
         known, asked = (set().union(*(types[i] for i in rows)) for rows in (train, test))

@@ -95,7 +95,7 @@ class Comparison:
             if found["settings"]["identity"] != self.settings["identity"]:
                 return
             runs = {row["label"]: row["runs"] for row in found["rows"]}
-        except (OSError, ValueError, LookupError, TypeError):  # not one that this version wrote
+        except (OSError, ValueError, LookupError, TypeError):  # not written by this version
             return
         self.measure = found["measure"]
         for row in self.rows:

@@ -22,7 +22,7 @@ Scores = dict[str, list[float]]  # of each fold, by scorer
 
 @dataclass
 class TrialRecord:
-    """What one trial ran."""
+    """Scores, times and errors of one trial."""
 
     test: Scores = field(default_factory=dict)
     train: Scores = field(default_factory=dict)
@@ -32,11 +32,11 @@ class TrialRecord:
     params: dict[str, Any] = field(default_factory=dict)
     state: str = "COMPLETE"  # or PRUNED, or FAIL
     error: str | None = None
-    fit_failed: bool = False  # and not only a scorer
+    fit_failed: bool = False  # otherwise a scorer failed
     exception: Exception | None = None  # not kept in the study
 
     def fail(self, error: Exception, *, of_fit: bool = False, keep_frames: bool = False) -> None:
-        """Note an error; its frames hold the model and the data, and go unless it is raised."""
+        """Keep an error, without its frames if it is not raised: they hold the model and data."""
         self.exception, self.fit_failed = error, self.fit_failed or of_fit
         self.error = f"{type(error).__name__}: {error}"
         part: BaseException | None = None if keep_frames else error
@@ -85,7 +85,7 @@ class Row:
 
     @property
     def found(self) -> TrialRecord:
-        """What the table shows."""
+        """The record that `cv_results_` shows."""
         return self.full or self.record
 
     def params(self, spaces: Sequence[Any]) -> dict[str, Any]:
@@ -127,7 +127,7 @@ def rows_of(study: Any) -> list[Row]:
 def cv_results(
     study: Any, names: Sequence[str], n_splits: int, spaces: Sequence[Any] = (), train: bool = False
 ) -> dict[str, Any]:
-    """`cv_results_` as in `GridSearchCV` for the scores `names`, with number and state of trials."""
+    """`cv_results_` as in `GridSearchCV` for scorers `names`, with number and state of trials."""
     rows = rows_of(study)
     states = ["SHARED" if row.heads_only else row.found.state for row in rows]
     results: dict[str, Any] = {

@@ -30,7 +30,7 @@ from skdice.model_selection.study import described, open_study, quiet_optuna
 
 __all__ = ["LossSearchCV"]
 
-WORTH_A_COMPARISON = 16  # trials; comparing heads with full fits costs as much as some of them
+WORTH_A_COMPARISON = 16  # trials; to compare heads with full fits costs as much as some of them
 
 
 def _delegated(name: str) -> Any:
@@ -40,7 +40,7 @@ def _delegated(name: str) -> Any:
     def method(self: Any, X: Any) -> Any:
         return getattr(self._check_refit(), name)(X)
 
-    # Before it is wrapped: scikit-learn's scorers go by the name.
+    # Set before it is wrapped: scikit-learn's scorers look at the name.
     method.__name__ = name
     method.__doc__ = f"`{name}` of the best estimator."
     return available_if(has)(method)
@@ -261,7 +261,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         return self
 
     def _check_data(self, X: Any, y: Any, of_split: dict[str, Any]) -> list[Any]:
-        """The folds, once they and the data are such that every trial can be scored."""
+        """The folds; refuses data and folds with which trials cannot be scored."""
         classifies = is_classifier(self.estimator)
         if y is None and get_tags(self.estimator).target_tags.required:
             raise ValueError(
@@ -283,7 +283,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         return splits
 
     def _choose(self, full: FullFits, reason: str | None) -> FullFits | SharedHeads:
-        """How trials are run at first; `reason` is why they cannot share, if they cannot."""
+        """The strategy to start with; `reason` says why heads are not possible, if so."""
         if self.strategy == "shared" and reason is not None:
             raise ValueError(f"strategy='shared' is not possible: {reason}; use 'full' or 'auto'")
         few = self.n_trials < WORTH_A_COMPARISON or self.storage is not None
@@ -293,7 +293,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         return SharedHeads(full, self.trials_at_once)
 
     def _collect(self, run: SearchRun) -> None:
-        """What all trials of the study that have run found."""
+        """Set the attributes that hold the results of all trials."""
         self.study_ = run.study
         self.strategy_ = "shared" if isinstance(run.strategy, SharedHeads) else "full"
         if run.agreement is not None:
@@ -313,7 +313,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
     # ---- metadata
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """What ``fit`` and ``score`` hand on to the estimator, the splitter and the scorers."""
+        """What ``fit`` and ``score`` pass to the estimator, the splitter and the scorers."""
         fits = MethodMapping().add(caller="fit", callee="fit")
         splits = MethodMapping().add(caller="fit", callee="split")
         scores = MethodMapping().add(caller="fit", callee="score")

@@ -21,7 +21,7 @@ from skdice.model_selection.strategies import FullFits, SharedHeads
 
 __all__ = ["SearchRun"]
 
-COMPARED, AGREES = 6, 0.7  # trials that auto fits in full as well; the least rank correlation
+COMPARED, AGREES = 6, 0.7  # trials that auto also fits in full; the lowest accepted correlation
 
 
 @dataclass
@@ -46,7 +46,7 @@ class SearchRun:
         self.cv = self.full_fits.cv
 
     def to_the_end(self) -> None:
-        """Run what is left of the trials, and the finalists."""
+        """Run the missing trials, then the finalists."""
         with Progress(disable=not self.search.progress_bar) as self._progress:
             try:
                 self._optimize()
@@ -64,7 +64,7 @@ class SearchRun:
     # ---- the trials
 
     def _optimize(self) -> None:
-        """Run Optuna's loop; each round of it is one call of the strategy."""
+        """Run Optuna's loop, in which each round is one call of the strategy."""
         if self._n_missing() > 0:
             self.study.optimize(self._round, callbacks=[self._after_round])
 
@@ -79,7 +79,7 @@ class SearchRun:
         """Run `first`, the trial of Optuna's loop, and as many others as the strategy wants."""
         import optuna
 
-        if first.study is not self.study:  # full fits have a study of their own, see `_compare`
+        if first.study is not self.study:  # `_compare` made a new study for full fits
             first.study.stop()
             self._optimize()
             raise optuna.TrialPruned
@@ -98,8 +98,8 @@ class SearchRun:
 
     def _suggest(self, trial: Any) -> dict[str, Any]:
         if self.search.sampler is None and self.seed is not None:
-            # By number: processes that share a study, and searches that continue one, try the same
-            # settings as one process in one run.
+            # Seeded by number: several processes, or a continued search, do not repeat settings and
+            # together try the same ones as a single run.
             seed = np.random.SeedSequence([self.seed, trial.number]).generate_state(1)[0]
             self.study.sampler = import_optuna().samplers.TPESampler(seed=int(seed))
         return suggest(trial, self.spaces)

@@ -51,7 +51,7 @@ class CrossValidation:
         return clone(self.estimator).set_params(**cloned(params))
 
     def take(self, rows: Any) -> list[Any]:
-        """X and y of some rows; X alone where there is no y."""
+        """X and y of some rows; X alone if there is no y."""
         parts = (part for part in (self.X, self.y) if part is not None)
         return [safe_indexing(part, np.asarray(rows)) for part in parts]
 
@@ -61,7 +61,7 @@ class CrossValidation:
         return self.take(rows), {name: check_method_params(self.X, p, rows) for name, p in given}
 
     def score(self, name: str, model: Any, scored: Any, record: TrialRecord) -> float:
-        """One score, or `score_of_error` where its scorer fails."""
+        """One score, or `score_of_error` if its scorer fails."""
         data, params = scored
         try:
             score = self.scorers[name](model, *data, **params[name])
@@ -93,7 +93,7 @@ class CrossValidation:
 
 
 class FullFits:
-    """The strategy that fits the estimator for each trial and fold; one job can prune trials."""
+    """The strategy that fits the estimator for each trial and fold; prunes only with one job."""
 
     is_exact = True  # its scores are those of the estimator itself
 
