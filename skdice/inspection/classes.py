@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
+from sklearn.feature_extraction import DictVectorizer
 
 from skdice.inspection.axes import axes_or_new
 from skdice.inspection.imbalance import Imbalance, imbalance
@@ -54,17 +55,11 @@ def row_counts(true: Items, pred: Items) -> tuple[list[str], Any]:
     The counts are a sparse matrix of shape (n_rows, 3 * n_classes): hits of all classes, then
     predictions, then true occurrences.
     """
-    rows = [[Counter(row) for row in part] for part in (true, pred)]
-    hits = [there & found for there, found in zip(*rows, strict=True)]
-    classes = sorted({item[0] for part in rows for row in part for item in row})
-    index = {name: i for i, name in enumerate(classes)}
-    blocks = []
-    for part in (hits, rows[1], rows[0]):
-        places = [(i, index[item[0]], n) for i, row in enumerate(part) for item, n in row.items()]
-        at, column, value = zip(*places, strict=True) if places else ((), (), ())
-        shape = (len(hits), len(classes))
-        blocks.append(sparse.coo_matrix((value, (at, column)), shape=shape, dtype=np.int64))
-    return classes, sparse.hstack(blocks, format="csr")
+    hits = [(Counter(t) & Counter(p)).elements() for t, p in zip(true, pred, strict=True)]
+    counts = [[Counter(item[0] for item in row) for row in part] for part in (hits, pred, true)]
+    vectorizer = DictVectorizer(dtype=np.int64).fit([row for part in counts for row in part])
+    blocks = [vectorizer.transform(part) for part in counts]
+    return vectorizer.feature_names_, sparse.hstack(blocks, format="csr")
 
 
 def summed(counts: Any) -> np.ndarray:

@@ -103,9 +103,7 @@ def _storage(storage: Any) -> Any:
 
 def _check_same(study: Any, description: Mapping[str, Any]) -> None:
     """Refuse a study of another search."""
-    trials = study.get_trials(
-        deepcopy=False
-    )  # read before the description, which a search writes first
+    trials = study.get_trials(deepcopy=False)  # read first: a search begins with its description
     found = study.user_attrs.get("search")
     other = []
     if found:
