@@ -253,10 +253,8 @@ def why_not_shared(cv: CrossValidation, names: Sequence[str], losses: list[Loss]
             return "its head is not linear"
         if not isinstance(cv.X, np.ndarray):
             return f"X is a {type(cv.X).__name__} and not an array"
-        unset, allowed = (
-            ("early_stopping", "callbacks", "net_params"),
-            {"loss", "lr", "weight_decay"},
-        )
+        unset = ("early_stopping", "callbacks", "net_params")
+        allowed = {"loss", "lr", "weight_decay"}
     elif not isinstance(estimator, (DiceSequenceClassifier, DiceTokenClassifier)):
         return f"{kind} is not DiceClassifier, DiceSequenceClassifier or DiceTokenClassifier"
     elif isinstance(estimator, DiceSequenceClassifier) and np.ndim(cv.y) != 1:
