@@ -1,26 +1,20 @@
-"""What the commands share: readable errors, reading files, building estimators."""
+"""What the commands share: consoles, readable errors, checks of outputs, building estimators."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import typer
 from rich.console import Console
 
-OUT = Console()
-ERR = Console(stderr=True)
-DEBUG = False
-
-
-def set_debug(value: bool) -> None:
-    """Let errors through with their tracebacks."""
-    global DEBUG
-    DEBUG = value
+OUT = Console(markup=False, highlight=False)
+ERR = Console(markup=False, highlight=False, stderr=True)
+DEBUG = False  # True shows errors with their tracebacks
 
 
 @contextlib.contextmanager
@@ -30,86 +24,48 @@ def readable_errors() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        ERR.print("[bold]interrupted[/bold]: what was written before is kept")
+        ERR.print("[bold]interrupted[/bold]: what was written before is kept", markup=True)
         raise typer.Exit(130) from None
     except (ValueError, TypeError, OSError, ImportError, RuntimeError) as error:
         if DEBUG:
             raise
-        ERR.print("[bold red]error[/bold red]:", end=" ")
-        ERR.print(str(error), markup=False, highlight=False)
+        ERR.print("[bold red]error[/bold red]:", end=" ", markup=True)
+        ERR.print(str(error))
         raise typer.Exit(1) from None
 
 
-def usage(message: str) -> typer.BadParameter:
-    """A mistake in the command line: exit 2."""
-    return typer.BadParameter(message)
+# ---- outputs, checked before the work and not after
 
 
-def writable(out: Path | None, *, folder: bool = False) -> None:
-    """Refuse a place that cannot be written to, before the work and not after."""
-    if out is None:
-        return
-    if folder and out.exists() and not out.is_dir():
-        raise usage(f"{str(out)!r} is a file: give a folder to write to")
-    if not folder and not out.parent.is_dir():
-        raise usage(f"{str(out.parent)!r} is no folder: make it, or write elsewhere")
+def new_folder(out: Path, option: str, *, holds_model: bool = False) -> None:
+    """Refuse a file, and a folder with a model that is not to be written over."""
+    if out.exists() and not out.is_dir():
+        raise typer.BadParameter(f"{str(out)!r} is a file: give a folder to write to")
+    if holds_model:
+        raise typer.BadParameter(f"{str(out)!r} holds a model: give another {option}, or --force")
 
 
 def new_file(path: Path | None, option: str, force: bool) -> None:
     """Refuse a file that cannot be written, or that exists and is not to be written over."""
-    writable(path)
-    if path is not None and path.exists() and not force:
-        raise usage(f"{str(path)!r} exists: give another {option}, or --force")
+    if path is None:
+        return
+    if not path.parent.is_dir():
+        folder = str(path.parent)
+        raise typer.BadParameter(f"{folder!r} is no folder: make it, or write elsewhere")
+    if path.exists() and not force:
+        raise typer.BadParameter(f"{str(path)!r} exists: give another {option}, or --force")
 
 
-def column(value: str | None) -> int | str | None:
-    """A column given by index or by name."""
-    if value is None:
-        return None
-    return int(value) if value.lstrip("-").isdigit() else value
+def split_commas(text: str) -> list[str]:
+    """The parts of a list on the command line."""
+    return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def table_options(
-    text_columns: list[str] | None, label_column: str | None, header: bool | None
-) -> dict[str, Any]:
-    """What the readers of tables take of the command line."""
-    return {
-        "text_columns": [column(name) for name in text_columns or ()],
-        "label_column": column(label_column),
-        "header": header,
-    }
-
-
-def read(
-    path: Path,
-    task: str,
-    text_columns: list[str] | None = None,
-    label_column: str | None = None,
-    header: bool | None = None,
-    on_misaligned: str = "raise",
-    encoding: str = "utf-8",
-) -> Any:
-    """A `Dataset` from a file, with the options of the command line."""
-    from skdice.datasets.auto import find_task, read_dataset
-
-    asked = bool(text_columns) or label_column is not None
-    if task == "auto":
-        task = "classification" if asked else find_task(path, encoding)
-    options: dict[str, Any] = {}
-    if task == "classification":
-        options = table_options(text_columns, label_column, header)
-    elif task == "qa":
-        options["on_misaligned"] = on_misaligned
-    else:
-        if text_columns:
-            options["token_column"] = column(text_columns[0])
-        if label_column is not None:
-            options["tag_column"] = column(label_column)
-    return read_dataset(path, task=task, encoding=encoding, **options)
+# ---- estimators
 
 
 def load(source: Path, device: str = "auto") -> Any:
-    """The saved estimator in a folder or on the hub, or one around a model of transformers."""
+    """The estimator saved in a folder or on the hub; models of transformers are wrapped."""
     from skdice import backbones, estimators
     from skdice.estimators.hub import local_folder
     from skdice.estimators.storage import STATE, read_state
@@ -138,16 +94,26 @@ def _class_of(task: str) -> Any:
     return {each.task: each for each in (*readers, e.DiceMRCTagger)}[task]
 
 
-def estimator_for(task: str, **params: Any) -> Any:
-    """An unfitted estimator; parameters that are None keep their defaults."""
-    return _class_of(task)(**{name: value for name, value in params.items() if value is not None})
+def estimator_for(data: Any, **params: Any) -> Any:
+    """An unfitted estimator for a data set; parameters that are None keep their defaults."""
+    params["queries"] = data.queries
+    given = {name: value for name, value in params.items() if value is not None}
+    return _class_of(data.task)(**given)
 
 
-def frozen(value: str | None) -> str | int | None:
-    """``--frozen``: a name or a number of layers."""
-    return int(value) if value is not None and value.isdigit() else value
+def on_features(parts: dict[str, Any], params: dict[str, Any]) -> Any:
+    """A head to train; replaces the texts in `parts` by vectors of the frozen backbone."""
+    from skdice import DiceClassifier, TransformerFeatures
 
-
-def is_terminal() -> bool:
-    """Whether somebody looks at the progress bar."""
-    return sys.stderr.isatty()
+    if parts["train"].task != "classification":
+        raise typer.BadParameter("--features is for texts; for tags use --frozen encoder")
+    for name in ("frozen", "precision"):
+        if name in params:
+            raise typer.BadParameter(f"--{name} has no meaning with --features")
+    of_encoder = {name: params[name] for name in ("backbone", "device") if name in params}
+    of_head = {name: value for name, value in params.items() if name not in of_encoder}
+    encoder = TransformerFeatures(**of_encoder).fit(parts["train"].X)
+    with ERR.status("encoding the texts, once"):
+        for name, part in parts.items():
+            parts[name] = replace(part, X=encoder.transform(part.X))
+    return DiceClassifier(**of_head)

@@ -1,8 +1,8 @@
-"""The main job: `skdice compare`."""
+"""`skdice compare`: one model for each row and seed, a table and a chart."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,11 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.table import Table
-from skorch.callbacks import Callback
 
 from skdice.cli import _common
 from skdice.cli._common import ERR, OUT
 from skdice.datasets.auto import Dataset
+from skdice.engine.callbacks import AfterEpoch
 from skdice.model_selection.comparison import Comparison, Row, compare_losses
 from skdice.model_selection.rows import parse_row
 
@@ -29,58 +29,71 @@ DEMO: dict[str, Any] = {"max_epochs": 7, "lr": 5e-4, "batch_size": 16, "frozen":
 DEMO_SEEDS = 2
 
 
-class EpochProgress(Callback):
-    """Move a progress bar on after each epoch."""
+def demo_parts() -> dict[str, Dataset]:
+    """The bundled corpus."""
+    from skdice.datasets import load_town_notes
 
-    def __init__(self, advance: Callable[[], None]) -> None:
-        self.advance = advance
+    names = ("train", "dev", "test")
+    return {name: Dataset(*load_town_notes(subset=name), "tagging") for name in names}
 
-    def on_epoch_end(self, net: Any, **kwargs: Any) -> None:
-        self.advance()
+
+def read_parts(
+    train: Path,
+    dev: Path | None,
+    test: Path | None,
+    read: Callable[[Path, str], Dataset],
+    task: str,
+) -> dict[str, Dataset]:
+    """The user's files; without a test file, a fifth of the training rows is held out."""
+    from sklearn.model_selection import GroupShuffleSplit, train_test_split
+
+    data = read(train, task)
+    parts = {"train": data}
+    if dev is not None:
+        parts["dev"] = read(dev, data.task)
+    if test is not None:
+        parts["test"] = read(test, data.task)
+        return parts
+    rows = range(len(data))
+    if data.task == "qa":
+        # Questions about one context stay together, or half of the test would be known.
+        groups = [context for _, context in data.X]
+        splitter = GroupShuffleSplit(1, test_size=0.2, random_state=0)
+        kept, held = next(splitter.split(rows, groups=groups))
+    else:
+        strata = data.y if data.task == "classification" else None
+        kept, held = train_test_split(rows, test_size=0.2, random_state=0, stratify=strata)
+    for name, part in (("train", kept), ("test", held)):
+        X, y = [data.X[i] for i in part], [data.y[i] for i in part]
+        parts[name] = replace(data, X=X, y=y, ids=None)
+    return parts
 
 
 def run(
-    train: Path | None,
-    test: Path | None,
-    dev: Path | None,
-    losses: list[str],
-    seeds: int | None,
-    output: Path,
-    limit: int | None,
-    read: Callable[[Path, str], Dataset],
-    task: str,
+    title: str,
+    parts: dict[str, Dataset],
+    losses: Sequence[str],
+    n_seeds: int,
     params: dict[str, Any],
-    features: bool = False,
+    features: bool,
+    output: Path,
 ) -> None:
-    """Read the data, compare the rows, and write what was found."""
-    demo = train is None
-    if demo and (test is not None or dev is not None):
-        raise _common.usage("--test and --dev need --train")
-    title, parts = _demo_data() if train is None else _file_data(train, test, dev, read, task)
-    if demo:
-        given = {name: value for name, value in params.items() if value is not None}
-        params = {**DEMO, **given}
-    if limit is not None:
-        part = parts["train"]
-        parts["train"] = replace(part, X=part.X[:limit], y=part.y[:limit])
-    n_seeds = seeds or (DEMO_SEEDS if demo else 3)
+    """Compare the rows, and write what was found."""
     output.mkdir(parents=True, exist_ok=True)
+    figures = output / "comparison.json"
     specs = [parse_row(loss) for loss in losses]
     if features:
-        estimator = on_features(parts, params)
+        estimator = _common.on_features(parts, params)
     else:
-        estimator = _common.estimator_for(
-            parts["train"].task,
-            early_stopping="dev" in parts,
-            queries=parts["train"].queries,
-            **params,
-        )
+        estimator = _common.estimator_for(parts["train"], early_stopping="dev" in parts, **params)
         # With a dev set every epoch is run and the best one kept: all losses cost the same.
         estimator.set_params(n_iter_no_change=estimator.max_epochs)
-    held = parts.get("dev")
+    train, test, held = parts["train"], parts["test"], parts.get("dev")
     # A tuned row without a dev set is fitted on a part, or on folds, and then on everything.
     again = 0 if held is not None else 5 if features else 1
     fits = sum(1 + (again if spec.decision else 0) for spec in specs)
+    sizes = ", ".join(f"{len(part)} {name}" for name, part in parts.items())
+    OUT.print(f"{title}: {sizes}; {len(losses)} rows x {n_seeds} seeds")
 
     columns = (
         TextColumn("{task.description}"),
@@ -91,39 +104,30 @@ def run(
         TextColumn("left"),
         TimeRemainingColumn(elapsed_when_finished=False),
     )
-    found: list[Comparison] = []
-    made: list[str] = []
-    sizes = ", ".join(f"{len(part)} {name}" for name, part in parts.items())
-    OUT.print(f"{title}: {sizes}; {len(losses)} rows x {n_seeds} seeds", highlight=False)
-    with Progress(*columns, console=ERR, disable=not _common.is_terminal()) as progress:
+    found: Comparison | None = None
+    n_made = 0
+    with Progress(*columns, console=ERR, disable=not ERR.is_terminal) as progress:
         bar = progress.add_task("training", total=fits * n_seeds * estimator.max_epochs)
-        figures = output / "comparison.json"
-
-        def advance() -> None:
-            progress.advance(bar)
 
         def on_run(comparison: Comparison, row: Row) -> None:
-            found[:] = [comparison]
-            made.append(row.label)
+            nonlocal found, n_made
+            found, n_made = comparison, n_made + 1
             comparison.to_json(figures)
             last = row.runs[-1]
-            progress.update(bar, description=f"{row.label} F1 {100 * last['f1']:.1f}")
-            if not _common.is_terminal():
-                ERR.print(
-                    f"  {row.label}, seed {last['seed']}: F1 {100 * last['f1']:.1f} in "
-                    f"{last['seconds']:.0f} s",
-                    markup=False,
-                    highlight=False,
-                )
+            score = f"F1 {100 * last['f1']:.1f}"
+            progress.update(bar, description=f"{row.label} {score}")
+            if not ERR.is_terminal:
+                seconds = f"{last['seconds']:.0f} s"
+                ERR.print(f"  {row.label}, seed {last['seed']}: {score} in {seconds}")
 
-        estimator.set_params(callbacks=[EpochProgress(advance)])
+        estimator.set_params(callbacks=[AfterEpoch(lambda net: progress.advance(bar))])
         try:
-            whole = compare_losses(
+            found = compare_losses(
                 estimator,
-                parts["train"].X,
-                parts["train"].y,
-                X_test=parts["test"].X,
-                y_test=parts["test"].y,
+                train.X,
+                train.y,
+                X_test=test.X,
+                y_test=test.y,
                 X_val=held.X if held else None,
                 y_val=held.y if held else None,
                 losses=specs,
@@ -132,44 +136,20 @@ def run(
                 on_run=on_run,
                 resume_from=figures,
             )
-            kept = sum(len(row.runs) for row in whole.rows) - len(made)
-            if kept:
+            n_kept = sum(len(row.runs) for row in found.rows) - n_made
+            if n_kept:
                 OUT.print(
-                    f"{kept} finished runs were taken from {figures}: delete it to make them again",
-                    markup=False,
-                    highlight=False,
+                    f"{n_kept} finished runs were taken from {figures}: delete it to make them "
+                    "again"
                 )
-            found[:] = [whole]
         finally:
             progress.stop()
-            if found:
-                report(found[0], output)
-
-
-def on_features(parts: dict[str, Dataset], params: dict[str, Any]) -> Any:
-    """Put vectors of the frozen backbone in place of the texts, and give a head to train."""
-    from skdice import DiceClassifier, TransformerFeatures
-
-    if parts["train"].task != "classification":
-        raise _common.usage("--features is for texts; for tags use --frozen encoder")
-    known = {"max_epochs", "lr", "batch_size"}
-    unused = sorted(k for k, v in params.items() if k in ("frozen", "precision") and v is not None)
-    if unused:
-        raise _common.usage(f"--{unused[0]} has no meaning with --features")
-    encoder = TransformerFeatures(
-        device=params["device"],
-        **({"backbone": params["backbone"]} if params["backbone"] else {}),
-    ).fit(parts["train"].X)
-    with ERR.status("encoding the texts, once"):
-        for name, part in parts.items():
-            vectors = encoder.transform(part.X)
-            parts[name] = replace(part, X=vectors)  # type: ignore[arg-type]
-    chosen = {k: v for k, v in params.items() if k in known and v is not None}
-    return DiceClassifier(**chosen)
+            if found is not None:
+                report(found, output)
 
 
 def report(comparison: Comparison, output: Path) -> None:
-    """Print the table, draw the chart, and say where things are."""
+    """Print the table, draw the chart, and print where they are."""
     table = Table(title=f"F1 and its parts, in % ({comparison.measure})", header_style="bold")
     table.add_column("row")
     for name in (*comparison.measures, "seconds"):
@@ -185,8 +165,8 @@ def report(comparison: Comparison, output: Path) -> None:
         table.add_row(row.label, *cells, f"{row.mean('seconds'):.1f}", style=style)
     OUT.print(table)
     runs = max(len(row.runs) for row in rows)
-    OUT.print(f"mean ± standard deviation over {runs} seed(s)", highlight=False)
-    OUT.print(f"figures: {output / 'comparison.json'}", markup=False, highlight=False)
+    OUT.print(f"mean ± standard deviation over {runs} seed(s)")
+    OUT.print(f"figures: {output / 'comparison.json'}")
     try:
         import matplotlib
 
@@ -196,49 +176,9 @@ def report(comparison: Comparison, output: Path) -> None:
         comparison.rows = rows
         figure = ComparisonDisplay.from_comparison(comparison).figure_
     except ImportError as error:
-        ERR.print(f"no chart: {error}", markup=False)
+        ERR.print(f"no chart: {error}")
         return
     partial = output / ".comparison.writing.png"
     figure.savefig(partial, dpi=150)
     partial.replace(output / "comparison.png")
-    OUT.print(f"chart:   {output / 'comparison.png'}", markup=False, highlight=False)
-
-
-def _demo_data() -> tuple[str, dict[str, Dataset]]:
-    from skdice.datasets import load_town_notes
-
-    names = ("train", "dev", "test")
-    parts = {name: Dataset(*load_town_notes(subset=name), "tagging") for name in names}
-    return "town notes", parts
-
-
-def _file_data(
-    train: Path,
-    test: Path | None,
-    dev: Path | None,
-    read: Callable[[Path, str], Dataset],
-    task: str,
-) -> tuple[str, dict[str, Dataset]]:
-    from sklearn.model_selection import GroupShuffleSplit, train_test_split
-
-    data = read(train, task)
-    parts = {"train": data}
-    if dev is not None:
-        parts["dev"] = read(dev, data.task)
-    if test is not None:
-        parts["test"] = read(test, data.task)
-    else:
-        rows = range(len(data))
-        if data.task == "qa":
-            # Questions about one context stay together, or the test would be half known.
-            groups = [context for _, context in data.X]
-            splitter = GroupShuffleSplit(1, test_size=0.2, random_state=0)
-            kept, held = next(splitter.split(rows, groups=groups))
-        else:
-            strata = data.y if data.task == "classification" else None
-            kept, held = train_test_split(rows, test_size=0.2, random_state=0, stratify=strata)
-        parts["train"], parts["test"] = (
-            replace(data, X=[data.X[i] for i in part], y=[data.y[i] for i in part], ids=None)
-            for part in (kept, held)
-        )
-    return train.name, parts
+    OUT.print(f"chart:   {output / 'comparison.png'}")

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def predictions(estimator: Any, data: Any) -> Any:
-    """As `predict` gives; of a tagger by queries always the spans."""
+    """What `predict` gives; for a tagger by queries always the spans."""
     if estimator.task == "mrc-ner":
         return [[span[:3] for span in row] for row in estimator.predict_spans(data.X)]
     return estimator.predict(data.X)
@@ -36,7 +36,7 @@ def report(estimator: Any, data: Any, predicted: Any, *, as_json: bool) -> Any:
 
 
 def write_page(estimator: Any, data: Any, predicted: Any, path: Path, title: str) -> None:
-    """The report as HTML; the file is there whole or not at all."""
+    """Write the report as HTML; the file appears when it is complete."""
     from skdice.datasets.conll import write_text
     from skdice.inspection import html_report
 

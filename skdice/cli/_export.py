@@ -8,7 +8,7 @@ from typing import Any
 
 
 def run(estimator: Any, out: Path, int8: bool, data: Any) -> Iterator[str]:
-    """Export, and yield lines on what came of it."""
+    """Export, and yield a line on each result."""
     from skdice.export import INT8, MODEL, export_onnx, with_onnx
 
     folder = export_onnx(estimator, out, int8=int8)
@@ -25,7 +25,7 @@ def run(estimator: Any, out: Path, int8: bool, data: Any) -> Iterator[str]:
 
 
 def _rows(estimator: Any, data: Any) -> tuple[Any, Any] | None:
-    """What to compare on: the user's rows, or the corpus within where its types are the model's."""
+    """The user's rows, or those of the bundled corpus if the model knows all of its types."""
     from skdice.datasets import load_town_notes
 
     if data is not None:

@@ -39,12 +39,12 @@ def report(found: dict[str, Any], *, as_json: bool) -> None:
         )
     OUT.print(table)
     for name, value in found.items():
-        OUT.print(f"\n[bold]{Path(name).name}[/bold], {value.unit} of each class")
+        OUT.print(f"\n{Path(name).name}, {value.unit} of each class", style="bold")
         for label, n in value.counts.items():
             mark = "  (negative)" if label == value.background else ""
-            OUT.print(f"  {n:>9,}  {label}{mark}", markup=False, highlight=False)
+            OUT.print(f"  {n:>9,}  {label}{mark}")
 
 
 def _finite(values: dict[str, Any]) -> dict[str, Any]:
-    """Without infinity, the ratio where there are no positives, which JSON does not know."""
+    """Without infinity, which JSON lacks: the ratio where there are no positives."""
     return {name: None if value == float("inf") else value for name, value in values.items()}

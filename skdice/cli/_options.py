@@ -1,12 +1,37 @@
-"""Options that several commands have, and the values that they take."""
+"""Options that several commands share, and the values that they take."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
+from functools import wraps
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command end with dataclasses of options: typer sees their fields instead."""
+    groups: dict[str, Any] = {}
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in inspect.signature(command, eval_str=True).parameters.items():
+        if is_dataclass(parameter.annotation):
+            groups[name] = parameter.annotation
+            parameters += inspect.signature(groups[name], eval_str=True).parameters.values()
+        else:
+            parameters.append(parameter)
+
+    @wraps(command)
+    def with_fields(**values: Any) -> None:
+        for name, group in groups.items():
+            values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
+        command(**values)
+
+    with_fields.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return with_fields
 
 
 class Task(StrEnum):
@@ -19,53 +44,12 @@ class Task(StrEnum):
     mrc_ner = "mrc-ner"
 
 
-class Strategy(StrEnum):
-    """How trials of a search are run."""
-
-    auto = "auto"
-    full = "full"
-    shared = "shared"
-
-
 class Misaligned(StrEnum):
-    """What to do with an answer that is not where its file says."""
+    """What to do with an answer that is not at its offset."""
 
     stop = "raise"
     drop = "drop"
     fix = "fix"
-
-
-MisalignedOption = Annotated[
-    Misaligned,
-    typer.Option(
-        "--on-misaligned",
-        help="Answers that their context does not hold at their offset: raise, drop or fix.",
-    ),
-]
-TaskOption = Annotated[Task, typer.Option(help="Kind of file; auto looks at it.")]
-TextColumns = Annotated[
-    list[str] | None,
-    typer.Option("--text-column", help="Text column by name or index; twice for pairs."),
-]
-LabelColumn = Annotated[
-    str | None,
-    typer.Option(
-        help="Label column, by name or index; else one named label, target, class, y or tag."
-    ),
-]
-Header = Annotated[
-    bool | None, typer.Option("--header/--no-header", help="First line names columns.")
-]
-Encoding = Annotated[str, typer.Option(help="Of the files, such as latin-1.")]
-Backbone = Annotated[str | None, typer.Option(help="Hub id or local folder of the encoder.")]
-Epochs = Annotated[int | None, typer.Option(min=1, help="Epochs to train.")]
-Rate = Annotated[float | None, typer.Option("--lr", help="Peak learning rate.")]
-BatchSize = Annotated[int | None, typer.Option(min=1, help="Examples in a batch.")]
-Frozen = Annotated[
-    str | None, typer.Option(help="none, embeddings, encoder, or how many lower layers to freeze.")
-]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1, mps.")]
-Precision = Annotated[str | None, typer.Option(help="auto, fp32, fp16 or bf16.")]
 
 
 class Format(StrEnum):
@@ -77,17 +61,123 @@ class Format(StrEnum):
     spans = "spans"
 
 
-Rows = Annotated[
-    str | None,
-    typer.Option(
-        "--rows",
-        "--losses",
-        help="What to compare, comma between: losses, also with a sampler or a tuned decision, as "
-        "in 'ce + RandomOverSampler, ce + tuned, dsc'; default: the paper's six losses and "
-        "ce_dice.",
-    ),
+class Strategy(StrEnum):
+    """How trials of a search are run."""
+
+    auto = "auto"
+    full = "full"
+    shared = "shared"
+
+
+@dataclass
+class Columns:
+    """How a file with or without labels is read."""
+
+    text_column: Annotated[
+        list[str] | None,
+        typer.Option(help="Text column, by name or index; give it twice for pairs."),
+    ] = None
+    label_column: Annotated[
+        str | None,
+        typer.Option(
+            help="Label column, by name or index; default: the one named label, target, class, y "
+            "or tag."
+        ),
+    ] = None
+    header: Annotated[
+        bool | None,
+        typer.Option("--header/--no-header", help="Whether the first line names the columns."),
+    ] = None
+    encoding: Annotated[str, typer.Option(help="Encoding of the files, such as latin-1.")] = "utf-8"
+
+    on_misaligned = Misaligned.stop  # an option in `Files` only
+
+    def of_table(self) -> dict[str, Any]:
+        """Options for the readers of tables."""
+        return {
+            "text_columns": [_column(name) for name in self.text_column or ()],
+            "label_column": None if self.label_column is None else _column(self.label_column),
+            "header": self.header,
+        }
+
+    def read(self, path: Path, task: str) -> Any:
+        """A `Dataset` from a file."""
+        from skdice.datasets.auto import find_task, read_dataset
+
+        table = self.of_table()
+        texts, label = table["text_columns"], table["label_column"]
+        if task == "auto":
+            named = texts or label is not None
+            task = "classification" if named else find_task(path, self.encoding)
+        options: dict[str, Any] = {}
+        if task == "classification":
+            options = table
+        elif task == "qa":
+            options["on_misaligned"] = self.on_misaligned.value
+        else:
+            if texts:
+                options["token_column"] = texts[0]
+            if label is not None:
+                options["tag_column"] = label
+        return read_dataset(path, task=task, encoding=self.encoding, **options)
+
+
+@dataclass
+class Files(Columns):
+    """How labelled files are read."""
+
+    on_misaligned: Annotated[
+        Misaligned,
+        typer.Option(
+            help="Answers that are not at their offset in the context: raise, drop or fix."
+        ),
+    ] = Misaligned.stop
+
+
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 or mps.")]
+
+
+@dataclass
+class Fit:
+    """How a model is trained: parameters of the estimators."""
+
+    backbone: Annotated[str | None, typer.Option(help="Hub id or local folder of the encoder.")] = (
+        None
+    )
+    max_epochs: Annotated[int | None, typer.Option("--epochs", min=1, help="Number of epochs.")] = (
+        None
+    )
+    lr: Annotated[float | None, typer.Option(help="Peak learning rate.")] = None
+    batch_size: Annotated[int | None, typer.Option(min=1, help="Examples in a batch.")] = None
+    frozen: Annotated[
+        str | None,
+        typer.Option(
+            help="What to freeze: none, embeddings, encoder, or a number of lower layers."
+        ),
+    ] = None
+    device: Device = "auto"
+    precision: Annotated[str | None, typer.Option(help="auto, fp32, fp16 or bf16.")] = None
+
+    def params(self) -> dict[str, Any]:
+        """Parameters of an estimator, without those that were not given."""
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        if given.get("frozen", "").isdigit():
+            given["frozen"] = int(given["frozen"])
+        return given
+
+
+def _column(value: str) -> int | str:
+    """A column given by index or by name."""
+    return int(value) if value.lstrip("-").isdigit() else value
+
+
+TaskOption = Annotated[Task, typer.Option(help="What the files hold; auto looks at them.")]
+Model = Annotated[Path, typer.Argument(help="Folder of a model, or its id on the hub.")]
+Dev = Annotated[Path | None, typer.Option(help="File whose F1 picks the best epoch.")]
+Features = Annotated[
+    bool, typer.Option("--features", help="Train heads on frozen features: seconds for each fit.")
 ]
-Page = Annotated[
-    Path | None,
-    typer.Option("--report", help="HTML page to write: intervals, pictures, hard examples."),
-]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Seed = Annotated[int, typer.Option(help="Random state.")]
+ForceModel = Annotated[bool, typer.Option("--force", help="Write over an earlier model.")]
+ForceFile = Annotated[bool, typer.Option("--force", help="Write over an existing file.")]

@@ -6,12 +6,13 @@ import contextlib
 import json
 import sys
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from skdice.cli import _common
+from skdice.cli._options import Columns
 from skdice.datasets import read_dataset, read_texts
 from skdice.datasets.conll import read_lines, replacing, write_text
 from skdice.datasets.records import is_json_lines, is_record
@@ -20,37 +21,29 @@ from skdice.metrics.schemes import get_spans
 BLOCK = 64  # rows of standard input that are predicted at a time
 
 
-def inputs_of(
-    estimator: Any,
-    file: Path,
-    text_columns: list[str] | None,
-    label_column: str | None,
-    header: bool | None,
-    encoding: str = "utf-8",
-) -> tuple[list[Any], list[str]]:
-    """X of a file that may hold labels or not, and the ids of questions."""
-    task = estimator.task
+def inputs_of(estimator: Any, file: Path, columns: Columns) -> tuple[list[Any], list[str]]:
+    """X of a file with or without labels, and the ids of questions."""
+    task, encoding = estimator.task, columns.encoding
     if task == "classification":
-        options = _common.table_options(text_columns, label_column, header)
-        # A model of transformers does not say whether it takes texts or pairs.
-        width = estimator.n_features_in_ or max(1, len(text_columns or ()))
-        classes = estimator.classes_
-        return read_texts(file, n_texts=width, classes=classes, encoding=encoding, **options), []
+        # A model of transformers does not tell whether it takes texts or pairs.
+        width = estimator.n_features_in_ or max(1, len(columns.text_column or ()))
+        options = {"n_texts": width, "classes": estimator.classes_, **columns.of_table()}
+        return read_texts(file, encoding=encoding, **options), []
     if task == "qa":
         questions = read_dataset(file, task="qa", with_answers=False)
         return questions.X, questions.ids or []
     lines = read_lines(file, encoding)
     if is_json_lines(file, lines):
-        return _common.read(file, task, encoding=encoding).X, []
+        return read_dataset(file, task=task, encoding=encoding).X, []
     if all("\t" not in line and len(line.split()) < 2 for line in lines):
         blocks = "\n".join(line.strip() for line in lines).strip("\n").split("\n\n")
         return [[token for token in block.split("\n") if token] for block in blocks], []
-    return _common.read(file, "tagging", text_columns, label_column, encoding=encoding).X, []
+    return columns.read(file, "tagging").X, []
 
 
 # ---- formats
 
-# What each task can be written as; the first is what auto means.
+# Formats of each task; auto is the first.
 _FORMATS = {
     "tagging": ("conll", "jsonl", "spans"),
     "classification": ("tsv", "jsonl"),
@@ -67,12 +60,14 @@ def format_of(estimator: Any, asked: str) -> str:
     if asked == "auto":
         return known[0]
     if asked not in known:
-        raise _common.usage(f"--format {asked} is not for {estimator.task}: give one of {known}")
+        raise typer.BadParameter(
+            f"--format {asked} is not for {estimator.task}: give one of {known}"
+        )
     return asked
 
 
 def lines_of(estimator: Any, how: str, X: list[Any], ids: list[str]) -> Iterator[str]:
-    """What is written of each row, without the line's end."""
+    """Lines to write, without their ends."""
     if how in ("jsonl", "spans"):
         for record in _records(estimator, how, X, ids):
             yield json.dumps(record, ensure_ascii=False)
@@ -112,7 +107,7 @@ def _records(estimator: Any, how: str, X: list[Any], ids: list[str]) -> Iterator
 
 
 def _labelled(estimator: Any, X: list[Any]) -> Iterator[dict[str, Any]]:
-    """Labels and probabilities, which the encoder is run for once."""
+    """Labels and probabilities, from one run of the encoder."""
     table = estimator.predict_proba(X)
     if estimator.multilabel_:
         labels = (table > 0.5).astype(int)
@@ -125,7 +120,7 @@ def _labelled(estimator: Any, X: list[Any]) -> Iterator[dict[str, Any]]:
 
 
 def write(estimator: Any, how: str, X: list[Any], ids: list[str], out: Path | None) -> int:
-    """Predict all rows, and write or print them; how many they were."""
+    """Predict all rows, and write or print them; returns their number."""
     if how == "squad":
         answers = dict(zip(ids, estimator.predict(X), strict=True))
         text = json.dumps(answers, ensure_ascii=False, indent=1) + "\n"
@@ -142,36 +137,25 @@ def write(estimator: Any, how: str, X: list[Any], ids: list[str], out: Path | No
 
 
 def stream(estimator: Any, how: str, out: Path | None) -> int:
-    """Predict standard input some rows at a time; how many they were.
+    """Predict standard input block by block; returns the number of rows.
 
-    A file takes its place when the input has ended.
+    An output file appears when the input has ended.
     """
     how = "jsonl" if how == "squad" else how
-    done = 0
+    rows, done = _rows(estimator.task, sys.stdin), 0
     with contextlib.nullcontext(sys.stdout) if out is None else replacing(out) as file:
-        for X, ids in _blocks(estimator.task, sys.stdin):
+        while block := list(islice(rows, BLOCK)):
+            X = [x for x, _ in block]
+            ids = [name or str(i) for i, (_, name) in enumerate(block, done)]
             if how == "conll" and done:
                 file.write("\n")
             for line in lines_of(estimator, how, X, ids):
                 file.write(f"{line}\n")
             file.flush()
-            done += len(X)
+            done += len(block)
         if not done:
             raise ValueError("standard input is empty: give at least one example")
     return done
-
-
-def _blocks(task: str, lines: Iterable[str]) -> Iterator[tuple[list[Any], list[str]]]:
-    X: list[Any] = []
-    ids: list[str] = []
-    for i, (row, name) in enumerate(_rows(task, lines)):
-        X.append(row)
-        ids.append(name or str(i))
-        if len(X) == BLOCK:
-            yield X, ids
-            X, ids = [], []
-    if X:
-        yield X, ids
 
 
 _KEYS = {
@@ -193,7 +177,7 @@ def _rows(task: str, lines: Iterable[str]) -> Iterator[tuple[Any, str]]:
                 yield tokens, ""
             tokens = []
             continue
-        if as_json is None:  # the first row says what all are
+        if as_json is None:  # the first row decides for all
             as_json = task == "qa" or is_record(line)
         if as_json:
             yield _read_record(task, number, line)

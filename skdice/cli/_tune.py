@@ -20,65 +20,53 @@ from skdice.datasets.conll import write_text
 def run(
     data: Dataset,
     losses: list[str],
-    n_trials: int,
-    folds: int,
-    timeout: float | None,
-    storage: str | None,
-    study_name: str | None,
-    n_jobs: int,
-    strategy: str,
-    seed: int,
     output: Path,
-    features: bool,
     params: dict[str, Any],
+    features: bool,
+    **options: Any,
 ) -> None:
-    """Search, show the best trials as they come, and write what was found."""
+    """Search, show the best trials as they come, and write what was found.
+
+    `params` are the estimator's, and `options` those of `LossSearchCV`.
+    """
     from skdice.model_selection import LossSearchCV, loss_space
     from skdice.model_selection.records import cv_results
 
     if features:
         parts = {"train": data}
-        from skdice.cli._compare import on_features
-
-        estimator = on_features(parts, params)
+        estimator = _common.on_features(parts, params)
         data = parts["train"]
     else:
-        estimator = _common.estimator_for(data.task, queries=data.queries, **params)
-    estimator.set_params(random_state=seed)
-    search = LossSearchCV(
-        estimator,
-        [loss_space(loss) for loss in losses],
-        n_trials=n_trials,
-        timeout=timeout,
-        cv=folds,
-        scoring=scorer_for(data),
-        refit=not features,
-        storage=storage,
-        study_name=study_name or ("skdice" if storage else None),
-        n_jobs=n_jobs,
-        strategy=strategy,
-        random_state=seed,
-    )
+        estimator = _common.estimator_for(data, **params)
+    estimator.set_params(random_state=options["random_state"])
+    spaces = [loss_space(loss) for loss in losses]
+    n_trials, folds = options["n_trials"], options["cv"]
     output.mkdir(parents=True, exist_ok=True)
     OUT.print(
         f"{data.path.name if data.path else 'data'}: {len(data)} examples, {n_trials} trials, "
-        f"{folds} folds, losses {', '.join(losses)}",
-        highlight=False,
+        f"{folds} folds, losses {', '.join(losses)}"
     )
     with Live(console=ERR, refresh_per_second=4, transient=True) as live:
 
         def show(study: Any, trial: Any) -> None:
             live.update(trials_table(cv_results(study, ["score"], folds)))
 
-        search.set_params(callbacks=[show])
+        search = LossSearchCV(
+            estimator,
+            spaces,
+            scoring=scorer_for(data),
+            refit=not features,
+            callbacks=[show],
+            **options,
+        )
         try:
             search.fit(data.X, data.y)
         finally:
             if hasattr(search, "cv_results_"):
                 report(search, output)
-    if hasattr(search, "best_estimator_") and hasattr(search.best_estimator_, "save_pretrained"):
+    if hasattr(search, "best_estimator_"):
         search.best_estimator_.save_pretrained(output / "model")
-        OUT.print(f"model:   {output / 'model'}", markup=False, highlight=False)
+        OUT.print(f"model:   {output / 'model'}")
 
 
 def scorer_for(data: Dataset) -> Any:
@@ -89,7 +77,7 @@ def scorer_for(data: Dataset) -> Any:
     from skdice.metrics.schemes import infer_scheme
 
     if data.task == "tagging":
-        # Other than the tagger's own it takes types that a fold does not train on, as misses.
+        # Unlike the tagger's own score, it counts types that a fold does not train on as missed.
         return make_scorer(span_f1_score, scheme=infer_scheme(data.y))
     if data.task != "classification":
         return None
@@ -101,7 +89,7 @@ def scorer_for(data: Dataset) -> Any:
 
 
 def trials_table(results: dict[str, Any], n: int = 8) -> Table:
-    """The best trials of `cv_results_`, those that ran in full before the others."""
+    """The best trials of `cv_results_`, those that were fitted in full before the others."""
     columns = {"F1, %": results["mean_test_score"]}
     if "mean_shared_score" in results:
         columns["shared, %"] = results["mean_shared_score"]
@@ -112,20 +100,14 @@ def trials_table(results: dict[str, Any], n: int = 8) -> Table:
     table.add_column("parameters")
     scores = [np.nan_to_num(values, nan=-1.0) for values in columns.values()]
     for i in np.lexsort([-values for values in reversed(scores)])[:n]:
-        cells = [_percent(values[i]) for values in columns.values()]
-        table.add_row(str(results["trial"][i]), *cells, _params(results["params"][i]))
+        row = [values[i] for values in columns.values()]
+        cells = [f"{100 * value:.2f}" if np.isfinite(value) else "" for value in row]
+        params = ", ".join(
+            f"{name.removeprefix('loss__')}={value:.4g}" if isinstance(value, float) else str(value)
+            for name, value in results["params"][i].items()
+        )
+        table.add_row(str(results["trial"][i]), *cells, params)
     return table
-
-
-def _percent(value: float) -> str:
-    return f"{100 * value:.2f}" if np.isfinite(value) else ""
-
-
-def _params(params: dict[str, Any]) -> str:
-    return ", ".join(
-        f"{name.removeprefix('loss__')}={value:.4g}" if isinstance(value, float) else str(value)
-        for name, value in params.items()
-    )
 
 
 def report(search: Any, output: Path) -> None:
@@ -133,28 +115,22 @@ def report(search: Any, output: Path) -> None:
     results = search.cv_results_
     OUT.print(trials_table(results))
     columns = {"f1": "mean_test_score", "shared_f1": "mean_shared_score"}
-    rows = [
-        {
-            "trial": int(results["trial"][i]),
-            "state": results["state"][i],
-            "params": params,
-            **{
-                name: float(results[key][i]) if np.isfinite(results[key][i]) else None
-                for name, key in columns.items()
-                if key in results
-            },
-        }
-        for i, params in enumerate(results["params"])
-    ]
+    trials = []
+    for i, params in enumerate(results["params"]):
+        trial = {"trial": int(results["trial"][i]), "state": results["state"][i], "params": params}
+        for name, key in columns.items():
+            if key in results:
+                trial[name] = float(results[key][i]) if np.isfinite(results[key][i]) else None
+        trials.append(trial)
     best = {"params": getattr(search, "best_params_", None)}
     if hasattr(search, "best_score_"):
         shared = results["state"][search.best_index_] == "SHARED"
         best["shared_f1" if shared else "f1"] = search.best_score_
         of = " (of heads: no full fit ended)" if shared else ""
-        OUT.print(f"best{of}: {search.best_params_}", markup=False, highlight=False)
-    found: dict[str, Any] = {"best": best, "strategy": search.strategy_, "trials": rows}
+        OUT.print(f"best{of}: {search.best_params_}")
+    found: dict[str, Any] = {"best": best, "strategy": search.strategy_, "trials": trials}
     if hasattr(search, "agreement_"):
         found["agreement"] = search.agreement_
         OUT.print(f"heads and full fits agree by {search.agreement_:.2f} (Spearman)")
     write_text(output / "trials.json", json.dumps(found, indent=2) + "\n")
-    OUT.print(f"trials:  {output / 'trials.json'}", markup=False, highlight=False)
+    OUT.print(f"trials:  {output / 'trials.json'}")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from functools import partial
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -11,27 +12,24 @@ import typer
 
 from skdice import __version__
 from skdice.cli import _common
-from skdice.cli._common import OUT, readable_errors, usage
+from skdice.cli._common import ERR, OUT, readable_errors
 from skdice.cli._options import (
-    Backbone,
-    BatchSize,
+    AsJson,
+    Columns,
+    Dev,
     Device,
-    Encoding,
-    Epochs,
+    Features,
+    Files,
+    Fit,
+    ForceFile,
+    ForceModel,
     Format,
-    Frozen,
-    Header,
-    LabelColumn,
-    Misaligned,
-    MisalignedOption,
-    Page,
-    Precision,
-    Rate,
-    Rows,
+    Model,
+    Seed,
     Strategy,
     Task,
     TaskOption,
-    TextColumns,
+    grouped,
 )
 
 app = typer.Typer(
@@ -40,6 +38,11 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def command(function: Callable[..., None]) -> Callable[..., None]:
+    """Register a function as the command of its name."""
+    return app.command()(readable_errors()(grouped(function)))
 
 
 def _version(value: bool) -> None:
@@ -65,21 +68,18 @@ def main(
 
     skdice train train.conll --loss dsc --out model
     """
-    _common.set_debug(debug)
+    _common.DEBUG = debug
 
 
-@app.command()
+@command
 def imbalance(
     files: Annotated[
         list[Path], typer.Argument(help="Files of tagged tokens, labelled texts or questions.")
     ],
     task: TaskOption = Task.auto,
-    text_column: TextColumns = None,
-    label_column: LabelColumn = None,
-    header: Header = None,
-    encoding: Encoding = "utf-8",
-    on_misaligned: MisalignedOption = Misaligned.stop,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: AsJson = False,
+    *,
+    reading: Files,
 ) -> None:
     """Negatives, positives and their ratio, as in the paper's Table 1.
 
@@ -95,49 +95,28 @@ def imbalance(
     """
     from skdice.cli._imbalance import counts_of, report
 
-    with readable_errors():
-        found = {
-            str(file): counts_of(
-                _common.read(
-                    file,
-                    task.value,
-                    text_column,
-                    label_column,
-                    header,
-                    on_misaligned.value,
-                    encoding,
-                )
-            )
-            for file in files
-        }
-        report(found, as_json=as_json)
+    found = {str(file): counts_of(reading.read(file, task.value)) for file in files}
+    report(found, as_json=as_json)
 
 
-@app.command()
+@command
 def train(
     file: Annotated[Path, typer.Argument(help="Training file.")],
     out: Annotated[Path, typer.Option(help="Folder for the model.")],
-    loss: Annotated[str | None, typer.Option(help="By name; default ce_dice, to read dsc.")] = None,
-    dev: Annotated[Path | None, typer.Option(help="File whose F1 picks the best epoch.")] = None,
+    loss: Annotated[
+        str | None, typer.Option(help="Name of the loss; default: ce_dice, or dsc for questions.")
+    ] = None,
+    dev: Dev = None,
     task: TaskOption = Task.auto,
-    text_column: TextColumns = None,
-    label_column: LabelColumn = None,
-    header: Header = None,
-    encoding: Encoding = "utf-8",
-    backbone: Backbone = None,
-    epochs: Epochs = None,
-    lr: Rate = None,
-    batch_size: BatchSize = None,
-    frozen: Frozen = None,
-    device: Device = "auto",
-    precision: Precision = None,
-    seed: Annotated[int, typer.Option(help="Random state.")] = 0,
+    seed: Seed = 0,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(help="Folder for checkpoints: a killed command goes on from the last."),
+        typer.Option(help="Folder for checkpoints: a stopped command continues from the last."),
     ] = None,
-    on_misaligned: MisalignedOption = Misaligned.stop,
-    force: Annotated[bool, typer.Option("--force", help="Write over an earlier model.")] = False,
+    force: ForceModel = False,
+    *,
+    reading: Files,
+    fit: Fit,
 ) -> None:
     """Train a tagger, a text classifier or a reader and save it.
 
@@ -157,67 +136,48 @@ def train(
 
     skdice train train.conll --task mrc-ner --out mrc-tagger
     """
-    with readable_errors():
-        _common.writable(out, folder=True)
-        if (out / "skdice.json").exists() and not force:
-            raise usage(f"{str(out)!r} holds a model: give another --out, or --force")
-        read = partial(
-            _common.read,
-            text_columns=text_column,
-            label_column=label_column,
-            header=header,
-            encoding=encoding,
-            on_misaligned=on_misaligned.value,
-        )
-        data = read(file, task.value)
-        held = read(dev, data.task) if dev is not None else None
-        model = _common.estimator_for(
-            data.task,
-            loss=loss,
-            queries=data.queries,
-            backbone=backbone,
-            max_epochs=epochs,
-            lr=lr,
-            batch_size=batch_size,
-            frozen=_common.frozen(frozen),
-            device=device,
-            precision=precision,
-            early_stopping=held is not None,
-            random_state=seed,
-            checkpoint_dir=checkpoint,
-            verbose=1,
-        )
-        model.fit(data.X, data.y, X_val=held.X if held else None, y_val=held.y if held else None)
-        model.save_pretrained(out)
-        OUT.print(f"saved {type(model).__name__} to {out}", markup=False, highlight=False)
+    _common.new_folder(out, "--out", holds_model=(out / "skdice.json").exists() and not force)
+    data = reading.read(file, task.value)
+    held = reading.read(dev, data.task) if dev is not None else None
+    model = _common.estimator_for(
+        data,
+        **fit.params(),
+        loss=loss,
+        early_stopping=held is not None,
+        random_state=seed,
+        checkpoint_dir=checkpoint,
+        verbose=1,
+    )
+    model.fit(data.X, data.y, X_val=held.X if held else None, y_val=held.y if held else None)
+    model.save_pretrained(out)
+    OUT.print(f"saved {type(model).__name__} to {out}")
 
 
-@app.command()
+@command
 def predict(
-    model: Annotated[Path, typer.Argument(help="Folder of a model, or its id on the hub.")],
+    model: Model,
     file: Annotated[Path, typer.Argument(help="File to predict; - is standard input.")],
-    out: Annotated[Path | None, typer.Option(help="File to write; default is the screen.")] = None,
+    out: Annotated[Path | None, typer.Option(help="File to write; default: the screen.")] = None,
     form: Annotated[
-        Format, typer.Option("--format", help="conll, jsonl or spans; auto is as said above.")
+        Format,
+        typer.Option("--format", help="conll, jsonl or spans; auto is the format described above."),
     ] = Format.auto,
-    text_column: TextColumns = None,
-    label_column: LabelColumn = None,
-    header: Header = None,
-    encoding: Encoding = "utf-8",
     device: Device = "auto",
-    force: Annotated[bool, typer.Option("--force", help="Write over an existing file.")] = False,
+    force: ForceFile = False,
+    *,
+    columns: Columns,
 ) -> None:
     """Predict a file: token TAB tag lines for a tagger, label TAB text lines for a classifier.
 
     The model is one that train wrote, or any fine-tuned model of transformers for the task. A file
-    without labels has one token (or one text) a line. In .csv, .tsv and .jsonl files --text-column
-    says where the texts are; without it they are all columns but labels and ids. A reader of
+    without labels has one token (or one text) on each line. In .csv, .tsv and .jsonl files
+    --text-column names the texts; the default is all columns but labels and ids. A reader of
     answers takes SQuAD's JSON and writes the JSON that SQuAD's evaluation takes; entities that may
     be nested are written as JSON lines.
 
     From standard input rows are read and written 64 at a time: tokens with blank lines between
-    sentences, a text a line, or JSON lines with "tokens", "text" (and "text_pair"), or "question"
-    and "context".
+    sentences, one text on each line, or JSON lines with "tokens", "text" (and "text_pair"), or
+    "question" and "context".
 
     [bold]Examples[/bold]
 
@@ -233,39 +193,35 @@ def predict(
     """
     from skdice.cli import _predict
 
-    with readable_errors():
-        _common.new_file(out, "--out", force)
-        estimator = _common.load(model, device)
-        how = _predict.format_of(estimator, form.value)
-        if str(file) == "-":
-            n_rows = _predict.stream(estimator, how, out)
-        else:
-            X, ids = _predict.inputs_of(
-                estimator, file, text_column, label_column, header, encoding
-            )
-            n_rows = _predict.write(estimator, how, X, ids, out)
-        if out is not None:
-            OUT.print(f"wrote {n_rows} predictions to {out}", markup=False, highlight=False)
+    _common.new_file(out, "--out", force)
+    estimator = _common.load(model, device)
+    how = _predict.format_of(estimator, form.value)
+    if str(file) == "-":
+        n_rows = _predict.stream(estimator, how, out)
+    else:
+        n_rows = _predict.write(estimator, how, *_predict.inputs_of(estimator, file, columns), out)
+    if out is not None:
+        OUT.print(f"wrote {n_rows} predictions to {out}")
 
 
-@app.command()
+@command
 def evaluate(
-    model: Annotated[Path, typer.Argument(help="Folder of a model, or its id on the hub.")],
+    model: Model,
     file: Annotated[Path, typer.Argument(help="Labelled file.")],
-    text_column: TextColumns = None,
-    label_column: LabelColumn = None,
-    header: Header = None,
-    encoding: Encoding = "utf-8",
     device: Device = "auto",
-    on_misaligned: MisalignedOption = Misaligned.stop,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    page: Page = None,
-    force: Annotated[bool, typer.Option("--force", help="Write over an existing page.")] = False,
+    as_json: AsJson = False,
+    page: Annotated[
+        Path | None,
+        typer.Option("--report", help="HTML page to write: intervals, pictures, hard examples."),
+    ] = None,
+    force: ForceFile = False,
+    *,
+    reading: Files,
 ) -> None:
     """Precision, recall and F1 of a saved model, for each class and on average.
 
-    Of a reader of answers, exact match and F1 as in SQuAD's evaluation, also apart for questions
-    with and without an answer.
+    For a reader of answers: exact match and F1 as in SQuAD's evaluation, over all questions and
+    over those with and without an answer.
 
     [bold]Examples[/bold]
 
@@ -279,36 +235,34 @@ def evaluate(
     """
     from skdice.cli import _evaluate
 
-    with readable_errors():
-        _common.new_file(page, "--report", force)
-        estimator = _common.load(model, device)
-        data = _common.read(
-            file, estimator.task, text_column, label_column, header, on_misaligned.value, encoding
-        )
-        predicted = _evaluate.predictions(estimator, data)
-        found = _evaluate.report(estimator, data, predicted, as_json=as_json)
-        if unseen := _evaluate.unseen_labels(estimator, data):
-            _common.ERR.print(f"note: labels that training did not have: {unseen}")
-        typer.echo(json.dumps(found, indent=2) if as_json else found)
-        if page is not None:
-            title = f"{model.name} on {file.name}"
-            _evaluate.write_page(estimator, data, predicted, page, title)
-            _common.ERR.print(f"wrote {page}", markup=False, highlight=False)
+    _common.new_file(page, "--report", force)
+    estimator = _common.load(model, device)
+    data = reading.read(file, estimator.task)
+    predicted = _evaluate.predictions(estimator, data)
+    found = _evaluate.report(estimator, data, predicted, as_json=as_json)
+    if unseen := _evaluate.unseen_labels(estimator, data):
+        ERR.print(f"note: labels that training did not have: {unseen}")
+    typer.echo(json.dumps(found, indent=2) if as_json else found)
+    if page is not None:
+        _evaluate.write_page(estimator, data, predicted, page, f"{model.name} on {file.name}")
+        ERR.print(f"wrote {page}")
 
 
-@app.command()
+@command
 def export(
-    model: Annotated[Path, typer.Argument(help="Folder of a model, or its id on the hub.")],
+    model: Model,
     out: Annotated[Path, typer.Option(help="Folder for the graph.")],
     form: Annotated[str, typer.Option("--format", help="onnx.")] = "onnx",
-    int8: Annotated[bool, typer.Option("--int8", help="Also a graph of 8-bit integers.")] = False,
+    int8: Annotated[
+        bool, typer.Option("--int8", help="Also write a graph of 8-bit integers.")
+    ] = False,
     file: Annotated[
         Path | None, typer.Option(help="Labelled file to compare F1 on; default: none.")
     ] = None,
 ) -> None:
-    """Write a model as ONNX and compare what it predicts with torch.
+    """Write a model as ONNX and compare its predictions with torch's.
 
-    A tagger of the types of the corpus within is compared on its test sentences.
+    A tagger with the entity types of the bundled corpus is compared on its test sentences.
 
     [bold]Examples[/bold]
 
@@ -318,53 +272,49 @@ def export(
     """
     from skdice.cli import _export
 
-    with readable_errors():
-        if form != "onnx":
-            raise usage(f"--format {form} is not known: onnx is the only one")
-        _common.writable(out, folder=True)
-        estimator = _common.load(model, "cpu")
-        data = None if file is None else _common.read(file, estimator.task)
-        for line in _export.run(estimator, out, int8, data):
-            OUT.print(line, markup=False, highlight=False, soft_wrap=True)
+    if form != "onnx":
+        raise typer.BadParameter(f"--format {form} is not known: onnx is the only one")
+    _common.new_folder(out, "--out")
+    estimator = _common.load(model, "cpu")
+    data = None if file is None else Files().read(file, estimator.task)
+    for line in _export.run(estimator, out, int8, data):
+        OUT.print(line, soft_wrap=True)
 
 
-@app.command()
+@command
 def compare(
     train: Annotated[
-        Path | None, typer.Option(help="Training file; default: the corpus within.")
+        Path | None, typer.Option(help="Training file; default: the bundled corpus.")
     ] = None,
     test: Annotated[
         Path | None, typer.Option(help="Test file; default: a fifth of --train.")
     ] = None,
-    dev: Annotated[Path | None, typer.Option(help="File whose F1 picks the best epoch.")] = None,
-    rows: Rows = None,
-    features: Annotated[
-        bool,
-        typer.Option("--features", help="Train heads on frozen features: seconds for a row."),
-    ] = False,
-    seeds: Annotated[int | None, typer.Option(min=1, help="Runs of each loss.")] = None,
+    dev: Dev = None,
+    rows: Annotated[
+        str | None,
+        typer.Option(
+            "--rows",
+            "--losses",
+            help="What to compare, separated by commas: losses, also with a sampler or a tuned "
+            "decision, as in 'ce + RandomOverSampler, ce + tuned, dsc'; default: the paper's six "
+            "losses and ce_dice.",
+        ),
+    ] = None,
+    features: Features = False,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Runs of each row.")] = None,
     output: Annotated[Path, typer.Option(help="Folder for the chart and the figures.")] = Path(
         "skdice-compare"
     ),
     task: TaskOption = Task.auto,
-    text_column: TextColumns = None,
-    label_column: LabelColumn = None,
-    header: Header = None,
-    encoding: Encoding = "utf-8",
     limit: Annotated[int | None, typer.Option(min=2, help="Use the first N training rows.")] = None,
-    backbone: Backbone = None,
-    epochs: Epochs = None,
-    lr: Rate = None,
-    batch_size: BatchSize = None,
-    frozen: Frozen = None,
-    device: Device = "auto",
-    precision: Precision = None,
-    on_misaligned: MisalignedOption = Misaligned.stop,
+    *,
+    reading: Files,
+    fit: Fit,
 ) -> None:
     """Train one model per row on the same data and seeds; print a table, write a chart.
 
-    Without --train it runs on the corpus that ships with skdice, in a few minutes on a laptop.
-    Stopped and called again, it goes on with the runs that are missing.
+    Without --train it runs on the bundled corpus, in a few minutes on a laptop. Stopped and called
+    again, it makes only the missing runs.
 
     [bold]Examples[/bold]
 
@@ -378,84 +328,64 @@ def compare(
 
     skdice compare --train squad-train.json --test squad-dev.json --losses ce,focal,dice,dsc
     """
-    from skdice.cli._compare import run
+    from skdice.cli import _compare
     from skdice.losses import COMPARED
 
-    with readable_errors():
-        run(
-            train,
-            test,
-            dev,
-            list(COMPARED) if rows is None else [r.strip() for r in rows.split(",") if r.strip()],
-            seeds,
-            output,
-            limit,
-            lambda path, kind: _common.read(
-                path, kind, text_column, label_column, header, on_misaligned.value, encoding
-            ),
-            task.value,
-            {
-                "backbone": backbone,
-                "max_epochs": epochs,
-                "lr": lr,
-                "batch_size": batch_size,
-                "frozen": _common.frozen(frozen),
-                "device": device,
-                "precision": precision,
-            },
-            features,
-        )
+    params = fit.params()
+    if train is not None:
+        title, parts = train.name, _compare.read_parts(train, dev, test, reading.read, task.value)
+    elif test is None and dev is None:
+        title, parts = "town notes", _compare.demo_parts()
+        params, seeds = {**_compare.DEMO, **params}, seeds or _compare.DEMO_SEEDS
+    else:
+        raise typer.BadParameter("--test and --dev need --train")
+    if limit is not None:
+        part = parts["train"]
+        parts["train"] = replace(part, X=part.X[:limit], y=part.y[:limit])
+    losses = COMPARED if rows is None else _common.split_commas(rows)
+    _compare.run(title, parts, losses, seeds or 3, params, features, output)
 
 
-@app.command()
+@command
 def tune(
     train: Annotated[Path, typer.Argument(help="File whose folds are trained and scored.")],
     losses: Annotated[
-        str, typer.Option(help="Losses whose own parameters are searched, comma between.")
+        str, typer.Option(help="Losses whose own parameters are searched, separated by commas.")
     ] = "tversky",
-    trials: Annotated[int, typer.Option(min=1, help="Trials in all.")] = 32,
+    trials: Annotated[int, typer.Option(min=1, help="Number of trials.")] = 32,
     folds: Annotated[int, typer.Option(min=2, help="Folds of each trial.")] = 3,
     timeout: Annotated[
-        float | None, typer.Option(min=0, help="Seconds after which no trial is begun.")
+        float | None, typer.Option(min=0, help="Seconds after which no new trial starts.")
     ] = None,
     storage: Annotated[
         str | None,
         typer.Option(help="SQLite file or database URL: continue later, or in several processes."),
     ] = None,
     study_name: Annotated[str | None, typer.Option(help="Name of the study there.")] = None,
-    jobs: Annotated[int, typer.Option(help="Trials at a time; more than 1 prunes none.")] = 1,
+    jobs: Annotated[
+        int, typer.Option(help="Number of trials at a time; above 1 none of them is pruned.")
+    ] = 1,
     strategy: Annotated[
         Strategy,
         typer.Option(
-            help="Full fits, or shared: heads on the frozen encoder, then the best in full. Auto "
-            "is shared where heads turn out to rank the losses alike."
+            help="full fits; or shared: heads on the frozen encoder, then full fits of the best. "
+            "auto is shared if the two turn out to rank the losses alike."
         ),
     ] = Strategy.auto,
-    features: Annotated[
-        bool, typer.Option("--features", help="Search with heads on frozen features.")
-    ] = False,
+    features: Features = False,
     output: Annotated[Path, typer.Option(help="Folder for the figures and the model.")] = Path(
         "skdice-tune"
     ),
     task: TaskOption = Task.auto,
-    text_column: TextColumns = None,
-    label_column: LabelColumn = None,
-    header: Header = None,
-    encoding: Encoding = "utf-8",
-    backbone: Backbone = None,
-    epochs: Epochs = None,
-    lr: Rate = None,
-    batch_size: BatchSize = None,
-    frozen: Frozen = None,
-    device: Device = "auto",
-    precision: Precision = None,
-    seed: Annotated[int, typer.Option(help="Random state.")] = 0,
-    on_misaligned: MisalignedOption = Misaligned.stop,
-    force: Annotated[bool, typer.Option("--force", help="Write over an earlier model.")] = False,
+    seed: Seed = 0,
+    force: ForceModel = False,
+    *,
+    reading: Files,
+    fit: Fit,
 ) -> None:
     """Search the losses' own parameters by cross-validation, and fit the best.
 
-    Several processes with the same --storage work on the same study; a stopped search goes on.
+    Several processes with the same --storage work on the same study; a stopped search is continued.
 
     [bold]Examples[/bold]
 
@@ -465,34 +395,21 @@ def tune(
     """
     from skdice.cli._tune import run
 
-    with readable_errors():
-        _common.writable(output, folder=True)
-        # With a storage it is the same search that goes on.
-        if (output / "model").exists() and storage is None and not force:
-            raise usage(f"{str(output)!r} holds a model: give another --output, or --force")
-        data = _common.read(
-            train, task.value, text_column, label_column, header, on_misaligned.value, encoding
-        )
-        run(
-            data,
-            [name.strip() for name in losses.split(",") if name.strip()],
-            trials,
-            folds,
-            timeout,
-            storage,
-            study_name,
-            jobs,
-            strategy.value,
-            seed,
-            output,
-            features,
-            {
-                "backbone": backbone,
-                "max_epochs": epochs,
-                "lr": lr,
-                "batch_size": batch_size,
-                "frozen": _common.frozen(frozen),
-                "device": device,
-                "precision": precision,
-            },
-        )
+    # With a storage the same search is continued.
+    holds_model = (output / "model").exists() and storage is None and not force
+    _common.new_folder(output, "--output", holds_model=holds_model)
+    run(
+        reading.read(train, task.value),
+        _common.split_commas(losses),
+        output,
+        fit.params(),
+        features,
+        n_trials=trials,
+        cv=folds,
+        timeout=timeout,
+        storage=storage,
+        study_name=study_name or ("skdice" if storage else None),
+        n_jobs=jobs,
+        strategy=strategy.value,
+        random_state=seed,
+    )

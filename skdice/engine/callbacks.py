@@ -1,10 +1,11 @@
-"""A progress bar, and which skorch callbacks can work with the nets here."""
+"""Callbacks of the nets, and which callbacks of skorch can work with them."""
 
 from __future__ import annotations
 
 import re
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 from skorch.callbacks import (
@@ -18,7 +19,7 @@ from skorch.callbacks import (
 
 from skdice.engine.schedules import SCHEDULES
 
-__all__ = ["EpochLog", "ProgressBar", "check_callbacks"]
+__all__ = ["AfterEpoch", "EpochLog", "ProgressBar", "check_callbacks"]
 
 
 class ProgressBar(Callback):
@@ -81,6 +82,17 @@ class EpochLog(PrintLog):
         """Print a line, if the net's `verbose` is above 0."""
         if net.verbose:
             super().on_epoch_end(net, **kwargs)
+
+
+class AfterEpoch(Callback):
+    """Call a function with the net after each epoch; clones call the same function."""
+
+    def __init__(self, call: Callable[[Any], None]) -> None:
+        self.call = call
+
+    def on_epoch_end(self, net: Any, **kwargs: Any) -> None:
+        """Call it."""
+        self.call(net)
 
 
 def _print(text: str) -> None:

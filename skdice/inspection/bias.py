@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.metrics import precision_recall_fscore_support
 from sklearn.utils.validation import check_is_fitted
 
-from skdice.inspection.comparison import pyplot
+from skdice.inspection.axes import axes_or_new, draw_scores
 from skdice.metrics.span import span_precision_recall_fscore_support
 from skdice.text.decoding import decode
 
@@ -17,10 +17,10 @@ __all__ = ["BiasDisplay"]
 
 
 class BiasDisplay:
-    """How precision, recall and F1 move as one class gets a bias, with 0 and the best F1 marked.
+    """Precision, recall and F1 against a bias of one class, with 0 and the best F1 marked.
 
-    Of a tuned decision, 0 is where it was tuned to. The best bias on these rows flatters: tune it
-    on other rows, as `BiasTunedTagger` and `BiasTunedClassifier` do.
+    For a tuned estimator, 0 is the tuned decision. The best bias on these rows is optimistic: tune
+    it on other rows, as `BiasTunedTagger` and `BiasTunedClassifier` do.
 
     Parameters
     ----------
@@ -52,15 +52,15 @@ class BiasDisplay:
         bias: Sequence[float] | None = None,
         ax: Any = None,
     ) -> Self:
-        """Draw a fitted tagger or classifier, with a tuned decision or without.
+        """Draw a fitted tagger or classifier, with or without a tuned decision.
 
         Parameters
         ----------
         estimator : fitted tagger or classifier of skdice, tuned or not
         X, y : rows and their tags or labels
         label : label or None, default=None
-            The class that gets the bias. None is ``O`` of a tagger, the positive class of two, and
-            the first class of more.
+            The class that gets the bias. None is ``O`` for a tagger, the positive class of two,
+            and the first of three or more.
         bias : list of float or None, default=None
             None is 41 values from -4 to 4.
         ax : matplotlib axes or None, default=None
@@ -106,24 +106,17 @@ class BiasDisplay:
 
     def plot(self, *, ax: Any = None) -> Self:
         """Draw the three curves."""
-        plt = pyplot()
-        if ax is None:
-            _, ax = plt.subplots(figsize=(5.5, 3.6), layout="constrained")
-        curves = (("precision", "--"), ("recall", ":"), ("f1", "-"))
-        for name, style in curves:
-            ax.plot(self.bias, getattr(self, name), style, label=name.replace("f1", "F1"))
-        ax.axvline(0, color="#999999", linewidth=1)
-        ax.plot(self.best, self.f1.max(), "o", color="black", fillstyle="none", markersize=9)
+        ax = axes_or_new(ax, 5.5, 3.6)
+        scores = {"precision": self.precision, "recall": self.recall, "F1": self.f1}
+        draw_scores(ax, self.bias, scores, self.best, usual=0)
         title = f"Best F1 {self.f1.max():.2f} at {self.best:.1f}"
-        ax.set(xlabel=f"bias of {self.label}", ylim=(0, 1.03), title=title)
-        ax.grid(alpha=0.25)
-        ax.legend(fontsize=8)
+        ax.set(xlabel=f"bias of {self.label}", title=title)
         self.figure_, self.ax_ = ax.figure, ax
         return self
 
 
 def _of_tags(estimator: Any, X: Any, y: Any) -> Callable[[np.ndarray], Any]:
-    """From a bias of each class to precision, recall and F1 of spans."""
+    """A function from the biases of all classes to precision, recall and F1 of spans."""
     with np.errstate(divide="ignore"):
         tables = [np.log(table) for table in estimator.predict_proba(X)]
     constrained = getattr(estimator, "estimator_", estimator).constrained
@@ -138,7 +131,7 @@ def _of_tags(estimator: Any, X: Any, y: Any) -> Callable[[np.ndarray], Any]:
 
 
 def _of_labels(estimator: Any, X: Any, y: Any) -> Callable[[np.ndarray], Any]:
-    """The same of the positive class of two, or of the macro average of more."""
+    """The same for the positive class of two, or for the macro average of more."""
     with np.errstate(divide="ignore"):
         log_p = np.log(estimator.predict_proba(X))
     classes = np.asarray(estimator.classes_)

@@ -8,11 +8,11 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
+from sklearn.feature_extraction import DictVectorizer
 
-from skdice.inspection.comparison import pyplot
+from skdice.inspection.axes import axes_or_new
 from skdice.inspection.imbalance import Imbalance, imbalance
-from skdice.metrics.schemes import get_spans
-from skdice.metrics.span import _aligned, _resolve
+from skdice.inspection.spans import spans_of_tags
 from skdice.text.inputs import holds_tags
 
 __all__ = [
@@ -31,26 +31,15 @@ Items = list[list[tuple[Any, ...]]]
 def items_of(y_true: Any, y_pred: Any, scheme: str = "auto") -> tuple[Items, Items]:
     """What is counted in each row: its label, the spans of its tags, or its spans.
 
-    Parameters
-    ----------
-    y_true, y_pred : labels of shape (n,), tags, or lists of (type, start, end)
-    scheme : str, default="auto"
-        Of tags.
-
-    Returns
-    -------
-    true, pred : list of list of tuple
-        The class is the first value of each tuple.
+    Takes labels, tags, or lists of (type, start, end). The class comes first in each item.
     """
     true: Items
     pred: Items
     if not holds_tags(y_true):
         true, pred = ([[(str(label),)] for label in part] for part in (y_true, y_pred))
-    # Rows without spans may come first: the first item of all says what the rows hold.
+    # The first rows may hold no spans, so the first item of all rows decides what they hold.
     elif isinstance(next((item for y in (y_true, y_pred) for row in y for item in row), ""), str):
-        tags, found = _aligned(y_true, y_pred)
-        scheme = _resolve(scheme, tags)
-        true, pred = ([get_spans(row, scheme) for row in part] for part in (tags, found))
+        true, pred = spans_of_tags(y_true, y_pred, scheme)
     else:
         true, pred = ([[tuple(item) for item in row] for row in part] for part in (y_true, y_pred))
         if any(len(item) != 3 for part in (true, pred) for row in part for item in row):
@@ -61,25 +50,16 @@ def items_of(y_true: Any, y_pred: Any, scheme: str = "auto") -> tuple[Items, Ite
 
 
 def row_counts(true: Items, pred: Items) -> tuple[list[str], Any]:
-    """Hits, predictions and true occurrences of each class in each row of `items_of`.
+    """The classes, and their counts in each row of `items_of`.
 
-    Returns
-    -------
-    classes : list of str
-    counts : sparse matrix of shape (n_rows, 3 * n_classes)
-        Hits of all classes, then predictions, then true occurrences.
+    The counts are a sparse matrix of shape (n_rows, 3 * n_classes): hits of all classes, then
+    predictions, then true occurrences.
     """
-    rows = [[Counter(row) for row in part] for part in (true, pred)]
-    hits = [there & found for there, found in zip(*rows, strict=True)]
-    classes = sorted({item[0] for part in rows for row in part for item in row})
-    index = {name: i for i, name in enumerate(classes)}
-    blocks = []
-    for part in (hits, rows[1], rows[0]):
-        places = [(i, index[item[0]], n) for i, row in enumerate(part) for item, n in row.items()]
-        at, column, value = zip(*places, strict=True) if places else ((), (), ())
-        shape = (len(hits), len(classes))
-        blocks.append(sparse.coo_matrix((value, (at, column)), shape=shape, dtype=np.int64))
-    return classes, sparse.hstack(blocks, format="csr")
+    hits = [(Counter(t) & Counter(p)).elements() for t, p in zip(true, pred, strict=True)]
+    counts = [[Counter(item[0] for item in row) for row in part] for part in (hits, pred, true)]
+    vectorizer = DictVectorizer(dtype=np.int64).fit([row for part in counts for row in part])
+    blocks = [vectorizer.transform(part) for part in counts]
+    return vectorizer.feature_names_, sparse.hstack(blocks, format="csr")
 
 
 def summed(counts: Any) -> np.ndarray:
@@ -88,7 +68,7 @@ def summed(counts: Any) -> np.ndarray:
 
 
 def precision_recall_f1(counts: np.ndarray) -> np.ndarray:
-    """Of counts of shape (..., 3, n_classes), as in `summed`; 0 where nothing is counted."""
+    """Scores from counts of shape (..., 3, n_classes), as in `summed`; 0 where all counts are 0."""
     hits, found, there = np.moveaxis(np.asarray(counts, dtype=float), -2, 0)
     with np.errstate(invalid="ignore", divide="ignore"):
         parts = [hits / found, hits / there, 2 * hits / (found + there)]
@@ -136,17 +116,13 @@ class ImbalanceDisplay:
 
     def plot(self, *, ax: Any = None) -> Self:
         """Draw a bar for each class, the count beside it."""
-        plt = pyplot()
-        counts = self.imbalance.counts
-        if ax is None:
-            size = (6, 0.9 + 0.3 * len(counts))
-            _, ax = plt.subplots(figsize=size, layout="constrained")
-        grey = [name == self.imbalance.background for name in counts]
-        colours = ["#999999" if g else "#d55e00" for g in grey]
-        bars = ax.barh([str(name) for name in counts], list(counts.values()), color=colours)
+        counts, background = self.imbalance.counts, self.imbalance.background
+        ax = axes_or_new(ax, 6, 0.9 + 0.3 * len(counts))
+        colours = ["#999999" if name == background else "#d55e00" for name in counts]
+        bars = ax.barh(list(map(str, counts)), list(counts.values()), color=colours)
         ax.bar_label(bars, [f"{n:,}" for n in counts.values()], padding=3, fontsize=8)
         title = f"{self.imbalance.ratio:.1f} negatives for each positive"
-        if self.imbalance.background is None:
+        if background is None:
             title = "No background class"
         ax.set(xscale="log", xlabel=self.imbalance.unit, title=title)
         ax.margins(x=0.15)
@@ -209,10 +185,8 @@ class ClassFrequencyDisplay:
 
     def plot(self, *, ax: Any = None) -> Self:
         """Draw recall as dots, precision as triangles, and a line between the two of a class."""
-        plt = pyplot()
-        if ax is None:
-            _, ax = plt.subplots(figsize=(5.5, 3.6), layout="constrained")
-        shown = self.counts[2] > 0  # one that never occurs has no place on the axis
+        ax = axes_or_new(ax, 5.5, 3.6)
+        shown = self.counts[2] > 0  # a class that never occurs has no place on the axis
         precision, recall, _ = precision_recall_f1(self.counts)[:, shown]
         frequency = self.counts[2][shown]
         ax.vlines(frequency, precision, recall, color="#bbbbbb", zorder=1)
@@ -221,12 +195,10 @@ class ClassFrequencyDisplay:
         names = [name for name, kept in zip(self.classes, shown, strict=True) if kept]
         if len(names) <= 20:
             for name, x, top in zip(names, frequency, np.maximum(precision, recall), strict=True):
-                ax.annotate(
-                    name, (x, top), (0, 6), textcoords="offset points", ha="center", fontsize=8
-                )
-        ax.set(
-            xscale="log", xlabel="true occurrences", ylim=(-0.05, 1.15), title="By class frequency"
-        )
+                above = {"xytext": (0, 6), "textcoords": "offset points", "ha": "center"}
+                ax.annotate(name, (x, top), fontsize=8, **above)
+        ax.set(xscale="log", xlabel="true occurrences")
+        ax.set(ylim=(-0.05, 1.15), title="By class frequency")
         if len(frequency):
             low, high = frequency.min() / 1.3, frequency.max() * 1.3
             steps = (1, 2, 5) if high < 1000 * low else (1,)

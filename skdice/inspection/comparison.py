@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
+from skdice.inspection.axes import pyplot
 from skdice.model_selection.comparison import Comparison
 
-__all__ = ["ComparisonDisplay", "pyplot"]
-
-
-def pyplot() -> Any:
-    """matplotlib's pyplot, or an error that says how to get it."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError("plots need matplotlib: pip install 'skdice[plot]'") from error
-    return plt
+__all__ = ["ComparisonDisplay"]
 
 
 class ComparisonDisplay:
@@ -42,36 +34,27 @@ class ComparisonDisplay:
 
     def plot(self) -> Self:
         """Draw on a new figure: a bar at the mean, dots for the seeds."""
-        plt = pyplot()
-        rows = self.comparison.rows
-        height = 1.2 + 0.42 * max(len(rows), 1)
-        figure, axes = plt.subplots(
-            1,
-            len(self.comparison.measures),
-            figsize=(10, height),
-            sharey=True,
-            layout="constrained",
+        rows, measures = self.comparison.rows, self.comparison.measures
+        size = (10, 1.2 + 0.42 * max(len(rows), 1))
+        figure, axes = pyplot().subplots(
+            1, len(measures), figsize=size, sharey=True, layout="constrained"
         )
         best = max(range(len(rows)), key=lambda i: rows[i].mean("f1"), default=None)
-        for axis, measure in zip(axes, self.comparison.measures, strict=True):
+        for axis, measure in zip(axes, measures, strict=True):
             for i, row in enumerate(rows):
                 colour = "#c2571a" if i == best else "#4a6b8a"
                 mean = 100 * row.mean(measure)
                 axis.barh(i, mean, height=0.6, color=colour, alpha=0.35)
                 values = 100 * np.array(row.values(measure))
                 axis.plot(values, np.full(len(values), i), "o", color=colour, markersize=4)
-                axis.annotate(
-                    f"{mean:.1f}", (1.5, i), va="center", ha="left", fontsize=8, color="#222222"
-                )
+                axis.text(1.5, i, f"{mean:.1f}", va="center", fontsize=8, color="#222222")
             axis.set_xlim(0, 100)
-            name = "F1" if measure == "f1" else measure.replace("_", " ").capitalize()
-            axis.set_title(name, fontsize=10)
+            axis.set_title(measure.replace("_", " ").capitalize(), fontsize=10)
             axis.set_xlabel("%", fontsize=8)
             axis.grid(axis="x", alpha=0.25)
             axis.set_axisbelow(True)
             axis.tick_params(labelsize=8)
-            for side in ("top", "right", "left"):
-                axis.spines[side].set_visible(False)
+            axis.spines[["top", "right", "left"]].set_visible(False)
         axes[0].set_yticks(range(len(rows)), [row.label for row in rows], fontsize=9)
         axes[0].invert_yaxis()
         figure.suptitle(self.comparison.title, fontsize=11)

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from sklearn.base import clone
 
-from skdice.inspection.comparison import pyplot
+from skdice.inspection.axes import pyplot
 from skdice.losses import LOSSES, DiceLoss, DSCLoss, Loss, TverskyLoss, resolve_loss
 
 __all__ = ["LossGradientDisplay"]
@@ -32,8 +32,8 @@ class LossGradientDisplay:
 
     Notes
     -----
-    A derivative below 0 pushes p up. It is that of the loss of a whole batch, times the size of
-    the batch: for a mean over examples that is the derivative of the example's own loss.
+    A derivative below 0 pushes p up. Shown is the derivative of the loss of a whole batch, times
+    the size of the batch. For a mean over examples this is the derivative of the example's loss.
 
     References
     ----------
@@ -90,11 +90,8 @@ class LossGradientDisplay:
         for name, value in (("p_positive", p_positive), ("p_negative", p_negative)):
             if not 0 < value < 1:
                 raise ValueError(f"{name}={value!r} must lie between 0 and 1")
-        for name, count in (
-            ("n_points", n_points),
-            ("n_positive", n_positive),
-            ("n_negative", n_negative),
-        ):
+        counts = {"n_points": n_points, "n_positive": n_positive, "n_negative": n_negative}
+        for name, count in counts.items():
             if isinstance(count, bool) or not isinstance(count, int) or count < 1:
                 raise ValueError(f"{name}={count!r} must be an integer of at least 1")
         others = torch.tensor([p_positive] * n_positive + [p_negative] * n_negative).double()
@@ -102,7 +99,7 @@ class LossGradientDisplay:
         p = np.linspace(0, 1, n_points + 2)[1:-1]
         gradients = {}
         for name, loss in (_paper_and_defaults() if losses is None else losses).items():
-            # Not in training, where a loss may remember the batches of earlier points.
+            # Not in training mode, in which a loss may remember the batches of earlier points.
             loss = clone(resolve_loss(loss)).prepare([n_negative, n_positive]).eval()
             positive, negative = (
                 np.array([_derivative(loss, value, side, others, labels) for value in p])
@@ -113,24 +110,20 @@ class LossGradientDisplay:
 
     def plot(self, axes: Any = None) -> Self:
         """Draw on two axes, for a positive and a negative example, or on a new figure."""
-        plt = pyplot()
         if axes is None:
-            _, axes = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
+            _, axes = pyplot().subplots(1, 2, figsize=(11, 4.2), layout="constrained")
         axes = np.asarray(axes).ravel()
         if len(axes) != 2:
             raise ValueError(f"axes holds {len(axes)} axes: give two")
-        printed = [name for name in self.gradients if name.endswith(PRINTED)]
         kinds = list(dict.fromkeys(name.removesuffix(PRINTED) for name in self.gradients))
-        for side, (ax, title) in enumerate(zip(axes, ("positive", "negative"), strict=True)):
-            for name, sides in self.gradients.items():
+        sides = (("a positive example", (-12, 2)), ("a negative example", (-2, 8)))
+        for i, (ax, (title, limits)) in enumerate(zip(axes, sides, strict=True)):
+            for name, curves in self.gradients.items():
                 colour = f"C{kinds.index(name.removesuffix(PRINTED)) % 10}"
-                style = "--" if name in printed else "-"
-                ax.plot(self.p, sides[side], style, color=colour, label=name, lw=1.5)
+                style = "--" if name.endswith(PRINTED) else "-"
+                ax.plot(self.p, curves[i], style, color=colour, label=name)
             ax.axhline(0, color="#999999", lw=0.8)
-            low, high = (-12, 2) if side == 0 else (-2, 8)
-            ax.set_ylim(low, high)
-            ax.set_xlabel("p")
-            ax.set_title(f"a {title} example")
+            ax.set(title=title, xlabel="p", ylim=limits)
             ax.grid(alpha=0.25)
         axes[0].set_ylabel("derivative of the loss in p")
         axes[1].legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))

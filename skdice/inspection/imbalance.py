@@ -12,7 +12,7 @@ from torch import Tensor
 
 from skdice.text.answers import read_answers
 from skdice.text.entities import as_entities
-from skdice.text.inputs import _rows, as_sentences, as_texts
+from skdice.text.inputs import _rows, as_sentences, as_texts, holds_tags
 
 __all__ = ["Imbalance", "imbalance", "reading_imbalance"]
 
@@ -28,7 +28,7 @@ class Imbalance:
     unit : {"tokens", "examples"}
     n_negative, n_positive : int
     background : str or None
-        The negative class; None if there is none, and then all are positives.
+        The negative class; None if there is none, so that all are positives.
     counts : dict
         Examples of each class, the most frequent first.
     """
@@ -56,8 +56,8 @@ def imbalance(y: Any, *, background: Any = "auto") -> Imbalance:
     ----------
     y : list of tag lists, or labels of shape (n,)
     background : label or None, default="auto"
-        The negative class. ``"auto"`` is ``O`` for tags; for two labels, the one that is not 1 of
-        {0, 1}, and otherwise the more frequent; for more labels, none.
+        The negative class. ``"auto"`` is ``O`` for tags. For two labels it is 0, -1 or False
+        beside 1 or True, and otherwise the more frequent one. For more labels there is none.
 
     Returns
     -------
@@ -77,7 +77,7 @@ def imbalance(y: Any, *, background: Any = "auto") -> Imbalance:
     rows = y.tolist() if isinstance(y, Tensor) else list(y)
     if not rows:
         raise ValueError("y is empty: give at least one label")
-    tagged = not isinstance(rows[0], str) and isinstance(rows[0], (list, tuple, np.ndarray))
+    tagged = holds_tags(rows)
     labels = [label for row in rows for label in row] if tagged else rows
     found = Counter(label.item() if isinstance(label, np.generic) else label for label in labels)
     if not found:
@@ -91,20 +91,19 @@ def imbalance(y: Any, *, background: Any = "auto") -> Imbalance:
         raise ValueError(f"background={background!r} is not among the labels {list(counts)[:20]}")
     negative = counts[background] if background is not None else 0
     total = sum(counts.values())
-    return Imbalance(
-        "tokens" if tagged else "examples", negative, total - negative, background, counts
-    )
+    unit = "tokens" if tagged else "examples"
+    return Imbalance(unit, negative, total - negative, background, counts)
 
 
 def reading_imbalance(X: Any, y: Any) -> Imbalance:
-    """Tokens that start or end an answer, and all others, as in Table 1 of Li et al. (2020).
+    """Count tokens that start or end an answer, and all others, as in Table 1 of Li et al. (2020).
 
     Parameters
     ----------
     X : (question, context) pairs, or sentences as lists of tokens
-        In any container that `DiceQuestionAnswerer`, or `DiceMRCTagger`, takes.
+        In any container that `DiceQuestionAnswerer` or `DiceMRCTagger` takes.
     y : list of answers, one row for each question; or of tags or (type, start, end) spans
-        For entities read by asking, every sentence is asked for every type.
+        For tags and spans, every sentence is asked for every type.
 
     Returns
     -------
@@ -151,7 +150,7 @@ def _are_entities(X: Any, y: Any) -> bool:
     """Whether `y` holds tags or (type, start, end) spans, and not answers."""
     kinds = (list, tuple, np.ndarray)
     first = next((row[0] for row in _rows(y, "y") if isinstance(row, kinds) and len(row)), None)
-    if first is None:  # nothing is marked; a pair is two texts
+    if first is None:  # neither answers nor entities: a question and its context are two texts
         return any(isinstance(row, kinds) and len(row) != 2 for row in _rows(X, "X"))
     return isinstance(first, str) or (isinstance(first, kinds) and len(first) == 3)
 

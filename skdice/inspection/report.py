@@ -5,11 +5,14 @@ from __future__ import annotations
 import base64
 import html
 import io
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from skdice import __version__
+from skdice.inspection.axes import pyplot
 from skdice.inspection.classes import (
     ClassFrequencyDisplay,
     items_of,
@@ -17,7 +20,6 @@ from skdice.inspection.classes import (
     row_counts,
     summed,
 )
-from skdice.inspection.comparison import pyplot
 from skdice.inspection.spans import SpanConfusionDisplay, _paired, _Tagged
 from skdice.metrics.schemes import get_spans
 from skdice.text.answers import read_answers
@@ -40,6 +42,8 @@ img{max-width:100%;height:auto;display:block;margin:.5rem 0}
 MAX_CLASSES = 30  # a confusion matrix of more cannot be read
 MAX_CHARACTERS = 600
 
+Resampled = Callable[[Any], np.ndarray]  # column sums of counts over draws of rows
+
 
 def html_report(
     estimator: Any,
@@ -52,7 +56,7 @@ def html_report(
     n_bootstraps: int = 1000,
     random_state: int = 0,
 ) -> str:
-    """Scores by class with bootstrap intervals, pictures and the hardest examples, as HTML.
+    """Scores with bootstrap intervals, pictures and the hardest examples, as HTML.
 
     The page needs no other file and no network. All text of the data is escaped.
 
@@ -97,10 +101,10 @@ def html_report(
     for name, value in (("n_examples", n_examples), ("n_bootstraps", n_bootstraps)):
         if not isinstance(value, int) or value < 0:
             raise ValueError(f"{name}={value!r}: give a whole number of 0 or more")
-    pyplot()  # that it is missing is said before the predictions are made
-    draw = np.random.default_rng(random_state)
+    pyplot()  # refuses a missing matplotlib before the predictions are made
+    resampled = partial(_resampled, n_boot=n_bootstraps, draw=np.random.default_rng(random_state))
     parts = {"qa": _qa, "tagging": _spans, "mrc-ner": _spans, "classification": _classes}
-    body = parts[estimator.task](estimator, X, y, y_pred, n_examples, n_bootstraps, draw)
+    body = parts[estimator.task](estimator, X, y, y_pred, n_examples, resampled)
     name = html.escape(title if title is not None else type(estimator).__name__)
     about = (
         f"{type(estimator).__name__}, loss {estimator.loss}, {len(y):,} rows; intervals hold 95 % "
@@ -114,20 +118,13 @@ def html_report(
     )
 
 
-# ---- one for each task; what is wrong with y is said before anything is predicted
-
-
-def _predicted(estimator: Any, X: Any, y_pred: Any, n_rows: int) -> list[Any]:
-    found = list(estimator.predict(X) if y_pred is None else y_pred)
-    if len(found) != n_rows:
-        raise ValueError(f"y holds {n_rows} rows and y_pred {len(found)}: they must match")
-    return found
+# ---- one for each task; a wrong y is refused before anything is predicted
 
 
 def _spans(
-    estimator: Any, X: Any, y: Any, y_pred: Any, n_examples: int, n_boot: int, draw: Any
+    estimator: Any, X: Any, y: Any, y_pred: Any, n_examples: int, resampled: Resampled
 ) -> str:
-    """Of a tagger, by spans."""
+    """The page of a tagger, by spans."""
     sentences = as_sentences(X)
 
     def spans_of(rows: Any) -> list[list[Any]]:
@@ -142,27 +139,21 @@ def _spans(
     examples = []
     for i in np.argsort(-wrong, kind="stable")[:n_examples]:
         if wrong[i]:
-            rows = [(sentences[i], _apart(spans[i])) for spans in (true, found)]
-            both = _Tagged(rows, classes)
-            right, ours = both._repr_html_().split("\n")
+            rows = [(sentences[i], _outer(spans[i])) for spans in (true, found)]
+            right, ours = _Tagged(rows, classes)._repr_html_().split("\n")
             examples.append(
                 f'<p class="note">row {i}, {wrong[i]} wrong; true:</p>{right}'
                 f'<p class="note">predicted:</p>{ours}'
             )
-    pictures = []
-    if len(classes) <= MAX_CLASSES:
-        size = 2.2 + 0.55 * len(classes)
-        confusion = SpanConfusionDisplay._of_spans(true, found)
-        pictures.append(_picture(confusion.plot, (size + 1, size)))
-    pictures.append(_picture(ClassFrequencyDisplay(classes, summed(counts)).plot, (5.5, 3.6)))
-    table = _table(classes, counts, n_boot, draw, ("micro average", "macro average"))
+    table = _class_table(classes, counts, resampled, ("micro average", "macro average"))
+    pictures = _pictures(SpanConfusionDisplay._of_spans(true, found).plot, classes, counts)
     return _page(table, pictures, examples, "Sentences with the most wrong spans")
 
 
 def _classes(
-    estimator: Any, X: Any, y: Any, y_pred: Any, n_examples: int, n_boot: int, draw: Any
+    estimator: Any, X: Any, y: Any, y_pred: Any, n_examples: int, resampled: Resampled
 ) -> str:
-    """Of a classifier, by texts."""
+    """The page of a classifier, by texts."""
     from sklearn.metrics import ConfusionMatrixDisplay
 
     texts = as_texts(X)
@@ -174,38 +165,28 @@ def _classes(
     sure = np.zeros(len(wrong))
     if wrong:
         sure = np.asarray(estimator.predict_proba([texts[i] for i in wrong])).max(axis=1)
-    examples = [
-        f'<p class="note">row {wrong[at]}: true <b>{html.escape(true[wrong[at]])}</b>, predicted '
-        f"<b>{html.escape(found[wrong[at]])}</b> ({sure[at]:.2f})</p>"
-        f"<p>{_cut(texts[wrong[at]])}</p>"
-        for at in np.argsort(-sure, kind="stable")[:n_examples]
-    ]
+    examples = []
+    for at in np.argsort(-sure, kind="stable")[:n_examples]:
+        i = wrong[at]
+        examples.append(
+            f'<p class="note">row {i}: true <b>{html.escape(true[i])}</b>, predicted '
+            f"<b>{html.escape(found[i])}</b> ({sure[at]:.2f})</p><p>{_cut(texts[i])}</p>"
+        )
     classes, counts = row_counts(*items_of(true, found))
-    pictures = []
-    if len(classes) <= MAX_CLASSES:
-        size = 2.2 + 0.5 * len(classes)
-
-        def confusion(ax: Any) -> None:
-            ConfusionMatrixDisplay.from_predictions(
-                true, found, ax=ax, cmap="Blues", colorbar=False, xticks_rotation="vertical"
-            )
-
-        pictures.append(_picture(confusion, (size + 1, size)))
-    pictures.append(_picture(ClassFrequencyDisplay(classes, summed(counts)).plot, (5.5, 3.6)))
-    table = _table(classes, counts, n_boot, draw, ("accuracy", "macro average"))
-    return _page(table, pictures, examples, "Wrong, and most sure")
+    look = {"cmap": "Blues", "colorbar": False, "xticks_rotation": "vertical"}
+    confusion = partial(ConfusionMatrixDisplay.from_predictions, true, found, **look)
+    table = _class_table(classes, counts, resampled, ("accuracy", "macro average"))
+    return _page(table, _pictures(confusion, classes, counts), examples, "Wrong, and most sure")
 
 
-def _qa(
-    estimator: Any, X: Any, y: Any, y_pred: Any, n_examples: int, n_boot: int, draw: Any
-) -> str:
-    """Of a reader of answers, by questions."""
+def _qa(estimator: Any, X: Any, y: Any, y_pred: Any, n_examples: int, resampled: Resampled) -> str:
+    """The page of a reader of answers, by questions."""
     from skdice.metrics import answer_exact_match_score, answer_f1_score
 
     language, pairs = estimator.language, as_texts(X)
     rows = read_answers(y, len(pairs))
     found = _predicted(estimator, X, y_pred, len(rows))
-    each = np.array(
+    exact, f1 = scores = np.array(
         [
             [measure([t], [p], language=language) for t, p in zip(rows, found, strict=True)]
             for measure in (answer_exact_match_score, answer_f1_score)
@@ -216,14 +197,13 @@ def _qa(
     lines = []
     for name, kept in (("all", every), ("with answer", given), ("without", ~given)):
         if kept.any():
-            part = each[:, kept]
-            draws = _resampled(part.T, n_boot, draw) / part.shape[1]
-            scores = [f"{x:.3f}" for x in part.mean(axis=1)]
-            ends = [_interval(draws[:, m]) for m in range(len(part))]
-            lines.append([name, *scores, f"{kept.sum():,}", *ends])
+            part = scores[:, kept]
+            means = [f"{mean:.3f}" for mean in part.mean(axis=1)]
+            ends = [_interval(draws) for draws in resampled(part.T).T / kept.sum()]
+            lines.append([name, *means, f"{kept.sum():,}", *ends])
     examples = []
-    for i in np.argsort(each[1], kind="stable")[:n_examples]:
-        if each[0, i] < 1:
+    for i in np.argsort(f1, kind="stable")[:n_examples]:
+        if exact[i] < 1:
             question, context = pairs[i]
             right = " / ".join(str(answer[1]) for answer in rows[i]) or "no answer"
             examples.append(
@@ -231,10 +211,15 @@ def _qa(
                 f'<p class="note">row {i}: true <b>{_cut(right)}</b>, predicted '
                 f"<b>{_cut(found[i]) or 'no answer'}</b></p>"
             )
-    table = _rows_of(
-        ["questions", "exact match", "F1", "number", "exact match, 95 %", "F1, 95 %"], lines
-    )
-    return _page(table, [], examples, "Questions with the lowest F1")
+    header = ["questions", "exact match", "F1", "number", "exact match, 95 %", "F1, 95 %"]
+    return _page(_table(header, lines), [], examples, "Questions with the lowest F1")
+
+
+def _predicted(estimator: Any, X: Any, y_pred: Any, n_rows: int) -> list[Any]:
+    found = list(estimator.predict(X) if y_pred is None else y_pred)
+    if len(found) != n_rows:
+        raise ValueError(f"y holds {n_rows} rows and y_pred {len(found)}: they must match")
+    return found
 
 
 # ---- tables, pictures, text
@@ -249,29 +234,30 @@ def _page(table: str, pictures: list[str], examples: list[str], heading: str) ->
     )
 
 
-def _table(classes: list[str], counts: Any, n_boot: int, draw: Any, means: tuple[str, str]) -> str:
+def _class_table(
+    classes: list[str], counts: Any, resampled: Resampled, means: tuple[str, str]
+) -> str:
     """Scores of each class and on average, each with the interval of its F1 over draws of rows."""
-    draws = _resampled(counts, n_boot, draw).reshape(n_boot, 3, len(classes))
-    total = summed(counts)
-    scores, spread = precision_recall_f1(total), precision_recall_f1(draws)[:, 2]
-    number = [[f"{total[2, i]:,}", f"{total[1, i]:,}"] for i in range(len(classes))]
-    lines = []
-    for i, name in enumerate(classes):
-        cells = [f"{x:.3f}" for x in scores[:, i]]
-        lines.append([name, *cells, *number[i], _interval(spread[:, i])])
-    ends = [f"{total[2].sum():,}", f"{total[1].sum():,}"]
-    whole = precision_recall_f1(total.sum(axis=1, keepdims=True))[:, 0]
-    over = precision_recall_f1(draws.sum(axis=2, keepdims=True))[:, 2, 0]
-    single = ["", ""] if means[0] == "accuracy" else [f"{x:.3f}" for x in whole[:2]]
-    lines.append([means[0], *single, f"{whole[2]:.3f}", *ends, _interval(over)])
+    draws = resampled(counts)
+    draws = draws.reshape(len(draws), 3, len(classes))
+    of_class, pooled = summed(counts), summed(counts).sum(axis=1, keepdims=True)
+    scores, f1_draws = precision_recall_f1(of_class), precision_recall_f1(draws)[:, 2]
+    pooled_draws = precision_recall_f1(draws.sum(axis=2, keepdims=True))[:, 2, 0]
+    rows = [(name, scores[:, i], of_class[:, i], f1_draws[:, i]) for i, name in enumerate(classes)]
+    rows.append((means[0], precision_recall_f1(pooled)[:, 0], pooled[:, 0], pooled_draws))
     if classes:
-        cells = [f"{x:.3f}" for x in scores.mean(axis=1)]
-        lines.append([means[1], *cells, *ends, _interval(spread.mean(axis=1))])
+        rows.append((means[1], scores.mean(axis=1), pooled[:, 0], f1_draws.mean(axis=1)))
+    lines = []
+    for name, values, (_, found, true), of_draws in rows:
+        cells = [f"{value:.3f}" for value in values]
+        lines.append([name, *cells, f"{true:,}", f"{found:,}", _interval(of_draws)])
+    if means[0] == "accuracy":  # precision and recall are the same
+        lines[len(classes)][1:3] = ["", ""]
     header = ["class", "precision", "recall", "F1", "true", "predicted", "F1, 95 %"]
-    return _rows_of(header, lines)
+    return _table(header, lines)
 
 
-def _rows_of(header: list[str], lines: list[list[str]]) -> str:
+def _table(header: list[str], lines: list[list[str]]) -> str:
     head = "".join(f"<th>{name}</th>" for name in header)
     body = "".join(
         "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in line) + "</tr>"
@@ -287,7 +273,7 @@ def _interval(draws: np.ndarray) -> str:
 
 
 def _resampled(counts: Any, n_boot: int, draw: Any, at_a_time: int = 50) -> np.ndarray:
-    """Column sums of as many rows drawn with replacement; shape (n_boot, n_columns)."""
+    """Column sums over `n_boot` draws of all rows with replacement; shape (n_boot, n_columns)."""
     n = counts.shape[0]
     sums = np.zeros((n_boot, counts.shape[1]))
     for start in range(0, n_boot, at_a_time):
@@ -296,21 +282,30 @@ def _resampled(counts: Any, n_boot: int, draw: Any, at_a_time: int = 50) -> np.n
     return sums
 
 
+def _pictures(confusion: Any, classes: list[str], counts: Any) -> list[str]:
+    """A confusion matrix, unless there are too many classes to read it, and the frequencies."""
+    frequency = _picture(ClassFrequencyDisplay(classes, summed(counts)).plot, (5.5, 3.6))
+    if len(classes) > MAX_CLASSES:
+        return [frequency]
+    size = 2.2 + 0.55 * len(classes)
+    return [_picture(confusion, (size + 1, size)), frequency]
+
+
 def _picture(plot: Any, size: tuple[float, float]) -> str:
-    """What `plot` draws on axes, as an image within the page; pyplot's figures are left alone."""
+    """What `plot` draws on axes, as an image in the page; figures of pyplot stay untouched."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=size, layout="constrained")
     plot(ax=figure.add_subplot())
     drawn = io.BytesIO()
-    with rc_context({"svg.hashsalt": "skdice"}):  # and no date: the same page for the same model
+    with rc_context({"svg.hashsalt": "skdice"}):  # with no date: the same page for the same model
         figure.savefig(drawn, format="svg", metadata={"Date": None})
     code = base64.b64encode(drawn.getvalue()).decode()
     return f'<img alt="" src="data:image/svg+xml;base64,{code}">'
 
 
-def _apart(spans: list[Any]) -> list[Any]:
+def _outer(spans: list[Any]) -> list[Any]:
     """Spans that do not overlap: of nested ones, the outer."""
     kept: list[Any] = []
     for span in sorted(spans, key=lambda s: (s[1], -s[2])):

@@ -5,21 +5,28 @@ from __future__ import annotations
 import html
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
 
-from skdice.inspection.comparison import pyplot
+from skdice.inspection.axes import axes_or_new
 from skdice.metrics.schemes import get_spans
 from skdice.metrics.span import _aligned, _resolve
 from skdice.text.inputs import as_sentences
 
-__all__ = ["SpanConfusionDisplay", "show_tags", "span_errors"]
+__all__ = ["SpanConfusionDisplay", "show_tags", "span_errors", "spans_of_tags"]
 
 KINDS = ("type", "boundary", "both", "missed", "spurious")
 PARTS = ("type", "start", "end")
 Span = tuple[str, int, int]
+
+
+def spans_of_tags(y_true: Any, y_pred: Any, scheme: str) -> tuple[list[list[Span]], ...]:
+    """The spans of true and of predicted tags, which must match in their lengths."""
+    tags = _aligned(y_true, y_pred)
+    scheme = _resolve(scheme, tags[0])
+    return tuple([get_spans(row, scheme) for row in rows] for rows in tags)
 
 
 def span_errors(
@@ -27,10 +34,10 @@ def span_errors(
 ) -> Any:
     """Every wrong or missing span, by the kind of its error.
 
-    Correct spans are set aside first. Each other predicted span is then paired with at most one
-    true span that it overlaps. Pairs with the same words come first, then pairs of the same type,
-    then all others; within each group larger overlaps come first. Spans without a partner are
-    missed or spurious.
+    Correct spans are removed first. Each other predicted span is then paired with at most one true
+    span that it overlaps. Pairs with the same words come first, then pairs of the same type, then
+    all others; within each group larger overlaps come first. Spans without a partner are missed or
+    spurious.
 
     ========  =============================================
     kind      the predicted span
@@ -50,7 +57,7 @@ def span_errors(
         Tokens, for the columns ``text`` and ``sentence``.
     proba : list of arrays of shape (n_tokens, n_classes) or None, default=None
         What ``predict_proba`` gives, for the column ``confidence``: the smallest probability of a
-        predicted tag within the predicted span, or within the true one where it was missed.
+        predicted tag within the predicted span, or within the true span if that was missed.
     scheme : str, default="auto"
         As in `skdice.metrics.span_f1_score`.
 
@@ -92,9 +99,8 @@ def span_errors(
         for kind, right, wrong in sorted(pairs, key=lambda p: (p[1] or p[2] or ("", 0))[1]):
             record: dict[str, Any] = {"row": i, "kind": kind}
             for name, span in (("true", right), ("pred", wrong)):
-                values = span or (None, None, None)
-                ends = zip(PARTS, values, strict=True)
-                record |= {f"{name}_{part}": value for part, value in ends}
+                for part, value in zip(PARTS, span or (None, None, None), strict=True):
+                    record[f"{name}_{part}"] = value
             _, start, end = wrong or right or ("", 0, 0)
             if proba is not None:
                 record["confidence"] = float(np.asarray(proba[i])[start:end].max(axis=1).min())
@@ -187,10 +193,7 @@ class SpanConfusionDisplay:
         >>> display.counts.tolist()  # of LOC, PER and spurious
         [[0, 0, 0], [1, 0, 0], [0, 1, 0]]
         """
-        true, pred = _aligned(y_true, y_pred)
-        scheme = _resolve(scheme, true)
-        tables = [[get_spans(row, scheme) for row in rows] for rows in (true, pred)]
-        return cls._of_spans(*tables).plot(ax=ax)
+        return cls._of_spans(*spans_of_tags(y_true, y_pred, scheme)).plot(ax=ax)
 
     @classmethod
     def _of_spans(cls, true: list[list[Span]], pred: list[list[Span]]) -> Self:
@@ -208,18 +211,14 @@ class SpanConfusionDisplay:
 
     def plot(self, *, ax: Any = None) -> Self:
         """Draw shares of each true type, with the counts written in the cells."""
-        plt = pyplot()
         size = 2.2 + 0.55 * len(self.types)
-        if ax is None:
-            _, ax = plt.subplots(figsize=(size + 1, size), layout="constrained")
+        ax = axes_or_new(ax, size + 1, size)
         shares = self.counts / np.maximum(self.counts.sum(axis=1, keepdims=True), 1)
         ax.imshow(shares, cmap="Blues", vmin=0, vmax=1)
         for (i, j), count in np.ndenumerate(self.counts):
             if (i, j) != (len(self.types), len(self.types)):
-                ax.text(
-                    j, i, str(count), ha="center", va="center",
-                    color="white" if shares[i, j] > 0.5 else "black",
-                )  # fmt: skip
+                colour = "white" if shares[i, j] > 0.5 else "black"
+                ax.text(j, i, str(count), ha="center", va="center", color=colour)
         names = range(len(self.types) + 1)
         ax.set_xticks(names, [*self.types, "missed"], rotation=45, ha="right")
         ax.set_yticks(names, [*self.types, "spurious"])
@@ -242,50 +241,43 @@ class _Tagged:
         types = types or sorted({span[0] for _, spans in rows for span in spans})
         self.index = {name: i for i, name in enumerate(types)}
 
-    def _parts(self, tokens: list[str], spans: list[Span]) -> list[tuple[str, str | None]]:
-        """Text between spans and of spans, each with its type."""
-        parts: list[tuple[str, str | None]] = []
-        at = 0
-        for kind, start, end in sorted(spans, key=lambda span: span[1]):
-            if start > at:
-                parts.append((" ".join(tokens[at:start]), None))
-            parts.append((" ".join(tokens[start:end]), kind))
-            at = end
-        return parts + [(" ".join(tokens[at:]), None)] * (at < len(tokens))
+    def _lines(self, show: Callable[[str, str | None], str]) -> list[str]:
+        """Each sentence as `show` gives its parts: texts with the type of the span, or None."""
+        lines = []
+        for tokens, spans in self.rows:
+            parts, at = [], 0
+            for kind, start, end in sorted(spans, key=lambda span: span[1]):
+                parts += [(tokens[at:start], None), (tokens[start:end], kind)]
+                at = end
+            parts.append((tokens[at:], None))
+            lines.append(" ".join(show(" ".join(words), kind) for words, kind in parts if words))
+        return lines
 
     def _repr_html_(self) -> str:
-        lines = []
-        for tokens, spans in self.rows:
-            cells = []
-            for text, kind in self._parts(tokens, spans):
-                words = html.escape(text)
-                if kind is not None:
-                    colour = self.HTML[self.index[kind] % len(self.HTML)]
-                    words = (
-                        f'<mark style="background:{colour};color:#000;padding:0 .25em;'
-                        f'border-radius:.25em">{words} <small><b>{html.escape(kind)}</b></small>'
-                        "</mark>"
-                    )
-                cells.append(words)
-            lines.append(f'<p style="line-height:1.7;margin:.3em 0">{" ".join(cells)}</p>')
-        return "\n".join(lines)
+        def show(text: str, kind: str | None) -> str:
+            if kind is None:
+                return html.escape(text)
+            colour = self.HTML[self.index[kind] % len(self.HTML)]
+            return (
+                f'<mark style="background:{colour};color:#000;padding:0 .25em;'
+                f'border-radius:.25em">{html.escape(text)} <small><b>{html.escape(kind)}</b>'
+                "</small></mark>"
+            )
 
-    def _text(self, colours: bool) -> str:
-        lines = []
-        for tokens, spans in self.rows:
-            cells = []
-            for text, kind in self._parts(tokens, spans):
-                if kind is not None:
-                    text = f"[{text} {kind}]"
-                    if colours:
-                        number = self.ANSI[self.index[kind] % len(self.ANSI)]
-                        text = f"\x1b[{number}m{text}\x1b[0m"
-                cells.append(text)
-            lines.append(" ".join(cells))
-        return "\n".join(lines)
+        lines = self._lines(show)
+        return "\n".join(f'<p style="line-height:1.7;margin:.3em 0">{line}</p>' for line in lines)
 
     def __str__(self) -> str:
-        return self._text(colours=sys.stdout.isatty())
+        colours = sys.stdout.isatty()
+
+        def show(text: str, kind: str | None) -> str:
+            if kind is None:
+                return text
+            number = self.ANSI[self.index[kind] % len(self.ANSI)]
+            start, end = (f"\x1b[{number}m", "\x1b[0m") if colours else ("", "")
+            return f"{start}[{text} {kind}]{end}"
+
+        return "\n".join(self._lines(show))
 
     __repr__ = __str__
 

@@ -10,7 +10,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import check_cv
 
 from skdice.estimators.checks import with_pos_label
-from skdice.inspection.comparison import pyplot
+from skdice.inspection.axes import axes_or_new
 from skdice.losses import TverskyLoss, resolve_loss
 from skdice.text.inputs import take
 
@@ -66,8 +66,8 @@ class TverskySweepDisplay:
         Parameters
         ----------
         estimator : any classifier or tagger of skdice that has a loss
-            Its loss is used if it is a `TverskyLoss`, and ``"tversky"`` if not, with alpha and beta
-            set.
+            Its own loss is used if that is a `TverskyLoss`, else ``"tversky"``. Alpha and beta are
+            set on it.
         X, y : data
         alphas : list of float, default=0.1 to 0.9
         cv : int, splitter or iterable, default=3
@@ -90,18 +90,17 @@ class TverskySweepDisplay:
                 f"estimator={type(estimator).__name__}() reads answers, which have no precision "
                 "and recall to draw: sweep a classifier or a tagger"
             )
-        estimator = with_pos_label(estimator, y)
-        base = (
-            estimator.loss if isinstance(estimator.loss, TverskyLoss) else resolve_loss("tversky")
-        )
+        own = isinstance(estimator.loss, TverskyLoss)
+        loss = estimator.loss if own else resolve_loss("tversky")
+        estimator = clone(with_pos_label(estimator, y)).set_params(loss=loss)
         splitter = check_cv(cv, y, classifier=is_classifier(estimator))
         splits = list(splitter.split(X, y))
         values = {name: np.empty((len(alphas), len(splits))) for name in MEASURES}
         measure = ""
         for i, alpha in enumerate(alphas):
-            loss = clone(base).set_params(alpha=float(alpha), beta=1.0 - float(alpha))
+            weights = {"loss__alpha": float(alpha), "loss__beta": 1.0 - float(alpha)}
             for j, (train, test) in enumerate(splits):
-                model = clone(estimator).set_params(loss=clone(loss))
+                model = clone(estimator).set_params(**weights)
                 model.fit(take(X, train), take(y, train))
                 found, measure = model.evaluate(take(X, test), take(y, test)), model.measure_
                 for name in MEASURES:
@@ -168,7 +167,6 @@ class TverskySweepDisplay:
         ValueError
             If no fold has an F1.
         """
-        plt = pyplot()
         scores = {name: 100 * np.ma.masked_invalid(self.values[name]) for name in MEASURES}
         f1 = scores["f1"].mean(axis=1)
         if not f1.count():
@@ -176,20 +174,20 @@ class TverskySweepDisplay:
                 f"values['f1'] holds no finite number for alphas={self.alphas.tolist()}: every "
                 "fit failed or had no score, so there is nothing to draw"
             )
-        if ax is None:
-            _, ax = plt.subplots(figsize=(6, 4), layout="constrained")
-        for name in MEASURES:
+        ax = axes_or_new(ax, 6, 4)
+        for name, colour in COLOURS.items():
             mean, spread = scores[name].mean(axis=1), scores[name].std(axis=1)
             label = "F1" if name == "f1" else name
-            ax.plot(self.alphas, mean, "o-", color=COLOURS[name], label=label, markersize=4)
-            ax.fill_between(
-                self.alphas, mean - spread, mean + spread, color=COLOURS[name], alpha=0.15, lw=0
-            )
+            ax.plot(self.alphas, mean, "o-", color=colour, label=label, markersize=4)
+            band = {"color": colour, "alpha": 0.15, "lw": 0}
+            ax.fill_between(self.alphas, mean - spread, mean + spread, **band)
         best = int(f1.argmax())
         ax.axvline(self.alphas[best], color="#999999", lw=0.8, ls=":")
-        ax.set_xlabel("alpha (beta = 1 - alpha)" if self.tied else "alpha")
-        ax.set_ylabel(f"% ({self.measure})" if self.measure else "%")
-        ax.set_title(f"best F1 {f1[best]:.1f} at {self.alphas[best]:.2f}")
+        ax.set(
+            title=f"best F1 {f1[best]:.1f} at {self.alphas[best]:.2f}",
+            xlabel="alpha (beta = 1 - alpha)" if self.tied else "alpha",
+            ylabel=f"% ({self.measure})" if self.measure else "%",
+        )
         ax.grid(alpha=0.25)
         ax.legend(frameon=False)
         self.figure_, self.ax_ = ax.figure, ax

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.metrics import precision_recall_curve
 
-from skdice.inspection.comparison import pyplot
+from skdice.inspection.axes import axes_or_new, draw_scores
 from skdice.metrics.positive import positive_class
 
 __all__ = ["ThresholdDisplay"]
@@ -16,7 +16,8 @@ __all__ = ["ThresholdDisplay"]
 class ThresholdDisplay:
     """Precision, recall and F1 at every threshold, with 0.5 and the best F1 marked.
 
-    The best threshold on these rows flatters: tune it on other rows, as `BiasTunedClassifier` does.
+    The best threshold on these rows is optimistic: tune it on other rows, as `BiasTunedClassifier`
+    does.
 
     Parameters
     ----------
@@ -103,20 +104,10 @@ class ThresholdDisplay:
 
     def plot(self, *, ax: Any = None) -> Self:
         """Draw the three curves."""
-        plt = pyplot()
-        if ax is None:
-            _, ax = plt.subplots(figsize=(5.5, 3.6), layout="constrained")
-        for name, values, style in (
-            ("precision", self.precision, "--"),
-            ("recall", self.recall, ":"),
-            ("F1", self.f1, "-"),
-        ):
-            ax.plot(self.threshold, values, style, label=name)
-        ax.axvline(0.5, color="#999999", linewidth=1)
-        ax.plot(self.best, self.f1.max(), "o", color="black", fillstyle="none", markersize=9)
+        ax = axes_or_new(ax, 5.5, 3.6)
+        scores = {"precision": self.precision, "recall": self.recall, "F1": self.f1}
+        draw_scores(ax, self.threshold, scores, self.best, usual=0.5)
         title = f"Best F1 {self.f1.max():.2f} at {self.best:.2f}"
-        ax.set(xlabel="threshold", xlim=(0, 1), ylim=(0, 1.03), title=title)
-        ax.grid(alpha=0.25)
-        ax.legend(fontsize=8)
+        ax.set(xlabel="threshold", xlim=(0, 1), title=title)
         self.figure_, self.ax_ = ax.figure, ax
         return self

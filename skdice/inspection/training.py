@@ -8,13 +8,13 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from skdice.inspection.comparison import pyplot
+from skdice.inspection.axes import pyplot
 
 __all__ = ["TrainingHistoryDisplay"]
 
 
 class TrainingHistoryDisplay:
-    """Training loss and, where there was one, the validation score by epoch.
+    """Training loss of each epoch and, if there was validation data, the validation score.
 
     Parameters
     ----------
@@ -75,32 +75,21 @@ class TrainingHistoryDisplay:
 
     def plot(self, *, axes: Any = None) -> Self:
         """Draw the loss, and the score beside it with its best epoch marked."""
-        plt = pyplot()
+        curves = {"training loss": self.train_loss}
+        if self.valid_score is not None:
+            curves["validation score"] = self.valid_score
         if axes is None:
-            n = 1 if self.valid_score is None else 2
+            n, plt = len(curves), pyplot()
             _, grid = plt.subplots(1, n, figsize=(4.2 * n, 3), squeeze=False, layout="constrained")
             axes = list(grid[0])
-        styles = ("-", "--", "-.", ":")
-        titles = ("training loss", "validation score")
-        for ax, title, values in zip(
-            axes, titles, (self.train_loss, self.valid_score), strict=False
-        ):
-            if values is None:
-                continue
-            style = styles[len([line for line in ax.lines if len(line.get_xdata()) > 1]) % 4]
-            (line,) = ax.plot(
-                range(1, len(values) + 1), values, style, marker="o", markersize=3, label=self.name
-            )
+        for ax, (title, values) in zip(axes, curves.items(), strict=False):
+            n_before = sum(len(line.get_xdata()) > 1 for line in ax.lines)
+            style = ("-", "--", "-.", ":")[n_before % 4]
+            epochs = np.arange(len(values)) + 1
+            (line,) = ax.plot(epochs, values, style, marker="o", markersize=3, label=self.name)
             if title == "validation score":
-                best = int(values.argmax())
-                ax.plot(
-                    best + 1,
-                    values[best],
-                    "o",
-                    color=line.get_color(),
-                    markersize=9,
-                    fillstyle="none",
-                )
+                best, ring = values.argmax(), {"markersize": 9, "fillstyle": "none"}
+                ax.plot(best + 1, values[best], "o", color=line.get_color(), **ring)
             ax.set(title=title, xlabel="epoch")
             ax.grid(alpha=0.25)
             ax.legend(fontsize=8)

@@ -1,4 +1,4 @@
-"""Scorers of a search, their weights, and folds that cannot be scored."""
+"""Scorers of a search, their sample weights, and folds that cannot be scored."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["check_classes", "check_tags", "scorers_of", "weights_of"]
 
 
 def scorers_of(estimator: Any, scoring: Any, refit: Any) -> tuple[dict[str, Any], str]:
-    """Scorers by name, and the name that counts."""
+    """Scorers by name, and the name of the score that is searched."""
     if isinstance(scoring, (list, tuple, dict)):
-        check_scoring(estimator, scoring)  # names that are no scorers, or twice there
+        check_scoring(estimator, scoring)  # refuses unknown and repeated names
         named = scoring if isinstance(scoring, dict) else {name: name for name in scoring}
         if not isinstance(refit, str) or refit not in named:
             raise ValueError(
@@ -34,7 +34,7 @@ def scorers_of(estimator: Any, scoring: Any, refit: Any) -> tuple[dict[str, Any]
 
 def weights_of(scorers: dict[str, Any], sample_weight: Any) -> dict[str, dict[str, Any]]:
     """``sample_weight`` for scorers that take it, as in `GridSearchCV` without routing."""
-    weights = {}
+    weights: dict[str, dict[str, Any]] = {name: {} for name in scorers}
     for name, scorer in scorers.items() if sample_weight is not None else ():
         if accepts_sample_weight(scorer):
             weights[name] = {"sample_weight": sample_weight}
@@ -44,15 +44,12 @@ def weights_of(scorers: dict[str, Any], sample_weight: Any) -> dict[str, dict[st
 
 
 def check_classes(labels: np.ndarray, splits: list[Any]) -> None:
-    """Refuse labels of one class, and folds that train without a class.
-
-    Columns of 0/1 rows that are the same in every row pass: no fold can mend that.
-    """
+    """Refuse labels of one class, and folds that train without a class."""
     columns = list(np.atleast_2d(labels.T)) if labels.ndim in (1, 2) else []
     several = len(columns) > 1
     for number, column in enumerate(columns):
         classes = set(np.unique(column).tolist())
-        if len(classes) < 2 and not several:
+        if len(classes) < 2 and not several:  # a constant column of several passes
             raise ValueError(
                 f"y holds one class only {sorted(classes)}: a classifier needs 2 classes or more"
             )
@@ -67,7 +64,7 @@ def check_classes(labels: np.ndarray, splits: list[Any]) -> None:
 
 
 def check_tags(y: Any, splits: list[Any]) -> None:
-    """Refuse folds that train without a type: a tagger's own score refuses what it has not seen."""
+    """Refuse folds that train without a type, which a tagger's own score would refuse."""
     types = [{tag.partition("-")[2] or tag for tag in row} for row in y]
     for fold, (train, test) in enumerate(splits):
         known, asked = (set().union(*(types[i] for i in rows)) for rows in (train, test))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import platform
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
+from skdice import __version__
 from skdice.datasets.conll import write_text
 from skdice.engine.checkpoints import digest
 from skdice.estimators.checks import with_pos_label
@@ -75,11 +75,11 @@ class Comparison:
         """All figures as plain values."""
         rows = []
         for row in self.rows:
-            figures = {
-                name: {"mean": _finite(row.mean(name)), "sd": _finite(row.sd(name))}
-                for name in (*self.measures, "seconds")
-            }
-            rows.append({"label": row.label, "n_runs": len(row.runs), **figures, "runs": row.runs})
+            figures: dict[str, Any] = {"label": row.label, "n_runs": len(row.runs)}
+            for name in (*self.measures, "seconds"):
+                of_runs = {"mean": row.mean(name), "sd": row.sd(name)}
+                figures[name] = {k: x if np.isfinite(x) else None for k, x in of_runs.items()}
+            rows.append({**figures, "runs": row.runs})
         kept = ("title", "measure", "settings", "environment")
         return {**{name: getattr(self, name) for name in kept}, "rows": rows}
 
@@ -89,25 +89,19 @@ class Comparison:
         return Path(path)
 
     def take_runs(self, path: str | Path, seeds: Sequence[int]) -> None:
-        """Take over the runs of these seeds from the file of an interrupted comparison of the same
-        kind.
-        """
+        """Take the runs of these seeds from a file, if it is of the same comparison."""
         try:
             found = json.loads(Path(path).read_text(encoding="utf-8"))
             if found["settings"]["identity"] != self.settings["identity"]:
                 return
             runs = {row["label"]: row["runs"] for row in found["rows"]}
-        except (OSError, ValueError, LookupError, TypeError):  # not one that this version wrote
+        except (OSError, ValueError, LookupError, TypeError):  # not written by this version
             return
+        self.measure = found["measure"]
         for row in self.rows:
             row.runs = [run for run in runs.get(row.label, []) if run["seed"] in seeds]
-        self.measure = found["measure"]
-        for run in (run for row in self.rows for run in row.runs):
-            self.measures = tuple(name for name in run if name not in ("seed", "seconds"))
-
-
-def _finite(value: float) -> float | None:
-    return value if np.isfinite(value) else None
+            for run in row.runs:
+                self.measures = tuple(name for name in run if name not in ("seed", "seconds"))
 
 
 def compare_losses(
@@ -133,7 +127,7 @@ def compare_losses(
         Cloned for every run, with ``loss`` and ``random_state`` set.
     X, y, X_test, y_test : training and test data
     X_val, y_val : validation data, default=None
-        Handed to every ``fit`` that takes them: they choose the epoch with
+        Passed to every ``fit`` that takes them. They choose the epoch with
         ``early_stopping=True``, and the biases of tuned rows.
     losses : list of str or Loss, default=`skdice.losses.COMPARED`
         The rows: a loss by name or as an object; a string may add a sampler and a tuned decision,
@@ -146,8 +140,7 @@ def compare_losses(
         Called with the comparison and the row after each finished run.
     resume_from : str, Path or None, default=None
         A file that `Comparison.to_json` wrote. If it is of the same data, estimator and versions,
-        its finished runs are kept, and only the missing ones are made. A missing file, or one of
-        another comparison, is ignored.
+        its runs are kept and only the missing ones are made. Otherwise it is ignored.
 
     Returns
     -------
@@ -176,25 +169,24 @@ def compare_losses(
                 clone(spec.sampler).fit_resample(X, y)
         except (ValueError, TypeError) as error:
             raise ValueError(f"the row {spec.label!r} cannot be drawn: {error}") from error
-    settings: dict[str, Any] = {
-        name: value
-        for name, value in estimator.get_params(deep=False).items()
-        if isinstance(value, (str, int, float, bool, type(None)))
-        and name not in ("loss", "random_state")
-    }
-    n_val = 0 if y_val is None else len(y_val)
-    settings.update(seeds=chosen, n_train=len(y), n_val=n_val, n_test=len(y_test))
-    rows = [Row(spec.label) for spec in specs]
-    environment = _environment()
     params = estimator.get_params()
     for name in ("loss", "random_state", "callbacks"):
         params.pop(name, None)
+    settings: dict[str, Any] = {
+        name: value
+        for name, value in params.items()
+        if isinstance(value, (str, int, float, type(None))) and "__" not in name
+    }
+    n_val = 0 if y_val is None else len(y_val)
+    settings |= {"seeds": chosen, "n_train": len(y), "n_val": n_val, "n_test": len(y_test)}
+    environment = _environment()
     versions = {name: value for name, value in environment.items() if name != "date"}
     settings["identity"] = digest(X, y, X_test, y_test, X_val, y_val, params, versions)
+    rows = [Row(spec.label) for spec in specs]
     comparison = Comparison(title, "", rows, settings, environment)
     if resume_from is not None:
         comparison.take_runs(resume_from, chosen)
-    # Seed by seed, so that what an interrupt leaves compares all rows.
+    # Seed by seed, so that an interrupted comparison has runs of all rows.
     for seed in chosen:
         for spec, row in zip(specs, rows, strict=True):
             if any(run["seed"] == seed for run in row.runs):
@@ -204,7 +196,7 @@ def compare_losses(
             started = time.perf_counter()
             model.fit(X, y, **held)
             seconds = time.perf_counter() - started
-            fitted = model[-1] if isinstance(model, Pipeline) else model  # behind its sampler
+            fitted = model[-1] if isinstance(model, Pipeline) else model  # after its sampler
             figures, comparison.measure = fitted.evaluate(X_test, y_test), fitted.measure_
             comparison.measures = tuple(figures)
             row.runs.append({"seed": seed, **figures, "seconds": seconds})
@@ -214,9 +206,11 @@ def compare_losses(
 
 
 def _environment() -> dict[str, str]:
-    found = {}
-    for name in ("skdice", "torch", "transformers", "scikit-learn", "skorch"):
-        with contextlib.suppress(PackageNotFoundError):
-            found[name] = version(name)
-    here = {"machine": platform.machine(), "date": time.strftime("%Y-%m-%d")}
-    return {**found, "python": platform.python_version(), **here}
+    packages = ("torch", "transformers", "scikit-learn", "skorch")
+    return {
+        "skdice": __version__,
+        **{name: version(name) for name in packages},
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "date": time.strftime("%Y-%m-%d"),
+    }

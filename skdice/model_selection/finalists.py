@@ -1,4 +1,4 @@
-"""Which trials are fitted in full after a search over heads, and whether heads rank alike."""
+"""Which trials are fitted in full after heads, and whether heads and full fits rank alike."""
 
 from __future__ import annotations
 
@@ -14,18 +14,16 @@ __all__ = ["agreement", "finalists", "spread_over"]
 
 
 def finalists(settings: Sequence[Mapping[str, Any]], scores: np.ndarray, n: int) -> list[int]:
-    """Indices of `n` settings that may be the best: half by their heads, half unlike each other.
+    """Indices of `n` settings that may be the best, from the scores of their heads on each fold.
 
-    `scores` has shape (n_settings, n_folds). Where heads rank as full fits do, the best heads are
-    the best. Where they do not, settings within one standard error of the best mean are level, and
-    of those neighbours tell the least.
+    Half are the best. The others differ most, among those within one standard error of the best.
     """
     means, n_folds = scores.mean(axis=1), scores.shape[1]
     order = np.argsort(-means, kind="stable")
     error = scores[order[0]].std(ddof=1) / n_folds**0.5 if n_folds > 1 else 0.0
-    level = [int(i) for i in order if means[i] >= means[order[0]] - error]
+    level = order[means[order] >= means[order[0]] - error].tolist()
     if len(level) <= n:
-        return [int(i) for i in order[:n]]
+        return order[:n].tolist()
     apart = _distances([settings[i] for i in level])
     chosen = list(range((n + 1) // 2))
     while len(chosen) < n:
@@ -34,7 +32,7 @@ def finalists(settings: Sequence[Mapping[str, Any]], scores: np.ndarray, n: int)
 
 
 def _distances(settings: Sequence[Mapping[str, Any]]) -> np.ndarray:
-    """How far settings lie apart: for each parameter, 1 between the ends or for other choices."""
+    """Distances of settings: each parameter adds its gap over its range, or 1 if choices differ."""
     total = np.zeros((len(settings), len(settings)))
     for name in {name for params in settings for name in params}:
         values = [params.get(name) for params in settings]
@@ -51,7 +49,7 @@ def _distances(settings: Sequence[Mapping[str, Any]]) -> np.ndarray:
 def spread_over(scores: Sequence[float], n: int) -> list[int]:
     """Indices of `n` scores, evenly from the best to the worst."""
     order = np.argsort(np.asarray(scores), kind="stable")[::-1]
-    return [int(order[i]) for i in np.linspace(0, len(order) - 1, n).round().astype(int)]
+    return order[np.linspace(0, len(order) - 1, n).round().astype(int)].tolist()
 
 
 def agreement(one: Sequence[float], other: Sequence[float]) -> float:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import copy
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Number
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy.stats import rankdata
@@ -22,21 +22,21 @@ Scores = dict[str, list[float]]  # of each fold, by scorer
 
 @dataclass
 class TrialRecord:
-    """What one trial ran."""
+    """Scores, times and errors of one trial."""
 
     test: Scores = field(default_factory=dict)
     train: Scores = field(default_factory=dict)
-    shared: Scores = field(default_factory=dict)  # of heads that stand for fits, on test rows
+    shared: Scores = field(default_factory=dict)  # of heads instead of full fits, on test rows
     fit_time: list[float] = field(default_factory=list)  # seconds of each fold
     score_time: list[float] = field(default_factory=list)
     params: dict[str, Any] = field(default_factory=dict)
     state: str = "COMPLETE"  # or PRUNED, or FAIL
     error: str | None = None
-    fit_failed: bool = False  # and not only a scorer
+    fit_failed: bool = False  # otherwise a scorer failed
     exception: Exception | None = None  # not kept in the study
 
     def fail(self, error: Exception, *, of_fit: bool = False, keep_frames: bool = False) -> None:
-        """Note an error; its frames hold the model and the data, and go unless it is raised."""
+        """Keep an error, without its frames if it is not raised: they hold the model and data."""
         self.exception, self.fit_failed = error, self.fit_failed or of_fit
         self.error = f"{type(error).__name__}: {error}"
         part: BaseException | None = None if keep_frames else error
@@ -51,19 +51,13 @@ class TrialRecord:
 
     def to_attrs(self) -> dict[str, Any]:
         """As plain values, which any storage of Optuna keeps; other parameters are left out."""
-        plain = (bool, int, float, str, type(None))
         params = {n: v.item() if isinstance(v, np.generic) else v for n, v in self.params.items()}
-        params = {name: value for name, value in params.items() if isinstance(value, plain)}
+        plain = {n: v for n, v in params.items() if isinstance(v, (int, float, str, type(None)))}
         attrs = {name: value for name, value in vars(self).items() if name != "exception"}
-        return {**attrs, "params": params}
-
-    @classmethod
-    def from_attrs(cls, attrs: Mapping[str, Any] | None) -> Self | None:
-        """What `to_attrs` gave; None where there is nothing."""
-        return None if attrs is None else cls(**attrs)
+        return {**attrs, "params": plain}
 
     def __getstate__(self) -> dict[str, Any]:
-        """With an exception that another process can read."""
+        """The record with an exception that another process can read."""
         try:
             pickle.loads(pickle.dumps(self.exception))
         except Exception:
@@ -73,33 +67,37 @@ class TrialRecord:
 
 @dataclass
 class Row:
-    """A trial that has ended, and its full fit if that came after heads."""
+    """A trial that has ended, and its full fit if heads were trained first."""
 
     trial: Any
     record: TrialRecord
     full: TrialRecord | None
 
     @property
+    def has_heads(self) -> bool:
+        """Whether its heads have scores."""
+        return bool(self.record.shared) and self.record.state == "COMPLETE"
+
+    @property
     def heads_only(self) -> bool:
-        """Whether its scores are of heads."""
-        shared = bool(self.record.shared) and self.record.state == "COMPLETE"
-        return shared and self.full is None and not self.record.test
+        """Whether it has no scores but those of heads."""
+        return self.has_heads and self.full is None and not self.record.test
 
     @property
     def found(self) -> TrialRecord:
-        """What the table shows."""
+        """The record that `cv_results_` shows."""
         return self.full or self.record
 
     def params(self, spaces: Sequence[Any]) -> dict[str, Any]:
         """Its parameters; without `spaces`, those that are plain values."""
         from optuna.trial import FixedTrial
 
-        # A function of the space may return another value when it is called again.
+        # The record comes last: a function in the space may return another value now.
         known = suggest(FixedTrial(self.trial.params), spaces) if spaces else {}
         return {**known, **self.record.params}
 
     def fitted_in_full(self, key: str) -> Any:
-        """The trial as if its full fit had scored it from the start, and not its head."""
+        """The trial as if it had been a full fit from the start."""
         from optuna.trial import TrialState
 
         record = replace(self.found, shared=self.record.shared, params=self.record.params)
@@ -112,7 +110,7 @@ class Row:
 
 
 def has_ended(trial: Any) -> bool:
-    """Whether a trial ran to its end; one that an interrupt ended has no record, or another."""
+    """Whether a trial ran to its end; an interrupted one has no record, or one of another state."""
     return bool(trial.user_attrs.get("record", {}).get("state") == trial.state.name)
 
 
@@ -120,18 +118,16 @@ def rows_of(study: Any) -> list[Row]:
     """The trials of a study that ran to their end."""
     rows, attrs = [], study.user_attrs
     for trial in filter(has_ended, study.get_trials(deepcopy=False)):
-        full = TrialRecord.from_attrs(attrs.get(f"full:{trial.number}"))
-        rows.append(Row(trial, TrialRecord(**trial.user_attrs["record"]), full))
+        full = attrs.get(f"full:{trial.number}")
+        record = TrialRecord(**trial.user_attrs["record"])
+        rows.append(Row(trial, record, None if full is None else TrialRecord(**full)))
     return rows
 
 
 def cv_results(
     study: Any, names: Sequence[str], n_splits: int, spaces: Sequence[Any] = (), train: bool = False
 ) -> dict[str, Any]:
-    """`cv_results_` as `GridSearchCV` has it, with each trial's number and state.
-
-    `names` are of scorers. Without `spaces`, parameters that are not plain values are left out.
-    """
+    """`cv_results_` as in `GridSearchCV` for scorers `names`, with number and state of trials."""
     rows = rows_of(study)
     states = ["SHARED" if row.heads_only else row.found.state for row in rows]
     results: dict[str, Any] = {
@@ -165,6 +161,6 @@ def cv_results(
             heads = [np.mean(row.record.shared.get(name) or [np.nan]) for row in rows]
             results[f"mean_shared_{name}"] = np.array(heads)
         means = results[f"mean_test_{name}"]
-        worst = np.where(np.isfinite(means), means, -np.inf)
-        results[f"rank_test_{name}"] = rankdata(-worst, method="min").astype(np.int32)
+        losses = np.where(np.isfinite(means), -means, np.inf)
+        results[f"rank_test_{name}"] = rankdata(losses, method="min").astype(np.int32)
     return results

@@ -1,11 +1,11 @@
-"""The rows of a comparison: a loss, and what a careful user would put beside it."""
+"""The rows of a comparison: a loss, perhaps with a sampler and a tuned decision."""
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
 from typing import Any
 
+from imblearn import combine, over_sampling, under_sampling
 from sklearn.base import clone
 
 from skdice import resampling
@@ -14,14 +14,12 @@ from skdice.losses import Loss, resolve_loss
 
 __all__ = ["RowSpec", "parse_row"]
 
-# Modules of imbalanced-learn in which a sampler is looked for by name.
-_MODULES = ("imblearn.over_sampling", "imblearn.under_sampling", "imblearn.combine")
 DECISIONS = {"tuned": "per_class", "prior": "prior"}
 
 
 @dataclass
 class RowSpec:
-    """One row: how to train, on what draw of the data, and how to decide."""
+    """One row: the loss, the sampler of the training rows, and the decision."""
 
     label: str
     loss: str | Loss
@@ -29,19 +27,14 @@ class RowSpec:
     decision: str | None = None  # "tuned" or "prior"
 
     def build(self, estimator: Any, seed: int) -> Any:
-        """An unfitted model like `estimator`.
-
-        A sampler goes into the estimator if that draws rows by itself, and in front of it, in a
-        pipeline, if not.
-        """
+        """An unfitted model like `estimator`; a pipeline if that has no parameter ``sampler``."""
         plain = self.sampler is None and self.decision is None
         if estimator.task in ("qa", "mrc-ner") and not plain:
             raise ValueError(
                 f"the row {self.label!r} is not possible: {type(estimator).__name__} takes no "
                 "sampler and has no classes to tune"
             )
-        loss = clone(self.loss, safe=False)
-        model = clone(estimator).set_params(loss=loss, random_state=seed)
+        model = clone(estimator).set_params(loss=clone(self.loss, safe=False), random_state=seed)
         if self.sampler is not None:
             sampler = clone(self.sampler)
             if "random_state" in sampler.get_params():
@@ -55,10 +48,11 @@ class RowSpec:
         bias = DECISIONS[self.decision]
         if estimator.task == "tagging":
             return BiasTunedTagger(model, bias=bias, cv=0.2, random_state=seed)
-        # Without validation data: five folds where a fit takes seconds, else a fifth held out.
+        # Without validation data: five folds if a fit takes seconds, else a fifth is held out.
         cv = 5 if isinstance(estimator, DiceClassifier) else 0.2
-        how = {"pos_label": estimator.pos_label, "cv": cv, "random_state": seed}
-        return BiasTunedClassifier(model, bias=bias, **how)
+        return BiasTunedClassifier(
+            model, bias=bias, cv=cv, pos_label=estimator.pos_label, random_state=seed
+        )
 
 
 def parse_row(row: str | Loss | RowSpec) -> RowSpec:
@@ -67,9 +61,9 @@ def parse_row(row: str | Loss | RowSpec) -> RowSpec:
     Parameters
     ----------
     row : str, Loss or RowSpec
-        A string starts with the name of a loss. After a plus may come the class of a sampler, of
-        imbalanced-learn or `skdice.resampling`; and ``tuned``, a bias for each class chosen on
-        held-out data, or ``prior``, one number chosen so (post-hoc logit adjustment).
+        A string starts with the name of a loss. It may add, after plus signs, the class of a
+        sampler of imbalanced-learn or `skdice.resampling`; and ``tuned``, a bias for each class
+        chosen on held-out data, or ``prior``, one number for all (post-hoc logit adjustment).
 
     Raises
     ------
@@ -102,7 +96,7 @@ sampler=RandomOverSampler(), decision='tuned')
 
 
 def _sampler(name: str, row: str) -> Any:
-    for module in (resampling, *map(importlib.import_module, _MODULES)):
+    for module in (resampling, over_sampling, under_sampling, combine):
         found = getattr(module, name, None)
         if isinstance(found, type) and hasattr(found, "fit_resample"):
             return found()

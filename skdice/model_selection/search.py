@@ -10,7 +10,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, is_classifier
 from sklearn.model_selection import check_cv
 from sklearn.utils import Tags, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
@@ -22,16 +22,15 @@ from skdice._compat import HasMethods, Interval, StrOptions, routing_enabled
 from skdice.estimators import DiceTokenClassifier
 from skdice.estimators.checks import draw_seed
 from skdice.model_selection.checks import check_classes, check_tags, scorers_of, weights_of
-from skdice.model_selection.full_fits import CrossValidation, FullFits
 from skdice.model_selection.records import cv_results
-from skdice.model_selection.search_run import SearchRun, Strategy
-from skdice.model_selection.shared_heads import SharedHeads, why_not_shared
-from skdice.model_selection.spaces import as_spaces, check_space, cloned
+from skdice.model_selection.search_run import SearchRun
+from skdice.model_selection.spaces import as_spaces, check_space
+from skdice.model_selection.strategies import CrossValidation, FullFits, SharedHeads, why_not_shared
 from skdice.model_selection.study import described, open_study, quiet_optuna
 
 __all__ = ["LossSearchCV"]
 
-WORTH_A_COMPARISON = 16  # trials; comparing heads with full fits costs as much as some of them
+WORTH_A_COMPARISON = 16  # trials; to compare heads with full fits costs as much as some of them
 
 
 def _delegated(name: str) -> Any:
@@ -41,7 +40,7 @@ def _delegated(name: str) -> Any:
     def method(self: Any, X: Any) -> Any:
         return getattr(self._check_refit(), name)(X)
 
-    # Before it is wrapped: scikit-learn's scorers go by the name.
+    # Set before it is wrapped: scikit-learn's scorers look at the name.
     method.__name__ = name
     method.__doc__ = f"`{name}` of the best estimator."
     return available_if(has)(method)
@@ -60,53 +59,50 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         parameters, such as ``OneMinus("loss__alpha")``. A list of dicts searches all of them. None
         is `loss_space` of the estimator's loss.
     n_trials : int, default=32
-        Number of trials. With a storage, the number that the study has in the end; several
-        processes may run a few more.
+        Number of trials. With a storage, the number in the whole study; several processes may run a
+        few more.
     timeout : float or None, default=None
         Seconds after which no new trial starts and, once a finalist has a score, no other finalist
         is fitted.
     cv, scoring : as in `GridSearchCV`, default=None
-        With several scores, `refit` names the one that counts.
+        With several scores, `refit` names the one that is searched.
     refit : bool or str, default=True
         Fit the best parameters on all data.
     strategy : {"auto", "full", "shared"}, default="auto"
         ``"full"`` fits the estimator for each trial and fold. ``"shared"`` trains linear heads for
         `trials_at_once` trials together. For a `DiceClassifier` with a linear head and a search
-        over ``loss``, its parameters, ``lr`` and ``weight_decay`` each head ends where its own fit
-        would end, and ``"auto"`` is shared.
+        over ``loss``, its parameters, ``lr`` and ``weight_decay``, each head equals its own fit,
+        and ``"auto"`` is shared.
 
         For `DiceSequenceClassifier` and `DiceTokenClassifier` and a search over ``loss`` and its
-        parameters, ``"shared"`` trains heads on vectors of the frozen encoder instead of full fits;
-        then it fits `n_finalists` trials in full, and the best of those wins. Heads rank losses as
-        full fits do on some data sets only. So ``"auto"`` also fits 6 trials in full, and continues
-        with full fits if the two rankings agree by less than 0.7 (Spearman). It is full from the
-        start if `n_trials` is below 16 or there is a `storage`.
+        parameters, ``"shared"`` trains heads on the frozen encoder, then fits `n_finalists` trials
+        in full, and the best of those wins. On some data sets heads rank losses differently than
+        full fits. So ``"auto"`` also fits 6 trials in full, and continues with full fits if the two
+        rankings agree by less than 0.7 (Spearman). It is full from the start if `n_trials` is below
+        16 or there is a `storage`.
     n_finalists : int, default=5
-        Number of trials that are fitted in full after heads. Half of them are the best heads. The
-        others are chosen to differ from each other, among the trials within one standard error of
-        the best.
+        Number of full fits after heads: half for the best heads, and half for trials that differ
+        most, among those within one standard error of the best.
     trials_at_once : int, default=16
         Number of trials whose heads are trained together, if shared. None of them is pruned.
     pruner : optuna pruner, "median" or None, default="median"
-        Stops bad trials early. ``"median"`` stops a trial that does worse than the median of the
-        others at the same epoch of the same fold. A pruner sees the searched score after each epoch
-        on the fold's test rows, and the mean so far after each fold. It sees folds only with
-        ``early_stopping``, with scorers that cannot score during a fit, and with estimators other
-        than skdice's text estimators.
+        Stops bad trials early. ``"median"`` stops a trial below the median of the others at the
+        same epoch of the same fold. A pruner sees the searched score on the fold's test rows after
+        each epoch, and the mean so far after each fold. It sees folds only with ``early_stopping``,
+        with scorers that cannot score during a fit, and with other than skdice's text estimators.
     sampler : optuna sampler or None, default=None
         None is Optuna's TPE, seeded with `random_state` and the trial's number.
     storage : str, Path, optuna storage or None, default=None
-        An SQLite file, which is made if missing, or the URL of a database. It keeps the study, so
-        that it can be continued, or shared by several processes that fit the same search. A trial
-        of a killed process is run again after two minutes.
+        An SQLite file or the URL of a database. It keeps the study, so that it can be continued, or
+        shared by several processes that fit the same search. A trial of a killed process is run
+        again after two minutes.
     study_name : str or None, default=None
-        Name of the study there. It is continued if it has the same space, estimator, scoring and
-        folds.
+        Name of the study there. Its space, estimator, scoring and folds must be the same.
     n_jobs : int or None, default=None
         Number of full fits at a time, through joblib. Above 1 none of them is pruned.
     callbacks : list of callables or None, default=None
-        Called with the study and the trial after each trial, and again after the full fit of a
-        finalist; ``study.stop()`` ends the trials; the finalists are still fitted.
+        Called with the study and the trial after each trial and each full fit of a finalist.
+        ``study.stop()`` ends the trials; the finalists are still fitted.
     error_score : "raise" or float, default=nan
         Score of a trial whose fit or scorer fails. The error is kept in ``study_``.
     return_train_score, progress_bar : bool, default=False
@@ -120,17 +116,17 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         With `refit`.
     cv_results_ : dict of arrays
         As in `GridSearchCV`, one row for each finished, pruned or failed trial, with its number and
-        state. Trials that only ran as heads have the state ``SHARED`` and their scores in
-        ``mean_shared_<score>``.
+        state. Trials without a full fit after heads have the state ``SHARED``; scores of heads are
+        in ``mean_shared_<score>``.
     study_ : optuna.Study
         Full fits after heads are in its ``user_attrs``, as ``full:<number>``.
     n_splits_ : int
     scorer_ : callable, or dict of callables with several scores
     strategy_ : {"full", "shared"}
-        What was done in the end. ``"auto"`` is also full for losses without a functional form, and
+        The strategy in the end. ``"auto"`` is also full for losses without a functional form, and
         if a scorer predicts other rows than it is given.
     agreement_ : float
-        Spearman's correlation between heads and full fits, where auto compared them.
+        Spearman's correlation between heads and full fits, if auto compared them.
 
     References
     ----------
@@ -234,18 +230,18 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         cv = CrossValidation(self, X, y, params, splits, scorers, key, of_scores)
         full_fits = FullFits(cv, self.n_jobs, prunes=self.pruner is not None)
         searched = sorted({name for space in spaces for name in space})
-        strategy = self._choose(cv, full_fits, why_not_shared(cv, searched, losses))
+        strategy = self._choose(full_fits, why_not_shared(cv, searched, losses))
         seed = draw_seed(self.random_state) if self.random_state is not None else None
         with quiet_optuna():
             study = open_study(self, described(self, spaces, splits))
-        self.n_splits_ = len(splits)
-        self.multimetric_ = isinstance(self.scoring, (list, tuple, dict))
-        self.scorer_: Any = scorers if self.multimetric_ else scorers[key]
-        run = SearchRun(self, study, spaces, cv, full_fits, strategy, seed, ends)
-        try:
-            run.to_the_end()
-        finally:
-            self._collect(run)  # also after an interrupt: what is finished can be looked at
+            self.n_splits_ = len(splits)
+            self.multimetric_ = isinstance(self.scoring, (list, tuple, dict))
+            self.scorer_: Any = scorers if self.multimetric_ else scorers[key]
+            run = SearchRun(self, study, spaces, full_fits, strategy, seed, ends)
+            try:
+                run.to_the_end()
+            finally:
+                self._collect(run)  # also after an interrupt
         if not np.isfinite(self.cv_results_[f"mean_test_{key}"]).any():
             message = "no trial has a score: give n_trials, timeout or the pruner more room"
             if run.error is not None and type(run.error) is not ValueError:
@@ -256,8 +252,8 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
             raise ValueError(message) from run.error
         if self.refit:
             started = time.perf_counter()
-            best = clone(self.estimator).set_params(**cloned(self.best_params_))
-            self.best_estimator_ = best.fit(*([X] if y is None else [X, y]), **params)
+            data = [X] if y is None else [X, y]
+            self.best_estimator_ = cv.model(self.best_params_).fit(*data, **params)
             self.refit_time_ = time.perf_counter() - started
             for name in ("n_features_in_", "feature_names_in_"):
                 if hasattr(self.best_estimator_, name):
@@ -265,7 +261,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         return self
 
     def _check_data(self, X: Any, y: Any, of_split: dict[str, Any]) -> list[Any]:
-        """The folds, once they and the data are such that every trial can be scored."""
+        """The folds; refuses data and folds with which trials cannot be scored."""
         classifies = is_classifier(self.estimator)
         if y is None and get_tags(self.estimator).target_tags.required:
             raise ValueError(
@@ -286,24 +282,25 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
             check_tags(y, splits)
         return splits
 
-    def _choose(self, cv: CrossValidation, full: FullFits, reason: str | None) -> Strategy:
-        """How trials are run at first; `reason` is why they cannot share, if they cannot."""
+    def _choose(self, full: FullFits, reason: str | None) -> FullFits | SharedHeads:
+        """The strategy to start with; `reason` says why heads are not possible, if so."""
         if self.strategy == "shared" and reason is not None:
             raise ValueError(f"strategy='shared' is not possible: {reason}; use 'full' or 'auto'")
         few = self.n_trials < WORTH_A_COMPARISON or self.storage is not None
         few = few and self.strategy == "auto" and hasattr(self.estimator, "backbone")
         if self.strategy == "full" or reason is not None or few:
             return full
-        return SharedHeads(cv, full, self.trials_at_once)
+        return SharedHeads(full, self.trials_at_once)
 
     def _collect(self, run: SearchRun) -> None:
-        """What all trials of the study that have run found."""
+        """Set the attributes that hold the results of all trials."""
         self.study_ = run.study
         self.strategy_ = "shared" if isinstance(run.strategy, SharedHeads) else "full"
         if run.agreement is not None:
             self.agreement_ = run.agreement
-        names, train = list(run.cv.scorers), self.return_train_score
-        self.cv_results_ = cv_results(run.study, names, self.n_splits_, run.spaces, train)
+        self.cv_results_ = cv_results(
+            run.study, list(run.cv.scorers), self.n_splits_, run.spaces, self.return_train_score
+        )
         means = self.cv_results_[f"mean_test_{run.cv.key}"]
         heads = self.cv_results_.get(f"mean_shared_{run.cv.key}")
         if heads is not None and not np.isfinite(means).any():
@@ -316,16 +313,16 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
     # ---- metadata
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """What ``fit`` and ``score`` hand on to the estimator, the splitter and the scorers."""
-        fitted, split, scored = MethodMapping(), MethodMapping(), MethodMapping()
-        fitted.add(caller="fit", callee="fit")
-        split.add(caller="fit", callee="split")
-        scored.add(caller="fit", callee="score").add(caller="score", callee="score")
+        """What ``fit`` and ``score`` pass to the estimator, the splitter and the scorers."""
+        fits = MethodMapping().add(caller="fit", callee="fit")
+        splits = MethodMapping().add(caller="fit", callee="split")
+        scores = MethodMapping().add(caller="fit", callee="score")
+        scores.add(caller="score", callee="score")
         splitter = check_cv(self.cv, classifier=is_classifier(self.estimator))
-        router = MetadataRouter(owner=self).add(estimator=self.estimator, method_mapping=fitted)
-        router.add(splitter=splitter, method_mapping=split)
+        router = MetadataRouter(owner=self).add(estimator=self.estimator, method_mapping=fits)
+        router.add(splitter=splitter, method_mapping=splits)
         for name, scorer in scorers_of(self.estimator, self.scoring, self.refit)[0].items():
-            router.add(**{f"scorer_{name}": scorer}, method_mapping=scored)
+            router.add(**{f"scorer_{name}": scorer}, method_mapping=scores)
         return router
 
     def _routed(self, params: dict[str, Any], scorers: dict[str, Any]) -> tuple[Any, Any, Any]:

@@ -1,14 +1,14 @@
-"""Search spaces: ready ones for the losses' own parameters, and what is refused of others."""
+"""Search spaces: of the losses' own parameters, their suggestions, and checks of all spaces."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
+from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.model_selection import ParameterGrid
 
 from skdice.losses import LOSSES, Loss, OneMinus, TverskyLoss, resolve_loss
 
@@ -64,7 +64,7 @@ def loss_space(loss: str, *, tied: bool = True, prefix: str = "") -> Space:
 
 
 def as_spaces(param_distributions: Any, estimator: Any) -> list[Space]:
-    """The search space as a list of dicts; refuses an empty one, and what is no distribution."""
+    """The search space as a list of dicts; refuses an empty space and bad distributions."""
     if param_distributions is None:
         loss = getattr(estimator, "loss", None)
         if not isinstance(loss, str):
@@ -112,32 +112,28 @@ def suggest(trial: Any, spaces: Sequence[Space]) -> dict[str, Any]:
 
 
 def cloned(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Values of which none is shared between models."""
+    """Parameters for one model, none of which another model holds."""
     return {name: clone(value, safe=False) for name, value in params.items()}
 
 
 def _completed(space: Space, params: dict[str, Any]) -> dict[str, Any]:
-    """The parameters with those that are functions of them."""
-    params = dict(params)
+    """The parameters, with those that are functions of them added."""
     for name, values in space.items():
-        if callable(values):
-            try:
-                params[name] = values(params)
-            except Exception as error:
-                raise ValueError(
-                    f"param_distributions[{name!r}]={values!r} cannot be had from {params!r} "
-                    f"({type(error).__name__}: {error}): a function gets the parameters that its "
-                    "own dict searches, by their full names, and those of functions before it"
-                ) from error
+        if not callable(values):
+            continue
+        try:
+            params[name] = values(params)
+        except Exception as error:
+            raise ValueError(
+                f"param_distributions[{name!r}]={values!r} cannot be had from {params!r} "
+                f"({type(error).__name__}: {error}): a function gets the parameters that its "
+                "own dict searches, by their full names, and those of functions before it"
+            ) from error
     return params
 
 
 def check_space(estimator: Any, spaces: list[Space]) -> list[Loss]:
-    """Refuse values that the estimator does not take, and spaces that cannot matter.
-
-    Every choice and both ends of every range are tried beside the first choices and the middles of
-    the others. Returns the losses that trials may train with, parts of compound losses included.
-    """
+    """The losses that trials may use; refuses values that cannot be set, or that cannot matter."""
     found: list[Loss] = []
     for space in spaces:
         for params in _settings(space):
@@ -156,26 +152,33 @@ def check_space(estimator: Any, spaces: list[Space]) -> list[Loss]:
                     f"{error}{''.join(hints[:1])}"
                 ) from error
             for name, loss in losses.items():
-                _refuse_degenerate(name, loss, space)
+                pooled = isinstance(loss, TverskyLoss) and loss.average == "micro"
+                searched = f"{name}__alpha" in space or f"{name}__beta" in space
+                if searched and pooled and loss.background is None:
+                    raise ValueError(
+                        f"{name}__alpha and {name}__beta cannot matter with {loss!r}: pooled over "
+                        "all classes of a softmax, false positives are as many as false "
+                        "negatives, so that only alpha + beta counts. Use background='auto' or "
+                        "average='macro'"
+                    )
             found += losses.values()
     return found
 
 
-def _settings(space: Space) -> Iterator[dict[str, Any]]:
-    """What to try of a space, without its functions; what may be degenerate in all combinations."""
+def _settings(space: Space) -> ParameterGrid:
+    """Settings to try, without functions; all combinations of what may be degenerate together."""
     tried = {name: _tried(values) for name, values in space.items() if not callable(values)}
-    usual = {name: values[0] for name, values in tried.items()}
+    usual = {name: values[:1] for name, values in tried.items()}
     combined = ("loss", "background", "average")
-    together = [name for name in tried if name.rpartition("__")[2] in combined]
-    for chosen in product(*(tried[name] for name in together)):
-        yield {**usual, **dict(zip(together, chosen, strict=True))}
-    for name in tried:
-        if name not in together:
-            yield from ({**usual, name: value} for value in tried[name][1:])
+    together = {n: values for n, values in tried.items() if n.rpartition("__")[2] in combined}
+    others = {n: values[1:] for n, values in tried.items() if n not in together and values[1:]}
+    return ParameterGrid(
+        [{**usual, **together}, *({**usual, name: values} for name, values in others.items())]
+    )
 
 
 def _tried(values: Any) -> list[Any]:
-    """Every choice, or the middle and the ends of a range; first what stands beside the others."""
+    """Every choice, or the middle and the ends of a range; the first is used beside others."""
     if callable(values):
         return []
     if hasattr(values, "low"):
@@ -185,28 +188,14 @@ def _tried(values: Any) -> list[Any]:
 
 
 def _checked_losses(model: Any) -> dict[str, Loss]:
-    """The losses in an estimator by their parameters' names.
-
-    Parameters of skdice's estimators, which have a task, are checked as their fit would.
-    """
+    """The losses in an estimator by their parameters' names; skdice's parameters are checked."""
     held = {"": model, **model.get_params(deep=True)}
     losses = {name: value for name, value in held.items() if isinstance(value, Loss)}
     for name, part in held.items():
-        if hasattr(part, "task") and not isinstance(part, type):
+        if hasattr(part, "task") and not isinstance(part, type):  # an estimator of skdice
             part._validate_params()
             for own, kinds in part._parameter_constraints.items():
                 value = getattr(part, own)
                 if isinstance(value, str) and isinstance(kinds, list) and Loss in kinds:
                     losses[f"{name}__{own}".removeprefix("__")] = resolve_loss(value)
     return losses
-
-
-def _refuse_degenerate(name: str, loss: Loss, space: Space) -> None:
-    if not isinstance(loss, TverskyLoss) or loss.average != "micro" or loss.background is not None:
-        return
-    if f"{name}__alpha" in space or f"{name}__beta" in space:
-        raise ValueError(
-            f"{name}__alpha and {name}__beta cannot matter with {loss!r}: pooled over all classes "
-            "of a softmax, false positives are as many as false negatives, so that only alpha + "
-            "beta counts. Use background='auto' or average='macro'"
-        )

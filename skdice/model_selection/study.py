@@ -1,4 +1,4 @@
-"""The Optuna study of a search: made, or continued if it is of the same search."""
+"""The Optuna study of a search: a new one, or an earlier one of the same search."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from skdice.model_selection.spaces import import_optuna
 __all__ = ["described", "open_study", "quiet_optuna"]
 
 HEARTBEAT = 60  # seconds; a trial whose process is silent for twice as long is run again
-# Parameters that change where and how loudly a fit runs, and not its result.
-ELSEWHERE = ("device", "n_jobs", "verbose", "cache")
+# Parameters that do not change the result of a fit.
+NEUTRAL = ("device", "n_jobs", "verbose", "cache")
 
 
 @contextlib.contextmanager
 def quiet_optuna() -> Iterator[None]:
-    """Optuna's log at errors only, as the search warns itself, and back afterwards."""
+    """Let Optuna log errors only: the search has warnings of its own."""
     logging = import_optuna().logging
     level = logging.get_verbosity()
     logging.set_verbosity(logging.ERROR)
@@ -38,30 +38,30 @@ def quiet_optuna() -> Iterator[None]:
 
 
 class MedianOfStep:
-    """Optuna's median rule by a trial's last score.
+    """Optuna's median rule, applied to a trial's last score.
 
-    Its own goes by the best of all steps, and ends nothing once a fold was easier than the next.
+    Optuna takes the best score of all steps, which prunes nothing after an easy fold.
     """
 
     def __init__(self) -> None:
         self.median = import_optuna().pruners.MedianPruner(n_startup_trials=5, n_min_trials=5)
 
     def prune(self, study: Any, trial: Any) -> bool:
-        """Whether the last score is below the median of those that finished trials had there."""
+        """Whether the last score is below the median of finished trials at this step."""
         last = copy.copy(trial)
         last.intermediate_values = {trial.last_step: trial.intermediate_values[trial.last_step]}
         return bool(self.median.prune(study, last))
 
 
 def open_study(search: Any, description: Mapping[str, str]) -> Any:
-    """The study of a search in its storage or memory; refused if it is not of what is described."""
+    """The study of a search in its storage or memory; refuses a study of another search."""
     optuna, pruner = import_optuna(), search.pruner
     storage, study_name = search.storage, search.study_name
     if pruner is None or pruner == "median":
         pruner = optuna.pruners.NopPruner() if pruner is None else MedianOfStep()
     failure: Exception | None = None
     for wait in (0, 0.1, 0.2, 0.4):
-        time.sleep(wait)  # processes that begin together may make a database's tables at once
+        time.sleep(wait)  # processes that start together may collide as they make the tables
         try:
             study = optuna.create_study(
                 storage=_storage(storage),
@@ -87,7 +87,7 @@ def open_study(search: Any, description: Mapping[str, str]) -> Any:
 
 
 def _storage(storage: Any) -> Any:
-    """A storage as Optuna takes it: a path is an SQLite file, and a database has a heartbeat."""
+    """A storage for Optuna: a path is an SQLite file, and a database gets a heartbeat."""
     if not isinstance(storage, (str, Path)):
         return storage
     storages, url = import_optuna().storages, str(storage)
@@ -103,12 +103,14 @@ def _storage(storage: Any) -> Any:
 
 def _check_same(study: Any, description: Mapping[str, Any]) -> None:
     """Refuse a study of another search."""
-    begun = study.get_trials(deepcopy=False)  # before the attributes, which come first
+    trials = study.get_trials(deepcopy=False)  # read first: a search begins with its description
     found = study.user_attrs.get("search")
-    other = [] if found or not begun else ["trials that no search of skdice made"]
-    for part in description if found else ():
-        if found.get(part) != description[part]:
-            other.append(f"{'other' if part == 'folds' else 'another'} {part}")
+    other = []
+    if found:
+        changed = [part for part in description if found.get(part) != description[part]]
+        other = [f"{'other' if part == 'folds' else 'another'} {part}" for part in changed]
+    elif trials:
+        other = ["trials that no search of skdice made"]
     if study.direction != import_optuna().study.StudyDirection.MAXIMIZE:
         other.append("a score to minimize")
     if other:
@@ -120,14 +122,15 @@ def _check_same(study: Any, description: Mapping[str, Any]) -> None:
 
 
 def described(search: Any, spaces: list[Any], splits: Sequence[Any]) -> dict[str, str]:
-    """What a search is of, as texts that are the same in every process."""
+    """The parts that make two searches the same, as texts that do not depend on the process."""
     names = search.estimator.get_params(deep=True)
-    elsewhere = {name: None for name in names if name.rpartition("__")[2] in ELSEWHERE}
-    estimator = clone(search.estimator).set_params(**elsewhere)
+    neutral = {name: None for name in names if name.rpartition("__")[2] in NEUTRAL}
+    estimator = clone(search.estimator).set_params(**neutral)
+    key = search.refit if isinstance(search.refit, str) else None
     return {
         "space": _text(spaces),
         "estimator": _text(estimator, N_CHAR_MAX=sys.maxsize),
-        "scoring": _text([search.scoring, search.refit if isinstance(search.refit, str) else None]),
+        "scoring": _text([search.scoring, key]),
         "folds": joblib.hash([[np.asarray(rows) for rows in split] for split in splits]),
     }
 

@@ -8,10 +8,11 @@ import sys
 import time
 
 import pytest
+from sklearn.base import clone
 from skorch.callbacks import Callback
 
 from skdice import DiceClassifier
-from skdice.engine.callbacks import ProgressBar, _time
+from skdice.engine.callbacks import AfterEpoch, ProgressBar, _time
 
 X, Y = [[0.0], [1.0], [2.0], [3.0]] * 4, [0, 0, 1, 1] * 4
 
@@ -76,3 +77,10 @@ def test_times():
         "1 min 01 s",
         "5 h 01 min",
     )
+
+
+def test_a_clone_calls_the_same_function_after_each_epoch():
+    epochs = []
+    callback = AfterEpoch(lambda net: epochs.append(len(net.history)))
+    model(callbacks=[clone(callback, safe=False)]).fit(X, Y)
+    assert epochs == [1, 2, 3]

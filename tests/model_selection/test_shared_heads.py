@@ -18,8 +18,8 @@ from skdice.engine import arrays
 from skdice.estimators import stacked
 from skdice.metrics import span_f1_score
 from skdice.model_selection import LossSearchCV, finalists, loss_space
-from skdice.model_selection.full_fits import FullFits
 from skdice.model_selection.records import cv_results
+from skdice.model_selection.strategies import FullFits
 
 TEXTS = [
     "win money now",

@@ -17,9 +17,8 @@ from skdice import DiceClassifier, DiceMRCTagger, DiceSequenceClassifier
 from skdice.losses import CompoundLoss, Loss, TverskyLoss
 from skdice.model_selection import LossSearchCV, OneMinus, loss_space
 from skdice.model_selection.checks import check_classes
-from skdice.model_selection.full_fits import CrossValidation
-from skdice.model_selection.shared_heads import why_not_shared
 from skdice.model_selection.spaces import as_spaces, check_space
+from skdice.model_selection.strategies import CrossValidation, why_not_shared
 
 X, Y = make_classification(60, weights=[0.8], random_state=0)
 BASE = DiceClassifier(max_epochs=2, random_state=0)

@@ -1,0 +1,273 @@
+"""How trials are run: as full fits one by one, or as linear heads trained together."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import InitVar, dataclass
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+from sklearn.base import clone
+
+from skdice._compat import check_method_params, safe_indexing
+from skdice.engine.callbacks import AfterEpoch
+from skdice.estimators import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
+from skdice.estimators.predictions import OtherRowsError
+from skdice.estimators.stacked import HeadData
+from skdice.estimators.transformer import TransformerEstimator
+from skdice.losses import Loss
+from skdice.model_selection.records import Scores, Settings, TrialRecord
+from skdice.model_selection.spaces import cloned, import_optuna
+
+__all__ = ["CrossValidation", "FullFits", "SharedHeads", "why_not_shared"]
+
+FOLD = 10_000  # steps of a fold, more than any fit has epochs
+
+
+@dataclass
+class CrossValidation:
+    """The data, folds and scorers of all trials of a `search`."""
+
+    search: InitVar[Any]
+    X: Any
+    y: Any
+    fit_params: dict[str, Any]
+    splits: list[Any]  # of (train, test)
+    scorers: dict[str, Any]
+    key: str  # of the score that is searched
+    score_params: dict[str, dict[str, Any]]  # of each scorer
+
+    def __post_init__(self, search: Any) -> None:
+        self.estimator, self.with_train = search.estimator, search.return_train_score
+        self.raises = search.error_score == "raise"
+        self.score_of_error = float("nan") if self.raises else float(search.error_score)
+
+    def model(self, params: dict[str, Any]) -> Any:
+        """The unfitted estimator of a trial."""
+        return clone(self.estimator).set_params(**cloned(params))
+
+    def take(self, rows: Any) -> list[Any]:
+        """X and y of some rows; X alone if there is no y."""
+        parts = (part for part in (self.X, self.y) if part is not None)
+        return [safe_indexing(part, np.asarray(rows)) for part in parts]
+
+    def scored(self, rows: Any) -> tuple[list[Any], dict[str, dict[str, Any]]]:
+        """X and y of some rows, and each scorer's own parameters for them."""
+        given = self.score_params.items()
+        return self.take(rows), {name: check_method_params(self.X, p, rows) for name, p in given}
+
+    def score(self, name: str, model: Any, scored: Any, record: TrialRecord) -> float:
+        """One score, or `score_of_error` if its scorer fails."""
+        data, params = scored
+        try:
+            score = self.scorers[name](model, *data, **params[name])
+        except OtherRowsError:
+            raise
+        except Exception as error:
+            record.fail(error, keep_frames=self.raises)
+            return self.score_of_error
+        try:
+            return float(score)
+        except (TypeError, ValueError) as error:
+            several = "; several scores are a dict of scorers, and refit the name of one"
+            raise ValueError(
+                f"scoring must return a number, and {self.scorers[name]!r} returned {score!r}"
+                f"{several if isinstance(score, dict) else ''}"
+            ) from error
+
+    def sides(self, record: TrialRecord, fold: int) -> list[tuple[Scores, Any]]:
+        """The score lists of a record, each with the rows of this fold that it is for."""
+        train, test = self.splits[fold]
+        return [(record.test, test), (record.train, train)][: 2 if self.with_train else 1]
+
+    def ended(self, record: TrialRecord) -> TrialRecord:
+        """The record of a finished trial, with its state."""
+        failed = self.raises and record.error is not None
+        if record.state == "COMPLETE" and (failed or not np.isfinite(record.score(self.key))):
+            record.state = "FAIL"
+        return record
+
+
+class FullFits:
+    """The strategy that fits the estimator for each trial and fold; prunes only with one job."""
+
+    is_exact = True  # its scores are those of the estimator itself
+
+    def __init__(self, cv: CrossValidation, n_jobs: int | None, *, prunes: bool) -> None:
+        self.cv, self.prunes = cv, prunes
+        self.n_jobs = 1 if n_jobs is None else n_jobs
+        self.trials_at_once = int(effective_n_jobs(self.n_jobs))
+
+    def run(self, settings: Settings, trials: Sequence[Any] = ()) -> list[TrialRecord]:
+        """Run trials with the given parameters; `trials` are asked whether to prune."""
+        if self.n_jobs == 1:
+            return [self.run_one(*pair) for pair in zip_longest(settings, trials)]
+        return Parallel(n_jobs=self.n_jobs)(delayed(self.run_one)(params) for params in settings)
+
+    def run_one(self, params: dict[str, Any], trial: Any = None) -> TrialRecord:
+        """Fit and score on every fold; a pruner or an error may end it early."""
+        optuna = import_optuna()
+        cv, record, n_folds = self.cv, TrialRecord(), len(self.cv.splits)
+        for fold in range(n_folds):
+            started = time.perf_counter()
+            try:
+                model = cv.model(params)
+                self._fit(model, fold, trial)
+            except optuna.TrialPruned:
+                record.state = "PRUNED"
+                break
+            except Exception as error:
+                record.fail(error, of_fit=True, keep_frames=cv.raises)
+                missing = [cv.score_of_error] * (n_folds - fold)
+                for scores, _ in cv.sides(record, fold):
+                    scores |= {name: scores.get(name, []) + missing for name in cv.scorers}
+                break
+            fitted = time.perf_counter()
+            for scores, rows in cv.sides(record, fold):
+                scored = cv.scored(rows)
+                for name in cv.scorers:
+                    scores.setdefault(name, []).append(cv.score(name, model, scored, record))
+            record.fit_time.append(fitted - started)
+            record.score_time.append(time.perf_counter() - fitted)
+            if fold + 1 == n_folds or (cv.raises and record.error is not None):
+                break
+            # The step is after the epochs of this fold, and before those of the next.
+            if self.prunes and _is_pruned(trial, (fold + 1) * FOLD - 1, record.score(cv.key)):
+                record.state = "PRUNED"
+                break
+        return cv.ended(record)
+
+    def _fit(self, model: Any, fold: int, trial: Any) -> None:
+        train, test = self.cv.splits[fold]
+        optuna, interrupted = import_optuna(), False
+
+        def prune(net: Any) -> None:
+            nonlocal interrupted
+            try:
+                step = fold * FOLD + len(net.history) - 1
+                pruned = _is_pruned(trial, step, self._score_so_far(model, test))
+            except KeyboardInterrupt:
+                interrupted = True  # the net catches it and ends the training
+                raise
+            if pruned:
+                raise optuna.TrialPruned
+
+        # Scores of epochs predict that of the fit only if it keeps its last epoch.
+        epochs = isinstance(model, TransformerEstimator) and not model.early_stopping
+        if epochs and self.prunes and trial is not None:
+            model.set_params(callbacks=[*(model.callbacks or []), AfterEpoch(prune)])
+        params = check_method_params(self.cv.X, self.cv.fit_params, train)
+        model.fit(*self.cv.take(train), **params)
+        if interrupted:
+            raise KeyboardInterrupt
+
+    def _score_so_far(self, model: Any, rows: Any) -> float:
+        """The searched score of a model that is being fitted; NaN if it cannot be scored."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # early epochs predict no positives
+                data, params = self.cv.scored(rows)
+                key = self.cv.key
+                return float(self.cv.scorers[key](model, *data, **params[key]))
+        except Exception:
+            return float("nan")
+
+
+def _is_pruned(trial: Any, step: int, score: float) -> bool:
+    """Report a score to a trial, if there is one, and ask its pruner."""
+    if trial is None or not np.isfinite(score):
+        return False
+    trial.report(score, step)
+    return bool(trial.should_prune())
+
+
+class SharedHeads:
+    """The strategy that trains linear heads of several trials at once, on every fold."""
+
+    def __init__(self, full_fits: FullFits, trials_at_once: int) -> None:
+        self.full_fits, self.cv = full_fits, full_fits.cv
+        self.trials_at_once = trials_at_once
+        # The heads of a `DiceClassifier` equal its fits; others are on a frozen encoder.
+        self.is_exact = isinstance(self.cv.estimator, DiceClassifier)
+        self.data = HeadData(self.cv.estimator, self.cv.X, self.cv.y)
+
+    def run(self, settings: Settings, trials: Sequence[Any] = ()) -> list[TrialRecord]:
+        """Run trials with the given parameters; none of them is pruned."""
+        cv, heads, started = self.cv, None, time.perf_counter()
+        try:
+            models = [cv.model(params) for params in settings]
+            heads = self.data.fit(models, [train for train, _ in cv.splits])
+        except Exception as error:
+            scores = [cv.score_of_error] * len(cv.splits)
+            failed = TrialRecord(shared={name: list(scores) for name in cv.scorers})
+            failed.fail(error, of_fit=True, keep_frames=cv.raises)
+        if heads is None and len(settings) > 1:  # a bad setting must cost its own trial only
+            half = len(settings) // 2
+            return self.run(settings[:half]) + self.run(settings[half:])
+        if heads is None:  # the estimator's own fit has the better error
+            return [self.full_fits.run_one(settings[0]) if self.is_exact else cv.ended(failed)]
+        seconds = (time.perf_counter() - started) / (len(settings) * len(heads))
+        records = [TrialRecord(fit_time=[seconds] * len(heads)) for _ in settings]
+        for fold, of_fold in enumerate(heads):
+            for side in range(2 if cv.with_train and self.is_exact else 1):
+                self._score(of_fold, fold, side, records)
+        return [cv.ended(record) for record in records]
+
+    def _score(self, heads: Any, fold: int, side: int, records: list[TrialRecord]) -> None:
+        """Score the heads of one fold on its test rows (side 0) or training rows (side 1)."""
+        rows = self.cv.splits[fold][1 - side]
+        scored = self.cv.scored(rows)
+        # Many settings predict the same, and a scorer may cost more than the training of a head.
+        # So a scorer that needs only predictions scores equal predictions once.
+        known: dict[Any, float] = {}
+        asks_for_more = set()
+        for model, record in zip(self.data.predict(heads, rows), records, strict=True):
+            started, model.rows, key = time.perf_counter(), scored[0][0], model.key()
+            into = (record.test, record.train)[side] if self.is_exact else record.shared
+            for name in self.cv.scorers:
+                score = None if name in asks_for_more else known.get((name, key))
+                if score is None:
+                    model.asked_for_more, before = False, record.exception
+                    score = self.cv.score(name, model, scored, record)
+                    if model.asked_for_more:
+                        asks_for_more.add(name)
+                    elif record.exception is before:
+                        known[name, key] = score
+                into.setdefault(name, []).append(score)
+            record.score_time.append(time.perf_counter() - started)
+
+
+def why_not_shared(cv: CrossValidation, names: Sequence[str], losses: list[Loss]) -> str | None:
+    """Why trials over the parameters `names` cannot run as heads; None if they can."""
+    estimator, kind = cv.estimator, type(cv.estimator).__name__
+    unset: tuple[str, ...] = ("sampler", "label_all_subwords")
+    allowed = {"loss"}
+    if isinstance(estimator, DiceClassifier):
+        if type(estimator).fit is not DiceClassifier.fit:
+            return f"{kind} is not DiceClassifier: it has a fit of its own"
+        if estimator.module is not None or len(estimator.hidden_layer_sizes):
+            return "its head is not linear"
+        if not isinstance(cv.X, np.ndarray):
+            return f"X is a {type(cv.X).__name__} and not an array"
+        unset = ("early_stopping", "callbacks", "net_params")
+        allowed = {"loss", "lr", "weight_decay"}
+    elif not isinstance(estimator, (DiceSequenceClassifier, DiceTokenClassifier)):
+        return f"{kind} is not DiceClassifier, DiceSequenceClassifier or DiceTokenClassifier"
+    elif isinstance(estimator, DiceSequenceClassifier) and np.ndim(cv.y) != 1:
+        return "the labels are 0/1 rows"
+    for name in unset:
+        if getattr(estimator, name, None):
+            return f"it has {name}={getattr(estimator, name)!r}"
+    for name in names:
+        if name not in allowed and not name.startswith("loss__"):
+            return f"{name!r} is searched, which heads have in common"
+    if cv.fit_params:
+        return f"fit got {sorted(cv.fit_params)}"
+    for loss in losses:
+        if not loss.has_functional_form:
+            return f"{type(loss).__name__} has no functional form, which stacked heads need"
+    return None
