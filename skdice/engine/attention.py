@@ -8,6 +8,7 @@ import torch
 from torch.nn import functional as F
 
 from skdice._compat import attention_of
+from skdice.engine.dropout import drop
 
 __all__ = ["UNPADDED", "settle_attention"]
 
@@ -67,9 +68,28 @@ def _attention(
     for group, mask in zip(zip(*groups, strict=True), packing.masks, strict=True):
         q, k, v = (part.transpose(1, 2) for part in group)
         shown = None if mask is None else mask[:, None, None]
-        found = F.scaled_dot_product_attention(q, k, v, shown, dropout, scale=scaling)
+        if dropout and query.device.type == "cpu":
+            found = _drawn_attention(q, k, v, shown, dropout, scaling)
+        else:
+            found = F.scaled_dot_product_attention(q, k, v, shown, dropout, scale=scaling)
         seen.append(found.transpose(1, 2))
     return packing.join(seen)[None], None
+
+
+def _drawn_attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    mask: torch.Tensor | None,
+    dropout: float,
+    scaling: float | None,
+) -> torch.Tensor:
+    """What torch computes on a CPU where there is dropout, with `drop`."""
+    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+    scores = (query * scale) @ key.transpose(-1, -2)
+    if mask is not None:
+        scores = scores.masked_fill(~mask, -torch.inf)
+    return drop(scores.softmax(dim=-1), dropout) @ value
 
 
 def _mask(*args: Any, attention_mask: torch.Tensor | None = None, **kwargs: Any) -> Any:

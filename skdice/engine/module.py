@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from skdice.backbones import embedding_modules, encoder_layers
+from skdice.engine.dropout import FastDropout, use_fast_dropout
 
 __all__ = [
     "EncoderModule",
@@ -64,7 +65,8 @@ class EncoderModule(nn.Module):
     def __init__(self, encoder: Any, dropout: float) -> None:
         super().__init__()
         self.encoder = encoder
-        self.dropout = nn.Dropout(dropout)
+        use_fast_dropout(encoder)
+        self.dropout = FastDropout(dropout)
         self.frozen: list[str] = []
         self.adapted: tuple[Any, ...] = ()  # peft's view of a model with an adapter
         self.trainable: set[str] | None = None  # with an adapter, the names of what is trained
@@ -158,6 +160,7 @@ class TaskModel(EncoderModule):
     def __init__(self, model: Any, task: str, dropout: float) -> None:
         super().__init__(model.base_model, dropout)
         self.head = model
+        use_fast_dropout(model)
         self.task = task
         self.steps = () if task == "classification" else self._find_steps()
         if task == "classification":

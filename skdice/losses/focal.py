@@ -60,8 +60,8 @@ def _sides(
         return class_sides("alpha", alpha, problem)
     if problem.kind != "multiclass":
         return alpha, 1.0 - alpha
-    if background is None:  # all classes are positive; `alpha` scales distributions only
-        return (alpha if problem.index is None else None), None
+    if background is None:  # there is nothing to weigh the positives against
+        return None, None
     classes = torch.arange(problem.logits.shape[-1], device=problem.logits.device)
     factors = torch.where(classes == background, 1.0 - alpha, 1.0 * alpha)
     return factors.to(problem.logits), None
@@ -91,7 +91,7 @@ class FocalLoss(Loss):
         How fast well-classified examples lose weight. 0 is cross-entropy.
     alpha : float, sequence of float or None, default=None
         Factor for each class. A number alpha is the factor of the positives, and 1 - alpha that of
-        the background or negative class. A sequence has 2 factors for one logit, and for a
+        the background or negative class; it has no effect where there is none. A sequence has 2 factors for one logit, and for a
         multi-label problem one for the positives of each label.
     background : "auto", int or None, default="auto"
         The class that a single `alpha` takes as negative. ``"auto"`` is what `prepare` was told.

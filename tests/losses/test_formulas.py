@@ -185,6 +185,11 @@ def test_focal(seed, size, gamma):
         p = sigmoid(z) if t else 1 - sigmoid(z)
         want.append(-(0.75 if t else 0.25) * (1 - p) ** gamma * math.log(p))
     assert one.tolist() == pytest.approx(want, abs=1e-9)
+    # Without a background there is nothing to weigh them against, for indices and distributions.
+    alike = FocalLoss(gamma=gamma, alpha=0.75, reduction="none")
+    soft = torch.nn.functional.one_hot(target, logits.shape[1]).to(logits)
+    assert alike(logits, target).tolist() == pytest.approx(losses, abs=1e-9)
+    assert alike(logits, soft).tolist() == pytest.approx(losses, abs=1e-9)
 
 
 @SLOW
