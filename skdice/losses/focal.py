@@ -91,8 +91,8 @@ class FocalLoss(Loss):
         How fast well-classified examples lose weight. 0 is cross-entropy.
     alpha : float, sequence of float or None, default=None
         Factor for each class. A number alpha is the factor of the positives, and 1 - alpha that of
-        the background or negative class; it has no effect where there is none. A sequence has 2 factors for one logit, and for a
-        multi-label problem one for the positives of each label.
+        the background or negative class; it has no effect where there is none. A sequence has 2
+        factors for one logit, and for a multi-label problem one for the positives of each label.
     background : "auto", int or None, default="auto"
         The class that a single `alpha` takes as negative. ``"auto"`` is what `prepare` was told.
         One logit has classes 0 and 1, of which 0 is negative unless 1 is given.
