@@ -1,4 +1,4 @@
-"""What a fit survives: kills, many cycles, threads.
+"""Does a fit survive kills, many cycles and threads?
 
     python faults.py                     # about 10 minutes on two cores
     python faults.py --kills 4 --cycles 20

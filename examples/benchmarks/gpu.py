@@ -1,17 +1,18 @@
-"""The speed of skdice on a GPU, in about ten minutes: `make bench-gpu`.
+"""Speed on a GPU, in about ten minutes: `make bench-gpu`.
 
     python examples/benchmarks/gpu.py --out gpu.json
-    python examples/benchmarks/gpu.py --small --out gpu.json   # a minute on a CPU, to try it
+    python examples/benchmarks/gpu.py --small --out gpu.json   # a trial, a minute on a CPU
 
-A model of BERT-base's shape with random weights, generated words, bf16. Prints and writes:
+The model has the shape of BERT-base and random weights. Texts are generated words, in bf16. The
+script prints and writes:
 
-- the card's own limits, measured: matrix products and memory;
-- words a second in training, with packed and with padded batches, beside the Trainer and the
-  Trainer grouped by length, in turns;
+- the measured limits of the card: matrix products and memory bandwidth;
+- words a second in training, with packed and with padded batches, compared with the Trainer, with
+  and without grouping by length;
 - a training step of 16,384 subwords at length 128, as a share of the matrix products' peak;
-- dice's forward and backward pass over a large batch, as a share of the memory's bandwidth;
-- a search of Tversky's alpha and beta and of weighted cross-entropy's K, beside the CPU;
-- the tests that name CUDA.
+- dice's forward and backward pass over a large batch, as a share of the memory bandwidth;
+- a search of Tversky's alpha and beta and of weighted cross-entropy's K, on GPU and CPU;
+- the results of the CUDA tests.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""The losses alone, and in a step of a small model, beside torch's cross-entropy.
+"""Time of the losses, alone and in a step of a small model, against torch's cross-entropy.
 
     python examples/benchmarks/losses.py --out results/losses.json
 
-Forward and backward over N x C logits, nine tenths of the targets in class 0, programs interleaved
-over the rounds; then a step of a linear model on 30 numbers, in a bare torch loop, in
-`DiceClassifier` and in scikit-learn's `MLPClassifier` (whose fits have everything in them). Prints
-medians, and ratios to torch.
+First, forward and backward over N x C logits with nine tenths of the targets in class 0; losses
+take turns in each round. Second, a training step of a linear model on 30 features, in a bare torch
+loop, in `DiceClassifier` and in scikit-learn's `MLPClassifier` (the time of a whole fit). Prints
+medians and ratios to torch.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The yardstick: token classification in plain torch and transformers, without skdice."""
+"""The baseline: token classification in plain torch and transformers, without skdice."""
 
 from __future__ import annotations
 

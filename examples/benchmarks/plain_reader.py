@@ -1,4 +1,4 @@
-"""The yardstick of reading: AutoModelForQuestionAnswering in a plain torch loop, without skdice."""
+"""The baseline for reading: AutoModelForQuestionAnswering in a plain torch loop, without skdice."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Mean pooling against the head that the architecture has in transformers, by F1 on test rows.
+"""Test F1 of mean pooling against the pooling of the architecture's own head in transformers.
 
     python examples/benchmarks/pooling.py DATA --out results/pooling.jsonl
 
 DATA holds the folders of `examples/paper/tasks.py`. Each run fine-tunes all weights on 1,000 rows:
 SMS spam (F1 of spam) and MRPC (F1 of paraphrases) for two epochs, CLINC's intents (macro F1) for
-three; test F1 is on at most 1,000 rows. Prints means over the seeds.
+three. Test F1 is on at most 1,000 rows. Prints means over the seeds.
 """
 
 from __future__ import annotations

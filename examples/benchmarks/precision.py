@@ -3,7 +3,7 @@
     python examples/benchmarks/precision.py DATA --out results/precision.jsonl
 
 DATA holds `wnut17/`. Each run fine-tunes all weights of the default backbone on 1,500 sentences for
-three epochs, the two precisions one after the other with the same seed, and scores the test set.
+three epochs and scores the test set. The two precisions run in turn with the same seed.
 """
 
 from __future__ import annotations

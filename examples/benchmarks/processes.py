@@ -1,10 +1,10 @@
-"""Start-up and peak memory, of skdice and what it is compared with: a process for each figure.
+"""Start-up time and peak memory of skdice and its rivals, each in a process of its own.
 
     python examples/benchmarks/processes.py DATA --out results/processes.json
 
-DATA holds `wnut17/`. Start-up is the time of the imports, the programs taking turns. Memory is the
-peak of the resident memory during one epoch on the first sentences of WNUT17, less what the process
-held after its imports, tokenising and loading the model included. Prints medians.
+DATA holds `wnut17/`. Start-up is the time of the imports; the programs take turns. Memory is the
+peak resident memory during one epoch on the first sentences of WNUT17, minus the memory after the
+imports. It includes tokenising and loading the model. Prints medians.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Peak memory of one training step of a reader, beside AutoModelForQuestionAnswering's.
+"""Peak memory of one training step of a reader, against AutoModelForQuestionAnswering.
 
     python reading_memory.py --runs 5
 
-Every measurement is a process of its own: the peak of its resident memory during one step with
-windows of 512 tokens, less what it held before the step. On a GPU it is torch's own peak.
+Every measurement is a process of its own. The figure is its peak resident memory during one step
+with windows of 512 tokens, minus the memory before the step. On a GPU it is the peak that torch
+reports.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Cost against work: time and memory of fits and predictions, as the data grow.
+"""Time and memory of fits and predictions as the data grow.
 
     python examples/benchmarks/scale.py --out results/scale.json
     python examples/benchmarks/scale.py --rows 1000000 --out results/scale.json
 
-Generated words and a small random encoder (one layer of 32), so that what skdice does beside the
-encoder is not hidden by it. Every point is a process of its own, whose peak memory is that above a
-process that has loaded the model and nothing else. One run a point.
+Texts are generated words. The encoder is small and random (one layer of 32), so it does not hide
+the cost of skdice itself. Every point is one run in a process of its own. Its memory is the peak
+above a process that has only loaded the model.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Shared against one-by-one search on frozen features: the same 64 trials on 3 folds.
+"""Shared search against one trial at a time, on frozen features: the same 64 trials on 3 folds.
 
     python search.py SMSSpamCollection --runs 3
 
-Both run the same trials (Optuna's random sampler with the same seed), interleaved, and end with the
-same best parameters; what differs is the time. The texts are encoded once, before.
+Both run the same trials (Optuna's random sampler with the same seed) in turns and find the same
+best parameters. Only the time differs. The texts are encoded once, before the search.
 """
 
 from __future__ import annotations

@@ -1,17 +1,18 @@
-"""Heads on the frozen encoder against full fits in a search over Tversky's alpha.
+"""Shared heads against full fits in a search over Tversky's alpha.
 
     python search_text.py wnut17 FOLDER --trials 64 --limit 600 --out results/search.jsonl
     python search_text.py sms FILE --trials 64 --limit 600
 
-The same trials (Optuna's random sampler with the same seed) are searched by `strategy="full"`, by
-`strategy="shared"`, and by `optuna_integration.OptunaSearchCV`
-where that is installed: whole searches, refit included, with the score of the best estimator on
-rows that none of them saw. The rank agreement is Spearman's correlation of the heads' scores and
-the full fits' over all trials; how far full fits agree with themselves on other folds and with
-another seed, over some of the trials, is what could be asked of it.
+`strategy="full"`, `strategy="shared"` and, if installed, `optuna_integration.OptunaSearchCV` search
+the same trials (Optuna's random sampler with the same seed). Times are of whole searches with the
+refit. The best estimator of each is scored on rows that no search saw.
 
-The best of many scores is also the luckiest, and `full` has more of them to choose from. So each
-winner is cross-validated once more, `--repeats` times, with folds and seeds that no search had.
+The rank agreement is Spearman's correlation over all trials between the scores of the heads and
+those of full fits. Its upper bound is the agreement of full fits with full fits on other folds and
+with another seed, computed over some of the trials.
+
+The best of many scores is partly luck, and `full` has more scores to choose from. So each winner is
+cross-validated `--repeats` more times, with folds and seeds that no search used.
 """
 
 from __future__ import annotations

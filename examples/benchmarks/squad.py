@@ -1,10 +1,10 @@
-"""Question answering with and without answers: losses beside a plain AutoModelForQuestionAnswering.
+"""Question answering with unanswerable questions: losses against AutoModelForQuestionAnswering.
 
     python squad.py dev-v2.0.json --out results/squad.jsonl
 
-The file is SQuAD 2.0's JSON. Of its articles, in their order, the first --train are trained on (the
-last of these tunes the null threshold) and the rest tested on. Each finished run is one JSON line
-in --out; runs that are there already are not repeated.
+The file is SQuAD 2.0's JSON. The first --train articles are for training, and the last of these
+tunes the null threshold. The rest are for testing. Each finished run is one JSON line in --out.
+Runs that --out holds are not repeated.
 """
 
 from __future__ import annotations

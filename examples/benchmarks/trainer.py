@@ -1,11 +1,11 @@
-"""skdice beside the Hugging Face Trainer, raw skorch and pipelines, in words a second.
+"""Speed of skdice, the Hugging Face Trainer, raw skorch and pipelines, in words a second.
 
     python examples/benchmarks/trainer.py DATA --out results/trainer.json --chart trainer.png
 
-DATA holds `wnut17/` and `sms_spam/`. Each round trains one epoch with every program, one after the
-other in one process, on the same rows with cross-entropy and batches of 32, and then predicts test
-rows. Words are those of the data, not subwords nor padding. Tokenising is inside the time. Prints
-medians over the rounds and ratios to skdice.
+DATA holds `wnut17/` and `sms_spam/`. In each round every program trains one epoch on the same rows,
+with cross-entropy and batches of 32, and then predicts test rows. The programs run one after the
+other in one process. Words are those of the data, not subwords or padding. Times include
+tokenising. Prints medians over the rounds and ratios to skdice.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
-"""All six losses and a plain torch loop on WNUT17, full fine-tuning, dev F1 picks the epoch.
+"""F1 of all six losses and a plain torch loop on WNUT17, with full fine-tuning.
 
     python wnut17.py FOLDER --seeds 3 --out results/wnut17.jsonl
     python wnut17.py FOLDER --rows "reading ce" "reading dsc" --out results/wnut17.jsonl
 
-The second asks for each of the six types in turn (DiceMRCTagger); a batch is then one of questions.
+The second command uses DiceMRCTagger, which asks one question for each of the six types; its
+batches are batches of questions. Development F1 picks the epoch.
 
-FOLDER holds wnut17train.conll, emerging.dev.conll and emerging.test.annotated. Each finished run
-is one JSON line in --out; runs that are there already are not repeated.
+FOLDER holds wnut17train.conll, emerging.dev.conll and emerging.test.annotated. Each finished run is
+one JSON line in --out. Runs that --out holds are not repeated.
 """
 
 from __future__ import annotations

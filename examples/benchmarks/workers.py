@@ -1,9 +1,10 @@
-"""Four processes on one SQLite study, one of them killed: is a trial lost, or done twice?
+"""Four processes share one SQLite study and one is killed: is a trial lost or done twice?
 
     python workers.py --trials 200 --workers 4
 
-Each process runs the same search of a loss's parameters on the same made features. One is killed
-with SIGKILL when half of the trials are done. At the end every trial is counted in the study.
+Each process runs the same search of a loss's parameters on the same generated features. One is
+killed with SIGKILL when half of the trials are done. At the end the trials in the study are
+counted.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""F1 against the length of training: the picture and the tables of the pages in docs.
+"""F1 against the length of training: the charts and tables in docs.
 
     python run.py budget --data FOLDER --seeds 3 --out results/budget.jsonl
     python run.py control --data FOLDER --seeds 3 --out results/budget.jsonl
     python run.py modern --data FOLDER --seeds 2 --out results/budget.jsonl
     python budget.py --trace FOLDER      # recall and precision of the first updates, 12 short fits
-    python budget.py                     # picture and tables from the records, into the pages
+    python budget.py                     # write charts and tables from the records into docs
 
-Each budget is a fit of its own, with its own schedule, scored as it ends. No figure is typed here.
+Each budget is a separate fit with its own schedule, scored at its end. No figure is typed here.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-r"""Does any default end with every example called negative? A grid over batches and rates.
+r"""Does any default loss end up predicting only negatives? A grid over batch sizes and rates.
 
     python collapse.py --data FOLDER --out results/collapse.json
     python collapse.py --data FOLDER --full --negatives 200 --tested 500 --epochs 10 --seeds 1 \
         --precision bf16 --out results/collapse-full.json
 
-Ten spam messages among many others; every loss by name, batches of 8, 32 and 128, three rates. A
-cell that scores F1 = 0 on the rest of the messages is a collapse. Heads on the frozen default
-backbone, whose features are computed once, or with --full all of it fine-tuned. Without --full the
-steps from the formula of dice to its default stand below the names; losses of other packages run if
-asked for (`rival_losses.py` says what they need). Cells that --out holds are not run again.
+The training rows hold ten spam messages among many others. Every named loss runs with batches of 8,
+32 and 128 and three learning rates. A cell with F1 = 0 on the remaining messages is a collapse. The
+runs train heads on the frozen default backbone, or fine-tune all of it with --full. Without --full
+the steps from the formula of dice to its default run too. Losses of other packages run on request;
+`rival_losses.py` lists what they need. Cells that --out holds are not run again.
 """
 
 from __future__ import annotations

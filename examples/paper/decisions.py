@@ -1,9 +1,9 @@
-"""Ways to tune a decision on few positives, compared on saved probabilities, without a fit.
+"""Compare ways to tune a decision on few positives, on saved probabilities.
 
     python run.py budget --data FOLDER --probabilities /tmp/probabilities ...
     python decisions.py /tmp/probabilities --data FOLDER
 
-Each way sees the development rows of a run and is scored on its test rows.
+Each way is tuned on the development rows of a run and scored on its test rows. No model is fitted.
 """
 
 from __future__ import annotations

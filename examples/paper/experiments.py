@@ -1,11 +1,13 @@
-"""What each table of the paper asks, on the data at hand.
+"""The data sets, rows and settings of each table.
 
-A row has one setting, or some that compete on the development rows with seed 0; the winner is run
-with every seed, and only those runs are in the tables. A rival has four settings: of its gamma, K
-or tau, or, for cross-entropy with and without a sampler, of the learning rate. The overlap losses
-have one, their default. In the table of the rivals all others take the rate that cross-entropy
-chose. In the paper's tables every row has the rate of `SETTINGS`, and readers and answerers have
-each loss as it is by default, but for the answerers' `weighted_ce`, which has four settings.
+A row has one setting, or several that compete on the development rows with seed 0. The winner runs
+with every seed, and only its runs are in the tables. A rival has four settings: of gamma, K or tau,
+or of the learning rate for cross-entropy with and without a sampler. The overlap losses have one
+setting, their default.
+
+In the table of the rivals, all other rows use the learning rate that cross-entropy chose. In the
+paper's tables every row uses the rate in `SETTINGS`. Readers and answerers use each loss with its
+default, except the answerers' `weighted_ce`, which has four settings.
 """
 
 from __future__ import annotations

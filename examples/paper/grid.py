@@ -1,11 +1,11 @@
-"""What became the default, and what did not: settings of the losses on frozen features.
+"""Compare settings of the losses on frozen features, to choose the defaults.
 
     python grid.py --data FOLDER --out results/grid.json
 
-Linear heads on the vectors of the frozen default backbone, every setting at three rates and three
-batch sizes, the losses trained together; F1 on the development rows without a tuned decision.
-Seeds draw the order of the rows (and the split of the SMS messages). Frozen features do not decide
-alone: `run.py rivals` is the check by full fine-tuning. What --out holds is not run again.
+Linear heads are trained on the vectors of the frozen default backbone. Every setting runs at three
+learning rates and three batch sizes. The score is F1 on the development rows without a tuned
+decision. Seeds draw the order of the rows and the split of the SMS messages. `run.py rivals`
+checks the choice by full fine-tuning. Settings that --out holds are not run again.
 """
 
 from __future__ import annotations

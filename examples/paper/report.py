@@ -3,10 +3,10 @@
     python report.py                     # every table, to results/tables.md
     python report.py --tables rivals table10
     python report.py --data FOLDER       # Table 1 as well, which counts labels and needs no run
-    python report.py --limit 64 --runs /tmp/trial.jsonl    # of a trial, to /tmp/tables.md
+    python report.py --limit 64 --runs /tmp/trial.jsonl    # a trial, to /tmp/tables.md
 
 No figure is typed here: ours come from results/runs.jsonl, the paper's from reported.json. As in
-`run.py`, --precision, --backbone and --limit say which runs; how many others there are is printed.
+`run.py`, --precision, --backbone and --limit select the runs. The number of other runs is printed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Dice and Tversky losses of other packages, as skdice losses: same loop, same data, same seeds.
+"""Dice and Tversky losses of other packages as skdice losses: same loop, same data, same seeds.
 
     pip install --no-deps monai segmentation-models-pytorch simpletransformers
 
-Nothing of these packages but their losses is imported, so what else they ask for is not needed.
+Only their losses are imported, so their other dependencies are not needed.
 """
 
 from __future__ import annotations

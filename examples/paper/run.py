@@ -1,13 +1,13 @@
 """Run the experiments of one table.
 
-    python run.py table7 --data FOLDER                    # the paper's shape, defaults of each loss
+    python run.py table7 --data FOLDER                    # the paper's rows, default losses
     python run.py rivals --data FOLDER --tasks wnut17 --seeds 5 --workers 2
-    python run.py table7 --data FOLDER --limit 64 --seeds 1 --out /tmp/trial.jsonl   # the machinery
+    python run.py table7 --data FOLDER --limit 64 --seeds 1 --out /tmp/trial.jsonl   # a trial
 
-Every finished run is one JSON line in --out: what was run, its figures, versions and hardware. Runs
-that are there are not repeated, so a killed command goes on where it was; tables share runs. A run
-that fails is said and the others go on. Then `report.py` makes tables and charts, of the runs of
-one --precision, --backbone and --limit.
+Every finished run is one JSON line in --out, with its settings, figures, versions and hardware.
+Runs that --out holds are not repeated, so a killed command continues where it stopped, and tables
+share runs. If a run fails, the error is printed and the others continue. Then `report.py` makes
+tables and charts from the runs of one --precision, --backbone and --limit.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The data sets of the experiments, each as training, development and test rows.
+"""The data sets of the experiments, split into training, development and test rows.
 
-All are read from one folder that the caller names; nothing of them is kept here. `FILES` says what
-lies where. A set without a split of its own is split by the seed, so that its spread over seeds is
-also one over splits.
+All are read from one folder that the caller names. `FILES` lists the files of each. A data set
+without its own split is split by the seed, so its spread over seeds includes the spread over
+splits.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What was tried beyond the losses' own settings: temperature, spans, and annealed weights."""
+"""Variants beyond the settings of the losses: temperature, span counts and annealed weights."""
 
 from __future__ import annotations
 
