@@ -96,3 +96,8 @@ def test_links_lead_to_pages_that_exist():
                 heads = re.findall(r"^#+ (.+)$", file.read_text(), re.M)
                 slugs = {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in heads}
                 assert anchor in slugs, f"{page.name}: {target}"
+
+
+def test_no_page_takes_the_name_of_a_page_of_sphinx():
+    names = {path.stem for path in DOCS.glob("*.md")}
+    assert not names & {"search", "genindex", "py-modindex"}

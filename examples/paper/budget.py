@@ -31,6 +31,7 @@ TITLES = {
     "clinc_oos": "CLINC",
     "bc5cdr": "BC5CDR",
 }
+WHOLE = "wnut17_all"  # in the tables only
 FASTER = "ce, twice the rate"
 LABELS = {"ce": "cross-entropy", FASTER: "cross-entropy, twice the learning rate"}
 STYLES = {
@@ -219,7 +220,7 @@ def ratios(curves: dict[str, Any], *decisions: str, each_set: bool = False) -> l
             able = {
                 task: found
                 for task, found in curves[how].items()
-                if task != "wnut17_all" and all(budget in found.get(row, {}) for row in CORE)
+                if task != WHOLE and all(budget in found.get(row, {}) for row in CORE)
             }
             groups = [[task] for task in able] if each_set else [list(able)] if able else []
             for group in groups:
@@ -364,9 +365,9 @@ def picture(curves: dict[str, Any], file: Path) -> None:
     import matplotlib.pyplot as plt
     from report import save
 
-    tasks = list(curves["plain"])
+    tasks = [task for task in curves["plain"] if task != WHOLE]
     figure, axes = plt.subplots(
-        2, len(tasks), figsize=(3.1 * len(tasks), 5.4), squeeze=False, sharex="col", sharey="col"
+        2, len(tasks), figsize=(2.3 * len(tasks), 5.0), squeeze=False, sharex="col", sharey="col"
     )
     for row, (how, title) in enumerate((("plain", "as it is"), ("tuned", "tuned decision"))):
         for column, task in enumerate(tasks):

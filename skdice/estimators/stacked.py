@@ -27,7 +27,7 @@ __all__ = ["FoldHeads", "HeadData", "fit_heads"]
 
 # For heads on the frozen encoder: a rate at which none diverges on vectors of this norm. They train
 # for as many epochs as the estimator, since losses rank differently after few epochs than after
-# many (docs/search.md).
+# many (docs/searching.md).
 LR, NORM = 1e-2, 4.0
 BATCH_SIZE = {"classification": 32, "tagging": 128}
 OF_ESTIMATOR = ("max_epochs", "pos_label", "device", "random_state")
