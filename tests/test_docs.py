@@ -101,3 +101,14 @@ def test_links_lead_to_pages_that_exist():
 def test_no_page_takes_the_name_of_a_page_of_sphinx():
     names = {path.stem for path in DOCS.glob("*.md")}
     assert not names & {"search", "genindex", "py-modindex"}
+
+
+def test_the_commands_of_the_start_page_write_to_new_folders():
+    text = (DOCS / "start.md").read_text()
+    saved, written = (
+        re.findall(r'save_pretrained\("(.+?)"\)', text),
+        re.findall(r"--out (\S+)", text),
+    )
+    assert saved
+    assert written
+    assert not set(saved) & set(written)
