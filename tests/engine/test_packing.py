@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from skdice import (
@@ -164,6 +164,7 @@ def test_a_fitted_model_attends_as_it_did_before(packable):
     assert attention_of(model.net_.module_.encoder) == "sdpa"
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(lengths=st.lists(st.integers(1, 9), min_size=1, max_size=8), unit=st.integers(1, 12))
 def test_groups_hold_each_row_and_join_puts_them_back(lengths, unit):
     chunks = length_chunks(np.array(lengths), unit)
