@@ -163,7 +163,8 @@ def build_tiny_backbone(
             max_position_embeddings=64,
         ),
     }
-    settings = {"vocab_size": len(index), **sizes.get(kind, {}), **config}
+    sizes["camembert"] = sizes["xlm-roberta"] = sizes["roberta"]
+    settings = {"vocab_size": len(index), **sizes[kind], **config}
     encoder_config = transformers.AutoConfig.for_model(kind, **settings)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)

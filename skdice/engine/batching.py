@@ -177,9 +177,7 @@ class Padder:
         if groups is None:
             inputs, starts = self._padded(windows)
         else:
-            inputs = packed_inputs(windows, groups, first)
-            lengths = np.array([len(window) for window in windows])
-            starts = np.cumsum(lengths) - lengths
+            inputs, starts = packed_inputs(windows, groups, first)
         positions = [
             window.positions + start for window, start in zip(windows, starts, strict=True)
         ]

@@ -65,7 +65,6 @@ class EncoderModule(nn.Module):
     def __init__(self, encoder: Any, dropout: float) -> None:
         super().__init__()
         self.encoder = encoder
-        use_fast_dropout(encoder)
         self.dropout = FastDropout(dropout)
         self.frozen: list[str] = []
         self.adapted: tuple[Any, ...] = ()  # peft's view of a model with an adapter
@@ -113,6 +112,7 @@ class EncoderWithHead(EncoderModule):
         cls_last: bool = False,
     ) -> None:
         super().__init__(encoder, dropout)
+        use_fast_dropout(encoder)
         self.head = Float32Linear(encoder.config.hidden_size, n_outputs)
         _start_small(self.head)
         self.pooling = pooling

@@ -116,8 +116,10 @@ def first_position(module: Any) -> int | None:
     return config.pad_token_id + 1 if kind in PAD_SHIFTS_POSITIONS else 0  # type: ignore[union-attr]
 
 
-def packed_inputs(windows: Sequence[Window], groups: Sequence[int], first: int) -> dict[str, Any]:
-    """Inputs of an encoder without padding.
+def packed_inputs(
+    windows: Sequence[Window], groups: Sequence[int], first: int
+) -> tuple[dict[str, Any], np.ndarray]:
+    """Inputs of an encoder without padding, and where each window starts among the subwords.
 
     Parameters
     ----------
@@ -130,25 +132,19 @@ def packed_inputs(windows: Sequence[Window], groups: Sequence[int], first: int) 
     lengths = np.array([len(window) for window in windows])
     starts = np.cumsum(lengths) - lengths
     inside = np.arange(lengths.sum()) - np.repeat(starts, lengths)
-    taken: list[np.ndarray] = []
-    shapes, masks = [], []
+    shapes, masks, taken, row_places, n_places = [], [], [], [], 0
     for some in np.split(np.arange(len(windows)), np.cumsum(groups)[:-1]):
-        longest = int(lengths[some].max())
+        rows, longest = len(some), int(lengths[some].max())
         mask = np.arange(longest) < lengths[some, None]
-        taken.append(np.where(mask, starts[some, None] + np.arange(longest), starts[some, None]))
-        shapes.append((len(some), longest))
+        shapes.append((rows, longest))
         masks.append(None if mask.all() else torch.from_numpy(mask))
-    sizes = np.array([rows * longest for rows, longest in shapes])
-    row_places = np.concatenate(
-        [
-            before + np.arange(rows) * longest
-            for before, (rows, longest) in zip(np.cumsum(sizes) - sizes, shapes, strict=True)
-        ]
-    )
+        taken.append((starts[some, None] + np.where(mask, np.arange(longest), 0)).ravel())
+        row_places.append(n_places + np.arange(rows) * longest)
+        n_places += rows * longest
     packing = Packing(
         shapes,
-        torch.from_numpy(np.concatenate([part.ravel() for part in taken])),
-        torch.from_numpy(np.repeat(row_places, lengths) + inside),
+        torch.from_numpy(np.concatenate(taken)),
+        torch.from_numpy(np.repeat(np.concatenate(row_places), lengths) + inside),
         masks,
     )
     ids = np.concatenate([window.input_ids for window in windows]).astype(np.int64)
@@ -160,4 +156,4 @@ def packed_inputs(windows: Sequence[Window], groups: Sequence[int], first: int) 
     if windows[0].token_type_ids is not None:
         segments = np.concatenate([np.asarray(window.token_type_ids) for window in windows])
         inputs["token_type_ids"] = torch.from_numpy(segments.astype(np.int64))[None]
-    return inputs
+    return inputs, starts

@@ -39,37 +39,20 @@ TASKS = {
     "reader": (DiceQuestionAnswerer, {}, *READ),
     "mrc": (DiceMRCTagger, {}, SENTENCES, TAGS),
 }
-SIZES = dict(
-    hidden_size=16,
-    num_hidden_layers=2,
-    num_attention_heads=2,
-    intermediate_size=32,
-    max_position_embeddings=70,
-    initializer_range=0.5,  # so that attention is far from even
+DROPOUTS = (
+    *("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout"),
+    *("dropout", "attention_dropout", "seq_classif_dropout", "qa_dropout"),  # of DistilBERT
 )
-DISTIL = dict(
-    dim=16, n_layers=2, n_heads=2, hidden_dim=32, max_position_embeddings=70, initializer_range=0.5
-)
-ROBERTA = {"type_vocab_size": 1, "pad_token_id": 0}
 
 
 @pytest.fixture(scope="module")
 def packable(tmp_path_factory, build_backbone):
     """A backbone of every architecture that is run without padding, without dropout."""
-    found = {}
-    for kind in KINDS:
-        config = dict(DISTIL) if kind == "distilbert" else dict(SIZES)
-        if kind in ("roberta", "camembert", "xlm-roberta"):
-            config |= ROBERTA
-        off = ("hidden_dropout_prob", "attention_probs_dropout_prob")
-        off = ("dropout", "attention_dropout") if kind == "distilbert" else off
-        config |= dict.fromkeys(off, 0.0)
-        if kind == "electra":
-            config |= {"embedding_size": 8, "classifier_dropout": 0.0}
-        if kind == "distilbert":
-            config["seq_classif_dropout"] = config["qa_dropout"] = 0.0
-        found[kind] = build_backbone(str(tmp_path_factory.mktemp(kind)), kind, **config)
-    return found
+    # Large weights, so that attention is far from even.
+    config = {**dict.fromkeys(DROPOUTS, 0.0), "initializer_range": 0.5}
+    return {
+        kind: build_backbone(str(tmp_path_factory.mktemp(kind)), kind, **config) for kind in KINDS
+    }
 
 
 def fitted(task, backbone, **params):
@@ -171,8 +154,9 @@ def test_groups_hold_each_row_and_join_puts_them_back(lengths, unit):
     lengths = np.array(lengths)[np.concatenate(chunks)]
     empty = np.empty(0, np.int64)
     windows = [Window(np.arange(n, dtype=np.int32), None, empty, empty, 0) for n in lengths]
-    inputs = packed_inputs(windows, [len(chunk) for chunk in chunks], first=3)
+    inputs, starts = packed_inputs(windows, [len(chunk) for chunk in chunks], first=3)
     packing = inputs["packing"]
+    assert starts.tolist() == [sum(lengths[:i]) for i in range(len(lengths))]
     ids = [i for n in lengths for i in range(n)]
     assert inputs["input_ids"].tolist() == [ids]
     assert inputs["position_ids"].tolist() == [[i + 3 for i in ids]]
