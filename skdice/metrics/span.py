@@ -43,7 +43,7 @@ def _tag_lists(name: str, rows: Any) -> list[list[str]]:
     return lists
 
 
-def _aligned(y_true: Any, y_pred: Any) -> tuple[list[list[str]], list[list[str]]]:
+def aligned(y_true: Any, y_pred: Any) -> tuple[list[list[str]], list[list[str]]]:
     true, pred = _tag_lists("y_true", y_true), _tag_lists("y_pred", y_pred)
     if len(true) != len(pred):
         raise ValueError(f"y_true holds {len(true)} sentences and y_pred {len(pred)}")
@@ -53,7 +53,7 @@ def _aligned(y_true: Any, y_pred: Any) -> tuple[list[list[str]], list[list[str]]
     return true, pred
 
 
-def _resolve(scheme: str, true: list[list[str]]) -> str:
+def resolve_scheme(scheme: str, true: list[list[str]]) -> str:
     if scheme == "auto":
         return infer_scheme(true)
     if scheme not in SCHEMES:
@@ -126,8 +126,8 @@ def span_precision_recall_fscore_support(
         raise ValueError(f"average={average!r} must be 'micro', 'macro', 'weighted' or None")
     if mode not in ("lenient", "strict"):
         raise ValueError(f"mode={mode!r} must be 'lenient' or 'strict'")
-    true, pred = _aligned(y_true, y_pred)
-    scheme = _resolve(scheme, true)
+    true, pred = aligned(y_true, y_pred)
+    scheme = resolve_scheme(scheme, true)
     n_true: Counter[str] = Counter()
     n_pred: Counter[str] = Counter()
     n_hits: Counter[str] = Counter()
@@ -255,7 +255,7 @@ def token_f1_score(
     >>> token_f1_score([["NOUN", "VERB"]], [["NOUN", "NOUN"]])
     0.5
     """
-    true, pred = _aligned(y_true, y_pred)
+    true, pred = aligned(y_true, y_pred)
     labels = sorted({tag for rows in (true, pred) for row in rows for tag in row} - {background})
     return span_precision_recall_fscore_support(
         true, pred, average=average, scheme="plain", labels=labels, zero_division=zero_division
@@ -287,8 +287,8 @@ def span_report(
     >>> report["PER"]
     {'precision': 1.0, 'recall': 1.0, 'f1': 1.0, 'support': 1}
     """
-    true, pred = _aligned(y_true, y_pred)
-    scheme = _resolve(scheme, true)
+    true, pred = aligned(y_true, y_pred)
+    scheme = resolve_scheme(scheme, true)
     columns = ("precision", "recall", "f1", "support")
     types = {span[0] for row in (*true, *pred) for span in get_spans(row, scheme)}
     values = span_precision_recall_fscore_support(true, pred, scheme=scheme)

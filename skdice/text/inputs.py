@@ -55,7 +55,7 @@ def plain_values(X: Any) -> Any:
     return X.to_numpy() if hasattr(X, "to_numpy") else X
 
 
-def _rows(X: Any, name: str) -> list[Any]:
+def as_rows(X: Any, name: str) -> list[Any]:
     """The rows of a list, array, Series or frame; scikit-learn's wording for what has none."""
     if sparse.issparse(X):
         raise TypeError(
@@ -78,7 +78,7 @@ def _rows(X: Any, name: str) -> list[Any]:
 
 
 def _input_rows(X: Any) -> list[Any]:
-    rows = _rows(X, "X")
+    rows = as_rows(X, "X")
     if isinstance(rows[0], Mapping):  # a datasets.Dataset, or a list of records
         raise TypeError(
             f"X[0] is a dict with {list(rows[0])}: pass one column, as in dataset['text'], or read "
@@ -90,7 +90,7 @@ def _input_rows(X: Any) -> list[Any]:
 def _target_rows(y: Any, n_rows: int, wanted: str, rows_of_x: str = "rows") -> list[Any]:
     """The rows of y, as many as those of X."""
     _check_given(y, wanted)
-    rows = _rows(y, "y")
+    rows = as_rows(y, "y")
     if len(rows) != n_rows:
         raise ValueError(f"X holds {n_rows} {rows_of_x} and y {len(rows)}: they must match")
     return rows
