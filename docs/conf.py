@@ -52,7 +52,7 @@ html_theme_options = {
     "header_links_before_dropdown": 7,
     "show_prev_next": False,
     "navigation_with_keys": False,
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {"**": ["page-toc"], "evidence": []},
 }
 
 

@@ -63,8 +63,8 @@ def main() -> None:
     picture(curves, args.runs.with_name("budget.svg"))
     decided = args.runs.with_name("decisions.json")
     parts = {
-        "ratios": ratios(curves, "plain"),
-        "ratios, tuned": ratios(curves, "tuned"),
+        "ratios": ratios(curves, "plain", budgets=(2, 4)),
+        "all ratios": ratios(curves, *DECISIONS),
         "ratios of each set": ratios(curves, *DECISIONS, each_set=True),
         "curves": lines(curves, records),
         "later losses": modern(records),
@@ -209,14 +209,19 @@ def cell(found: dict[int, float] | None) -> str:
     return f"{scores.mean():.1f}" + (f" ± {scores.std(ddof=1):.1f}" if len(scores) > 1 else "")
 
 
-def ratios(curves: dict[str, Any], *decisions: str, each_set: bool = False) -> list[str]:
+def ratios(
+    curves: dict[str, Any],
+    *decisions: str,
+    each_set: bool = False,
+    budgets: tuple[int, ...] = BUDGETS[1:],
+) -> list[str]:
     """Updates for the F1 that cross-entropy has at a budget, as a share of that budget."""
     rows = ("focal", "ce_dice", "dsc", *((ANNEALED, FASTER) if each_set else ()))
     heads = ["decision", "`ce` after", *(["data set", "its F1"] if each_set else ["data sets"])]
     made = ["| " + " | ".join([*heads, *map(name_of, rows)]) + " |"]
     made.append("|---" * (len(heads) + len(rows)) + "|")
     for how in decisions:
-        for budget in BUDGETS[1:]:
+        for budget in budgets:
             able = {
                 task: found
                 for task, found in curves[how].items()
@@ -367,7 +372,7 @@ def picture(curves: dict[str, Any], file: Path) -> None:
 
     tasks = [task for task in curves["plain"] if task != WHOLE]
     figure, axes = plt.subplots(
-        2, len(tasks), figsize=(2.3 * len(tasks), 5.0), squeeze=False, sharex="col", sharey="col"
+        2, len(tasks), figsize=(2.3 * len(tasks), 4.0), squeeze=False, sharex="col", sharey="col"
     )
     for row, (how, title) in enumerate((("plain", "as it is"), ("tuned", "tuned decision"))):
         for column, task in enumerate(tasks):
