@@ -21,6 +21,7 @@ from skdice.losses._checks import (
 from skdice.losses._problem import Inputs, Problem, as_problem, with_background
 from skdice.losses._surrogate import (
     Formula,
+    WithGradient,
     at_least_tiny,
     log_surrogate,
     macro_surrogate,
@@ -95,7 +96,8 @@ def overlap_loss(
             factors = factors * (counts.of_class > 0)
         hits, errors, running = _moving_average(counts.hits, counts.errors, running, ema_decay)
         counts = counts._replace(hits=hits, errors=errors)
-        return macro_surrogate(problem, index, counts, factors, formula, smooth), running
+        of_log = macro_surrogate(problem, index, counts, factors, formula, smooth)
+        return WithGradient.apply(problem.logits, *of_log), running
     y = problem.target
     weight = problem.element_weight.expand_as(y)
     if is_above_zero(ohem_ratio):

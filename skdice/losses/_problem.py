@@ -110,26 +110,26 @@ class Problem:
 
     def log_p(self) -> Tensor:
         """Log-probabilities of shape (N, C), finite also where a logit is -inf."""
-        return _finite(self._log_probabilities(self._log_odds()))
+        return finite(self._log_probabilities(self._log_odds()))
 
     def log_p_of(self, index: Tensor) -> Tensor:
         """Log-probability of one class at each position, of shape (N,), finite."""
         # In a small batch a softmax over two numbers is cheap, and saves steps.
         table = self._log_probabilities(self._log_odds() if len(index) > 4096 else None)
-        return _finite(table.gather(-1, index.unsqueeze(-1)).squeeze(-1))
+        return finite(table.gather(-1, index.unsqueeze(-1)).squeeze(-1))
 
     def _log_probabilities(self, odds: Tensor | None) -> Tensor:
         if odds is not None:
             return nn.functional.logsigmoid(odds)
         if self._log_softmax is None:
-            self._log_softmax = torch.log_softmax(self.logits, dim=-1)
+            self._log_softmax = _log_softmax(self.logits)
         return self._log_softmax
 
     def log_not_p(self) -> Tensor:
         """log(1 - p) of shape (N, C), finite and differentiable also where p rounds to 1."""
         odds = self._log_odds()
         if odds is not None:
-            return _finite(nn.functional.logsigmoid(-odds))
+            return finite(nn.functional.logsigmoid(-odds))
         z = self.logits
         total = torch.logsumexp(z, dim=-1, keepdim=True)
         top = z.detach().argmax(dim=-1, keepdim=True)
@@ -187,7 +187,15 @@ def n_ranks(all_ranks: bool) -> int:
     return torch.distributed.get_world_size() if torch.distributed.is_initialized() else 1
 
 
-def _finite(log_p: Tensor) -> Tensor:
+def _log_softmax(z: Tensor) -> Tensor:
+    # torch's own is slow over many rows of few classes: it vectorises along a row.
+    if z.shape[-1] > 32 or len(z) <= 4096:
+        return torch.log_softmax(z, dim=-1)
+    z = z - z.detach().amax(-1, keepdim=True)
+    return z - torch.logsumexp(z, dim=-1, keepdim=True)
+
+
+def finite(log_p: Tensor) -> Tensor:
     """The lowest finite number in place of -inf, whose product with a target of 0 is NaN."""
     return log_p.clamp(min=torch.finfo(log_p.dtype).min)
 

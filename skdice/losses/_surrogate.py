@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from skdice.losses._checks import Number
-from skdice.losses._problem import Problem
+from skdice.losses._problem import Problem, finite
 
 TINY = torch.finfo(torch.float32).tiny
 
@@ -154,28 +154,47 @@ class Counts(NamedTuple):
     hits: Tensor
     errors: Tensor
     of_class: Tensor
-    p: Tensor
-    log_p: Tensor  # of the right class of each position
+    log_p: Tensor  # of the right class of each position, as a column
+    top: Tensor  # the most probable class, as a column
+    top_p: Tensor  # its probability,
+    rest: Tensor  # and one minus that, to the last digit
+    p: Tensor  # of all other classes, and 0 for the most probable
 
 
+@torch.no_grad()
 def right_class_counts(problem: Problem, index: Tensor, formula: Formula) -> Counts:
-    """Soft counts of each class against all others."""
-    per_hit, per_positive, per_negative = formula.gradients
-    weight, log_p = problem.weight, problem.log_p_of(index)
-    p, right = problem.p().detach(), log_p.detach()
+    """Soft counts of each class against all others.
 
-    def by_class(values: Tensor) -> Tensor:
+    Few passes over the logits, since these take the time; a softmax of torch's own is slow for
+    few classes.
+    """
+    per_hit, per_positive, per_negative = formula.gradients
+    z, weight = problem.logits, problem.weight
+    highest, top = z.max(dim=-1, keepdim=True)
+    p = (z - highest).exp_()
+    total = p.sum(-1, keepdim=True)
+    p.div_(total)
+    top_p = p.gather(-1, top)
+    p.scatter_add_(-1, top, -top_p)
+    log_p = finite(z.gather(-1, index.unsqueeze(-1)) - highest - total.log())
+
+    def by_class(index: Tensor, values: Tensor) -> Tensor:
         return torch.zeros_like(p[0]).index_add(0, index, values)
 
+    right = log_p.squeeze(-1)
     parts = (weight * torch.exp(right), weight * -torch.expm1(right), weight)
-    called = (weight.unsqueeze(-1) * p).sum(0)
-    sums = problem.total(torch.stack([*map(by_class, parts), called]))
+    # Not by a matrix product, which autocast would round to 16 bits.
+    others = (p if problem.given_weight is None else weight.unsqueeze(-1) * p).sum(0)
+    called = others + by_class(top.squeeze(-1), weight * top_p.squeeze(-1))
+    sums = problem.total(torch.stack([*(by_class(index, part) for part in parts), called]))
     found, missed, of_class, called = sums.unbind()
     false = (called - found).clamp(min=0)
     errors = per_negative * false - per_positive * missed
-    return Counts(per_hit * found, errors, of_class, p, log_p)
+    rest = p.sum(-1, keepdim=True)
+    return Counts(per_hit * found, errors, of_class, log_p, top, top_p, rest, p)
 
 
+@torch.no_grad()
 def macro_surrogate(
     problem: Problem,
     index: Tensor,
@@ -183,34 +202,43 @@ def macro_surrogate(
     factors: Tensor,
     formula: Formula,
     smooth: Number,
-) -> Tensor:
-    """The surrogate class by class. The gradient by wrong classes has a closed form."""
-    weight, p, log_p = problem.weight, counts.p, counts.log_p
+) -> tuple[Tensor, Tensor]:
+    """The surrogate class by class, and its gradient in closed form."""
     factors = factors / at_least_tiny(factors.sum())
     total = at_least_tiny(counts.hits + counts.errors + smooth)
     scale = factors * _scale((factors * total).sum(), total, counts.of_class.sum())
     price, cost = _prices(formula, counts.hits, counts.errors, smooth, scale, problem)
-    losses = formula.modulation(-log_p, -torch.expm1(log_p.detach()))
-    positives = (weight * price[..., index] * losses).sum()
+    modulation, column = formula.modulation, index.unsqueeze(-1)
+    p, top, top_p = counts.p, counts.top, counts.top_p
 
-    with torch.no_grad():
-        # -log(1 - p) of every wrong class. 1 - p of the most probable is the sum of all others.
-        column = index.unsqueeze(-1)
-        top = p.argmax(dim=-1, keepdim=True)
-        rest = p.scatter(-1, top, 0.0).sum(-1, keepdim=True)
-        not_p = at_least_tiny((1 - p).scatter(-1, top, rest))
-        share = formula.modulation(weight.unsqueeze(-1) * cost, p)
-        share = share.scatter(-1, column, 0.0)
-        value = -(share * torch.log(not_p)).sum()
-        # d/dz_j: from class j's own 1 - p_j, and through the softmax from all other classes'.
-        pull = share.mul_(p)
-        push = pull / not_p
-        gradient = pull.add_(push.sub_(push.sum(-1, keepdim=True)).mul_(p))
-    found: Any = _WithGradient.apply(problem.logits, value, gradient)
-    return positives + found
+    # -log p of the right class.
+    right_p, missed = torch.exp(counts.log_p), -torch.expm1(counts.log_p)
+    pull = modulation(price[..., column], missed)
+    # -log(1 - p) of every wrong class: first of the most probable, whose p may round to 1.
+    is_right, rest = top == column, at_least_tiny(counts.rest)
+    of_top = torch.where(is_right, 0.0, modulation(cost[..., top], top_p))
+    top_push = of_top * top_p / rest
+    # Then of all others, in as few tables as there can be.
+    p.scatter_add_(-1, column, -p.gather(-1, column))
+    not_p, share = 1 - p, modulation(cost, p)
+    # d/dz_j: from class j's own 1 - p_j, and through the softmax from all other classes'.
+    gradient = share * (p / not_p)
+    push = gradient.sum(-1, keepdim=True)
+    gradient.add_(p * (pull - push - top_push))
+    at_right = -pull * missed - right_p * (push + top_push)
+    at_top = torch.where(is_right, 0.0, top_p * (pull + of_top - push))
+    gradient.scatter_add_(-1, column, at_right).scatter_add_(-1, top, at_top)
+
+    losses, log_not_p = -pull * counts.log_p - of_top * torch.log(rest), not_p.log_()
+    if problem.given_weight is not None:
+        weight = problem.given_weight.unsqueeze(-1)
+        losses, log_not_p, gradient = weight * losses, weight * log_not_p, weight * gradient
+    if share.ndim == 1:
+        log_not_p = log_not_p.sum(0)
+    return losses.sum() - (share * log_not_p).sum(), gradient
 
 
-class _WithGradient(torch.autograd.Function):
+class WithGradient(torch.autograd.Function):
     """A value whose gradient is known."""
 
     generate_vmap_rule = True
