@@ -19,7 +19,7 @@ from typing import Any
 import decisions
 import numpy as np
 from experiments import ANNEALED, BUDGETS, CURVES, MODERN
-from run import environment, estimator_for, job_of, read
+from run import core_hours, environment, estimator_for, job_of, read
 from tasks import load, sample
 
 HERE = Path(__file__).parent
@@ -170,7 +170,7 @@ def shown(value: float) -> str:
 
 def lines(curves: dict[str, Any], records: list[dict[str, Any]]) -> list[str]:
     """F1 at each budget, then the ratio of updates."""
-    hours = sum(r["seconds"] * r["threads"] for r in records) / 3600
+    hours = core_hours(records)
     dates = sorted({r["date"] for r in records})
     torch = ", ".join(sorted({r["torch"] for r in records}))
     made = [

@@ -133,8 +133,14 @@ def finish(experiment: Experiment, common: dict[str, Any], args: argparse.Namesp
 
 
 def spent(path: Path) -> float:
-    """Hours of all runs in the file, times their threads."""
-    return sum(record["seconds"] * record.get("threads", 1) for record in read(path)) / 3600
+    """Core-hours of all runs in the file."""
+    return core_hours(read(path))
+
+
+def core_hours(records: list[dict[str, Any]]) -> float:
+    """Processor time; of old records the time by the clock, which on a busy machine is longer."""
+    seconds = (r.get("cpu_seconds", r["seconds"] * r.get("threads", 1)) for r in records)
+    return sum(seconds) / 3600
 
 
 def new_worker() -> Executor:
@@ -250,14 +256,15 @@ def run(
     logging.disable_progress_bar()
     warnings.simplefilter("ignore")
     torch.set_num_threads(threads)
-    started = time.perf_counter()
+    started, of_cpu = time.perf_counter(), time.process_time()
     task = tasks.load(job["task"], folder, job["seed"], job.get("limit"))
     model = estimator_for(task, job)
     X, y = training_rows(task, job)
     model = fitted(model, job, X, y, {"X_val": task.dev[0], "y_val": task.dev[1]})
     seconds = time.perf_counter() - started
     # What the name stood for on that day.
-    record = {"job": job, "loss": described(job), "seconds": round(seconds, 1), **environment()}
+    record = {"job": job, "loss": described(job), "seconds": round(seconds, 1)}
+    record |= {"cpu_seconds": round(time.process_time() - of_cpu, 1), **environment()}
     record["history"] = [
         {name: epoch[name] for name in ("train_loss", "valid_score") if name in epoch}
         for epoch in model.history_
