@@ -6,6 +6,10 @@ DATA holds `wnut17/` and `sms_spam/`. In each round every program trains one epo
 with cross-entropy and batches of 32, and then predicts test rows. The programs run one after the
 other in one process. Words are those of the data, not subwords or padding. Times include
 tokenising. Prints medians over the rounds and ratios to skdice.
+
+simpletransformers is timed where it is installed, in fp32, all that it can do on a CPU:
+
+    pip install --no-deps simpletransformers==0.70.8 tensorboard absl-py
 """
 
 from __future__ import annotations
@@ -19,12 +23,15 @@ import tempfile
 import time
 import warnings
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
+import datasets
 import numpy as np
+import pandas as pd
 import torch
 import transformers
 from datasets import Dataset
@@ -126,6 +133,52 @@ def with_skorch(X: Any, y: Any, backbone: str = BACKBONE) -> None:
     steps.fit(X, np.unique(y, return_inverse=True)[1])
 
 
+def simpletransformers_models() -> dict[str, Any]:
+    """Its class for each task, or none and a printed line where it is not installed."""
+    try:
+        from simpletransformers.classification import ClassificationModel
+        from simpletransformers.ner import NERModel
+    except ImportError as error:
+        print(f"simpletransformers is left out: {error}")
+        return {}
+    return {"tagging": NERModel, "classification": ClassificationModel}
+
+
+def with_simpletransformers(cls: Any, task: str, X: Any, y: Any, backbone: str = BACKBONE) -> None:
+    """simpletransformers as its documentation shows it: 128 subwords for all, its default.
+
+    Its tagger lowercases for an uncased model only if told to. Other settings are its defaults: a
+    linear schedule with warmup, and clipped gradients.
+    """
+    if task == "tagging":
+        names = sorted({tag for row in y for tag in row})
+        words = [(i, *pair) for i, row in enumerate(X) for pair in zip(row, y[i], strict=True)]
+        frame = pd.DataFrame(words, columns=["sentence_id", "words", "labels"])
+        params = {"labels": names}
+    else:
+        names, labels = np.unique(y, return_inverse=True)
+        frame = pd.DataFrame({"text": X, "labels": labels})
+        params = {"num_labels": len(names)}
+    with tempfile.TemporaryDirectory() as folder:
+        args = {
+            "num_train_epochs": 1,
+            "train_batch_size": 32,
+            "learning_rate": 1e-4,
+            "do_lower_case": True,
+            "fp16": False,
+            "use_multiprocessing": False,
+            "no_cache": True,
+            "no_save": True,
+            "save_model_every_epoch": False,
+            "logging_steps": 0,
+            "silent": True,
+            "output_dir": f"{folder}/output",
+            "tensorboard_dir": f"{folder}/runs",
+        }
+        params |= {"args": args, "use_cuda": torch.cuda.is_available()}
+        cls("bert", backbone, **params).train_model(frame)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path)
@@ -139,6 +192,7 @@ def main() -> None:
     torch.set_num_threads(args.threads)
     warnings.filterwarnings("ignore")
     transformers.logging.set_verbosity_error()
+    datasets.disable_progress_bars()
     wnut = args.data / "wnut17"
     X, y = read_conll(wnut / "wnut17train.conll")
     Xt, _ = read_conll(wnut / "emerging.test.annotated")
@@ -158,6 +212,9 @@ def main() -> None:
         "rows": n,
         "words_a_second": {},
     }
+    rival = simpletransformers_models()
+    if rival:
+        report["simpletransformers"] = version("simpletransformers")
     for task in args.tasks:
         rows, labels, test = tasks[task]
         words = sum(len(x) if task == "tagging" else len(x.split()) for x in rows)
@@ -171,6 +228,10 @@ def main() -> None:
             }
         if task == "classification":
             programs["raw skorch fp32"] = partial(with_skorch, rows, labels)
+        if rival:
+            programs["simpletransformers fp32"] = partial(
+                with_simpletransformers, rival[task], task, rows, labels
+            )
         found: dict[str, list[float]] = {}
         model = ours(task, rows, labels, "fp32")
         with tempfile.TemporaryDirectory() as folder:
