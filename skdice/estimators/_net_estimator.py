@@ -174,6 +174,7 @@ class NetEstimator(BaseEstimator):
         if self.checkpoint_dir is None or plan.epochs is not None or ranks.rank() > 0:
             return None
         settings = {k: v for k, v in self.get_params(deep=False).items() if k not in NO_MATTER}
+        settings["batch_size"] *= ranks.n_processes()
         module, criterion = self.net_.module_.state_dict(), dict(plan.criterion.named_buffers())
         identity = digest(settings, vars(plan.dataset), plan.validation, module, criterion)
         found = Checkpoints(self.checkpoint_dir, identity, self.checkpoint_every)

@@ -136,7 +136,7 @@ class DiceClassifier(LogitScores, ClassifierMixin, NetEstimator):
     dropout : float, default=0.0
         Dropout after each hidden layer.
     device : str, default="auto"
-        ``"auto"`` is CUDA if there is one, else MPS, else the CPU.
+        ``"auto"`` is CUDA, of several GPUs one for each process, else MPS, else the CPU.
     early_stopping : bool, default=False
         Stop when F1 on held-out rows stops rising, and restore the best epoch.
     validation_fraction : float, default=0.1
