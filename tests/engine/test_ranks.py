@@ -150,6 +150,20 @@ def killed_and_resumed(backbone, folder):
     return fit("texts", backbone, 4, **settings)
 
 
+def with_a_bad_update(backbone, number):
+    """A fit in which the second process finds a loss that is NaN, once."""
+    loss, called = FineTuningNet._loss, []
+
+    def bad(net, *args):
+        called.append(1)
+        found = loss(net, *args)
+        return found * torch.nan if number == 1 and len(called) == 2 else found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FineTuningNet, "_loss", bad)
+        return fit("texts", backbone, 4)
+
+
 def work(number, port, folder, backbone, backbone_with_dropout):
     os.environ.update(
         RANK=str(number), LOCAL_RANK=str(number), WORLD_SIZE="2",
@@ -164,6 +178,7 @@ def work(number, port, folder, backbone, backbone_with_dropout):
     found["dropout"] = outcome(noisy)
     resumed = killed_and_resumed(backbone_with_dropout, Path(folder) / f"checkpoints of {number}")
     found["resumed"] = outcome(resumed)
+    found["bad"] = outcome(with_a_bad_update(backbone, number))
     more = fit("texts", backbone, 4)
     X, y = data()[DiceSequenceClassifier]
     more.partial_fit(X[:9], y[:9]).partial_fit(X[9:], y[9:])
@@ -195,6 +210,7 @@ def test_two_processes_end_where_one_ends_with_batches_twice_as_large(
         for key, value in one[name][0].items():
             assert torch.equal(value, other[name][0][key]), (name, key)
         assert one[name][1] == other[name][1]
+    assert [epoch["skipped_updates"] for epoch in one["bad"][1]] == [1, 0]
     assert one["resumed"][1] == one["dropout"][1]
     for key, value in one["resumed"][0].items():
         assert torch.equal(value, one["dropout"][0][key]), key
