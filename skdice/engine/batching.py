@@ -24,6 +24,7 @@ __all__ = [
     "length_chunks",
     "run_cost",
     "targets_of",
+    "weightless",
 ]
 
 Inputs = list[dict[str, Any]]
@@ -271,3 +272,8 @@ def targets_of(parts: Sequence[tuple[Any, Any, Any]]) -> tuple[torch.Tensor, tor
     """Targets and weights of all parts of a batch, one after the other."""
     _, targets, weights = zip(*parts, strict=True)
     return torch.cat(targets), None if weights[0] is None else torch.cat(weights)
+
+
+def weightless(parts: Sequence[tuple[Any, Any, Any]]) -> list[Batch]:
+    """The same parts of a batch with weights of 0."""
+    return [(inputs, target, torch.zeros(len(target))) for inputs, target, _ in parts]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import tempfile
 import time
+import zlib
 from collections.abc import Iterator
 from functools import cache, partial
 from typing import Any
@@ -17,6 +20,7 @@ __all__ = [
     "has_bf16",
     "random_state",
     "resolve_device",
+    "seed_generators",
     "seeded",
     "set_random_state",
     "to_device",
@@ -24,12 +28,42 @@ __all__ = [
 
 
 def resolve_device(device: str) -> str:
-    """``"auto"`` is CUDA, then Apple's MPS, then the CPU."""
+    """``"auto"`` is CUDA, then Apple's MPS, then the CPU.
+
+    Of several GPUs it is the one that a launcher gave this process, or else one that the fewest
+    other processes of this user took.
+    """
     if device != "auto":
         return device
-    if torch.cuda.is_available():
-        return "cuda"
-    return "mps" if torch.backends.mps.is_available() else "cpu"
+    launched = os.environ.get("LOCAL_RANK")
+    if not torch.cuda.is_available():
+        # Processes that train one model together cannot add up on MPS.
+        return "mps" if torch.backends.mps.is_available() and launched is None else "cpu"
+    n = torch.cuda.device_count()
+    if launched is not None:
+        return f"cuda:{int(launched) % n}"
+    return "cuda" if n == 1 else f"cuda:{_own_gpu(os.getpid(), n)}"
+
+
+@cache
+def _own_gpu(process: int, n_gpus: int) -> int:
+    """Take a GPU until this process ends, by a lock on a file: one each, then a second on each."""
+    with contextlib.suppress(ImportError):  # Windows has no fcntl
+        import fcntl
+
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").encode()
+        name = f"skdice-{os.getuid()}-gpu-{zlib.crc32(visible):x}"
+        for place in range(16 * n_gpus):
+            path = os.path.join(tempfile.gettempdir(), f"{name}-{place}.lock")
+            with contextlib.suppress(OSError):
+                handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except OSError:
+                    os.close(handle)
+                else:
+                    return place % n_gpus
+    return process % n_gpus
 
 
 def has_bf16(device: str) -> bool:
@@ -71,20 +105,24 @@ def cpu_gains_by_bf16() -> bool:
 @contextlib.contextmanager
 def seeded(seed: int, device: str) -> Iterator[None]:
     """Seed torch inside the block and give the caller's generators back as they were."""
-    where = torch.device(device)
-    states = {d: random_state(d) for d in (torch.device("cpu"), where)}
+    states = {d: random_state(d) for d in {torch.device("cpu"), torch.device(device)}}
     try:
-        # Not torch.manual_seed, which seeds all devices there are.
-        torch.default_generator.manual_seed(seed)
-        if where.type == "cuda":
-            with torch.cuda.device(where):
-                torch.cuda.manual_seed(seed)
-        elif where.type == "mps":
-            torch.mps.manual_seed(seed)
+        seed_generators(seed, device)
         yield
     finally:
         for d, state in states.items():
             set_random_state(d, state)
+
+
+def seed_generators(seed: int, device: str) -> None:
+    """Seed those of the CPU and of the device; torch.manual_seed seeds all devices there are."""
+    where = torch.device(device)
+    torch.default_generator.manual_seed(seed)
+    if where.type == "cuda":
+        with torch.cuda.device(where):
+            torch.cuda.manual_seed(seed)
+    elif where.type == "mps":
+        torch.mps.manual_seed(seed)
 
 
 def autocast_dtype(precision: str, device: str) -> torch.dtype | None:

@@ -14,6 +14,8 @@ from skorch import NeuralNet
 from skorch.callbacks import EpochTimer
 from torch import nn
 
+from skdice.engine import ranks
+from skdice.engine.accumulation import accumulate
 from skdice.engine.attention import settle_attention
 from skdice.engine.batching import (
     Batch,
@@ -23,7 +25,7 @@ from skdice.engine.batching import (
     ahead,
     length_batches,
     run_cost,
-    targets_of,
+    weightless,
 )
 from skdice.engine.callbacks import EpochLog, ProgressBar
 from skdice.engine.checkpoints import Checkpoints
@@ -31,8 +33,8 @@ from skdice.engine.devices import (
     autocast,
     autocast_dtype,
     cpu_gains_by_bf16,
-    random_state,
-    set_random_state,
+    resolve_device,
+    seed_generators,
     to_device,
 )
 from skdice.engine.module import parameter_groups
@@ -44,6 +46,7 @@ from skdice.engine.progress import (
     restore,
     set_buffer,
     state_of,
+    trainable_state,
 )
 from skdice.engine.schedules import schedule_factor
 from skdice.engine.words import CompactWords, compact_words
@@ -77,6 +80,8 @@ class FineTuningNet(NeuralNet):
         series of `partial_fit` keeps it anyway while it lasts.
     pack : bool, default=True
         Train without padding where the architecture can, see `Packing`.
+    device : str, default="cpu"
+        As in `resolve_device`.
     **kwargs
         Of `skorch.NeuralNet`.
     """
@@ -84,6 +89,8 @@ class FineTuningNet(NeuralNet):
     _words: CompactWords | None = None  # while a fit runs
     _bf16: bool | None = None  # what this fit began with
     _first: int | None = None  # of the positions while a fit runs, if its batches are packed
+    _n_processes: int = 1  # that train together while a fit runs
+    _auto: bool = False  # whether the device was found by itself
 
     def __init__(
         self,
@@ -101,9 +108,12 @@ class FineTuningNet(NeuralNet):
         keep_optimizer: bool = False,
         pack: bool = True,
         optimizer: Any = torch.optim.AdamW,
+        device: str = "cpu",
         **kwargs: Any,
     ) -> None:
-        super().__init__(module, criterion=criterion, optimizer=optimizer, **kwargs)
+        found = resolve_device(device)
+        super().__init__(module, criterion=criterion, optimizer=optimizer, device=found, **kwargs)
+        self._auto = device == "auto"
         self.padder = padder
         self.gradient_accumulation = gradient_accumulation
         self.max_grad_norm = max_grad_norm
@@ -118,6 +128,8 @@ class FineTuningNet(NeuralNet):
     def __getstate__(self) -> dict[str, Any]:
         """The module once, and the optimiser, whose state is twice the weights, only if asked."""
         kept = dict(self.__dict__)
+        if self._auto and self.device.startswith("cuda"):
+            kept["device"] = "auto"  # whoever reads it may have other GPUs
         if self.initialized_:
             kept.update(module=None, criterion=None)
             kept.pop("schedule_", None)  # each fit makes its own
@@ -128,7 +140,7 @@ class FineTuningNet(NeuralNet):
         return NeuralNet.__getstate__(net)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
+        super().__setstate__(state | {"device": resolve_device(state["device"])})
         if self.initialized_:
             self.module, self.criterion = self.module_, self.criterion_
             if self.optimizer_ is None:
@@ -187,8 +199,10 @@ class FineTuningNet(NeuralNet):
         """
         lengths, size = dataset.lengths, self.batch_size
         for chosen in self.rows_of_updates(dataset, epoch, rows)[start:]:
-            parts = [chosen[i : i + size] for i in range(0, len(chosen), size)]
-            yield [self._batch(dataset, part, lengths[part]) for part in parts]
+            own, counts = ranks.own(chosen, self._n_processes)
+            parts = [own[i : i + size] for i in range(0, len(own), size)]
+            batch = [self._batch(dataset, part, lengths[part]) for part in parts]
+            yield batch if counts else weightless(batch)
 
     def rows_of_updates(
         self, dataset: Any, epoch: int, rows: np.ndarray | None = None
@@ -196,7 +210,7 @@ class FineTuningNet(NeuralNet):
         """The rows of each update of an epoch."""
         generator = np.random.default_rng([self.shuffle_seed, epoch])
         order = generator.permutation(len(dataset) if rows is None else rows)
-        step = self.batch_size * self.gradient_accumulation
+        step = self._rows_of_one()
         return [order[start : start + step] for start in range(0, len(order), step)]
 
     def _batch(self, dataset: EncodedDataset, rows: np.ndarray, lengths: np.ndarray) -> Batch:
@@ -208,7 +222,10 @@ class FineTuningNet(NeuralNet):
 
     def n_updates(self, n_rows: int) -> int:
         """Updates in one epoch of so many rows."""
-        return -(-n_rows // (self.batch_size * self.gradient_accumulation))
+        return -(-n_rows // self._rows_of_one())
+
+    def _rows_of_one(self) -> int:
+        return self.batch_size * self.gradient_accumulation * self._n_processes
 
     def fit_loop(
         self,
@@ -243,7 +260,13 @@ class FineTuningNet(NeuralNet):
         **fit_params : ignored
         """
         drawn = X if rows_of_epoch is None else rows_of_epoch(len(self.history))
-        state = None if checkpoints is None else checkpoints.last()
+        self._n_processes = ranks.join()
+        state, bf16 = ranks.start(
+            self.module_,
+            X.targets,
+            None if checkpoints is None else checkpoints.last(),
+            self._gains_by_bf16(),
+        )
         if state is not None and state["finished"]:
             restore(self, state)
             return self
@@ -256,7 +279,7 @@ class FineTuningNet(NeuralNet):
         else:
             self._start_schedule(0, "constant", 0.0)
         self._first = first_position(self.module_) if self.pack else None
-        at = Progress(bf16=self._gains_by_bf16())
+        at = Progress(bf16=bf16)
         try:
             if state is not None:
                 at = restore(self, state)
@@ -266,15 +289,13 @@ class FineTuningNet(NeuralNet):
                 rows = None if rows_of_epoch is None else rows_of_epoch(len(self.history))
                 self.run_epoch(X, rows, at, checkpoints)
                 if validation_score is not None:
-                    score = float(validation_score())
-                    better = at.best_score is None or score > at.best_score
+                    score = float(ranks.share(validation_score()))
+                    better = at.note(score)
                     self.history.record("valid_score", score)
                     self.history.record("valid_score_best", better)
-                    at.stale = 0 if better else at.stale + 1
-                    at.best_score = score if better else at.best_score
                     if better and patience is not None:
                         with self._whole_words():
-                            at.best = self._trainable_state()
+                            at.best = trainable_state(self.module_)
                 try:
                     self.notify("on_epoch_end", dataset_train=X, dataset_valid=None)
                 except KeyboardInterrupt:
@@ -283,7 +304,7 @@ class FineTuningNet(NeuralNet):
                     break
                 at = replace(at, epoch=at.epoch + 1, update=0, losses=[], lr=None)
         finally:
-            self._bf16 = self._first = None
+            self._bf16, self._first, self._n_processes = None, None, 1
             settle_attention(self.module_, self.device)
             # Also after an interrupt: the user keeps the best weights there were.
             if self._words is not None:
@@ -333,6 +354,11 @@ class FineTuningNet(NeuralNet):
         for batch in batches:
             if heard:
                 self.notify("on_batch_begin", batch=batch, training=True)
+            if self._n_processes > 1:
+                # Each draws dropout of its own, which a fit that goes on can draw again.
+                drawn = [self.shuffle_seed, len(self.history), at.update, ranks.rank()]
+                seed = np.random.SeedSequence(drawn).generate_state(1)[0]
+                seed_generators(int(seed), self.device)
             step = self.train_step(batch)
             if heard:
                 self.notify("on_batch_end", batch=batch, training=True, **step)
@@ -360,8 +386,10 @@ class FineTuningNet(NeuralNet):
             loss = self._loss(logits, *batch[0][1:])
             self.scaler_.scale(loss).backward()
         else:
-            logits, loss = self._accumulate(batch)
+            logits, loss = accumulate(self, batch)
         loss = loss.detach()
+        if self._n_processes > 1:
+            ranks.average([loss, *(p.grad for p in self._parameters() if p.grad is not None)])
         bad = self.update(batch, loss)
         if bad is not False:
             bad = torch.as_tensor(bad)
@@ -410,30 +438,6 @@ class FineTuningNet(NeuralNet):
             self.schedule_.step()
         return bad
 
-    def _accumulate(self, batch: list[Batch]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Gradients of the loss over all micro-batches together, in a micro-batch's memory.
-
-        A set-level loss is no sum over micro-batches, so its gradient with respect to all logits
-        is taken first, and each micro-batch is then run again, with the same dropout, to carry
-        its share of that gradient down.
-        """
-        device = torch.device(self.device)
-        states, parts = [], []
-        for inputs, _, _ in batch:
-            states.append(random_state(device))
-            with torch.no_grad():
-                parts.append(self._logits(inputs))
-        logits = torch.cat(parts).requires_grad_()
-        loss = self._loss(logits, *targets_of(batch))
-        (gradient,) = torch.autograd.grad(self.scaler_.scale(loss), logits)
-        after = random_state(device)
-        shares = gradient.split([len(part) for part in parts])
-        for (inputs, _, _), state, share in zip(batch, states, shares, strict=True):
-            set_random_state(device, state)
-            self._logits(inputs).backward(share)
-        set_random_state(device, after)
-        return logits.detach(), loss
-
     def _logits(self, inputs: Inputs) -> torch.Tensor:
         """Logits of groups of inputs, one after the other."""
         parts = []
@@ -469,11 +473,6 @@ class FineTuningNet(NeuralNet):
         loss = getattr(self.criterion_, "of_checked", None) or self.criterion_
         target, weight = (to_device(values, self.device) for values in (target, weight))
         return loss(logits, target, sample_weight=weight)
-
-    def _trainable_state(self) -> dict[str, torch.Tensor]:
-        trainable = {name for name, p in self.module_.named_parameters() if p.requires_grad}
-        state = self.module_.state_dict()
-        return {k: v.detach().clone() for k, v in state.items() if k in trainable}
 
     # ---- prediction
 

@@ -12,7 +12,15 @@ from skorch.history import History
 
 from skdice.engine.devices import random_state, set_random_state
 
-__all__ = ["Progress", "check_finite", "finite_if_all_are", "restore", "set_buffer", "state_of"]
+__all__ = [
+    "Progress",
+    "check_finite",
+    "finite_if_all_are",
+    "restore",
+    "set_buffer",
+    "state_of",
+    "trainable_state",
+]
 
 # Skipped updates in a row that end a fit.
 MOST_SKIPPED = 10
@@ -32,6 +40,13 @@ class Progress:
     best_score: float | None = None  # the best epoch's score on the validation set
     best: dict[str, torch.Tensor] | None = None  # its weights
     stale: int = 0  # epochs since
+
+    def note(self, score: float) -> bool:
+        """Count in the score of one more epoch; whether it is the best."""
+        better = self.best_score is None or score > self.best_score
+        self.stale = 0 if better else self.stale + 1
+        self.best_score = score if better else self.best_score
+        return better
 
 
 def state_of(net: Any, at: Progress, *, finished: bool = False) -> dict[str, Any]:
@@ -88,6 +103,13 @@ def restore(net: Any, state: dict[str, Any]) -> Progress:
     at.losses = [loss.to(net.device) for loss in at.losses]
     at.bad = torch.as_tensor(at.bad, device=net.device)
     return at
+
+
+def trainable_state(module: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """A copy of the weights that are trained."""
+    trainable = {name for name, p in module.named_parameters() if p.requires_grad}
+    state = module.state_dict()
+    return {k: v.detach().clone() for k, v in state.items() if k in trainable}
 
 
 def _devices(net: Any) -> list[torch.device]:

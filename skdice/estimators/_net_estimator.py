@@ -14,9 +14,10 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 
 from skdice._compat import Interval, StrOptions
+from skdice.engine import ranks
 from skdice.engine.callbacks import check_callbacks
 from skdice.engine.checkpoints import Checkpoints, check_folder, digest, parse_interval
-from skdice.engine.devices import resolve_device, seeded
+from skdice.engine.devices import seeded
 from skdice.engine.net import FineTuningNet
 from skdice.engine.plan import FitPlan
 from skdice.engine.schedules import SCHEDULES
@@ -132,6 +133,7 @@ class NetEstimator(BaseEstimator):
 
     def _run(self, plan: FitPlan) -> Self:
         """Train as planned; the estimator can also be used after an interrupt."""
+        ranks.join()  # first of all: with a launcher, "cuda" is a GPU for each process
         net = self._adopt(plan)
         checkpoints = self._checkpoints(plan)
         spread, score = self._spread(plan), None
@@ -165,10 +167,14 @@ class NetEstimator(BaseEstimator):
         return self
 
     def _checkpoints(self, plan: FitPlan) -> Checkpoints | None:
-        """The checkpoints of this fit, found again by a fit with the same data and parameters."""
-        if self.checkpoint_dir is None or plan.epochs is not None:
+        """The checkpoints of this fit, found again by a fit with the same data and parameters.
+
+        Of several processes that train together, the first reads and writes them.
+        """
+        if self.checkpoint_dir is None or plan.epochs is not None or ranks.rank() > 0:
             return None
         settings = {k: v for k, v in self.get_params(deep=False).items() if k not in NO_MATTER}
+        settings["batch_size"] *= ranks.n_processes()
         module, criterion = self.net_.module_.state_dict(), dict(plan.criterion.named_buffers())
         identity = digest(settings, vars(plan.dataset), plan.validation, module, criterion)
         found = Checkpoints(self.checkpoint_dir, identity, self.checkpoint_every)
@@ -213,10 +219,10 @@ class NetEstimator(BaseEstimator):
             max_epochs=self.max_epochs,
             lr=self.lr,
             batch_size=self.batch_size,
-            device=resolve_device(self.device),
+            device=self.device,
             train_split=None,
             callbacks=clone(self.callbacks, safe=False) if self.callbacks else None,
-            verbose=int(self.verbose),
+            verbose=int(self.verbose) if ranks.rank() == 0 else 0,
         ) | {**own, **(self.net_params or {})}
 
     def _spread(self, plan: FitPlan) -> float:

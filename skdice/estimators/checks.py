@@ -11,6 +11,7 @@ import torch
 from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 
+from skdice.engine import ranks
 from skdice.engine.devices import resolve_device
 from skdice.losses import Loss, resolve_loss
 from skdice.metrics import positive_class
@@ -28,11 +29,14 @@ __all__ = [
 
 
 def draw_seed(random_state: int | np.random.RandomState | None) -> int:
-    """A seed from `random_state`; None draws fresh entropy, not numpy's global generator."""
+    """A seed from `random_state`; None draws fresh entropy, not numpy's global generator.
+
+    Processes that train together get the same.
+    """
     if random_state is None:
-        return int(np.random.SeedSequence().generate_state(1)[0])
+        return int(ranks.share(np.random.SeedSequence().generate_state(1)[0]))
     if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31 - 1))
+        return int(ranks.share(random_state.randint(2**31 - 1)))
     return int(random_state)
 
 
@@ -62,11 +66,11 @@ def check_validation(X_val: Any, y_val: Any) -> None:
 
 
 def own_loss(loss: str | Loss) -> Loss:
-    """A new loss that counts over the batches of this process only."""
+    """A new loss that counts over the processes that train together, and no others."""
     found: Loss = clone(resolve_loss(loss))
     for part in found.modules():
         if isinstance(part, Loss):
-            part.all_ranks = False
+            part.all_ranks = ranks.n_processes() > 1
     return found
 
 

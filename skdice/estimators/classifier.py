@@ -20,7 +20,8 @@ from torch import nn
 
 from skdice._compat import check_sample_weight
 from skdice._typing import Labels, Numbers, Weights
-from skdice.engine.batching import Padder
+from skdice.engine import ranks
+from skdice.engine.batching import Padder, weightless
 from skdice.engine.devices import resolve_device, seeded
 from skdice.engine.net import Batch, FineTuningNet
 from skdice.engine.plan import FitPlan
@@ -37,7 +38,7 @@ class NumericDataset:
     """Rows of numbers with targets and weights."""
 
     X: Numbers
-    y: np.ndarray | None = None
+    targets: np.ndarray | None = None
     weight: np.ndarray | None = None
 
     def __len__(self) -> int:
@@ -51,11 +52,13 @@ class NumericNet(FineTuningNet):
         self, dataset: Any, epoch: int, rows: np.ndarray | None = None, start: int = 0
     ) -> Iterator[list[Batch]]:
         for chosen in self.rows_of_updates(dataset, epoch, rows)[start:]:
-            batch = np.sort(chosen)
-            weight = None if dataset.weight is None else torch.from_numpy(dataset.weight[batch])
+            own, counts = ranks.own(chosen, self._n_processes)
+            place = np.sort(own)
+            weight = None if dataset.weight is None else torch.from_numpy(dataset.weight[place])
             # Indexing by row numbers has made a copy already.
-            X = _tensor(dataset.X[batch], copy=False)
-            yield [([{"X": X}], torch.from_numpy(dataset.y[batch]), weight)]
+            X = _tensor(dataset.X[place], copy=False)
+            batch: list[Batch] = [([{"X": X}], torch.from_numpy(dataset.targets[place]), weight)]
+            yield batch if counts else weightless(batch)
 
     @torch.no_grad()
     def logits(self, dataset: Any, batch_size: int | None = None) -> Any:
@@ -133,7 +136,7 @@ class DiceClassifier(LogitScores, ClassifierMixin, NetEstimator):
     dropout : float, default=0.0
         Dropout after each hidden layer.
     device : str, default="auto"
-        ``"auto"`` is CUDA if there is one, else MPS, else the CPU.
+        ``"auto"`` is CUDA, of several GPUs one for each process, else MPS, else the CPU.
     early_stopping : bool, default=False
         Stop when F1 on held-out rows stops rising, and restore the best epoch.
     validation_fraction : float, default=0.1
@@ -325,4 +328,4 @@ class DiceClassifier(LogitScores, ClassifierMixin, NetEstimator):
         return self.net_.logits(NumericDataset(X.astype(kind, copy=False)))
 
     def _validation_score(self, held: Any) -> float:
-        return self.evaluate(held.X, self.classes_[held.y])["f1"]
+        return self.evaluate(held.X, self.classes_[held.targets])["f1"]

@@ -103,7 +103,7 @@ class DiceMRCTagger(TransformerEstimator):
         On a CPU it trains in bf16 if the processor is faster in it, and predicts in fp32. The last
         layer and the loss are always fp32.
     device : str, default="auto"
-        ``"auto"`` is CUDA if there is one, else MPS, else the CPU.
+        ``"auto"`` is CUDA, of several GPUs one for each process, else MPS, else the CPU.
     early_stopping : bool, default=False
         Stop when span F1 on validation sentences stops rising, and restore the best epoch.
     validation_fraction : float, default=0.1

@@ -80,7 +80,7 @@ class DiceSequenceClassifier(LogitScores, ClassifierMixin, ClassTrainer):
         On a CPU it trains in bf16 if the processor is faster in it, and predicts in fp32. The last
         layer and the loss are always fp32.
     device : str, default="auto"
-        ``"auto"`` is CUDA if there is one, else MPS, else the CPU.
+        ``"auto"`` is CUDA, of several GPUs one for each process, else MPS, else the CPU.
     early_stopping : bool, default=False
         Stop when F1 on validation texts (of the positive class; macro for more classes) stops
         rising, and restore the best epoch.

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from skdice.losses._base import Loss
+from skdice.losses._problem import n_ranks, over_ranks
 from skdice.losses.compound import CompoundLoss
 
 
@@ -79,7 +80,9 @@ class SpanEndsLoss(nn.Module):
         losses = (-share * log_p).mean(dim=1)
         weight = first if sample_weight is None else first * sample_weight.to(first.dtype)
         of_window = torch.zeros_like(first).index_add(0, window, weight)[window]
-        return (losses * of_window).sum() / weight.sum().clamp(min=torch.finfo(weight.dtype).tiny)
+        ranks = n_ranks(self.loss.all_ranks)
+        total = over_ranks(weight.sum(), ranks).clamp(min=torch.finfo(weight.dtype).tiny)
+        return (losses * of_window).sum() * ranks / total
 
 
 class HeadsLoss(nn.Module):

@@ -19,6 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from skdice._compat import HasMethods, Interval, StrOptions, routing_enabled
+from skdice.engine.ranks import check_alone
 from skdice.estimators import DiceTokenClassifier
 from skdice.estimators.checks import draw_seed
 from skdice.model_selection.checks import check_classes, check_tags, scorers_of, weights_of
@@ -216,8 +217,11 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         ValueError, TypeError
             For bad parameters, an empty or degenerate space, folds without a class, a storage
             that cannot be reached or a study of another search; before a trial runs.
+        RuntimeError
+            If torchrun or ``accelerate launch`` started this process to train with others.
         """
         self._validate_params()
+        check_alone(type(self).__name__)
         scorers, key = scorers_of(self.estimator, self.scoring, self.refit)
         params, of_split, of_scores = self._routed(params, scorers)
         X, y, of_split["groups"] = indexable(X, y, of_split.get("groups"))

@@ -23,6 +23,7 @@ from skdice.losses import (
 )
 
 COUNTS = [60, 25, 10, 5]
+PARTS = slice(0, 9), slice(9, 24)  # of unequal size
 
 
 def losses():
@@ -58,6 +59,11 @@ def gradient(module, loss, X, y, weight):
     return next(module.parameters()).grad.clone()
 
 
+def halves(part):
+    middle = (part.start + part.stop) // 2
+    return slice(part.start, middle), slice(middle, part.stop)
+
+
 def work(rank, port, folder):
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
     torch.set_num_threads(1)
@@ -66,7 +72,7 @@ def work(rank, port, folder):
     linear = torch.nn.Linear(6, 4)
     module = DistributedDataParallel(linear)
     X, y, weight = rows()
-    part = slice(0, 9) if rank == 0 else slice(9, 24)  # of unequal size
+    part = PARTS[rank]
     found = {}
     for name, loss in losses().items():
         for weighed in (False, True):
@@ -79,6 +85,13 @@ def work(rank, port, folder):
         module.zero_grad()
         (2 * compute({"logits": module(X[part])}, y[part], n)).backward()
         found["Trainer", name, steps] = linear.weight.grad.clone()
+    # Of two micro-batches, as the Trainer hands them over one after the other.
+    for name in ("ce", "dice"):
+        compute = for_trainer(name, 2, background=0)
+        module.zero_grad()
+        for half in halves(part):
+            (2 * compute({"logits": module(X[half])}, y[half], n)).backward()
+        found["Trainer, accumulated", name] = linear.weight.grad.clone()
     alone = DiceLoss(background=0, all_ranks=False)
     found["alone"] = gradient(module, alone, X[part], y[part], None)
     if rank == 0:
@@ -108,6 +121,17 @@ def test_two_processes_have_the_gradient_of_the_whole_batch():
     for name, steps in (("ce", None), ("dice", None), ("dice", 1), ("ce_dice", None)):
         expected = gradient(module, resolve_loss(name).prepare(COUNTS, background=0), X, y, None)
         torch.testing.assert_close(one["Trainer", name, steps], expected, atol=1e-6, rtol=1e-5)
+    whole = gradient(module, resolve_loss("ce"), X, y, None)
+    torch.testing.assert_close(one["Trainer, accumulated", "ce"], whole, atol=1e-6, rtol=1e-5)
+    batches = [torch.cat([X[a], X[b]]) for a, b in zip(*map(halves, PARTS), strict=True)]
+    targets = [torch.cat([y[a], y[b]]) for a, b in zip(*map(halves, PARTS), strict=True)]
+    of_micro_batches = [
+        gradient(module, resolve_loss("dice").prepare(COUNTS, background=0), *both, None)
+        for both in zip(batches, targets, strict=True)
+    ]
+    torch.testing.assert_close(
+        one["Trainer, accumulated", "dice"], sum(of_micro_batches) / 2, atol=1e-6, rtol=1e-5
+    )
     whole = gradient(module, DiceLoss(background=0), X, y, None)
     assert (one["alone"] - whole).abs().max() > 1e-3
     assert one["evaluated"] == DiceLoss(background=0)(module(X), y)

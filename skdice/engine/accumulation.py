@@ -1,0 +1,43 @@
+"""One update from several micro-batches that equals the update from one big batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from skdice.engine.batching import Batch, targets_of
+from skdice.engine.devices import random_state, set_random_state
+
+__all__ = ["accumulate"]
+
+
+def accumulate(net: Any, batch: Sequence[Batch]) -> tuple[Tensor, Tensor]:
+    """Gradients of the loss over all micro-batches together, in a micro-batch's memory.
+
+    A set-level loss is no sum over micro-batches, so its gradient with respect to all logits is
+    taken first, and each micro-batch is then run again, with the same dropout, to carry its share
+    of that gradient down.
+
+    Returns
+    -------
+    logits, loss : Tensor
+    """
+    device = torch.device(net.device)
+    states, parts = [], []
+    for inputs, _, _ in batch:
+        states.append(random_state(device))
+        with torch.no_grad():
+            parts.append(net._logits(inputs))
+    logits = torch.cat(parts).requires_grad_()
+    loss = net._loss(logits, *targets_of(batch))
+    (gradient,) = torch.autograd.grad(net.scaler_.scale(loss), logits)
+    after = random_state(device)
+    shares = gradient.split([len(part) for part in parts])
+    for (inputs, _, _), state, share in zip(batch, states, shares, strict=True):
+        set_random_state(device, state)
+        net._logits(inputs).backward(share)
+    set_random_state(device, after)
+    return logits.detach(), loss

@@ -1,0 +1,98 @@
+"""``device="auto"``: which GPU a process takes where there are several."""
+
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+import sys
+import tempfile
+import warnings
+
+import pytest
+import torch
+
+from skdice import DiceClassifier
+from skdice.engine import devices
+from skdice.engine.devices import resolve_device
+
+
+@pytest.fixture
+def gpus(monkeypatch, tmp_path):
+    """Sets the number of GPUs; locks lie in a folder of the test."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.delenv("LOCAL_RANK", raising=False)
+    devices._own_gpu.cache_clear()
+    yield lambda n: monkeypatch.setattr(torch.cuda, "device_count", lambda: n)
+    devices._own_gpu.cache_clear()
+
+
+def tell(queue, done):
+    queue.put((resolve_device("auto"), resolve_device("auto")))
+    done.wait(60)
+
+
+def in_another_process(context):
+    """A process that took a GPU, which GPU, and how to end the process."""
+    queue, done = context.Queue(), context.Event()
+    process = context.Process(target=tell, args=(queue, done))
+    process.start()
+    first, second = queue.get(timeout=60)
+    assert first == second
+
+    def end():
+        done.set()
+        process.join()
+
+    return first, end
+
+
+def test_one_gpu_needs_no_number(gpus, tmp_path):
+    gpus(1)
+    assert resolve_device("auto") == "cuda"
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_launcher_decides(gpus, monkeypatch):
+    gpus(4)
+    monkeypatch.setenv("LOCAL_RANK", "2")
+    assert resolve_device("auto") == "cuda:2"
+    gpus(2)  # fewer than processes
+    assert resolve_device("auto") == "cuda:0"
+    assert resolve_device("cuda:1") == "cuda:1"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no fork")
+def test_each_process_has_a_gpu_of_its_own(gpus):
+    gpus(3)
+    context = multiprocessing.get_context("fork")
+    one, end_one = in_another_process(context)
+    two, end_two = in_another_process(context)
+    assert (one, two, resolve_device("auto")) == ("cuda:0", "cuda:1", "cuda:2")
+    second_on_the_first, end = in_another_process(context)
+    assert second_on_the_first == "cuda:0"
+    end_two()
+    again, end_again = in_another_process(context)
+    assert again == "cuda:1"
+    for finish in (end_one, end, end_again):
+        finish()
+
+
+def test_without_locks_the_number_of_the_process_decides(gpus, monkeypatch):
+    gpus(3)
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    for process in (7, 8):
+        monkeypatch.setattr(devices.os, "getpid", lambda process=process: process)
+        assert resolve_device("auto") == f"cuda:{process % 3}"
+
+
+def test_a_model_that_chose_its_gpu_chooses_anew_where_it_is_read():
+    X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1]
+    model = DiceClassifier(max_epochs=1).fit(X, y)
+    model.net_.device = "cuda:3"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert pickle.loads(pickle.dumps(model)).net_.device == "cpu"
+    given = DiceClassifier(max_epochs=1, device="cpu").fit(X, y)
+    given.net_.device = "cuda:3"  # as if it had been asked for
+    assert given.net_.__getstate__()["device"] == "cuda:3"
