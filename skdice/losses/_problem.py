@@ -112,10 +112,16 @@ class Problem:
         """Log-probabilities of shape (N, C), finite also where a logit is -inf."""
         return finite(self._log_probabilities(self._log_odds()))
 
-    def log_p_of(self, index: Tensor) -> Tensor:
-        """Log-probability of one class at each position, of shape (N,), finite."""
+    def log_p_of(self, index: Tensor | int) -> Tensor:
+        """Log-probability of one class at each position, of shape (N,), finite.
+
+        That of an int, which is the same class everywhere, may be -inf.
+        """
         # In a small batch a softmax over two numbers is cheap, and saves steps.
-        table = self._log_probabilities(self._log_odds() if len(index) > 4096 else None)
+        odds = self._log_odds() if self.logits.shape[0] > 4096 else None
+        table = self._log_probabilities(odds)
+        if isinstance(index, int):
+            return table[..., index]
         return finite(table.gather(-1, index.unsqueeze(-1)).squeeze(-1))
 
     def _log_probabilities(self, odds: Tensor | None) -> Tensor:

@@ -70,6 +70,7 @@ def _scale(size: Any, total: Any, n: Any) -> Any:
     if not isinstance(total, Tensor):
         return size / n / total**2 if n > 0 and total**2 > TINY else 0.0
     tiny, square = torch.finfo(total.dtype).tiny, total**2
+    n = torch.as_tensor(n, dtype=total.dtype)
     return torch.where((n > 0) & (square > tiny), size / n.clamp(min=tiny) / square, 0.0)
 
 
@@ -130,22 +131,24 @@ def micro_surrogate(
         weight = problem.given_weight
         positive = (index != background).to(log_p.dtype)
         right, wrong = torch.exp(log_p), -torch.expm1(log_p)
-        not_background = -torch.expm1(problem.log_p_of(torch.full_like(index, background)))
+        not_background = -torch.expm1(problem.log_p_of(background))
         if weight is not None:
             positive, not_background = positive * weight, not_background * weight
-        n = log_p.new_full((), len(index)) if weight is None else weight.sum()
         # Not by matrix products, which autocast would round to 16 bits.
-        parts = ((positive * right).sum(), (positive * wrong).sum(), not_background.sum(), n)
-        sums = problem.total(torch.stack(parts))
-        found, missed, called, n = numbers_of(sums, smooth, *formula.gradients)
+        parts = [(positive * right).sum(), (positive * wrong).sum(), not_background.sum()]
+        counted = weight is not None or problem.ranks > 1
+        if counted:
+            parts.append(problem.weight.sum())
+        sums = numbers_of(problem.total(torch.stack(parts)), smooth, *formula.gradients)
+        found, missed, called, n = sums if counted else (*sums, index.shape[0])
         false = called - found
         false = false.clamp(min=0) if isinstance(false, Tensor) else max(false, 0.0)
         hits, errors = per_hit * found, per_negative * false - per_positive * missed
         total = at_least_tiny(hits + errors + smooth)
         scale = _scale(total, total, n)
         price, cost = _prices(formula, hits, errors, smooth, scale, problem)
-        share = cost * (1.0 if weight is None else weight) + (price - cost) * positive
-    return (share * formula.modulation(-log_p, wrong)).sum()
+        share = (cost - price) * positive - cost * (1.0 if weight is None else weight)
+    return (share * formula.modulation(log_p, wrong)).sum()
 
 
 class Counts(NamedTuple):
