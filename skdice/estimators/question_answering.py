@@ -18,6 +18,7 @@ from skdice.estimators.transformer import TransformerEstimator, flat_targets
 from skdice.losses import Loss, SpanEndsLoss, resolve_loss
 from skdice.metrics import answer_exact_match_score, answer_f1_score
 from skdice.text.answers import Answer, as_answers, as_questions, read_answers
+from skdice.text.encoding import Windows
 from skdice.text.inputs import check_weights, object_array
 from skdice.text.qa import ReadingWindow, encode_questions, is_mark
 from skdice.text.spans import Candidate, best_answers, tune_null_threshold
@@ -324,7 +325,7 @@ class DiceQuestionAnswerer(TransformerEstimator):
         weights = check_weights(sample_weight, len(pairs))
         return Examples(pairs, [row or [] for row in rows], weights).take(kept)
 
-    def _windows(self, pairs: list[tuple[str, str]]) -> list[ReadingWindow]:
+    def _windows(self, pairs: list[tuple[str, str]]) -> Windows[ReadingWindow]:
         return encode_questions(
             self.tokenizer_,
             pairs,

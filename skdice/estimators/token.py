@@ -25,7 +25,7 @@ from skdice.estimators.transformer import flat_targets
 from skdice.metrics import span_f1_score
 from skdice.metrics.schemes import SCHEMES, check_tags, infer_scheme
 from skdice.text.decoding import decode
-from skdice.text.encoding import Window, encode_sentences
+from skdice.text.encoding import Ragged, Window, Windows, encode_sentences
 from skdice.text.inputs import as_sentences, as_tags, check_weights, object_array
 
 __all__ = ["DiceTokenClassifier"]
@@ -342,7 +342,7 @@ class DiceTokenClassifier(TagScores, ClassTrainer):
         """The entity type of a tag; in the plain scheme the tag itself."""
         return tag if self.scheme_ == "plain" else tag.partition("-")[2]
 
-    def _windows(self, sentences: list[list[str]]) -> list[Window]:
+    def _windows(self, sentences: list[list[str]]) -> Windows[Window]:
         return encode_sentences(
             self.tokenizer_,
             sentences,
@@ -351,9 +351,15 @@ class DiceTokenClassifier(TagScores, ClassTrainer):
             all_subwords=self.label_all_subwords,
         )
 
-    def _target(self, window: Window, tags: list[str]) -> np.ndarray:
+    def _targets(self, windows: Windows[Any], tags: list[list[str]]) -> Ragged:
         index = {tag: i for i, tag in enumerate(self.classes_.tolist())}
-        return np.array([index[tags[word]] for word in window.words], dtype=np.int32)
+        words, kind = windows.columns["words"], np.min_scalar_type(len(index))
+        found = (
+            index[tags[row][word]]
+            for row, of_row in zip(windows.rows, words, strict=True)
+            for word in of_row.tolist()
+        )
+        return Ragged(np.fromiter(found, kind, len(words.values)), words.sizes)
 
     def _blocks(self, X: Any) -> Iterator[list[list[str]]]:
         """Some thousand sentences at a time, to save memory."""
@@ -390,12 +396,12 @@ def _windows_of(
     dataset: EncodedDataset, draws: Callable[[int], np.ndarray]
 ) -> Callable[[int], np.ndarray]:
     """A function from an epoch to the windows of the sentences drawn for it."""
-    of_window = np.array([window.row for window in dataset.windows])
+    rows = dataset.windows.rows
 
     def windows(epoch: int) -> np.ndarray:
         drawn = draws(epoch)
-        first = np.searchsorted(of_window, drawn, "left")
-        last = np.searchsorted(of_window, drawn, "right")
+        first = np.searchsorted(rows, drawn, "left")
+        last = np.searchsorted(rows, drawn, "right")
         return np.concatenate([np.arange(*ends) for ends in zip(first, last, strict=True)])
 
     return windows

@@ -32,7 +32,7 @@ from skdice.estimators import storage
 from skdice.estimators._net_estimator import NetEstimator
 from skdice.estimators.checks import check_device, check_validation, split_indices
 from skdice.estimators.hub import PushToHub, local_folder
-from skdice.text.encoding import Window
+from skdice.text.encoding import Ragged, Window, Windows
 
 __all__ = ["TransformerEstimator", "flat_targets"]
 
@@ -47,10 +47,13 @@ def flat_targets(
 
     Weight 2 is the example twice; `rows` are the windows to take, and None is all.
     """
-    assert dataset.targets is not None
+    targets, shares = dataset.targets, dataset.shares
+    assert targets is not None
+    if rows is None and isinstance(targets, Ragged):
+        return targets.values, np.repeat(shares, targets.sizes)
     chosen = np.arange(len(dataset)) if rows is None else rows
-    targets = [dataset.targets[i] for i in chosen.tolist()]
-    return np.concatenate(targets), np.repeat(dataset.shares[chosen], [len(t) for t in targets])
+    found = [targets[i] for i in chosen.tolist()]
+    return np.concatenate(found), np.repeat(shares[chosen], [len(row) for row in found])
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -203,10 +206,11 @@ class TransformerEstimator(PushToHub, NetEstimator):
         """Windows of the inputs, each with its target and the weight of its row."""
         windows = self._windows(inputs)
         if targets is not None:
-            targets = [self._target(window, targets[window.row]) for window in windows]
-        if weights is not None:
-            weights = weights[[window.row for window in windows]]
-        return EncodedDataset(windows, targets, weights)
+            targets = self._targets(windows, targets)
+        return EncodedDataset(windows, targets, None if weights is None else weights[windows.rows])
+
+    def _targets(self, windows: Windows[Any], targets: Any) -> Any:
+        return [self._target(window, targets[window.row]) for window in windows]
 
     # ---- the net
 
