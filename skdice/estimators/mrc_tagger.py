@@ -410,10 +410,10 @@ class DiceMRCTagger(TransformerEstimator):
 
     def _candidates(self, sentences: list[list[str]], threshold: float) -> list[list[_Scored]]:
         """The spans of each sentence that are above a threshold in one of its windows."""
-        found: list[list[_Scored]] = [[] for _ in sentences]
-        for window, logits in self._predicted(sentences):
-            found[window.row] += self._spans_above(window, expit(logits), threshold)
-        return found
+        return [
+            [s for w, logits in windows for s in self._spans_above(w, expit(logits), threshold)]
+            for windows in self._predicted(sentences)
+        ]
 
     def _settled(self, candidates: list[_Scored]) -> list[tuple[str, int, int, float]]:
         """Distinct spans of a sentence with their scores; without overlaps if trained on tags."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -359,12 +360,11 @@ class DiceQuestionAnswerer(TransformerEstimator):
 
     def _rank(
         self, pairs: list[tuple[str, str]], n_best: int
-    ) -> list[tuple[list[Candidate], float]]:
+    ) -> Iterator[tuple[list[Candidate], float]]:
         """Candidates and the score of no answer, for every question."""
-        groups: list[list[Any]] = [[] for _ in pairs]
-        for window, scores in self._predicted(pairs):
-            groups[window.row].append((scores, window.words, window.offsets, window.context_score))
-        return [best_answers(group, n_best, self.max_answer_length) for group in groups]
+        for windows in self._predicted(pairs):
+            group = [(scores, w.words, w.offsets, w.context_score) for w, scores in windows]
+            yield best_answers(group, n_best, self.max_answer_length)
 
     def _tunes_threshold(self) -> bool:
         return self.null_threshold == "auto" and bool(np.isfinite(self.null_threshold_))

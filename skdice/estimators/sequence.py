@@ -362,8 +362,10 @@ class DiceSequenceClassifier(LogitScores, ClassifierMixin, ClassTrainer):
         self._check_fitted()
         texts = as_texts(X)
         check_width(texts, self.n_features_in_, self)
-        parts = (self._predicted(texts[part]) for part in blocks(len(texts)))
-        return np.stack([logits for part in parts for _, logits in part])
+        table = np.empty((len(texts), len(self.classes_)))
+        for row, ((_, logits),) in zip(table, self._predicted(texts), strict=True):
+            row[:] = logits
+        return table
 
     def _validation_score(self, held: Examples) -> float:
         """F1 of the positive class; macro over more classes or labels."""
