@@ -49,7 +49,7 @@ class EncodedDataset(Dataset):
         weights: np.ndarray | None = None,
     ) -> None:
         if not isinstance(windows, Windows):
-            windows = Windows.of(type(windows[0]), windows)
+            windows = Windows.of(windows)
         self.windows: Windows[Any] = windows
         self.targets = targets
         self.weights = weights

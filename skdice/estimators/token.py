@@ -351,11 +351,8 @@ class DiceTokenClassifier(TagScores, ClassTrainer):
     def _targets(self, windows: Windows[Any], tags: list[list[str]]) -> Ragged:
         index = {tag: i for i, tag in enumerate(self.classes_.tolist())}
         words, kind = windows.columns["words"], np.min_scalar_type(len(index))
-        found = (
-            index[tags[row][word]]
-            for row, of_row in zip(windows.rows, words, strict=True)
-            for word in of_row.tolist()
-        )
+        rows = zip(windows.rows.tolist(), words, strict=True)
+        found = (index[tags[row][word]] for row, kept in rows for word in kept.tolist())
         return Ragged(np.fromiter(found, kind, len(words.values)), words.sizes)
 
     def _log_tables(self, X: Any) -> Iterator[np.ndarray]:

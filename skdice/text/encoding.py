@@ -62,14 +62,15 @@ W = TypeVar("W", bound=Window)
 class Windows(Sequence[W], Generic[W]):
     """Windows of one kind, by field: as objects they would take five times the memory."""
 
-    kind: type[W]
+    kind: Any
     columns: dict[str, Any]  # of arrays `Ragged`, of ints an array, and None where all are None
 
     @classmethod
-    def of(cls, kind: type[W], windows: Iterable[W]) -> Windows[W]:
+    def of(cls, windows: Iterable[W]) -> Windows[W]:
         """Take in windows as they are made."""
-        source, parts = iter(windows), defaultdict(list)
+        source, kind, parts = iter(windows), None, defaultdict(list)
         while block := list(islice(source, BLOCK)):
+            kind = type(block[0])
             for field in fields(kind):
                 parts[field.name].append(_column([getattr(w, field.name) for w in block]))
         return cls(kind, {name: _joined(parts.pop(name)) for name in list(parts)})
@@ -79,8 +80,7 @@ class Windows(Sequence[W], Generic[W]):
 
     def __getitem__(self, i: Any) -> Any:
         i = range(len(self))[i]  # also of no windows, which have no columns
-        values: list[Any] = [None if c is None else c[i] for c in self.columns.values()]
-        return self.kind(*values)
+        return self.kind(*(None if c is None else c[i] for c in self.columns.values()))
 
     @property
     def rows(self) -> np.ndarray:
@@ -93,17 +93,14 @@ class Windows(Sequence[W], Generic[W]):
         return self.columns["input_ids"].sizes if self.columns else self.rows
 
 
-def compact(kind: type[W]) -> Callable[[Callable[P, Iterator[W]]], Callable[P, Windows[W]]]:
+def compact(make: Callable[P, Iterator[W]]) -> Callable[P, Windows[W]]:
     """Let a generator of windows return them as `Windows`."""
 
-    def decorate(make: Callable[P, Iterator[W]]) -> Callable[P, Windows[W]]:
-        @wraps(make)
-        def made(*args: P.args, **kwargs: P.kwargs) -> Windows[W]:
-            return Windows.of(kind, make(*args, **kwargs))
+    @wraps(make)
+    def made(*args: P.args, **kwargs: P.kwargs) -> Windows[W]:
+        return Windows.of(make(*args, **kwargs))
 
-        return made
-
-    return decorate
+    return made
 
 
 def _column(values: list[Any]) -> Any:
@@ -182,7 +179,7 @@ def template(tokenizer: Any, n_texts: int = 1) -> Template:
     )
 
 
-@compact(Window)
+@compact
 def encode_texts(
     tokenizer: Any, texts: Sequence[str] | Sequence[tuple[str, str]], max_length: int
 ) -> Iterator[Window]:
@@ -199,7 +196,7 @@ def encode_texts(
             yield Window(ids, None if segments is None else segments[i], none, none, start + i)
 
 
-@compact(Window)
+@compact
 def encode_sentences(
     tokenizer: Any,
     sentences: Sequence[Sequence[str]],

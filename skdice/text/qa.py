@@ -56,7 +56,7 @@ def cut_context(n_tokens: int, room: int, stride: int) -> list[tuple[int, int]]:
         first = last - min(stride, room // 2)
 
 
-@compact(ReadingWindow)
+@compact
 def encode_questions(
     tokenizer: Any,
     pairs: Sequence[tuple[str, str]],
@@ -171,7 +171,7 @@ def candidate_pairs(n_words: int, longest: int) -> np.ndarray:
     return np.stack([first[inside], last[inside]], axis=1) + 1
 
 
-@compact(QueryWindow)
+@compact
 def encode_queries(
     tokenizer: Any,
     sentences: Sequence[Sequence[str]],

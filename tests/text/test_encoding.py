@@ -219,7 +219,7 @@ def test_windows_give_back_what_they_took_in(rows):
     ]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("skdice.text.encoding.BLOCK", 4)  # so that columns are joined
-        windows = Windows.of(Window, iter(made))
+        windows = Windows.of(iter(made))
     assert len(windows) == len(rows)
     assert windows.lengths.tolist() == [len(row) for row in rows]
     assert windows.rows.tolist() == [7 * i for i in range(len(rows))]
