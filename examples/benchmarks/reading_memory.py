@@ -49,7 +49,7 @@ def measure(who: str, batch_size: int, length: int) -> float:
         # One short pair: the net, without a step of the size that is measured.
         reader.set_params(max_epochs=1).fit([("who", "a word here")], [(2, "word")])
         net = reader.net_
-        windows = reader._windows(pairs)[:batch_size]
+        windows = list(reader._windows(pairs))[:batch_size]
         targets = [reader._target(window, [answers[0]]) for window in windows]
         from skdice.engine.batching import EncodedDataset
 

@@ -6,7 +6,7 @@ import contextlib
 import json
 import sys
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import repeat, tee
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +14,20 @@ import typer
 
 from skdice.cli._options import Columns
 from skdice.datasets import read_dataset, read_texts
-from skdice.datasets.conll import read_lines, replacing, write_text
+from skdice.datasets.conll import read_lines, replacing
 from skdice.datasets.records import is_json_lines, is_record
 from skdice.metrics.schemes import get_spans
 
 BLOCK = 64  # rows of standard input that are predicted at a time
 
 
-def inputs_of(estimator: Any, file: Path, columns: Columns) -> tuple[list[Any], list[str]]:
-    """X of a file with or without labels, and the ids of questions."""
+def rows_of(estimator: Any, file: Path, columns: Columns) -> Iterator[tuple[Any, str]]:
+    """Inputs of a file with or without labels, and their ids, which questions have."""
+    X, ids = _inputs_of(estimator, file, columns)
+    return zip(X, ids or repeat(""), strict=False)
+
+
+def _inputs_of(estimator: Any, file: Path, columns: Columns) -> tuple[list[Any], list[str]]:
     task, encoding = estimator.task, columns.encoding
     if task == "classification":
         # A model of transformers does not tell whether it takes texts or pairs.
@@ -66,96 +71,86 @@ def format_of(estimator: Any, asked: str) -> str:
     return asked
 
 
-def lines_of(estimator: Any, how: str, X: list[Any], ids: list[str]) -> Iterator[str]:
-    """Lines to write, without their ends."""
-    if how in ("jsonl", "spans"):
-        for record in _records(estimator, how, X, ids):
-            yield json.dumps(record, ensure_ascii=False)
-        return
-    for i, (x, found) in enumerate(zip(X, estimator.predict(X), strict=True)):
+def lines_of(
+    estimator: Any, how: str, rows: Iterable[tuple[Any, str]], block_size: int = 4096
+) -> Iterator[str]:
+    """A line for each row, which is an input with its id, without the lines' ends."""
+    labelled = estimator.task == "classification" and how == "jsonl"
+    method = "predict_proba" if labelled else "predict"
+    rows, ahead = tee(rows)
+    predicted = estimator.iter_predict((x for x, _ in ahead), method, block_size)
+    for i, ((x, name), found) in enumerate(zip(rows, predicted, strict=True)):
         if how == "tsv":
             cells = [str(found), *([x] if isinstance(x, str) else x)]
             yield "\t".join(" ".join(cell.split()) for cell in cells)
+        elif how == "conll":
+            lines = "\n".join(f"{token}\t{tag}" for token, tag in zip(x, found, strict=True))
+            yield f"\n{lines}" if i else lines
         else:
-            rows = "\n".join(f"{token}\t{tag}" for token, tag in zip(x, found, strict=True))
-            yield f"\n{rows}" if i else rows
+            yield json.dumps(_record(estimator, how, x, name, found), ensure_ascii=False)
 
 
-def _records(estimator: Any, how: str, X: list[Any], ids: list[str]) -> Iterator[dict[str, Any]]:
+def _record(estimator: Any, how: str, x: Any, name: str, found: Any) -> dict[str, Any]:
     if estimator.task == "classification":
-        yield from _labelled(estimator, X)
-        return
-    predicted = estimator.predict(X)
+        return _labelled(estimator, x, found)
     if estimator.task == "qa":
-        for (question, _), name, answer in zip(X, ids, predicted, strict=True):
-            yield {"id": name, "question": question, "answer": answer}
-    elif how == "spans":
-        scheme = estimator.scheme_
-        for tokens, found in zip(X, predicted, strict=True):
-            spans = found if scheme is None else get_spans(found, scheme)
-            yield {
-                "tokens": tokens,
-                "spans": [
-                    {"type": kind, "start": start, "end": end, "text": " ".join(tokens[start:end])}
-                    for kind, start, end in spans
-                ],
-            }
-    else:
-        key = "spans" if estimator.scheme_ is None else "tags"
-        for tokens, found in zip(X, predicted, strict=True):
-            yield {"tokens": tokens, key: found}
+        return {"id": name, "question": x[0], "answer": found}
+    if how == "jsonl":
+        return {"tokens": x, "spans" if estimator.scheme_ is None else "tags": found}
+    spans = found if estimator.scheme_ is None else get_spans(found, estimator.scheme_)
+    return {
+        "tokens": x,
+        "spans": [
+            {"type": kind, "start": start, "end": end, "text": " ".join(x[start:end])}
+            for kind, start, end in spans
+        ],
+    }
 
 
-def _labelled(estimator: Any, X: list[Any]) -> Iterator[dict[str, Any]]:
+def _labelled(estimator: Any, x: Any, probabilities: Any) -> dict[str, Any]:
     """Labels and probabilities, from one run of the encoder."""
-    table = estimator.predict_proba(X)
+    classes = estimator.classes_.tolist()
     if estimator.multilabel_:
-        labels = (table > 0.5).astype(int)
+        label: Any = (probabilities > 0.5).astype(int).tolist()
     else:
-        labels = estimator.classes_[table.argmax(axis=1)]
-    names = list(map(str, estimator.classes_))
-    for x, label, row in zip(X, labels.tolist(), table.round(6).tolist(), strict=True):
-        texts = {"text": x} if isinstance(x, str) else {"text": x[0], "text_pair": x[1]}
-        yield {**texts, "label": label, "probabilities": dict(zip(names, row, strict=True))}
+        label = classes[probabilities.argmax()]
+    texts = {"text": x} if isinstance(x, str) else {"text": x[0], "text_pair": x[1]}
+    shown = dict(zip(map(str, classes), probabilities.round(6).tolist(), strict=True))
+    return {**texts, "label": label, "probabilities": shown}
 
 
-def write(estimator: Any, how: str, X: list[Any], ids: list[str], out: Path | None) -> int:
-    """Predict all rows, and write or print them; returns their number."""
-    if how == "squad":
-        answers = dict(zip(ids, estimator.predict(X), strict=True))
-        text = json.dumps(answers, ensure_ascii=False, indent=1) + "\n"
-    else:
-        text = "".join(f"{line}\n" for line in lines_of(estimator, how, X, ids))
-    if out is None:
-        typer.echo(text, nl=False)
-    else:
-        write_text(out, text)
-    return len(X)
+def write(
+    estimator: Any, how: str, rows: Iterable[tuple[Any, str]], out: Path | None, **options: Any
+) -> int:
+    """Predict rows as they come, and write or print them; returns their number.
+
+    An output file appears when all are predicted.
+    """
+    done = 0
+    with contextlib.nullcontext(sys.stdout) if out is None else replacing(out) as file:
+        if how == "squad":
+            rows = list(rows)
+            found = estimator.predict([x for x, _ in rows])
+            answers = dict(zip([name for _, name in rows], found, strict=True))
+            file.write(json.dumps(answers, ensure_ascii=False, indent=1) + "\n")
+            return len(rows)
+        for line in lines_of(estimator, how, rows, **options):
+            file.write(f"{line}\n")
+            file.flush()
+            done += 1
+        if not done:
+            raise ValueError("the input is empty: give at least one example")
+    return done
 
 
 # ---- standard input
 
 
 def stream(estimator: Any, how: str, out: Path | None) -> int:
-    """Predict standard input block by block; returns the number of rows.
-
-    An output file appears when the input has ended.
-    """
-    how = "jsonl" if how == "squad" else how
-    rows, done = _rows(estimator.task, sys.stdin), 0
-    with contextlib.nullcontext(sys.stdout) if out is None else replacing(out) as file:
-        while block := list(islice(rows, BLOCK)):
-            X = [x for x, _ in block]
-            ids = [name or str(i) for i, (_, name) in enumerate(block, done)]
-            if how == "conll" and done:
-                file.write("\n")
-            for line in lines_of(estimator, how, X, ids):
-                file.write(f"{line}\n")
-            file.flush()
-            done += len(block)
-        if not done:
-            raise ValueError("standard input is empty: give at least one example")
-    return done
+    """Predict standard input block by block; returns the number of rows."""
+    rows = enumerate(_rows(estimator.task, sys.stdin))
+    named = ((x, name or str(i)) for i, (x, name) in rows)
+    return write(estimator, "jsonl" if how == "squad" else how, named, out, block_size=BLOCK)
 
 
 _KEYS = {

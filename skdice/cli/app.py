@@ -199,7 +199,7 @@ def predict(
     if str(file) == "-":
         n_rows = _predict.stream(estimator, how, out)
     else:
-        n_rows = _predict.write(estimator, how, *_predict.inputs_of(estimator, file, columns), out)
+        n_rows = _predict.write(estimator, how, _predict.rows_of(estimator, file, columns), out)
     if out is not None:
         OUT.print(f"wrote {n_rows} predictions to {out}")
 

@@ -12,7 +12,7 @@ import torch
 from torch.utils.data import Dataset
 
 from skdice.engine.packing import packed_inputs
-from skdice.text.encoding import Window
+from skdice.text.encoding import Window, Windows
 
 __all__ = [
     "Batch",
@@ -36,8 +36,8 @@ class EncodedDataset(Dataset):
 
     Parameters
     ----------
-    windows : list of Window
-    targets : list of ndarray or None
+    windows : Windows, or list of Window
+    targets : sequence of ndarray, or None
         For each window: class indices of its predictions, or a single class index, or a 0/1 row.
     weights : ndarray of shape (n_windows,) or None
         Sample weights.
@@ -49,7 +49,9 @@ class EncodedDataset(Dataset):
         targets: Sequence[Any] | None = None,
         weights: np.ndarray | None = None,
     ) -> None:
-        self.windows = windows
+        if not isinstance(windows, Windows):
+            windows = Windows.of(windows)
+        self.windows: Windows[Any] = windows
         self.targets = targets
         self.weights = weights
 
@@ -68,7 +70,7 @@ class EncodedDataset(Dataset):
     @property
     def lengths(self) -> np.ndarray:
         """Subwords of each window."""
-        return np.array([len(window) for window in self.windows], dtype=np.int64)
+        return self.windows.lengths
 
 
 def run_cost(device: str) -> int:

@@ -144,7 +144,7 @@ def check_finite(net: Any, at: Progress, dataset: Any, rows: np.ndarray | None) 
         return
     chosen = net.rows_of_updates(dataset, len(net.history), rows)[at.update - 1]
     if hasattr(dataset, "windows"):
-        chosen = np.unique([dataset.windows[i].row for i in chosen])
+        chosen = np.unique(dataset.windows.rows[chosen])
     raise ValueError(
         f"{int(at.bad)} updates in a row were skipped, since their loss or gradients were NaN or "
         "infinite. The weights are those before them. The last batch held the training rows "

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
-from skdice.text.encoding import Window
+from skdice.text.encoding import Windows
 
 __all__ = ["CompactWords", "can_be_compact", "compact_words"]
 
@@ -64,16 +64,16 @@ class CompactWords:
     Parameters
     ----------
     module : EncoderModule
-    windows : list of Window
+    windows : Windows
         Of the training data.
     pad_id : int
         Keeps its place, as architectures compare ids with it.
     """
 
-    def __init__(self, module: Any, windows: Sequence[Window], pad_id: int) -> None:
+    def __init__(self, module: Any, windows: Windows[Any], pad_id: int) -> None:
         self.layer: Any = module.encoder.get_input_embeddings()
         self.table = self.layer.weight
-        used = np.unique(np.concatenate([[pad_id], *(window.input_ids for window in windows)]))
+        used = np.union1d(np.unique(windows.columns["input_ids"].values), [pad_id])
         # The padding's row goes to the padding's id.
         place = int(np.flatnonzero(used == pad_id)[0])
         self.pays = pad_id < len(used) < 0.75 * len(self.table)

@@ -20,6 +20,7 @@ from skdice.losses import HeadsLoss, Loss, resolve_loss
 from skdice.metrics import spans_f1_score
 from skdice.metrics.schemes import to_tags
 from skdice.metrics.span import spans_scores
+from skdice.text.encoding import Windows
 from skdice.text.entities import Span, as_entities, check_queries
 from skdice.text.inputs import as_sentences, check_weights, object_array
 from skdice.text.qa import QueryWindow, encode_queries
@@ -367,7 +368,7 @@ class DiceMRCTagger(TransformerEstimator):
     def _assemble(self, encoder: Any, n_outputs: int) -> EncoderWithSpanHeads:
         return EncoderWithSpanHeads(encoder, dropout=self.dropout)
 
-    def _windows(self, sentences: list[list[str]]) -> list[QueryWindow]:
+    def _windows(self, sentences: list[list[str]]) -> Windows[QueryWindow]:
         return encode_queries(
             self.tokenizer_,
             sentences,
@@ -409,10 +410,10 @@ class DiceMRCTagger(TransformerEstimator):
 
     def _candidates(self, sentences: list[list[str]], threshold: float) -> list[list[_Scored]]:
         """The spans of each sentence that are above a threshold in one of its windows."""
-        found: list[list[_Scored]] = [[] for _ in sentences]
-        for window, logits in self._predicted(sentences):
-            found[window.row] += self._spans_above(window, expit(logits), threshold)
-        return found
+        return [
+            [s for w, logits in windows for s in self._spans_above(w, expit(logits), threshold)]
+            for windows in self._predicted(sentences)
+        ]
 
     def _settled(self, candidates: list[_Scored]) -> list[tuple[str, int, int, float]]:
         """Distinct spans of a sentence with their scores; without overlaps if trained on tags."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -18,6 +19,7 @@ from skdice.estimators.transformer import TransformerEstimator, flat_targets
 from skdice.losses import Loss, SpanEndsLoss, resolve_loss
 from skdice.metrics import answer_exact_match_score, answer_f1_score
 from skdice.text.answers import Answer, as_answers, as_questions, read_answers
+from skdice.text.encoding import Windows
 from skdice.text.inputs import check_weights, object_array
 from skdice.text.qa import ReadingWindow, encode_questions, is_mark
 from skdice.text.spans import Candidate, best_answers, tune_null_threshold
@@ -324,7 +326,7 @@ class DiceQuestionAnswerer(TransformerEstimator):
         weights = check_weights(sample_weight, len(pairs))
         return Examples(pairs, [row or [] for row in rows], weights).take(kept)
 
-    def _windows(self, pairs: list[tuple[str, str]]) -> list[ReadingWindow]:
+    def _windows(self, pairs: list[tuple[str, str]]) -> Windows[ReadingWindow]:
         return encode_questions(
             self.tokenizer_,
             pairs,
@@ -358,12 +360,11 @@ class DiceQuestionAnswerer(TransformerEstimator):
 
     def _rank(
         self, pairs: list[tuple[str, str]], n_best: int
-    ) -> list[tuple[list[Candidate], float]]:
+    ) -> Iterator[tuple[list[Candidate], float]]:
         """Candidates and the score of no answer, for every question."""
-        groups: list[list[Any]] = [[] for _ in pairs]
-        for window, scores in self._predicted(pairs):
-            groups[window.row].append((scores, window.words, window.offsets, window.context_score))
-        return [best_answers(group, n_best, self.max_answer_length) for group in groups]
+        for windows in self._predicted(pairs):
+            group = [(scores, w.words, w.offsets, w.context_score) for w, scores in windows]
+            yield best_answers(group, n_best, self.max_answer_length)
 
     def _tunes_threshold(self) -> bool:
         return self.null_threshold == "auto" and bool(np.isfinite(self.null_threshold_))

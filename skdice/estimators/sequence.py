@@ -22,7 +22,7 @@ from skdice.estimators.checks import check_known, draw_seed
 from skdice.estimators.class_trainer import ClassTrainer
 from skdice.estimators.storage import label_names
 from skdice.metrics import positive_class
-from skdice.text.encoding import Window, encode_texts
+from skdice.text.encoding import Window, Windows, encode_texts
 from skdice.text.inputs import as_labels, as_texts, check_weights, check_width
 
 __all__ = ["DiceSequenceClassifier"]
@@ -330,11 +330,11 @@ class DiceSequenceClassifier(LogitScores, ClassifierMixin, ClassTrainer):
         if not self.multilabel_:
             check_known(self.classes_.tolist(), held.targets.tolist(), "labels")
 
-    def _windows(self, texts: list[Any]) -> list[Window]:
+    def _windows(self, texts: list[Any]) -> Windows[Window]:
         return encode_texts(self.tokenizer_, texts, self._max_length())
 
-    def _target(self, window: Window, target: Any) -> Any:
-        return target
+    def _targets(self, windows: Windows[Any], targets: np.ndarray) -> np.ndarray:
+        return targets  # each text is one window
 
     def _count(
         self, data: Examples, draws: Callable[[int], np.ndarray] | None, mode: Mode
@@ -362,8 +362,10 @@ class DiceSequenceClassifier(LogitScores, ClassifierMixin, ClassTrainer):
         self._check_fitted()
         texts = as_texts(X)
         check_width(texts, self.n_features_in_, self)
-        parts = (self._predicted(texts[part]) for part in blocks(len(texts)))
-        return np.stack([logits for part in parts for _, logits in part])
+        table = np.empty((len(texts), len(self.classes_)))
+        for row, ((_, logits),) in zip(table, self._predicted(texts), strict=True):
+            row[:] = logits
+        return table
 
     def _validation_score(self, held: Examples) -> float:
         """F1 of the positive class; macro over more classes or labels."""

@@ -25,7 +25,7 @@ from skdice.estimators.transformer import flat_targets
 from skdice.metrics import span_f1_score
 from skdice.metrics.schemes import SCHEMES, check_tags, infer_scheme
 from skdice.text.decoding import decode
-from skdice.text.encoding import Window, encode_sentences
+from skdice.text.encoding import Ragged, Window, Windows, encode_sentences
 from skdice.text.inputs import as_sentences, as_tags, check_weights, object_array
 
 __all__ = ["DiceTokenClassifier"]
@@ -236,11 +236,9 @@ class DiceTokenClassifier(TagScores, ClassTrainer):
         ndarray of object, shape (n_sentences,)
             Each a list of str, as long as its sentence.
         """
-        tags: list[list[str]] = []
-        for block in self._blocks(X):
-            log_p = self._log_tables(block)
-            tags += decode(log_p, list(self.classes_), self.scheme_, constrained=self.constrained)
-        return object_array(tags)
+        log_p = self._log_tables(X)
+        classes, scheme = self.classes_.tolist(), self.scheme_
+        return object_array(decode(log_p, classes, scheme, constrained=self.constrained))
 
     def predict_proba(self, X: Sentences) -> np.ndarray:
         """Probabilities of the tags.
@@ -250,8 +248,7 @@ class DiceTokenClassifier(TagScores, ClassTrainer):
         ndarray of object, shape (n_sentences,)
             Each an array of shape (n_tokens, n_classes), in the order of `classes_`.
         """
-        tables = (table for block in self._blocks(X) for table in self._log_tables(block))
-        return object_array([np.exp(table) for table in tables])
+        return object_array([np.exp(table) for table in self._log_tables(X)])
 
     def score(self, X: Sentences, y: TagRows) -> float:
         """Micro span F1; token micro F1 for plain tags.
@@ -342,7 +339,7 @@ class DiceTokenClassifier(TagScores, ClassTrainer):
         """The entity type of a tag; in the plain scheme the tag itself."""
         return tag if self.scheme_ == "plain" else tag.partition("-")[2]
 
-    def _windows(self, sentences: list[list[str]]) -> list[Window]:
+    def _windows(self, sentences: list[list[str]]) -> Windows[Window]:
         return encode_sentences(
             self.tokenizer_,
             sentences,
@@ -351,28 +348,31 @@ class DiceTokenClassifier(TagScores, ClassTrainer):
             all_subwords=self.label_all_subwords,
         )
 
-    def _target(self, window: Window, tags: list[str]) -> np.ndarray:
+    def _targets(self, windows: Windows[Any], tags: list[list[str]]) -> Ragged:
         index = {tag: i for i, tag in enumerate(self.classes_.tolist())}
-        return np.array([index[tags[word]] for word in window.words], dtype=np.int32)
+        words, kind = windows.columns["words"], np.min_scalar_type(len(index))
+        rows = zip(windows.rows.tolist(), words, strict=True)
+        found = (index[tags[row][word]] for row, kept in rows for word in kept.tolist())
+        return Ragged(np.fromiter(found, kind, len(words.values)), words.sizes)
 
-    def _blocks(self, X: Any) -> Iterator[list[list[str]]]:
-        """Some thousand sentences at a time, to save memory."""
+    def _log_tables(self, X: Any) -> Iterator[np.ndarray]:
         self._check_fitted()
         sentences = as_sentences(X)
-        return (sentences[part] for part in blocks(len(sentences)))
+        return map(self._log_table, sentences, self._predicted(sentences))
 
-    def _log_tables(self, sentences: list[list[str]]) -> list[np.ndarray]:
-        tables = [np.empty((len(s), len(self.classes_))) for s in sentences]
-        for window, logits in self._predicted(sentences):
+    def _log_table(self, sentence: list[str], windows: Any) -> np.ndarray:
+        """Log-probabilities of shape (n_tokens, n_classes)."""
+        table = np.empty((len(sentence), len(self.classes_)))
+        for window, logits in windows:
             rows = log_softmax(logits, axis=-1)
             if self.label_all_subwords:
                 words, first = np.unique(window.words, return_index=True)
                 sizes = np.diff([*first, len(window.words)])
                 mean = np.add.reduceat(np.exp(rows), first, axis=0) / sizes[:, None]
-                tables[window.row][words] = np.log(mean)
+                table[words] = np.log(mean)
             else:
-                tables[window.row][window.words] = rows
-        return tables
+                table[window.words] = rows
+        return table
 
     def _fitted_of(self, config: Any) -> dict[str, Any]:
         names = label_names(config)
@@ -390,12 +390,12 @@ def _windows_of(
     dataset: EncodedDataset, draws: Callable[[int], np.ndarray]
 ) -> Callable[[int], np.ndarray]:
     """A function from an epoch to the windows of the sentences drawn for it."""
-    of_window = np.array([window.row for window in dataset.windows])
+    rows = dataset.windows.rows
 
     def windows(epoch: int) -> np.ndarray:
         drawn = draws(epoch)
-        first = np.searchsorted(of_window, drawn, "left")
-        last = np.searchsorted(of_window, drawn, "right")
+        first = np.searchsorted(rows, drawn, "left")
+        last = np.searchsorted(rows, drawn, "right")
         return np.concatenate([np.arange(*ends) for ends in zip(first, last, strict=True)])
 
     return windows

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice, pairwise
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -16,6 +17,7 @@ from skdice import backbones
 from skdice._compat import HasMethods, Interval, StrOptions
 from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine import adapters
+from skdice.engine.arrays import blocks
 from skdice.engine.batching import EncodedDataset, Padder
 from skdice.engine.devices import autocast_dtype, resolve_device, seeded
 from skdice.engine.features import run_encoder
@@ -32,10 +34,13 @@ from skdice.estimators import storage
 from skdice.estimators._net_estimator import NetEstimator
 from skdice.estimators.checks import check_device, check_validation, split_indices
 from skdice.estimators.hub import PushToHub, local_folder
-from skdice.text.encoding import Window
+from skdice.text.encoding import Ragged, Window, Windows
+from skdice.text.inputs import as_rows
 
 __all__ = ["TransformerEstimator", "flat_targets"]
 
+# Methods of which each estimator has some.
+_PREDICTIONS = ("predict", "predict_proba", "decision_function", "predict_spans")
 # Fitted attributes that not every estimator has.
 _OPTIONAL = ("positive_", "_seen")
 
@@ -47,10 +52,13 @@ def flat_targets(
 
     Weight 2 is the example twice; `rows` are the windows to take, and None is all.
     """
-    assert dataset.targets is not None
+    targets, shares = dataset.targets, dataset.shares
+    assert targets is not None
+    if rows is None and isinstance(targets, Ragged):
+        return targets.values, np.repeat(shares, targets.sizes)
     chosen = np.arange(len(dataset)) if rows is None else rows
-    targets = [dataset.targets[i] for i in chosen.tolist()]
-    return np.concatenate(targets), np.repeat(dataset.shares[chosen], [len(t) for t in targets])
+    found = [targets[i] for i in chosen.tolist()]
+    return np.concatenate(found), np.repeat(shares[chosen], [len(row) for row in found])
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -203,10 +211,11 @@ class TransformerEstimator(PushToHub, NetEstimator):
         """Windows of the inputs, each with its target and the weight of its row."""
         windows = self._windows(inputs)
         if targets is not None:
-            targets = [self._target(window, targets[window.row]) for window in windows]
-        if weights is not None:
-            weights = weights[[window.row for window in windows]]
-        return EncodedDataset(windows, targets, weights)
+            targets = self._targets(windows, targets)
+        return EncodedDataset(windows, targets, None if weights is None else weights[windows.rows])
+
+    def _targets(self, windows: Windows[Any], targets: Any) -> Any:
+        return [self._target(window, targets[window.row]) for window in windows]
 
     # ---- the net
 
@@ -239,11 +248,77 @@ class TransformerEstimator(PushToHub, NetEstimator):
 
     # ---- predictions
 
-    def _predicted(self, inputs: Any) -> Iterator[tuple[Any, np.ndarray]]:
-        """Each window of the inputs with its logits, in float64."""
-        dataset = self._encode(inputs)
-        for window, logits in zip(dataset.windows, self.net_.logits(dataset), strict=True):
-            yield window, logits.astype(np.float64)
+    def iter_predict(
+        self, X: Iterable[Any], method: str = "predict", block_size: int = 4096
+    ) -> Iterator[Any]:
+        """Predictions row by row, holding one block of rows at a time: for data beyond the memory.
+
+        Parameters
+        ----------
+        X : iterable
+            Rows as in `fit`: a generator, which may end at once, or a container as for `predict`.
+        method : str, default="predict"
+            The method to predict with: ``"predict"``, or where the estimator has it
+            ``"predict_proba"``, ``"decision_function"`` or ``"predict_spans"``.
+        block_size : int, default=4096
+            Rows to read, check and predict at a time.
+
+        Returns
+        -------
+        iterator
+            For each row what `method` gives for it.
+
+        Raises
+        ------
+        NotFittedError
+            If the estimator is not fitted.
+        ValueError, TypeError
+            For a bad `method`, `block_size` or container at the call, and for bad rows when their
+            block is read; a note on the error tells where the block begins.
+
+        Examples
+        --------
+        >>> from skdice import DiceTokenClassifier
+        >>> X = [["Ann", "lives", "in", "Rome"], ["it", "rains"]]
+        >>> y = [["B-PER", "O", "O", "B-LOC"], ["O", "O"]]
+        >>> tagger = DiceTokenClassifier(max_epochs=1, random_state=0).fit(X, y)
+        >>> lines = iter(["Bob sleeps", "it is late"])
+        >>> for tags in tagger.iter_predict(line.split() for line in lines):
+        ...     print(len(tags))
+        2
+        3
+        """
+        self._check_fitted()
+        known = [name for name in _PREDICTIONS if hasattr(self, name)]
+        if method not in known:
+            raise ValueError(f"method={method!r} is unknown: give one of {known}")
+        if not isinstance(block_size, Integral) or block_size < 1:
+            raise ValueError(f"block_size={block_size!r} must be an int of 1 or more")
+        endless = hasattr(X, "__iter__") and not hasattr(X, "__len__")
+        rows = iter(X if endless else as_rows(X, "X"))
+        return self._by_blocks(rows, getattr(self, method), int(block_size))
+
+    def _by_blocks(
+        self, rows: Iterator[Any], predict: Callable[[Any], Any], size: int
+    ) -> Iterator[Any]:
+        first = 0
+        while block := list(islice(rows, size)):
+            try:
+                found = predict(block)
+            except (TypeError, ValueError) as error:
+                error.add_note(f"X[0] is row {first} of the rows given to iter_predict")
+                raise
+            yield from found
+            first += len(block)
+
+    def _predicted(self, inputs: Any) -> Iterator[list[tuple[Any, np.ndarray]]]:
+        """For each input its windows with their logits in float64; encoded block by block."""
+        for part in blocks(len(inputs)):
+            dataset = self._encode(inputs[part])
+            windows, logits = dataset.windows, self.net_.logits(dataset)
+            ends = np.searchsorted(windows.rows, np.arange(part.stop - part.start + 1))
+            for start, end in pairwise(ends.tolist()):
+                yield [(windows[i], logits[i].astype(np.float64)) for i in range(start, end)]
 
     def _check_fitted(self) -> None:
         check_is_fitted(self)

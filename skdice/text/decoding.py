@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -61,7 +61,7 @@ def viterbi(
 
 
 def decode(
-    log_probs: Sequence[np.ndarray],
+    log_probs: Iterable[np.ndarray],
     classes: Sequence[str],
     scheme: str,
     *,

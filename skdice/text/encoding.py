@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from functools import wraps
+from itertools import islice, pairwise
+from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
 
-__all__ = ["Window", "encode_sentences", "encode_texts", "template"]
+__all__ = ["Ragged", "Window", "Windows", "compact", "encode_sentences", "encode_texts", "template"]
 
 BLOCK = 1024  # texts tokenised at a time: the tokenizer's output takes much memory
-
-
-class Shared:
-    """Arrays of integers; equal ones are stored once, however many windows have them."""
-
-    def __init__(self) -> None:
-        self.known: dict[bytes, np.ndarray] = {}
-
-    def __call__(self, numbers: Sequence[int]) -> np.ndarray:
-        array = np.array(numbers, dtype=np.int32)
-        array.flags.writeable = False
-        return self.known.setdefault(array.tobytes(), array)
 
 
 @dataclass(slots=True)
@@ -31,7 +21,7 @@ class Window:
     """One input of the encoder."""
 
     input_ids: Sequence[int] | np.ndarray  # subwords, and the tokenizer's special tokens
-    token_type_ids: Sequence[int] | np.ndarray | None  # windows may share them
+    token_type_ids: Sequence[int] | np.ndarray | None
     positions: np.ndarray  # where the head predicts (empty for text classification)
     words: np.ndarray  # for each prediction, the index of its word in the sentence
     row: int  # the sentence or text that the window comes from
@@ -43,6 +33,95 @@ class Window:
     def n_predictions(self) -> int:
         """Rows that the head's output has for this window."""
         return len(self.positions)
+
+
+@dataclass
+class Ragged(Sequence[np.ndarray]):
+    """Arrays of several lengths, end to end in one."""
+
+    values: np.ndarray  # integers in the smallest type; whoever reads them need not mind
+    sizes: np.ndarray
+
+    def __post_init__(self) -> None:
+        self.ends = np.cumsum(self.sizes)
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def __getitem__(self, i: Any) -> Any:
+        end = self.ends[i]
+        found = self.values[end - self.sizes[i] : end]
+        return found if found.dtype.kind == "f" else found.astype(np.int32)
+
+
+P = ParamSpec("P")
+W = TypeVar("W", bound=Window)
+
+
+@dataclass
+class Windows(Sequence[W], Generic[W]):
+    """Windows of one kind, by field: as objects they would take five times the memory."""
+
+    kind: Any
+    columns: dict[str, Any]  # of arrays `Ragged`, of ints an array, and None where all are None
+
+    @classmethod
+    def of(cls, windows: Iterable[W]) -> Windows[W]:
+        """Take in windows as they are made."""
+        source, kind, parts = iter(windows), None, defaultdict(list)
+        while block := list(islice(source, BLOCK)):
+            kind = type(block[0])
+            for field in fields(kind):
+                parts[field.name].append(_column([getattr(w, field.name) for w in block]))
+        return cls(kind, {name: _joined(parts.pop(name)) for name in list(parts)})
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, i: Any) -> Any:
+        i = range(len(self))[i]  # also of no windows, which have no columns
+        return self.kind(*(None if c is None else c[i] for c in self.columns.values()))
+
+    @property
+    def rows(self) -> np.ndarray:
+        """The sentence or text of each window."""
+        return self.columns.get("row", np.empty(0, dtype=np.int64))
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Subwords of each window."""
+        return self.columns["input_ids"].sizes if self.columns else self.rows
+
+
+def compact(make: Callable[P, Iterator[W]]) -> Callable[P, Windows[W]]:
+    """Let a generator of windows return them as `Windows`."""
+
+    @wraps(make)
+    def made(*args: P.args, **kwargs: P.kwargs) -> Windows[W]:
+        return Windows.of(make(*args, **kwargs))
+
+    return made
+
+
+def _column(values: list[Any]) -> Any:
+    """The values of one field as a column."""
+    if values[0] is None:
+        return None
+    if np.ndim(values[0]) == 0:
+        return np.array(values)
+    # Without empty lists, which numpy takes for floats.
+    flat = np.concatenate([value for value in values if len(value)] or [np.empty(0, dtype=int)])
+    if flat.dtype.kind == "i":
+        ends = int(flat.min(initial=0)), int(flat.max(initial=0))
+        flat = flat.astype(np.result_type(*map(np.min_scalar_type, ends)))
+    return Ragged(flat, np.array([len(value) for value in values], dtype=np.int32))
+
+
+def _joined(parts: list[Any]) -> Any:
+    """One column of several."""
+    if not isinstance(parts[0], Ragged):
+        return None if parts[0] is None else np.concatenate(parts)
+    return Ragged(*(np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(Ragged)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +179,12 @@ def template(tokenizer: Any, n_texts: int = 1) -> Template:
     )
 
 
+@compact
 def encode_texts(
     tokenizer: Any, texts: Sequence[str] | Sequence[tuple[str, str]], max_length: int
-) -> list[Window]:
+) -> Iterator[Window]:
     """Encode texts or pairs, cut to `max_length` subwords (the longer text of a pair first)."""
     none = np.empty(0, dtype=np.int64)
-    shared = Shared()
-    windows: list[Window] = []
     for start in range(0, len(texts), BLOCK):
         block = texts[start : start + BLOCK]
         sides = [block] if isinstance(block[0], str) else zip(*block, strict=True)
@@ -115,11 +193,10 @@ def encode_texts(
         )
         segments = encoded.get("token_type_ids")
         for i, ids in enumerate(encoded["input_ids"]):
-            kinds = None if segments is None else shared(segments[i])
-            windows.append(Window(np.array(ids, dtype=np.int32), kinds, none, none, start + i))
-    return windows
+            yield Window(ids, None if segments is None else segments[i], none, none, start + i)
 
 
+@compact
 def encode_sentences(
     tokenizer: Any,
     sentences: Sequence[Sequence[str]],
@@ -127,7 +204,7 @@ def encode_sentences(
     *,
     stride: int | None = None,
     all_subwords: bool = False,
-) -> list[Window]:
+) -> Iterator[Window]:
     """Encode sentences of words as windows that together predict every word exactly once.
 
     A sentence that does not fit in `max_length` is cut at word boundaries into windows which
@@ -147,7 +224,7 @@ def encode_sentences(
 
     Returns
     -------
-    list of Window
+    Windows
         In the order of the sentences; an empty sentence has none.
     """
     around = template(tokenizer)
@@ -162,15 +239,13 @@ def encode_sentences(
             f"stride={stride} must be below {room}, the subwords that fit beside the special "
             f"tokens in max_length={max_length}"
         )
-    windows: list[Window] = []
-    shared = Shared()
     for row, words in enumerate(_subwords_of_words(tokenizer, sentences, room)):
         sizes = np.array([len(ids) for ids in words], dtype=np.int64)
         for first, last, keep_first, keep_last in _cut(sizes, room, overlap):
             ids, segments, start = around.build([i for word in words[first:last] for i in word])
             starts = np.cumsum(sizes[first:last]) - sizes[first:last] + start
             inside = slice(keep_first - first, keep_last - first)
-            kept_words = shared(range(keep_first, keep_last))
+            kept_words = np.arange(keep_first, keep_last)
             positions = starts[inside]
             if all_subwords:
                 lengths = sizes[keep_first:keep_last]
@@ -178,16 +253,7 @@ def encode_sentences(
                 positions = np.concatenate(
                     [np.arange(s, s + n) for s, n in zip(positions, lengths, strict=True)]
                 )
-            windows.append(
-                Window(
-                    np.array(ids, dtype=np.int32),
-                    None if segments is None else shared(segments),
-                    positions.astype(np.int32),
-                    kept_words,
-                    row,
-                )
-            )
-    return windows
+            yield Window(ids, segments, positions, kept_words, row)
 
 
 def _subwords_of_words(

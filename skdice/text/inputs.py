@@ -14,6 +14,7 @@ from skdice._compat import is_pandas_na, is_scalar_nan, safe_indexing
 
 __all__ = [
     "as_labels",
+    "as_rows",
     "as_sentences",
     "as_tags",
     "as_texts",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from skdice.text.encoding import Window, _cut, _subwords_of_words, template
+from skdice.text.encoding import Window, _cut, _subwords_of_words, compact, template
 
 __all__ = [
     "QueryWindow",
@@ -55,6 +56,7 @@ def cut_context(n_tokens: int, room: int, stride: int) -> list[tuple[int, int]]:
         first = last - min(stride, room // 2)
 
 
+@compact
 def encode_questions(
     tokenizer: Any,
     pairs: Sequence[tuple[str, str]],
@@ -62,7 +64,7 @@ def encode_questions(
     *,
     stride: int,
     max_question_length: int,
-) -> list[ReadingWindow]:
+) -> Iterator[ReadingWindow]:
     """Windows of question and context; every context is tokenised once."""
     shape = template(tokenizer, 2)
     questions, contexts = (list(dict.fromkeys(texts)) for texts in zip(*pairs, strict=True))
@@ -78,7 +80,6 @@ def encode_questions(
             contexts, encoded["input_ids"], encoded["offset_mapping"], strict=True
         )
     }
-    windows = []
     for row, (question, context) in enumerate(pairs):
         asked = ids_of[question][:max_question_length]
         room = max_length - shape.size - len(asked)
@@ -94,7 +95,7 @@ def encode_questions(
         for first, last in cut_context(len(ids), room, stride):
             inputs, segments, start = shape.build(asked, ids[first:last])
             where = np.arange(last - first)
-            window = ReadingWindow(
+            yield ReadingWindow(
                 inputs,
                 segments,
                 np.append(shape.summary_position(inputs), where + start),
@@ -103,8 +104,6 @@ def encode_questions(
                 np.vstack([[[0, 0]], _trimmed(context, offsets[first:last])]),
                 np.append(0, np.minimum(where, where[::-1]) + 0.01 * (last - first)),
             )
-            windows.append(window)
-    return windows
 
 
 def _trimmed(context: str, offsets: np.ndarray) -> np.ndarray:
@@ -137,8 +136,8 @@ class QueryWindow(Window):
     and its ends (one a word), then whether there is an answer at all, then its candidate spans.
     """
 
-    pairs: np.ndarray  # first and last word of each candidate, as indices into `positions`
     query: int  # index of the query
+    longest: int  # words of a candidate
 
     @property
     def n_words(self) -> int:
@@ -146,11 +145,17 @@ class QueryWindow(Window):
         return len(self.positions) - 1
 
     @property
+    def pairs(self) -> np.ndarray:
+        """First and last word of each candidate, as indices into `positions`."""
+        return candidate_pairs(self.n_words, self.longest)
+
+    @property
     def n_predictions(self) -> int:
         """Rows that the heads' output has for this window."""
         return 2 * self.n_words + 1 + len(self.pairs)
 
 
+@lru_cache(maxsize=64)  # most windows have one of a few sizes
 def candidate_pairs(n_words: int, longest: int) -> np.ndarray:
     """Every span of 1 to `longest` words, first and last as positions, where word 0 is at 1.
 
@@ -166,6 +171,7 @@ def candidate_pairs(n_words: int, longest: int) -> np.ndarray:
     return np.stack([first[inside], last[inside]], axis=1) + 1
 
 
+@compact
 def encode_queries(
     tokenizer: Any,
     sentences: Sequence[Sequence[str]],
@@ -174,7 +180,7 @@ def encode_queries(
     *,
     stride: int,
     longest: int,
-) -> list[QueryWindow]:
+) -> Iterator[QueryWindow]:
     """Every sentence with every query; an empty sentence has no window."""
     shape = template(tokenizer, 2)
     asked = tokenizer(list(queries), add_special_tokens=False)["input_ids"]
@@ -185,24 +191,19 @@ def encode_queries(
             f"the query {queries[i]!r} takes {len(asked[i])} of max_length={max_length} subwords "
             "and leaves no room for a sentence: shorten it, or raise max_length"
         )
-    windows = []
     for row, words in enumerate(_subwords_of_words(tokenizer, sentences, room)):
         sizes = np.array([len(word) for word in words], dtype=np.int64)
         for first, last, *_ in _cut(sizes, room, min(stride, room // 2)):
             subwords = [subword for word in words[first:last] for subword in word]
             begins = np.cumsum(sizes[first:last]) - sizes[first:last]
-            pairs = candidate_pairs(last - first, longest)
             for query, ids in enumerate(asked):
                 inputs, segments, start = shape.build(ids, subwords)
-                windows.append(
-                    QueryWindow(
-                        inputs,
-                        segments,
-                        np.append(shape.summary_position(inputs), begins + start),
-                        np.append(-1, np.arange(first, last)),
-                        row,
-                        pairs,
-                        query,
-                    )
+                yield QueryWindow(
+                    inputs,
+                    segments,
+                    np.append(shape.summary_position(inputs), begins + start),
+                    np.append(-1, np.arange(first, last)),
+                    row,
+                    query,
+                    longest,
                 )
-    return windows

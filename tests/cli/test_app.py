@@ -640,7 +640,7 @@ def test_predict_reads_standard_input(files, tiny_backbone, sentences):
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
-        ("", (), "standard input is empty"),
+        ("", (), "the input is empty"),
         ('{"tokens": ["a"]}\nb\n', (), "line 2: b is not a JSON object"),
         ('{"words": ["a"]}\n', (), "line 1 has ['words'], and tagging needs ['tokens']"),
         ('{"tokens": "a b"}\n', (), "X[0]"),

@@ -67,8 +67,8 @@ def test_the_outputs_stand_where_they_belong(tiny_backbone):
     for window, found in zip(windows, model.net_.logits(EncodedDataset(windows)), strict=True):
         with torch.no_grad():
             hidden = module.encoder(
-                input_ids=torch.tensor([window.input_ids]),
-                token_type_ids=torch.tensor([window.token_type_ids]),
+                input_ids=torch.from_numpy(window.input_ids)[None],
+                token_type_ids=torch.from_numpy(window.token_type_ids)[None],
             ).last_hidden_state[0]
             vectors = hidden[torch.from_numpy(window.positions)]
             starts = [module.head(v)[0].item() for v in vectors[1:]]

@@ -10,6 +10,7 @@ import sys
 import numpy as np
 import pytest
 import torch
+from sklearn.exceptions import NotFittedError
 
 from skdice import (
     DiceClassifier,
@@ -67,6 +68,9 @@ def fitted(kind, backbone):
     if kind == "classification":
         X, y = ["win money now", "see you", "lunch today", "free prize"], [1, 0, 0, 1]
         return DiceSequenceClassifier(**settings).fit(X, y), X, y, [0, 0, 0, 0]
+    if kind == "mrc-ner":
+        X, y = [["anna", "in", "rome"], [], ["it", "rains"]], [[("PER", 0, 1)], [], []]
+        return DiceMRCTagger(**settings).fit(X, y), X, y, [[("PER", 0, 9)], [], []]
     X = [("who sings", "anna sings in rome"), ("who sleeps", "the bus is late")]
     y = [(0, "anna"), None]
     return DiceQuestionAnswerer(**settings).fit(X, y), X, y, [None, None]
@@ -137,3 +141,76 @@ def test_gradient_checkpointing_is_refused_where_a_model_cannot(tiny_backbones, 
     tagger = DiceTokenClassifier(backbone=tiny_backbones["xlnet"], gradient_checkpointing=True)
     with pytest.raises(ValueError, match="gradient_checkpointing=True: XLNetModel"):
         tagger.fit(*sentences)
+
+
+def same(found, expected):
+    for a, b in zip(found, expected, strict=True):
+        if isinstance(b, np.ndarray | np.floating):
+            np.testing.assert_allclose(a, b, atol=1e-6)
+        else:
+            assert a == b
+
+
+@pytest.mark.parametrize(
+    ("kind", "methods"),
+    [
+        ("tagging", ("predict", "predict_proba")),
+        ("classification", ("predict", "predict_proba", "decision_function")),
+        ("qa", ("predict",)),
+        ("mrc-ner", ("predict",)),
+    ],
+)
+def test_rows_that_come_one_by_one_are_predicted_as_a_list(tiny_backbone, kind, methods):
+    model, X, _, _ = fitted(kind, tiny_backbone)
+    X = X * 4
+    for method in methods:
+        expected = getattr(model, method)(X)
+        for size in (3, 4096):
+            same(model.iter_predict(iter(X), method, size), expected)
+        same(model.iter_predict(X, method), expected)
+    assert list(model.iter_predict(iter(()))) == []
+
+
+def test_no_more_rows_are_read_than_a_block(tiny_backbone):
+    model, X, _, _ = fitted("tagging", tiny_backbone)
+    read = []
+    rows = (read.append(i) or X[i % 2] for i in range(1000))
+    found = model.iter_predict(rows, block_size=5)
+    assert read == []
+    assert [len(next(found)) for _ in range(6)] == [3, 2, 3, 2, 3, 2]
+    assert len(read) == 10
+
+
+def test_streaming_refuses_at_the_call_what_it_can(tiny_backbone):
+    model, X, _, _ = fitted("tagging", tiny_backbone)
+    with pytest.raises(NotFittedError):
+        DiceTokenClassifier().iter_predict(iter(X))
+    for method in ("decision_function", "fit", "nonsense"):
+        with pytest.raises(ValueError, match=f"{method}.*'predict', 'predict_proba'"):
+            model.iter_predict(iter(X), method)
+    for size in (0, 1.5):
+        with pytest.raises(ValueError, match="block_size"):
+            model.iter_predict(iter(X), block_size=size)
+    for bad, message in ((3, "must be a list"), ("text", "single string"), ([], "0 samples")):
+        with pytest.raises((TypeError, ValueError), match=message):
+            model.iter_predict(bad)
+    found = model.iter_predict(iter([*X, ["a"], "not split"]), block_size=2)
+    assert [len(next(found)) for _ in X] == [3, 2]
+    with pytest.raises(TypeError, match=r"X\[1\] is 'not split'") as caught:
+        next(found)
+    assert caught.value.__notes__ == ["X[0] is row 2 of the rows given to iter_predict"]
+
+
+@pytest.mark.parametrize("kind", ["qa", "mrc-ner"])
+def test_blocks_of_rows_are_predicted_as_all_at_once(tiny_backbone, kind, monkeypatch):
+    model, X, _, _ = fitted(kind, tiny_backbone)
+    X, encoded = X * 3, []
+    expected = model.predict_spans(X)
+    monkeypatch.setattr("skdice.engine.arrays.BLOCK", 2)
+    encode = type(model)._encode
+    monkeypatch.setattr(
+        type(model), "_encode", lambda self, rows: encoded.append(len(rows)) or encode(self, rows)
+    )
+    for found, row in zip(model.predict_spans(X), expected, strict=True):
+        assert [str(a)[:12] for a in found] == [str(b)[:12] for b in row]
+    assert max(encoded) == 2

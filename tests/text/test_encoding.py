@@ -12,7 +12,7 @@ from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors, tra
 from transformers import PreTrainedTokenizerFast
 
 from skdice.backbones import load_tokenizer
-from skdice.text.encoding import _cut, encode_sentences, encode_texts
+from skdice.text.encoding import Window, Windows, _cut, encode_sentences, encode_texts
 from skdice.text.inputs import as_sentences, as_tags, as_texts, object_array
 from skdice.text.qa import encode_questions
 
@@ -208,3 +208,34 @@ def test_offsets_are_of_the_text_without_the_space(tmp_path, steps, post):
     assert spans[0][0] == 0
     text = "bus went to rome"
     assert "".join(text[a:b] for a, b in spans) == text.replace(" ", "")
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.lists(st.integers(-3, 70_000), max_size=9), min_size=1, max_size=12))
+def test_windows_give_back_what_they_took_in(rows):
+    made = [
+        Window(row, None, np.arange(len(row)), np.array(row, dtype=np.int64), 7 * i)
+        for i, row in enumerate(rows)
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("skdice.text.encoding.BLOCK", 4)  # so that columns are joined
+        windows = Windows.of(iter(made))
+    assert len(windows) == len(rows)
+    assert windows.lengths.tolist() == [len(row) for row in rows]
+    assert windows.rows.tolist() == [7 * i for i in range(len(rows))]
+    for window, want in zip(windows, made, strict=True):
+        assert window.input_ids.tolist() == window.words.tolist() == want.input_ids
+        assert window.input_ids.dtype == np.int32  # though they are kept in fewer bytes
+        assert window.positions.tolist() == want.positions.tolist()
+        assert window.token_type_ids is None
+        assert window.row == want.row
+    np.testing.assert_array_equal(windows[-1].words, windows[len(rows) - 1].words)
+
+
+def test_windows_take_few_bytes(tiny_backbone):
+    sentences = [["anna", "went", "to", "rome"] * 5] * 3000
+    windows = encode_sentences(load_tokenizer(tiny_backbone), sentences, 40)
+    columns = [column for column in windows.columns.values() if hasattr(column, "values")]
+    kept = sum(c.values.nbytes + c.sizes.nbytes + c.ends.nbytes for c in columns)
+    assert kept < 0.5 * 2 * 8 * windows.lengths.sum()  # half of ids and labels of 8 bytes
+    assert not list(encode_sentences(load_tokenizer(tiny_backbone), [[]], 40))

@@ -33,7 +33,7 @@ def test_every_answer_is_found_again_in_its_windows(tiny_backbones, data):
     for window in windows:
         assert len(window) <= 40
         assert window.input_ids[window.positions[0]] == tokenizer.cls_token_id
-        ids = [window.input_ids[p] for p in window.positions[1:]]
+        ids = window.input_ids[window.positions[1:]].tolist()
         pieces = [context[a:b].lower() for a, b in window.offsets[1:]]
         for piece, i in zip(pieces, ids, strict=True):
             token = tokenizer.convert_ids_to_tokens(i).removeprefix("##")
