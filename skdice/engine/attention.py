@@ -63,17 +63,18 @@ def _attention(
         kwargs |= {"dropout": dropout, "scaling": scaling}
         found: Any = AttentionInterface()["sdpa"]
         return found(module, query, key, value, attention_mask, **kwargs)
-    groups = [packing.groups(part[0].transpose(0, 1)) for part in (query, key, value)]
+    # One row of each head after the other, so that matrix products find their factors in one piece.
+    heads = query.shape[1]
+    parts = [packing.pad(part[0].transpose(0, 1)) for part in (query, key, value)]
     seen = []
-    for group, mask in zip(zip(*groups, strict=True), packing.masks, strict=True):
-        q, k, v = (part.transpose(1, 2) for part in group)
+    for q, k, v, mask in zip(*parts, packing.masks, strict=True):
         shown = None if mask is None else mask[:, None, None]
         if dropout and query.device.type == "cpu":
             found = _drawn_attention(q, k, v, shown, dropout, scaling)
         else:
             found = F.scaled_dot_product_attention(q, k, v, shown, dropout, scale=scaling)
-        seen.append(found.transpose(1, 2))
-    return packing.join(seen)[None], None
+        seen.append(found)
+    return packing.join(seen, heads)[None], None
 
 
 def _drawn_attention(
@@ -88,7 +89,7 @@ def _drawn_attention(
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     scores = (query * scale) @ key.transpose(-1, -2)
     if mask is not None:
-        scores = scores.masked_fill(~mask, -torch.inf)
+        scores += torch.zeros(mask.shape).masked_fill_(~mask, -torch.inf)
     return drop(scores.softmax(dim=-1), dropout) @ value
 
 

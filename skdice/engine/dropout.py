@@ -33,9 +33,9 @@ def drop(values: torch.Tensor, p: float) -> torch.Tensor:
         return values * 0.0
     count = values.numel()
     bits = torch.empty((count + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
-    kept = bits.view(torch.int16)[:count] >= dropped - STEPS // 2
-    scale = STEPS / (STEPS - dropped)
-    return values * kept.view(values.shape).to(values.dtype).mul_(scale)
+    kept = torch.empty_like(values, memory_format=torch.contiguous_format, requires_grad=False)
+    torch.ge(bits.view(torch.int16)[:count], dropped - STEPS // 2, out=kept.view(-1))
+    return values * kept.mul_(STEPS / (STEPS - dropped))
 
 
 def use_fast_dropout(module: nn.Module) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -39,33 +39,53 @@ class Packing:
         The place of each subword.
     masks : list of Tensor of shape (n_rows, longest) or None
         Where a group holds subwords; None if its rows are equally long.
+    of_heads : dict
+        `taken` and `places` by the number of heads, once they were asked for.
     """
 
     shapes: list[tuple[int, int]]
     taken: torch.Tensor
     places: torch.Tensor
     masks: list[torch.Tensor | None]
+    of_heads: dict[int, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)
 
     def to(self, move: Callable[[torch.Tensor], torch.Tensor]) -> Packing:
         """The same on another device."""
         masks = [None if mask is None else move(mask) for mask in self.masks]
         return Packing(self.shapes, move(self.taken), move(self.places), masks)
 
-    def groups(self, values: torch.Tensor) -> list[torch.Tensor]:
-        """Values of shape (n_subwords, ...) as padded groups (n_rows, longest, ...)."""
-        padded = _Pad.apply(values, self.taken, self.places)
-        parts = padded.split([rows * longest for rows, longest in self.shapes])
-        return [part.unflatten(0, shape) for part, shape in zip(parts, self.shapes, strict=True)]
+    def pad(self, values: torch.Tensor) -> list[torch.Tensor]:
+        """Values (n_subwords, n_heads, size) as padded groups (n_rows, n_heads, longest, size)."""
+        heads, size = values.shape[1:]
+        padded = _Pad.apply(values.reshape(-1, size), *self._by_head(heads))
+        parts = padded.split([heads * rows * longest for rows, longest in self.shapes])
+        shapes = [(rows, heads, longest, size) for rows, longest in self.shapes]
+        return [part.view(shape) for part, shape in zip(parts, shapes, strict=True)]
 
-    def join(self, groups: Sequence[torch.Tensor]) -> torch.Tensor:
-        """The values of shape (n_subwords, ...) of padded groups (n_rows, longest, ...)."""
-        padded = torch.cat([group.flatten(0, 1) for group in groups])
-        return _Unpad.apply(padded, self.taken, self.places)
+    def join(self, groups: Sequence[torch.Tensor], heads: int) -> torch.Tensor:
+        """The way back from `pad`."""
+        padded = torch.cat([group.flatten(0, 2) for group in groups])
+        return _Unpad.apply(padded, *self._by_head(heads)).unflatten(0, (-1, heads))
+
+    def _by_head(self, heads: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """`taken` and `places` where each head of a row is a row of its own."""
+        if heads not in self.of_heads:
+            head, taken, places, start = torch.arange(heads, device=self.taken.device), [], [], 0
+            parts = self.taken.split([rows * longest for rows, longest in self.shapes])
+            for part, (rows, longest) in zip(parts, self.shapes, strict=True):
+                subword = part.view(rows, 1, longest) * heads + head[:, None]
+                place = start + torch.arange(subword.numel(), device=head.device)
+                taken.append(subword.flatten())
+                places.append(place.view(rows, heads, longest).transpose(1, 2).reshape(-1, heads))
+                start += subword.numel()
+            self.of_heads[heads] = torch.cat(taken), torch.cat(places)[self.places].flatten()
+        return self.of_heads[heads]
 
     def pool(self, values: torch.Tensor, of_group: Callable[..., torch.Tensor]) -> torch.Tensor:
         """One result a row: `of_group` gets padded groups and masks (n_rows, longest)."""
         found = []
-        for group, mask in zip(self.groups(values), self.masks, strict=True):
+        groups = (group[:, 0] for group in self.pad(values[:, None]))
+        for group, mask in zip(groups, self.masks, strict=True):
             whole = torch.ones(group.shape[:2], dtype=torch.bool, device=group.device)
             found.append(of_group(group, whole if mask is None else mask))
         return torch.cat(found)

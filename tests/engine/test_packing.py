@@ -161,22 +161,23 @@ def test_groups_hold_each_row_and_join_puts_them_back(lengths, unit):
     assert inputs["input_ids"].tolist() == [ids]
     assert inputs["position_ids"].tolist() == [[i + 3 for i in ids]]
 
-    values = torch.randn(len(ids), 2, dtype=torch.float64, requires_grad=True)
+    values = torch.randn(len(ids), 3, 2, dtype=torch.float64, requires_grad=True)
     rows = values.split(lengths.tolist())
-    groups = packing.groups(values)
+    groups = packing.pad(values)
     seen = 0
     for group, mask, chunk in zip(groups, packing.masks, chunks, strict=True):
         assert len(group) == len(chunk)
         for i, row in enumerate(group):
             n = int(lengths[seen])
-            torch.testing.assert_close(row[:n], rows[seen])
-            held = torch.ones(len(row), dtype=torch.bool) if mask is None else mask[i]
-            assert held.tolist() == [j < n for j in range(len(row))]
+            torch.testing.assert_close(row[:, :n].transpose(0, 1), rows[seen])
+            longest = row.shape[1]
+            held = torch.ones(longest, dtype=torch.bool) if mask is None else mask[i]
+            assert held.tolist() == [j < n for j in range(longest)]
             seen += 1
     assert seen == len(lengths)
-    torch.testing.assert_close(packing.join(groups), values)
+    torch.testing.assert_close(packing.join(groups, 3), values)
     weights = torch.randn_like(values)
-    (gradient,) = torch.autograd.grad((packing.join(groups) * weights).sum(), values)
+    (gradient,) = torch.autograd.grad((packing.join(groups, 3) * weights).sum(), values)
     torch.testing.assert_close(gradient, weights)
 
 
