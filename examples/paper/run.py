@@ -108,7 +108,7 @@ def finish(experiment: Experiment, common: dict[str, Any], args: argparse.Namesp
         idle = [workers.enter_context(new_worker()) for _ in range(args.workers)]
         while True:
             for job in missing_jobs(experiment, read(args.out), args.seeds, common):
-                if not idle or spent(args.out) >= args.hours:
+                if not idle or core_hours(read(args.out)) >= args.hours:
                     break
                 if key(job) not in tried:
                     tried.add(key(job))
@@ -130,11 +130,6 @@ def finish(experiment: Experiment, common: dict[str, Any], args: argparse.Namesp
                     failures.append(f"{title(job)}: {type(error).__name__}: {error}")
                     traceback.print_exception(error)
                     print(f"failed: {failures[-1]}", flush=True)
-
-
-def spent(path: Path) -> float:
-    """Core-hours of all runs in the file."""
-    return core_hours(read(path))
 
 
 def core_hours(records: list[dict[str, Any]]) -> float:

@@ -197,12 +197,14 @@ class FineTuningNet(NeuralNet):
         start : int, default=0
             Updates of this epoch that were made already.
         """
-        lengths, size = dataset.lengths, self.batch_size
         for chosen in self.rows_of_updates(dataset, epoch, rows)[start:]:
             own, counts = ranks.own(chosen, self._n_processes)
-            parts = [own[i : i + size] for i in range(0, len(own), size)]
-            batch = [self._batch(dataset, part, lengths[part]) for part in parts]
+            batch = self._batches(dataset, own)
             yield batch if counts else weightless(batch)
+
+    def _batches(self, dataset: Any, rows: np.ndarray) -> list[Batch]:
+        parts = (rows[i : i + self.batch_size] for i in range(0, len(rows), self.batch_size))
+        return [self._batch(dataset, part, dataset.lengths[part]) for part in parts]
 
     def rows_of_updates(
         self, dataset: Any, epoch: int, rows: np.ndarray | None = None

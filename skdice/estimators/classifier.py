@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, ClassVar, Self
@@ -20,8 +20,7 @@ from torch import nn
 
 from skdice._compat import check_sample_weight
 from skdice._typing import Labels, Numbers, Weights
-from skdice.engine import ranks
-from skdice.engine.batching import Padder, weightless
+from skdice.engine.batching import Padder
 from skdice.engine.devices import resolve_device, seeded
 from skdice.engine.net import Batch, FineTuningNet
 from skdice.engine.plan import FitPlan
@@ -48,17 +47,12 @@ class NumericDataset:
 class NumericNet(FineTuningNet):
     """`FineTuningNet` on rows of an array or a sparse matrix."""
 
-    def updates(
-        self, dataset: Any, epoch: int, rows: np.ndarray | None = None, start: int = 0
-    ) -> Iterator[list[Batch]]:
-        for chosen in self.rows_of_updates(dataset, epoch, rows)[start:]:
-            own, counts = ranks.own(chosen, self._n_processes)
-            place = np.sort(own)
-            weight = None if dataset.weight is None else torch.from_numpy(dataset.weight[place])
-            # Indexing by row numbers has made a copy already.
-            X = _tensor(dataset.X[place], copy=False)
-            batch: list[Batch] = [([{"X": X}], torch.from_numpy(dataset.targets[place]), weight)]
-            yield batch if counts else weightless(batch)
+    def _batches(self, dataset: Any, rows: np.ndarray) -> list[Batch]:
+        place = np.sort(rows)
+        weight = None if dataset.weight is None else torch.from_numpy(dataset.weight[place])
+        # Indexing by row numbers has made a copy already.
+        X = _tensor(dataset.X[place], copy=False)
+        return [([{"X": X}], torch.from_numpy(dataset.targets[place]), weight)]
 
     @torch.no_grad()
     def logits(self, dataset: Any, batch_size: int | None = None) -> Any:

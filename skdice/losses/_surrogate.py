@@ -70,8 +70,7 @@ def _scale(size: Any, total: Any, n: Any) -> Any:
     if not isinstance(total, Tensor):
         return size / n / total**2 if n > 0 and total**2 > TINY else 0.0
     tiny, square = torch.finfo(total.dtype).tiny, total**2
-    n = torch.as_tensor(n, dtype=total.dtype)
-    return torch.where((n > 0) & (square > tiny), size / n.clamp(min=tiny) / square, 0.0)
+    return torch.where((n > 0) & (square > tiny), size / at_least_tiny(n) / square, 0.0)
 
 
 def log_surrogate(
