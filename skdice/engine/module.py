@@ -11,6 +11,7 @@ from torch import nn
 
 from skdice.backbones import embedding_modules, encoder_layers
 from skdice.engine.dropout import FastDropout, use_fast_dropout
+from skdice.engine.packing import narrow_last_layer, states_at
 
 __all__ = [
     "EncoderModule",
@@ -66,6 +67,7 @@ class EncoderModule(nn.Module):
         super().__init__()
         self.encoder = encoder
         self.dropout = FastDropout(dropout)
+        narrow_last_layer(encoder)
         self.frozen: list[str] = []
         self.adapted: tuple[Any, ...] = ()  # peft's view of a model with an adapter
         self.trainable: set[str] | None = None  # with an adapter, the names of what is trained
@@ -125,15 +127,18 @@ class EncoderWithHead(EncoderModule):
 
     def forward(self, positions: torch.Tensor | None = None, **inputs: Any) -> torch.Tensor:
         """Logits of shape (n_positions, n_outputs), or (n_texts, n_outputs) when pooling."""
-        hidden = self.encoder(**inputs).last_hidden_state
-        if self.pooling is None:
+        how, packing = self.pooling, inputs.get("packing")
+        if how is None:
             assert positions is not None
-            vectors = hidden.flatten(0, 1).index_select(0, positions)
-        elif (packing := inputs.get("packing")) is not None:
-            how = self.pooling
-            vectors = packing.pool(hidden[0], lambda group, mask: pool(group, mask, how, False))
+            vectors = states_at(self.encoder, positions, **inputs)
+        elif how == "cls" and packing is not None:
+            vectors = states_at(self.encoder, packing.starts, **inputs)
         else:
-            vectors = pool(hidden, inputs["attention_mask"], self.pooling, self.cls_last)
+            hidden = self.encoder(**inputs).last_hidden_state
+            if packing is None:
+                vectors = pool(hidden, inputs["attention_mask"], how, self.cls_last)
+            else:
+                vectors = packing.pool(hidden[0], lambda group, mask: pool(group, mask, how, False))
         return self.head(self.dropout(vectors))
 
     def all_logits(self, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
@@ -204,10 +209,12 @@ class TaskModel(EncoderModule):
     def forward(self, positions: torch.Tensor | None = None, **inputs: Any) -> torch.Tensor:
         """Logits of shape (n_positions, n_outputs); without `positions` (n_texts, n_outputs)."""
         if positions is None:
+            if (packing := inputs.get("packing")) is not None:
+                inputs["packing"] = packing.reading(packing.starts)
             return self.head(**inputs).logits
         if not self.steps:
             return self.all_logits(inputs).flatten(0, 1).index_select(0, positions)
-        vectors = self.encoder(**inputs).last_hidden_state.flatten(0, 1).index_select(0, positions)
+        vectors = states_at(self.encoder, positions, **inputs)
         *before, last = self.steps
         for name in before:
             vectors = getattr(self.head, name)(vectors)
@@ -250,10 +257,9 @@ class TaskModel(EncoderModule):
 
 def _first_of_each_row(encoder: Any, args: Any, kwargs: dict[str, Any], output: Any) -> Any:
     """Without padding, what a head for texts sees: a row's first vector, and nothing behind it."""
-    packing = kwargs.get("packing")
-    if packing is None:
+    if kwargs.get("packing") is None:
         return output
-    first = packing.pool(output.last_hidden_state[0], lambda hidden, mask: hidden[:, :1])
+    first = output.last_hidden_state[0][:, None]
     output.last_hidden_state = first
     if output.get("pooler_output") is not None:
         output.pooler_output = encoder.pooler(first)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import torch
 
 from skdice._compat import attention_of
+from skdice.backbones import encoder_layers
 from skdice.engine.attention import UNPADDED
 from skdice.text.encoding import Window
 
-__all__ = ["Packing", "first_position", "packed_inputs"]
+__all__ = ["Packing", "first_position", "narrow_last_layer", "packed_inputs", "states_at"]
 
 # Architectures whose layers treat each subword alone, but for their attention, and that take the
 # position of each subword. The others have positions of their own making (DeBERTa, XLNet).
@@ -39,6 +40,10 @@ class Packing:
         The place of each subword.
     masks : list of Tensor of shape (n_rows, longest) or None
         Where a group holds subwords; None if its rows are equally long.
+    starts : Tensor of shape (n_rows,)
+        Each row's first subword.
+    read : Tensor of shape (n_read,) or None
+        The subwords whose last hidden states somebody uses, see `narrow_last_layer`; None is all.
     of_heads : dict
         `taken` and `places` by the number of heads, once they were asked for.
     """
@@ -47,12 +52,19 @@ class Packing:
     taken: torch.Tensor
     places: torch.Tensor
     masks: list[torch.Tensor | None]
+    starts: torch.Tensor
+    read: torch.Tensor | None = None
     of_heads: dict[int, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)
 
     def to(self, move: Callable[[torch.Tensor], torch.Tensor]) -> Packing:
         """The same on another device."""
         masks = [None if mask is None else move(mask) for mask in self.masks]
-        return Packing(self.shapes, move(self.taken), move(self.places), masks)
+        taken, places, starts = move(self.taken), move(self.places), move(self.starts)
+        return Packing(self.shapes, taken, places, masks, starts)
+
+    def reading(self, places: torch.Tensor) -> Packing:
+        """The same, of whose last hidden states only those at `places` are computed."""
+        return replace(self, read=places)
 
     def pad(self, values: torch.Tensor) -> list[torch.Tensor]:
         """Values (n_subwords, n_heads, size) as padded groups (n_rows, n_heads, longest, size)."""
@@ -124,6 +136,44 @@ class _Unpad(torch.autograd.Function):
         return padded.index_copy_(0, places, gradient), None, None
 
 
+def narrow_last_layer(encoder: Any) -> None:
+    """Let the last layer of packed batches compute only what is read: `Packing.read`.
+
+    Keys and values come from all subwords. Behind the attention nothing looks at its neighbours,
+    so what nobody reads need not be computed, and gets no gradient either way.
+    """
+    if encoder.config.model_type in KINDS:
+        layer, narrowing = encoder_layers(encoder)[-1], _Narrowing()
+        layer.attention.register_forward_pre_hook(narrowing.note, with_kwargs=True)
+        # What adds the layer's input to what its attention found; in DistilBERT, what follows.
+        distil = getattr(layer, "sa_layer_norm", None)
+        (distil or layer.attention.output).register_forward_pre_hook(narrowing.narrow)
+
+
+class _Narrowing:
+    """Two hooks: one learns what is read, the other keeps that."""
+
+    read: torch.Tensor | None = None
+
+    def note(self, attention: Any, args: Any, kwargs: dict[str, Any]) -> None:
+        self.read = getattr(kwargs.get("packing"), "read", None)
+
+    def narrow(self, module: Any, args: tuple[torch.Tensor, ...]) -> tuple[torch.Tensor, ...]:
+        read, self.read = self.read, None
+        if read is None:
+            return args
+        return tuple(part[0].index_select(0, read)[None] for part in args)
+
+
+def states_at(
+    encoder: Any, places: torch.Tensor, packing: Packing | None = None, **inputs: Any
+) -> torch.Tensor:
+    """Last hidden states (n_places, size) at places that are counted over all rows."""
+    if packing is None:
+        return encoder(**inputs).last_hidden_state.flatten(0, 1).index_select(0, places)
+    return encoder(packing=packing.reading(places), **inputs).last_hidden_state[0]
+
+
 def first_position(module: Any) -> int | None:
     """The position id of a row's first subword; None if the encoder cannot run without padding."""
     config = getattr(getattr(module, "encoder", None), "config", None)
@@ -166,6 +216,7 @@ def packed_inputs(
         torch.from_numpy(np.concatenate(taken)),
         torch.from_numpy(np.repeat(np.concatenate(row_places), lengths) + inside),
         masks,
+        torch.from_numpy(starts),
     )
     ids = np.concatenate([window.input_ids for window in windows]).astype(np.int64)
     inputs: dict[str, Any] = {

@@ -10,6 +10,7 @@ import torch
 
 from skdice.engine.batching import Padder
 from skdice.engine.module import EncoderWithHead, Float32Linear
+from skdice.engine.packing import states_at
 
 __all__ = ["EncoderWithSpanHeads", "SpanPadder"]
 
@@ -65,8 +66,7 @@ class EncoderWithSpanHeads(EncoderWithHead):
         **inputs: Any,
     ) -> torch.Tensor:
         """Logits of shape (n_predictions of all windows,)."""
-        hidden = self.encoder(**inputs).last_hidden_state
-        vectors = self.dropout(hidden.flatten(0, 1).index_select(0, positions))
+        vectors = self.dropout(states_at(self.encoder, positions, **inputs))
         borders = self.head(vectors)
         u = self.first(vectors).index_select(0, pairs[:, 0])
         v = self.last(vectors).index_select(0, pairs[:, 1])

@@ -15,6 +15,7 @@ from skdice import (
     DiceTokenClassifier,
 )
 from skdice._compat import attention_of
+from skdice.backbones import encoder_layers
 from skdice.engine.batching import ahead, length_chunks
 from skdice.engine.net import FineTuningNet
 from skdice.engine.packing import KINDS, first_position, packed_inputs
@@ -106,6 +107,22 @@ def test_logits_and_gradients_are_those_of_padded_batches(task, kind, packable, 
     # Several groups, some of them with rows of different lengths.
     monkeypatch.setattr("skdice.engine.net.run_cost", lambda device: 8)
     assert_pack_changes_nothing(model, dataset)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_last_layer_computes_only_what_is_read(kind, packable):
+    model, dataset = fitted_with_data("tagger", packable[kind])
+    module, rows = model.net_.module_.train(), []
+    for layer in encoder_layers(module.encoder):
+        behind = getattr(layer, "output", None) or layer.output_layer_norm
+        behind.register_forward_hook(lambda *args: rows.append(args[-1].shape[1]))
+    inputs, starts = packed_inputs([dataset.windows[i] for i in range(5)], [5], 0)
+    words = np.concatenate([w.positions + s for w, s in zip(dataset.windows, starts, strict=True)])
+    module(positions=torch.from_numpy(words).long(), **inputs)
+    n_subwords = inputs["input_ids"].shape[1]
+    *before, last = rows
+    assert set(before) == {n_subwords}
+    assert last == len(words) < n_subwords
 
 
 @pytest.mark.parametrize("params", [{"adapter": "lora"}, {"gradient_checkpointing": True}])
