@@ -96,7 +96,7 @@ def overlap_loss(
             factors = factors * (counts.of_class > 0)
         hits, errors, running = _moving_average(counts.hits, counts.errors, running, ema_decay)
         counts = counts._replace(hits=hits, errors=errors)
-        of_log = macro_surrogate(problem, index, counts, factors, formula, smooth)
+        of_log = macro_surrogate(problem, counts, factors, formula, smooth)
         return WithGradient.apply(problem.logits, *of_log), running
     y = problem.target
     weight = problem.element_weight.expand_as(y)

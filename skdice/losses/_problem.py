@@ -75,7 +75,7 @@ class Problem:
     def weight(self) -> Tensor:
         """Weights of shape (N,), or (N, C) of a multi-label problem; 0 where nothing counts."""
         if self.given_weight is None:
-            self.given_weight = torch.ones_like(self.logits[..., 0])
+            return torch.ones_like(self.logits[..., 0])
         return self.given_weight
 
     @property
@@ -309,12 +309,13 @@ def as_problem(
         weight = torch.where(valid, given, torch.zeros_like(given))
     # A weight of 0 must also stop NaN or infinite logits of padding.
     counts = weight > 0
-    if not _is_true(torch.all, counts):
+    all_count = _is_true(torch.all, counts)
+    if not all_count:
         z = z.masked_fill(~counts, 0.0)
-    if kind != "multilabel":
-        weight = weight[:, 0]
+    all_ones = all_count and sample_weight is None and len(z) > 0
+    given_weight = None if all_ones else weight if kind == "multilabel" else weight[:, 0]
     encoded, index = (None, values[:, 0]) if indices else (values.to(z.dtype), None)
-    return Problem(kind, z, encoded, index, weight, shape, reduction, n_ranks(all_ranks))
+    return Problem(kind, z, encoded, index, given_weight, shape, reduction, n_ranks(all_ranks))
 
 
 def _like(values: Tensor, name: str, like: Tensor, shape: tuple[int, ...]) -> Tensor:

@@ -151,109 +151,152 @@ def micro_surrogate(
 
 
 class Counts(NamedTuple):
-    """Soft counts of each class in a batch, and the probabilities they are computed from."""
+    """Soft counts of each class in a batch, and what they are computed from.
+
+    Columns hold a number of each row. Tables of probabilities come in blocks of rows.
+    """
 
     hits: Tensor
     errors: Tensor
     of_class: Tensor
-    log_p: Tensor  # of the right class of each position, as a column
-    top: Tensor  # the most probable class, as a column
-    top_p: Tensor  # its probability,
-    rest: Tensor  # and one minus that, to the last digit
-    p: Tensor  # of all other classes, and 0 for the most probable
+    right: Tensor  # column: the right class
+    log_p: Tensor  # column: its log-probability
+    top: Tensor  # column: the most probable class; where none is above 1/2, any
+    top_p: Tensor  # column: its probability,
+    rest: Tensor  # column: and one minus that, to the last digit
+    p: list[Tensor]  # tables: of all other classes, and 0 for the most probable
+
+
+# Numbers in a block, which a CPU's cache holds through all passes over them.
+BLOCK = 2**16
+
+
+def _block_size(z: Tensor) -> int:
+    """Rows in a block; all of them off the CPU."""
+    if z.device.type != "cpu" or torch.compiler.is_compiling():
+        return len(z) or 1
+    return max(1, BLOCK // z.shape[-1])
+
+
+def _softmax(z: Tensor, highest: Tensor) -> Tensor:
+    if z.shape[-1] > 32:
+        return torch.softmax(z, dim=-1)
+    # torch's own is slow for few classes.
+    p = (z - highest).exp_()
+    return p.div_(p.sum(-1, keepdim=True))
+
+
+def _most_probable(z: Tensor, highest: Tensor, highest_p: Tensor, index: Tensor) -> Tensor:
+    """The most probable class of each row where that is above 1/2, and elsewhere any."""
+    if z.shape[-1] > 32 and z.device.type == "cpu" and not torch.compiler.is_compiling():
+        # To find it among many classes takes longer than their softmax.
+        with contextlib.suppress(RuntimeError):  # under torch.func.vmap nothing can be picked
+            wrong = (highest_p > 0.5) & (z.gather(-1, index) < highest)
+            rows = wrong.squeeze(-1).nonzero().squeeze(-1)
+            return index.index_put((rows,), z[rows].argmax(-1, keepdim=True))
+    return z.argmax(-1, keepdim=True)
+
+
+def _by_class(like: Tensor, classes: Tensor, values: Tensor) -> Tensor:
+    return torch.zeros_like(like).index_add(0, classes.squeeze(-1), values.squeeze(-1))
 
 
 @torch.no_grad()
 def right_class_counts(problem: Problem, index: Tensor, formula: Formula) -> Counts:
     """Soft counts of each class against all others.
 
-    Few passes over the logits, since these take the time; a softmax of torch's own is slow for
-    few classes.
+    Few passes over the logits, since these take the time.
     """
     per_hit, per_positive, per_negative = formula.gradients
-    z, weight = problem.logits, problem.weight
-    highest, top = z.max(dim=-1, keepdim=True)
-    p = (z - highest).exp_()
-    total = p.sum(-1, keepdim=True)
-    p.div_(total)
-    top_p = p.gather(-1, top)
-    p.scatter_add_(-1, top, -top_p)
-    log_p = finite(z.gather(-1, index.unsqueeze(-1)) - highest - total.log())
-
-    def by_class(index: Tensor, values: Tensor) -> Tensor:
-        return torch.zeros_like(p[0]).index_add(0, index, values)
-
-    right = log_p.squeeze(-1)
-    parts = (weight * torch.exp(right), weight * -torch.expm1(right), weight)
-    # Not by a matrix product, which autocast would round to 16 bits.
-    others = (p if problem.given_weight is None else weight.unsqueeze(-1) * p).sum(0)
-    called = others + by_class(top.squeeze(-1), weight * top_p.squeeze(-1))
-    sums = problem.total(torch.stack([*(by_class(index, part) for part in parts), called]))
-    found, missed, of_class, called = sums.unbind()
-    false = (called - found).clamp(min=0)
+    z, index, size = problem.logits, index.unsqueeze(-1), _block_size(problem.logits)
+    weight, plain = problem.element_weight, problem.given_weight is None
+    highest = z.amax(-1, keepdim=True)
+    blocks = [_softmax(*parts) for parts in zip(z.split(size), highest.split(size), strict=True)]
+    highest_p = torch.cat([p.amax(-1, keepdim=True) for p in blocks])
+    log_p = finite(z.gather(-1, index) - highest + highest_p.log())
+    top = _most_probable(z, highest, highest_p, index)
+    of_top, rest, called = [], [], z.new_zeros(z.shape[-1])
+    for p, column, part in zip(blocks, top.split(size), weight.split(size), strict=True):
+        of_top.append(p.gather(-1, column))
+        p.scatter_add_(-1, column, -of_top[-1])
+        rest.append(p.sum(-1, keepdim=True))
+        # Not by a matrix product, which autocast would round to 16 bits.
+        called = called + (p if plain else part * p).sum(0)
+    top_p = torch.cat(of_top)
+    parts = (weight * torch.exp(log_p), weight * -torch.expm1(log_p), weight)
+    sums = [_by_class(called, index, part) for part in parts]
+    sums.append(called + _by_class(called, top, weight * top_p))
+    found, missed, of_class, all_called = problem.total(torch.stack(sums)).unbind()
+    false = (all_called - found).clamp(min=0)
     errors = per_negative * false - per_positive * missed
-    rest = p.sum(-1, keepdim=True)
-    return Counts(per_hit * found, errors, of_class, log_p, top, top_p, rest, p)
+    columns = (index, log_p, top, top_p, torch.cat(rest))
+    return Counts(per_hit * found, errors, of_class, *columns, blocks)
 
 
 @torch.no_grad()
 def macro_surrogate(
-    problem: Problem,
-    index: Tensor,
-    counts: Counts,
-    factors: Tensor,
-    formula: Formula,
-    smooth: Number,
-) -> tuple[Tensor, Tensor]:
-    """The surrogate class by class, and its gradient in closed form."""
+    problem: Problem, counts: Counts, factors: Tensor, formula: Formula, smooth: Number
+) -> tuple[Tensor, ...]:
+    """The surrogate class by class, and its gradient in closed form, in blocks of rows."""
+    _, _, _, index, log_p, top, top_p, rest, blocks = counts
     factors = factors / at_least_tiny(factors.sum())
     total = at_least_tiny(counts.hits + counts.errors + smooth)
     scale = factors * _scale((factors * total).sum(), total, counts.of_class.sum())
     price, cost = _prices(formula, counts.hits, counts.errors, smooth, scale, problem)
-    modulation, column = formula.modulation, index.unsqueeze(-1)
-    p, top, top_p = counts.p, counts.top, counts.top_p
+    modulation, plain = formula.modulation, problem.given_weight is None
+    weight = problem.element_weight
 
     # -log p of the right class.
-    right_p, missed = torch.exp(counts.log_p), -torch.expm1(counts.log_p)
-    pull = modulation(price[..., column], missed)
+    right_p, missed = torch.exp(log_p), -torch.expm1(log_p)
+    pull = modulation(price[..., index], missed)
     # -log(1 - p) of every wrong class: first of the most probable, whose p may round to 1.
-    is_right, rest = top == column, at_least_tiny(counts.rest)
-    of_top = torch.where(is_right, 0.0, modulation(cost[..., top], top_p))
+    wrong, rest = top != index, at_least_tiny(rest)
+    of_top = torch.where(wrong, modulation(cost[..., top], top_p), 0.0)
     top_push = of_top * top_p / rest
-    # Then of all others, in as few tables as there can be.
-    p.scatter_add_(-1, column, -p.gather(-1, column))
-    not_p, share = 1 - p, modulation(cost, p)
-    # d/dz_j: from class j's own 1 - p_j, and through the softmax from all other classes'.
-    gradient = share * (p / not_p)
-    push = gradient.sum(-1, keepdim=True)
-    gradient.add_(p * (pull - push - top_push))
-    at_right = -pull * missed - right_p * (push + top_push)
-    at_top = torch.where(is_right, 0.0, top_p * (pull + of_top - push))
-    gradient.scatter_add_(-1, column, at_right).scatter_add_(-1, top, at_top)
-
-    losses, log_not_p = -pull * counts.log_p - of_top * torch.log(rest), not_p.log_()
-    if problem.given_weight is not None:
-        weight = problem.given_weight.unsqueeze(-1)
-        losses, log_not_p, gradient = weight * losses, weight * log_not_p, weight * gradient
-    if share.ndim == 1:
-        log_not_p = log_not_p.sum(0)
-    return losses.sum() - (share * log_not_p).sum(), gradient
+    value = -(weight * (pull * log_p + of_top * torch.log(rest))).sum()
+    # Then of all others.
+    top_p = torch.where(wrong, top_p, 0.0)
+    at_right, at_top = -pull * missed - right_p * top_push, top_p * (pull + of_top)
+    columns = (index, top, weight, pull - top_push, at_right, right_p, at_top, top_p)
+    size, gradients = _block_size(problem.logits), []
+    for p, *parts in zip(blocks, *(column.split(size) for column in columns), strict=True):
+        index, top, weight, own, at_right, right_p, at_top, top_p = parts
+        p.scatter_add_(-1, index, -p.gather(-1, index))
+        not_p, share = 1 - p, modulation(cost, p)
+        # d/dz_j: from class j's own 1 - p_j, and through the softmax from all other classes'.
+        of_own = (share / not_p).mul_(p)
+        push = of_own.sum(-1, keepdim=True)
+        gradient = p.mul_(own - push).add_(of_own)
+        gradient.scatter_add_(-1, index, at_right - right_p * push)
+        gradient.scatter_add_(-1, top, at_top - top_p * push)
+        if plain and share.ndim == 1 and not_p.shape[-1] > 32:
+            # One logarithm of many factors of 1/2 or more; of 100 it is no less than 2^-100.
+            logs: Any = sum(rows.prod(0).log() for rows in not_p.split(100))
+        else:
+            logs = not_p.log_()
+        if not plain:
+            gradient, logs = gradient.mul_(weight), weight * logs
+        value = value - (share * logs).sum()
+        gradients.append(gradient)
+    return value, *gradients
 
 
 class WithGradient(torch.autograd.Function):
-    """A value whose gradient is known."""
+    """A value whose gradient is known, by blocks of rows."""
 
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(logits: Tensor, value: Tensor, gradient: Tensor) -> Tensor:
+    def forward(logits: Tensor, value: Tensor, *gradient: Tensor) -> Tensor:
         return value.clone()
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.save_for_backward(inputs[2])
+        ctx.save_for_backward(*inputs[2:])
 
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> Any:
-        (gradient,) = ctx.saved_tensors
-        return upstream * gradient, None, None
+        blocks = ctx.saved_tensors
+        one = len(blocks) == 1
+        whole = upstream * blocks[0] if one else torch.cat(blocks).mul_(upstream)
+        return whole, None, *[None] * len(blocks)

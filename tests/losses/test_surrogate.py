@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from skdice.losses import LOSSES, DiceLoss, DSCLoss, TverskyLoss, resolve_loss
 
@@ -140,6 +141,29 @@ def test_each_class_by_itself_and_absent_ones():
     assert loss(logits, target).item() == pytest.approx(sum(losses) / 3 * sum(totals) / 3)
     loss.set_params(absent="ignore")
     assert loss(logits, target).item() == pytest.approx(sum(losses[:2]) / 2 * sum(totals[:2]) / 2)
+
+
+@pytest.mark.parametrize("name", ["dice", "tversky", "dsc", "ce_dice"])
+@pytest.mark.parametrize("n_classes", [9, 40])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_blocks_of_rows_are_one_batch(name, n_classes, weighted, monkeypatch):
+    monkeypatch.setattr("skdice.losses._surrogate.BLOCK", 300)
+    torch.manual_seed(0)
+    # Some rows are sure of a wrong class, whose probability rounds to 1 in the last of them.
+    logits = (5 * torch.randn(50, n_classes, dtype=torch.float64)).requires_grad_()
+    logits.data[-1, 3] = 100
+    target = torch.randint(n_classes - 1, (50,))
+    target[-1] = 4
+    weight = torch.rand(50, dtype=torch.float64) if weighted else None
+    # Distributions take another way: a table of all logarithms, and torch's own gradients.
+    expected = F.one_hot(target, n_classes).double()
+    loss = resolve_loss(name)
+    for given in (target, expected):
+        value = loss(logits, given, sample_weight=weight)
+        (gradient,) = torch.autograd.grad(3 * value, logits)
+        if given is target:
+            found = value, gradient
+    torch.testing.assert_close(found, (value, gradient), rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["dice", "tversky", "dsc"])
