@@ -169,7 +169,8 @@ class DiceClassifier(LogitScores, ClassifierMixin, NetEstimator):
 
     Notes
     -----
-    Computes in float32 for float32 input and in float64 otherwise.
+    Computes in float32 on a GPU and for float32 input. Other input is computed in float64 on a CPU,
+    as in scikit-learn, in up to a quarter more time: ``X.astype("float32")`` saves that.
 
     The vectors of `TransformerFeatures` need no scaling. With fewer rows than columns do not
     standardise them: as in any linear layer that Adam trains without a penalty, the weights then
@@ -236,8 +237,9 @@ class DiceClassifier(LogitScores, ClassifierMixin, NetEstimator):
     def _prepare(self, X: Any, y: Any, sample_weight: Any = None) -> FitPlan:
         """Check the data, learn the classes, set rows aside, and make the module."""
         self._check_params()
-        # Apple's GPUs have no float64.
-        kinds = [np.float32] if check_device(self.device) == "mps" else [np.float64, np.float32]
+        # Most GPUs are many times slower in float64, and Apple's have none.
+        on_cpu = check_device(self.device) == "cpu"
+        kinds = [np.float64, np.float32] if on_cpu else [np.float32]
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=kinds, multi_output=False)
         check_classification_targets(y)
         y = column_or_1d(y, warn=True)
@@ -289,7 +291,7 @@ class DiceClassifier(LogitScores, ClassifierMixin, NetEstimator):
             else:
                 sizes = [n_features, *map(int, self.hidden_layer_sizes), n_classes]
                 body = _mlp(sizes, self.dropout)
-        dtype = torch.float32 if X.dtype == np.float32 or device == "mps" else torch.float64
+        dtype = torch.float32 if X.dtype == np.float32 else torch.float64
         head = Head(body).to(dtype)
         if self.module is not None:
             self._check_outputs(head, X, seed, dtype)

@@ -40,6 +40,16 @@ def test_input_kinds_give_equal_results():
     single = DiceClassifier(max_epochs=5, random_state=0).fit(X.astype(np.float32), Y)
     assert single.predict_proba(X).dtype == np.float32
     np.testing.assert_allclose(single.predict_proba(X), tables[0], atol=1e-4)
+    double = DiceClassifier(max_epochs=5, random_state=0).fit(X.astype(np.float64), Y)
+    assert double.predict_proba(X).dtype == np.float64
+
+
+@pytest.mark.parametrize("kind", ["cuda", "mps"])
+def test_a_gpu_gets_float32(kind, monkeypatch):
+    monkeypatch.setattr("skdice.estimators.classifier.check_device", lambda device: kind)
+    clf = DiceClassifier(max_epochs=5, random_state=0).fit(X.astype(np.float64), Y)
+    assert {p.dtype for p in clf.net_.module_.parameters()} == {torch.float32}
+    assert clf.predict_proba(X).dtype == np.float32
 
 
 def test_modules_and_hidden_layers():
