@@ -27,6 +27,7 @@ from skdice.engine.module import (
     TaskModel,
     checkpoint_gradients,
     freeze,
+    own_memory,
 )
 from skdice.engine.net import FineTuningNet
 from skdice.engine.plan import Examples, FitPlan, Mode
@@ -186,6 +187,7 @@ class TransformerEstimator(PushToHub, NetEstimator):
                 adapters.add_adapter(module, self.adapter)
         backbones.check_max_length(self.max_length, module.encoder, tokenizer, self.backbone)
         freeze(module, self.frozen)
+        own_memory(module)
         checkpoint_gradients(module, self.gradient_checkpointing)
         for name in ("net_", "history_", "n_iter_"):
             self.__dict__.pop(name, None)

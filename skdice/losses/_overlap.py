@@ -17,6 +17,7 @@ from skdice.losses._checks import (
     check_number,
     class_vector,
     is_above_zero,
+    scalar,
 )
 from skdice.losses._problem import Inputs, Problem, as_problem, with_background
 from skdice.losses._surrogate import (
@@ -28,6 +29,7 @@ from skdice.losses._surrogate import (
     micro_surrogate,
     right_class_counts,
 )
+from skdice.losses.cross_entropy import cross_entropy
 
 AVERAGES = ("auto", "micro", "macro", "samples")
 ABSENT = ("auto", "include", "ignore")
@@ -66,13 +68,15 @@ def overlap_loss(
     surrogate: str = "log",
     ema_decay: Number = 0.0,
     running: Tensor | None = None,
+    mix: Number | None = None,
     **inputs: Any,
 ) -> tuple[Tensor, Tensor | None]:
     """An overlap loss, and the counts to remember for the next batch.
 
     Every class is a one-vs-rest problem. The formula gives the soft counts of each example; the
     options, as in `DiceLoss`, decide what they are summed over before the ratio is taken. `running`
-    holds the counts of earlier batches and how many there were, each decayed: (3, C).
+    holds the counts of earlier batches and how many there were, each decayed: (3, C). With `mix` it
+    is (1 - mix) cross-entropy + mix times the loss.
     """
     problem = as_problem(logits, target, **inputs)
     reduction = problem.reduction
@@ -88,7 +92,7 @@ def overlap_loss(
     index = problem.index if of_indices else None
     plain = class_weight is None and not is_above_zero(ema_decay)
     if index is not None and background is not None and average == "micro" and plain:
-        return micro_surrogate(problem, index, background, formula, smooth), None
+        return micro_surrogate(problem, index, background, formula, smooth, mix), None
     factors = _class_factors(problem.logits, class_weight, background)
     if index is not None and average == "macro" and problem.logits.shape[-1] > 2:
         counts = right_class_counts(problem, index, formula)
@@ -96,8 +100,28 @@ def overlap_loss(
             factors = factors * (counts.of_class > 0)
         hits, errors, running = _moving_average(counts.hits, counts.errors, running, ema_decay)
         counts = counts._replace(hits=hits, errors=errors)
-        of_log = macro_surrogate(problem, counts, factors, formula, smooth)
+        of_log = macro_surrogate(problem, counts, factors, formula, smooth, mix)
         return WithGradient.apply(problem.logits, *of_log), running
+    options = (smooth, average, absent, ohem_ratio, surrogate, ema_decay)
+    loss, running = _of_table(problem, formula, factors, running, *options)
+    if mix is not None:
+        loss = torch.lerp(cross_entropy(logits, target, problem=problem), loss, scalar(mix, loss))
+    return loss, running
+
+
+def _of_table(
+    problem: Problem,
+    formula: Formula,
+    factors: Tensor,
+    running: Tensor | None,
+    smooth: Number,
+    average: str,
+    absent: str,
+    ohem_ratio: Number,
+    surrogate: str,
+    ema_decay: Number,
+) -> tuple[Tensor, Tensor | None]:
+    """The loss from a table of targets, for all kinds of them."""
     y = problem.target
     weight = problem.element_weight.expand_as(y)
     if is_above_zero(ohem_ratio):
@@ -119,9 +143,9 @@ def overlap_loss(
     if average == "micro":
         return _ratio((factors * hits).sum(), (factors * errors).sum(), smooth), running
     losses = factors * _ratio(hits, errors, smooth)
-    if reduction != "none":
+    if problem.reduction != "none":
         losses = losses.sum()
-    return losses / at_least_tiny(factors.sum()) if reduction == "mean" else losses, running
+    return losses / at_least_tiny(factors.sum()) if problem.reduction == "mean" else losses, running
 
 
 def _check_options(
@@ -280,15 +304,21 @@ class OverlapLoss(Loss):
         return self
 
     def compute(
-        self, problem: Problem, params: Mapping[str, Any], state: Mapping[str, Tensor]
+        self,
+        problem: Problem,
+        params: Mapping[str, Any],
+        state: Mapping[str, Tensor],
+        mix: Number | None = None,
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """`functional_loss` of a `Problem`; of the state, only what changes is returned."""
+        """`functional_loss` of a `Problem`; of the state, only what changes is returned.
+
+        With `mix` it is (1 - mix) cross-entropy + mix times the loss.
+        """
         keywords = self._keywords(params, state)
         of_formula = [name for name in self._own_names if name not in OPTIONS]
         formula = self.formula(**{name: keywords.pop(name) for name in of_formula})
         learns = self.training and torch.is_grad_enabled()
-        running = state.get("running_") if learns else None
-        loss, running = overlap_loss(
-            problem.logits, problem.logits, formula, problem=problem, running=running, **keywords
-        )
+        keywords |= {"running": state.get("running_") if learns else None, "mix": mix}
+        logits = problem.logits
+        loss, running = overlap_loss(logits, logits, formula, problem=problem, **keywords)
         return loss, {"running_": running} if learns and running is not None else {}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -27,8 +29,15 @@ class Formula:
     gradients: tuple[Number, Number, Number]
     # Scores between 0 and 1.
     activation: Callable[[Problem], Tensor] = Problem.p
-    # Multiplies log losses by a factor of each example, from the probability of its wrong side.
-    modulation: Callable[[Tensor, Tensor], Tensor] = lambda losses, wrong: losses
+    # Log losses are multiplied by this power of the probability of the wrong side; None is 0.
+    exponent: Number | None = None
+
+    def modulated(self, losses: Tensor, log_wrong: Callable[[], Tensor]) -> Tensor:
+        """`losses` times that power, from the logarithm of the probability."""
+        if self.exponent is None:
+            return losses
+        # On a CPU torch computes powers of 2 in a third of the time of others.
+        return losses * torch.exp2(self.exponent / math.log(2) * finite(log_wrong()))
 
 
 def at_least_tiny(total: Any) -> Any:
@@ -90,7 +99,7 @@ def log_surrogate(
     larger, above all in batches with positives, so that clipping a gradient's norm would shrink
     these alone.
     """
-    y, modulation = problem.target, formula.modulation
+    y, modulated = problem.target, formula.modulated
     if average == "micro":
         hits, errors = (factors * hits).sum(), (factors * errors).sum()
     else:
@@ -99,7 +108,7 @@ def log_surrogate(
     size = total if average == "micro" else (factors * total).sum()
     scale = _scale(size, total, problem.total(problem.element_weight.sum()))
     of_positives, of_negatives = _prices(formula, hits, errors, smooth, scale, problem)
-    log_losses = modulation(-y * problem.log_p(), 1 - p)
+    log_losses = modulated(-y * problem.log_p(), lambda: problem.log_not_p().detach())
     positives = (weight * log_losses).sum(0)
     if average == "micro" and problem.kind == "multiclass":
         # A background example is weighted by the probability that it gives to all counted classes.
@@ -109,20 +118,35 @@ def log_surrogate(
         return (
             of_positives * (factors * positives).sum() + of_negatives * (shares * background).sum()
         )
-    negatives = modulation(-weight * (1 - y) * problem.log_not_p(), p).sum(0)
+    log_losses = -weight * (1 - y) * problem.log_not_p()
+    negatives = modulated(log_losses, lambda: problem.log_p().detach()).sum(0)
     return (factors * (of_positives * positives + of_negatives * negatives)).sum()
 
 
 # ---- the same with class indices, without a table of targets
 
 
+def _share_of_cross_entropy(problem: Problem, mix: Number | None) -> Any:
+    """The weight of each row's -log p in (1 - mix) cross-entropy + mix surrogate."""
+    if mix is None:
+        return 0.0
+    plain = problem.given_weight is None and problem.ranks == 1
+    n = len(problem.logits) if plain else problem.total(problem.weight.sum()) / problem.ranks
+    return (1 - mix) / at_least_tiny(n)
+
+
 def micro_surrogate(
-    problem: Problem, index: Tensor, background: int, formula: Formula, smooth: Number
+    problem: Problem,
+    index: Tensor,
+    background: int,
+    formula: Formula,
+    smooth: Number,
+    mix: Number | None = None,
 ) -> Tensor:
     """The surrogate of pooled counts, where all classes weigh the same.
 
     It needs only two probabilities of each position, of the right class and of the background: one
-    pass over the logits, as in cross-entropy.
+    pass over the logits, as in cross-entropy, of which it can be a mixture.
     """
     per_hit, per_positive, per_negative = formula.gradients
     log_p = problem.log_p_of(index)
@@ -146,8 +170,11 @@ def micro_surrogate(
         total = at_least_tiny(hits + errors + smooth)
         scale = _scale(total, total, n)
         price, cost = _prices(formula, hits, errors, smooth, scale, problem)
-        share = (cost - price) * positive - cost * (1.0 if weight is None else weight)
-    return (share * formula.modulation(log_p, wrong)).sum()
+        each = 1.0 if weight is None else weight
+        share = formula.modulated((cost - price) * positive - cost * each, wrong.log)
+        if mix is not None:
+            share = mix * share - _share_of_cross_entropy(problem, mix) * each
+    return (share * log_p).sum()
 
 
 class Counts(NamedTuple):
@@ -164,6 +191,7 @@ class Counts(NamedTuple):
     top: Tensor  # column: the most probable class; where none is above 1/2, any
     top_p: Tensor  # column: its probability,
     rest: Tensor  # column: and one minus that, to the last digit
+    total: Tensor  # column: the log of the sum of all exponentials
     p: list[Tensor]  # tables: of all other classes, and 0 for the most probable
 
 
@@ -213,7 +241,8 @@ def right_class_counts(problem: Problem, index: Tensor, formula: Formula) -> Cou
     highest = z.amax(-1, keepdim=True)
     blocks = [_softmax(*parts) for parts in zip(z.split(size), highest.split(size), strict=True)]
     highest_p = torch.cat([p.amax(-1, keepdim=True) for p in blocks])
-    log_p = finite(z.gather(-1, index) - highest + highest_p.log())
+    log_total = highest - highest_p.log()
+    log_p = finite(z.gather(-1, index) - log_total)
     top = _most_probable(z, highest, highest_p, index)
     of_top, rest, called = [], [], z.new_zeros(z.shape[-1])
     for p, column, part in zip(blocks, top.split(size), weight.split(size), strict=True):
@@ -229,44 +258,57 @@ def right_class_counts(problem: Problem, index: Tensor, formula: Formula) -> Cou
     found, missed, of_class, all_called = problem.total(torch.stack(sums)).unbind()
     false = (all_called - found).clamp(min=0)
     errors = per_negative * false - per_positive * missed
-    columns = (index, log_p, top, top_p, torch.cat(rest))
+    columns = (index, log_p, top, top_p, torch.cat(rest), log_total)
     return Counts(per_hit * found, errors, of_class, *columns, blocks)
 
 
 @torch.no_grad()
 def macro_surrogate(
-    problem: Problem, counts: Counts, factors: Tensor, formula: Formula, smooth: Number
+    problem: Problem,
+    counts: Counts,
+    factors: Tensor,
+    formula: Formula,
+    smooth: Number,
+    mix: Number | None = None,
 ) -> tuple[Tensor, ...]:
-    """The surrogate class by class, and its gradient in closed form, in blocks of rows."""
-    _, _, _, index, log_p, top, top_p, rest, blocks = counts
+    """The surrogate class by class, and its gradient in closed form, in blocks of rows.
+
+    It can be a mixture with cross-entropy, which only weighs -log p of the right class more.
+    """
+    _, _, _, index, log_p, top, top_p, rest, log_total, blocks = counts
     factors = factors / at_least_tiny(factors.sum())
     total = at_least_tiny(counts.hits + counts.errors + smooth)
     scale = factors * _scale((factors * total).sum(), total, counts.of_class.sum())
     price, cost = _prices(formula, counts.hits, counts.errors, smooth, scale, problem)
-    modulation, plain = formula.modulation, problem.given_weight is None
-    weight = problem.element_weight
+    if mix is not None:
+        price, cost = mix * price, mix * cost
+    modulated, weight = formula.modulated, problem.element_weight
+    plain = problem.given_weight is None
 
     # -log p of the right class.
     right_p, missed = torch.exp(log_p), -torch.expm1(log_p)
-    pull = modulation(price[..., index], missed)
+    pull = modulated(price[..., index], missed.log)
+    pull = pull + _share_of_cross_entropy(problem, mix)
     # -log(1 - p) of every wrong class: first of the most probable, whose p may round to 1.
     wrong, rest = top != index, at_least_tiny(rest)
-    of_top = torch.where(wrong, modulation(cost[..., top], top_p), 0.0)
+    of_top = torch.where(wrong, modulated(cost[..., top], top_p.log), 0.0)
     top_push = of_top * top_p / rest
     value = -(weight * (pull * log_p + of_top * torch.log(rest))).sum()
     # Then of all others.
     top_p = torch.where(wrong, top_p, 0.0)
     at_right, at_top = -pull * missed - right_p * top_push, top_p * (pull + of_top)
-    columns = (index, top, weight, pull - top_push, at_right, right_p, at_top, top_p)
-    size, gradients = _block_size(problem.logits), []
-    for p, *parts in zip(blocks, *(column.split(size) for column in columns), strict=True):
-        index, top, weight, own, at_right, right_p, at_top, top_p = parts
+    own, z = pull - top_push, problem.logits
+    tables = (z, log_total, index, top, weight, own, at_right, right_p, at_top, top_p)
+    size, gradients = _block_size(z), []
+    for parts in zip(*(table.split(size) for table in tables), strict=True):
+        p = blocks.pop(0)  # so that its memory serves the next
+        z, log_total, index, top, weight, own, at_right, right_p, at_top, top_p = parts
         p.scatter_add_(-1, index, -p.gather(-1, index))
-        not_p, share = 1 - p, modulation(cost, p)
+        not_p, share = 1 - p, modulated(cost, partial(torch.sub, z, log_total))
         # d/dz_j: from class j's own 1 - p_j, and through the softmax from all other classes'.
         of_own = (share / not_p).mul_(p)
         push = of_own.sum(-1, keepdim=True)
-        gradient = p.mul_(own - push).add_(of_own)
+        gradient = torch.addcmul(of_own, p, own - push)
         gradient.scatter_add_(-1, index, at_right - right_p * push)
         gradient.scatter_add_(-1, top, at_top - top_p * push)
         if plain and share.ndim == 1 and not_p.shape[-1] > 32:
@@ -297,6 +339,5 @@ class WithGradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> Any:
         blocks = ctx.saved_tensors
-        one = len(blocks) == 1
-        whole = upstream * blocks[0] if one else torch.cat(blocks).mul_(upstream)
-        return whole, None, *[None] * len(blocks)
+        gradient = blocks[0] if len(blocks) == 1 else torch.cat(blocks)
+        return upstream * gradient, None, *[None] * len(blocks)

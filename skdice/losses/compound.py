@@ -11,8 +11,10 @@ from torch import Tensor
 
 from skdice.losses._base import Loss
 from skdice.losses._checks import Number, check_number, scalar
+from skdice.losses._overlap import OverlapLoss
 from skdice.losses._problem import Problem
 from skdice.losses._spaces import Range
+from skdice.losses.cross_entropy import CrossEntropyLoss
 
 __all__ = ["CompoundLoss"]
 
@@ -183,6 +185,11 @@ class CompoundLoss(Loss):
         self, problem: Problem, params: Mapping[str, Any], state: Mapping[str, Tensor]
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """`functional_loss` of a `Problem`; of the state, only what changes is returned."""
+        if self._is_mixture(params):
+            of_second = _inside(params, "second__"), _inside(state, "second.")
+            mix = params.get("weight", self.weight)
+            loss, new = self.second.compute(problem, *of_second, mix)  # type: ignore[call-arg]
+            return loss, {f"second.{key}": value for key, value in new.items()}
         losses: list[Tensor] = []
         changed: dict[str, Tensor] = {}
         for name, part in zip(PARTS, self.parts, strict=True):
@@ -191,6 +198,14 @@ class CompoundLoss(Loss):
             losses.append(loss)
             changed.update({f"{name}.{key}": value for key, value in new.items()})
         return self.mean_of(losses[0], losses[1], params.get("weight")), changed
+
+    def _is_mixture(self, params: Mapping[str, Any]) -> bool:
+        """Whether it is plain cross-entropy and an overlap loss, which are computed together."""
+        first, second = self.first, self.second
+        if type(first) is not CrossEntropyLoss or any(key.startswith("first__") for key in params):
+            return False
+        plain = first.class_weight is None and not first.label_smoothing and not first.tau
+        return plain and getattr(type(second), "compute", None) is OverlapLoss.compute
 
     def mean_of(self, first: Tensor, second: Tensor, weight: Any = None) -> Tensor:
         """The weighted mean of the two losses of a batch."""

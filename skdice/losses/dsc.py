@@ -26,10 +26,7 @@ def dsc_formula(exponent: Number = 0.1, squared: bool = True) -> Formula:
         # Through the logarithm: a power of 1 - p has no finite gradient where p rounds to 1.
         return torch.exp(exponent * problem.log_not_p()) * problem.p()
 
-    def modulation(losses: Tensor, wrong: Tensor) -> Tensor:
-        return losses * wrong**exponent
-
-    return replace(dice_formula(squared), activation=activation, modulation=modulation)
+    return replace(dice_formula(squared), activation=activation, exponent=exponent)
 
 
 def dsc_loss(

@@ -45,6 +45,23 @@ def test_it_is_the_weighted_mean(kind, second, weight):
     torch.testing.assert_close(loss(logits, target, sample_weight=weights), expected)
 
 
+@pytest.mark.parametrize("second", ["dice", "tversky", "dsc", DiceLoss(ohem_ratio=1.0)])
+@pytest.mark.parametrize("background", [None, 0])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_gradients_of_both_parts_in_one_pass(second, background, weighted):
+    logits = torch.randn(30, 5, dtype=torch.float64, requires_grad=True)
+    target = torch.randint(5, (30,))
+    weights = torch.rand(30, dtype=torch.float64) if weighted else None
+    loss = CompoundLoss("ce", second, 0.7)
+    for module in (loss, *loss.parts):
+        module.prepare(torch.bincount(target, minlength=5).numpy(), background=background)
+    first, other = (part(logits, target, sample_weight=weights) for part in loss.parts)
+    expected = 0.3 * first + 0.7 * other
+    found = loss(logits, target, sample_weight=weights)
+    values = [(value, *torch.autograd.grad(value, logits)) for value in (found, expected)]
+    torch.testing.assert_close(*values, rtol=1e-10, atol=1e-14)
+
+
 @pytest.mark.parametrize("name", LOSSES)
 def test_a_name_is_the_class_without_arguments(name):
     loss = resolve_loss(name)
