@@ -30,7 +30,7 @@ def settle_attention(module: Any, device: str, *, packed: bool = False) -> None:
     packed : bool, default=False
         Whether the next batch is a `Packing`.
     """
-    encoder: Any = dict(module.named_children()).get("encoder")
+    encoder: Any = getattr(module, "encoder", None)
     found = attention_of(encoder)
     if found not in ("sdpa", UNPADDED):
         return

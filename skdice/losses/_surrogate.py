@@ -339,5 +339,8 @@ class WithGradient(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, upstream: Tensor) -> Any:
         blocks = ctx.saved_tensors
-        gradient = blocks[0] if len(blocks) == 1 else torch.cat(blocks)
-        return upstream * gradient, None, *[None] * len(blocks)
+        nothing = [None] * (1 + len(blocks))
+        if len(blocks) == 1:
+            return upstream * blocks[0], *nothing
+        gradient, factor = torch.cat(blocks), numbers_of(upstream.view(1))[0]
+        return gradient * factor if isinstance(factor, Tensor) else gradient.mul_(factor), *nothing
