@@ -132,14 +132,14 @@ class EncoderWithHead(EncoderModule):
         if how is None:
             assert positions is not None
             vectors = states_at(self.encoder, positions, **inputs)
-        elif how == "cls" and packing is not None:
+        elif packing is None:
+            hidden = self.encoder(**inputs).last_hidden_state
+            vectors = pool(hidden, inputs["attention_mask"], how, self.cls_last)
+        elif how == "cls":
             vectors = states_at(self.encoder, packing.starts, **inputs)
         else:
-            hidden = self.encoder(**inputs).last_hidden_state
-            if packing is None:
-                vectors = pool(hidden, inputs["attention_mask"], how, self.cls_last)
-            else:
-                vectors = packing.pool(hidden[0], lambda group, mask: pool(group, mask, how, False))
+            hidden = self.encoder(**inputs).last_hidden_state[0]
+            vectors = packing.pool(hidden, lambda group, mask: pool(group, mask, how, False))
         return self.head(self.dropout(vectors))
 
     def all_logits(self, inputs: dict[str, torch.Tensor]) -> torch.Tensor:

@@ -102,26 +102,6 @@ def overlap_loss(
         counts = counts._replace(hits=hits, errors=errors)
         of_log = macro_surrogate(problem, counts, factors, formula, smooth, mix)
         return WithGradient.apply(problem.logits, *of_log), running
-    options = (smooth, average, absent, ohem_ratio, surrogate, ema_decay)
-    loss, running = _of_table(problem, formula, factors, running, *options)
-    if mix is not None:
-        loss = torch.lerp(cross_entropy(logits, target, problem=problem), loss, scalar(mix, loss))
-    return loss, running
-
-
-def _of_table(
-    problem: Problem,
-    formula: Formula,
-    factors: Tensor,
-    running: Tensor | None,
-    smooth: Number,
-    average: str,
-    absent: str,
-    ohem_ratio: Number,
-    surrogate: str,
-    ema_decay: Number,
-) -> tuple[Tensor, Tensor | None]:
-    """The loss from a table of targets, for all kinds of them."""
     y = problem.target
     weight = problem.element_weight.expand_as(y)
     if is_above_zero(ohem_ratio):
@@ -134,18 +114,22 @@ def _of_table(
         hits, errors = problem.total(torch.stack(_linear_counts(p, y, weight, formula)))
         hits, errors, running = _moving_average(hits, errors, running, ema_decay)
         loss = log_surrogate(problem, p, weight, factors, formula, hits, errors, smooth, average)
-        return loss, running
-    hits, errors = formula.counts(formula.activation(problem), y)
-    if average == "samples":
-        return _mean_over_samples(problem, weight, factors, _ratio(hits, errors, smooth)), running
-    hits, errors = problem.total(torch.stack([(weight * hits).sum(0), (weight * errors).sum(0)]))
-    hits, errors, running = _moving_average(hits, errors, running, ema_decay)
-    if average == "micro":
-        return _ratio((factors * hits).sum(), (factors * errors).sum(), smooth), running
-    losses = factors * _ratio(hits, errors, smooth)
-    if problem.reduction != "none":
-        losses = losses.sum()
-    return losses / at_least_tiny(factors.sum()) if problem.reduction == "mean" else losses, running
+    elif average == "samples":
+        hits, errors = formula.counts(formula.activation(problem), y)
+        loss = _mean_over_samples(problem, weight, factors, _ratio(hits, errors, smooth))
+    else:
+        parts = formula.counts(formula.activation(problem), y)
+        hits, errors = problem.total(torch.stack([(weight * part).sum(0) for part in parts]))
+        hits, errors, running = _moving_average(hits, errors, running, ema_decay)
+        if average == "micro":
+            loss = _ratio((factors * hits).sum(), (factors * errors).sum(), smooth)
+        else:
+            loss = factors * _ratio(hits, errors, smooth)
+            loss = loss if reduction == "none" else loss.sum()
+            loss = loss / at_least_tiny(factors.sum()) if reduction == "mean" else loss
+    if mix is not None:
+        loss = torch.lerp(cross_entropy(logits, target, problem=problem), loss, scalar(mix, loss))
+    return loss, running
 
 
 def _check_options(

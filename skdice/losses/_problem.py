@@ -193,9 +193,13 @@ def n_ranks(all_ranks: bool) -> int:
     return torch.distributed.get_world_size() if torch.distributed.is_initialized() else 1
 
 
+def has_few_classes(z: Tensor) -> bool:
+    """Whether torch's softmax, which vectorises along a row, is slow over many such rows."""
+    return z.shape[-1] <= 32
+
+
 def _log_softmax(z: Tensor) -> Tensor:
-    # torch's own is slow over many rows of few classes: it vectorises along a row.
-    if z.shape[-1] > 32 or len(z) <= 4096:
+    if not has_few_classes(z) or len(z) <= 4096:
         return torch.log_softmax(z, dim=-1)
     z = z - z.detach().amax(-1, keepdim=True)
     return z - torch.logsumexp(z, dim=-1, keepdim=True)
@@ -353,10 +357,14 @@ def _check_target(
             )
 
 
+def can_be_read(values: Tensor) -> bool:
+    """Whether to read values costs no time: a step on a GPU would wait, a compiled graph break."""
+    return values.device.type == "cpu" and not torch.compiler.is_compiling()
+
+
 def _is_true(test: Callable[[Tensor], Tensor], values: Tensor) -> bool:
     """Whether `values` pass `torch.any` or `torch.all`; False where it costs time to know."""
-    # Reading a value from a GPU would make every step wait for it.
-    if torch.compiler.is_compiling() or values.device.type != "cpu":
+    if not can_be_read(values):
         return False
     try:
         return bool(test(values))

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from skdice.losses._checks import Number
-from skdice.losses._problem import Problem, finite
+from skdice.losses._problem import Problem, can_be_read, finite, has_few_classes
 
 TINY = torch.finfo(torch.float32).tiny
 
@@ -54,7 +54,7 @@ def numbers_of(sums: Tensor, *others: Number) -> Any:
     tensor.
     """
     plain = not any(isinstance(other, Tensor) for other in others)
-    if plain and sums.device.type == "cpu" and not torch.compiler.is_compiling():
+    if plain and can_be_read(sums):
         with contextlib.suppress(RuntimeError):  # under torch.func.vmap there are no numbers
             return sums.tolist()
     return sums.unbind()
@@ -126,13 +126,9 @@ def log_surrogate(
 # ---- the same with class indices, without a table of targets
 
 
-def _share_of_cross_entropy(problem: Problem, mix: Number | None) -> Any:
-    """The weight of each row's -log p in (1 - mix) cross-entropy + mix surrogate."""
-    if mix is None:
-        return 0.0
-    plain = problem.given_weight is None and problem.ranks == 1
-    n = len(problem.logits) if plain else problem.total(problem.weight.sum()) / problem.ranks
-    return (1 - mix) / at_least_tiny(n)
+def _share_of_cross_entropy(mix: Number, n: Any, problem: Problem) -> Any:
+    """The weight of each row's -log p in (1 - mix) cross-entropy + mix surrogate, of n rows."""
+    return (1 - mix) * problem.ranks / at_least_tiny(n)
 
 
 def micro_surrogate(
@@ -173,7 +169,7 @@ def micro_surrogate(
         each = 1.0 if weight is None else weight
         share = formula.modulated((cost - price) * positive - cost * each, wrong.log)
         if mix is not None:
-            share = mix * share - _share_of_cross_entropy(problem, mix) * each
+            share = mix * share - _share_of_cross_entropy(mix, n, problem) * each
     return (share * log_p).sum()
 
 
@@ -201,22 +197,19 @@ BLOCK = 2**16
 
 def _block_size(z: Tensor) -> int:
     """Rows in a block; all of them off the CPU."""
-    if z.device.type != "cpu" or torch.compiler.is_compiling():
-        return len(z) or 1
-    return max(1, BLOCK // z.shape[-1])
+    return max(1, BLOCK // z.shape[-1] if can_be_read(z) else len(z))
 
 
 def _softmax(z: Tensor, highest: Tensor) -> Tensor:
-    if z.shape[-1] > 32:
+    if not has_few_classes(z):
         return torch.softmax(z, dim=-1)
-    # torch's own is slow for few classes.
     p = (z - highest).exp_()
     return p.div_(p.sum(-1, keepdim=True))
 
 
 def _most_probable(z: Tensor, highest: Tensor, highest_p: Tensor, index: Tensor) -> Tensor:
     """The most probable class of each row where that is above 1/2, and elsewhere any."""
-    if z.shape[-1] > 32 and z.device.type == "cpu" and not torch.compiler.is_compiling():
+    if can_be_read(z) and not has_few_classes(z):
         # To find it among many classes takes longer than their softmax.
         with contextlib.suppress(RuntimeError):  # under torch.func.vmap nothing can be picked
             wrong = (highest_p > 0.5) & (z.gather(-1, index) < highest)
@@ -278,7 +271,8 @@ def macro_surrogate(
     _, _, _, index, log_p, top, top_p, rest, log_total, blocks = counts
     factors = factors / at_least_tiny(factors.sum())
     total = at_least_tiny(counts.hits + counts.errors + smooth)
-    scale = factors * _scale((factors * total).sum(), total, counts.of_class.sum())
+    n = counts.of_class.sum()
+    scale = factors * _scale((factors * total).sum(), total, n)
     price, cost = _prices(formula, counts.hits, counts.errors, smooth, scale, problem)
     if mix is not None:
         price, cost = mix * price, mix * cost
@@ -288,7 +282,8 @@ def macro_surrogate(
     # -log p of the right class.
     right_p, missed = torch.exp(log_p), -torch.expm1(log_p)
     pull = modulated(price[..., index], missed.log)
-    pull = pull + _share_of_cross_entropy(problem, mix)
+    if mix is not None:
+        pull = pull + _share_of_cross_entropy(mix, n, problem)
     # -log(1 - p) of every wrong class: first of the most probable, whose p may round to 1.
     wrong, rest = top != index, at_least_tiny(rest)
     of_top = torch.where(wrong, modulated(cost[..., top], top_p.log), 0.0)
@@ -311,7 +306,7 @@ def macro_surrogate(
         gradient = torch.addcmul(of_own, p, own - push)
         gradient.scatter_add_(-1, index, at_right - right_p * push)
         gradient.scatter_add_(-1, top, at_top - top_p * push)
-        if plain and share.ndim == 1 and not_p.shape[-1] > 32:
+        if plain and share.ndim == 1 and not has_few_classes(p):
             # One logarithm of many factors of 1/2 or more; of 100 it is no less than 2^-100.
             logs: Any = sum(rows.prod(0).log() for rows in not_p.split(100))
         else:

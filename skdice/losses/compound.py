@@ -205,7 +205,7 @@ class CompoundLoss(Loss):
         if type(first) is not CrossEntropyLoss or any(key.startswith("first__") for key in params):
             return False
         plain = first.class_weight is None and not first.label_smoothing and not first.tau
-        return plain and getattr(type(second), "compute", None) is OverlapLoss.compute
+        return plain and type(second).compute is OverlapLoss.compute
 
     def mean_of(self, first: Tensor, second: Tensor, weight: Any = None) -> Tensor:
         """The weighted mean of the two losses of a batch."""
