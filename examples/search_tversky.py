@@ -13,7 +13,7 @@ from skdice.model_selection import LossSearchCV, loss_space
 
 
 def main(n_trials=32, picture="tversky.png"):
-    """Search `n_trials` values of alpha with shared heads on three folds."""
+    """Search `n_trials` values of alpha with heads on three folds."""
     X, y = make_classification(2000, weights=[0.95], flip_y=0.02, random_state=0)
     search = LossSearchCV(
         DiceClassifier(max_epochs=20, random_state=0),

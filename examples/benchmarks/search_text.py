@@ -1,4 +1,4 @@
-"""Shared heads against full fits in a search over Tversky's alpha.
+"""Heads against full fits in a search over Tversky's alpha.
 
     python search_text.py wnut17 FOLDER --trials 64 --limit 600 --out results/search.jsonl
     python search_text.py sms FILE --trials 64 --limit 600

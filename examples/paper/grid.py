@@ -27,7 +27,6 @@ from tried_losses import Tempered
 
 from skdice import DiceSequenceClassifier, DiceTokenClassifier
 from skdice.datasets.conll import write_text
-from skdice.estimators.stacked import HeadData
 from skdice.losses import (
     CompoundLoss,
     CrossEntropyLoss,
@@ -37,6 +36,7 @@ from skdice.losses import (
     resolve_loss,
 )
 from skdice.metrics import span_f1_score
+from skdice.model_selection.heads.data import HeadData
 
 FORMULA: dict[str, Any] = {"smooth": 1.0, "surrogate": "none"}
 LOSSES = {

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import spearmanr
 
-from skdice.engine.stacked_heads import is_number
+from skdice.model_selection.heads.training import is_number
 
 __all__ = ["agreement", "finalists", "spread_over"]
 

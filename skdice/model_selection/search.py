@@ -23,10 +23,11 @@ from skdice.engine.ranks import check_alone
 from skdice.estimators import DiceTokenClassifier
 from skdice.estimators.checks import draw_seed
 from skdice.model_selection.checks import check_classes, check_tags, scorers_of, weights_of
+from skdice.model_selection.heads.strategy import HeadFits, why_no_heads
 from skdice.model_selection.records import cv_results
 from skdice.model_selection.search_run import SearchRun
 from skdice.model_selection.spaces import as_spaces, check_space
-from skdice.model_selection.strategies import CrossValidation, FullFits, SharedHeads, why_not_shared
+from skdice.model_selection.strategies import CrossValidation, FullFits
 from skdice.model_selection.study import described, open_study, quiet_optuna
 
 __all__ = ["LossSearchCV"]
@@ -234,7 +235,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         cv = CrossValidation(self, X, y, params, splits, scorers, key, of_scores)
         full_fits = FullFits(cv, self.n_jobs, prunes=self.pruner is not None)
         searched = sorted({name for space in spaces for name in space})
-        strategy = self._choose(full_fits, why_not_shared(cv, searched, losses))
+        strategy = self._choose(full_fits, why_no_heads(cv, searched, losses))
         seed = draw_seed(self.random_state) if self.random_state is not None else None
         with quiet_optuna():
             study = open_study(self, described(self, spaces, splits))
@@ -286,7 +287,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
             check_tags(y, splits)
         return splits
 
-    def _choose(self, full: FullFits, reason: str | None) -> FullFits | SharedHeads:
+    def _choose(self, full: FullFits, reason: str | None) -> FullFits | HeadFits:
         """The strategy to start with; `reason` says why heads are not possible, if so."""
         if self.strategy == "shared" and reason is not None:
             raise ValueError(f"strategy='shared' is not possible: {reason}; use 'full' or 'auto'")
@@ -294,12 +295,12 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         few = few and self.strategy == "auto" and hasattr(self.estimator, "backbone")
         if self.strategy == "full" or reason is not None or few:
             return full
-        return SharedHeads(full, self.trials_at_once)
+        return HeadFits(full, self.trials_at_once)
 
     def _collect(self, run: SearchRun) -> None:
         """Set the attributes that hold the results of all trials."""
         self.study_ = run.study
-        self.strategy_ = "shared" if isinstance(run.strategy, SharedHeads) else "full"
+        self.strategy_ = "shared" if isinstance(run.strategy, HeadFits) else "full"
         if run.agreement is not None:
             self.agreement_ = run.agreement
         self.cv_results_ = cv_results(

@@ -13,11 +13,12 @@ import numpy as np
 from rich.progress import Progress, TaskID
 from sklearn.exceptions import FitFailedWarning
 
-from skdice.estimators.predictions import OtherRowsError
 from skdice.model_selection import finalists
+from skdice.model_selection.heads.predictions import OtherRowsError
+from skdice.model_selection.heads.strategy import HeadFits
 from skdice.model_selection.records import Row, Settings, TrialRecord, has_ended, rows_of
 from skdice.model_selection.spaces import import_optuna, suggest
-from skdice.model_selection.strategies import FullFits, SharedHeads
+from skdice.model_selection.strategies import FullFits
 
 __all__ = ["SearchRun"]
 
@@ -32,7 +33,7 @@ class SearchRun:
     study: Any
     spaces: list[Any]
     full_fits: FullFits
-    strategy: FullFits | SharedHeads  # auto may change from heads to full fits
+    strategy: FullFits | HeadFits  # auto may change from heads to full fits
     seed: int | None
     ends: float  # by `time.monotonic`
     agreement: float | None = None  # of heads with full fits, if auto compared them

@@ -703,7 +703,7 @@ def test_heads_that_predict_alike_are_scored_once():
     assert len(set(found.cv_results_["split0_test_f1"])) == 1
 
 
-def test_reasons_against_shared_heads():
+def test_reasons_against_heads():
     for estimator, space, message in (
         (LogisticRegression(), {"C": [1.0]}, "LogisticRegression is not DiceClassifier"),
         (DiceClassifier(hidden_layer_sizes=(3,)), {"lr": [0.1]}, "not linear"),

@@ -16,7 +16,7 @@ from skdice.engine.devices import seeded
 from skdice.engine.schedules import schedule_factor
 from skdice.losses import Loss
 
-__all__ = ["Fold", "HeadSettings", "alike_losses", "is_number", "train_stacked_heads"]
+__all__ = ["Fold", "HeadSettings", "groups_of_losses", "is_number", "train_heads"]
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class HeadSettings:
     seed: int
 
 
-def train_stacked_heads(
+def train_heads(
     table: Tensor, folds: Sequence[Fold], settings: HeadSettings
 ) -> tuple[Tensor, Tensor]:
     """Train a head for each loss on every fold.
@@ -61,7 +61,7 @@ def train_stacked_heads(
     weight : Tensor of shape (n_folds, n_heads, n_classes, n_features)
     bias : Tensor of shape (n_folds, n_heads, n_classes)
     """
-    heads = _StackedHeads(table, folds, settings)
+    heads = _Heads(table, folds, settings)
     for rows, target, counted, factors in _batches(folds, settings):
         x, y = table[rows.to(table.device)], target.to(table.device)
         heads.update(x, y, counted.to(table), factors)
@@ -99,7 +99,7 @@ def _batches(folds: Sequence[Fold], settings: HeadSettings) -> Iterator[list[Ten
         yield [torch.from_numpy(part) for part in (rows, target, counted, factors)]
 
 
-class _StackedHeads:
+class _Heads:
     """Weights of shape (n_folds, n_heads, n_logits, n_features), and how they are updated.
 
     Two classes whose losses depend only on the difference of their logits are one logit here,
@@ -124,8 +124,8 @@ class _StackedHeads:
         self.lr = like.new_tensor(settings.lr)
         self.decay = like.new_tensor(settings.weight_decay).unsqueeze(1)
         self.groups = [
-            _AlikeLosses(losses, heads, folds, self.weight.shape[2], like)
-            for heads in alike_losses(losses)
+            _GroupOfLosses(losses, heads, folds, self.weight.shape[2], like)
+            for heads in groups_of_losses(losses)
         ]
 
     def update(self, x: Tensor, target: Tensor, counted: Tensor, factors: Tensor) -> None:
@@ -147,7 +147,7 @@ class _StackedHeads:
         self.bias.mul_(rate).add_(before[1])
 
 
-class _AlikeLosses:
+class _GroupOfLosses:
     """Losses that differ in numbers only, which are tensors over their heads here."""
 
     def __init__(
@@ -193,7 +193,7 @@ def is_number(value: Any) -> bool:
     return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
 
 
-def alike_losses(losses: Sequence[Loss]) -> list[list[int]]:
+def groups_of_losses(losses: Sequence[Loss]) -> list[list[int]]:
     """Losses of one class with equal settings other than numbers, by index."""
     groups: dict[Any, list[int]] = {}
     for i, loss in enumerate(losses):

@@ -15,9 +15,9 @@ from sklearn.model_selection import KFold, StratifiedKFold, cross_validate
 from skdice import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
 from skdice.cli._tune import report, trials_table
 from skdice.engine import arrays
-from skdice.estimators import stacked
 from skdice.metrics import span_f1_score
 from skdice.model_selection import LossSearchCV, finalists, loss_space
+from skdice.model_selection.heads import data as heads_data
 from skdice.model_selection.records import cv_results
 from skdice.model_selection.strategies import FullFits
 
@@ -132,15 +132,15 @@ def test_a_head_is_a_classifier_on_scaled_vectors(classifier):
     splits = list(StratifiedKFold(2).split(TEXTS, LABELS))
     found = search(classifier, scoring=spam_f1).fit(TEXTS, LABELS)
     vectors = classifier.frozen_vectors(TEXTS)
-    Z = vectors * (stacked.NORM / np.linalg.norm(vectors, axis=1).mean())
+    Z = vectors * (heads_data.NORM / np.linalg.norm(vectors, axis=1).mean())
     labels = np.array(LABELS)
     for params, score in zip(
         found.cv_results_["params"], found.cv_results_["mean_shared_score"], strict=True
     ):
         head = DiceClassifier(
             max_epochs=classifier.max_epochs,
-            lr=stacked.LR,
-            batch_size=stacked.BATCH_SIZE["classification"],
+            lr=heads_data.LR,
+            batch_size=heads_data.BATCH_SIZE["classification"],
             random_state=0,
         ).set_params(**params)
         solo = [spam_f1(head.fit(Z[a], labels[a]), Z[b], labels[b]) for a, b in splits]
@@ -155,7 +155,7 @@ def test_heads_learn_from_fewer_rows_than_columns(classifier, monkeypatch):
     monkeypatch.setattr(type(classifier), "frozen_vectors", lambda self, texts: vectors.copy())
     split = np.arange(100), np.arange(100, 600)
     classifier.set_params(max_epochs=20)  # of its heads
-    rows = stacked.HeadData(classifier, [str(i) for i in range(600)], y)
+    rows = heads_data.HeadData(classifier, [str(i) for i in range(600)], y)
     known = y[split[1]] == "spam"
     rival = LogisticRegression(max_iter=1000).fit(vectors[:100], y[:100]).predict(vectors[100:])
     models = [DiceSequenceClassifier(loss=loss) for loss in ("ce", "tversky", "dsc")]

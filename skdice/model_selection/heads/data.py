@@ -14,13 +14,13 @@ from sklearn.utils import check_X_y
 from skdice._typing import Labels
 from skdice.engine.arrays import blocks
 from skdice.engine.devices import resolve_device
-from skdice.engine.stacked_heads import Fold, HeadSettings, train_stacked_heads
 from skdice.estimators.checks import draw_seed
 from skdice.estimators.classifier import DiceClassifier
-from skdice.estimators.predictions import ClassPredictions, TagPredictions
 from skdice.losses import resolve_loss
 from skdice.metrics import positive_class
 from skdice.metrics.schemes import infer_scheme
+from skdice.model_selection.heads.predictions import ClassPredictions, TagPredictions
+from skdice.model_selection.heads.training import Fold, HeadSettings, train_heads
 from skdice.text.inputs import as_sentences, as_tags, as_texts
 
 __all__ = ["FoldHeads", "HeadData", "fit_heads"]
@@ -88,7 +88,7 @@ def fit_heads(
         warmup=first.warmup,
         seed=draw_seed(first.random_state),
     )
-    return list(map(FoldHeads, classes, *train_stacked_heads(table, folds, settings)))
+    return list(map(FoldHeads, classes, *train_heads(table, folds, settings)))
 
 
 class HeadData:

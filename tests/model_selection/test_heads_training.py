@@ -1,4 +1,4 @@
-"""Stacked heads end where the fits of their own models end."""
+"""Heads end where the fits of their own models end."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from scipy.special import log_softmax
 from sklearn.datasets import make_classification
 
 from skdice import DiceClassifier
-from skdice.engine.stacked_heads import alike_losses
-from skdice.estimators.predictions import ClassPredictions
-from skdice.estimators.stacked import fit_heads
 from skdice.losses import (
     CompoundLoss,
     CrossEntropyLoss,
@@ -20,6 +17,9 @@ from skdice.losses import (
     TverskyLoss,
     WeightedCrossEntropyLoss,
 )
+from skdice.model_selection.heads.data import fit_heads
+from skdice.model_selection.heads.predictions import ClassPredictions
+from skdice.model_selection.heads.training import groups_of_losses
 
 
 def predictions(heads, rows):
@@ -137,6 +137,6 @@ def test_losses_of_classes_with_one_name_are_apart():
 
     Renamed.__name__ = "CrossEntropyLoss"
     three = [CrossEntropyLoss(), Renamed(), CrossEntropyLoss()]
-    assert alike_losses(three) == [[0, 2], [1]]
+    assert groups_of_losses(three) == [[0, 2], [1]]
     parts = [CompoundLoss(second=part) for part in (CrossEntropyLoss(), Renamed())]
-    assert alike_losses([*parts, CompoundLoss(second=DiceLoss())]) == [[0], [1], [2]]
+    assert groups_of_losses([*parts, CompoundLoss(second=DiceLoss())]) == [[0], [1], [2]]

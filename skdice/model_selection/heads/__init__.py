@@ -1,0 +1,1 @@
+"""Linear heads of many trials, trained together in place of full fits."""
