@@ -19,8 +19,8 @@ __all__ = [
     "Float32Linear",
     "TaskModel",
     "checkpoint_gradients",
+    "copy_out_of_file",
     "freeze",
-    "own_memory",
     "parameter_groups",
     "pool",
 ]
@@ -336,7 +336,7 @@ def freeze(module: EncoderModule, frozen: str | int) -> None:
         part.requires_grad_(False)
 
 
-def own_memory(module: nn.Module) -> None:
+def copy_out_of_file(module: nn.Module) -> None:
     """Copy what will be trained out of the file that it was read from.
 
     Transformers maps files into memory. The first change to each page there takes six times as

@@ -153,8 +153,8 @@ class BiasTuned(PushToHub, MetaEstimatorMixin, BaseEstimator):
         tuned = inner._draft()
         tuned._module = copy.deepcopy(inner._module)
         with torch.no_grad():
-            own = tuned._module.output_layer.bias
-            own += torch.as_tensor(self.bias_, dtype=own.dtype, device=own.device)
+            bias = tuned._module.output_layer.bias
+            bias += torch.as_tensor(self.bias_, dtype=bias.dtype, device=bias.device)
         return tuned
 
     def _fit_rounds(

@@ -26,9 +26,9 @@ from skdice.losses import Loss, resolve_loss
 
 __all__ = ["NetEstimator"]
 
-# A net whose outputs differ between examples by less than this share of their difference before
-# training predicts the same for every example.
-ALIKE = 0.05
+# A net has collapsed if its outputs differ between examples by less than this share of their
+# difference before training: it predicts the same for every example.
+COLLAPSED = 0.05
 # Parameters that do not change the result of a fit.
 NO_MATTER = ("checkpoint_dir", "checkpoint_every", "resume", "device", "verbose")
 
@@ -156,7 +156,7 @@ class NetEstimator(BaseEstimator):
                 if "train_loss" in epoch  # an interrupted epoch has none
             ]
             self.n_iter_ = len(self.history_)
-        if spread > 0 and not self._spread(plan) > ALIKE * spread:
+        if spread > 0 and not self._spread(plan) > COLLAPSED * spread:
             warnings.warn(
                 f"the fitted model predicts the same for every example. With lr={self.lr} the "
                 f"encoder has lost what it knew: try lr={self.lr / 10:.1g}, or warmup above "
@@ -177,10 +177,10 @@ class NetEstimator(BaseEstimator):
         settings["batch_size"] *= ranks.n_processes()
         module, criterion = self.net_.module_.state_dict(), dict(plan.criterion.named_buffers())
         identity = digest(settings, vars(plan.dataset), plan.validation, module, criterion)
-        found = Checkpoints(self.checkpoint_dir, identity, self.checkpoint_every)
+        checkpoints = Checkpoints(self.checkpoint_dir, identity, self.checkpoint_every)
         if self.resume == "never":
-            found.clear()
-        return found
+            checkpoints.clear()
+        return checkpoints
 
     def _adopt(self, plan: FitPlan) -> FineTuningNet:
         """Take over the attributes that the plan prepared, and drop those of the last fit."""
@@ -198,8 +198,8 @@ class NetEstimator(BaseEstimator):
         if plan.mode == "partial":
             net = self.net_
             net.criterion_ = plan.criterion.to(net.device)
-            own = self.net_params or {}
-            net.set_rate(own.get("optimizer__lr", own.get("lr", self.lr)))
+            given = self.net_params or {}
+            net.set_rate(given.get("optimizer__lr", given.get("lr", self.lr)))
             return net
         net = self._make_net(plan.criterion, plan.seed)
         with seeded(plan.seed, net.device):
@@ -208,8 +208,8 @@ class NetEstimator(BaseEstimator):
             net.history = self.net_.history
         return net
 
-    def _net_settings(self, criterion: Any, seed: int, **own: Any) -> dict[str, Any]:
-        """Settings of every net and the estimator's `own`; `net_params` overrides both."""
+    def _net_settings(self, criterion: Any, seed: int, **settings: Any) -> dict[str, Any]:
+        """Settings of every net and the estimator's `settings`; `net_params` overrides both."""
         return dict(
             criterion=criterion,
             weight_decay=self.weight_decay,
@@ -223,7 +223,7 @@ class NetEstimator(BaseEstimator):
             train_split=None,
             callbacks=clone(self.callbacks, safe=False) if self.callbacks else None,
             verbose=int(self.verbose) if ranks.rank() == 0 else 0,
-        ) | {**own, **(self.net_params or {})}
+        ) | {**settings, **(self.net_params or {})}
 
     def _spread(self, plan: FitPlan) -> float:
         """How much the net's outputs differ between examples; 0 where this is not checked."""

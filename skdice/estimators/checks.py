@@ -22,7 +22,7 @@ __all__ = [
     "check_reduction",
     "check_validation",
     "draw_seed",
-    "own_loss",
+    "fresh_loss",
     "split_indices",
     "with_pos_label",
 ]
@@ -43,19 +43,19 @@ def draw_seed(random_state: int | np.random.RandomState | None) -> int:
 def check_device(device: str) -> str:
     """The kind of `device` (``"cpu"``, ``"cuda"``, ``"mps"``); refuses what is not there."""
     try:
-        found = torch.device(resolve_device(device))
+        parsed = torch.device(resolve_device(device))
     except RuntimeError as error:
         raise ValueError(
             f"device={device!r} is not a torch device: use 'auto', 'cpu', 'cuda', 'cuda:0' or 'mps'"
         ) from error
-    if found.type == "cuda" and not torch.cuda.is_available():
+    if parsed.type == "cuda" and not torch.cuda.is_available():
         raise ValueError(f"device={device!r} asks for CUDA, and there is none: use 'auto'")
-    if found.type == "cuda" and (found.index or 0) >= torch.cuda.device_count():
+    if parsed.type == "cuda" and (parsed.index or 0) >= torch.cuda.device_count():
         raise ValueError(
-            f"device={device!r} asks for GPU {found.index}, and they are numbered from 0 to "
+            f"device={device!r} asks for GPU {parsed.index}, and they are numbered from 0 to "
             f"{torch.cuda.device_count() - 1}: use one of these, or 'auto'"
         )
-    return found.type
+    return parsed.type
 
 
 def check_validation(X_val: Any, y_val: Any) -> None:
@@ -65,13 +65,13 @@ def check_validation(X_val: Any, y_val: Any) -> None:
         raise ValueError(f"{missing} is missing: give X_val and y_val together, or neither")
 
 
-def own_loss(loss: str | Loss) -> Loss:
+def fresh_loss(loss: str | Loss) -> Loss:
     """A new loss that counts over the processes that train together, and no others."""
-    found: Loss = clone(resolve_loss(loss))
-    for part in found.modules():
+    fresh: Loss = clone(resolve_loss(loss))
+    for part in fresh.modules():
         if isinstance(part, Loss):
             part.all_ranks = ranks.n_processes() > 1
-    return found
+    return fresh
 
 
 def check_known(known: Iterable[Any], held: Iterable[Any], what: str) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from skdice._compat import HasMethods
 from skdice._typing import Weights
 from skdice.engine.plan import Mode
-from skdice.estimators.checks import own_loss
+from skdice.estimators.checks import fresh_loss
 from skdice.estimators.transformer import TransformerEstimator
 from skdice.losses import Loss
 from skdice.resampling.batches import check_sampler, draw_rows
@@ -94,7 +94,7 @@ class ClassTrainer(TransformerEstimator):
         if mode == "partial" and (before := getattr(self, "_seen", None)) is not None:
             seen = seen + before
         self._seen = seen
-        criterion = own_loss(self.loss).prepare(
+        criterion = fresh_loss(self.loss).prepare(
             seen[:-1], background=background, multilabel=multilabel, n_samples=seen[-1]
         )
         if mode == "partial":

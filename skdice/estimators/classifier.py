@@ -26,7 +26,7 @@ from skdice.engine.net import Batch, FineTuningNet
 from skdice.engine.plan import FitPlan
 from skdice.estimators._net_estimator import NetEstimator
 from skdice.estimators._scores import LogitScores
-from skdice.estimators.checks import check_device, draw_seed, own_loss, split_indices
+from skdice.estimators.checks import check_device, draw_seed, fresh_loss, split_indices
 from skdice.metrics import positive_class
 
 __all__ = ["DiceClassifier"]
@@ -269,7 +269,7 @@ class DiceClassifier(LogitScores, ClassifierMixin, NetEstimator):
             held = NumericDataset(X[validation], target[validation])
             X, target = X[train], target[train]
             sample_weight = None if sample_weight is None else sample_weight[train]
-        criterion = own_loss(self.loss).prepare(counts, background=background)
+        criterion = fresh_loss(self.loss).prepare(counts, background=background)
         dataset = NumericDataset(X, target, sample_weight)
         self._module = self._make_module(X, seed)
         return FitPlan(dataset, criterion, seed, validation=held, fitted=self.__dict__)
@@ -302,10 +302,10 @@ class DiceClassifier(LogitScores, ClassifierMixin, NetEstimator):
         rows = _tensor(X[:2])  # two, as some modules turn a single row into a vector
         wanted = (rows.shape[0], len(self.classes_))
         with seeded(seed, "cpu"), torch.no_grad():
-            found = tuple(copy.deepcopy(head).cpu().eval()(rows.to(dtype)).shape)
-        if found != wanted:
+            shape = tuple(copy.deepcopy(head).cpu().eval()(rows.to(dtype)).shape)
+        if shape != wanted:
             raise ValueError(
-                f"module makes outputs of shape {found} from {wanted[0]} rows, and y holds "
+                f"module makes outputs of shape {shape} from {wanted[0]} rows, and y holds "
                 f"{wanted[1]} classes: it must make {wanted}, one logit for each class"
             )
 

@@ -245,13 +245,13 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
                         "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, value BLOB)"
                     )
                 query = "SELECT value FROM vectors WHERE key = ?"
-                found = {t: database.execute(query, (keys[t],)).fetchone() for t in texts}
-                table = {t: np.frombuffer(row[0], np.float32) for t, row in found.items() if row}
+                rows = {t: database.execute(query, (keys[t],)).fetchone() for t in texts}
+                table = {t: np.frombuffer(row[0], np.float32) for t, row in rows.items() if row}
                 if missing := [text for text in texts if text not in table]:
                     new = dict(zip(missing, self._encode(missing), strict=True))
-                    rows = [(keys[text], vector.tobytes()) for text, vector in new.items()]
+                    added = [(keys[text], vector.tobytes()) for text, vector in new.items()]
                     with database:
-                        database.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?)", rows)
+                        database.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?)", added)
                     table |= new
         except sqlite3.DatabaseError as error:
             raise ValueError(

@@ -14,7 +14,7 @@ from skdice._typing import Entities, Sentences, Weights
 from skdice.engine.batching import EncodedDataset, Padder
 from skdice.engine.plan import Examples, FitPlan, Mode
 from skdice.engine.spans import EncoderWithSpanHeads, SpanPadder
-from skdice.estimators.checks import check_known, check_reduction, draw_seed, own_loss
+from skdice.estimators.checks import check_known, check_reduction, draw_seed, fresh_loss
 from skdice.estimators.transformer import TransformerEstimator, flat_targets
 from skdice.losses import HeadsLoss, Loss, resolve_loss
 from skdice.metrics import spans_f1_score
@@ -286,8 +286,8 @@ class DiceMRCTagger(TransformerEstimator):
             overlap: the higher score wins. Trained on spans, they may be nested.
         """
         self._check_fitted()
-        found = self._candidates(as_sentences(X), self.threshold_)
-        return object_array([self._settled(row) for row in found])
+        candidates = self._candidates(as_sentences(X), self.threshold_)
+        return object_array([self._settled(row) for row in candidates])
 
     def tune_threshold(self, X: Sentences, y: Entities) -> Self:
         """Choose `threshold_` for the F1 of spans on held-out sentences.
@@ -323,10 +323,10 @@ class DiceMRCTagger(TransformerEstimator):
         spans, _ = as_entities(y, sentences)
         if not any(spans):
             raise ValueError("y holds no entity at all: no threshold is better than another")
-        found = self._candidates(sentences, min(_THRESHOLDS))
+        candidates = self._candidates(sentences, min(_THRESHOLDS))
         scores = []
         for threshold in _THRESHOLDS:
-            above = ([scored for scored in row if scored[2] > threshold] for row in found)
+            above = ([scored for scored in row if scored[2] > threshold] for row in candidates)
             rows = [self._settled(row) for row in above]
             scores.append(spans_f1_score(spans, [[span[:3] for span in row] for row in rows]))
         self.threshold_ = _THRESHOLDS[int(np.argmax(scores))]  # the first of the best
@@ -350,8 +350,8 @@ class DiceMRCTagger(TransformerEstimator):
         """
         sentences = as_sentences(X)
         spans, _ = as_entities(y, sentences)
-        found = [[span[:3] for span in row] for row in self.predict_spans(sentences)]
-        return spans_scores(spans, found)
+        predicted = [[span[:3] for span in row] for row in self.predict_spans(sentences)]
+        return spans_scores(spans, predicted)
 
     # ---- the steps
 
@@ -404,7 +404,7 @@ class DiceMRCTagger(TransformerEstimator):
             loss = self.loss if given is None else given
             of_head = table[:, 1] == head
             counts = np.bincount(table[of_head, 0].astype(int), share[of_head], minlength=2)
-            losses.append(own_loss(loss).prepare(counts))
+            losses.append(fresh_loss(loss).prepare(counts))
         weights = (self.start_weight, self.end_weight, self.match_weight, self.answerable_weight)
         return HeadsLoss(losses, weights)
 

@@ -14,7 +14,7 @@ from scipy.special import softmax
 from skdice._compat import Interval, StrOptions
 from skdice._typing import Answers, Questions, Weights
 from skdice.engine.plan import Examples, FitPlan, Mode
-from skdice.estimators.checks import draw_seed, own_loss
+from skdice.estimators.checks import draw_seed, fresh_loss
 from skdice.estimators.transformer import TransformerEstimator, flat_targets
 from skdice.losses import Loss, SpanEndsLoss, resolve_loss
 from skdice.metrics import answer_exact_match_score, answer_f1_score
@@ -230,7 +230,7 @@ class DiceQuestionAnswerer(TransformerEstimator):
         dataset = self._encode(data.inputs, data.targets, data.weights)
         targets, shares = flat_targets(dataset)
         counts = np.bincount(targets[:, 0].astype(int), shares, minlength=2)
-        criterion = SpanEndsLoss(own_loss(self.loss).prepare(counts))
+        criterion = SpanEndsLoss(fresh_loss(self.loss).prepare(counts))
         return FitPlan(dataset, criterion, seed, mode, validation=held, fitted=self.__dict__)
 
     def predict(self, X: Questions) -> np.ndarray:
@@ -238,9 +238,9 @@ class DiceQuestionAnswerer(TransformerEstimator):
         self._check_fitted()
         pairs = as_questions(X)
         texts = []
-        for (_, context), (found, null) in zip(pairs, self._rank(pairs, 1), strict=True):
-            answered = found and null - found[0].score <= self.null_threshold_
-            texts.append(context[found[0].start : found[0].end] if answered else "")
+        for (_, context), (candidates, null) in zip(pairs, self._rank(pairs, 1), strict=True):
+            answered = candidates and null - candidates[0].score <= self.null_threshold_
+            texts.append(context[candidates[0].start : candidates[0].end] if answered else "")
         return object_array(texts)
 
     def predict_spans(self, X: Questions, n_best: int = 1) -> np.ndarray:
@@ -263,10 +263,10 @@ class DiceQuestionAnswerer(TransformerEstimator):
         self._check_fitted()
         pairs = as_questions(X)
         rows = []
-        for (_, context), (found, null) in zip(pairs, self._rank(pairs, n_best), strict=True):
+        for (_, context), (candidates, null) in zip(pairs, self._rank(pairs, n_best), strict=True):
             row: list[dict[str, Any]] = [
                 {"start": c.start, "end": c.end, "text": context[c.start : c.end], "score": c.score}
-                for c in found
+                for c in candidates
             ]
             if np.isfinite(self.null_threshold_) or not row:
                 score = null - self.null_threshold_ if row else 0.0
@@ -372,11 +372,11 @@ class DiceQuestionAnswerer(TransformerEstimator):
     def _best_threshold(self, held: Examples) -> tuple[float, float]:
         """The threshold with the best F1, and that F1."""
         gaps, values, nulls = [], [], []
-        for (_, context), row, (found, null) in zip(
+        for (_, context), row, (candidates, null) in zip(
             held.inputs, held.targets, self._rank(held.inputs, 1), strict=True
         ):
-            text = context[found[0].start : found[0].end] if found else ""
-            gaps.append(null - found[0].score if found else 0.0)
+            text = context[candidates[0].start : candidates[0].end] if candidates else ""
+            gaps.append(null - candidates[0].score if candidates else 0.0)
             values.append(answer_f1_score([row], [text], language=self.language))
             nulls.append(float(not row))
         threshold = tune_null_threshold(np.array(gaps), np.array(values), np.array(nulls))

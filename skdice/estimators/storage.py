@@ -336,9 +336,9 @@ def _read_own_head(estimator: Any, source: str, folder: Path, n_outputs: int) ->
         module: EncoderModule = estimator._assemble(backbones.load_encoder(source), n_outputs)
     with _damaged(folder):
         head = load_file(folder / HEAD)
-        own = {name for name in module.state_dict() if not name.startswith("encoder.")}
-        if set(head) != own:
-            raise KeyError(f"{HEAD} holds {sorted(head)}, not {sorted(own)}")
+        names = {name for name in module.state_dict() if not name.startswith("encoder.")}
+        if set(head) != names:
+            raise KeyError(f"{HEAD} holds {sorted(head)}, not {sorted(names)}")
         module.load_state_dict(head, strict=False)
     return module
 
@@ -347,12 +347,12 @@ def _check_labels(estimator: Any, config: Any, folder: Path) -> None:
     """Refuse labels or a kind of problem in which the two files differ."""
     if estimator.task == "qa":
         return
-    found = [config.id2label.get(i) for i in range(len(config.id2label))]
+    labels = [config.id2label.get(i) for i in range(len(config.id2label))]
     wanted = [str(label) for label in estimator.classes_.tolist()]
     multilabel = getattr(estimator, "multilabel_", False)  # its columns may have any names
-    if len(found) != len(wanted) or (found != wanted and not multilabel):
+    if len(labels) != len(wanted) or (labels != wanted and not multilabel):
         raise ValueError(
-            f"{str(folder)!r}: {STATE} has the labels {wanted} and config.json {found}: they must "
+            f"{str(folder)!r}: {STATE} has the labels {wanted} and config.json {labels}: they must "
             "be the same in the same order; save the estimator again"
         )
     kind = "multi_label" if multilabel else "single_label"
@@ -367,11 +367,11 @@ def read_model(where: str, task: str) -> Any:
     """A model of transformers for a task; no weight may be missing, left over or random."""
     config = backbones.load_config(where)
     cls = backbones.task_class(task, config)
-    found = (config.architectures or ["no architecture"])[0]
-    if cls is None or found != cls.__name__:
+    architecture = (config.architectures or ["no architecture"])[0]
+    if cls is None or architecture != cls.__name__:
         raise ValueError(
-            f"{where!r} holds a {found}, and {task} needs a ...For{backbones.HEADS[task]}: use the "
-            "estimator of its task, or give it as backbone= and fit"
+            f"{where!r} holds a {architecture}, and {task} needs a "
+            f"...For{backbones.HEADS[task]}: use the estimator of its task, or give it as backbone= and fit"
         )
     with seeded(0, "cpu"), _damaged(Path(where)):
         try:

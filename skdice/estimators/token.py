@@ -352,8 +352,8 @@ class DiceTokenClassifier(TagScores, ClassTrainer):
         index = {tag: i for i, tag in enumerate(self.classes_.tolist())}
         words, kind = windows.columns["words"], np.min_scalar_type(len(index))
         rows = zip(windows.rows.tolist(), words, strict=True)
-        found = (index[tags[row][word]] for row, kept in rows for word in kept.tolist())
-        return Ragged(np.fromiter(found, kind, len(words.values)), words.sizes)
+        targets = (index[tags[row][word]] for row, kept in rows for word in kept.tolist())
+        return Ragged(np.fromiter(targets, kind, len(words.values)), words.sizes)
 
     def _log_tables(self, X: Any) -> Iterator[np.ndarray]:
         self._check_fitted()

@@ -26,8 +26,8 @@ from skdice.engine.module import (
     EncoderWithHead,
     TaskModel,
     checkpoint_gradients,
+    copy_out_of_file,
     freeze,
-    own_memory,
 )
 from skdice.engine.net import FineTuningNet
 from skdice.engine.plan import Examples, FitPlan, Mode
@@ -58,8 +58,9 @@ def flat_targets(
     if rows is None and isinstance(targets, Ragged):
         return targets.values, np.repeat(shares, targets.sizes)
     chosen = np.arange(len(dataset)) if rows is None else rows
-    found = [targets[i] for i in chosen.tolist()]
-    return np.concatenate(found), np.repeat(shares[chosen], [len(row) for row in found])
+    of_windows = [targets[i] for i in chosen.tolist()]
+    sizes = [len(of_window) for of_window in of_windows]
+    return np.concatenate(of_windows), np.repeat(shares[chosen], sizes)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -187,7 +188,7 @@ class TransformerEstimator(PushToHub, NetEstimator):
                 adapters.add_adapter(module, self.adapter)
         backbones.check_max_length(self.max_length, module.encoder, tokenizer, self.backbone)
         freeze(module, self.frozen)
-        own_memory(module)
+        copy_out_of_file(module)
         checkpoint_gradients(module, self.gradient_checkpointing)
         for name in ("net_", "history_", "n_iter_"):
             self.__dict__.pop(name, None)
@@ -308,11 +309,11 @@ class TransformerEstimator(PushToHub, NetEstimator):
         first = 0
         while block := list(islice(rows, size)):
             try:
-                found = predict(block)
+                predictions = predict(block)
             except (TypeError, ValueError) as error:
                 error.add_note(f"X[0] is row {first} of the rows given to iter_predict")
                 raise
-            yield from found
+            yield from predictions
             first += len(block)
 
     def _predicted(self, inputs: Any) -> Iterator[list[tuple[Any, np.ndarray]]]:

@@ -230,7 +230,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         spaces = as_spaces(self.param_distributions, self.estimator)
         losses = check_space(self.estimator, spaces)
         for name in [n for n in vars(self) if n.endswith("_") and not n.startswith("_")]:
-            delattr(self, name)  # what an earlier fit found
+            delattr(self, name)  # results of an earlier fit
         ends = math.inf if self.timeout is None else time.monotonic() + self.timeout
         cv = CrossValidation(self, X, y, params, splits, scorers, key, of_scores)
         full_fits = FullFits(cv, self.n_jobs, prunes=self.pruner is not None)

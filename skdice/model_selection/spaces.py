@@ -53,10 +53,10 @@ def loss_space(loss: str, *, tied: bool = True, prefix: str = "") -> Space:
     resolve_loss(loss)
     FloatDistribution = import_optuna().distributions.FloatDistribution
     space: Space = {f"{prefix}loss": [loss]}
-    own: dict[str, Any] = dict(LOSSES[loss].search_space())
-    for name, values in own.items():
+    ranges: dict[str, Any] = dict(LOSSES[loss].search_space())
+    for name, values in ranges.items():
         label, is_tied = f"{prefix}loss__{name}", isinstance(values, OneMinus)
-        limits = own[values.name] if is_tied else values
+        limits = ranges[values.name] if is_tied else values
         space[label] = FloatDistribution(limits.low, limits.high, log=limits.log)
         if is_tied and tied:
             space[label] = OneMinus(f"{prefix}loss__{values.name}")
@@ -134,7 +134,7 @@ def _completed(space: Space, params: dict[str, Any]) -> dict[str, Any]:
 
 def check_space(estimator: Any, spaces: list[Space]) -> list[Loss]:
     """The losses that trials may use; refuses values that cannot be set, or that cannot matter."""
-    found: list[Loss] = []
+    possible: list[Loss] = []
     for space in spaces:
         for params in _settings(space):
             params = _completed(space, params)
@@ -161,8 +161,8 @@ def check_space(estimator: Any, spaces: list[Space]) -> list[Loss]:
                         "negatives, so that only alpha + beta counts. Use background='auto' or "
                         "average='macro'"
                     )
-            found += losses.values()
-    return found
+            possible += losses.values()
+    return possible
 
 
 def _settings(space: Space) -> ParameterGrid:
@@ -194,8 +194,8 @@ def _checked_losses(model: Any) -> dict[str, Loss]:
     for name, part in held.items():
         if hasattr(part, "task") and not isinstance(part, type):  # an estimator of skdice
             part._validate_params()
-            for own, kinds in part._parameter_constraints.items():
-                value = getattr(part, own)
+            for parameter, kinds in part._parameter_constraints.items():
+                value = getattr(part, parameter)
                 if isinstance(value, str) and isinstance(kinds, list) and Loss in kinds:
-                    losses[f"{name}__{own}".removeprefix("__")] = resolve_loss(value)
+                    losses[f"{name}__{parameter}".removeprefix("__")] = resolve_loss(value)
     return losses

@@ -104,17 +104,17 @@ def _storage(storage: Any) -> Any:
 def _check_same(study: Any, description: Mapping[str, Any]) -> None:
     """Refuse a study of another search."""
     trials = study.get_trials(deepcopy=False)  # read first: a search begins with its description
-    found = study.user_attrs.get("search")
+    earlier = study.user_attrs.get("search")
     other = []
-    if found:
-        changed = [part for part in description if found.get(part) != description[part]]
+    if earlier:
+        changed = [part for part in description if earlier.get(part) != description[part]]
         other = [f"{'other' if part == 'folds' else 'another'} {part}" for part in changed]
     elif trials:
         other = ["trials that no search of skdice made"]
     if study.direction != import_optuna().study.StudyDirection.MAXIMIZE:
         other.append("a score to minimize")
     if other:
-        space = f" ({found['space'][:200]})" if "another space" in other else ""
+        space = f" ({earlier['space'][:200]})" if "another space" in other else ""
         raise ValueError(
             f"study_name={study.study_name!r} is a study of {' and '.join(other)} in this storage"
             f"{space}: give another study_name"

@@ -122,9 +122,9 @@ class HeadData:
         """
         background = "O" if self.tagging and "O" in self.y else None
         if self.is_text:
-            own = self.estimator.get_params(deep=False)
+            given = self.estimator.get_params(deep=False)
             how = {"lr": LR, "batch_size": BATCH_SIZE[self.estimator.task], **settings}
-            how |= {name: own[name] for name in OF_ESTIMATOR if name in own}
+            how |= {name: given[name] for name in OF_ESTIMATOR if name in given}
             models = [DiceClassifier(loss=clone(m.loss, safe=False), **how) for m in models]
         rows = [self._places(rows) for rows in train_rows]
         return fit_heads(models, self.X, self.y, rows, background)
