@@ -1,4 +1,4 @@
-"""`skdice compare`: one model for each row and seed, a table and a chart."""
+"""`skdice compare`: several models on the same data and seeds, a table and a chart."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from skdice.cli import _common
 from skdice.cli._common import ERR, OUT
 from skdice.datasets.auto import Dataset
 from skdice.engine.callbacks import AfterEpoch
-from skdice.model_selection.comparison import Comparison, Row, compare_losses
-from skdice.model_selection.rows import parse_row
+from skdice.model_selection.compared import ComparedModel, parse_model
+from skdice.model_selection.comparison import Comparison, compare_losses
 
 # Chosen so that seven losses with two seeds take less than three minutes on two cores.
 DEMO: dict[str, Any] = {"max_epochs": 7, "lr": 5e-4, "batch_size": 16, "frozen": 4}
@@ -78,10 +78,10 @@ def run(
     features: bool,
     output: Path,
 ) -> None:
-    """Compare the rows, and write what was found."""
+    """Compare the models, and write the figures."""
     output.mkdir(parents=True, exist_ok=True)
     figures = output / "comparison.json"
-    specs = [parse_row(loss) for loss in losses]
+    models = [parse_model(loss) for loss in losses]
     if features:
         estimator = _common.on_features(parts, params)
     else:
@@ -89,9 +89,9 @@ def run(
         # With a dev set every epoch is run and the best one kept: all losses cost the same.
         estimator.set_params(n_iter_no_change=estimator.max_epochs)
     train, test, held = parts["train"], parts["test"], parts.get("dev")
-    # A tuned row without a dev set is fitted on a part, or on folds, and then on everything.
+    # A tuned model without a dev set is fitted on a part, or on folds, and then on everything.
     again = 0 if held is not None else 5 if features else 1
-    fits = sum(1 + (again if spec.decision else 0) for spec in specs)
+    fits = sum(1 + (again if model.decision else 0) for model in models)
     sizes = ", ".join(f"{len(part)} {name}" for name, part in parts.items())
     OUT.print(f"{title}: {sizes}; {len(losses)} rows x {n_seeds} seeds")
 
@@ -104,25 +104,25 @@ def run(
         TextColumn("left"),
         TimeRemainingColumn(elapsed_when_finished=False),
     )
-    found: Comparison | None = None
+    latest: Comparison | None = None
     n_made = 0
     with Progress(*columns, console=ERR, disable=not ERR.is_terminal) as progress:
         bar = progress.add_task("training", total=fits * n_seeds * estimator.max_epochs)
 
-        def on_run(comparison: Comparison, row: Row) -> None:
-            nonlocal found, n_made
-            found, n_made = comparison, n_made + 1
+        def on_run(comparison: Comparison, model: ComparedModel) -> None:
+            nonlocal latest, n_made
+            latest, n_made = comparison, n_made + 1
             comparison.to_json(figures)
-            last = row.runs[-1]
+            last = model.runs[-1]
             score = f"F1 {100 * last['f1']:.1f}"
-            progress.update(bar, description=f"{row.label} {score}")
+            progress.update(bar, description=f"{model.label} {score}")
             if not ERR.is_terminal:
                 seconds = f"{last['seconds']:.0f} s"
-                ERR.print(f"  {row.label}, seed {last['seed']}: {score} in {seconds}")
+                ERR.print(f"  {model.label}, seed {last['seed']}: {score} in {seconds}")
 
         estimator.set_params(callbacks=[AfterEpoch(lambda net: progress.advance(bar))])
         try:
-            found = compare_losses(
+            latest = compare_losses(
                 estimator,
                 train.X,
                 train.y,
@@ -130,13 +130,13 @@ def run(
                 y_test=test.y,
                 X_val=held.X if held else None,
                 y_val=held.y if held else None,
-                losses=specs,
+                losses=models,
                 seeds=n_seeds,
                 title=title,
                 on_run=on_run,
                 resume_from=figures,
             )
-            n_kept = sum(len(row.runs) for row in found.rows) - n_made
+            n_kept = sum(len(model.runs) for model in latest.rows) - n_made
             if n_kept:
                 OUT.print(
                     f"{n_kept} finished runs were taken from {figures}: delete it to make them "
@@ -144,8 +144,8 @@ def run(
                 )
         finally:
             progress.stop()
-            if found is not None:
-                report(found, output)
+            if latest is not None:
+                report(latest, output)
 
 
 def report(comparison: Comparison, output: Path) -> None:
@@ -154,17 +154,17 @@ def report(comparison: Comparison, output: Path) -> None:
     table.add_column("row")
     for name in (*comparison.measures, "seconds"):
         table.add_column("F1" if name == "f1" else name.replace("_", " "), justify="right")
-    rows = [row for row in comparison.rows if row.runs]
-    best = max(rows, key=lambda row: row.mean("f1"))
-    for row in rows:
+    models = [model for model in comparison.rows if model.runs]
+    best = max(models, key=lambda model: model.mean("f1"))
+    for model in models:
         cells = []
         for name in comparison.measures:
-            spread = f" ± {100 * row.sd(name):4.1f}" if len(row.runs) > 1 else ""
-            cells.append(f"{100 * row.mean(name):.1f}{spread}")
-        style = "bold" if row is best else None
-        table.add_row(row.label, *cells, f"{row.mean('seconds'):.1f}", style=style)
+            spread = f" ± {100 * model.sd(name):4.1f}" if len(model.runs) > 1 else ""
+            cells.append(f"{100 * model.mean(name):.1f}{spread}")
+        style = "bold" if model is best else None
+        table.add_row(model.label, *cells, f"{model.mean('seconds'):.1f}", style=style)
     OUT.print(table)
-    runs = max(len(row.runs) for row in rows)
+    runs = max(len(model.runs) for model in models)
     OUT.print(f"mean ± standard deviation over {runs} seed(s)")
     OUT.print(f"figures: {output / 'comparison.json'}")
     try:
@@ -173,7 +173,7 @@ def report(comparison: Comparison, output: Path) -> None:
         matplotlib.use("Agg")
         from skdice.inspection import ComparisonDisplay
 
-        comparison.rows = rows
+        comparison.rows = models
         figure = ComparisonDisplay.from_comparison(comparison).figure_
     except ImportError as error:
         ERR.print(f"no chart: {error}")

@@ -371,7 +371,8 @@ def read_model(where: str, task: str) -> Any:
     if cls is None or architecture != cls.__name__:
         raise ValueError(
             f"{where!r} holds a {architecture}, and {task} needs a "
-            f"...For{backbones.HEADS[task]}: use the estimator of its task, or give it as backbone= and fit"
+            f"...For{backbones.HEADS[task]}: use the estimator of its "
+            "task, or give it as backbone= and fit"
         )
     with seeded(0, "cpu"), _damaged(Path(where)):
         try:

@@ -13,7 +13,7 @@ __all__ = ["ComparisonDisplay"]
 
 
 class ComparisonDisplay:
-    """Precision, recall and F1 of each row of a comparison, with a dot for each seed.
+    """Precision, recall and F1 of each model of a comparison, with a dot for each seed.
 
     Parameters
     ----------
@@ -34,18 +34,18 @@ class ComparisonDisplay:
 
     def plot(self) -> Self:
         """Draw on a new figure: a bar at the mean, dots for the seeds."""
-        rows, measures = self.comparison.rows, self.comparison.measures
-        size = (10, 1.2 + 0.42 * max(len(rows), 1))
+        models, measures = self.comparison.rows, self.comparison.measures
+        size = (10, 1.2 + 0.42 * max(len(models), 1))
         figure, axes = pyplot().subplots(
             1, len(measures), figsize=size, sharey=True, layout="constrained"
         )
-        best = max(range(len(rows)), key=lambda i: rows[i].mean("f1"), default=None)
+        best = max(range(len(models)), key=lambda i: models[i].mean("f1"), default=None)
         for axis, measure in zip(axes, measures, strict=True):
-            for i, row in enumerate(rows):
+            for i, model in enumerate(models):
                 colour = "#c2571a" if i == best else "#4a6b8a"
-                mean = 100 * row.mean(measure)
+                mean = 100 * model.mean(measure)
                 axis.barh(i, mean, height=0.6, color=colour, alpha=0.35)
-                values = 100 * np.array(row.values(measure))
+                values = 100 * np.array(model.values(measure))
                 axis.plot(values, np.full(len(values), i), "o", color=colour, markersize=4)
                 axis.text(1.5, i, f"{mean:.1f}", va="center", fontsize=8, color="#222222")
             axis.set_xlim(0, 100)
@@ -55,7 +55,7 @@ class ComparisonDisplay:
             axis.set_axisbelow(True)
             axis.tick_params(labelsize=8)
             axis.spines[["top", "right", "left"]].set_visible(False)
-        axes[0].set_yticks(range(len(rows)), [row.label for row in rows], fontsize=9)
+        axes[0].set_yticks(range(len(models)), [model.label for model in models], fontsize=9)
         axes[0].invert_yaxis()
         figure.suptitle(self.comparison.title, fontsize=11)
         self.figure_, self.axes_ = figure, axes

@@ -14,7 +14,7 @@ from scipy.stats import rankdata
 
 from skdice.model_selection.spaces import suggest
 
-__all__ = ["Row", "TrialRecord", "cv_results", "has_ended", "rows_of"]
+__all__ = ["TrialRecord", "TrialRow", "cv_results", "ended_trials", "has_ended"]
 
 Settings = Sequence[dict[str, Any]]  # parameters of each trial
 Scores = dict[str, list[float]]  # of each fold, by scorer
@@ -66,7 +66,7 @@ class TrialRecord:
 
 
 @dataclass
-class Row:
+class TrialRow:
     """A trial that has ended, and its full fit if heads were trained first."""
 
     trial: Any
@@ -84,7 +84,7 @@ class Row:
         return self.has_heads and self.full is None and not self.record.test
 
     @property
-    def found(self) -> TrialRecord:
+    def shown(self) -> TrialRecord:
         """The record that `cv_results_` shows."""
         return self.full or self.record
 
@@ -100,7 +100,7 @@ class Row:
         """The trial as if it had been a full fit from the start."""
         from optuna.trial import TrialState
 
-        record = replace(self.found, shared=self.record.shared, params=self.record.params)
+        record = replace(self.shown, shared=self.record.shared, params=self.record.params)
         trial = copy.deepcopy(self.trial)
         trial.state = TrialState[record.state]
         trial.values = [record.score(key)] if record.state == "COMPLETE" else None
@@ -114,51 +114,51 @@ def has_ended(trial: Any) -> bool:
     return bool(trial.user_attrs.get("record", {}).get("state") == trial.state.name)
 
 
-def rows_of(study: Any) -> list[Row]:
+def ended_trials(study: Any) -> list[TrialRow]:
     """The trials of a study that ran to their end."""
-    rows, attrs = [], study.user_attrs
+    trial_rows, attrs = [], study.user_attrs
     for trial in filter(has_ended, study.get_trials(deepcopy=False)):
         full = attrs.get(f"full:{trial.number}")
         record = TrialRecord(**trial.user_attrs["record"])
-        rows.append(Row(trial, record, None if full is None else TrialRecord(**full)))
-    return rows
+        trial_rows.append(TrialRow(trial, record, None if full is None else TrialRecord(**full)))
+    return trial_rows
 
 
 def cv_results(
     study: Any, names: Sequence[str], n_splits: int, spaces: Sequence[Any] = (), train: bool = False
 ) -> dict[str, Any]:
     """`cv_results_` as in `GridSearchCV` for scorers `names`, with number and state of trials."""
-    rows = rows_of(study)
-    states = ["SHARED" if row.heads_only else row.found.state for row in rows]
+    trial_rows = ended_trials(study)
+    states = ["SHARED" if row.heads_only else row.shown.state for row in trial_rows]
     results: dict[str, Any] = {
-        "trial": np.array([row.trial.number for row in rows], dtype=int),
+        "trial": np.array([row.trial.number for row in trial_rows], dtype=int),
         "state": np.array(states, dtype=object),
     }
     for kind in ("fit_time", "score_time"):
-        times = [getattr(row.found, kind) or [np.nan] for row in rows]
+        times = [getattr(row.shown, kind) or [np.nan] for row in trial_rows]
         results[f"mean_{kind}"] = np.array([np.mean(of_folds) for of_folds in times])
         results[f"std_{kind}"] = np.array([np.std(of_folds) for of_folds in times])
-    params = results["params"] = [row.params(spaces) for row in rows]
+    params = results["params"] = [row.params(spaces) for row in trial_rows]
     for name in sorted({n for p in params for n in p}):
         held = {i: p[name] for i, p in enumerate(params) if name in p}
         numbers = all(isinstance(value, (Number, np.bool_)) for value in held.values())
         dtype = np.asarray(list(held.values())).dtype if numbers else object
-        values = results[f"param_{name}"] = np.ma.masked_all(len(rows), dtype=dtype)
+        values = results[f"param_{name}"] = np.ma.masked_all(len(trial_rows), dtype=dtype)
         for i, value in held.items():
             values[i] = value
     for side in ["test", "train"] if train else ["test"]:
         for name in names:
-            table = np.full((len(rows), n_splits), np.nan)
-            for i, row in enumerate(rows):
-                scores = getattr(row.found, side).get(name, [])
+            table = np.full((len(trial_rows), n_splits), np.nan)
+            for i, row in enumerate(trial_rows):
+                scores = getattr(row.shown, side).get(name, [])
                 table[i, : len(scores)] = scores
             for split in range(n_splits):
                 results[f"split{split}_{side}_{name}"] = table[:, split]
             results[f"mean_{side}_{name}"] = table.mean(axis=1)
             results[f"std_{side}_{name}"] = table.std(axis=1)
     for name in names:
-        if any(row.record.shared for row in rows):
-            heads = [np.mean(row.record.shared.get(name) or [np.nan]) for row in rows]
+        if any(row.record.shared for row in trial_rows):
+            heads = [np.mean(row.record.shared.get(name) or [np.nan]) for row in trial_rows]
             results[f"mean_shared_{name}"] = np.array(heads)
         means = results[f"mean_test_{name}"]
         losses = np.where(np.isfinite(means), -means, np.inf)

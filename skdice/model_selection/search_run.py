@@ -16,7 +16,7 @@ from sklearn.exceptions import FitFailedWarning
 from skdice.model_selection import finalists
 from skdice.model_selection.heads.predictions import OtherRowsError
 from skdice.model_selection.heads.strategy import HeadFits
-from skdice.model_selection.records import Row, Settings, TrialRecord, has_ended, rows_of
+from skdice.model_selection.records import Settings, TrialRecord, TrialRow, ended_trials, has_ended
 from skdice.model_selection.spaces import import_optuna, suggest
 from skdice.model_selection.strategies import FullFits
 
@@ -39,7 +39,7 @@ class SearchRun:
     agreement: float | None = None  # of heads with full fits, if auto compared them
     error: Exception | None = None  # of the last trial that failed
     _running: list[Any] = field(default_factory=list)  # trials of this round
-    _found: list[TrialRecord] = field(default_factory=list)  # and their records
+    _records: list[TrialRecord] = field(default_factory=list)  # of these trials
     _progress: Progress = field(init=False)
     _bars: dict[str, TaskID] = field(default_factory=dict)
 
@@ -54,13 +54,13 @@ class SearchRun:
             except BaseException as error:
                 self._give_up(again=not isinstance(error, Exception))
                 raise
-            rows = [row for row in rows_of(self.study) if row.has_heads]
-            if rows and not self.strategy.is_exact:
-                settings = [row.params(self.spaces) for row in rows]
-                scores = np.array([row.record.shared[self.cv.key] for row in rows])
+            trial_rows = [row for row in ended_trials(self.study) if row.has_heads]
+            if trial_rows and not self.strategy.is_exact:
+                settings = [row.params(self.spaces) for row in trial_rows]
+                scores = np.array([row.record.shared[self.cv.key] for row in trial_rows])
                 best = finalists.finalists(settings, scores, self.search.n_finalists)
-                rows = [rows[i] for i in best]
-            self._fit_in_full(rows)
+                trial_rows = [trial_rows[i] for i in best]
+            self._fit_in_full(trial_rows)
 
     # ---- the trials
 
@@ -88,10 +88,10 @@ class SearchRun:
         for _ in range(min(self.strategy.trials_at_once, self._n_missing()) - 1):
             self._running.append(self.study.ask())
         settings = [self._suggest(trial) for trial in self._running]
-        self._found = self._run(settings, self._running)
-        for params, record in zip(settings, self._found, strict=True):
+        self._records = self._run(settings, self._running)
+        for params, record in zip(settings, self._records, strict=True):
             record.params = params
-        record = self._found[0]
+        record = self._records[0]
         first.set_user_attr("record", record.to_attrs())
         if record.state == "PRUNED":
             raise optuna.TrialPruned
@@ -121,7 +121,7 @@ class SearchRun:
         """Tell Optuna the other trials of the round, and the callbacks all of them."""
         from optuna.trial import TrialState
 
-        for trial, record in zip(self._running, self._found, strict=True):
+        for trial, record in zip(self._running, self._records, strict=True):
             if trial.number != first.number:
                 trial.set_user_attr("record", record.to_attrs())
                 score = record.score(self.cv.key) if record.state == "COMPLETE" else None
@@ -130,7 +130,7 @@ class SearchRun:
             self._call_back(copy.deepcopy(study.get_trials(deepcopy=False)[trial.number]))
             n_trials = self.search.n_trials
             self._show("trials", n_trials - self._n_missing(), n_trials)
-        self._running, self._found = [], []
+        self._running, self._records = [], []
         unsure = not self.strategy.is_exact and self.agreement is None
         if unsure and self.search.strategy == "auto":
             self._compare()
@@ -181,16 +181,16 @@ class SearchRun:
 
     def _compare(self) -> None:
         """Fit some trials in full, and change to full fits if these rank differently than heads."""
-        rows = [row for row in rows_of(self.study) if row.has_heads]
-        if len(rows) < COMPARED:
+        trial_rows = [row for row in ended_trials(self.study) if row.has_heads]
+        if len(trial_rows) < COMPARED:
             return
-        heads = [float(np.mean(row.record.shared[self.cv.key])) for row in rows]
+        heads = [float(np.mean(row.record.shared[self.cv.key])) for row in trial_rows]
         compared = finalists.spread_over(heads, COMPARED)
-        self._fit_in_full([rows[i] for i in compared])
+        self._fit_in_full([trial_rows[i] for i in compared])
         if self._is_late():
             return  # nothing is left to decide
-        done = [i for i in compared if rows[i].found.state == "COMPLETE"]
-        full = [rows[i].found.score(self.cv.key) for i in done]
+        done = [i for i in compared if trial_rows[i].shown.state == "COMPLETE"]
+        full = [trial_rows[i].shown.score(self.cv.key) for i in done]
         self.agreement = finalists.agreement([heads[i] for i in done], full)
         if self.agreement >= AGREES:
             return
@@ -200,28 +200,28 @@ class SearchRun:
             stacklevel=2,
         )
         self.strategy = self.full_fits
-        self._fit_in_full(rows)
+        self._fit_in_full(trial_rows)
         if self._is_late():
             return
         # A sampler must not learn from scores of both kinds: the rest is a study of full fits.
         before, create = self.study, import_optuna().create_study
         self.study = create(direction="maximize", sampler=before.sampler, pruner=before.pruner)
-        for row in rows_of(before):
+        for row in ended_trials(before):
             self.study.add_trial(row.fitted_in_full(self.cv.key) if row.full else row.trial)
 
-    def _fit_in_full(self, rows: Sequence[Row]) -> None:
+    def _fit_in_full(self, trial_rows: Sequence[TrialRow]) -> None:
         """Fit trials in full for which only heads were trained, and keep that in the study."""
-        rows, n = [row for row in rows if row.heads_only], self.full_fits.trials_at_once
-        for start in range(0, len(rows), n):
-            known = rows_of(self.study)
+        trial_rows, n = [row for row in trial_rows if row.heads_only], self.full_fits.trials_at_once
+        for start in range(0, len(trial_rows), n):
+            known = ended_trials(self.study)
             if self._is_late() and any(r.full and r.full.state == "COMPLETE" for r in known):
                 return  # one full fit has a score
-            self._show("full fits", start, len(rows))
-            part = rows[start : start + n]
-            found = self.full_fits.run([row.params(self.spaces) for row in part])
-            for row, record in zip(part, found, strict=True):
+            self._show("full fits", start, len(trial_rows))
+            part = trial_rows[start : start + n]
+            records = self.full_fits.run([row.params(self.spaces) for row in part])
+            for row, record in zip(part, records, strict=True):
                 self._note_error(row.trial.number, record)
                 row.full = record
                 self.study.set_user_attr(f"full:{row.trial.number}", record.to_attrs())
                 self._call_back(row.fitted_in_full(self.cv.key))
-            self._show("full fits", start + len(part), len(rows))
+            self._show("full fits", start + len(part), len(trial_rows))

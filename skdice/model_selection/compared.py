@@ -1,10 +1,11 @@
-"""The rows of a comparison: a loss, perhaps with a sampler and a tuned decision."""
+"""What a comparison compares: a loss, perhaps with a sampler and a tuned decision."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 from imblearn import combine, over_sampling, under_sampling
 from sklearn.base import clone
 
@@ -12,19 +13,32 @@ from skdice import resampling
 from skdice.estimators import BiasTunedClassifier, BiasTunedTagger, DiceClassifier
 from skdice.losses import Loss, resolve_loss
 
-__all__ = ["RowSpec", "parse_row"]
+__all__ = ["ComparedModel", "parse_model"]
 
 DECISIONS = {"tuned": "per_class", "prior": "prior"}
 
 
 @dataclass
-class RowSpec:
-    """One row: the loss, the sampler of the training rows, and the decision."""
+class ComparedModel:
+    """A loss, the sampler of the training rows and the decision, with a run for each seed."""
 
     label: str
     loss: str | Loss
     sampler: Any = None  # of imbalanced-learn or skdice.resampling
     decision: str | None = None  # "tuned" or "prior"
+    runs: list[dict[str, float]] = field(default_factory=list, repr=False)  # those that are done
+
+    def values(self, name: str) -> list[float]:
+        """One of the comparison's `measures`, or ``seconds``, of every run."""
+        return [run[name] for run in self.runs]
+
+    def mean(self, name: str) -> float:
+        """Mean over the runs; NaN without any."""
+        return float(np.mean(self.values(name))) if self.runs else float("nan")
+
+    def sd(self, name: str) -> float:
+        """Standard deviation over the runs (n - 1); NaN below two."""
+        return float(np.std(self.values(name), ddof=1)) if len(self.runs) > 1 else float("nan")
 
     def build(self, estimator: Any, seed: int) -> Any:
         """An unfitted model like `estimator`; a pipeline if that has no parameter ``sampler``."""
@@ -55,12 +69,12 @@ class RowSpec:
         )
 
 
-def parse_row(row: str | Loss | RowSpec) -> RowSpec:
-    """Read a row such as ``"ce"``, ``"ce + RandomOverSampler"`` or ``"dsc + tuned"``.
+def parse_model(model: str | Loss | ComparedModel) -> ComparedModel:
+    """Understand a model such as ``"ce"``, ``"ce + RandomOverSampler"`` or ``"dsc + tuned"``.
 
     Parameters
     ----------
-    row : str, Loss or RowSpec
+    model : str, Loss or ComparedModel
         A string starts with the name of a loss. It may add, after plus signs, the class of a
         sampler of imbalanced-learn or `skdice.resampling`; and ``tuned``, a bias for each class
         chosen on held-out data, or ``prior``, one number for all (post-hoc logit adjustment).
@@ -72,35 +86,35 @@ def parse_row(row: str | Loss | RowSpec) -> RowSpec:
 
     Examples
     --------
-    >>> from skdice.model_selection.rows import parse_row
-    >>> parse_row("ce+RandomOverSampler + tuned")
-    RowSpec(label='ce + RandomOverSampler + tuned', loss='ce', \
+    >>> from skdice.model_selection.compared import parse_model
+    >>> parse_model("ce+RandomOverSampler + tuned")
+    ComparedModel(label='ce + RandomOverSampler + tuned', loss='ce', \
 sampler=RandomOverSampler(), decision='tuned')
     """
-    if isinstance(row, RowSpec):
-        return row
-    if not isinstance(row, str):
-        resolve_loss(row)
-        return RowSpec(repr(row), row)
-    loss, *others = [part.strip() for part in row.split("+")]
+    if isinstance(model, ComparedModel):
+        return replace(model, runs=[])
+    if not isinstance(model, str):
+        resolve_loss(model)
+        return ComparedModel(repr(model), model)
+    loss, *others = [part.strip() for part in model.split("+")]
     resolve_loss(loss)
-    spec = RowSpec(" + ".join([loss, *others]), loss)
+    compared = ComparedModel(" + ".join([loss, *others]), loss)
     for part in others:
-        if part in DECISIONS and spec.decision is None:
-            spec.decision = part
-        elif part not in DECISIONS and spec.sampler is None:
-            spec.sampler = _sampler(part, row)
+        if part in DECISIONS and compared.decision is None:
+            compared.decision = part
+        elif part not in DECISIONS and compared.sampler is None:
+            compared.sampler = _sampler(part, model)
         else:
-            raise ValueError(f"the row {row!r} holds two of a kind: one sampler and one decision")
-    return spec
+            raise ValueError(f"the row {model!r} holds two of a kind: one sampler and one decision")
+    return compared
 
 
-def _sampler(name: str, row: str) -> Any:
+def _sampler(name: str, model: str) -> Any:
     for module in (resampling, over_sampling, under_sampling, combine):
-        found = getattr(module, name, None)
-        if isinstance(found, type) and hasattr(found, "fit_resample"):
-            return found()
+        cls = getattr(module, name, None)
+        if isinstance(cls, type) and hasattr(cls, "fit_resample"):
+            return cls()
     raise ValueError(
-        f"the row {row!r} holds {name!r}, which is neither 'tuned' nor 'prior' nor a sampler of "
+        f"the row {model!r} holds {name!r}, which is neither 'tuned' nor 'prior' nor a sampler of "
         "imbalanced-learn or skdice.resampling, such as RandomOverSampler or TagOverSampler"
     )
