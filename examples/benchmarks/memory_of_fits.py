@@ -3,8 +3,8 @@
     python memory_of_fits.py                 # 100 fits of MiniLM in bf16, one process
     python memory_of_fits.py --fits 20 --precision fp32
 
-Each fit trains on another draw of sentences, so that its batches have shapes of their own, and is then
-deleted. Kernels are compiled for a shape and kept: where shapes never recur, memory grows.
+Each fit trains on another draw of sentences, so that its batches have shapes of their own, and is
+then deleted. Kernels are compiled for a shape and kept: where shapes never recur, memory grows.
 Prints resident memory after some of the fits, and by how much it grew after the fifth.
 """
 

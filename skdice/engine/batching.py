@@ -180,7 +180,7 @@ class Padder:
         if groups is None:
             inputs, starts = self._padded(windows)
         else:
-            inputs, starts = packed_inputs(windows, groups, first)
+            inputs, starts = packed_inputs(windows, groups, first, self.pad_id)
         positions = [
             window.positions + start for window, start in zip(windows, starts, strict=True)
         ]

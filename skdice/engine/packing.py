@@ -8,18 +8,42 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.nn import functional as F
 
 from skdice._compat import attention_of
 from skdice.backbones import encoder_layers
 from skdice.engine.attention import UNPADDED
 from skdice.text.encoding import Window
 
-__all__ = ["Packing", "first_position", "narrow_last_layer", "packed_inputs", "states_at"]
+__all__ = [
+    "Packing",
+    "first_position",
+    "narrow_last_layer",
+    "packed_inputs",
+    "recurring_size",
+    "states_at",
+]
 
 # Architectures whose layers treat each subword alone, but for their attention, and that take the
 # position of each subword. The others have positions of their own making (DeBERTa, XLNet).
 KINDS = ("bert", "camembert", "distilbert", "electra", "roberta", "xlm-roberta")
 PAD_SHIFTS_POSITIONS = ("camembert", "roberta", "xlm-roberta")
+
+
+def recurring_size(n: int) -> int:
+    """`n` rounded up by at most a sixteenth, or to a multiple of 16.
+
+    Kernels are compiled for a number of rows, in up to 100 ms for all layers, and kept: rows of any
+    number would be slow, and memory would grow with each batch.
+
+    Examples
+    --------
+    >>> from skdice.engine.packing import recurring_size
+    >>> [recurring_size(n) for n in (1, 16, 250, 300, 1000)]
+    [16, 16, 256, 304, 1024]
+    """
+    step = max(16, 1 << n.bit_length() >> 5)
+    return -(-n // step) * step
 
 
 @dataclass(frozen=True)
@@ -32,7 +56,7 @@ class Packing:
     Parameters
     ----------
     shapes : list of (int, int)
-        Rows of each group, and the longest one's subwords.
+        Rows of each group, and the longest one's subwords. Rows of padding end the last group.
     taken : Tensor of shape (n_places,)
         The subword at each place of the groups, one group after the other; where a row is padded,
         its first.
@@ -41,7 +65,7 @@ class Packing:
     masks : list of Tensor of shape (n_rows, longest) or None
         Where a group holds subwords; None if its rows are equally long.
     starts : Tensor of shape (n_rows,)
-        Each row's first subword.
+        The first subword of each row that is no padding.
     read : Tensor of shape (n_read,) or None
         The subwords whose last hidden states somebody uses, see `narrow_last_layer`; None is all.
     of_heads : dict
@@ -95,12 +119,12 @@ class Packing:
 
     def pool(self, values: torch.Tensor, of_group: Callable[..., torch.Tensor]) -> torch.Tensor:
         """One result a row: `of_group` gets padded groups and masks (n_rows, longest)."""
-        found = []
+        results = []
         groups = (group[:, 0] for group in self.pad(values[:, None]))
         for group, mask in zip(groups, self.masks, strict=True):
             whole = torch.ones(group.shape[:2], dtype=torch.bool, device=group.device)
-            found.append(of_group(group, whole if mask is None else mask))
-        return torch.cat(found)
+            results.append(of_group(group, whole if mask is None else mask))
+        return torch.cat(results)[: len(self.starts)]
 
 
 class _Pad(torch.autograd.Function):
@@ -171,7 +195,9 @@ def states_at(
     """Last hidden states (n_places, size) at places that are counted over all rows."""
     if packing is None:
         return encoder(**inputs).last_hidden_state.flatten(0, 1).index_select(0, places)
-    return encoder(packing=packing.reading(places), **inputs).last_hidden_state[0]
+    n = len(places)
+    padded = F.pad(places, (0, recurring_size(n) - n))
+    return encoder(packing=packing.reading(padded), **inputs).last_hidden_state[0][:n]
 
 
 def first_position(module: Any) -> int | None:
@@ -187,9 +213,12 @@ def first_position(module: Any) -> int | None:
 
 
 def packed_inputs(
-    windows: Sequence[Window], groups: Sequence[int], first: int
+    windows: Sequence[Window], groups: Sequence[int], first: int, pad_id: int
 ) -> tuple[dict[str, Any], np.ndarray]:
-    """Inputs of an encoder without padding, and where each window starts among the subwords.
+    """Inputs of an encoder, and where each window starts among the subwords.
+
+    Rows of padding bring the number of subwords to a `recurring_size`. Nothing reads them, so they
+    change neither predictions nor gradients.
 
     Parameters
     ----------
@@ -198,12 +227,18 @@ def packed_inputs(
         The number of windows in each group, in their order.
     first : int
         The position id of a row's first subword.
+    pad_id : int
+        The padding's token.
     """
-    lengths = np.array([len(window) for window in windows])
+    n_windows, lengths = len(windows), np.array([len(window) for window in windows])
+    longest, total = lengths.max(), lengths.sum()
+    n_padding = recurring_size(int(total)) - total
+    padding = np.diff(np.append(np.arange(0, n_padding, longest), n_padding))
+    lengths = np.concatenate([lengths, padding])
     starts = np.cumsum(lengths) - lengths
     inside = np.arange(lengths.sum()) - np.repeat(starts, lengths)
     shapes, masks, taken, row_places, n_places = [], [], [], [], 0
-    for some in np.split(np.arange(len(windows)), np.cumsum(groups)[:-1]):
+    for some in np.split(np.arange(len(lengths)), np.cumsum(groups)[:-1]):
         rows, longest = len(some), int(lengths[some].max())
         mask = np.arange(longest) < lengths[some, None]
         shapes.append((rows, longest))
@@ -216,15 +251,15 @@ def packed_inputs(
         torch.from_numpy(np.concatenate(taken)),
         torch.from_numpy(np.repeat(np.concatenate(row_places), lengths) + inside),
         masks,
-        torch.from_numpy(starts),
+        torch.from_numpy(starts[:n_windows]),
     )
-    ids = np.concatenate([window.input_ids for window in windows]).astype(np.int64)
+    ids = np.concatenate([*(w.input_ids for w in windows), np.full(n_padding, pad_id)])
     inputs: dict[str, Any] = {
-        "input_ids": torch.from_numpy(ids)[None],
+        "input_ids": torch.from_numpy(ids.astype(np.int64))[None],
         "position_ids": torch.from_numpy(inside + first)[None],
         "packing": packing,
     }
     if windows[0].token_type_ids is not None:
-        segments = np.concatenate([np.asarray(window.token_type_ids) for window in windows])
-        inputs["token_type_ids"] = torch.from_numpy(segments.astype(np.int64))[None]
-    return inputs, starts
+        segments = [*(np.asarray(w.token_type_ids) for w in windows), np.zeros(n_padding)]
+        inputs["token_type_ids"] = torch.from_numpy(np.concatenate(segments).astype(np.int64))[None]
+    return inputs, starts[:n_windows]

@@ -7,6 +7,8 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode
 
 from skdice import (
     DiceMRCTagger,
@@ -18,7 +20,7 @@ from skdice._compat import attention_of
 from skdice.backbones import encoder_layers
 from skdice.engine.batching import ahead, length_chunks
 from skdice.engine.net import FineTuningNet
-from skdice.engine.packing import KINDS, first_position, packed_inputs
+from skdice.engine.packing import KINDS, first_position, packed_inputs, recurring_size
 from skdice.text.encoding import Window
 
 SENTENCES = [
@@ -116,13 +118,60 @@ def test_the_last_layer_computes_only_what_is_read(kind, packable):
     for layer in encoder_layers(module.encoder):
         behind = getattr(layer, "output", None) or layer.output_layer_norm
         behind.register_forward_hook(lambda *args: rows.append(args[-1].shape[1]))
-    inputs, starts = packed_inputs([dataset.windows[i] for i in range(5)], [5], 0)
-    words = np.concatenate([w.positions + s for w, s in zip(dataset.windows, starts, strict=True)])
+    windows = [dataset.windows[i] for i in range(5)] * 2
+    inputs, starts = packed_inputs(windows, [10], 0, pad_id=0)
+    words = np.concatenate([w.positions + s for w, s in zip(windows, starts, strict=True)])
     module(positions=torch.from_numpy(words).long(), **inputs)
     n_subwords = inputs["input_ids"].shape[1]
     *before, last = rows
     assert set(before) == {n_subwords}
-    assert last == len(words) < n_subwords
+    assert last == recurring_size(len(words)) < n_subwords
+
+
+def test_kernels_are_compiled_for_few_numbers_of_rows(packable):
+    """Whatever is drawn, layers run on numbers of rows that come again."""
+    seen = set()
+
+    class Noting(TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            # Only training, and not the head, which has few outputs.
+            if function is F.linear and args[1].shape[0] > 2 and torch.is_grad_enabled():
+                seen.add(args[0].shape[-2])
+            return function(*args, **(kwargs or {}))
+
+    rng = np.random.default_rng(0)
+    words = sorted({word for row in SENTENCES for word in row})
+    X = [rng.choice(words, rng.integers(1, 25)).tolist() for _ in range(320)]
+    y = [["B-PER" if word == "bob" else "O" for word in row] for row in X]
+    lengths = [len(row) + 2 for row in X]
+    assert len({sum(lengths[i : i + 16]) for i in range(0, 320, 16)}) > 12
+    settings = dict(backbone=packable["bert"], max_epochs=2, batch_size=16, random_state=0)
+    with Noting():
+        DiceTokenClassifier(**settings).fit(X, y)
+    assert all(recurring_size(n) == n for n in seen)
+    assert len(seen) < 14  # of all subwords, and of words in the last layer, over 40 batches
+
+
+@pytest.mark.parametrize("pad_id", [0, 7])
+def test_rows_of_padding_change_nothing(pad_id, packable):
+    model, dataset = fitted_with_data("texts, mean", packable["bert"])
+    module = model.net_.module_.eval()
+    module.encoder.set_attn_implementation("skdice_sdpa")
+    windows = [dataset.windows[i] for i in (1, 4, 0)]
+    outputs = []
+    with pytest.MonkeyPatch.context() as patch:
+        for size in (lambda n: n, recurring_size):
+            patch.setattr("skdice.engine.packing.recurring_size", size)
+            inputs, _ = packed_inputs(windows, [1, 2], 0, pad_id)
+            module.zero_grad()
+            logits = module(**inputs)
+            (logits**2).sum().backward()
+            gradients = {n: p.grad for n, p in module.named_parameters() if p.grad is not None}
+            outputs.append((inputs["input_ids"].shape[1], logits, gradients))
+    (plain, logits, gradients), (padded, same_logits, same_gradients) = outputs
+    assert padded == 16 > plain
+    torch.testing.assert_close(same_logits, logits)
+    torch.testing.assert_close(same_gradients, gradients)
 
 
 @pytest.mark.parametrize("params", [{"adapter": "lora"}, {"gradient_checkpointing": True}])
@@ -171,14 +220,20 @@ def test_groups_hold_each_row_and_join_puts_them_back(lengths, unit):
     lengths = np.array(lengths)[np.concatenate(chunks)]
     empty = np.empty(0, np.int64)
     windows = [Window(np.arange(n, dtype=np.int32), None, empty, empty, 0) for n in lengths]
-    inputs, starts = packed_inputs(windows, [len(chunk) for chunk in chunks], first=3)
+    inputs, starts = packed_inputs(windows, [len(chunk) for chunk in chunks], first=3, pad_id=99)
     packing = inputs["packing"]
     assert starts.tolist() == [sum(lengths[:i]) for i in range(len(lengths))]
     ids = [i for n in lengths for i in range(n)]
-    assert inputs["input_ids"].tolist() == [ids]
-    assert inputs["position_ids"].tolist() == [[i + 3 for i in ids]]
+    n_padding = recurring_size(len(ids)) - len(ids)
+    n_rows, longest = len(lengths), max(lengths)
+    padding = [min(longest, n_padding - i) for i in range(0, n_padding, longest)]
+    assert inputs["input_ids"].tolist() == [ids + [99] * n_padding]
+    in_rows = ids + [i for n in padding for i in range(n)]
+    assert inputs["position_ids"].tolist() == [[i + 3 for i in in_rows]]
+    assert packing.starts.tolist() == starts.tolist()
 
-    values = torch.randn(len(ids), 3, 2, dtype=torch.float64, requires_grad=True)
+    lengths, chunks[-1] = np.append(lengths, padding).astype(int), [*chunks[-1], *padding]
+    values = torch.randn(sum(lengths), 3, 2, dtype=torch.float64, requires_grad=True)
     rows = values.split(lengths.tolist())
     groups = packing.pad(values)
     seen = 0
@@ -196,6 +251,7 @@ def test_groups_hold_each_row_and_join_puts_them_back(lengths, unit):
     weights = torch.randn_like(values)
     (gradient,) = torch.autograd.grad((packing.join(groups, 3) * weights).sum(), values)
     torch.testing.assert_close(gradient, weights)
+    assert len(packing.pool(values[:, 0], lambda group, mask: group.sum(1))) == n_rows
 
 
 def test_items_made_ahead_are_the_same():
