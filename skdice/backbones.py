@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from skdice._lock import PROCESS
+
 __all__ = [
     "DEFAULT_BACKBONE",
     "HEADS",
@@ -106,18 +108,22 @@ def _cached_snapshot(name: str) -> str | None:
 
 @contextlib.contextmanager
 def quiet_transformers() -> Iterator[None]:
-    """Hide loading bars and notes about unused heads, then restore the caller's settings."""
+    """Hide loading bars and notes about unused heads, then restore the caller's settings.
+
+    Other threads wait before they load: transformers patches torch while it makes a model.
+    """
     from transformers.utils import logging
 
-    level, bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(level)
-        if bar:
-            logging.enable_progress_bar()
+    with PROCESS:
+        level, bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
+        logging.set_verbosity_error()
+        logging.disable_progress_bar()
+        try:
+            yield
+        finally:
+            logging.set_verbosity(level)
+            if bar:
+                logging.enable_progress_bar()
 
 
 @contextlib.contextmanager

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from skdice.engine.batching import Batch, targets_of
-from skdice.engine.devices import random_state, set_random_state
+from skdice.engine.devices import Draws
 
 __all__ = ["accumulate"]
 
 
-def accumulate(net: Any, batch: Sequence[Batch]) -> tuple[Tensor, Tensor]:
+def accumulate(net: Any, batch: Sequence[Batch], draws: Draws) -> tuple[Tensor, Tensor]:
     """Gradients of the loss over all micro-batches together, in a micro-batch's memory.
 
     A set-level loss is no sum over micro-batches, so its gradient with respect to all logits is
@@ -25,19 +25,18 @@ def accumulate(net: Any, batch: Sequence[Batch]) -> tuple[Tensor, Tensor]:
     -------
     logits, loss : Tensor
     """
-    device = torch.device(net.device)
     states, parts = [], []
     for inputs, _, _ in batch:
-        states.append(random_state(device))
+        states.append(draws.states())
         with torch.no_grad():
             parts.append(net._logits(inputs))
     logits = torch.cat(parts).requires_grad_()
     loss = net._loss(logits, *targets_of(batch))
     (gradient,) = torch.autograd.grad(net.scaler_.scale(loss), logits)
-    after = random_state(device)
+    after = draws.states()
     shares = gradient.split([len(part) for part in parts])
     for (inputs, _, _), state, share in zip(batch, states, shares, strict=True):
-        set_random_state(device, state)
+        draws.set_states(state)
         net._logits(inputs).backward(share)
-    set_random_state(device, after)
+    draws.set_states(after)
     return logits.detach(), loss

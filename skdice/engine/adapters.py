@@ -12,6 +12,7 @@ from typing import Any
 
 from torch import nn
 
+from skdice._lock import PROCESS
 from skdice.engine.module import EncoderModule, TaskModel
 
 __all__ = ["add_adapter", "load_adapter", "merge_adapter"]
@@ -31,7 +32,7 @@ def peft() -> Any:
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Hide warnings about names of transformers that peft uses although they are deprecated."""
-    with warnings.catch_warnings():
+    with PROCESS, warnings.catch_warnings():
         warnings.filterwarnings("ignore", category=FutureWarning, module=r"(peft|transformers)\.")
         warnings.filterwarnings("ignore", message="fan_in_fan_out is set")  # of GPT-2's layers
         yield

@@ -5,24 +5,26 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
+import threading
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache, partial
 from typing import Any
 
 import torch
 
+from skdice._lock import PROCESS
+
 __all__ = [
+    "Draws",
     "autocast",
     "autocast_dtype",
     "cpu_gains_by_bf16",
+    "generator_of_fit",
     "has_bf16",
-    "random_state",
     "resolve_device",
-    "seed_generators",
     "seeded",
-    "set_random_state",
     "to_device",
 ]
 
@@ -73,15 +75,20 @@ def has_bf16(device: str) -> bool:
     )
 
 
-@cache
 def cpu_gains_by_bf16() -> bool:
     """Whether the processor computes in bfloat16, and clearly faster than in float32.
 
     Looked up and tried once a process, on one matrix product (some ms).
     """
+    with PROCESS:  # so that all fits get one answer, and the number of threads stays
+        return _bf16_is_faster()
+
+
+@cache
+def _bf16_is_faster() -> bool:
     look_up = getattr(torch.cpu, "get_capabilities", None)  # of torch 2.12
-    found = look_up() if look_up is not None else {}
-    if not (found.get("avx512_bf16") or found.get("amx_bf16") or found.get("bf16")):
+    capable = look_up() if look_up is not None else {}
+    if not (capable.get("avx512_bf16") or capable.get("amx_bf16") or capable.get("bf16")):
         return False
     seconds = []
     threads = torch.get_num_threads()
@@ -102,27 +109,88 @@ def cpu_gains_by_bf16() -> bool:
     return seconds[0] > 1.3 * seconds[1]
 
 
-@contextlib.contextmanager
-def seeded(seed: int, device: str) -> Iterator[None]:
-    """Seed torch inside the block and give the caller's generators back as they were."""
-    states = {d: random_state(d) for d in {torch.device("cpu"), torch.device(device)}}
-    try:
-        seed_generators(seed, device)
-        yield
-    finally:
-        for d, state in states.items():
-            set_random_state(d, state)
+class Draws:
+    """The random numbers of one fit, apart from those of the process.
+
+    Dropout of skdice's own takes a generator, so such fits run in any number of threads at once.
+    Other code draws from the generators of torch, of which a process has one for each device. They
+    are lent to one thread at a time, and the caller finds them as they were.
+
+    Parameters
+    ----------
+    seed : int
+    device : str
+    """
+
+    def __init__(self, seed: int, device: str) -> None:
+        where = torch.device(device)
+        self.others = [where] if where.type in ("cuda", "mps") else []  # beside the CPU
+        self.own = [torch.Generator(d) for d in (torch.device("cpu"), *self.others)]
+        self.live: Sequence[Any] = self.own
+        self.seed(seed)
+
+    def seed(self, seed: int) -> None:
+        """Begin anew."""
+        for generator in self.own:
+            generator.manual_seed(seed)
+
+    def states(self) -> list[torch.Tensor]:
+        """Where the random numbers stand, on the CPU and on the device."""
+        return [generator.get_state() for generator in self.live]
+
+    def set_states(self, states: Sequence[torch.Tensor]) -> None:
+        """Go on from there."""
+        for generator, state in zip(self.live, states, strict=True):
+            generator.set_state(state)
+
+    @contextlib.contextmanager
+    def used(self, *, torch_draws: bool) -> Iterator[None]:
+        """Draw from here in this thread; with `torch_draws` also where torch takes no generator."""
+        before = generator_of_fit()
+        _thread.generator = None if torch_draws else self.own[0]
+        try:
+            with self._lent_to_torch() if torch_draws else contextlib.nullcontext():
+                yield
+        finally:
+            _thread.generator = before
+
+    @contextlib.contextmanager
+    def _lent_to_torch(self) -> Iterator[None]:
+        kind = self.others[0].type if self.others else "cuda"
+        with PROCESS, torch.random.fork_rng(self.others, device_type=kind):
+            states = self.states()
+            self.live = [torch.default_generator, *map(_OfTorch, self.others)]
+            try:
+                self.set_states(states)
+                yield
+            finally:
+                states, self.live = self.states(), self.own
+                self.set_states(states)
 
 
-def seed_generators(seed: int, device: str) -> None:
-    """Seed those of the CPU and of the device; torch.manual_seed seeds all devices there are."""
-    where = torch.device(device)
-    torch.default_generator.manual_seed(seed)
-    if where.type == "cuda":
-        with torch.cuda.device(where):
-            torch.cuda.manual_seed(seed)
-    elif where.type == "mps":
-        torch.mps.manual_seed(seed)
+class _OfTorch:
+    """The generator that torch has for a device other than the CPU."""
+
+    def __init__(self, device: torch.device) -> None:
+        functions = torch.get_device_module(device)
+        self.get_state = partial(functions.get_rng_state, device)
+        self.set_state = partial(functions.set_rng_state, device=device)
+
+
+_thread = threading.local()
+
+
+def generator_of_fit() -> torch.Generator | None:
+    """What dropout on a CPU draws from in this thread; None is torch's global generator."""
+    return getattr(_thread, "generator", None)
+
+
+def seeded(seed: int, device: str) -> contextlib.AbstractContextManager[None]:
+    """Seed torch inside the block and give the caller's generators back as they were.
+
+    Other threads of skdice wait meanwhile if they need torch's generators, so blocks are short.
+    """
+    return Draws(seed, device).used(torch_draws=True)
 
 
 def autocast_dtype(precision: str, device: str) -> torch.dtype | None:
@@ -160,20 +228,3 @@ def to_device(values: Any, device: str) -> Any:
     if str(device).startswith("cuda"):
         return values.pin_memory().to(device, non_blocking=True)
     return values.to(device)
-
-
-def random_state(device: torch.device) -> Any:
-    """Where the device's random generator stands."""
-    if device.type == "mps":
-        return torch.mps.get_rng_state()
-    return torch.cuda.get_rng_state(device) if device.type == "cuda" else torch.get_rng_state()
-
-
-def set_random_state(device: torch.device, state: Any) -> None:
-    """Put it back there."""
-    if device.type == "mps":
-        torch.mps.set_rng_state(state)
-    elif device.type == "cuda":
-        torch.cuda.set_rng_state(state, device)
-    else:
-        torch.set_rng_state(state)

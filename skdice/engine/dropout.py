@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
+from skdice.engine.devices import generator_of_fit
+
 __all__ = ["FastDropout", "drop", "use_fast_dropout"]
 
 STEPS = 2**16
@@ -32,7 +34,8 @@ def drop(values: torch.Tensor, p: float) -> torch.Tensor:
     if dropped == STEPS:
         return values * 0.0
     count = values.numel()
-    bits = torch.empty((count + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
+    bits = torch.empty((count + 3) // 4, dtype=torch.int64)
+    bits.random_(-(2**63), None, generator=generator_of_fit())
     kept = torch.empty_like(values, memory_format=torch.contiguous_format, requires_grad=False)
     torch.ge(bits.view(torch.int16)[:count], dropped - STEPS // 2, out=kept.view(-1))
     return values * kept.mul_(STEPS / (STEPS - dropped))

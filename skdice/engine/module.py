@@ -71,6 +71,7 @@ class EncoderModule(nn.Module):
         narrow_last_layer(encoder)
         self.frozen: list[str] = []
         self.adapted: tuple[Any, ...] = ()  # peft's view of a model with an adapter
+        self.checkpointed = False  # whether it keeps only the inputs of its layers
         self.trainable: set[str] | None = None  # with an adapter, the names of what is trained
 
     def train(self, mode: bool = True) -> Self:
@@ -88,6 +89,14 @@ class EncoderModule(nn.Module):
     def set_dropout(self, p: float) -> None:
         """Train on with another dropout."""
         self.dropout.p = p
+
+    def torch_draws(self, packed: bool) -> bool:
+        """Whether other dropout than that of `skdice.engine.dropout` runs in training on a CPU.
+
+        Architectures that are not packed may have any. Layers that compute again in the backward
+        pass restore the generators of torch by themselves, and none of ours.
+        """
+        return not packed or self.checkpointed or bool(self.adapted)
 
 
 class EncoderWithHead(EncoderModule):
@@ -281,6 +290,7 @@ def checkpoint_gradients(module: EncoderModule, wanted: bool) -> None:
         If the architecture cannot.
     """
     encoder: Any = module.encoder
+    module.checkpointed = wanted
     # Transformers is renaming these methods.
     renamed = hasattr(encoder, "activation_checkpointing_enable")
     kind = "activation" if renamed else "gradient"

@@ -30,11 +30,11 @@ from skdice.engine.batching import (
 from skdice.engine.callbacks import EpochLog, ProgressBar
 from skdice.engine.checkpoints import Checkpoints
 from skdice.engine.devices import (
+    Draws,
     autocast,
     autocast_dtype,
     cpu_gains_by_bf16,
     resolve_device,
-    seed_generators,
     to_device,
 )
 from skdice.engine.module import parameter_groups
@@ -90,6 +90,7 @@ class FineTuningNet(NeuralNet):
     _bf16: bool | None = None  # what this fit began with
     _first: int | None = None  # of the positions while a fit runs, if its batches are packed
     _n_processes: int = 1  # that train together while a fit runs
+    _draws: Any = None  # `Draws`, while a fit runs
     _auto: bool = False  # whether the device was found by itself
 
     def __init__(
@@ -281,6 +282,7 @@ class FineTuningNet(NeuralNet):
         else:
             self._start_schedule(0, "constant", 0.0)
         self._first = first_position(self.module_) if self.pack else None
+        self._draws = Draws(self.shuffle_seed + len(self.history), self.device)
         at = Progress(bf16=bf16)
         try:
             if state is not None:
@@ -306,7 +308,7 @@ class FineTuningNet(NeuralNet):
                     break
                 at = replace(at, epoch=at.epoch + 1, update=0, losses=[], lr=None)
         finally:
-            self._bf16, self._first, self._n_processes = None, None, 1
+            self._bf16, self._first, self._n_processes, self._draws = None, None, 1, None
             settle_attention(self.module_, self.device)
             # Also after an interrupt: the user keeps the best weights there were.
             if self._words is not None:
@@ -360,7 +362,7 @@ class FineTuningNet(NeuralNet):
                 # Each draws dropout of its own, which a fit that goes on can draw again.
                 drawn = [self.shuffle_seed, len(self.history), at.update, ranks.rank()]
                 seed = np.random.SeedSequence(drawn).generate_state(1)[0]
-                seed_generators(int(seed), self.device)
+                self._draws.seed(int(seed))
             step = self.train_step(batch)
             if heard:
                 self.notify("on_batch_end", batch=batch, training=True, **step)
@@ -383,12 +385,16 @@ class FineTuningNet(NeuralNet):
             parameter.grad = None
         remembers = getattr(self.criterion_, "remembers", False)
         memory = dict(self.criterion_.named_buffers()) if remembers else {}
-        if len(batch) == 1:
-            logits = self._logits(batch[0][0])
-            loss = self._loss(logits, *batch[0][1:])
-            self.scaler_.scale(loss).backward()
-        else:
-            logits, loss = accumulate(self, batch)
+        draws = self._draws or Draws(self.shuffle_seed, self.device)
+        on_cpu = torch.device(self.device).type == "cpu"
+        packed = self._first is not None
+        with draws.used(torch_draws=not on_cpu or self.module_.torch_draws(packed)):
+            if len(batch) == 1:
+                logits = self._logits(batch[0][0])
+                loss = self._loss(logits, *batch[0][1:])
+                self.scaler_.scale(loss).backward()
+            else:
+                logits, loss = accumulate(self, batch, draws)
         loss = loss.detach()
         if self._n_processes > 1:
             ranks.average([loss, *(p.grad for p in self._parameters() if p.grad is not None)])

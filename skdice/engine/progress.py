@@ -10,8 +10,6 @@ import numpy as np
 import torch
 from skorch.history import History
 
-from skdice.engine.devices import random_state, set_random_state
-
 __all__ = [
     "Progress",
     "check_finite",
@@ -69,7 +67,7 @@ def state_of(net: Any, at: Progress, *, finished: bool = False) -> dict[str, Any
         "schedule": {k: v for k, v in net.schedule_.state_dict().items() if k != "lr_lambdas"},
         "scaler": net.scaler_.state_dict(),
         "words": None if net._words is None else (net._words.table, net._words.factor),
-        "random": [random_state(device) for device in _devices(net)],
+        "random": net._draws.states(),
         "progress": vars(at),
     }
 
@@ -97,8 +95,7 @@ def restore(net: Any, state: dict[str, Any]) -> Progress:
         table, net._words.factor = state["words"]
         with torch.no_grad():
             net._words.table.copy_(table)
-    for device, generator in zip(_devices(net), state["random"], strict=True):
-        set_random_state(device, generator)
+    net._draws.set_states(state["random"])
     at = Progress(**state["progress"])
     at.losses = [loss.to(net.device) for loss in at.losses]
     at.bad = torch.as_tensor(at.bad, device=net.device)
@@ -110,10 +107,6 @@ def trainable_state(module: torch.nn.Module) -> dict[str, torch.Tensor]:
     trainable = {name for name, p in module.named_parameters() if p.requires_grad}
     state = module.state_dict()
     return {k: v.detach().clone() for k, v in state.items() if k in trainable}
-
-
-def _devices(net: Any) -> list[torch.device]:
-    return list(dict.fromkeys((torch.device("cpu"), torch.device(net.device))))
 
 
 def set_buffer(module: torch.nn.Module, name: str, value: torch.Tensor) -> None:

@@ -140,15 +140,14 @@ class NetEstimator(BaseEstimator):
         if plan.validation is not None:
             score = partial(self._validation_score, plan.validation)
         try:
-            with seeded(plan.seed + len(net.history), net.device):
-                net.partial_fit(
-                    plan.dataset,
-                    epochs=plan.epochs,
-                    rows_of_epoch=plan.rows_of_epoch,
-                    validation_score=score,
-                    patience=self.n_iter_no_change if self.early_stopping else None,
-                    checkpoints=checkpoints,
-                )
+            net.partial_fit(
+                plan.dataset,
+                epochs=plan.epochs,
+                rows_of_epoch=plan.rows_of_epoch,
+                validation_score=score,
+                patience=self.n_iter_no_change if self.early_stopping else None,
+                checkpoints=checkpoints,
+            )
         finally:
             self.history_ = [
                 {key: value for key, value in epoch.items() if key != "batches"}

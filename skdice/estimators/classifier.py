@@ -22,6 +22,7 @@ from skdice._compat import check_sample_weight
 from skdice._typing import Labels, Numbers, Weights
 from skdice.engine.batching import Padder
 from skdice.engine.devices import resolve_device, seeded
+from skdice.engine.dropout import FastDropout
 from skdice.engine.net import Batch, FineTuningNet
 from skdice.engine.plan import FitPlan
 from skdice.estimators._net_estimator import NetEstimator
@@ -68,9 +69,14 @@ class NumericNet(FineTuningNet):
 class Head(nn.Module):
     """The user's module, or a linear layer or MLP, called with ``X=``."""
 
-    def __init__(self, body: nn.Module) -> None:
+    def __init__(self, body: nn.Module, *, of_user: bool) -> None:
         super().__init__()
         self.body = body
+        self.of_user = of_user
+
+    def torch_draws(self, packed: bool) -> bool:
+        """Whether training may draw in other ways than by `FastDropout`."""
+        return self.of_user
 
     def forward(self, X: torch.Tensor) -> torch.Tensor:
         return self.body(X)
@@ -93,7 +99,7 @@ def _tensor(rows: Any, copy: bool = True) -> torch.Tensor:
 def _mlp(sizes: list[int], dropout: float) -> nn.Module:
     layers: list[nn.Module] = []
     for before, after in pairwise(sizes):
-        layers += [nn.Linear(before, after), nn.ReLU(), nn.Dropout(dropout)]
+        layers += [nn.Linear(before, after), nn.ReLU(), FastDropout(dropout)]
     return nn.Sequential(*layers[:-2])
 
 
@@ -292,7 +298,7 @@ class DiceClassifier(LogitScores, ClassifierMixin, NetEstimator):
                 sizes = [n_features, *map(int, self.hidden_layer_sizes), n_classes]
                 body = _mlp(sizes, self.dropout)
         dtype = torch.float32 if X.dtype == np.float32 else torch.float64
-        head = Head(body).to(dtype)
+        head = Head(body, of_user=self.module is not None).to(dtype)
         if self.module is not None:
             self._check_outputs(head, X, seed, dtype)
         return head

@@ -16,7 +16,7 @@ from transformers import get_cosine_schedule_with_warmup, get_linear_schedule_wi
 
 from skdice import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
 from skdice.backbones import load_encoder
-from skdice.engine import words
+from skdice.engine import devices, words
 from skdice.engine.batching import length_batches, length_chunks
 from skdice.engine.devices import autocast_dtype, cpu_gains_by_bf16
 from skdice.engine.module import EncoderWithHead, freeze, parameter_groups, pool
@@ -605,7 +605,7 @@ def test_auto_trains_large_models_in_bf16_where_the_processor_gains(
     tiny_backbone, sentences, monkeypatch
 ):
     threads = torch.get_num_threads()
-    cpu_gains_by_bf16.cache_clear()
+    devices._bf16_is_faster.cache_clear()
     assert cpu_gains_by_bf16() in (True, False)
     assert torch.get_num_threads() == threads
     net = DiceTokenClassifier(backbone=tiny_backbone, max_epochs=1).fit(*sentences).net_

@@ -25,7 +25,6 @@ from skdice import (
     DiceTokenClassifier,
 )
 from skdice._compat import attention_of
-from skdice.engine import accumulation
 from skdice.engine.attention import settle_attention
 from skdice.engine.packing import Packing
 from skdice.losses import (
@@ -123,8 +122,6 @@ def run_without_values(net, batch):
     with pytest.MonkeyPatch.context() as patch:
         # From pinned memory, without waiting, on a GPU.
         patch.setattr(net_module, "to_device", without_values)
-        patch.setattr(accumulation, "random_state", lambda device: None)
-        patch.setattr(accumulation, "set_random_state", lambda device, state: None)
         patch.setattr(torch.Tensor, "is_cuda", property(lambda self: self.is_meta))
         patch.setattr(torch, "is_autocast_enabled", lambda kind: False)
         # The fused kernel, which has no form without values, is told what to skip.
