@@ -16,7 +16,7 @@ from skdice.datasets.conll import (
 )
 from skdice.datasets.records import is_json_lines, is_record, read_table
 from skdice.datasets.squad import read_mrc_ner, read_squad
-from skdice.metrics.schemes import infer_scheme
+from skdice.metrics.schemes import has_prefixes
 
 __all__ = ["TASKS", "Dataset", "find_task", "read_dataset"]
 
@@ -135,7 +135,7 @@ def _in_blocks(lines: list[str]) -> bool:
     if all(len(line.split()[0]) == len(line.split("\t")[0]) for line in filled):
         return True
     tags = [line.split()[-1] for line in filled]
-    return _has_even_lines(lines) and infer_scheme([tags]) != "plain"
+    return _has_even_lines(lines) and has_prefixes(tags)
 
 
 def _has_even_lines(lines: list[str]) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from skdice.metrics.schemes import find_fault
+from skdice.metrics.schemes import faults
 
 __all__ = ["read_conll", "read_conllu", "write_conll"]
 
@@ -171,7 +171,7 @@ def read_conll(
             numbers.append(number)
         if not tokens:
             continue
-        fault = find_fault(tags, scheme) if scheme not in (None, "plain") else None
+        fault = None if scheme is None else next(faults(tags, scheme), None)
         if fault is not None:
             raise ValueError(
                 f"{str(path)!r}, line {numbers[fault[0]]}: {fault[1]} in scheme {scheme!r}: mend "

@@ -23,7 +23,14 @@ from skdice.estimators.class_trainer import ClassTrainer
 from skdice.estimators.storage import label_names
 from skdice.estimators.transformer import flat_targets
 from skdice.metrics import span_f1_score
-from skdice.metrics.schemes import SCHEMES, check_tags, infer_scheme
+from skdice.metrics.schemes import (
+    SCHEMES,
+    check_tags,
+    faults,
+    infer_scheme,
+    refuse_strays,
+    split_tag,
+)
 from skdice.text.decoding import decode
 from skdice.text.encoding import Ragged, Window, Windows, encode_sentences
 from skdice.text.inputs import as_sentences, as_tags, check_weights, object_array
@@ -35,9 +42,9 @@ __all__ = ["DiceTokenClassifier"]
 class DiceTokenClassifier(TagScores, ClassTrainer):
     """Tag tokens with a fine-tuned transformer and a loss made for rare tags.
 
-    Named entity recognition (IOB1, IOB2, BIOES, BMES, BILOU tags) and part-of-speech tagging
-    (plain tags). Words are split into subwords and predicted at the first; sentences longer than
-    the encoder are windowed, so every token gets a tag.
+    Named entity recognition (IOB1, IOB2, IOE1, IOE2, BIOES, BMES, BILOU tags) and part-of-speech
+    tagging (plain tags). Words are split into subwords and predicted at the first; sentences longer
+    than the encoder are windowed, so every token gets a tag.
 
     Parameters
     ----------
@@ -52,8 +59,10 @@ class DiceTokenClassifier(TagScores, ClassTrainer):
         Overlap of the windows of a long sentence, in subwords; None is a quarter of a window.
     label_all_subwords : bool, default=False
         Train on every subword of a word, and average their probabilities, instead of the first.
-    scheme : {"auto", "iob1", "iob2", "bioes", "bmes", "bilou", "plain"}, default="auto"
-        How the tags mark spans. ``"auto"`` infers it from `y`. A named scheme is checked.
+    scheme : {"auto", "iob1", "iob2", "ioe1", "ioe2", "bioes", "bmes", "bilou", "plain"}, \
+default="auto"
+        How the tags mark spans. ``"auto"`` takes the scheme that the fewest tags of `y` break, and
+        warns of those. A named scheme refuses them.
     constrained : bool, default=False
         Decode with Viterbi so that the output is never ill-formed in `scheme`.
     max_epochs : int, default=3
@@ -316,20 +325,42 @@ class DiceTokenClassifier(TagScores, ClassTrainer):
                     f"y holds tags that the first fit did not see: {sorted(unseen)}. Name all "
                     "tags in the first partial_fit(classes=...), or fit with warm_start=False"
                 )
+            if self.scheme != "auto":
+                check_tags(tags, self.scheme_)
             return
-        if more is not None:
-            tags = [*tags, [str(tag) for tag in more]]
-        classes = sorted({tag for row in tags for tag in row})
+        named = [] if more is None else [str(tag) for tag in more]
+        classes = sorted({tag for row in [*tags, named] for tag in row})
         if len(classes) < 2:
             what = f"one class only ({classes[0]!r})" if classes else "no tag at all"
             raise ValueError(f"y holds {what}: a tagger needs tokens of 2 classes or more")
-        scheme = infer_scheme(tags) if self.scheme == "auto" else self.scheme
-        if self.scheme != "auto":
+        if self.scheme == "auto":
+            scheme = infer_scheme(tags, named)
+            self._warn_of_faults(tags, scheme)
+        else:
+            scheme = self.scheme
             check_tags(tags, scheme)
         self.classes_, self.scheme_ = np.array(classes), scheme
 
+    def _warn_of_faults(self, tags: list[list[str]], scheme: str) -> None:
+        """Say which tags break the scheme that was inferred."""
+        places = [(i, *fault) for i, row in enumerate(tags) for fault in faults(row, scheme)]
+        if places:
+            i, j, fault = places[0]
+            effect = (
+                "constrained=True never predicts such tags" if self.constrained else "mend them"
+            )
+            warnings.warn(
+                f"{len(places)} of {sum(map(len, tags))} tags break the scheme {scheme!r}, which "
+                f"fits y best; the first is y[{i}][{j}]: {fault}. They are read leniently: "
+                f"{effect}, or name the scheme to refuse them",
+                stacklevel=6,
+            )
+
     def _check_known(self, tags: Iterable[str]) -> None:
         """Refuse validation tags if training holds none of their types."""
+        tags = list(tags)
+        if self.scheme_ != "plain":
+            refuse_strays([tags], "the validation tags")
         known, held = (
             {self._kind(tag) for tag in row if tag != "O"} for row in (self.classes_.tolist(), tags)
         )
@@ -337,7 +368,7 @@ class DiceTokenClassifier(TagScores, ClassTrainer):
 
     def _kind(self, tag: str) -> str:
         """The entity type of a tag; in the plain scheme the tag itself."""
-        return tag if self.scheme_ == "plain" else tag.partition("-")[2]
+        return tag if self.scheme_ == "plain" else split_tag(tag)[1]
 
     def _windows(self, sentences: list[list[str]]) -> Windows[Window]:
         return encode_sentences(
@@ -376,7 +407,7 @@ class DiceTokenClassifier(TagScores, ClassTrainer):
 
     def _fitted_of(self, config: Any) -> dict[str, Any]:
         names = label_names(config)
-        scheme = infer_scheme([[name] for name in names]) if self.scheme == "auto" else self.scheme
+        scheme = infer_scheme([], names) if self.scheme == "auto" else self.scheme
         return {"classes": sorted(names), "scheme": scheme, "order": np.argsort(names)}
 
     def _score(self, sentences: list[list[str]], tags: list[list[str]]) -> float:

@@ -25,7 +25,7 @@ Span = tuple[str, int, int]
 def spans_of_tags(y_true: Any, y_pred: Any, scheme: str) -> tuple[list[list[Span]], ...]:
     """The spans of true and of predicted tags, which must match in their lengths."""
     tags = aligned(y_true, y_pred)
-    scheme = resolve_scheme(scheme, tags[0])
+    scheme = resolve_scheme(scheme, *tags)
     return tuple([get_spans(row, scheme) for row in rows] for rows in tags)
 
 
@@ -85,7 +85,7 @@ def span_errors(
     [('boundary', 'PER'), ('spurious', 'LOC')]
     """
     true, pred = aligned(y_true, y_pred)
-    scheme = resolve_scheme(scheme, true)
+    scheme = resolve_scheme(scheme, true, pred)
     sentences = None if X is None else as_sentences(X)
     for name, given in (("X", sentences), ("proba", proba)):
         if given is not None and [len(row) for row in given] != [len(row) for row in true]:

@@ -1,44 +1,85 @@
 """Tag schemes: how tags mark spans, and which tag may follow which.
 
-Tags are ``O`` or ``PREFIX-TYPE``. In every scheme a span is read leniently, as the CoNLL evaluation
-script does, so that an ill-formed sequence still has spans.
+Tags are ``O``, ``PREFIX-TYPE``, or a prefix alone, whose type is ``_``. In every scheme a span is
+read leniently, as the CoNLL evaluation script does, so that an ill-formed sequence still has spans.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 
 __all__ = [
     "SCHEMES",
     "check_tags",
+    "convert_scheme",
     "get_spans",
     "infer_scheme",
-    "is_whole",
+    "refuse_strays",
+    "strict_spans",
     "to_tags",
     "transitions",
 ]
 
-SCHEMES = ("iob1", "iob2", "bioes", "bmes", "bilou", "plain")
+# The prefixes of a span's first, middle and last tag, and of a span of one tag. Of schemes that
+# fit the same tags equally well, the first here is inferred.
+_PREFIXES = {
+    "iob2": "BIIB",
+    "iob1": "IIII",
+    "bioes": "BIES",
+    "bilou": "BILU",
+    "bmes": "BMES",
+    "ioe2": "IIEE",
+    "ioe1": "IIII",
+}
+# Marks the border of two adjacent spans of a type: the second's first tag, or the first's last.
+_BORDER = {"iob1": "B", "ioe1": "E"}
+_EVERY = set("BIESMLU")
+_FIRST, _LAST = set("BSU"), set("ESLU")
+_BACKGROUND_LIKE = " -_0oO"
+_OTHER_SPELLING = re.compile(r"[BIESMLU][\W_].+|.+[\W_][BIESMLU]", re.IGNORECASE)
 
-# In this order: begin, inside, last, single.
-_PREFIXES = {"iob1": "BI", "iob2": "BI", "bioes": "BIES", "bmes": "BMES", "bilou": "BILU"}
-_EVERY = {letter for letters in _PREFIXES.values() for letter in letters}
-_FIRST, _LAST = {"B", "S", "U"}, {"E", "S", "L", "U"}
+SCHEMES = (*_PREFIXES, "plain")
 
 
-def _split(tag: str) -> tuple[str, str]:
+@lru_cache(maxsize=1 << 16)
+def split_tag(tag: str) -> tuple[str, str]:
+    """Prefix and type; the prefix is empty if the tag is neither ``O`` nor ``PREFIX-TYPE``."""
+    if tag == "O":
+        return "O", ""
     prefix, _, kind = tag.partition("-")
-    return prefix, kind or "_"
+    return (prefix, kind or "_") if prefix in _EVERY and tag == tag.strip() else ("", tag)
 
 
-def infer_scheme(tag_lists: Iterable[Sequence[str]]) -> str:
-    """The scheme of tagged sentences.
+def infer_scheme(tag_lists: Iterable[Sequence[str]], classes: Iterable[str] = ()) -> str:
+    """The scheme that the fewest tags of the sentences break.
 
-    Plain if any tag is neither ``O`` nor ``PREFIX-TYPE`` with a prefix of B, I, E, S, M, L, U; bmes
-    if there is an M; bioes if there is an S or E; bilou if there is an L or U; iob1 if spans start
-    with I and B is only seen right after a span of the same type; iob2 otherwise.
+    Of several, the one in which more of `classes` can be used, and then the first in the order of
+    `SCHEMES`. Plain if not most of the distinct tags are ``PREFIX-TYPE`` with a prefix of B, I, E,
+    S, M, L, U.
+
+    Parameters
+    ----------
+    tag_lists : list of lists of str
+    classes : list of str, default=()
+        All tags that there are, if the sentences may not hold them all.
+
+    Raises
+    ------
+    ValueError
+        If most tags, but not all, are ``O`` or ``PREFIX-TYPE``; it names the first of the others.
+
+    Warns
+    -----
+    UserWarning
+        If most tags look like those of a scheme in another spelling, such as ``b-PER`` or
+        ``PER-B``; they are plain tags here.
 
     Examples
     --------
@@ -46,29 +87,69 @@ def infer_scheme(tag_lists: Iterable[Sequence[str]]) -> str:
     >>> infer_scheme([["B-PER", "I-PER", "O"]]), infer_scheme([["NOUN", "VERB"]])
     ('iob2', 'plain')
     """
-    prefixes: set[str] = set()
-    starts_with_i = starts_with_b = False
-    for tags in tag_lists:
-        previous = "O"
-        for tag in tags:
-            if tag != "O":
-                prefix, kind = _split(tag)
-                if prefix not in _EVERY:
-                    return "plain"
-                prefixes.add(prefix)
-                after_same = previous != "O" and _split(previous)[1] == kind
-                starts_with_i |= prefix == "I" and not after_same
-                starts_with_b |= prefix == "B" and not after_same
-            previous = tag
-    if not prefixes:
-        return "plain" if not tag_lists else "iob2"
-    if "M" in prefixes:
-        return "bmes"
-    if prefixes & {"S", "E"}:
-        return "bioes"
-    if prefixes & {"L", "U"}:
-        return "bilou"
-    return "iob1" if starts_with_i and not starts_with_b else "iob2"
+    rows, classes = list(tag_lists), sorted(set(classes))
+    steps = Counter(step for tags in rows for step in pairwise(("O", *tags, "O")))
+    names = {tag for step in steps for tag in step}.union(classes)
+    if not names or not has_prefixes(names):
+        strays = _strays(names)
+        misspelt = sorted(filter(_OTHER_SPELLING.fullmatch, strays))
+        if 2 * len(misspelt) > len(strays):
+            warnings.warn(
+                f"tags such as {misspelt[0]!r} are read as plain tags, each a type of its own: "
+                "write them as 'B-PER' if they mark spans, or name scheme='plain'",
+                stacklevel=3,
+            )
+        return "plain"
+    refuse_strays(rows)
+    refuse_strays([classes], "classes")
+    broken = {
+        scheme: sum(n for step, n in steps.items() if not _follows(*step, scheme))
+        for scheme in _PREFIXES
+    }
+    best = [scheme for scheme, n in broken.items() if n == min(broken.values())]
+    return max(best, key=lambda scheme: _n_usable(classes, scheme)) if classes else best[0]
+
+
+def _strays(tags: Iterable[str]) -> set[str]:
+    return {tag for tag in tags if not split_tag(tag)[0]}
+
+
+def has_prefixes(tags: Iterable[str]) -> bool:
+    """Whether most distinct tags have prefixes, those left out that look like ``O``."""
+    distinct = set(tags) - {"O"}
+    others = [tag for tag in _strays(distinct) if tag.strip(_BACKGROUND_LIKE)]
+    if not others:
+        return distinct == set() or _strays(distinct) < distinct
+    # A prefix alone, such as S, may also be a part of speech.
+    return sum("-" in tag for tag in distinct - _strays(distinct)) > len(others)
+
+
+def refuse_strays(rows: Sequence[Sequence[str]], name: str = "y") -> None:
+    """Refuse tags that are neither ``O`` nor ``PREFIX-TYPE``.
+
+    Raises
+    ------
+    ValueError
+        It names the first, its place, and how many there are.
+    """
+    places = [
+        (i, j) for i, row in enumerate(rows) for j, t in enumerate(row) if not split_tag(t)[0]
+    ]
+    if places:
+        i, j = places[0]
+        strays = sorted(_strays(tag for row in rows for tag in row))
+        raise ValueError(
+            f"{name}[{i}][{j}] is {rows[i][j]!r}, which is neither 'O' nor PREFIX-TYPE such as "
+            f"'B-PER', as other tags are ({len(places)} such tags: {strays[:5]}): write 'O' where "
+            "no span is, mend the prefix, or give scheme='plain' to read each tag as a type"
+        )
+
+
+def _n_usable(classes: Iterable[str], scheme: str) -> int:
+    """How many classes may come after and before another class, or at an end of a sentence."""
+    start, follow, end = transitions(list(classes), scheme)
+    np.fill_diagonal(follow, False)
+    return int(((start | follow.any(axis=0)) & (end | follow.any(axis=1))).sum())
 
 
 def get_spans(
@@ -79,10 +160,15 @@ def get_spans(
     Parameters
     ----------
     tags : list of str
-    scheme : {"iob1", "iob2", "bioes", "bmes", "bilou", "plain"}, default="iob2"
-        ``plain`` makes a span of every token, with its tag as the type.
+    scheme : str, default="iob2"
+        One of `SCHEMES`. ``plain`` makes a span of every token, with its tag as the type.
     background : str or None, default="O"
         The plain tag that makes none.
+
+    Raises
+    ------
+    ValueError
+        For an unknown scheme, or a tag that is neither ``O`` nor ``PREFIX-TYPE``.
 
     Examples
     --------
@@ -96,8 +182,10 @@ def get_spans(
     spans: list[tuple[str, int, int]] = []
     start, previous, kind = 0, "O", ""
     for i, tag in enumerate([*tags, "O"]):
-        prefix, new_kind = _split(tag)
-        if previous in _LAST or prefix in _FIRST or "O" in (previous, prefix) or kind != new_kind:
+        prefix, new_kind = split_tag(tag)
+        if not prefix:
+            refuse_strays([tags], "tags")
+        if previous in _LAST or prefix in _FIRST or kind != new_kind:
             if previous != "O":
                 spans.append((kind, start, i))
             start = i
@@ -105,15 +193,37 @@ def get_spans(
     return spans
 
 
-def is_whole(tags: Sequence[str], scheme: str) -> bool:
-    """Whether a span that `get_spans` found is tagged just as the scheme tags it."""
-    if scheme in ("plain", "iob1"):
-        return True
-    prefixes = "".join(_split(tag)[0] for tag in tags)
-    if scheme == "iob2":
-        return prefixes.startswith("B")
-    begin, inside, last, single = tuple(_PREFIXES[scheme])
-    return prefixes in (single, begin + inside * (len(tags) - 2) + last)
+def strict_spans(
+    tags: Sequence[str], scheme: str, background: str | None = "O"
+) -> list[tuple[str, int, int]]:
+    """The spans of `get_spans` that are tagged just as the scheme tags them, as in seqeval."""
+    spans = get_spans(tags, scheme, background)
+    if scheme == "plain":
+        return spans
+    kept = []
+    padded = [split_tag(tag) for tag in ("O", *tags, "O")]
+    for kind, start, end in spans:
+        (_, before), (after, next_kind) = padded[start], padded[end + 1]
+        prefixes = "".join(prefix for prefix, _ in padded[start + 1 : end + 1])
+        if scheme not in _BORDER:
+            whole = prefixes == _row(len(prefixes), scheme)
+        else:
+            whole = set(prefixes) <= {"I", _BORDER[scheme]}
+            if scheme == "ioe1":
+                whole &= prefixes[-1] == "I" or next_kind == kind
+            elif prefixes[0] == "B" and before != kind:  # seqeval passes over such a B
+                start += 1
+            else:  # nor does seqeval end B-X before a B of another type
+                whole &= not (prefixes == after == "B" and next_kind != kind)
+        if whole and start < end:
+            kept.append((kind, start, end))
+    return kept
+
+
+def _row(size: int, scheme: str) -> str:
+    """The prefixes of a span that has no neighbour of its type."""
+    begin, inside, last, single = _PREFIXES[scheme]
+    return single if size == 1 else begin + inside * (size - 2) + last
 
 
 def to_tags(spans: Iterable[tuple[str, int, int]], n: int, scheme: str = "iob2") -> list[str]:
@@ -133,19 +243,47 @@ def to_tags(spans: Iterable[tuple[str, int, int]], n: int, scheme: str = "iob2")
             raise ValueError(
                 f"span {(kind, start, end)} lies outside {n} tokens or overlaps another"
             )
-        size = end - start
         if scheme == "plain":
-            tags[start:end] = [kind] * size
+            tags[start:end] = [kind] * (end - start)
             continue
-        prefixes = _PREFIXES[scheme]
-        row = [prefixes[0]] + [prefixes[1]] * (size - 1)
-        if len(prefixes) == 4:
-            row = [prefixes[3]] if size == 1 else [*row[:-1], prefixes[2]]
-        elif scheme == "iob1" and before != (kind, start):
-            row[0] = "I"
-        tags[start:end] = [f"{prefix}-{kind}" for prefix in row]
+        suffix = "" if kind == "_" else f"-{kind}"
+        tags[start:end] = [prefix + suffix for prefix in _row(end - start, scheme)]
+        if scheme in _BORDER and before == (kind, start):
+            tags[start if scheme == "iob1" else start - 1] = _BORDER[scheme] + suffix
         before = (kind, end)
     return tags
+
+
+def convert_scheme(
+    y: Iterable[Sequence[str]], to: str = "iob2", *, scheme: str = "auto"
+) -> list[list[str]]:
+    """The same spans, tagged in another scheme.
+
+    Parameters
+    ----------
+    y : list of lists of str
+        Tags. Ill-formed ones are read leniently.
+    to : str, default="iob2"
+        ``"plain"`` keeps types only: adjacent spans of a type can no longer be told apart.
+    scheme : str, default="auto"
+        The scheme of `y`; ``"auto"`` infers it.
+
+    Raises
+    ------
+    ValueError
+        If the tags are plain, or a scheme is unknown.
+
+    Examples
+    --------
+    >>> from skdice.metrics import convert_scheme
+    >>> convert_scheme([["B-ORG", "E-ORG", "O", "S-PER"]])
+    [['B-ORG', 'I-ORG', 'O', 'B-PER']]
+    """
+    rows = [list(tags) for tags in y]
+    scheme = infer_scheme(rows) if scheme == "auto" else scheme
+    if scheme == "plain" and rows:
+        raise ValueError("y holds plain tags, which do not say where spans begin and end")
+    return [to_tags(get_spans(tags, scheme), len(tags), to) for tags in rows]
 
 
 def _check_scheme(scheme: str) -> None:
@@ -155,16 +293,32 @@ def _check_scheme(scheme: str) -> None:
 
 def _follows(previous: str, tag: str, scheme: str) -> bool:
     """Whether `tag` may follow `previous` (``O`` at both ends of a sentence)."""
-    (old, old_kind), (new, new_kind) = _split(previous), _split(tag)
-    same = old != "O" and new != "O" and old_kind == new_kind
-    if scheme == "iob2":
-        return new != "I" or same
-    if scheme == "iob1":
-        return new != "B" or same
-    begin, inside, last, single = tuple(_PREFIXES[scheme])
-    if old in (begin, inside):  # an open span must go on
-        return new in (inside, last) and same
-    return new in ("O", begin, single)
+    (old, old_kind), (new, kind) = split_tag(previous), split_tag(tag)
+    begin, inside, last, single = _PREFIXES[scheme]
+    border = _BORDER.get(scheme, "O")
+    if border == (new if scheme == "iob1" else old) != "O":
+        return kind == old_kind and new in (inside, border)
+    if kind == old_kind and old in (begin, inside, border) and new in (inside, last, border):
+        return True
+    is_open = old in (begin, inside) and old not in (last, single)
+    return not is_open and new in (begin, single, border, "O")
+
+
+def faults(tags: Sequence[str], scheme: str) -> Iterator[tuple[int, str]]:
+    """Position and description of every ill-formed tag."""
+    if scheme == "plain":
+        return
+    for j, (previous, tag) in enumerate(pairwise(("O", *tags, "O"))):
+        if _follows(previous, tag, scheme):
+            continue
+        prefixes = _PREFIXES[scheme] + _BORDER.get(scheme, "")
+        if split_tag(tag)[0] not in (*prefixes, "O"):
+            yield j, f"the tag {tag!r} has no prefix of {', '.join(sorted(set(prefixes)))}"
+        elif j == len(tags):
+            yield j - 1, f"the tag {previous!r} cannot end a sentence"
+        else:
+            where = f"follow {previous!r}" if j else "begin a sentence"
+            yield j, f"the tag {tag!r} cannot {where}"
 
 
 def check_tags(y: Iterable[Sequence[str]], scheme: str) -> None:
@@ -184,31 +338,12 @@ def check_tags(y: Iterable[Sequence[str]], scheme: str) -> None:
     ValueError: y[0][1]: the tag 'I-PER' cannot follow 'O' in scheme 'iob2'...
     """
     _check_scheme(scheme)
-    if scheme == "plain":
-        return
     for i, tags in enumerate(y):
-        fault = find_fault(tags, scheme)
-        if fault is not None:
+        for j, fault in faults(tags, scheme):
             raise ValueError(
-                f"y[{i}][{fault[0]}]: {fault[1]} in scheme {scheme!r}: mend the tags, or use "
-                "scheme='auto' to read them leniently"
+                f"y[{i}][{j}]: {fault} in scheme {scheme!r}: mend the tags, or use scheme='auto' "
+                "to read them leniently"
             )
-
-
-def find_fault(tags: Sequence[str], scheme: str) -> tuple[int, str] | None:
-    """Position and description of the first ill-formed tag, or None."""
-    previous = "O"
-    for j, tag in enumerate(tags):
-        prefix = _split(tag)[0]
-        if tag != "O" and (prefix not in _PREFIXES[scheme] or "-" not in tag):
-            return j, f"the tag {tag!r} has no prefix of {', '.join(_PREFIXES[scheme])}"
-        if not _follows(previous, tag, scheme):
-            where = f"follow {previous!r}" if j else "begin a sentence"
-            return j, f"the tag {tag!r} cannot {where}"
-        previous = tag
-    if tags and not _follows(previous, "O", scheme):
-        return len(tags) - 1, f"the tag {previous!r} cannot end a sentence"
-    return None
 
 
 def transitions(classes: Sequence[str], scheme: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

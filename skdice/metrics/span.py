@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.metrics import make_scorer
 
-from skdice.metrics.schemes import SCHEMES, get_spans, infer_scheme, is_whole
+from skdice.metrics.schemes import (
+    SCHEMES,
+    convert_scheme,
+    get_spans,
+    infer_scheme,
+    refuse_strays,
+    strict_spans,
+)
 
 __all__ = [
+    "convert_scheme",
     "span_f1_score",
     "span_f1_scorer",
     "span_macro_f1_scorer",
@@ -27,20 +36,27 @@ __all__ = [
 ]
 
 
+Span = tuple[str, int, int]
+
+
 def _tag_lists(name: str, rows: Any) -> list[list[str]]:
-    """Sentences as lists of tags; a string is refused, since it would be read letter by letter."""
-    lists = []
+    """Sentences as lists of tags."""
+    check_ordered(rows, name, "a list with a list of tags for each sentence")
+    lists: list[list[str]] = []
     for i, row in enumerate(rows.tolist() if isinstance(rows, np.ndarray) else rows):
-        if isinstance(row, (str, bytes)) or not hasattr(row, "__iter__"):
-            raise TypeError(
-                f"{name}[{i}] is {row!r}: it must be a list with the tags of one sentence; for a "
-                f"single sentence give [{name}]"
-            )
+        wanted = f"a list with the tags of one sentence; for a single sentence give [{name}]"
+        check_ordered(row, f"{name}[{i}]", wanted)
         lists.append(list(row))
         for j, tag in enumerate(lists[-1]):
             if not isinstance(tag, str):
                 raise TypeError(f"{name}[{i}][{j}] is {tag!r}, not a string: tags are strings")
     return lists
+
+
+def check_ordered(values: Any, where: str, wanted: str) -> None:
+    """Refuse what has no order, and a string, which would be read letter by letter."""
+    if isinstance(values, (str, bytes, Set, Mapping)) or not hasattr(values, "__iter__"):
+        raise TypeError(f"{where} is {values!r}: it must be {wanted}")
 
 
 def aligned(y_true: Any, y_pred: Any) -> tuple[list[list[str]], list[list[str]]]:
@@ -53,11 +69,15 @@ def aligned(y_true: Any, y_pred: Any) -> tuple[list[list[str]], list[list[str]]]
     return true, pred
 
 
-def resolve_scheme(scheme: str, true: list[list[str]]) -> str:
+def resolve_scheme(scheme: str, true: list[list[str]], pred: Sequence[list[str]] = ()) -> str:
+    """The scheme by its name, or that of `true`, or of `pred` if `true` holds no entity."""
     if scheme == "auto":
-        return infer_scheme(true)
-    if scheme not in SCHEMES:
+        scheme = infer_scheme(true if any({*row} - {"O"} for row in true) else [*true, *pred])
+    elif scheme not in SCHEMES:
         raise ValueError(f"scheme={scheme!r} is unknown: use 'auto' or one of {SCHEMES}")
+    if scheme != "plain":
+        refuse_strays(true, "y_true")
+        refuse_strays(pred, "y_pred")
     return scheme
 
 
@@ -87,8 +107,9 @@ def span_precision_recall_fscore_support(
         Tags; each sentence as long in one as in the other.
     average : {"micro", "macro", "weighted"} or None, default=None
         None gives arrays with one value for each type, types in sorted order.
-    scheme : {"auto", "iob1", "iob2", "bioes", "bmes", "bilou", "plain"}, default="auto"
-        ``"auto"`` infers it from `y_true`.
+    scheme : str, default="auto"
+        One of ``"iob1"``, ``"iob2"``, ``"ioe1"``, ``"ioe2"``, ``"bioes"``, ``"bmes"``,
+        ``"bilou"``, ``"plain"``. ``"auto"`` infers it from `y_true`.
     labels : list of str, default=None
         Types to count. None is every type in `y_true` or `y_pred`; ``O`` is not a type.
     zero_division : float, default=0.0
@@ -107,8 +128,8 @@ def span_precision_recall_fscore_support(
     TypeError
         If a sentence is not a list of tags, or a tag is not a string.
     ValueError
-        If lengths differ (it names the first such sentence), or for an unknown `average`, `scheme`
-        or `mode`.
+        If lengths differ (it names the first such sentence), a tag is neither ``O`` nor
+        ``PREFIX-TYPE`` though most are, or for an unknown `average`, `scheme` or `mode`.
 
     References
     ----------
@@ -127,20 +148,14 @@ def span_precision_recall_fscore_support(
     if mode not in ("lenient", "strict"):
         raise ValueError(f"mode={mode!r} must be 'lenient' or 'strict'")
     true, pred = aligned(y_true, y_pred)
-    scheme = resolve_scheme(scheme, true)
+    scheme = resolve_scheme(scheme, true, pred)
     n_true: Counter[str] = Counter()
     n_pred: Counter[str] = Counter()
     n_hits: Counter[str] = Counter()
     background = None if labels is not None and "O" in labels else "O"
+    read = get_spans if mode == "lenient" else strict_spans
     for a, b in zip(true, pred, strict=True):
-        spans_true, spans_pred = (
-            {
-                span
-                for span in get_spans(row, scheme, background)
-                if mode == "lenient" or is_whole(row[span[1] : span[2]], scheme)
-            }
-            for row in (a, b)
-        )
+        spans_true, spans_pred = (set(read(row, scheme, background)) for row in (a, b))
         n_true.update(span[0] for span in spans_true)
         n_pred.update(span[0] for span in spans_pred)
         n_hits.update(span[0] for span in spans_true & spans_pred)
@@ -200,8 +215,8 @@ def spans_f1_score(y_true: Any, y_pred: Any) -> float:
 
     Raises
     ------
-    ValueError
-        If the numbers of sentences differ.
+    ValueError, TypeError
+        If the numbers of sentences differ, or a span is not (type, start, end).
 
     Examples
     --------
@@ -212,9 +227,31 @@ def spans_f1_score(y_true: Any, y_pred: Any) -> float:
     return spans_scores(y_true, y_pred)["f1"]
 
 
+def read_spans(y: Any, name: str) -> list[list[Span]]:
+    """Spans of each sentence, which must be (type, start, end) with whole numbers."""
+    check_ordered(y, name, "a list with a list of spans for each sentence")
+    rows: list[list[Span]] = []
+    for i, row in enumerate(y):
+        # The order of a sentence's spans does not matter.
+        check_ordered([*row] if isinstance(row, Set) else row, f"{name}[{i}]", "a list of spans")
+        for span in row:
+            if not is_span(span):
+                raise TypeError(
+                    f"{name}[{i}] holds {span!r}: a span is (type, start, end), in whole tokens"
+                )
+        rows.append([(str(kind), int(start), int(end)) for kind, start, end in row])
+    return rows
+
+
+def is_span(span: Any) -> bool:
+    if not isinstance(span, (tuple, list)) or len(span) != 3 or not isinstance(span[0], str):
+        return False
+    return all(isinstance(border, Real) and border % 1 == 0 for border in span[1:])
+
+
 def spans_scores(y_true: Any, y_pred: Any) -> dict[str, float]:
     """Micro precision, recall and F1 over spans as in `spans_f1_score`."""
-    true, pred = list(y_true), list(y_pred)
+    true, pred = read_spans(y_true, "y_true"), read_spans(y_pred, "y_pred")
     if len(true) != len(pred):
         raise ValueError(f"y_true holds {len(true)} sentences and y_pred {len(pred)}")
     there, found = ({(i, *span) for i, row in enumerate(y) for span in row} for y in (true, pred))
@@ -288,7 +325,7 @@ def span_report(
     {'precision': 1.0, 'recall': 1.0, 'f1': 1.0, 'support': 1}
     """
     true, pred = aligned(y_true, y_pred)
-    scheme = resolve_scheme(scheme, true)
+    scheme = resolve_scheme(scheme, true, pred)
     columns = ("precision", "recall", "f1", "support")
     types = {span[0] for row in (*true, *pred) for span in get_spans(row, scheme)}
     values = span_precision_recall_fscore_support(true, pred, scheme=scheme)

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from skdice.metrics.schemes import get_spans, infer_scheme
+from skdice.metrics.span import Span, is_span, read_spans
 from skdice.text.inputs import _target_rows, as_tags
 
 __all__ = ["Span", "as_entities", "check_queries", "default_query"]
-
-Span = tuple[str, int, int]
 
 _NAMES = {
     "PER": "person",
@@ -65,8 +64,8 @@ def as_entities(y: Any, sentences: list[list[str]]) -> tuple[list[list[Span]], s
     sentences : list of lists of str
     """
     rows = _target_rows(y, len(sentences), "tags or spans", "sentences")
-    first = next((row[0] for row in rows if hasattr(row, "__len__") and len(row)), None)
-    if isinstance(first, str) and not all(_is_span(row) for row in rows if len(row)):
+    first = next((next(iter(row)) for row in rows if hasattr(row, "__len__") and len(row)), None)
+    if isinstance(first, str) and not all(is_span(row) for row in rows if len(row)):
         tags = as_tags(rows, sentences)
         scheme = infer_scheme(tags)
         if scheme == "plain":
@@ -75,27 +74,12 @@ def as_entities(y: Any, sentences: list[list[str]]) -> tuple[list[list[Span]], s
                 "spans (type, start, end)"
             )
         return [list(get_spans(row, scheme)) for row in tags], scheme
-    found = []
-    for i, (row, sentence) in enumerate(zip(rows, sentences, strict=True)):
-        spans = []
+    spans = read_spans(rows, "y")
+    for i, (row, sentence) in enumerate(zip(spans, sentences, strict=True)):
         for span in row:
-            if not _is_span(span):
-                raise TypeError(f"y[{i}] holds {span!r}: a span is (type, start, end)")
-            kind, start, end = span[0], int(span[1]), int(span[2])
-            if not 0 <= start < end <= len(sentence):
+            if not 0 <= span[1] < span[2] <= len(sentence):
                 raise ValueError(
-                    f"y[{i}] holds {(kind, start, end)!r}, which lies outside the "
-                    f"{len(sentence)} tokens of X[{i}] ({' '.join(sentence)[:60]!r})"
+                    f"y[{i}] holds {span!r}, which lies outside the {len(sentence)} tokens of "
+                    f"X[{i}] ({' '.join(sentence)[:60]!r})"
                 )
-            spans.append((str(kind), start, end))
-        found.append(spans)
-    return found, None
-
-
-def _is_span(span: Any) -> bool:
-    return (
-        isinstance(span, (tuple, list))
-        and len(span) == 3
-        and isinstance(span[0], str)
-        and not any(isinstance(border, str) for border in span[1:])
-    )
+    return spans, None

@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.utils.multiclass import type_of_target
 
 from skdice._compat import is_pandas_na, is_scalar_nan, safe_indexing
+from skdice.metrics.span import check_ordered
 
 __all__ = [
     "as_labels",
@@ -109,15 +110,21 @@ def _is_missing(value: Any) -> bool:
     return value is None or is_scalar_nan(value) or is_pandas_na(value)
 
 
-def _string(value: Any, where: str) -> str:
+_TAGS = "write 'O' for a token outside all spans, and map numbers to the names of their tags"
+
+
+def _string(value: Any, where: str, remedy: str = "") -> str:
     if isinstance(value, str):
         return str(value)
-    remedy = "drop the row or fill it with ''" if _is_missing(value) else "convert it with str()"
+    if not remedy:
+        remedy = (
+            "drop the row or fill it with ''" if _is_missing(value) else "convert it with str()"
+        )
     raise TypeError(f"{where} is {value!r}, not a string: {remedy}")
 
 
 def _tag(value: Any, where: str) -> str:
-    tag = _string(value, where)
+    tag = _string(value, where, _TAGS)
     if "\x00" in tag:  # numpy would drop it at the end of a string
         raise ValueError(f"{where} is {tag!r}: a tag or label must not hold a null character")
     return tag
@@ -191,10 +198,7 @@ def as_sentences(X: Any) -> list[list[str]]:
     """
     sentences = []
     for i, row in enumerate(_input_rows(X)):
-        if isinstance(row, (str, bytes)) or not hasattr(row, "__len__"):
-            raise TypeError(
-                f"X[{i}] is {row!r}: each sentence must be a list of tokens; split the text first"
-            )
+        check_ordered(row, f"X[{i}]", "a list of tokens; split the text first")
         sentences.append(_strings(row, f"X[{i}]", _string))
     return sentences
 
@@ -204,8 +208,7 @@ def as_tags(y: Any, sentences: list[list[str]]) -> list[list[str]]:
     rows = _target_rows(y, len(sentences), "a list of tag lists", "sentences")
     tags = []
     for i, (row, sentence) in enumerate(zip(rows, sentences, strict=True)):
-        if isinstance(row, (str, bytes)) or not hasattr(row, "__len__"):
-            raise TypeError(f"y[{i}] is {row!r}: it must be a list with one tag for each token")
+        check_ordered(row, f"y[{i}]", "a list with one tag for each token")
         if len(row) != len(sentence):
             raise ValueError(
                 f"y[{i}] has {len(row)} tags, but X[{i}] has {len(sentence)} tokens "

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 
 import numpy as np
 import pytest
 import seqeval.metrics
+import seqeval.scheme
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from seqeval.metrics.v1 import precision_recall_fscore_support
 from sklearn.base import BaseEstimator
 from sklearn.metrics import f1_score
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -23,11 +26,20 @@ from skdice.metrics import (
     span_recall_score,
     span_recall_scorer,
     span_report,
+    spans_f1_score,
     token_f1_score,
     token_f1_scorer,
 )
+from skdice.metrics.schemes import strict_spans
 
-PREFIXES = {"iob2": "BI", "iob1": "BI", "bioes": "BIES"}
+PREFIXES = {
+    "iob2": "BI",
+    "iob1": "BI",
+    "ioe1": "IE",
+    "ioe2": "IE",
+    "bioes": "BIES",
+    "bilou": "BILU",
+}
 
 
 @st.composite
@@ -41,7 +53,7 @@ def pairs(draw, prefixes):
     return rows[0], rows[1]
 
 
-@pytest.mark.parametrize("scheme", PREFIXES)
+@pytest.mark.parametrize("scheme", ["iob1", "iob2", "ioe1", "ioe2", "bioes"])
 @settings(deadline=None, max_examples=150)
 @given(st.data())
 def test_equals_seqeval(scheme, data):
@@ -181,28 +193,54 @@ def test_scorers_work_on_ragged_lists(scorer):
     assert grid.cv_results_["mean_test_score"].tolist() == [0, 1]
 
 
-@pytest.mark.parametrize(
-    ("scheme", "name"), [("iob2", "IOB2"), ("bioes", "IOBES"), ("bilou", "BILOU")]
-)
+NAMES = {
+    "iob1": "IOB1",
+    "iob2": "IOB2",
+    "ioe1": "IOE1",
+    "ioe2": "IOE2",
+    "bioes": "IOBES",
+    "bilou": "BILOU",
+}
+
+
+def in_reach_of_seqeval(row):
+    """Whether each E that begins a span of IOE1 follows an E of its type, as seqeval wants it."""
+    return all(
+        tag[0] != "E" or before[1:] == tag[1:] for before, tag in itertools.pairwise(["O", *row])
+    )
+
+
+@pytest.mark.parametrize("scheme", sorted(set(NAMES) - {"ioe1"}))
 @settings(max_examples=300, deadline=None)
 @given(data=st.data())
-def test_strict_mode_equals_that_of_seqeval(scheme, name, data):
-    import seqeval.scheme
-    from seqeval.metrics.v1 import precision_recall_fscore_support
-
-    prefixes = {"iob2": "BI", "bioes": "BIES", "bilou": "BILU"}[scheme]
-    tags = st.sampled_from(["O", *(f"{p}-{kind}" for p in prefixes for kind in ("A", "C"))])
+def test_strict_mode_equals_that_of_seqeval(scheme, data):
+    tags = st.sampled_from(["O", *(f"{p}-{kind}" for p in PREFIXES[scheme] for kind in ("A", "C"))])
     lengths = data.draw(st.lists(st.integers(1, 6), min_size=1, max_size=3))
-    true, pred = (
-        [data.draw(st.lists(tags, min_size=n, max_size=n)) for n in lengths] for _ in range(2)
-    )
-    options = dict(scheme=getattr(seqeval.scheme, name), zero_division=0)
+    rows = [[data.draw(st.lists(tags, min_size=n, max_size=n)) for n in lengths] for _ in range(2)]
+    options = dict(scheme=getattr(seqeval.scheme, NAMES[scheme]), zero_division=0)
     for average in ("micro", "weighted"):
-        expected = precision_recall_fscore_support(true, pred, average=average, **options)
-        found = span_precision_recall_fscore_support(
-            true, pred, average=average, scheme=scheme, mode="strict"
+        expected = precision_recall_fscore_support(*rows, average=average, **options)
+        scores = span_precision_recall_fscore_support(
+            *rows, average=average, scheme=scheme, mode="strict"
         )
-        assert found[2] == pytest.approx(float(expected[2]))
+        assert scores[2] == pytest.approx(float(expected[2]))
+
+
+@pytest.mark.parametrize("scheme", NAMES)
+def test_strict_mode_equals_that_of_seqeval_on_every_short_sentence(scheme):
+    tags = ["O", *(f"{p}-{kind}" for p in PREFIXES[scheme] for kind in ("A", "C"))]
+    how = getattr(seqeval.scheme, NAMES[scheme])
+    for row in itertools.product(tags, repeat=4 if len(tags) == 5 else 3):
+        if scheme == "ioe1" and not in_reach_of_seqeval(row):
+            continue
+        expected = [e.to_tuple()[1:] for e in seqeval.scheme.Tokens(list(row), how).entities]
+        assert strict_spans(row, scheme) == expected, row
+
+
+def test_strict_mode_of_iob1_is_not_lenient():
+    rows = [["O", "B-A", "O"]]
+    assert span_f1_score(rows, rows, scheme="iob1") == 1.0
+    assert span_f1_score(rows, rows, scheme="iob1", mode="strict") == 0.0
 
 
 def test_strict_mode_leaves_out_what_breaks_the_scheme():
@@ -212,3 +250,60 @@ def test_strict_mode_leaves_out_what_breaks_the_scheme():
     assert span_f1_score([["B-A", "E-A"]], [["B-A", "E-A"]], scheme="bmes", mode="strict") == 1.0
     with pytest.raises(ValueError, match="mode='nope'"):
         span_f1_score(true, pred, mode="nope")
+
+
+@pytest.mark.parametrize("score", [span_f1_score, span_report, token_f1_score])
+def test_what_has_no_order_is_no_row_of_tags(score):
+    rows = [["B-A", "O"]]
+    for row in ({"B-A", "O"}, frozenset({"B-A", "O"}), {"B-A": 1, "O": 2}):
+        with pytest.raises(TypeError, match=r"y_true\[0\] is .*must be a list"):
+            score([row], rows)
+        with pytest.raises(TypeError, match=r"y_pred\[0\] is .*must be a list"):
+            score(rows, [row])
+    with pytest.raises(TypeError, match=r"y_true is .*must be a list"):
+        score({("B-A", "O")}, rows)
+
+
+def test_a_stray_tag_is_refused_with_its_place():
+    rows = [["B-A", "O"], ["I-B", "O"]]
+    for stray in ("0", "o", "-", "", "B_A"):
+        odd = [["B-A", "O"], ["I-B", stray]]
+        with pytest.raises(ValueError, match=rf"y(_true)?\[1\]\[1\] is {stray!r}"):
+            span_f1_score(odd, rows)
+        with pytest.raises(ValueError, match=rf"y_pred\[1\]\[1\] is {stray!r}"):
+            span_f1_score(rows, odd)
+        assert 0 < span_f1_score(rows, odd, scheme="plain") < 1
+    # Without an entity among the true tags, the predicted ones decide.
+    assert span_f1_score([["O", "O"]], [["NOUN", "VERB"]]) == 0
+
+
+@pytest.mark.parametrize(
+    "span",
+    [
+        ("A", 0.5, 2),
+        ("A", 0, 1.5),
+        ("A", 0, float("nan")),
+        ("A", float("inf"), 2),
+        ("A", "0", 1),
+        ("A", 0, 1, 0.9),
+        ("A", 0),
+        "A01",
+        None,
+        (1, 0, 2),
+        {"A": 1, "B": 0, "C": 2},
+    ],
+)
+def test_what_is_no_span_is_refused(span):
+    right = [[("A", 0, 1)]]
+    with pytest.raises(TypeError, match=r"y_true\[0\] holds .*\(type, start, end\)"):
+        spans_f1_score([[span]], right)
+    with pytest.raises(TypeError, match=r"y_pred\[0\] holds .*\(type, start, end\)"):
+        spans_f1_score(right, [[span]])
+
+
+def test_spans_may_be_any_whole_numbers_in_any_collection():
+    right = [[("A", 0, 1), ("B", 1, 2)]]
+    for rows in ([{("B", 1, 2), ("A", 0, 1)}], [[["A", np.int64(0), 1.0], ("B", 1, np.uint8(2))]]):
+        assert spans_f1_score(right, rows) == 1.0
+    with pytest.raises(TypeError, match=r"y_pred\[0\] is 'A'.*a list of spans"):
+        spans_f1_score(right, ["A"])
