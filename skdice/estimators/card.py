@@ -106,12 +106,28 @@ model.predict({_EXAMPLE[task]})"""
         return [_code(own), "Its head is skdice's own: transformers cannot read it.\n"]
     if task == "qa":
         return [_code(own), _code(_READER)]
-    more = ', aggregation_strategy="first"' if task == "tagging" else ""
+    caveat = scheme_caveat(estimator)
+    more = ', aggregation_strategy="first"' if task == "tagging" and not caveat else ""
     pipeline = f"""\
 from transformers import pipeline
 model = pipeline("{_TASKS[task]}", "FOLDER_OR_REPO_ID"{more})
 model("Ann lives in Rome")"""
-    return [_code(own), _code(pipeline)]
+    return [_code(own), _code(pipeline), *([f"{caveat}\n"] if caveat else [])]
+
+
+def scheme_caveat(estimator: Any) -> str:
+    """Why a pipeline cannot join the tags of this tagger, if it cannot."""
+    if estimator.task != "tagging" or estimator.scheme_ == "plain":
+        return ""
+    joined = [tag for tag in estimator.classes_.tolist() if tag == "O" or tag[:2] in ("B-", "I-")]
+    if estimator.scheme_ in ("iob1", "iob2") and len(joined) == len(estimator.classes_):
+        return ""
+    return (
+        f"A pipeline of transformers joins tags B-TYPE and I-TYPE only, and this tagger's are in "
+        f"the scheme {estimator.scheme_!r}: with an `aggregation_strategy`, parts of an entity "
+        "become entities. Call `predict` of skdice instead, or train on "
+        "`skdice.metrics.convert_scheme(y)`, which gives IOB2."
+    )
 
 
 def _code(lines: str) -> str:

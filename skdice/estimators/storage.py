@@ -26,7 +26,7 @@ from skdice import backbones
 from skdice.engine.adapters import load_adapter
 from skdice.engine.devices import resolve_device, seeded
 from skdice.engine.module import EncoderModule, TaskModel, freeze
-from skdice.estimators.card import model_card
+from skdice.estimators.card import model_card, scheme_caveat
 from skdice.losses import LOSSES, Loss
 
 FORMAT = 3
@@ -100,6 +100,8 @@ def save(estimator: Any, folder: Path, metrics: dict[str, float] | None = None) 
         "history": _history(estimator),
     }
     card = model_card(estimator, metrics or {})
+    if caveat := scheme_caveat(estimator):
+        warnings.warn(caveat, stacklevel=3)
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".writing-") as temporary:
         new = Path(temporary)

@@ -353,7 +353,7 @@ default="auto"
                 f"{len(places)} of {sum(map(len, tags))} tags break the scheme {scheme!r}, which "
                 f"fits y best; the first is y[{i}][{j}]: {fault}. They are read leniently: "
                 f"{effect}, or name the scheme to refuse them",
-                stacklevel=6,
+                stacklevel=7,
             )
 
     def _check_known(self, tags: Iterable[str]) -> None:

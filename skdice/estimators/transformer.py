@@ -409,7 +409,8 @@ class TransformerEstimator(PushToHub, NetEstimator):
         Warns
         -----
         UserWarning
-            If one of the parameters that are not written is set.
+            If one of the parameters that are not written is set, or the tags are in a scheme that
+            pipelines of transformers do not join.
 
         Raises
         ------

@@ -141,7 +141,8 @@ def refuse_strays(rows: Sequence[Sequence[str]], name: str = "y") -> None:
         raise ValueError(
             f"{name}[{i}][{j}] is {rows[i][j]!r}, which is neither 'O' nor PREFIX-TYPE such as "
             f"'B-PER', as other tags are ({len(places)} such tags: {strays[:5]}): write 'O' where "
-            "no span is, mend the prefix, or give scheme='plain' to read each tag as a type"
+            "no span is, or mend the prefix; scheme='plain', where a scheme is asked for, reads "
+            "each tag as a type of its own"
         )
 
 
@@ -222,7 +223,7 @@ def strict_spans(
 
 def _row(size: int, scheme: str) -> str:
     """The prefixes of a span that has no neighbour of its type."""
-    begin, inside, last, single = _PREFIXES[scheme]
+    begin, inside, last, single = tuple(_PREFIXES[scheme])
     return single if size == 1 else begin + inside * (size - 2) + last
 
 
@@ -294,7 +295,7 @@ def _check_scheme(scheme: str) -> None:
 def _follows(previous: str, tag: str, scheme: str) -> bool:
     """Whether `tag` may follow `previous` (``O`` at both ends of a sentence)."""
     (old, old_kind), (new, kind) = split_tag(previous), split_tag(tag)
-    begin, inside, last, single = _PREFIXES[scheme]
+    begin, inside, last, single = tuple(_PREFIXES[scheme])
     border = _BORDER.get(scheme, "O")
     if border == (new if scheme == "iob1" else old) != "O":
         return kind == old_kind and new in (inside, border)

@@ -53,7 +53,9 @@ def viterbi(
     best = best + np.where(end, 0.0, forbidden)
     last = int(best.argmax())
     if best[last] == forbidden:
-        raise ValueError(f"the classes allow no well-formed sequence of {n} tags")
+        raise ValueError(
+            f"the classes allow no well-formed sequence of {n} tags: set constrained=False"
+        )
     sequence = [last]
     for i in range(n - 1, 0, -1):
         sequence.append(int(back[i][sequence[-1]]))

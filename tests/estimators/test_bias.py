@@ -36,6 +36,7 @@ X, Y = make_classification(600, weights=[0.9], flip_y=0.05, random_state=0)
 @given(st.data(), st.sampled_from(SCHEMES))
 def test_counted_spans_equal_the_metric(data, scheme):
     prefixes = {"iob1": "BI", "iob2": "BI", "bioes": "BIES", "bmes": "BMES", "bilou": "BILU"}
+    prefixes |= {"ioe1": "IE", "ioe2": "IE"}
     prefixes = prefixes.get(scheme, "")
     classes = ["O"] + [f"{p}-{kind}" for p in prefixes for kind in ("X", "Y")]
     classes += ["N", "V"] if scheme == "plain" else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from skdice.metrics import span_f1_score, span_f1_scorer, token_f1_score
 from skdice.metrics.counting import SpanCounter
 from skdice.metrics.schemes import check_tags
 from skdice.resampling import TextUnderSampler
+from skdice.text.decoding import decode
 
 
 @pytest.fixture
@@ -92,11 +94,13 @@ def test_label_all_subwords_averages_probabilities(tiny_backbone, sentences):
     np.testing.assert_allclose(rows[0], e[:4].mean(axis=0), rtol=1e-6)
 
 
-@pytest.mark.parametrize("scheme", ["iob1", "iob2", "bioes", "bmes", "bilou"])
+@pytest.mark.parametrize("scheme", ["iob1", "iob2", "ioe1", "ioe2", "bioes", "bmes", "bilou"])
 def test_constrained_output_is_never_ill_formed(tiny_backbone, scheme):
     rows = {
         "iob1": ["I-A", "B-A", "I-A", "O"],
         "iob2": ["B-A", "B-A", "I-A", "O"],
+        "ioe1": ["I-A", "E-A", "I-A", "O"],
+        "ioe2": ["E-A", "I-A", "E-A", "O"],
         "bioes": ["S-A", "B-A", "E-A", "O"],
         "bmes": ["S-A", "B-A", "E-A", "O"],
         "bilou": ["U-A", "B-A", "L-A", "O"],
@@ -107,8 +111,8 @@ def test_constrained_output_is_never_ill_formed(tiny_backbone, scheme):
         backbone=tiny_backbone, scheme=scheme, constrained=True, max_epochs=1, random_state=0
     ).fit(X, y)
     # A head that wants a tag which cannot begin a sentence everywhere.
-    last = {"iob1": "B-A", "iob2": "I-A", "bioes": "E-A", "bmes": "E-A", "bilou": "L-A"}
-    wanted = last[scheme]
+    wanted = {"iob1": "B-A", "iob2": "I-A", "ioe1": "E-A", "ioe2": "I-A", "bilou": "L-A"}
+    wanted = wanted.get(scheme, "E-A")
     with torch.no_grad():
         tagger.net_.module_.output_layer.bias[list(tagger.classes_).index(wanted)] = 5.0
     sentences = [["a", "the", "rome", "bob", "x", "y"] * 4] * 3
@@ -116,6 +120,74 @@ def test_constrained_output_is_never_ill_formed(tiny_backbone, scheme):
     free = tagger.set_params(constrained=False).predict(sentences)
     with pytest.raises(ValueError, match="tag"):
         check_tags([list(row) for row in free], scheme)
+
+
+SLIPS = {
+    "iob1": ("B-A", "y[6][0]: the tag 'B-A' cannot begin a sentence"),
+    "ioe2": ("I-A", "y[6][0]: the tag 'I-A' cannot end a sentence"),
+    "bilou": ("S-A", "y[6][0]: the tag 'S-A' has no prefix of B, I, L, U"),
+}
+
+
+@pytest.mark.parametrize("scheme", SLIPS)
+@pytest.mark.parametrize("constrained", [False, True])
+def test_tags_that_break_the_scheme_are_counted(tiny_backbone, scheme, constrained):
+    rows = {
+        "iob1": ["I-A", "B-A", "I-A", "O"],
+        "ioe2": ["E-A", "I-A", "E-A", "O"],
+        "bilou": ["U-A", "B-A", "L-A", "O"],
+    }
+    X = [["anna", "bob", "dan", "rain"]] * 6 + [["anna"]] * 2
+    y = [rows[scheme]] * 6 + [[SLIPS[scheme][0]]] * 2
+    tagger = DiceTokenClassifier(
+        backbone=tiny_backbone, constrained=constrained, max_epochs=1, random_state=0
+    )
+    effect = "constrained=True never predicts" if constrained else "mend them"
+    with pytest.warns(UserWarning, match="2 of 26 tags break the scheme") as record:
+        tagger.fit(X, y)
+    (message,) = [str(w.message) for w in record]
+    assert SLIPS[scheme][1] in message
+    assert effect in message
+    assert record[0].filename == __file__
+    assert tagger.scheme_ == scheme
+    with pytest.raises(ValueError, match=re.escape(SLIPS[scheme][1])):
+        clone(tagger).set_params(scheme=scheme).fit(X, y)
+    # The right tags of all sentences but the last two can be decoded.
+    classes = tagger.classes_.tolist()
+    log_p = [np.log(np.eye(len(classes))[[classes.index(tag) for tag in row]] + 1e-9) for row in y]
+    assert decode(log_p, classes, scheme, constrained=True)[:6] == y[:6]
+
+
+@pytest.mark.parametrize("stray", ["0", "o", "-", "", "B_PER"])
+def test_a_stray_tag_is_refused_before_anything_is_loaded(stray):
+    X, y = [["anna", "sat"], ["bob", "sat"]], [["B-PER", "O"], ["B-LOC", stray]]
+    tagger = DiceTokenClassifier(backbone="no/such-model")
+    message = rf"y\[1\]\[1\] is {stray!r}.*1 such tags.*'O'.*scheme='plain'"
+    with pytest.raises(ValueError, match=message):
+        tagger.fit(X, y)
+    with pytest.raises(ValueError, match=f"validation tags.* is {stray!r}"):
+        tagger.fit(X[:1], y[:1], X_val=X, y_val=y)
+    with pytest.raises(ValueError, match=f"classes.* is {stray!r}"):
+        tagger.partial_fit(X[:1], y[:1], classes=["B-PER", "I-PER", "O", stray])
+    with pytest.raises(ValueError, match=rf"y\[1\]\[1\]: the tag {stray!r} has no prefix of B, I"):
+        tagger.set_params(scheme="iob2").fit(X, y)
+
+
+@pytest.mark.parametrize("value", [None, float("nan"), 0])
+def test_the_advice_for_a_missing_tag_is_not_another_stray_tag(value):
+    with pytest.raises(TypeError, match=r"y\[0\]\[1\] is .*write 'O'") as error:
+        DiceTokenClassifier(backbone="no/such-model").fit([["anna", "sat"]], [["B-PER", value]])
+    assert "str()" not in str(error.value)
+    assert "''" not in str(error.value)
+
+
+def test_all_classes_of_partial_fit_are_no_sentence(tagger):
+    X, y = [["anna", "sat"]], [["O", "O"]]
+    classes = ["O", "E-LOC", "I-LOC", "B-LOC", "S-LOC"]
+    assert clone(tagger).partial_fit(X, y, classes=classes).scheme_ == "bioes"
+    tagger.set_params(scheme="bioes").partial_fit(X, y, classes=classes)
+    with pytest.raises(ValueError, match=r"y\[0\]\[0\]: the tag 'E-LOC' cannot begin"):
+        tagger.partial_fit(X, [["E-LOC", "O"]])
 
 
 def test_a_plain_o_is_the_background(tiny_backbone):
