@@ -119,8 +119,7 @@ def scheme_caveat(estimator: Any) -> str:
     """Why a pipeline cannot join the tags of this tagger, if it cannot."""
     if estimator.task != "tagging" or estimator.scheme_ == "plain":
         return ""
-    joined = [tag for tag in estimator.classes_.tolist() if tag == "O" or tag[:2] in ("B-", "I-")]
-    if estimator.scheme_ in ("iob1", "iob2") and len(joined) == len(estimator.classes_):
+    if all(tag == "O" or tag[:2] in ("B-", "I-") for tag in estimator.classes_.tolist()):
         return ""
     return (
         f"A pipeline of transformers joins tags B-TYPE and I-TYPE only, and this tagger's are in "

@@ -23,14 +23,7 @@ from skdice.estimators.class_trainer import ClassTrainer
 from skdice.estimators.storage import label_names
 from skdice.estimators.transformer import flat_targets
 from skdice.metrics import span_f1_score
-from skdice.metrics.schemes import (
-    SCHEMES,
-    check_tags,
-    faults,
-    infer_scheme,
-    refuse_strays,
-    split_tag,
-)
+from skdice.metrics.schemes import SCHEMES, check_tags, infer_scheme, refuse_strays, split_tag
 from skdice.text.decoding import decode
 from skdice.text.encoding import Ragged, Window, Windows, encode_sentences
 from skdice.text.inputs import as_sentences, as_tags, check_weights, object_array
@@ -333,28 +326,10 @@ default="auto"
         if len(classes) < 2:
             what = f"one class only ({classes[0]!r})" if classes else "no tag at all"
             raise ValueError(f"y holds {what}: a tagger needs tokens of 2 classes or more")
-        if self.scheme == "auto":
-            scheme = infer_scheme(tags, named)
-            self._warn_of_faults(tags, scheme)
-        else:
-            scheme = self.scheme
-            check_tags(tags, scheme)
+        auto = self.scheme == "auto"
+        scheme = infer_scheme(tags, named) if auto else self.scheme
+        check_tags(tags, scheme, refuse=not auto)
         self.classes_, self.scheme_ = np.array(classes), scheme
-
-    def _warn_of_faults(self, tags: list[list[str]], scheme: str) -> None:
-        """Say which tags break the scheme that was inferred."""
-        places = [(i, *fault) for i, row in enumerate(tags) for fault in faults(row, scheme)]
-        if places:
-            i, j, fault = places[0]
-            effect = (
-                "constrained=True never predicts such tags" if self.constrained else "mend them"
-            )
-            warnings.warn(
-                f"{len(places)} of {sum(map(len, tags))} tags break the scheme {scheme!r}, which "
-                f"fits y best; the first is y[{i}][{j}]: {fault}. They are read leniently: "
-                f"{effect}, or name the scheme to refuse them",
-                stacklevel=7,
-            )
 
     def _check_known(self, tags: Iterable[str]) -> None:
         """Refuse validation tags if training holds none of their types."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from skdice.inspection.axes import axes_or_new
 from skdice.metrics.schemes import get_spans
-from skdice.metrics.span import aligned, resolve_scheme
+from skdice.metrics.span import read_tags
 from skdice.text.inputs import as_sentences
 
 __all__ = ["SpanConfusionDisplay", "show_tags", "span_errors", "spans_of_tags"]
@@ -24,8 +24,7 @@ Span = tuple[str, int, int]
 
 def spans_of_tags(y_true: Any, y_pred: Any, scheme: str) -> tuple[list[list[Span]], ...]:
     """The spans of true and of predicted tags, which must match in their lengths."""
-    tags = aligned(y_true, y_pred)
-    scheme = resolve_scheme(scheme, *tags)
+    *tags, scheme = read_tags(y_true, y_pred, scheme)
     return tuple([get_spans(row, scheme) for row in rows] for rows in tags)
 
 
@@ -84,8 +83,7 @@ def span_errors(
     >>> [(e.kind, e.pred_type) for e in errors.itertuples()]
     [('boundary', 'PER'), ('spurious', 'LOC')]
     """
-    true, pred = aligned(y_true, y_pred)
-    scheme = resolve_scheme(scheme, true, pred)
+    true, pred, scheme = read_tags(y_true, y_pred, scheme)
     sentences = None if X is None else as_sentences(X)
     for name, given in (("X", sentences), ("proba", proba)):
         if given is not None and [len(row) for row in given] != [len(row) for row in true]:
@@ -313,8 +311,7 @@ def show_tags(X: Any, tags: Any, *, scheme: str = "auto") -> Any:
     if isinstance(X, (list, tuple)) and len(X) and isinstance(X[0], str):
         X, tags = [X], [tags]
     sentences = as_sentences(X)
-    rows, _ = aligned(tags, tags)
+    rows, _, scheme = read_tags(tags, tags, scheme)
     if [len(row) for row in sentences] != [len(row) for row in rows]:
         raise ValueError("tags must hold one tag for each token of X, sentence by sentence")
-    scheme = resolve_scheme(scheme, rows)
     return _Tagged([(x, get_spans(t, scheme)) for x, t in zip(sentences, rows, strict=True)])

@@ -38,20 +38,13 @@ class SpanCounter:
         tags += sorted({tag for row in y_true for tag in row} - set(tags))
         index = {tag: i for i, tag in enumerate(tags)}
         n = len(tags)  # the index of the border between sentences
+        names = [*tags, "O"]
+        types = [span[0] for tag in names for span in get_spans([tag], scheme) or [("", 0, 0)]]
+        self.kinds = np.unique(types, return_inverse=True)[1]
+        pairs = [[get_spans([a, b], scheme) for b in names] for a in names]
+        self.starts = np.array([[any(span[1] == 1 for span in p) for p in row] for row in pairs])
+        self.ends = np.array([[any(span[2] == 1 for span in p) for p in row] for row in pairs])
         self.lengths = np.array([len(row) for row in y_true], dtype=np.int64)
-        self.kinds = np.zeros(n + 1, dtype=np.int64)
-        self.starts = np.zeros((n + 1, n + 1), dtype=bool)
-        self.ends = np.zeros((n + 1, n + 1), dtype=bool)
-        names: dict[str, int] = {}
-        for i, tag in enumerate(tags):
-            spans = get_spans([tag], scheme)
-            if spans:
-                self.kinds[i] = names.setdefault(spans[0][0], len(names))
-                self.starts[n, i] = self.ends[i, n] = True
-            for j, after in enumerate(tags):
-                pair = get_spans([tag, after], scheme)
-                self.starts[i, j] = any(start == 1 for _, start, _ in pair)
-                self.ends[i, j] = any(end == 1 for _, _, end in pair)
         # A border precedes every sentence, and one ends the text.
         borders_before = np.repeat(np.arange(len(self.lengths)) + 1, self.lengths)
         self.places = np.arange(self.lengths.sum()) + borders_before

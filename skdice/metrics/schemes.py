@@ -322,13 +322,18 @@ def faults(tags: Sequence[str], scheme: str) -> Iterator[tuple[int, str]]:
             yield j, f"the tag {tag!r} cannot {where}"
 
 
-def check_tags(y: Iterable[Sequence[str]], scheme: str) -> None:
-    """Refuse ill-formed tags.
+def check_tags(y: Sequence[Sequence[str]], scheme: str, *, refuse: bool = True) -> None:
+    """Refuse ill-formed tags, or warn of them.
 
     Raises
     ------
     ValueError
         It names the sentence and the position of the first wrong tag.
+
+    Warns
+    -----
+    UserWarning
+        The same, and the number of such tags, if `refuse` is False.
 
     Examples
     --------
@@ -339,12 +344,18 @@ def check_tags(y: Iterable[Sequence[str]], scheme: str) -> None:
     ValueError: y[0][1]: the tag 'I-PER' cannot follow 'O' in scheme 'iob2'...
     """
     _check_scheme(scheme)
-    for i, tags in enumerate(y):
-        for j, fault in faults(tags, scheme):
-            raise ValueError(
-                f"y[{i}][{j}]: {fault} in scheme {scheme!r}: mend the tags, or use scheme='auto' "
-                "to read them leniently"
-            )
+    places = ((i, *fault) for i, tags in enumerate(y) for fault in faults(tags, scheme))
+    for i, j, fault in places:
+        first = f"y[{i}][{j}]: {fault} in scheme {scheme!r}"
+        if refuse:
+            raise ValueError(f"{first}: mend the tags, or use scheme='auto' to read them leniently")
+        n = 1 + sum(1 for _ in places)
+        warnings.warn(
+            f"{n} of {sum(map(len, y))} tags break the scheme that fits best. First {first}. "
+            "They are read leniently, and constrained=True never predicts them: mend them, or name "
+            "the scheme to refuse them",
+            stacklevel=7,  # whoever called fit
+        )
 
 
 def transitions(classes: Sequence[str], scheme: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -10,17 +10,9 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import make_scorer
 
-from skdice.metrics.schemes import (
-    SCHEMES,
-    convert_scheme,
-    get_spans,
-    infer_scheme,
-    refuse_strays,
-    strict_spans,
-)
+from skdice.metrics.schemes import SCHEMES, get_spans, infer_scheme, refuse_strays, strict_spans
 
 __all__ = [
-    "convert_scheme",
     "span_f1_score",
     "span_f1_scorer",
     "span_macro_f1_scorer",
@@ -59,18 +51,19 @@ def check_ordered(values: Any, where: str, wanted: str) -> None:
         raise TypeError(f"{where} is {values!r}: it must be {wanted}")
 
 
-def aligned(y_true: Any, y_pred: Any) -> tuple[list[list[str]], list[list[str]]]:
+def read_tags(
+    y_true: Any, y_pred: Any, scheme: str = "auto"
+) -> tuple[list[list[str]], list[list[str]], str]:
+    """Tags of sentences that match in their lengths, and the name of their scheme.
+
+    ``"auto"`` is the scheme of `y_true`, or of both if `y_true` holds no entity.
+    """
     true, pred = _tag_lists("y_true", y_true), _tag_lists("y_pred", y_pred)
     if len(true) != len(pred):
         raise ValueError(f"y_true holds {len(true)} sentences and y_pred {len(pred)}")
     for i, (a, b) in enumerate(zip(true, pred, strict=True)):
         if len(a) != len(b):
             raise ValueError(f"y_true[{i}] has {len(a)} tags, but y_pred[{i}] has {len(b)}")
-    return true, pred
-
-
-def resolve_scheme(scheme: str, true: list[list[str]], pred: Sequence[list[str]] = ()) -> str:
-    """The scheme by its name, or that of `true`, or of `pred` if `true` holds no entity."""
     if scheme == "auto":
         scheme = infer_scheme(true if any({*row} - {"O"} for row in true) else [*true, *pred])
     elif scheme not in SCHEMES:
@@ -78,7 +71,7 @@ def resolve_scheme(scheme: str, true: list[list[str]], pred: Sequence[list[str]]
     if scheme != "plain":
         refuse_strays(true, "y_true")
         refuse_strays(pred, "y_pred")
-    return scheme
+    return true, pred, scheme
 
 
 def _ratio(hits: np.ndarray, totals: np.ndarray, zero_division: float) -> np.ndarray:
@@ -147,8 +140,7 @@ def span_precision_recall_fscore_support(
         raise ValueError(f"average={average!r} must be 'micro', 'macro', 'weighted' or None")
     if mode not in ("lenient", "strict"):
         raise ValueError(f"mode={mode!r} must be 'lenient' or 'strict'")
-    true, pred = aligned(y_true, y_pred)
-    scheme = resolve_scheme(scheme, true, pred)
+    true, pred, scheme = read_tags(y_true, y_pred, scheme)
     n_true: Counter[str] = Counter()
     n_pred: Counter[str] = Counter()
     n_hits: Counter[str] = Counter()
@@ -235,18 +227,17 @@ def read_spans(y: Any, name: str) -> list[list[Span]]:
         # The order of a sentence's spans does not matter.
         check_ordered([*row] if isinstance(row, Set) else row, f"{name}[{i}]", "a list of spans")
         for span in row:
-            if not is_span(span):
+            if not (
+                isinstance(span, (tuple, list))
+                and len(span) == 3
+                and isinstance(span[0], str)
+                and all(isinstance(border, Real) and border % 1 == 0 for border in span[1:])
+            ):
                 raise TypeError(
                     f"{name}[{i}] holds {span!r}: a span is (type, start, end), in whole tokens"
                 )
         rows.append([(str(kind), int(start), int(end)) for kind, start, end in row])
     return rows
-
-
-def is_span(span: Any) -> bool:
-    if not isinstance(span, (tuple, list)) or len(span) != 3 or not isinstance(span[0], str):
-        return False
-    return all(isinstance(border, Real) and border % 1 == 0 for border in span[1:])
 
 
 def spans_scores(y_true: Any, y_pred: Any) -> dict[str, float]:
@@ -292,7 +283,7 @@ def token_f1_score(
     >>> token_f1_score([["NOUN", "VERB"]], [["NOUN", "NOUN"]])
     0.5
     """
-    true, pred = aligned(y_true, y_pred)
+    true, pred, _ = read_tags(y_true, y_pred, "plain")
     labels = sorted({tag for rows in (true, pred) for row in rows for tag in row} - {background})
     return span_precision_recall_fscore_support(
         true, pred, average=average, scheme="plain", labels=labels, zero_division=zero_division
@@ -324,8 +315,7 @@ def span_report(
     >>> report["PER"]
     {'precision': 1.0, 'recall': 1.0, 'f1': 1.0, 'support': 1}
     """
-    true, pred = aligned(y_true, y_pred)
-    scheme = resolve_scheme(scheme, true, pred)
+    true, pred, scheme = read_tags(y_true, y_pred, scheme)
     columns = ("precision", "recall", "f1", "support")
     types = {span[0] for row in (*true, *pred) for span in get_spans(row, scheme)}
     values = span_precision_recall_fscore_support(true, pred, scheme=scheme)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from skdice.metrics.schemes import get_spans, infer_scheme
-from skdice.metrics.span import Span, is_span, read_spans
+from skdice.metrics.span import Span, read_spans
 from skdice.text.inputs import _target_rows, as_tags
 
 __all__ = ["Span", "as_entities", "check_queries", "default_query"]
@@ -65,7 +65,7 @@ def as_entities(y: Any, sentences: list[list[str]]) -> tuple[list[list[Span]], s
     """
     rows = _target_rows(y, len(sentences), "tags or spans", "sentences")
     first = next((next(iter(row)) for row in rows if hasattr(row, "__len__") and len(row)), None)
-    if isinstance(first, str) and not all(is_span(row) for row in rows if len(row)):
+    if isinstance(first, str):
         tags = as_tags(rows, sentences)
         scheme = infer_scheme(tags)
         if scheme == "plain":
