@@ -8,13 +8,14 @@ import hashlib
 import os
 import tempfile
 import time
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+
+from skdice._warn import warn
 
 __all__ = ["Checkpoints", "check_folder", "digest", "parse_interval"]
 
@@ -95,10 +96,9 @@ class Checkpoints:
             _sync_folder(self.folder)
         except (OSError, RuntimeError) as error:  # torch reports a full disk as RuntimeError
             part.unlink(missing_ok=True)
-            warnings.warn(
+            warn(
                 f"no checkpoint at update {n_updates}: {self.folder} cannot be written ({error}). "
                 "Training goes on, with the earlier checkpoints kept",
-                stacklevel=2,
             )
         else:
             for old in self._files()[:-KEPT]:
@@ -114,10 +114,9 @@ class Checkpoints:
         for path in reversed(files):
             if path.stem.endswith(_checksum(path)):
                 return torch.load(path, map_location="cpu", weights_only=True)
-            warnings.warn(
+            warn(
                 f"{path} is damaged: its checksum is another than its name says. Going on from "
                 "the checkpoint before it",
-                stacklevel=2,
             )
         if files:
             raise ValueError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field
 from functools import partial
 from numbers import Integral, Real
@@ -14,6 +13,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 
 from skdice._compat import Interval, StrOptions
+from skdice._warn import warn
 from skdice.engine import ranks
 from skdice.engine.callbacks import check_callbacks
 from skdice.engine.checkpoints import Checkpoints, check_folder, digest, parse_interval
@@ -156,12 +156,11 @@ class NetEstimator(BaseEstimator):
             ]
             self.n_iter_ = len(self.history_)
         if spread > 0 and not self._spread(plan) > COLLAPSED * spread:
-            warnings.warn(
+            warn(
                 f"the fitted model predicts the same for every example. With lr={self.lr} the "
                 f"encoder has lost what it knew: try lr={self.lr / 10:.1g}, or warmup above "
                 f"{self.warmup}",
                 ConvergenceWarning,
-                stacklevel=4,
             )
         return self
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ import torch
 from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 
+from skdice._warn import warn
 from skdice.engine import ranks
 from skdice.engine.devices import resolve_device
 from skdice.losses import Loss, resolve_loss
@@ -115,10 +115,9 @@ def split_indices(
         strata = np.asarray(strata)[firsts]
         counts = np.unique(strata, return_counts=True)[1]
         if counts.min() < 2 or size < len(counts) or n - size < len(counts):
-            warnings.warn(
+            warn(
                 "the validation split is not stratified, as some class has too few examples: "
                 "give X_val and y_val to choose it yourself",
-                stacklevel=7,
             )
             strata = None
     held = train_test_split(firsts, test_size=size, random_state=seed % 2**32, stratify=strata)[1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from numbers import Integral, Real
@@ -13,6 +12,7 @@ from scipy.special import softmax
 
 from skdice._compat import Interval, StrOptions
 from skdice._typing import Answers, Questions, Weights
+from skdice._warn import warn
 from skdice.engine.plan import Examples, FitPlan, Mode
 from skdice.estimators.checks import draw_seed, fresh_loss
 from skdice.estimators.transformer import TransformerEstimator, flat_targets
@@ -316,10 +316,9 @@ class DiceQuestionAnswerer(TransformerEstimator):
         rows = as_answers(y, [context for _, context in pairs], self.on_misaligned)
         kept = np.flatnonzero([row is not None for row in rows])
         if len(kept) < len(rows):
-            warnings.warn(
+            warn(
                 f"{len(rows) - len(kept)} of {len(rows)} questions are left out, as their answers "
                 f"are not in their contexts (on_misaligned={self.on_misaligned!r})",
-                stacklevel=5,
             )
         if not len(kept):
             raise ValueError("no question is left: every answer is missing from its context")

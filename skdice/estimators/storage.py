@@ -14,7 +14,6 @@ import json
 import os
 import shutil
 import tempfile
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ import numpy as np
 import torch
 
 from skdice import backbones
+from skdice._warn import warn
 from skdice.engine.adapters import load_adapter
 from skdice.engine.devices import resolve_device, seeded
 from skdice.engine.module import EncoderModule, TaskModel, freeze
@@ -101,7 +101,7 @@ def save(estimator: Any, folder: Path, metrics: dict[str, float] | None = None) 
     }
     card = model_card(estimator, metrics or {})
     if caveat := scheme_caveat(estimator):
-        warnings.warn(caveat, stacklevel=3)
+        warn(caveat)
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".writing-") as temporary:
         new = Path(temporary)
@@ -136,10 +136,9 @@ def _params(estimator: Any) -> dict[str, Any]:
     params["random_state"] = int(seed) if isinstance(seed, (int, np.integer)) else None
     lost = [n for n in _NOT_STORED if given.get(n) is not None and params.get(n) is None]
     if lost:
-        warnings.warn(
+        warn(
             f"{', '.join(lost)} cannot be written as JSON and will be None in what from_pretrained "
             "reads: set them there before the next fit, or pickle the estimator",
-            stacklevel=4,
         )
     return params
 
@@ -437,8 +436,7 @@ def label_names(config: Any) -> list[str]:
     if len(set(names)) < len(names):
         raise ValueError(f"the model names a label twice: {names}: mend id2label in config.json")
     if any(map(_is_generic, names)):
-        warnings.warn(
+        warn(
             f"the model's config.json has no names for its labels: they are {names}",
-            stacklevel=5,
         )
     return names

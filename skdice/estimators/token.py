@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
@@ -14,6 +13,7 @@ from scipy.special import log_softmax
 
 from skdice._compat import Interval, StrOptions
 from skdice._typing import Sentences, TagRows, Weights
+from skdice._warn import warn
 from skdice.engine.arrays import blocks, empty_table
 from skdice.engine.batching import EncodedDataset
 from skdice.engine.plan import Examples, FitPlan, Mode
@@ -215,7 +215,7 @@ default="auto"
             data, held = self._hold_out(data, held, seed)
             draws = self._draw_epochs(data.targets, seed)
         if held is not None and not any(t != "O" for row in held.targets for t in row):
-            warnings.warn("the validation sentences hold no entity: their F1 is 0", stacklevel=5)
+            warn("the validation sentences hold no entity: their F1 is 0")
         if mode == "fresh":
             self._build(len(self.classes_), seed=seed)
         dataset = self._encode(data.inputs, data.targets, data.weights)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from skdice._warn import warn
 from skdice.losses._base import Loss
 from skdice.losses._checks import check_background
 from skdice.losses._problem import n_ranks, over_ranks
@@ -98,11 +98,10 @@ class for_trainer:  # noqa: N801 - it is used as a function
         multilabel = self.loss._is_multilabel
         if self._untold and logits.ndim > 1 and logits.shape[-1] > 1 and not multilabel:
             self._untold = False
-            warnings.warn(
+            warn(
                 f"{self.loss!r} was not told which class is the background, and counts all "
                 f"{logits.shape[-1]} as positive: give for_trainer its index, as background=0, or "
                 "None if there is none",
-                stacklevel=2,
             )
         self.loss.train(torch.is_grad_enabled())  # the Trainer does not say when it evaluates
         # A compound loss has no sum over examples either.

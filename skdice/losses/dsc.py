@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any, Self, Unpack
 
 import torch
 from torch import Tensor
 
+from skdice._warn import warn
 from skdice.losses._checks import Number, check_number
 from skdice.losses._overlap import Formula, OverlapOptions, overlap_loss
 from skdice.losses._problem import Problem
@@ -110,10 +110,8 @@ class DSCLoss(DiceLoss):
         >>> loss.exponent, loss.squared, loss.average, loss.surrogate
         (1.0, False, 'samples', 'none')
         """
-        warnings.warn(
+        warn(
             "the paper's literal DSC is best for a positive at p = 1/2 and often collapses to the "
             "background; DSCLoss(), or loss='dsc', is the form that trains",
-            UserWarning,
-            stacklevel=2,
         )
         return super().literal(**params)

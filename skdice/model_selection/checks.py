@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from sklearn.metrics import check_scoring
 
 from skdice._compat import accepts_sample_weight
+from skdice._warn import warn
 
 __all__ = ["check_classes", "check_tags", "scorers_of", "weights_of"]
 
@@ -39,7 +39,7 @@ def weights_of(scorers: dict[str, Any], sample_weight: Any) -> dict[str, dict[st
         if accepts_sample_weight(scorer):
             weights[name] = {"sample_weight": sample_weight}
         else:
-            warnings.warn(f"{scorer!r} takes no sample_weight: rows weigh alike", stacklevel=4)
+            warn(f"{scorer!r} takes no sample_weight: rows weigh alike")
     return weights
 
 

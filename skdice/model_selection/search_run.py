@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import time
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 from rich.progress import Progress, TaskID
 from sklearn.exceptions import FitFailedWarning
 
+from skdice._warn import warn
 from skdice.model_selection import finalists
 from skdice.model_selection.heads.predictions import OtherRowsError
 from skdice.model_selection.heads.strategy import HeadFits
@@ -156,10 +156,9 @@ class SearchRun:
         if self.cv.raises:
             raise record.exception
         what = "failed" if record.fit_failed else "could not be scored"
-        warnings.warn(
+        warn(
             f"trial {number} {what} and scores {self.cv.score_of_error}: {record.exception!r}",
             FitFailedWarning if record.fit_failed else UserWarning,
-            stacklevel=2,
         )
 
     def _call_back(self, trial: Any) -> None:
@@ -194,10 +193,9 @@ class SearchRun:
         self.agreement = finalists.agreement([heads[i] for i in done], full)
         if self.agreement >= AGREES:
             return
-        warnings.warn(
+        warn(
             f"heads on the frozen encoder rank these losses otherwise than full fits do (Spearman "
             f"{self.agreement:.2f} over {len(full)} trials): going on with full fits",
-            stacklevel=2,
         )
         self.strategy = self.full_fits
         self._fit_in_full(trial_rows)

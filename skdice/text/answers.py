@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from skdice._warn import warn
 from skdice.text.inputs import _target_rows, as_texts
 
 __all__ = ["Answer", "as_answers", "as_questions", "read_answers"]
@@ -41,7 +41,7 @@ def as_questions(X: Any) -> list[tuple[str, str]]:
         )
         if len(short) == len(pairs) > 1:
             raise ValueError(f"{message}; every row is like this, so the two are swapped")
-        warnings.warn(message, stacklevel=3)
+        warn(message)
     return pairs
 
 
