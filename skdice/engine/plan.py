@@ -35,7 +35,7 @@ class Examples:
         return Examples(take(self.inputs, rows), take(self.targets, rows), weights)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FitPlan:
     """A fit that is ready to run; nothing has been trained yet."""
 

@@ -278,7 +278,13 @@ class DiceClassifier(LogitScores, ClassifierMixin, NetEstimator):
         criterion = fresh_loss(self.loss).prepare(counts, background=background)
         dataset = NumericDataset(X, target, sample_weight)
         self._module = self._make_module(X, seed)
-        return FitPlan(dataset, criterion, seed, validation=held, fitted=self.__dict__)
+        return FitPlan(
+            dataset=dataset,
+            criterion=criterion,
+            seed=seed,
+            validation=held,
+            fitted=self.__dict__,
+        )
 
     def predict_proba(self, X: Numbers) -> np.ndarray:
         """Probabilities of shape (n, n_classes)."""

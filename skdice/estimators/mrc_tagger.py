@@ -258,7 +258,14 @@ class DiceMRCTagger(TransformerEstimator):
         self.threshold_ = float(self.threshold)
         dataset = self._encode(data.inputs, data.targets, data.weights)
         criterion = self._criterion(dataset)
-        return FitPlan(dataset, criterion, seed, mode, validation=held, fitted=self.__dict__)
+        return FitPlan(
+            dataset=dataset,
+            criterion=criterion,
+            seed=seed,
+            mode=mode,
+            validation=held,
+            fitted=self.__dict__,
+        )
 
     def predict(self, X: Sentences) -> np.ndarray:
         """Tags as in training, or spans if training had spans.

@@ -11,7 +11,7 @@ from scipy.special import expit, log_softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 
-from skdice._compat import StrOptions
+from skdice._compat import HasMethods, StrOptions
 from skdice._typing import Labels, Texts, Weights
 from skdice.engine.arrays import blocks, empty_table
 from skdice.engine.module import EncoderWithHead, TaskModel
@@ -19,8 +19,9 @@ from skdice.engine.net import FineTuningNet
 from skdice.engine.plan import Examples, FitPlan, Mode
 from skdice.estimators._scores import LogitScores
 from skdice.estimators.checks import check_known, draw_seed
-from skdice.estimators.class_trainer import ClassTrainer
+from skdice.estimators.partial_fit import PartialFit, draw_epochs
 from skdice.estimators.storage import label_names
+from skdice.estimators.transformer import TransformerEstimator
 from skdice.metrics import positive_class
 from skdice.text.encoding import Window, Windows, encode_texts
 from skdice.text.inputs import as_labels, as_texts, check_weights, check_width
@@ -29,7 +30,7 @@ __all__ = ["DiceSequenceClassifier"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DiceSequenceClassifier(LogitScores, ClassifierMixin, ClassTrainer):
+class DiceSequenceClassifier(LogitScores, ClassifierMixin, PartialFit, TransformerEstimator):
     """Classify texts, or pairs of texts, with a fine-tuned transformer.
 
     Binary, multi-class and multi-label problems, with a loss made for rare positives.
@@ -139,14 +140,17 @@ class DiceSequenceClassifier(LogitScores, ClassifierMixin, ClassTrainer):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **ClassTrainer._parameter_constraints,
+        **TransformerEstimator._parameter_constraints,
+        "sampler": [HasMethods("fit_resample"), None],
         "pos_label": "no_validation",
         "pooling": [StrOptions({"mean", "cls", "max", "native"})],
     }
 
     pos_label: Any = None
     pooling: str = "mean"
+    sampler: Any = None
 
+    classes_: np.ndarray = field(init=False)
     multilabel_: bool = field(init=False)
     n_features_in_: int = field(init=False)
     positive_: int = field(init=False)
@@ -210,7 +214,7 @@ class DiceSequenceClassifier(LogitScores, ClassifierMixin, ClassTrainer):
         if epochs is None:
             strata = None if self.multilabel_ else data.targets
             data, held = self._hold_out(data, held, seed, strata)
-            draws = self._draw_epochs(data.targets, seed)
+            draws = draw_epochs(self.sampler, data.targets, seed)
         if mode == "fresh":
             self._build(len(self.classes_), seed=seed)
         targets, counts, background = self._count(data, draws, mode)
@@ -220,7 +224,16 @@ class DiceSequenceClassifier(LogitScores, ClassifierMixin, ClassTrainer):
         criterion = self._prepared_loss(
             counts, n, mode, background=background, multilabel=self.multilabel_
         )
-        return FitPlan(dataset, criterion, seed, mode, epochs, draws, held, self.__dict__)
+        return FitPlan(
+            dataset=dataset,
+            criterion=criterion,
+            seed=seed,
+            mode=mode,
+            epochs=epochs,
+            rows_of_epoch=draws,
+            validation=held,
+            fitted=self.__dict__,
+        )
 
     def predict_proba(self, X: Texts) -> np.ndarray:
         """Probabilities of shape (n, n_classes); rows sum to 1 unless multi-label."""

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.special import log_softmax
 
-from skdice._compat import Interval, StrOptions
+from skdice._compat import HasMethods, Interval, StrOptions
 from skdice._typing import Sentences, TagRows, Weights
 from skdice._warn import warn
 from skdice.engine.arrays import blocks, empty_table
@@ -19,9 +19,9 @@ from skdice.engine.batching import EncodedDataset
 from skdice.engine.plan import Examples, FitPlan, Mode
 from skdice.estimators._scores import TagScores
 from skdice.estimators.checks import check_known, draw_seed
-from skdice.estimators.class_trainer import ClassTrainer
+from skdice.estimators.partial_fit import PartialFit, draw_epochs
 from skdice.estimators.storage import label_names
-from skdice.estimators.transformer import flat_targets
+from skdice.estimators.transformer import TransformerEstimator, flat_targets
 from skdice.metrics import span_f1_score
 from skdice.metrics.schemes import SCHEMES, check_tags, infer_scheme, refuse_strays, split_tag
 from skdice.text.decoding import decode
@@ -32,7 +32,7 @@ __all__ = ["DiceTokenClassifier"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DiceTokenClassifier(TagScores, ClassTrainer):
+class DiceTokenClassifier(TagScores, PartialFit, TransformerEstimator):
     """Tag tokens with a fine-tuned transformer and a loss made for rare tags.
 
     Named entity recognition (IOB1, IOB2, IOE1, IOE2, BIOES, BMES, BILOU tags) and part-of-speech
@@ -148,7 +148,8 @@ default="auto"
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **ClassTrainer._parameter_constraints,
+        **TransformerEstimator._parameter_constraints,
+        "sampler": [HasMethods("fit_resample"), None],
         "stride": [Interval(Integral, 0, None, closed="left"), None],
         "label_all_subwords": ["boolean"],
         "scheme": [StrOptions({"auto", *SCHEMES})],
@@ -159,7 +160,9 @@ default="auto"
     label_all_subwords: bool = False
     scheme: str = "auto"
     constrained: bool = False
+    sampler: Any = None
 
+    classes_: np.ndarray = field(init=False)
     scheme_: str = field(init=False)
 
     _saved: ClassVar[tuple[str, ...]] = ("classes_", "scheme_")
@@ -213,7 +216,7 @@ default="auto"
         seed, draws = draw_seed(self.random_state), None
         if epochs is None:
             data, held = self._hold_out(data, held, seed)
-            draws = self._draw_epochs(data.targets, seed)
+            draws = draw_epochs(self.sampler, data.targets, seed)
         if held is not None and not any(t != "O" for row in held.targets for t in row):
             warn("the validation sentences hold no entity: their F1 is 0")
         if mode == "fresh":
@@ -224,7 +227,16 @@ default="auto"
         counts = np.bincount(*flat_targets(dataset, drawn), minlength=len(self.classes_))
         background = self.classes_.tolist().index("O") if "O" in self.classes_ else None
         criterion = self._prepared_loss(counts, counts.sum(), mode, background=background)
-        return FitPlan(dataset, criterion, seed, mode, epochs, rows_of_epoch, held, self.__dict__)
+        return FitPlan(
+            dataset=dataset,
+            criterion=criterion,
+            seed=seed,
+            mode=mode,
+            epochs=epochs,
+            rows_of_epoch=rows_of_epoch,
+            validation=held,
+            fitted=self.__dict__,
+        )
 
     def predict(self, X: Sentences) -> np.ndarray:
         """Tags of every token.
