@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from skdice._lock import PROCESS
+from skdice.tasks import TASKS
 
 __all__ = [
     "DEFAULT_BACKBONE",
-    "HEADS",
     "check_max_length",
     "embedding_modules",
     "encoder_layers",
@@ -236,21 +236,16 @@ def load_encoder(backbone: str) -> Any:
     return without_pooler(_load(AutoModel, backbone, load_config(backbone)))
 
 
-# From a task to what transformers calls its heads, as in BertForTokenClassification.
-HEADS = {
-    "tagging": "TokenClassification",
-    "classification": "SequenceClassification",
-    "qa": "QuestionAnswering",
-}
-
-
 def task_class(task: str, config: Any) -> Any:
     """The class of transformers for a task, such as `BertForTokenClassification`, if it has one."""
     import transformers
 
-    words = "_".join(re.findall("[A-Z][a-z]+", HEADS[task])).upper()
-    found = getattr(transformers, f"MODEL_FOR_{words}_MAPPING").get(type(config), None)
-    return found[0] if isinstance(found, tuple) else found
+    head = TASKS[task].head
+    if head is None:
+        return None
+    words = "_".join(re.findall("[A-Z][a-z]+", head)).upper()
+    cls = getattr(transformers, f"MODEL_FOR_{words}_MAPPING").get(type(config), None)
+    return cls[0] if isinstance(cls, tuple) else cls
 
 
 def load_task_model(backbone: str, task: str, n_outputs: int) -> Any:

@@ -12,6 +12,8 @@ from typing import Any
 import typer
 from rich.console import Console
 
+from skdice.tasks import TASKS
+
 OUT = Console(markup=False, highlight=False)
 ERR = Console(markup=False, highlight=False, stderr=True)
 DEBUG = False  # True shows errors with their tracebacks
@@ -76,29 +78,23 @@ def load(source: Path, device: str = "auto") -> Any:
         if not hasattr(estimators, name):
             raise ValueError(f"{str(folder)!r} holds a {name}, which this skdice does not have")
         return getattr(estimators, name).from_pretrained(folder, device=device)
-    found = (backbones.load_config(str(folder)).architectures or ["no architecture"])[0]
-    for task, head in backbones.HEADS.items():
-        if f"For{head}" in found:
-            return _class_of(task).from_transformers(folder, device=device)
+    architecture = (backbones.load_config(str(folder)).architectures or ["no architecture"])[0]
+    for task in TASKS.values():
+        if task.head and f"For{task.head}" in architecture:
+            return getattr(estimators, task.estimator).from_transformers(folder, device=device)
     raise ValueError(
-        f"{str(folder)!r} holds a {found}: give a model for token classification, sequence "
+        f"{str(folder)!r} holds a {architecture}: give a model for token classification, sequence "
         "classification or question answering, or one that skdice train wrote"
     )
 
 
-def _class_of(task: str) -> Any:
-    """The estimator of a task."""
-    from skdice import estimators as e
-
-    readers = (e.DiceTokenClassifier, e.DiceSequenceClassifier, e.DiceQuestionAnswerer)
-    return {each.task: each for each in (*readers, e.DiceMRCTagger)}[task]
-
-
 def estimator_for(data: Any, **params: Any) -> Any:
     """An unfitted estimator for a data set; parameters that are None keep their defaults."""
+    from skdice import estimators
+
     params["queries"] = data.queries
     given = {name: value for name, value in params.items() if value is not None}
-    return _class_of(data.task)(**given)
+    return getattr(estimators, TASKS[data.task].estimator)(**given)
 
 
 def on_features(parts: dict[str, Any], params: dict[str, Any]) -> Any:

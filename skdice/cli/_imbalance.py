@@ -10,15 +10,16 @@ import typer
 from rich.table import Table
 
 from skdice.cli._common import OUT
+from skdice.tasks import TASKS
 
 
 def counts_of(data: Any) -> Any:
     """Counts of a data set, by its task."""
     from skdice.inspection import imbalance, reading_imbalance
 
-    if data.task in ("qa", "mrc-ner"):
-        return reading_imbalance(data.X, data.y)
-    return imbalance(data.y)
+    if TASKS[data.task].has_classes:
+        return imbalance(data.y)
+    return reading_imbalance(data.X, data.y)
 
 
 def report(found: dict[str, Any], *, as_json: bool) -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
-from enum import StrEnum
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -34,39 +33,10 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     return with_fields
 
 
-class Task(StrEnum):
-    """What a file holds."""
-
-    auto = "auto"
-    tagging = "tagging"
-    classification = "classification"
-    qa = "qa"
-    mrc_ner = "mrc-ner"
-
-
-class Misaligned(StrEnum):
-    """What to do with an answer that is not at its offset."""
-
-    stop = "raise"
-    drop = "drop"
-    fix = "fix"
-
-
-class Format(StrEnum):
-    """How predictions are written."""
-
-    auto = "auto"
-    conll = "conll"
-    jsonl = "jsonl"
-    spans = "spans"
-
-
-class Strategy(StrEnum):
-    """How trials of a search are run."""
-
-    auto = "auto"
-    full = "full"
-    shared = "shared"
+Task = Literal["auto", "tagging", "classification", "qa", "mrc-ner"]
+Misaligned = Literal["raise", "drop", "fix"]
+Format = Literal["auto", "conll", "jsonl", "spans"]
+Strategy = Literal["auto", "full", "shared"]
 
 
 @dataclass
@@ -90,7 +60,7 @@ class Columns:
     ] = None
     encoding: Annotated[str, typer.Option(help="Encoding of the files, such as latin-1.")] = "utf-8"
 
-    on_misaligned = Misaligned.stop  # an option in `Files` only
+    on_misaligned = "raise"  # an option in `Files` only
 
     def of_table(self) -> dict[str, Any]:
         """Options for the readers of tables."""
@@ -113,7 +83,7 @@ class Columns:
         if task == "classification":
             options = table
         elif task == "qa":
-            options["on_misaligned"] = self.on_misaligned.value
+            options["on_misaligned"] = self.on_misaligned
         else:
             if texts:
                 options["token_column"] = texts[0]
@@ -131,7 +101,7 @@ class Files(Columns):
         typer.Option(
             help="Answers that are not at their offset in the context: raise, drop or fix."
         ),
-    ] = Misaligned.stop
+    ] = "raise"
 
 
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 or mps.")]

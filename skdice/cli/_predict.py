@@ -17,6 +17,7 @@ from skdice.datasets import read_dataset, read_texts
 from skdice.datasets.conll import read_lines, replacing
 from skdice.datasets.records import is_json_lines, is_record
 from skdice.metrics.schemes import get_spans
+from skdice.tasks import TASKS
 
 BLOCK = 64  # rows of standard input that are predicted at a time
 
@@ -48,18 +49,10 @@ def _inputs_of(estimator: Any, file: Path, columns: Columns) -> tuple[list[Any],
 
 # ---- formats
 
-# Formats of each task; auto is the first.
-_FORMATS = {
-    "tagging": ("conll", "jsonl", "spans"),
-    "classification": ("tsv", "jsonl"),
-    "qa": ("squad", "jsonl"),
-    "mrc-ner": ("conll", "jsonl", "spans"),
-}
-
 
 def format_of(estimator: Any, asked: str) -> str:
     """The format to write, if the task has it."""
-    known = _FORMATS[estimator.task]
+    known = TASKS[estimator.task].formats
     if estimator.task == "mrc-ner" and estimator.scheme_ is None:
         known = ("spans", "jsonl")  # nested entities have no tags
     if asked == "auto":
@@ -153,14 +146,6 @@ def stream(estimator: Any, how: str, out: Path | None) -> int:
     return write(estimator, "jsonl" if how == "squad" else how, named, out, block_size=BLOCK)
 
 
-_KEYS = {
-    "tagging": ("tokens",),
-    "mrc-ner": ("tokens",),
-    "classification": ("text", "text_pair"),
-    "qa": ("question", "context"),
-}
-
-
 def _rows(task: str, lines: Iterable[str]) -> Iterator[tuple[Any, str]]:
     """Rows with their ids, which only JSON has."""
     tokens: list[str] = []
@@ -190,8 +175,9 @@ def _read_record(task: str, number: int, line: str) -> tuple[Any, str]:
     if not is_record(line):
         raise ValueError(f"{where}: {line:.60} is not a JSON object, as each line must be")
     record = json.loads(line)
-    keys = [key for key in _KEYS[task] if key in record]
-    if not keys or keys[0] != _KEYS[task][0] or (task == "qa" and len(keys) < 2):
-        raise ValueError(f"{where} has {sorted(record)}, and {task} needs {list(_KEYS[task])}")
+    needed = TASKS[task].keys
+    keys = [key for key in needed if key in record]
+    if not keys or keys[0] != needed[0] or (task == "qa" and len(keys) < 2):
+        raise ValueError(f"{where} has {sorted(record)}, and {task} needs {list(needed)}")
     values = [record[key] for key in keys]
     return values[0] if len(values) == 1 else tuple(values), str(record.get("id", ""))

@@ -27,7 +27,6 @@ from skdice.cli._options import (
     Model,
     Seed,
     Strategy,
-    Task,
     TaskOption,
     grouped,
 )
@@ -76,7 +75,7 @@ def imbalance(
     files: Annotated[
         list[Path], typer.Argument(help="Files of tagged tokens, labelled texts or questions.")
     ],
-    task: TaskOption = Task.auto,
+    task: TaskOption = "auto",
     as_json: AsJson = False,
     *,
     reading: Files,
@@ -95,7 +94,7 @@ def imbalance(
     """
     from skdice.cli._imbalance import counts_of, report
 
-    found = {str(file): counts_of(reading.read(file, task.value)) for file in files}
+    found = {str(file): counts_of(reading.read(file, task)) for file in files}
     report(found, as_json=as_json)
 
 
@@ -107,7 +106,7 @@ def train(
         str | None, typer.Option(help="Name of the loss; default: ce_dice, or dsc for questions.")
     ] = None,
     dev: Dev = None,
-    task: TaskOption = Task.auto,
+    task: TaskOption = "auto",
     seed: Seed = 0,
     checkpoint: Annotated[
         Path | None,
@@ -137,7 +136,7 @@ def train(
     skdice train train.conll --task mrc-ner --out mrc-tagger
     """
     _common.new_folder(out, "--out", holds_model=(out / "skdice.json").exists() and not force)
-    data = reading.read(file, task.value)
+    data = reading.read(file, task)
     held = reading.read(dev, data.task) if dev is not None else None
     model = _common.estimator_for(
         data,
@@ -161,7 +160,7 @@ def predict(
     form: Annotated[
         Format,
         typer.Option("--format", help="conll, jsonl or spans; auto is the format described above."),
-    ] = Format.auto,
+    ] = "auto",
     device: Device = "auto",
     force: ForceFile = False,
     *,
@@ -195,7 +194,7 @@ def predict(
 
     _common.new_file(out, "--out", force)
     estimator = _common.load(model, device)
-    how = _predict.format_of(estimator, form.value)
+    how = _predict.format_of(estimator, form)
     if str(file) == "-":
         n_rows = _predict.stream(estimator, how, out)
     else:
@@ -305,7 +304,7 @@ def compare(
     output: Annotated[Path, typer.Option(help="Folder for the chart and the figures.")] = Path(
         "skdice-compare"
     ),
-    task: TaskOption = Task.auto,
+    task: TaskOption = "auto",
     limit: Annotated[int | None, typer.Option(min=2, help="Use the first N training rows.")] = None,
     *,
     reading: Files,
@@ -333,7 +332,7 @@ def compare(
 
     params = fit.params()
     if train is not None:
-        title, parts = train.name, _compare.read_parts(train, dev, test, reading.read, task.value)
+        title, parts = train.name, _compare.read_parts(train, dev, test, reading.read, task)
     elif test is None and dev is None:
         title, parts = "town notes", _compare.demo_parts()
         params, seeds = {**_compare.DEMO, **params}, seeds or _compare.DEMO_SEEDS
@@ -371,12 +370,12 @@ def tune(
             help="full fits; or shared: heads on the frozen encoder, then full fits of the best. "
             "auto is shared if the two turn out to rank the losses alike."
         ),
-    ] = Strategy.auto,
+    ] = "auto",
     features: Features = False,
     output: Annotated[Path, typer.Option(help="Folder for the figures and the model.")] = Path(
         "skdice-tune"
     ),
-    task: TaskOption = Task.auto,
+    task: TaskOption = "auto",
     seed: Seed = 0,
     force: ForceModel = False,
     *,
@@ -399,7 +398,7 @@ def tune(
     holds_model = (output / "model").exists() and storage is None and not force
     _common.new_folder(output, "--output", holds_model=holds_model)
     run(
-        reading.read(train, task.value),
+        reading.read(train, task),
         _common.split_commas(losses),
         output,
         fit.params(),
@@ -410,6 +409,6 @@ def tune(
         storage=storage,
         study_name=study_name or ("skdice" if storage else None),
         n_jobs=jobs,
-        strategy=strategy.value,
+        strategy=strategy,
         random_state=seed,
     )

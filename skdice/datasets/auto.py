@@ -17,10 +17,9 @@ from skdice.datasets.conll import (
 from skdice.datasets.records import is_json_lines, is_record, read_table
 from skdice.datasets.squad import read_mrc_ner, read_squad
 from skdice.metrics.schemes import has_prefixes
+from skdice.tasks import TASKS
 
-__all__ = ["TASKS", "Dataset", "find_task", "read_dataset"]
-
-TASKS = ("tagging", "classification", "qa", "mrc-ner")
+__all__ = ["Dataset", "find_task", "read_dataset"]
 
 
 @dataclass(frozen=True)

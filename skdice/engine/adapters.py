@@ -14,10 +14,9 @@ from torch import nn
 
 from skdice._lock import PROCESS
 from skdice.engine.module import EncoderModule, TaskModel
+from skdice.tasks import TASKS
 
 __all__ = ["add_adapter", "load_adapter", "merge_adapter"]
-
-_KINDS = {"tagging": "TOKEN_CLS", "classification": "SEQ_CLS", "qa": "QUESTION_ANS"}
 
 
 def peft() -> Any:
@@ -50,7 +49,7 @@ def add_adapter(module: EncoderModule, adapter: Any) -> None:
         config.target_modules = _linear_layers(module)
     config.task_type = "FEATURE_EXTRACTION"
     if isinstance(module, TaskModel):
-        config.task_type = _KINDS[module.task]
+        config.task_type = TASKS[module.task].peft_type
         if getattr(config, "modules_to_save", "") is None:
             config.modules_to_save = [
                 name

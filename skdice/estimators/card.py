@@ -10,22 +10,9 @@ import numpy as np
 from skdice import __version__, backbones
 from skdice.engine.module import TaskModel
 from skdice.losses import resolve_loss
+from skdice.tasks import TASKS
 
 __all__ = ["model_card"]
-
-# The hub's names of the tasks.
-_TASKS = {
-    "tagging": "token-classification",
-    "classification": "text-classification",
-    "qa": "question-answering",
-    "mrc-ner": "token-classification",
-}
-_EXAMPLE = {
-    "tagging": '[["Ann", "lives", "in", "Rome"]]',
-    "classification": '["Win a free prize now"]',
-    "qa": '[("Who sings?", "Every day Ann sings in Rome.")]',
-    "mrc-ner": '[["Ann", "lives", "in", "Rome"]]',
-}
 
 _READER = """\
 from transformers import AutoModelForQuestionAnswering, AutoTokenizer
@@ -37,7 +24,7 @@ def model_card(estimator: Any, metrics: dict[str, float]) -> str:
     """Markdown, with the metadata that the hub reads."""
     from huggingface_hub import ModelCardData
 
-    pipeline_tag = _TASKS[estimator.task]
+    pipeline_tag = TASKS[estimator.task].hub_tag
     native = isinstance(estimator._module, TaskModel)
     name = str(estimator.backbone)
     on_hub = backbones.is_hub_id(name)
@@ -101,7 +88,7 @@ def _usage(estimator: Any, native: bool) -> list[str]:
     own = f"""\
 from skdice import {kind}
 model = {kind}.from_pretrained("FOLDER_OR_REPO_ID")
-model.predict({_EXAMPLE[task]})"""
+model.predict({TASKS[task].example})"""
     if not native:
         return [_code(own), "Its head is skdice's own: transformers cannot read it.\n"]
     if task == "qa":
@@ -110,7 +97,7 @@ model.predict({_EXAMPLE[task]})"""
     more = ', aggregation_strategy="first"' if task == "tagging" and not caveat else ""
     pipeline = f"""\
 from transformers import pipeline
-model = pipeline("{_TASKS[task]}", "FOLDER_OR_REPO_ID"{more})
+model = pipeline("{TASKS[task].hub_tag}", "FOLDER_OR_REPO_ID"{more})
 model("Ann lives in Rome")"""
     return [_code(own), _code(pipeline), *([f"{caveat}\n"] if caveat else [])]
 

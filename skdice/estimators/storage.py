@@ -28,6 +28,7 @@ from skdice.engine.devices import resolve_device, seeded
 from skdice.engine.module import EncoderModule, TaskModel, freeze
 from skdice.estimators.card import model_card, scheme_caveat
 from skdice.losses import LOSSES, Loss
+from skdice.tasks import TASKS
 
 FORMAT = 3
 STATE = "skdice.json"
@@ -311,7 +312,7 @@ def _read_module(estimator: Any, where: Path, state: dict[str, Any]) -> EncoderM
     """The module whose weights, or those of an adapter to its backbone, are in `where`."""
     task, dropout = estimator.task, estimator.dropout
     source = estimator.backbone if state["adapter"] else str(where)
-    n_outputs = 2 if task in ("qa", "mrc-ner") else len(estimator.classes_)
+    n_outputs = len(estimator.classes_) if TASKS[task].has_classes else 2
     if not state["task_model"]:
         module = _read_own_head(estimator, source, where.parent, n_outputs)
         module.pooling = state["fitted"].get("pooling")
@@ -372,7 +373,7 @@ def read_model(where: str, task: str) -> Any:
     if cls is None or architecture != cls.__name__:
         raise ValueError(
             f"{where!r} holds a {architecture}, and {task} needs a "
-            f"...For{backbones.HEADS[task]}: use the estimator of its "
+            f"...For{TASKS[task].head}: use the estimator of its "
             "task, or give it as backbone= and fit"
         )
     with seeded(0, "cpu"), _damaged(Path(where)):
@@ -399,7 +400,7 @@ def read_model(where: str, task: str) -> Any:
 
 def wrap(cls: type[Any], source: str | Path, device: str, params: dict[str, Any]) -> Any:
     """A fitted estimator around a model of transformers of its task."""
-    if cls.task not in backbones.HEADS:
+    if TASKS[cls.task].head is None:
         raise TypeError(
             f"transformers has no model with the heads of {cls.__name__}: give its folder as "
             "backbone= and fit, or use DiceTokenClassifier.from_transformers"

@@ -196,8 +196,6 @@ class TransformerEstimator(PushToHub, NetEstimator):
 
     def _has_task_model(self) -> bool:
         """Whether transformers has a head for this task on this architecture."""
-        if self.task not in backbones.HEADS:
-            return False
         return backbones.task_class(self.task, backbones.load_config(self.backbone)) is not None
 
     def _assemble(self, encoder: Any, n_outputs: int) -> EncoderModule:

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from skdice import resampling
 from skdice.estimators import BiasTunedClassifier, BiasTunedTagger, DiceClassifier
 from skdice.losses import Loss, resolve_loss
+from skdice.tasks import TASKS
 
 __all__ = ["ComparedModel", "parse_model"]
 
@@ -43,7 +44,7 @@ class ComparedModel:
     def build(self, estimator: Any, seed: int) -> Any:
         """An unfitted model like `estimator`; a pipeline if that has no parameter ``sampler``."""
         plain = self.sampler is None and self.decision is None
-        if estimator.task in ("qa", "mrc-ner") and not plain:
+        if not (plain or TASKS[estimator.task].has_classes):
             raise ValueError(
                 f"the row {self.label!r} is not possible: {type(estimator).__name__} takes no "
                 "sampler and has no classes to tune"

@@ -1,0 +1,42 @@
+"""The table of tasks agrees with the estimators, transformers and peft."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+import transformers
+from transformers.pipelines import get_supported_tasks
+
+from skdice import estimators
+from skdice.tasks import TASKS
+from skdice.text.answers import as_questions
+from skdice.text.inputs import as_sentences, as_texts
+
+
+def test_every_text_estimator_has_a_task_and_every_task_an_estimator():
+    classes = [
+        cls
+        for cls in map(estimators.__dict__.get, estimators.__all__)
+        if hasattr(cls, "from_transformers")
+    ]
+    assert {cls.task: cls.__name__ for cls in classes} == {
+        name: task.estimator for name, task in TASKS.items()
+    }
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_what_other_libraries_call_it(name):
+    task = TASKS[name]
+    if name != "qa":  # transformers 5 has no pipeline for it
+        assert task.hub_tag in get_supported_tasks()
+    if task.head is not None:
+        assert hasattr(transformers, f"AutoModelFor{task.head}")
+        assert task.peft_type in pytest.importorskip("peft").TaskType.__members__
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_the_example_is_input_of_the_task(name):
+    X = ast.literal_eval(TASKS[name].example)
+    read = {"tokens": as_sentences, "text": as_texts, "question": as_questions}[TASKS[name].keys[0]]
+    assert len(read(X)) == 1
