@@ -279,11 +279,7 @@ class DiceClassifier(LogitScores, ClassifierMixin, NetEstimator):
         dataset = NumericDataset(X, target, sample_weight)
         self._module = self._make_module(X, seed)
         return FitPlan(
-            dataset=dataset,
-            criterion=criterion,
-            seed=seed,
-            validation=held,
-            fitted=self.__dict__,
+            dataset=dataset, criterion=criterion, seed=seed, validation=held, fitted=self.__dict__
         )
 
     def predict_proba(self, X: Numbers) -> np.ndarray:

@@ -258,14 +258,7 @@ class DiceMRCTagger(TransformerEstimator):
         self.threshold_ = float(self.threshold)
         dataset = self._encode(data.inputs, data.targets, data.weights)
         criterion = self._criterion(dataset)
-        return FitPlan(
-            dataset=dataset,
-            criterion=criterion,
-            seed=seed,
-            mode=mode,
-            validation=held,
-            fitted=self.__dict__,
-        )
+        return FitPlan(dataset=dataset, criterion=criterion, seed=seed, validation=held)
 
     def predict(self, X: Sentences) -> np.ndarray:
         """Tags as in training, or spans if training had spans.

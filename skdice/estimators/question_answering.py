@@ -231,14 +231,7 @@ class DiceQuestionAnswerer(TransformerEstimator):
         targets, shares = flat_targets(dataset)
         counts = np.bincount(targets[:, 0].astype(int), shares, minlength=2)
         criterion = SpanEndsLoss(fresh_loss(self.loss).prepare(counts))
-        return FitPlan(
-            dataset=dataset,
-            criterion=criterion,
-            seed=seed,
-            mode=mode,
-            validation=held,
-            fitted=self.__dict__,
-        )
+        return FitPlan(dataset=dataset, criterion=criterion, seed=seed, validation=held)
 
     def predict(self, X: Questions) -> np.ndarray:
         """Answers of shape (n,), each a str, empty where the context holds none."""

@@ -225,14 +225,7 @@ class DiceSequenceClassifier(LogitScores, ClassifierMixin, PartialFit, Transform
             counts, n, mode, background=background, multilabel=self.multilabel_
         )
         return FitPlan(
-            dataset=dataset,
-            criterion=criterion,
-            seed=seed,
-            mode=mode,
-            epochs=epochs,
-            rows_of_epoch=draws,
-            validation=held,
-            fitted=self.__dict__,
+            dataset=dataset, criterion=criterion, seed=seed, validation=held, rows_of_epoch=draws
         )
 
     def predict_proba(self, X: Texts) -> np.ndarray:

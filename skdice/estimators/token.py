@@ -222,8 +222,10 @@ default="auto"
         if mode == "fresh":
             self._build(len(self.classes_), seed=seed)
         dataset = self._encode(data.inputs, data.targets, data.weights)
-        rows_of_epoch = None if draws is None else _windows_of(dataset, draws)
-        drawn = None if rows_of_epoch is None else rows_of_epoch(0)
+        drawn = None
+        if draws is not None:
+            draws = _windows_of(dataset, draws)
+            drawn = draws(0)
         counts = np.bincount(*flat_targets(dataset, drawn), minlength=len(self.classes_))
         background = self.classes_.tolist().index("O") if "O" in self.classes_ else None
         criterion = self._prepared_loss(counts, counts.sum(), mode, background=background)
@@ -231,11 +233,8 @@ default="auto"
             dataset=dataset,
             criterion=criterion,
             seed=seed,
-            mode=mode,
-            epochs=epochs,
-            rows_of_epoch=rows_of_epoch,
             validation=held,
-            fitted=self.__dict__,
+            rows_of_epoch=draws,
         )
 
     def predict(self, X: Sentences) -> np.ndarray:

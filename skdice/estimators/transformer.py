@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
 from numbers import Integral, Real
 from pathlib import Path
@@ -160,7 +160,8 @@ class TransformerEstimator(PushToHub, NetEstimator):
         data = self._read(X, y, sample_weight)
         # On another copy: what `_read` learns must come from the training data only.
         held = None if X_val is None else self._draft()._read(X_val, y_val)
-        return self._plan(data, held, mode, **options)
+        plan = self._plan(data, held, mode, **options)
+        return replace(plan, mode=mode, epochs=options.get("epochs"), fitted=self.__dict__)
 
     def _hold_out(
         self, data: Examples, held: Examples | None, seed: int, strata: Any = None

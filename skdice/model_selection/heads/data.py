@@ -14,13 +14,11 @@ from sklearn.utils import check_X_y
 from skdice._typing import Labels
 from skdice.engine.arrays import blocks
 from skdice.engine.devices import resolve_device
-from skdice.estimators.checks import draw_seed
 from skdice.estimators.classifier import DiceClassifier
-from skdice.losses import resolve_loss
 from skdice.metrics import positive_class
 from skdice.metrics.schemes import infer_scheme
 from skdice.model_selection.heads.predictions import ClassPredictions, TagPredictions
-from skdice.model_selection.heads.training import Fold, HeadSettings, train_heads
+from skdice.model_selection.heads.training import Fold, train_heads
 from skdice.text.inputs import as_sentences, as_tags, as_texts
 
 __all__ = ["FoldHeads", "HeadData", "fit_heads"]
@@ -78,17 +76,7 @@ def fit_heads(
         return [fit_heads(models, X, y, [rows], background)[0] for rows in train_rows]
     # Apple's GPUs have no float64.
     table = torch.from_numpy(X).to(device, torch.float32 if device.startswith("mps") else None)
-    settings = HeadSettings(
-        losses=[resolve_loss(model.loss) for model in models],
-        lr=[model.lr for model in models],
-        weight_decay=[model.weight_decay for model in models],
-        max_epochs=first.max_epochs,
-        batch_size=first.batch_size,
-        schedule=first.schedule,
-        warmup=first.warmup,
-        seed=draw_seed(first.random_state),
-    )
-    return list(map(FoldHeads, classes, *train_heads(table, folds, settings)))
+    return list(map(FoldHeads, classes, *train_heads(table, folds, models)))
 
 
 class HeadData:

@@ -25,18 +25,12 @@ class Predictions(BaseEstimator):
     """Predictions for certain rows, without a model that could predict others."""
 
     def __init__(self, classes: np.ndarray, logits: np.ndarray) -> None:
-        self.classes = classes
-        self.logits = logits
+        self.classes_, self.logits = classes, logits
         self.rows: Any = None  # the rows that were predicted, if requests are to be checked
         self.asked_for_more = False  # whether a scorer used more than `predict`
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
-
-    @property
-    def classes_(self) -> np.ndarray:
-        """Labels or tags."""
-        return self.classes
 
     def _check_rows(self, X: Any, *, more: bool = False) -> None:
         self.asked_for_more |= more
@@ -56,7 +50,7 @@ class ClassPredictions(ClassifierMixin, Predictions):
     def predict(self, X: Any) -> np.ndarray:
         """Labels of shape (n_rows,)."""
         self._check_rows(X)
-        return self.classes[self.logits.argmax(axis=1)]
+        return self.classes_[self.logits.argmax(axis=1)]
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of shape (n_rows, n_classes)."""
@@ -67,7 +61,7 @@ class ClassPredictions(ClassifierMixin, Predictions):
         """Log-odds of `classes_[1]`, or logits for more classes."""
         self._check_rows(X, more=True)
         z = self.logits
-        return z[:, 1] - z[:, 0] if len(self.classes) == 2 else z
+        return z[:, 1] - z[:, 0] if len(self.classes_) == 2 else z
 
 
 class TagPredictions(Predictions):

@@ -14,9 +14,11 @@ from torch.func import vmap
 
 from skdice.engine.devices import seeded
 from skdice.engine.schedules import schedule_factor
-from skdice.losses import Loss
+from skdice.estimators.checks import draw_seed
+from skdice.estimators.classifier import DiceClassifier
+from skdice.losses import Loss, resolve_loss
 
-__all__ = ["Fold", "HeadSettings", "groups_of_losses", "is_number", "train_heads"]
+__all__ = ["Fold", "groups_of_losses", "is_number", "train_heads"]
 
 
 @dataclass(frozen=True)
@@ -29,24 +31,10 @@ class Fold:
     background: int | None
 
 
-@dataclass(frozen=True)
-class HeadSettings:
-    """A loss, rate and decay for each head, and the settings that all share."""
-
-    losses: Sequence[Loss]
-    lr: Sequence[float]
-    weight_decay: Sequence[float]
-    max_epochs: int
-    batch_size: int
-    schedule: str
-    warmup: float
-    seed: int
-
-
 def train_heads(
-    table: Tensor, folds: Sequence[Fold], settings: HeadSettings
+    table: Tensor, folds: Sequence[Fold], models: Sequence[DiceClassifier]
 ) -> tuple[Tensor, Tensor]:
-    """Train a head for each loss on every fold.
+    """Train a head for each model on every fold.
 
     Parameters
     ----------
@@ -54,15 +42,17 @@ def train_heads(
         The rows of all folds, on the device to train on.
     folds : list of Fold
         All with the same number of classes and the same background.
-    settings : HeadSettings
+    models : list of DiceClassifier
+        They differ only in ``loss``, ``lr`` and ``weight_decay``.
 
     Returns
     -------
     weight : Tensor of shape (n_folds, n_heads, n_classes, n_features)
     bias : Tensor of shape (n_folds, n_heads, n_classes)
     """
-    heads = _Heads(table, folds, settings)
-    for rows, target, counted, factors in _batches(folds, settings):
+    seed = draw_seed(models[0].random_state)
+    heads = _Heads(table, folds, models, seed)
+    for rows, target, counted, factors in _batches(folds, models[0], seed):
         x, y = table[rows.to(table.device)], target.to(table.device)
         heads.update(x, y, counted.to(table), factors)
     if heads.one_logit:
@@ -70,16 +60,16 @@ def train_heads(
     return heads.weight, heads.bias
 
 
-def _batches(folds: Sequence[Fold], settings: HeadSettings) -> Iterator[list[Tensor]]:
+def _batches(folds: Sequence[Fold], model: DiceClassifier, seed: int) -> Iterator[list[Tensor]]:
     """The rows and targets of each update, whether they count, and factors of the learning rate.
 
     The first three have shape (n_folds, batch_size). A factor is one fold's; it is 0 once that fold
-    has no batches left. Each fold has the batches that `DiceClassifier` draws with this seed.
+    has no batches left. Each fold has the batches that `model` draws with this seed.
     """
-    size = settings.batch_size
+    size = model.batch_size
     lengths = [-(-len(fold.rows) // size) for fold in folds]
-    totals = [n * settings.max_epochs for n in lengths]
-    rates = [schedule_factor(settings.schedule, total, settings.warmup) for total in totals]
+    totals = [n * model.max_epochs for n in lengths]
+    rates = [schedule_factor(model.schedule, total, model.warmup) for total in totals]
     orders: list[Any] = [None] * len(folds)
     for step in range(max(totals)):
         rows, target, counted = np.zeros((3, len(folds), size), dtype=np.int64)
@@ -89,7 +79,7 @@ def _batches(folds: Sequence[Fold], settings: HeadSettings) -> Iterator[list[Ten
                 continue
             epoch, batch = divmod(step, lengths[f])
             if batch == 0:
-                generator = np.random.default_rng([settings.seed, epoch + 1])
+                generator = np.random.default_rng([seed, epoch + 1])
                 orders[f] = generator.permutation(len(fold.rows))
             chosen = np.sort(orders[f][batch * size : (batch + 1) * size])
             rows[f, : len(chosen)] = fold.rows[chosen]
@@ -106,9 +96,12 @@ class _Heads:
     which halves the work.
     """
 
-    def __init__(self, table: Tensor, folds: Sequence[Fold], settings: HeadSettings) -> None:
-        device, losses, n_classes = str(table.device), settings.losses, len(folds[0].counts)
-        with seeded(settings.seed, device):
+    def __init__(
+        self, table: Tensor, folds: Sequence[Fold], models: Sequence[DiceClassifier], seed: int
+    ) -> None:
+        device, n_classes = str(table.device), len(folds[0].counts)
+        losses = [resolve_loss(model.loss) for model in models]
+        with seeded(seed, device):
             layer = torch.nn.Linear(table.shape[1], n_classes)  # as DiceClassifier makes its own
         starts = [p.detach().to(table) for p in (layer.weight, layer.bias)]
         binary = n_classes == 2 and folds[0].background == 0
@@ -121,8 +114,8 @@ class _Heads:
         # Apple's GPUs do not know float64.
         precision = torch.float32 if device.startswith("mps") else torch.float64
         like = table.new_empty(0, dtype=precision)
-        self.lr = like.new_tensor(settings.lr)
-        self.decay = like.new_tensor(settings.weight_decay).unsqueeze(1)
+        self.lr = like.new_tensor([model.lr for model in models])
+        self.decay = like.new_tensor([model.weight_decay for model in models]).unsqueeze(1)
         self.groups = [
             _GroupOfLosses(losses, heads, folds, self.weight.shape[2], like)
             for heads in groups_of_losses(losses)
