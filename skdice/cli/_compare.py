@@ -7,14 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import Progress
 from rich.table import Table
 
 from skdice.cli import _common
@@ -95,18 +88,9 @@ def run(
     sizes = ", ".join(f"{len(part)} {name}" for name, part in parts.items())
     OUT.print(f"{title}: {sizes}; {len(losses)} rows x {n_seeds} seeds")
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("epochs"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(elapsed_when_finished=False),
-    )
     latest: Comparison | None = None
     n_made = 0
-    with Progress(*columns, console=ERR, disable=not ERR.is_terminal) as progress:
+    with Progress(console=ERR, disable=not ERR.is_terminal) as progress:
         bar = progress.add_task("training", total=fits * n_seeds * estimator.max_epochs)
 
         def on_run(comparison: Comparison, model: ComparedModel) -> None:

@@ -23,11 +23,11 @@ from skdice.engine.ranks import check_alone
 from skdice.estimators import DiceTokenClassifier
 from skdice.estimators.checks import draw_seed
 from skdice.model_selection.checks import check_classes, check_tags, scorers_of, weights_of
+from skdice.model_selection.full_fits import FullFits
 from skdice.model_selection.heads.strategy import HeadFits, why_no_heads
 from skdice.model_selection.records import cv_results
 from skdice.model_selection.search_run import SearchRun
 from skdice.model_selection.spaces import as_spaces, check_space
-from skdice.model_selection.strategies import CrossValidation, FullFits
 from skdice.model_selection.study import described, open_study, quiet_optuna
 
 __all__ = ["LossSearchCV"]
@@ -232,17 +232,16 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         for name in [n for n in vars(self) if n.endswith("_") and not n.startswith("_")]:
             delattr(self, name)  # results of an earlier fit
         ends = math.inf if self.timeout is None else time.monotonic() + self.timeout
-        cv = CrossValidation(self, X, y, params, splits, scorers, key, of_scores)
-        full_fits = FullFits(cv, self.n_jobs, prunes=self.pruner is not None)
+        full = FullFits(self, X, y, params, splits, scorers, key, of_scores)
         searched = sorted({name for space in spaces for name in space})
-        strategy = self._choose(full_fits, why_no_heads(cv, searched, losses))
+        strategy = self._choose(full, why_no_heads(full, searched, losses))
         seed = draw_seed(self.random_state) if self.random_state is not None else None
         with quiet_optuna():
             study = open_study(self, described(self, spaces, splits))
             self.n_splits_ = len(splits)
             self.multimetric_ = isinstance(self.scoring, (list, tuple, dict))
             self.scorer_: Any = scorers if self.multimetric_ else scorers[key]
-            run = SearchRun(self, study, spaces, full_fits, strategy, seed, ends)
+            run = SearchRun(self, study, spaces, full, strategy, seed, ends)
             try:
                 run.to_the_end()
             finally:
@@ -258,7 +257,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         if self.refit:
             started = time.perf_counter()
             data = [X] if y is None else [X, y]
-            self.best_estimator_ = cv.model(self.best_params_).fit(*data, **params)
+            self.best_estimator_ = full.model(self.best_params_).fit(*data, **params)
             self.refit_time_ = time.perf_counter() - started
             for name in ("n_features_in_", "feature_names_in_"):
                 if hasattr(self.best_estimator_, name):
@@ -304,10 +303,10 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         if run.agreement is not None:
             self.agreement_ = run.agreement
         self.cv_results_ = cv_results(
-            run.study, list(run.cv.scorers), self.n_splits_, run.spaces, self.return_train_score
+            run.study, list(run.full.scorers), self.n_splits_, run.spaces, self.return_train_score
         )
-        means = self.cv_results_[f"mean_test_{run.cv.key}"]
-        heads = self.cv_results_.get(f"mean_shared_{run.cv.key}")
+        means = self.cv_results_[f"mean_test_{run.full.key}"]
+        heads = self.cv_results_.get(f"mean_shared_{run.full.key}")
         if heads is not None and not np.isfinite(means).any():
             means = np.where(self.cv_results_["state"] == "SHARED", heads, np.nan)
         if np.isfinite(means).any():

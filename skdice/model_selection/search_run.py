@@ -13,12 +13,12 @@ from rich.progress import Progress, TaskID
 from sklearn.exceptions import FitFailedWarning
 
 from skdice._warn import warn
-from skdice.model_selection import finalists
+from skdice.model_selection.full_fits import FullFits
+from skdice.model_selection.heads import finalists
 from skdice.model_selection.heads.predictions import OtherRowsError
 from skdice.model_selection.heads.strategy import HeadFits
 from skdice.model_selection.records import Settings, TrialRecord, TrialRow, ended_trials, has_ended
 from skdice.model_selection.spaces import import_optuna, suggest
-from skdice.model_selection.strategies import FullFits
 
 __all__ = ["SearchRun"]
 
@@ -32,7 +32,7 @@ class SearchRun:
     search: Any
     study: Any
     spaces: list[Any]
-    full_fits: FullFits
+    full: FullFits
     strategy: FullFits | HeadFits  # auto may change from heads to full fits
     seed: int | None
     ends: float  # by `time.monotonic`
@@ -42,9 +42,6 @@ class SearchRun:
     _records: list[TrialRecord] = field(default_factory=list)  # of these trials
     _progress: Progress = field(init=False)
     _bars: dict[str, TaskID] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.cv = self.full_fits.cv
 
     def to_the_end(self) -> None:
         """Run the missing trials, then the finalists."""
@@ -57,7 +54,7 @@ class SearchRun:
             trial_rows = [row for row in ended_trials(self.study) if row.has_heads]
             if trial_rows and not self.strategy.is_exact:
                 settings = [row.params(self.spaces) for row in trial_rows]
-                scores = np.array([row.record.shared[self.cv.key] for row in trial_rows])
+                scores = np.array([row.record.shared[self.full.key] for row in trial_rows])
                 best = finalists.finalists(settings, scores, self.search.n_finalists)
                 trial_rows = [trial_rows[i] for i in best]
             self._fit_in_full(trial_rows)
@@ -95,7 +92,7 @@ class SearchRun:
         first.set_user_attr("record", record.to_attrs())
         if record.state == "PRUNED":
             raise optuna.TrialPruned
-        return record.score(self.cv.key) if record.state == "COMPLETE" else float("nan")
+        return record.score(self.full.key) if record.state == "COMPLETE" else float("nan")
 
     def _suggest(self, trial: Any) -> dict[str, Any]:
         if self.search.sampler is None and self.seed is not None:
@@ -114,8 +111,8 @@ class SearchRun:
                 raise ValueError(
                     f"strategy='shared' is not possible: {error}; use 'full' or 'auto'"
                 ) from error
-        self.strategy = self.full_fits
-        return [self.full_fits.run_one(params) for params in settings]
+        self.strategy = self.full
+        return [self.full.run_one(params) for params in settings]
 
     def _after_round(self, study: Any, first: Any) -> None:
         """Tell Optuna the other trials of the round, and the callbacks all of them."""
@@ -124,7 +121,7 @@ class SearchRun:
         for trial, record in zip(self._running, self._records, strict=True):
             if trial.number != first.number:
                 trial.set_user_attr("record", record.to_attrs())
-                score = record.score(self.cv.key) if record.state == "COMPLETE" else None
+                score = record.score(self.full.key) if record.state == "COMPLETE" else None
                 study.tell(trial, score, None if score is not None else TrialState[record.state])
             self._note_error(trial.number, record)
             self._call_back(copy.deepcopy(study.get_trials(deepcopy=False)[trial.number]))
@@ -153,11 +150,11 @@ class SearchRun:
         if record.exception is None:
             return
         self.error = record.exception
-        if self.cv.raises:
+        if self.full.raises:
             raise record.exception
         what = "failed" if record.fit_failed else "could not be scored"
         warn(
-            f"trial {number} {what} and scores {self.cv.score_of_error}: {record.exception!r}",
+            f"trial {number} {what} and scores {self.full.score_of_error}: {record.exception!r}",
             FitFailedWarning if record.fit_failed else UserWarning,
         )
 
@@ -183,13 +180,13 @@ class SearchRun:
         trial_rows = [row for row in ended_trials(self.study) if row.has_heads]
         if len(trial_rows) < COMPARED:
             return
-        heads = [float(np.mean(row.record.shared[self.cv.key])) for row in trial_rows]
+        heads = [float(np.mean(row.record.shared[self.full.key])) for row in trial_rows]
         compared = finalists.spread_over(heads, COMPARED)
         self._fit_in_full([trial_rows[i] for i in compared])
         if self._is_late():
             return  # nothing is left to decide
         done = [i for i in compared if trial_rows[i].shown.state == "COMPLETE"]
-        full = [trial_rows[i].shown.score(self.cv.key) for i in done]
+        full = [trial_rows[i].shown.score(self.full.key) for i in done]
         self.agreement = finalists.agreement([heads[i] for i in done], full)
         if self.agreement >= AGREES:
             return
@@ -197,7 +194,7 @@ class SearchRun:
             f"heads on the frozen encoder rank these losses otherwise than full fits do (Spearman "
             f"{self.agreement:.2f} over {len(full)} trials): going on with full fits",
         )
-        self.strategy = self.full_fits
+        self.strategy = self.full
         self._fit_in_full(trial_rows)
         if self._is_late():
             return
@@ -205,21 +202,21 @@ class SearchRun:
         before, create = self.study, import_optuna().create_study
         self.study = create(direction="maximize", sampler=before.sampler, pruner=before.pruner)
         for row in ended_trials(before):
-            self.study.add_trial(row.fitted_in_full(self.cv.key) if row.full else row.trial)
+            self.study.add_trial(row.fitted_in_full(self.full.key) if row.full else row.trial)
 
     def _fit_in_full(self, trial_rows: Sequence[TrialRow]) -> None:
         """Fit trials in full for which only heads were trained, and keep that in the study."""
-        trial_rows, n = [row for row in trial_rows if row.heads_only], self.full_fits.trials_at_once
+        trial_rows, n = [row for row in trial_rows if row.heads_only], self.full.trials_at_once
         for start in range(0, len(trial_rows), n):
             known = ended_trials(self.study)
             if self._is_late() and any(r.full and r.full.state == "COMPLETE" for r in known):
                 return  # one full fit has a score
             self._show("full fits", start, len(trial_rows))
             part = trial_rows[start : start + n]
-            records = self.full_fits.run([row.params(self.spaces) for row in part])
+            records = self.full.run([row.params(self.spaces) for row in part])
             for row, record in zip(part, records, strict=True):
                 self._note_error(row.trial.number, record)
                 row.full = record
                 self.study.set_user_attr(f"full:{row.trial.number}", record.to_attrs())
-                self._call_back(row.fitted_in_full(self.cv.key))
+                self._call_back(row.fitted_in_full(self.full.key))
             self._show("full fits", start + len(part), len(trial_rows))

@@ -16,10 +16,11 @@ from skdice import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
 from skdice.cli._tune import report, trials_table
 from skdice.engine import arrays
 from skdice.metrics import span_f1_score
-from skdice.model_selection import LossSearchCV, finalists, loss_space
+from skdice.model_selection import LossSearchCV, loss_space
+from skdice.model_selection.full_fits import FullFits
 from skdice.model_selection.heads import data as heads_data
+from skdice.model_selection.heads import finalists
 from skdice.model_selection.records import cv_results
-from skdice.model_selection.strategies import FullFits
 
 TEXTS = [
     "win money now",

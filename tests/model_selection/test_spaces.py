@@ -17,9 +17,9 @@ from skdice import DiceClassifier, DiceMRCTagger, DiceSequenceClassifier
 from skdice.losses import CompoundLoss, Loss, TverskyLoss
 from skdice.model_selection import LossSearchCV, OneMinus, loss_space
 from skdice.model_selection.checks import check_classes
+from skdice.model_selection.full_fits import FullFits
 from skdice.model_selection.heads.strategy import why_no_heads
 from skdice.model_selection.spaces import as_spaces, check_space
-from skdice.model_selection.strategies import CrossValidation
 
 X, Y = make_classification(60, weights=[0.8], random_state=0)
 BASE = DiceClassifier(max_epochs=2, random_state=0)
@@ -200,8 +200,8 @@ class Counts(Loss):
 def test_losses_that_cannot_share():
     def why_not(space, estimator=BASE):
         found = check_space(estimator, space)
-        cv = CrossValidation(LossSearchCV(estimator), X, Y, {}, [], {}, "score", {})
-        return why_no_heads(cv, ["loss"], found)
+        full = FullFits(LossSearchCV(estimator), X, Y, {}, [], {}, "score", {})
+        return why_no_heads(full, ["loss"], found)
 
     spaces = [loss_space("tversky"), {"loss": ["ce", CompoundLoss()], "lr": [0.1]}]
     assert why_not(spaces) is None

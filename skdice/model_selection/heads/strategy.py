@@ -10,9 +10,9 @@ import numpy as np
 
 from skdice.estimators import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
 from skdice.losses import Loss
+from skdice.model_selection.full_fits import FullFits
 from skdice.model_selection.heads.data import HeadData
 from skdice.model_selection.records import Settings, TrialRecord
-from skdice.model_selection.strategies import CrossValidation, FullFits
 
 __all__ = ["HeadFits", "why_no_heads"]
 
@@ -20,39 +20,38 @@ __all__ = ["HeadFits", "why_no_heads"]
 class HeadFits:
     """The strategy that trains linear heads of several trials at once, on every fold."""
 
-    def __init__(self, full_fits: FullFits, trials_at_once: int) -> None:
-        self.full_fits, self.cv = full_fits, full_fits.cv
-        self.trials_at_once = trials_at_once
+    def __init__(self, full: FullFits, trials_at_once: int) -> None:
+        self.full, self.trials_at_once = full, trials_at_once
         # The heads of a `DiceClassifier` equal its fits; others are on a frozen encoder.
-        self.is_exact = isinstance(self.cv.estimator, DiceClassifier)
-        self.data = HeadData(self.cv.estimator, self.cv.X, self.cv.y)
+        self.is_exact = isinstance(full.estimator, DiceClassifier)
+        self.data = HeadData(full.estimator, full.X, full.y)
 
     def run(self, settings: Settings, trials: Sequence[Any] = ()) -> list[TrialRecord]:
         """Run trials with the given parameters; none of them is pruned."""
-        cv, heads, started = self.cv, None, time.perf_counter()
+        full, heads, started = self.full, None, time.perf_counter()
         try:
-            models = [cv.model(params) for params in settings]
-            heads = self.data.fit(models, [train for train, _ in cv.splits])
+            models = [full.model(params) for params in settings]
+            heads = self.data.fit(models, [train for train, _ in full.splits])
         except Exception as error:
-            scores = [cv.score_of_error] * len(cv.splits)
-            failed = TrialRecord(shared={name: list(scores) for name in cv.scorers})
-            failed.fail(error, of_fit=True, keep_frames=cv.raises)
+            scores = [full.score_of_error] * len(full.splits)
+            failed = TrialRecord(shared={name: list(scores) for name in full.scorers})
+            failed.fail(error, of_fit=True, keep_frames=full.raises)
         if heads is None and len(settings) > 1:  # a bad setting must cost its own trial only
             half = len(settings) // 2
             return self.run(settings[:half]) + self.run(settings[half:])
         if heads is None:  # the estimator's own fit has the better error
-            return [self.full_fits.run_one(settings[0]) if self.is_exact else cv.ended(failed)]
+            return [full.run_one(settings[0]) if self.is_exact else full.ended(failed)]
         seconds = (time.perf_counter() - started) / (len(settings) * len(heads))
         records = [TrialRecord(fit_time=[seconds] * len(heads)) for _ in settings]
         for fold, of_fold in enumerate(heads):
-            for side in range(2 if cv.with_train and self.is_exact else 1):
+            for side in range(2 if full.with_train and self.is_exact else 1):
                 self._score(of_fold, fold, side, records)
-        return [cv.ended(record) for record in records]
+        return [full.ended(record) for record in records]
 
     def _score(self, heads: Any, fold: int, side: int, records: list[TrialRecord]) -> None:
         """Score the heads of one fold on its test rows (side 0) or training rows (side 1)."""
-        rows = self.cv.splits[fold][1 - side]
-        scored = self.cv.scored(rows)
+        rows = self.full.splits[fold][1 - side]
+        scored = self.full.scored(rows)
         # Many settings predict the same, and a scorer may cost more than the training of a head.
         # So a scorer that needs only predictions scores equal predictions once.
         known: dict[Any, float] = {}
@@ -60,11 +59,11 @@ class HeadFits:
         for model, record in zip(self.data.predict(heads, rows), records, strict=True):
             started, model.rows, key = time.perf_counter(), scored[0][0], model.key()
             into = (record.test, record.train)[side] if self.is_exact else record.shared
-            for name in self.cv.scorers:
+            for name in self.full.scorers:
                 score = None if name in asks_for_more else known.get((name, key))
                 if score is None:
                     model.asked_for_more, before = False, record.exception
-                    score = self.cv.score(name, model, scored, record)
+                    score = self.full.score(name, model, scored, record)
                     if model.asked_for_more:
                         asks_for_more.add(name)
                     elif record.exception is before:
@@ -73,9 +72,9 @@ class HeadFits:
             record.score_time.append(time.perf_counter() - started)
 
 
-def why_no_heads(cv: CrossValidation, names: Sequence[str], losses: list[Loss]) -> str | None:
+def why_no_heads(full: FullFits, names: Sequence[str], losses: list[Loss]) -> str | None:
     """Why trials over the parameters `names` cannot run as heads; None if they can."""
-    estimator, kind = cv.estimator, type(cv.estimator).__name__
+    estimator, kind = full.estimator, type(full.estimator).__name__
     unset: tuple[str, ...] = ("sampler", "label_all_subwords")
     allowed = {"loss"}
     if isinstance(estimator, DiceClassifier):
@@ -83,13 +82,13 @@ def why_no_heads(cv: CrossValidation, names: Sequence[str], losses: list[Loss]) 
             return f"{kind} is not DiceClassifier: it has a fit of its own"
         if estimator.module is not None or len(estimator.hidden_layer_sizes):
             return "its head is not linear"
-        if not isinstance(cv.X, np.ndarray):
-            return f"X is a {type(cv.X).__name__} and not an array"
+        if not isinstance(full.X, np.ndarray):
+            return f"X is a {type(full.X).__name__} and not an array"
         unset = ("early_stopping", "callbacks", "net_params")
         allowed = {"loss", "lr", "weight_decay"}
     elif not isinstance(estimator, (DiceSequenceClassifier, DiceTokenClassifier)):
         return f"{kind} is not DiceClassifier, DiceSequenceClassifier or DiceTokenClassifier"
-    elif isinstance(estimator, DiceSequenceClassifier) and np.ndim(cv.y) != 1:
+    elif isinstance(estimator, DiceSequenceClassifier) and np.ndim(full.y) != 1:
         return "the labels are 0/1 rows"
     for name in unset:
         if getattr(estimator, name, None):
@@ -97,8 +96,8 @@ def why_no_heads(cv: CrossValidation, names: Sequence[str], losses: list[Loss]) 
     for name in names:
         if name not in allowed and not name.startswith("loss__"):
             return f"{name!r} is searched, which heads have in common"
-    if cv.fit_params:
-        return f"fit got {sorted(cv.fit_params)}"
+    if full.fit_params:
+        return f"fit got {sorted(full.fit_params)}"
     for loss in losses:
         if not loss.has_functional_form:
             return f"{type(loss).__name__} has no functional form, which heads need"

@@ -1,4 +1,4 @@
-"""How trials are run: the data, folds and scorers, and full fits one by one."""
+"""The strategy that runs trials as full fits, with the data, folds and scorers of a search."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import InitVar, dataclass
 from itertools import zip_longest
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -20,14 +20,19 @@ from skdice.model_selection.heads.predictions import OtherRowsError
 from skdice.model_selection.records import Scores, Settings, TrialRecord
 from skdice.model_selection.spaces import cloned, import_optuna
 
-__all__ = ["CrossValidation", "FullFits"]
+__all__ = ["FullFits"]
 
 FOLD = 10_000  # steps of a fold, more than any fit has epochs
 
 
 @dataclass
-class CrossValidation:
-    """The data, folds and scorers of all trials of a `search`."""
+class FullFits:
+    """The strategy that fits the estimator of a `search` for each trial and fold.
+
+    It prunes only with one job.
+    """
+
+    is_exact: ClassVar[bool] = True  # its scores are those of the estimator itself
 
     search: InitVar[Any]
     X: Any
@@ -42,6 +47,9 @@ class CrossValidation:
         self.estimator, self.with_train = search.estimator, search.return_train_score
         self.raises = search.error_score == "raise"
         self.score_of_error = float("nan") if self.raises else float(search.error_score)
+        self.prunes = search.pruner is not None
+        self.n_jobs = 1 if search.n_jobs is None else search.n_jobs
+        self.trials_at_once = int(effective_n_jobs(self.n_jobs))
 
     def model(self, params: dict[str, Any]) -> Any:
         """The unfitted estimator of a trial."""
@@ -88,17 +96,6 @@ class CrossValidation:
             record.state = "FAIL"
         return record
 
-
-class FullFits:
-    """The strategy that fits the estimator for each trial and fold; prunes only with one job."""
-
-    is_exact = True  # its scores are those of the estimator itself
-
-    def __init__(self, cv: CrossValidation, n_jobs: int | None, *, prunes: bool) -> None:
-        self.cv, self.prunes = cv, prunes
-        self.n_jobs = 1 if n_jobs is None else n_jobs
-        self.trials_at_once = int(effective_n_jobs(self.n_jobs))
-
     def run(self, settings: Settings, trials: Sequence[Any] = ()) -> list[TrialRecord]:
         """Run trials with the given parameters; `trials` are asked whether to prune."""
         if self.n_jobs == 1:
@@ -108,38 +105,38 @@ class FullFits:
     def run_one(self, params: dict[str, Any], trial: Any = None) -> TrialRecord:
         """Fit and score on every fold; a pruner or an error may end it early."""
         optuna = import_optuna()
-        cv, record, n_folds = self.cv, TrialRecord(), len(self.cv.splits)
+        record, n_folds = TrialRecord(), len(self.splits)
         for fold in range(n_folds):
             started = time.perf_counter()
             try:
-                model = cv.model(params)
+                model = self.model(params)
                 self._fit(model, fold, trial)
             except optuna.TrialPruned:
                 record.state = "PRUNED"
                 break
             except Exception as error:
-                record.fail(error, of_fit=True, keep_frames=cv.raises)
-                missing = [cv.score_of_error] * (n_folds - fold)
-                for scores, _ in cv.sides(record, fold):
-                    scores |= {name: scores.get(name, []) + missing for name in cv.scorers}
+                record.fail(error, of_fit=True, keep_frames=self.raises)
+                missing = [self.score_of_error] * (n_folds - fold)
+                for scores, _ in self.sides(record, fold):
+                    scores |= {name: scores.get(name, []) + missing for name in self.scorers}
                 break
             fitted = time.perf_counter()
-            for scores, rows in cv.sides(record, fold):
-                scored = cv.scored(rows)
-                for name in cv.scorers:
-                    scores.setdefault(name, []).append(cv.score(name, model, scored, record))
+            for scores, rows in self.sides(record, fold):
+                scored = self.scored(rows)
+                for name in self.scorers:
+                    scores.setdefault(name, []).append(self.score(name, model, scored, record))
             record.fit_time.append(fitted - started)
             record.score_time.append(time.perf_counter() - fitted)
-            if fold + 1 == n_folds or (cv.raises and record.error is not None):
+            if fold + 1 == n_folds or (self.raises and record.error is not None):
                 break
             # The step is after the epochs of this fold, and before those of the next.
-            if self.prunes and _is_pruned(trial, (fold + 1) * FOLD - 1, record.score(cv.key)):
+            if self.prunes and _is_pruned(trial, (fold + 1) * FOLD - 1, record.score(self.key)):
                 record.state = "PRUNED"
                 break
-        return cv.ended(record)
+        return self.ended(record)
 
     def _fit(self, model: Any, fold: int, trial: Any) -> None:
-        train, test = self.cv.splits[fold]
+        train, test = self.splits[fold]
         optuna, interrupted = import_optuna(), False
 
         def prune(net: Any) -> None:
@@ -157,8 +154,8 @@ class FullFits:
         epochs = isinstance(model, TransformerEstimator) and not model.early_stopping
         if epochs and self.prunes and trial is not None:
             model.set_params(callbacks=[*(model.callbacks or []), AfterEpoch(prune)])
-        params = check_method_params(self.cv.X, self.cv.fit_params, train)
-        model.fit(*self.cv.take(train), **params)
+        params = check_method_params(self.X, self.fit_params, train)
+        model.fit(*self.take(train), **params)
         if interrupted:
             raise KeyboardInterrupt
 
@@ -167,9 +164,9 @@ class FullFits:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # early epochs predict no positives
-                data, params = self.cv.scored(rows)
-                key = self.cv.key
-                return float(self.cv.scorers[key](model, *data, **params[key]))
+                data, params = self.scored(rows)
+                key = self.key
+                return float(self.scorers[key](model, *data, **params[key]))
         except Exception:
             return float("nan")
 
