@@ -12,7 +12,6 @@ from scipy.special import log_softmax
 from sklearn.model_selection import KFold
 from sklearn.utils.validation import check_is_fitted
 
-from skdice._typing import Sentences, TagRows
 from skdice.estimators._bias import BiasTuned, log, stack_rounds
 from skdice.estimators._scores import TagScores
 from skdice.estimators.checks import check_validation, draw_seed
@@ -65,15 +64,7 @@ class BiasTunedTagger(TagScores, BiasTuned):
     (3,)
     """
 
-    def fit(
-        self,
-        X: Sentences,
-        y: TagRows,
-        *,
-        X_val: Sentences = None,
-        y_val: TagRows = None,
-        **params: Any,
-    ) -> Self:
+    def fit(self, X: Any, y: Any, *, X_val: Any = None, y_val: Any = None, **params: Any) -> Self:
         """Fit the tagger, and tune the biases on sentences that it did not see.
 
         Parameters
@@ -117,7 +108,7 @@ class BiasTunedTagger(TagScores, BiasTuned):
         self.bias_ = tune_bias(log_p, known, counter.f1, per_class=self.bias == "per_class")
         return self
 
-    def predict(self, X: Sentences) -> np.ndarray:
+    def predict(self, X: Any) -> np.ndarray:
         """Tags of every token, as a 1-D object array of lists."""
         rows = self._biased(X)
         constrained = getattr(self.estimator_, "constrained", False)
@@ -125,11 +116,11 @@ class BiasTunedTagger(TagScores, BiasTuned):
             decode(rows, list(self.classes_), self.scheme_, constrained=constrained)
         )
 
-    def predict_proba(self, X: Sentences) -> np.ndarray:
+    def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities after the biases, an array (n_tokens, n_classes) for each sentence."""
         return object_array([np.exp(log_softmax(rows, axis=1)) for rows in self._biased(X)])
 
-    def score(self, X: Sentences, y: TagRows) -> float:
+    def score(self, X: Any, y: Any) -> float:
         """Micro span F1; token micro F1 for plain tags."""
         sentences = as_sentences(X)
         tags = as_tags(y, sentences)

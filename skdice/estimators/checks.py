@@ -117,7 +117,7 @@ def split_indices(
         if counts.min() < 2 or size < len(counts) or n - size < len(counts):
             warn(
                 "the validation split is not stratified, as some class has too few examples: "
-                "give X_val and y_val to choose it yourself",
+                "give X_val and y_val to choose it yourself"
             )
             strata = None
     held = train_test_split(firsts, test_size=size, random_state=seed % 2**32, stratify=strata)[1]

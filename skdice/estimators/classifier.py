@@ -19,7 +19,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import nn
 
 from skdice._compat import check_sample_weight
-from skdice._typing import Labels, Numbers, Weights
 from skdice.engine.batching import Padder
 from skdice.engine.devices import resolve_device, seeded
 from skdice.engine.dropout import FastDropout
@@ -37,7 +36,7 @@ __all__ = ["DiceClassifier"]
 class NumericDataset:
     """Rows of numbers with targets and weights."""
 
-    X: Numbers
+    X: Any  # an array or a sparse matrix
     targets: np.ndarray | None = None
     weight: np.ndarray | None = None
 
@@ -82,7 +81,7 @@ class Head(nn.Module):
         return self.body(X)
 
 
-def _row_keys(X: Numbers) -> list[Any]:
+def _row_keys(X: Any) -> list[Any]:
     """A key for each row; equal rows have equal keys."""
     if not sparse.issparse(X):
         return [row.tobytes() for row in X]
@@ -225,7 +224,7 @@ class DiceClassifier(LogitScores, ClassifierMixin, NetEstimator):
         tags.input_tags.sparse = True
         return tags
 
-    def fit(self, X: Numbers, y: Labels, sample_weight: Weights = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on rows of numbers.
 
         Parameters
@@ -282,7 +281,7 @@ class DiceClassifier(LogitScores, ClassifierMixin, NetEstimator):
             dataset=dataset, criterion=criterion, seed=seed, validation=held, fitted=self.__dict__
         )
 
-    def predict_proba(self, X: Numbers) -> np.ndarray:
+    def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of shape (n, n_classes)."""
         return softmax(self._logits(X), axis=1)
 

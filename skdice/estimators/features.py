@@ -20,7 +20,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdice import backbones
 from skdice._compat import Interval, StrOptions, check_feature_names
-from skdice._typing import Texts
 from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine.batching import Padder
 from skdice.engine.devices import has_bf16, resolve_device, seeded
@@ -114,7 +113,7 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         tags.input_tags.string = True
         return tags
 
-    def fit(self, X: Texts, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Load the backbone; nothing is learnt from the texts.
 
         Parameters
@@ -150,7 +149,7 @@ class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         self.n_features_in_ = check_width(texts, None, self)
         return self
 
-    def transform(self, X: Texts) -> np.ndarray:
+    def transform(self, X: Any) -> np.ndarray:
         """Vectors of shape (n, n_features), float32.
 
         Parameters

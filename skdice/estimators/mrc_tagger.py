@@ -10,7 +10,6 @@ import numpy as np
 from scipy.special import expit
 
 from skdice._compat import Interval
-from skdice._typing import Entities, Sentences, Weights
 from skdice.engine.batching import EncodedDataset, Padder
 from skdice.engine.plan import Examples, FitPlan, Mode
 from skdice.engine.spans import EncoderWithSpanHeads, SpanPadder
@@ -208,13 +207,7 @@ class DiceMRCTagger(TransformerEstimator):
     _saved: ClassVar[tuple[str, ...]] = ("queries_", "scheme_", "max_span_length_", "threshold_")
 
     def fit(
-        self,
-        X: Sentences,
-        y: Entities,
-        *,
-        sample_weight: Weights = None,
-        X_val: Sentences = None,
-        y_val: Entities = None,
+        self, X: Any, y: Any, *, sample_weight: Any = None, X_val: Any = None, y_val: Any = None
     ) -> Self:
         """Fine-tune on sentences with entities.
 
@@ -260,7 +253,7 @@ class DiceMRCTagger(TransformerEstimator):
         criterion = self._criterion(dataset)
         return FitPlan(dataset=dataset, criterion=criterion, seed=seed, validation=held)
 
-    def predict(self, X: Sentences) -> np.ndarray:
+    def predict(self, X: Any) -> np.ndarray:
         """Tags as in training, or spans if training had spans.
 
         Returns
@@ -276,7 +269,7 @@ class DiceMRCTagger(TransformerEstimator):
             rows = [to_tags(spans, len(sentence), self.scheme_) for spans, sentence in pairs]
         return object_array(rows)
 
-    def predict_spans(self, X: Sentences) -> np.ndarray:
+    def predict_spans(self, X: Any) -> np.ndarray:
         """Spans above `threshold_`, with their scores.
 
         Returns
@@ -289,7 +282,7 @@ class DiceMRCTagger(TransformerEstimator):
         candidates = self._candidates(as_sentences(X), self.threshold_)
         return object_array([self._settled(row) for row in candidates])
 
-    def tune_threshold(self, X: Sentences, y: Entities) -> Self:
+    def tune_threshold(self, X: Any, y: Any) -> Self:
         """Choose `threshold_` for the F1 of spans on held-out sentences.
 
         Parameters
@@ -332,11 +325,11 @@ class DiceMRCTagger(TransformerEstimator):
         self.threshold_ = _THRESHOLDS[int(np.argmax(scores))]  # the first of the best
         return self
 
-    def score(self, X: Sentences, y: Entities) -> float:
+    def score(self, X: Any, y: Any) -> float:
         """Micro F1 over spans."""
         return self.evaluate(X, y)["f1"]
 
-    def evaluate(self, X: Sentences, y: Entities) -> dict[str, float]:
+    def evaluate(self, X: Any, y: Any) -> dict[str, float]:
         """Precision, recall and F1 of spans, micro.
 
         Parameters

@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from skdice._typing import Weights
 from skdice.engine.net import FineTuningNet
 from skdice.engine.plan import FitPlan, Mode
 from skdice.estimators.checks import fresh_loss
@@ -30,7 +29,7 @@ class PartialFit:
     _seen: np.ndarray
 
     def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, *, sample_weight: Weights = None
+        self, X: Any, y: Any, classes: Any = None, *, sample_weight: Any = None
     ) -> Self:
         """Train one more epoch on these examples, at the constant rate `lr`.
 

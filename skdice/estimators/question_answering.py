@@ -11,7 +11,6 @@ import numpy as np
 from scipy.special import softmax
 
 from skdice._compat import Interval, StrOptions
-from skdice._typing import Answers, Questions, Weights
 from skdice._warn import warn
 from skdice.engine.plan import Examples, FitPlan, Mode
 from skdice.estimators.checks import draw_seed, fresh_loss
@@ -178,13 +177,7 @@ class DiceQuestionAnswerer(TransformerEstimator):
     _longest: ClassVar[int] = 384
 
     def fit(
-        self,
-        X: Questions,
-        y: Answers,
-        *,
-        sample_weight: Weights = None,
-        X_val: Questions = None,
-        y_val: Answers = None,
+        self, X: Any, y: Any, *, sample_weight: Any = None, X_val: Any = None, y_val: Any = None
     ) -> Self:
         """Fine-tune on questions with their contexts and answers.
 
@@ -233,7 +226,7 @@ class DiceQuestionAnswerer(TransformerEstimator):
         criterion = SpanEndsLoss(fresh_loss(self.loss).prepare(counts))
         return FitPlan(dataset=dataset, criterion=criterion, seed=seed, validation=held)
 
-    def predict(self, X: Questions) -> np.ndarray:
+    def predict(self, X: Any) -> np.ndarray:
         """Answers of shape (n,), each a str, empty where the context holds none."""
         self._check_fitted()
         pairs = as_questions(X)
@@ -243,7 +236,7 @@ class DiceQuestionAnswerer(TransformerEstimator):
             texts.append(context[candidates[0].start : candidates[0].end] if answered else "")
         return object_array(texts)
 
-    def predict_spans(self, X: Questions, n_best: int = 1) -> np.ndarray:
+    def predict_spans(self, X: Any, n_best: int = 1) -> np.ndarray:
         """The best places of the answer, and "no answer" where it can be one.
 
         Parameters
@@ -278,15 +271,15 @@ class DiceQuestionAnswerer(TransformerEstimator):
             rows.append(row)
         return object_array(rows)
 
-    def score(self, X: Questions, y: Answers) -> float:
+    def score(self, X: Any, y: Any) -> float:
         """F1 as in SQuAD's evaluation (of characters for Chinese), from 0 to 1."""
         return self.evaluate(X, y)["f1"]
 
-    def exact_match(self, X: Questions, y: Answers) -> float:
+    def exact_match(self, X: Any, y: Any) -> float:
         """Share of exact matches as in SQuAD's evaluation, from 0 to 1."""
         return self.evaluate(X, y)["exact_match"]
 
-    def evaluate(self, X: Questions, y: Answers) -> dict[str, float]:
+    def evaluate(self, X: Any, y: Any) -> dict[str, float]:
         """Exact match and F1 as in SQuAD's evaluation.
 
         Parameters
@@ -318,7 +311,7 @@ class DiceQuestionAnswerer(TransformerEstimator):
         if len(kept) < len(rows):
             warn(
                 f"{len(rows) - len(kept)} of {len(rows)} questions are left out, as their answers "
-                f"are not in their contexts (on_misaligned={self.on_misaligned!r})",
+                f"are not in their contexts (on_misaligned={self.on_misaligned!r})"
             )
         if not len(kept):
             raise ValueError("no question is left: every answer is missing from its context")

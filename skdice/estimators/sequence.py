@@ -12,7 +12,6 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 
 from skdice._compat import HasMethods, StrOptions
-from skdice._typing import Labels, Texts, Weights
 from skdice.engine.arrays import blocks, empty_table
 from skdice.engine.module import EncoderWithHead, TaskModel
 from skdice.engine.net import FineTuningNet
@@ -164,13 +163,7 @@ class DiceSequenceClassifier(LogitScores, ClassifierMixin, PartialFit, Transform
         return tags
 
     def fit(
-        self,
-        X: Texts,
-        y: Labels,
-        *,
-        sample_weight: Weights = None,
-        X_val: Texts = None,
-        y_val: Labels = None,
+        self, X: Any, y: Any, *, sample_weight: Any = None, X_val: Any = None, y_val: Any = None
     ) -> Self:
         """Fine-tune on labelled texts.
 
@@ -228,12 +221,12 @@ class DiceSequenceClassifier(LogitScores, ClassifierMixin, PartialFit, Transform
             dataset=dataset, criterion=criterion, seed=seed, validation=held, rows_of_epoch=draws
         )
 
-    def predict_proba(self, X: Texts) -> np.ndarray:
+    def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of shape (n, n_classes); rows sum to 1 unless multi-label."""
         logits = self._logits(X)
         return expit(logits) if self.multilabel_ else np.exp(log_softmax(logits, axis=1))
 
-    def score(self, X: Texts, y: Labels, sample_weight: Weights = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy, as for every scikit-learn classifier (all labels right, if multi-label).
 
         Raises
@@ -254,7 +247,7 @@ class DiceSequenceClassifier(LogitScores, ClassifierMixin, PartialFit, Transform
                 )
         return super().score(X, labels, sample_weight)
 
-    def frozen_vectors(self, X: Texts) -> np.ndarray:
+    def frozen_vectors(self, X: Any) -> np.ndarray:
         """Vectors of texts or pairs before fine-tuning, without changing this classifier.
 
         Parameters

@@ -139,7 +139,7 @@ def _params(estimator: Any) -> dict[str, Any]:
     if lost:
         warn(
             f"{', '.join(lost)} cannot be written as JSON and will be None in what from_pretrained "
-            "reads: set them there before the next fit, or pickle the estimator",
+            "reads: set them there before the next fit, or pickle the estimator"
         )
     return params
 
@@ -437,7 +437,5 @@ def label_names(config: Any) -> list[str]:
     if len(set(names)) < len(names):
         raise ValueError(f"the model names a label twice: {names}: mend id2label in config.json")
     if any(map(_is_generic, names)):
-        warn(
-            f"the model's config.json has no names for its labels: they are {names}",
-        )
+        warn(f"the model's config.json has no names for its labels: they are {names}")
     return names

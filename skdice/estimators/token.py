@@ -12,7 +12,6 @@ import numpy as np
 from scipy.special import log_softmax
 
 from skdice._compat import HasMethods, Interval, StrOptions
-from skdice._typing import Sentences, TagRows, Weights
 from skdice._warn import warn
 from skdice.engine.arrays import blocks, empty_table
 from skdice.engine.batching import EncodedDataset
@@ -168,13 +167,7 @@ default="auto"
     _saved: ClassVar[tuple[str, ...]] = ("classes_", "scheme_")
 
     def fit(
-        self,
-        X: Sentences,
-        y: TagRows,
-        *,
-        sample_weight: Weights = None,
-        X_val: Sentences = None,
-        y_val: TagRows = None,
+        self, X: Any, y: Any, *, sample_weight: Any = None, X_val: Any = None, y_val: Any = None
     ) -> Self:
         """Fine-tune on tagged sentences.
 
@@ -230,14 +223,10 @@ default="auto"
         background = self.classes_.tolist().index("O") if "O" in self.classes_ else None
         criterion = self._prepared_loss(counts, counts.sum(), mode, background=background)
         return FitPlan(
-            dataset=dataset,
-            criterion=criterion,
-            seed=seed,
-            validation=held,
-            rows_of_epoch=draws,
+            dataset=dataset, criterion=criterion, seed=seed, validation=held, rows_of_epoch=draws
         )
 
-    def predict(self, X: Sentences) -> np.ndarray:
+    def predict(self, X: Any) -> np.ndarray:
         """Tags of every token.
 
         Parameters
@@ -253,7 +242,7 @@ default="auto"
         classes, scheme = self.classes_.tolist(), self.scheme_
         return object_array(decode(log_p, classes, scheme, constrained=self.constrained))
 
-    def predict_proba(self, X: Sentences) -> np.ndarray:
+    def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the tags.
 
         Returns
@@ -263,7 +252,7 @@ default="auto"
         """
         return object_array([np.exp(table) for table in self._log_tables(X)])
 
-    def score(self, X: Sentences, y: TagRows) -> float:
+    def score(self, X: Any, y: Any) -> float:
         """Micro span F1; token micro F1 for plain tags.
 
         Raises
@@ -286,7 +275,7 @@ default="auto"
                     )
         return self._score(sentences, tags)
 
-    def frozen_vectors(self, X: Sentences) -> np.ndarray:
+    def frozen_vectors(self, X: Any) -> np.ndarray:
         """Vectors of every word before fine-tuning, without changing this tagger.
 
         Parameters

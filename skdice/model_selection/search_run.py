@@ -192,7 +192,7 @@ class SearchRun:
             return
         warn(
             f"heads on the frozen encoder rank these losses otherwise than full fits do (Spearman "
-            f"{self.agreement:.2f} over {len(full)} trials): going on with full fits",
+            f"{self.agreement:.2f} over {len(full)} trials): going on with full fits"
         )
         self.strategy = self.full
         self._fit_in_full(trial_rows)

@@ -11,7 +11,6 @@ import torch
 from sklearn.base import clone
 from sklearn.utils import check_X_y
 
-from skdice._typing import Labels
 from skdice.engine.arrays import blocks
 from skdice.engine.devices import resolve_device
 from skdice.estimators.classifier import DiceClassifier
@@ -49,7 +48,7 @@ class FoldHeads:
 def fit_heads(
     models: Sequence[DiceClassifier],
     X: np.ndarray,
-    y: Labels,
+    y: Any,
     train_rows: Sequence[np.ndarray],
     background: Any = None,
 ) -> list[FoldHeads]:
