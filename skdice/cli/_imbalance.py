@@ -22,16 +22,16 @@ def counts_of(data: Any) -> Any:
     return reading_imbalance(data.X, data.y)
 
 
-def report(found: dict[str, Any], *, as_json: bool) -> None:
+def report(counts: dict[str, Any], *, as_json: bool) -> None:
     """Print the counts of each file, as a table or as JSON."""
     if as_json:
-        rows = {name: _finite(value.to_dict()) for name, value in found.items()}
+        rows = {name: _finite(value.to_dict()) for name, value in counts.items()}
         typer.echo(json.dumps(rows, indent=2))
         return
     table = Table("file", "unit", box=None, header_style="bold")
     for name in ("negatives", "positives", "ratio", "classes"):
         table.add_column(name, justify="right")
-    for name, value in found.items():
+    for name, value in counts.items():
         negatives = f"{value.n_negative:,}" if value.background is not None else "-"
         ratio = f"{value.ratio:.2f}" if value.background is not None else "-"
         n_classes = str(len(value.counts))
@@ -39,7 +39,7 @@ def report(found: dict[str, Any], *, as_json: bool) -> None:
             Path(name).name, value.unit, negatives, f"{value.n_positive:,}", ratio, n_classes
         )
     OUT.print(table)
-    for name, value in found.items():
+    for name, value in counts.items():
         OUT.print(f"\n{Path(name).name}, {value.unit} of each class", style="bold")
         for label, n in value.counts.items():
             mark = "  (negative)" if label == value.background else ""

@@ -25,7 +25,7 @@ def run(
     features: bool,
     **options: Any,
 ) -> None:
-    """Search, show the best trials as they come, and write what was found.
+    """Search, show the best trials as they come, and write all of them.
 
     `params` are the estimator's, and `options` those of `LossSearchCV`.
     """

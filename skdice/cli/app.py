@@ -12,24 +12,8 @@ import typer
 
 from skdice import __version__
 from skdice.cli import _common
+from skdice.cli import _options as options
 from skdice.cli._common import ERR, OUT, readable_errors
-from skdice.cli._options import (
-    AsJson,
-    Columns,
-    Dev,
-    Device,
-    Features,
-    Files,
-    Fit,
-    ForceFile,
-    ForceModel,
-    Format,
-    Model,
-    Seed,
-    Strategy,
-    TaskOption,
-    grouped,
-)
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -41,7 +25,7 @@ app = typer.Typer(
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
     """Register a function as the command of its name."""
-    return app.command()(readable_errors()(grouped(function)))
+    return app.command()(readable_errors()(options.grouped(function)))
 
 
 def _version(value: bool) -> None:
@@ -75,10 +59,10 @@ def imbalance(
     files: Annotated[
         list[Path], typer.Argument(help="Files of tagged tokens, labelled texts or questions.")
     ],
-    task: TaskOption = "auto",
-    as_json: AsJson = False,
+    task: options.TaskOption = "auto",
+    as_json: options.AsJson = False,
     *,
-    reading: Files,
+    source: options.Files,
 ) -> None:
     """Negatives, positives and their ratio, as in the paper's Table 1.
 
@@ -94,8 +78,7 @@ def imbalance(
     """
     from skdice.cli._imbalance import counts_of, report
 
-    found = {str(file): counts_of(reading.read(file, task)) for file in files}
-    report(found, as_json=as_json)
+    report({str(file): counts_of(source.read(file, task)) for file in files}, as_json=as_json)
 
 
 @command
@@ -105,17 +88,17 @@ def train(
     loss: Annotated[
         str | None, typer.Option(help="Name of the loss; default: ce_dice, or dsc for questions.")
     ] = None,
-    dev: Dev = None,
-    task: TaskOption = "auto",
-    seed: Seed = 0,
+    dev: options.Dev = None,
+    task: options.TaskOption = "auto",
+    seed: options.Seed = 0,
     checkpoint: Annotated[
         Path | None,
         typer.Option(help="Folder for checkpoints: a stopped command continues from the last."),
     ] = None,
-    force: ForceModel = False,
+    force: options.ForceModel = False,
     *,
-    reading: Files,
-    fit: Fit,
+    source: options.Files,
+    fit: options.Fit,
 ) -> None:
     """Train a tagger, a text classifier or a reader and save it.
 
@@ -136,8 +119,8 @@ def train(
     skdice train train.conll --task mrc-ner --out mrc-tagger
     """
     _common.new_folder(out, "--out", holds_model=(out / "skdice.json").exists() and not force)
-    data = reading.read(file, task)
-    held = reading.read(dev, data.task) if dev is not None else None
+    data = source.read(file, task)
+    held = source.read(dev, data.task) if dev is not None else None
     model = _common.estimator_for(
         data,
         **fit.params(),
@@ -154,17 +137,17 @@ def train(
 
 @command
 def predict(
-    model: Model,
+    model: options.Model,
     file: Annotated[Path, typer.Argument(help="File to predict; - is standard input.")],
     out: Annotated[Path | None, typer.Option(help="File to write; default: the screen.")] = None,
     form: Annotated[
-        Format,
+        options.Format,
         typer.Option("--format", help="conll, jsonl or spans; auto is the format described above."),
     ] = "auto",
-    device: Device = "auto",
-    force: ForceFile = False,
+    device: options.Device = "auto",
+    force: options.ForceFile = False,
     *,
-    columns: Columns,
+    columns: options.Columns,
 ) -> None:
     """Predict a file: token TAB tag lines for a tagger, label TAB text lines for a classifier.
 
@@ -205,17 +188,17 @@ def predict(
 
 @command
 def evaluate(
-    model: Model,
+    model: options.Model,
     file: Annotated[Path, typer.Argument(help="Labelled file.")],
-    device: Device = "auto",
-    as_json: AsJson = False,
+    device: options.Device = "auto",
+    as_json: options.AsJson = False,
     page: Annotated[
         Path | None,
         typer.Option("--report", help="HTML page to write: intervals, pictures, hard examples."),
     ] = None,
-    force: ForceFile = False,
+    force: options.ForceFile = False,
     *,
-    reading: Files,
+    source: options.Files,
 ) -> None:
     """Precision, recall and F1 of a saved model, for each class and on average.
 
@@ -236,12 +219,12 @@ def evaluate(
 
     _common.new_file(page, "--report", force)
     estimator = _common.load(model, device)
-    data = reading.read(file, estimator.task)
+    data = source.read(file, estimator.task)
     predicted = _evaluate.predictions(estimator, data)
-    found = _evaluate.report(estimator, data, predicted, as_json=as_json)
+    scores = _evaluate.report(estimator, data, predicted, as_json=as_json)
     if unseen := _evaluate.unseen_labels(estimator, data):
         ERR.print(f"note: labels that training did not have: {unseen}")
-    typer.echo(json.dumps(found, indent=2) if as_json else found)
+    typer.echo(json.dumps(scores, indent=2) if as_json else scores)
     if page is not None:
         _evaluate.write_page(estimator, data, predicted, page, f"{model.name} on {file.name}")
         ERR.print(f"wrote {page}")
@@ -249,7 +232,7 @@ def evaluate(
 
 @command
 def export(
-    model: Model,
+    model: options.Model,
     out: Annotated[Path, typer.Option(help="Folder for the graph.")],
     form: Annotated[str, typer.Option("--format", help="onnx.")] = "onnx",
     int8: Annotated[
@@ -275,7 +258,7 @@ def export(
         raise typer.BadParameter(f"--format {form} is not known: onnx is the only one")
     _common.new_folder(out, "--out")
     estimator = _common.load(model, "cpu")
-    data = None if file is None else Files().read(file, estimator.task)
+    data = None if file is None else options.Files().read(file, estimator.task)
     for line in _export.run(estimator, out, int8, data):
         OUT.print(line, soft_wrap=True)
 
@@ -288,7 +271,7 @@ def compare(
     test: Annotated[
         Path | None, typer.Option(help="Test file; default: a fifth of --train.")
     ] = None,
-    dev: Dev = None,
+    dev: options.Dev = None,
     rows: Annotated[
         str | None,
         typer.Option(
@@ -299,16 +282,16 @@ def compare(
             "losses and ce_dice.",
         ),
     ] = None,
-    features: Features = False,
+    features: options.Features = False,
     seeds: Annotated[int | None, typer.Option(min=1, help="Runs of each row.")] = None,
     output: Annotated[Path, typer.Option(help="Folder for the chart and the figures.")] = Path(
         "skdice-compare"
     ),
-    task: TaskOption = "auto",
+    task: options.TaskOption = "auto",
     limit: Annotated[int | None, typer.Option(min=2, help="Use the first N training rows.")] = None,
     *,
-    reading: Files,
-    fit: Fit,
+    source: options.Files,
+    fit: options.Fit,
 ) -> None:
     """Train one model per row on the same data and seeds; print a table, write a chart.
 
@@ -332,7 +315,7 @@ def compare(
 
     params = fit.params()
     if train is not None:
-        title, parts = train.name, _compare.read_parts(train, dev, test, reading.read, task)
+        title, parts = train.name, _compare.read_parts(train, dev, test, source.read, task)
     elif test is None and dev is None:
         title, parts = "town notes", _compare.demo_parts()
         params, seeds = {**_compare.DEMO, **params}, seeds or _compare.DEMO_SEEDS
@@ -365,22 +348,22 @@ def tune(
         int, typer.Option(help="Number of trials at a time; above 1 none of them is pruned.")
     ] = 1,
     strategy: Annotated[
-        Strategy,
+        options.Strategy,
         typer.Option(
             help="full fits; or shared: heads on the frozen encoder, then full fits of the best. "
             "auto is shared if the two turn out to rank the losses alike."
         ),
     ] = "auto",
-    features: Features = False,
+    features: options.Features = False,
     output: Annotated[Path, typer.Option(help="Folder for the figures and the model.")] = Path(
         "skdice-tune"
     ),
-    task: TaskOption = "auto",
-    seed: Seed = 0,
-    force: ForceModel = False,
+    task: options.TaskOption = "auto",
+    seed: options.Seed = 0,
+    force: options.ForceModel = False,
     *,
-    reading: Files,
-    fit: Fit,
+    source: options.Files,
+    fit: options.Fit,
 ) -> None:
     """Search the losses' own parameters by cross-validation, and fit the best.
 
@@ -398,7 +381,7 @@ def tune(
     holds_model = (output / "model").exists() and storage is None and not force
     _common.new_folder(output, "--output", holds_model=holds_model)
     run(
-        reading.read(train, task),
+        source.read(train, task),
         _common.split_commas(losses),
         output,
         fit.params(),
