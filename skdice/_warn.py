@@ -5,8 +5,6 @@ from __future__ import annotations
 import inspect
 import warnings
 
-__all__ = ["warn"]
-
 # Packages whose functions may stand between the user's line and the one that warns.
 BETWEEN = ("skdice", "sklearn", "imblearn", "joblib", "optuna", "skorch", "torch", "transformers")
 

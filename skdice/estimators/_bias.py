@@ -27,8 +27,6 @@ from skdice._compat import (
 from skdice.estimators.hub import PushToHub
 from skdice.text.inputs import take
 
-__all__ = ["BiasTuned", "log", "stack_rounds"]
-
 
 def log(probabilities: np.ndarray) -> np.ndarray:
     """Logarithms; finite for 0 too."""

@@ -24,8 +24,6 @@ from skdice.engine.schedules import SCHEDULES
 from skdice.estimators.checks import check_device, check_reduction
 from skdice.losses import Loss, resolve_loss
 
-__all__ = ["NetEstimator"]
-
 # A net has collapsed if its outputs differ between examples by less than this share of their
 # difference before training: it predicts the same for every example.
 COLLAPSED = 0.05

@@ -10,8 +10,6 @@ from sklearn.metrics import accuracy_score, precision_recall_fscore_support
 
 from skdice.metrics import span_precision_recall_fscore_support
 
-__all__ = ["ClassScores", "LogitScores", "TagScores"]
-
 NAMES = ("precision", "recall", "f1")
 
 

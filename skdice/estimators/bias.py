@@ -23,8 +23,6 @@ from skdice.estimators.checks import check_known, check_validation
 from skdice.metrics import positive_class
 from skdice.metrics.decisions import tune_bias
 
-__all__ = ["BiasTunedClassifier"]
-
 
 @dataclass(eq=False, repr=False)
 class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):

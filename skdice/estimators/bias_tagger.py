@@ -21,8 +21,6 @@ from skdice.metrics.decisions import tune_bias
 from skdice.text.decoding import decode
 from skdice.text.inputs import as_sentences, as_tags, object_array
 
-__all__ = ["BiasTunedTagger"]
-
 
 @dataclass(eq=False, repr=False)
 class BiasTunedTagger(TagScores, BiasTuned):

@@ -12,8 +12,6 @@ from skdice.engine.module import TaskModel
 from skdice.losses import resolve_loss
 from skdice.tasks import TASKS
 
-__all__ = ["model_card"]
-
 _READER = """\
 from transformers import AutoModelForQuestionAnswering, AutoTokenizer
 model = AutoModelForQuestionAnswering.from_pretrained("FOLDER_OR_REPO_ID")

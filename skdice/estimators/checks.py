@@ -16,17 +16,6 @@ from skdice.engine.devices import resolve_device
 from skdice.losses import Loss, resolve_loss
 from skdice.metrics import positive_class
 
-__all__ = [
-    "check_device",
-    "check_known",
-    "check_reduction",
-    "check_validation",
-    "draw_seed",
-    "fresh_loss",
-    "split_indices",
-    "with_pos_label",
-]
-
 
 def draw_seed(random_state: int | np.random.RandomState | None) -> int:
     """A seed from `random_state`; None draws fresh entropy, not numpy's global generator.

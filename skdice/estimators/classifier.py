@@ -29,8 +29,6 @@ from skdice.estimators._scores import LogitScores
 from skdice.estimators.checks import check_device, draw_seed, fresh_loss, split_indices
 from skdice.metrics import positive_class
 
-__all__ = ["DiceClassifier"]
-
 
 @dataclass
 class NumericDataset:
@@ -56,6 +54,7 @@ class NumericNet(FineTuningNet):
 
     @torch.no_grad()
     def logits(self, dataset: Any, batch_size: int | None = None) -> Any:
+        """Logits of all rows, an array of shape (n_rows, n_classes)."""
         self._set_training(False)
         size = batch_size or 4096
         parts = [
@@ -78,6 +77,7 @@ class Head(nn.Module):
         return self.of_user
 
     def forward(self, X: torch.Tensor) -> torch.Tensor:
+        """Logits of shape (n_rows, n_classes)."""
         return self.body(X)
 
 

@@ -28,8 +28,6 @@ from skdice.estimators.checks import check_device
 from skdice.text.encoding import encode_texts
 from skdice.text.inputs import as_texts, check_width
 
-__all__ = ["TransformerFeatures"]
-
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):

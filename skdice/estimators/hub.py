@@ -10,8 +10,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdice import backbones
 
-__all__ = ["PushToHub", "local_folder"]
-
 
 def local_folder(source: str | Path) -> Path:
     """A folder as it is, or the files of a repository on the hub."""

@@ -25,8 +25,6 @@ from skdice.text.inputs import as_sentences, check_weights, object_array
 from skdice.text.qa import QueryWindow, encode_queries
 from skdice.text.spans import flat_spans
 
-__all__ = ["DiceMRCTagger"]
-
 # Candidates of `tune_threshold`, nearest to 0.5 first; it takes the first of the best.
 _THRESHOLDS = sorted(expit(np.linspace(-4, 4, 33)).tolist(), key=lambda p: abs(p - 0.5))
 

@@ -14,8 +14,6 @@ from skdice.estimators.checks import fresh_loss
 from skdice.losses import Loss
 from skdice.resampling.batches import check_sampler, draw_rows
 
-__all__ = ["PartialFit", "draw_epochs"]
-
 
 class PartialFit:
     """Further training of an estimator that counts the examples of each class."""

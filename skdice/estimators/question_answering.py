@@ -23,8 +23,6 @@ from skdice.text.inputs import check_weights, object_array
 from skdice.text.qa import ReadingWindow, encode_questions, is_mark
 from skdice.text.spans import Candidate, best_answers, tune_null_threshold
 
-__all__ = ["DiceQuestionAnswerer"]
-
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class DiceQuestionAnswerer(TransformerEstimator):

@@ -25,8 +25,6 @@ from skdice.metrics import positive_class
 from skdice.text.encoding import Window, Windows, encode_texts
 from skdice.text.inputs import as_labels, as_texts, check_weights, check_width
 
-__all__ = ["DiceSequenceClassifier"]
-
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class DiceSequenceClassifier(LogitScores, ClassifierMixin, PartialFit, TransformerEstimator):

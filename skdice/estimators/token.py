@@ -27,8 +27,6 @@ from skdice.text.decoding import decode
 from skdice.text.encoding import Ragged, Window, Windows, encode_sentences
 from skdice.text.inputs import as_sentences, as_tags, check_weights, object_array
 
-__all__ = ["DiceTokenClassifier"]
-
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class DiceTokenClassifier(TagScores, PartialFit, TransformerEstimator):

@@ -38,8 +38,6 @@ from skdice.estimators.hub import PushToHub, local_folder
 from skdice.text.encoding import Ragged, Window, Windows
 from skdice.text.inputs import as_rows
 
-__all__ = ["TransformerEstimator", "flat_targets"]
-
 # Methods of which each estimator has some.
 _PREDICTIONS = ("predict", "predict_proba", "decision_function", "predict_spans")
 # Fitted attributes that not every estimator has.

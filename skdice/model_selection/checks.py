@@ -10,8 +10,6 @@ from sklearn.metrics import check_scoring
 from skdice._compat import accepts_sample_weight
 from skdice._warn import warn
 
-__all__ = ["check_classes", "check_tags", "scorers_of", "weights_of"]
-
 
 def scorers_of(estimator: Any, scoring: Any, refit: Any) -> tuple[dict[str, Any], str]:
     """Scorers by name, and the name of the score that is searched."""

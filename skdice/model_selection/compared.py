@@ -14,8 +14,6 @@ from skdice.estimators import BiasTunedClassifier, BiasTunedTagger, DiceClassifi
 from skdice.losses import Loss, resolve_loss
 from skdice.tasks import TASKS
 
-__all__ = ["ComparedModel", "parse_model"]
-
 DECISIONS = {"tuned": "per_class", "prior": "prior"}
 
 

@@ -24,8 +24,6 @@ from skdice.losses import COMPARED
 from skdice.model_selection.compared import ComparedModel, parse_model
 from skdice.resampling.batches import check_sampler, draw_rows
 
-__all__ = ["Comparison", "compare_losses"]
-
 
 @dataclass
 class Comparison:

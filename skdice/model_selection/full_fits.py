@@ -20,8 +20,6 @@ from skdice.model_selection.heads.predictions import OtherRowsError
 from skdice.model_selection.records import Scores, Settings, TrialRecord
 from skdice.model_selection.spaces import cloned, import_optuna
 
-__all__ = ["FullFits"]
-
 FOLD = 10_000  # steps of a fold, more than any fit has epochs
 
 

@@ -14,8 +14,6 @@ from scipy.stats import rankdata
 
 from skdice.model_selection.spaces import suggest
 
-__all__ = ["TrialRecord", "TrialRow", "cv_results", "ended_trials", "has_ended"]
-
 Settings = Sequence[dict[str, Any]]  # parameters of each trial
 Scores = dict[str, list[float]]  # of each fold, by scorer
 

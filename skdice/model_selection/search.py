@@ -30,8 +30,6 @@ from skdice.model_selection.search_run import SearchRun
 from skdice.model_selection.spaces import as_spaces, check_space
 from skdice.model_selection.study import described, open_study, quiet_optuna
 
-__all__ = ["LossSearchCV"]
-
 WORTH_A_COMPARISON = 16  # trials; to compare heads with full fits costs as much as some of them
 
 

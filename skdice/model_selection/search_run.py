@@ -20,8 +20,6 @@ from skdice.model_selection.heads.strategy import HeadFits
 from skdice.model_selection.records import Settings, TrialRecord, TrialRow, ended_trials, has_ended
 from skdice.model_selection.spaces import import_optuna, suggest
 
-__all__ = ["SearchRun"]
-
 COMPARED, AGREES = 6, 0.7  # trials that auto also fits in full; the lowest accepted correlation
 
 

@@ -12,8 +12,6 @@ from sklearn.model_selection import ParameterGrid
 
 from skdice.losses import LOSSES, Loss, OneMinus, TverskyLoss, resolve_loss
 
-__all__ = ["as_spaces", "check_space", "cloned", "import_optuna", "loss_space", "suggest"]
-
 Space = dict[str, Any]
 
 

@@ -18,8 +18,6 @@ from sklearn.base import clone
 
 from skdice.model_selection.spaces import import_optuna
 
-__all__ = ["described", "open_study", "quiet_optuna"]
-
 HEARTBEAT = 60  # seconds; a trial whose process is silent for twice as long is run again
 # Parameters that do not change the result of a fit.
 NEUTRAL = ("device", "n_jobs", "verbose", "cache")

@@ -20,8 +20,6 @@ from skdice.model_selection.heads.predictions import ClassPredictions, TagPredic
 from skdice.model_selection.heads.training import Fold, train_heads
 from skdice.text.inputs import as_sentences, as_tags, as_texts
 
-__all__ = ["FoldHeads", "HeadData", "fit_heads"]
-
 # For heads on the frozen encoder: a rate at which none diverges on vectors of this norm. They train
 # for as many epochs as the estimator, since losses rank differently after few epochs than after
 # many (docs/searching.md).

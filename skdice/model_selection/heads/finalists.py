@@ -10,8 +10,6 @@ from scipy.stats import spearmanr
 
 from skdice.model_selection.heads.training import is_number
 
-__all__ = ["agreement", "finalists", "spread_over"]
-
 
 def finalists(settings: Sequence[Mapping[str, Any]], scores: np.ndarray, n: int) -> list[int]:
     """Indices of `n` settings that may be the best, from the scores of their heads on each fold.

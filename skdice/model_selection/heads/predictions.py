@@ -14,8 +14,6 @@ from skdice.metrics import span_f1_score
 from skdice.text.decoding import decode
 from skdice.text.inputs import object_array
 
-__all__ = ["ClassPredictions", "OtherRowsError", "Predictions", "TagPredictions"]
-
 
 class OtherRowsError(Exception):
     """A scorer asked `Predictions` for other rows than those that were predicted."""

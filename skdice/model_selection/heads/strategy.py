@@ -14,8 +14,6 @@ from skdice.model_selection.full_fits import FullFits
 from skdice.model_selection.heads.data import HeadData
 from skdice.model_selection.records import Settings, TrialRecord
 
-__all__ = ["HeadFits", "why_no_heads"]
-
 
 class HeadFits:
     """The strategy that trains linear heads of several trials at once, on every fold."""

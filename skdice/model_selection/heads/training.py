@@ -18,8 +18,6 @@ from skdice.estimators.checks import draw_seed
 from skdice.estimators.classifier import DiceClassifier
 from skdice.losses import Loss, resolve_loss
 
-__all__ = ["Fold", "groups_of_losses", "is_number", "train_heads"]
-
 
 @dataclass(frozen=True)
 class Fold:
