@@ -131,7 +131,7 @@ class NetEstimator(BaseEstimator):
 
     def _run(self, plan: FitPlan) -> Self:
         """Train as planned; the estimator can also be used after an interrupt."""
-        ranks.join()  # first of all: with a launcher, "cuda" is a GPU for each process
+        ranks.join()  # this comes first: with a launcher, "cuda" is a GPU for each process
         net = self._adopt(plan)
         checkpoints = self._checkpoints(plan)
         spread, score = self._spread(plan), None
@@ -165,7 +165,7 @@ class NetEstimator(BaseEstimator):
     def _checkpoints(self, plan: FitPlan) -> Checkpoints | None:
         """The checkpoints of this fit, found again by a fit with the same data and parameters.
 
-        Of several processes that train together, the first reads and writes them.
+        If several processes train together, the first of them reads and writes the checkpoints.
         """
         if self.checkpoint_dir is None or plan.epochs is not None or ranks.rank() > 0:
             return None

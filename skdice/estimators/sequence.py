@@ -210,7 +210,7 @@ class DiceSequenceClassifier(LogitScores, ClassifierMixin, PartialFit, Transform
             self._build(len(self.classes_), seed=seed)
         targets, counts, background = self._count(data, draws, mode)
         dataset = self._encode(data.inputs, targets, data.weights)
-        # Each text has one label, or in a multi-label problem any number.
+        # Each text has one label; in a multi-label problem it has any number.
         n = dataset.shares.sum() if self.multilabel_ else counts.sum()
         criterion = self._prepared_loss(
             counts, n, mode, background=background, multilabel=self.multilabel_
@@ -337,7 +337,7 @@ class DiceSequenceClassifier(LogitScores, ClassifierMixin, PartialFit, Transform
         self, data: Examples, draws: Callable[[int], np.ndarray] | None, mode: Mode
     ) -> tuple[np.ndarray, np.ndarray, int | None]:
         """Targets, their number in each class, and the background class of two."""
-        # Weight 2 counts as the text twice, as does a text that is drawn twice.
+        # A text of weight 2 counts twice, as does a text that is drawn twice.
         share = np.ones(len(data)) if data.weights is None else data.weights
         if self.multilabel_:
             targets: np.ndarray = data.targets.astype(np.float32)
@@ -346,7 +346,7 @@ class DiceSequenceClassifier(LogitScores, ClassifierMixin, PartialFit, Transform
         targets = np.searchsorted(self.classes_, data.targets)
         counts = np.bincount(targets, share, minlength=n_classes)
         if n_classes == 2:
-            # Warm starts keep it, even if their data have another majority.
+            # A warm start keeps the positive class, even if its data have another majority.
             if mode == "fresh" or self.pos_label is not None or not hasattr(self, "positive_"):
                 self.positive_ = positive_class(self.classes_, counts, self.pos_label)
             background = 1 - self.positive_

@@ -156,7 +156,7 @@ class TransformerEstimator(PushToHub, NetEstimator):
         self._check_params(mode)
         check_validation(X_val, y_val)
         data = self._read(X, y, sample_weight)
-        # On another copy: what `_read` learns must come from the training data only.
+        # This reads on another copy: `_read` must learn from the training data only.
         held = None if X_val is None else self._draft()._read(X_val, y_val)
         plan = self._plan(data, held, mode, **options)
         return replace(plan, mode=mode, epochs=options.get("epochs"), fitted=self.__dict__)
@@ -231,16 +231,16 @@ class TransformerEstimator(PushToHub, NetEstimator):
         return FineTuningNet(self._module, **settings)
 
     def _net_for(self, plan: FitPlan) -> FineTuningNet:
-        if plan.mode == "warm":  # with parameters that were set since
+        if plan.mode == "warm":  # the parameters may have been set since
             freeze(self._module, self.frozen)
             checkpoint_gradients(self._module, self.gradient_checkpointing)
             self._module.set_dropout(self.dropout)
         return super()._net_for(plan)
 
     def _spread(self, plan: FitPlan) -> float:
-        if plan.epochs is not None:  # of partial_fit, whose calls are many and short
+        if plan.epochs is not None:  # partial_fit is called often, and each call is short
             return 0.0
-        # Of the shorter rows, which tell as much in less time.
+        # The shorter rows tell as much in less time.
         shorter = np.argsort(plan.dataset.lengths, kind="stable")[: len(plan.dataset) // 2 + 4]
         rows = np.unique(shorter[np.linspace(0, len(shorter) - 1, 8).astype(int)])
         logits = self.net_.logits(EncodedDataset([plan.dataset.windows[i] for i in rows]))

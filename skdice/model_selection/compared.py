@@ -61,7 +61,8 @@ class ComparedModel:
         bias = DECISIONS[self.decision]
         if estimator.task == "tagging":
             return BiasTunedTagger(model, bias=bias, cv=0.2, random_state=seed)
-        # Without validation data: five folds if a fit takes seconds, else a fifth is held out.
+        # This is for fits without validation data. A fit on features takes seconds, so there are
+        # five folds; otherwise a fifth of the rows is held out.
         cv = 5 if isinstance(estimator, DiceClassifier) else 0.2
         return BiasTunedClassifier(
             model, bias=bias, cv=cv, pos_label=estimator.pos_label, random_state=seed

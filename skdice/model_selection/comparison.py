@@ -74,7 +74,7 @@ class Comparison:
             if earlier["settings"]["identity"] != self.settings["identity"]:
                 return
             runs = {model["label"]: model["runs"] for model in earlier["rows"]}
-        except (OSError, ValueError, LookupError, TypeError):  # not written by this version
+        except (OSError, ValueError, LookupError, TypeError):  # another version wrote it
             return
         self.measure = earlier["measure"]
         for model in self.rows:
@@ -164,7 +164,7 @@ def compare_losses(
     comparison = Comparison(title, "", models, settings, environment)
     if resume_from is not None:
         comparison.take_runs(resume_from, chosen)
-    # Seed by seed, so that an interrupted comparison has runs of all models.
+    # The loop goes seed by seed, so that an interrupted comparison has runs of all models.
     for seed in chosen:
         for model in models:
             if any(run["seed"] == seed for run in model.runs):
@@ -175,7 +175,7 @@ def compare_losses(
             fitted.fit(X, y, **held)
             seconds = time.perf_counter() - started
             if isinstance(fitted, Pipeline):
-                fitted = fitted[-1]  # after its sampler
+                fitted = fitted[-1]  # the model comes after its sampler
             figures, comparison.measure = fitted.evaluate(X_test, y_test), fitted.measure_
             comparison.measures = tuple(figures)
             model.runs.append({"seed": seed, **figures, "seconds": seconds})

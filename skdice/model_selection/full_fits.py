@@ -20,7 +20,7 @@ from skdice.model_selection.heads.predictions import OtherRowsError
 from skdice.model_selection.records import Scores, Settings, TrialRecord
 from skdice.model_selection.spaces import cloned, import_optuna
 
-FOLD = 10_000  # steps of a fold, more than any fit has epochs
+FOLD = 10_000  # Optuna's steps for a fold; no fit has as many epochs
 
 
 @dataclass
@@ -30,7 +30,7 @@ class FullFits:
     It prunes only with one job.
     """
 
-    is_exact: ClassVar[bool] = True  # its scores are those of the estimator itself
+    is_exact: ClassVar[bool] = True  # the scores are those of the estimator itself
 
     search: InitVar[Any]
     X: Any
@@ -143,7 +143,7 @@ class FullFits:
                 step = fold * FOLD + len(net.history) - 1
                 pruned = _is_pruned(trial, step, self._score_so_far(model, test))
             except KeyboardInterrupt:
-                interrupted = True  # the net catches it and ends the training
+                interrupted = True  # the net catches the interrupt and ends the training
                 raise
             if pruned:
                 raise optuna.TrialPruned

@@ -14,8 +14,8 @@ from scipy.stats import rankdata
 
 from skdice.model_selection.spaces import suggest
 
-Settings = Sequence[dict[str, Any]]  # parameters of each trial
-Scores = dict[str, list[float]]  # of each fold, by scorer
+Settings = Sequence[dict[str, Any]]  # the parameters of each trial
+Scores = dict[str, list[float]]  # the scores of each fold, by scorer
 
 
 @dataclass
@@ -24,14 +24,14 @@ class TrialRecord:
 
     test: Scores = field(default_factory=dict)
     train: Scores = field(default_factory=dict)
-    shared: Scores = field(default_factory=dict)  # of heads instead of full fits, on test rows
+    shared: Scores = field(default_factory=dict)  # scores of heads on test rows
     fit_time: list[float] = field(default_factory=list)  # seconds of each fold
     score_time: list[float] = field(default_factory=list)
     params: dict[str, Any] = field(default_factory=dict)
     state: str = "COMPLETE"  # or PRUNED, or FAIL
     error: str | None = None
     fit_failed: bool = False  # otherwise a scorer failed
-    exception: Exception | None = None  # not kept in the study
+    exception: Exception | None = None  # the study does not keep it
 
     def fail(self, error: Exception, *, of_fit: bool = False, keep_frames: bool = False) -> None:
         """Keep an error, without its frames if it is not raised: they hold the model and data."""
@@ -48,7 +48,7 @@ class TrialRecord:
         return float(np.mean(scores)) if scores else float("nan")
 
     def to_attrs(self) -> dict[str, Any]:
-        """As plain values, which any storage of Optuna keeps; other parameters are left out."""
+        """The record as plain values, which any storage keeps; other parameters are left out."""
         params = {n: v.item() if isinstance(v, np.generic) else v for n, v in self.params.items()}
         plain = {n: v for n, v in params.items() if isinstance(v, (int, float, str, type(None)))}
         attrs = {name: value for name, value in vars(self).items() if name != "exception"}

@@ -30,7 +30,8 @@ from skdice.model_selection.search_run import SearchRun
 from skdice.model_selection.spaces import as_spaces, check_space
 from skdice.model_selection.study import described, open_study, quiet_optuna
 
-WORTH_A_COMPARISON = 16  # trials; to compare heads with full fits costs as much as some of them
+# With fewer trials, "auto" fits all in full: the comparison with heads costs as much as some.
+WORTH_A_COMPARISON = 16
 
 
 def _delegated(name: str) -> Any:
@@ -40,7 +41,7 @@ def _delegated(name: str) -> Any:
     def method(self: Any, X: Any) -> Any:
         return getattr(self._check_refit(), name)(X)
 
-    # Set before it is wrapped: scikit-learn's scorers look at the name.
+    # The method gets its name before it is wrapped, since scikit-learn's scorers look at it.
     method.__name__ = name
     method.__doc__ = f"`{name}` of the best estimator."
     return available_if(has)(method)

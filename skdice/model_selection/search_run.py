@@ -94,8 +94,8 @@ class SearchRun:
 
     def _suggest(self, trial: Any) -> dict[str, Any]:
         if self.search.sampler is None and self.seed is not None:
-            # Seeded by number: several processes, or a continued search, do not repeat settings and
-            # together try the same ones as a single run.
+            # The seed depends on the number. So several processes, or a continued search, repeat no
+            # settings, and together they try the same ones as a single run.
             seed = np.random.SeedSequence([self.seed, trial.number]).generate_state(1)[0]
             self.study.sampler = import_optuna().samplers.TPESampler(seed=int(seed))
         return suggest(trial, self.spaces)
@@ -161,7 +161,7 @@ class SearchRun:
             try:
                 callback(self.study, trial)
             except RuntimeError as error:
-                # Optuna raises if there is nothing left to stop.
+                # Optuna raises this error if there is nothing left to stop.
                 if "Study.stop" not in str(error):
                     raise
 

@@ -92,7 +92,7 @@ def _storage(storage: Any) -> Any:
     url = url if "://" in url else f"sqlite:///{url}"
     waits = {"connect_args": {"timeout": 60}} if url.startswith("sqlite") else None
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the heartbeat is called experimental
+        warnings.simplefilter("ignore")  # Optuna calls the heartbeat experimental
         retry = storages.RetryHeartbeatStaleTrialCallback(max_retry=3)
         return storages.RDBStorage(
             url, waits, heartbeat_interval=HEARTBEAT, heartbeat_stale_trial_callback=retry
@@ -101,7 +101,8 @@ def _storage(storage: Any) -> Any:
 
 def _check_same(study: Any, description: Mapping[str, Any]) -> None:
     """Refuse a study of another search."""
-    trials = study.get_trials(deepcopy=False)  # read first: a search begins with its description
+    # The trials are read first, as a search begins with its description.
+    trials = study.get_trials(deepcopy=False)
     earlier = study.user_attrs.get("search")
     other = []
     if earlier:

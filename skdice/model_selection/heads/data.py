@@ -20,8 +20,8 @@ from skdice.model_selection.heads.predictions import ClassPredictions, TagPredic
 from skdice.model_selection.heads.training import Fold, train_heads
 from skdice.text.inputs import as_sentences, as_tags, as_texts
 
-# For heads on the frozen encoder: a rate at which none diverges on vectors of this norm. They train
-# for as many epochs as the estimator, since losses rank differently after few epochs than after
+# No head on the frozen encoder diverges at this rate on vectors of this norm. The heads train for
+# as many epochs as the estimator, since losses rank differently after few epochs than after
 # many (docs/searching.md).
 LR, NORM = 1e-2, 4.0
 BATCH_SIZE = {"classification": 32, "tagging": 128}

@@ -100,7 +100,7 @@ class _Heads:
         device, n_classes = str(table.device), len(folds[0].counts)
         losses = [resolve_loss(model.loss) for model in models]
         with seeded(seed, device):
-            layer = torch.nn.Linear(table.shape[1], n_classes)  # as DiceClassifier makes its own
+            layer = torch.nn.Linear(table.shape[1], n_classes)  # as DiceClassifier makes it
         starts = [p.detach().to(table) for p in (layer.weight, layer.bias)]
         binary = n_classes == 2 and folds[0].background == 0
         self.one_logit = binary and all(loss.accepts_one_logit for loss in losses)
@@ -149,7 +149,7 @@ class _GroupOfLosses:
         n_logits: int,
         like: Tensor,
     ) -> None:
-        # A slice where possible: a list would copy the logits of all heads.
+        # A slice does not copy the logits of all heads, as a list would.
         in_a_row = heads == list(range(heads[0], heads[-1] + 1))
         self.heads: Any = slice(heads[0], heads[-1] + 1) if in_a_row else heads
         params = [losses[head].get_params(deep=True) for head in heads]
@@ -165,7 +165,7 @@ class _GroupOfLosses:
         self.state = {}
         for name in states[0]:
             of_folds = torch.stack([state[name].to(like) for state in states])
-            if name.endswith("running_"):  # of classes before they became one logit
+            if name.endswith("running_"):  # these sums were of classes before they became one logit
                 of_folds = like.new_zeros(len(folds), 3, n_logits)
             shape = len(folds), len(heads), *of_folds.shape[1:]
             self.state[name] = of_folds.unsqueeze(1).expand(shape)
