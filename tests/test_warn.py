@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from skdice import DiceClassifier, DiceQuestionAnswerer, DiceTokenClassifier
+from skdice.cli.app import app
 from skdice.losses import DSCLoss
 from skdice.model_selection import LossSearchCV
 
@@ -61,8 +64,19 @@ def answer(backbone):
     model.fit(rows, [(0, "ann"), (0, "ann")])
 
 
+def command(backbone):
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "train.conll"
+        file.write_text("ann\tB-PER\n\nthe\tO\n" * 3)
+        dev = Path(folder) / "dev.conll"
+        dev.write_text("the\tO\n\nbus\tO\n")
+        options = ["--dev", dev, "--epochs", 1, "--backbone", backbone, "--out", f"{folder}/model"]
+        assert not app(["train", str(file), *map(str, options)], standalone_mode=False)
+
+
 @pytest.mark.parametrize(
-    "call", [literal, fit, fit_in_a_pipeline, fit_in_folds, fit_in_a_grid, search, tag, answer]
+    "call",
+    [literal, fit, fit_in_a_pipeline, fit_in_folds, fit_in_a_grid, search, tag, answer, command],
 )
 def test_a_warning_names_the_line_of_the_caller(call, tiny_backbone):
     with warnings.catch_warnings(record=True) as caught:
@@ -73,4 +87,4 @@ def test_a_warning_names_the_line_of_the_caller(call, tiny_backbone):
     assert ours
     for warning in ours:
         assert warning.filename == __file__
-        assert first < warning.lineno <= first + 5
+        assert first < warning.lineno <= first + 7
