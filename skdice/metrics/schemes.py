@@ -7,13 +7,14 @@ read leniently, as the CoNLL evaluation script does, so that an ill-formed seque
 from __future__ import annotations
 
 import re
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
+
+from skdice._warn import warn
 
 __all__ = [
     "SCHEMES",
@@ -94,10 +95,9 @@ def infer_scheme(tag_lists: Iterable[Sequence[str]], classes: Iterable[str] = ()
         strays = _strays(names)
         misspelt = sorted(filter(_OTHER_SPELLING.fullmatch, strays))
         if 2 * len(misspelt) > len(strays):
-            warnings.warn(
+            warn(
                 f"tags such as {misspelt[0]!r} are read as plain tags, each a type of its own: "
                 "write them as 'B-PER' if they mark spans, or name scheme='plain'",
-                stacklevel=3,
             )
         return "plain"
     refuse_strays(rows)
@@ -350,11 +350,10 @@ def check_tags(y: Sequence[Sequence[str]], scheme: str, *, refuse: bool = True) 
         if refuse:
             raise ValueError(f"{first}: mend the tags, or use scheme='auto' to read them leniently")
         n = 1 + sum(1 for _ in places)
-        warnings.warn(
+        warn(
             f"{n} of {sum(map(len, y))} tags break the scheme that fits best. First {first}. "
             "They are read leniently, and constrained=True never predicts them: mend them, or name "
             "the scheme to refuse them",
-            stacklevel=7,  # whoever called fit
         )
 
 
