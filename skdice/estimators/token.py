@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from numbers import Integral
@@ -203,7 +203,7 @@ default="auto"
         """Learn the tags, set sentences aside, load the backbone and encode."""
         self._learn_tags(data.targets, mode, classes)
         if held is not None:
-            self._check_known(chain(*held.targets))
+            self._check_known(held.targets)
         seed, draws = draw_seed(self.random_state), None
         if epochs is None:
             data, held = self._hold_out(data, held, seed)
@@ -327,15 +327,17 @@ default="auto"
         auto = self.scheme == "auto"
         scheme = infer_scheme(tags, named) if auto else self.scheme
         check_tags(tags, scheme, refuse=not auto)
+        if scheme == "plain" and self.constrained:
+            warn("constrained=True changes nothing: the tags are plain")
         self.classes_, self.scheme_ = np.array(classes), scheme
 
-    def _check_known(self, tags: Iterable[str]) -> None:
+    def _check_known(self, rows: list[list[str]]) -> None:
         """Refuse validation tags if training holds none of their types."""
-        tags = list(tags)
         if self.scheme_ != "plain":
-            refuse_strays([tags], "the validation tags")
+            refuse_strays(rows, "y_val")
         known, held = (
-            {self._kind(tag) for tag in row if tag != "O"} for row in (self.classes_.tolist(), tags)
+            {self._kind(tag) for tag in tags if tag != "O"}
+            for tags in (self.classes_.tolist(), chain(*rows))
         )
         check_known(known, held, "tags" if self.scheme_ == "plain" else "types")
 

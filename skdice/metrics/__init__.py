@@ -4,7 +4,6 @@
 from skdice.metrics import positive, qa, span
 from skdice.metrics.positive import *
 from skdice.metrics.qa import *
-from skdice.metrics.schemes import convert_scheme
 from skdice.metrics.span import *
 
-__all__ = ["convert_scheme", *positive.__all__, *qa.__all__, *span.__all__]
+__all__ = [*positive.__all__, *qa.__all__, *span.__all__]

@@ -19,7 +19,6 @@ from skdice._warn import warn
 __all__ = [
     "SCHEMES",
     "check_tags",
-    "convert_scheme",
     "get_spans",
     "infer_scheme",
     "refuse_strays",
@@ -30,15 +29,9 @@ __all__ = [
 
 # The prefixes of a span's first, middle and last tag, and of a span of one tag. Of schemes that
 # fit the same tags equally well, the first here is inferred.
-_PREFIXES = {
-    "iob2": "BIIB",
-    "iob1": "IIII",
-    "bioes": "BIES",
-    "bilou": "BILU",
-    "bmes": "BMES",
-    "ioe2": "IIEE",
-    "ioe1": "IIII",
-}
+_PREFIXES = dict(
+    iob2="BIIB", iob1="IIII", bioes="BIES", bilou="BILU", bmes="BMES", ioe2="IIEE", ioe1="IIII"
+)
 # Marks the border of two adjacent spans of a type: the second's first tag, or the first's last.
 _BORDER = {"iob1": "B", "ioe1": "E"}
 _EVERY = set("BIESMLU")
@@ -204,19 +197,18 @@ def strict_spans(
     kept = []
     padded = [split_tag(tag) for tag in ("O", *tags, "O")]
     for kind, start, end in spans:
-        (_, before), (after, next_kind) = padded[start], padded[end + 1]
         prefixes = "".join(prefix for prefix, _ in padded[start + 1 : end + 1])
-        if scheme not in _BORDER:
-            whole = prefixes == _row(len(prefixes), scheme)
+        after, after_kind = padded[end + 1]
+        if scheme == "iob1" and prefixes[0] == "B" and padded[start][1] != kind:
+            start, prefixes = start + 1, prefixes[1:]  # seqeval passes over such a B
+        others = prefixes.strip("I")
+        if scheme == "iob1":  # nor does seqeval end B-X before a B of another type
+            whole = others in ("", "B") and not (prefixes == after == "B" and after_kind != kind)
+        elif scheme == "ioe1":
+            whole = not others or (others == "E" and after_kind == kind)
         else:
-            whole = set(prefixes) <= {"I", _BORDER[scheme]}
-            if scheme == "ioe1":
-                whole &= prefixes[-1] == "I" or next_kind == kind
-            elif prefixes[0] == "B" and before != kind:  # seqeval passes over such a B
-                start += 1
-            else:  # nor does seqeval end B-X before a B of another type
-                whole &= not (prefixes == after == "B" and next_kind != kind)
-        if whole and start < end:
+            whole = prefixes == _row(len(prefixes), scheme)
+        if whole and prefixes:
             kept.append((kind, start, end))
     return kept
 
@@ -255,38 +247,6 @@ def to_tags(spans: Iterable[tuple[str, int, int]], n: int, scheme: str = "iob2")
     return tags
 
 
-def convert_scheme(
-    y: Iterable[Sequence[str]], to: str = "iob2", *, scheme: str = "auto"
-) -> list[list[str]]:
-    """The same spans, tagged in another scheme.
-
-    Parameters
-    ----------
-    y : list of lists of str
-        Tags. Ill-formed ones are read leniently.
-    to : str, default="iob2"
-        ``"plain"`` keeps types only: adjacent spans of a type can no longer be told apart.
-    scheme : str, default="auto"
-        The scheme of `y`; ``"auto"`` infers it.
-
-    Raises
-    ------
-    ValueError
-        If the tags are plain, or a scheme is unknown.
-
-    Examples
-    --------
-    >>> from skdice.metrics import convert_scheme
-    >>> convert_scheme([["B-ORG", "E-ORG", "O", "S-PER"]])
-    [['B-ORG', 'I-ORG', 'O', 'B-PER']]
-    """
-    rows = [list(tags) for tags in y]
-    scheme = infer_scheme(rows) if scheme == "auto" else scheme
-    if scheme == "plain" and rows:
-        raise ValueError("y holds plain tags, which do not say where spans begin and end")
-    return [to_tags(get_spans(tags, scheme), len(tags), to) for tags in rows]
-
-
 def _check_scheme(scheme: str) -> None:
     if scheme not in SCHEMES:
         raise ValueError(f"scheme={scheme!r} is unknown: use one of {SCHEMES}")
@@ -307,6 +267,7 @@ def _follows(previous: str, tag: str, scheme: str) -> bool:
 
 def faults(tags: Sequence[str], scheme: str) -> Iterator[tuple[int, str]]:
     """Position and description of every ill-formed tag."""
+    _check_scheme(scheme)
     if scheme == "plain":
         return
     for j, (previous, tag) in enumerate(pairwise(("O", *tags, "O"))):

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
-from numbers import Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.metrics import make_scorer
 
-from skdice.metrics.schemes import SCHEMES, get_spans, infer_scheme, refuse_strays, strict_spans
+from skdice.metrics.schemes import (
+    SCHEMES,
+    get_spans,
+    infer_scheme,
+    refuse_strays,
+    strict_spans,
+    to_tags,
+)
 
 __all__ = [
+    "convert_scheme",
     "span_f1_score",
     "span_f1_scorer",
     "span_macro_f1_scorer",
@@ -49,6 +57,36 @@ def check_ordered(values: Any, where: str, wanted: str) -> None:
     """Refuse what has no order, and a string, which would be read letter by letter."""
     if isinstance(values, (str, bytes, Set, Mapping)) or not hasattr(values, "__iter__"):
         raise TypeError(f"{where} is {values!r}: it must be {wanted}")
+
+
+def convert_scheme(y: Any, to: str = "iob2", *, scheme: str = "auto") -> list[list[str]]:
+    """The same spans, tagged in another scheme.
+
+    Parameters
+    ----------
+    y : list of lists of str
+        Tags. Ill-formed ones are read leniently.
+    to : str, default="iob2"
+        ``"plain"`` keeps types only: adjacent spans of a type can no longer be told apart.
+    scheme : str, default="auto"
+        The scheme of `y`; ``"auto"`` infers it.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a tag is plain or not a string, or a scheme is unknown.
+
+    Examples
+    --------
+    >>> from skdice.metrics import convert_scheme
+    >>> convert_scheme([["B-ORG", "E-ORG", "O", "S-PER"]])
+    [['B-ORG', 'I-ORG', 'O', 'B-PER']]
+    """
+    rows = _tag_lists("y", y)
+    scheme = infer_scheme(rows) if scheme == "auto" else scheme
+    if scheme == "plain" and rows:
+        raise ValueError("y holds plain tags, which do not say where spans begin and end")
+    return [to_tags(get_spans(tags, scheme), len(tags), to) for tags in rows]
 
 
 def read_tags(
@@ -140,17 +178,26 @@ def span_precision_recall_fscore_support(
         raise ValueError(f"average={average!r} must be 'micro', 'macro', 'weighted' or None")
     if mode not in ("lenient", "strict"):
         raise ValueError(f"mode={mode!r} must be 'lenient' or 'strict'")
+    if labels is not None:
+        check_ordered(labels, "labels", "a list of types")
     true, pred, scheme = read_tags(y_true, y_pred, scheme)
-    n_true: Counter[str] = Counter()
-    n_pred: Counter[str] = Counter()
-    n_hits: Counter[str] = Counter()
     background = None if labels is not None and "O" in labels else "O"
     read = get_spans if mode == "lenient" else strict_spans
-    for a, b in zip(true, pred, strict=True):
-        spans_true, spans_pred = (set(read(row, scheme, background)) for row in (a, b))
-        n_true.update(span[0] for span in spans_true)
-        n_pred.update(span[0] for span in spans_pred)
-        n_hits.update(span[0] for span in spans_true & spans_pred)
+    spans = [[read(row, scheme, background) for row in rows] for rows in (true, pred)]
+    return _scores(spans[0], spans[1], average, labels, zero_division)
+
+
+def _scores(
+    true: list[list[Span]],
+    pred: list[list[Span]],
+    average: str | None = "micro",
+    labels: Sequence[str] | None = None,
+    zero_division: float = 0.0,
+) -> tuple[Any, Any, Any, Any]:
+    sets = [{(i, *span) for i, row in enumerate(rows) for span in row} for rows in (true, pred)]
+    n_true, n_pred, n_hits = (
+        Counter(span[1] for span in spans) for spans in (*sets, sets[0] & sets[1])
+    )
     types = sorted(set(n_true) | set(n_pred)) if labels is None else list(labels)
     hits, found, support = (
         np.array([counts[t] for t in types], dtype=np.int64) for counts in (n_hits, n_pred, n_true)
@@ -219,6 +266,13 @@ def spans_f1_score(y_true: Any, y_pred: Any) -> float:
     return spans_scores(y_true, y_pred)["f1"]
 
 
+def _is_span(span: Any) -> bool:
+    if not isinstance(span, (tuple, list)) or len(span) != 3 or not isinstance(span[0], str):
+        return False
+    floats = (b for b in span[1:] if not isinstance(b, Integral))
+    return all(isinstance(b, (float, np.floating)) and b.is_integer() for b in floats)
+
+
 def read_spans(y: Any, name: str) -> list[list[Span]]:
     """Spans of each sentence, which must be (type, start, end) with whole numbers."""
     check_ordered(y, name, "a list with a list of spans for each sentence")
@@ -227,12 +281,7 @@ def read_spans(y: Any, name: str) -> list[list[Span]]:
         # The order of a sentence's spans does not matter.
         check_ordered([*row] if isinstance(row, Set) else row, f"{name}[{i}]", "a list of spans")
         for span in row:
-            if not (
-                isinstance(span, (tuple, list))
-                and len(span) == 3
-                and isinstance(span[0], str)
-                and all(isinstance(border, Real) and border % 1 == 0 for border in span[1:])
-            ):
+            if not _is_span(span):
                 raise TypeError(
                     f"{name}[{i}] holds {span!r}: a span is (type, start, end), in whole tokens"
                 )
@@ -245,13 +294,7 @@ def spans_scores(y_true: Any, y_pred: Any) -> dict[str, float]:
     true, pred = read_spans(y_true, "y_true"), read_spans(y_pred, "y_pred")
     if len(true) != len(pred):
         raise ValueError(f"y_true holds {len(true)} sentences and y_pred {len(pred)}")
-    there, found = ({(i, *span) for i, row in enumerate(y) for span in row} for y in (true, pred))
-    hits = len(there & found)
-    return {
-        "precision": hits / max(len(found), 1),
-        "recall": hits / max(len(there), 1),
-        "f1": 2 * hits / max(len(there) + len(found), 1),
-    }
+    return dict(zip(("precision", "recall", "f1"), _scores(true, pred)[:3], strict=True))
 
 
 def token_f1_score(

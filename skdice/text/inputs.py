@@ -110,16 +110,13 @@ def _is_missing(value: Any) -> bool:
     return value is None or is_scalar_nan(value) or is_pandas_na(value)
 
 
+_CONVERT = "convert it with str(); if it is missing, drop the row or fill it with ''"
 _TAGS = "write 'O' for a token outside all spans, and map numbers to the names of their tags"
 
 
-def _string(value: Any, where: str, remedy: str = "") -> str:
+def _string(value: Any, where: str, remedy: str = _CONVERT) -> str:
     if isinstance(value, str):
         return str(value)
-    if not remedy:
-        remedy = (
-            "drop the row or fill it with ''" if _is_missing(value) else "convert it with str()"
-        )
     raise TypeError(f"{where} is {value!r}, not a string: {remedy}")
 
 

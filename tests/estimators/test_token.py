@@ -164,7 +164,7 @@ def test_a_stray_tag_is_refused_before_anything_is_loaded(stray):
     message = rf"y\[1\]\[1\] is {stray!r}.*1 such tags.*'O'.*scheme='plain'"
     with pytest.raises(ValueError, match=message):
         tagger.fit(X, y)
-    with pytest.raises(ValueError, match=f"validation tags.* is {stray!r}"):
+    with pytest.raises(ValueError, match=rf"y_val\[1\]\[1\] is {stray!r}"):
         tagger.fit(X[:1], y[:1], X_val=X, y_val=y)
     with pytest.raises(ValueError, match=f"classes.* is {stray!r}"):
         tagger.partial_fit(X[:1], y[:1], classes=["B-PER", "I-PER", "O", stray])
@@ -194,6 +194,8 @@ def test_a_plain_o_is_the_background(tiny_backbone):
     y = [["NAME", "O", "O", "DATE"], ["O", "O", "PLACE", "O"]] * 3
     tagger = DiceTokenClassifier(backbone=tiny_backbone, max_epochs=1, random_state=0).fit(X, y)
     assert tagger.scheme_ == "plain"
+    with pytest.warns(UserWarning, match="constrained=True changes nothing"):
+        clone(tagger).set_params(constrained=True).fit(X, y)
     assert tagger.classes_[tagger.net_.criterion_.background_] == "O"
     nothing = [["O"] * len(row) for row in X]
     for predicted in (nothing, y, [["NAME"] * 4] * 6):

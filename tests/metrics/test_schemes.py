@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from skdice.metrics import convert_scheme
 from skdice.metrics.schemes import (
     check_tags,
-    convert_scheme,
     faults,
     get_spans,
     infer_scheme,
@@ -183,6 +183,8 @@ def test_conversion_of_prefixes_alone_and_of_plain_tags():
         convert_scheme([["NOUN", "VERB"]])
     with pytest.raises(ValueError, match="scheme='io'"):
         convert_scheme([["B-A"]], "io")
+    with pytest.raises(TypeError, match=r"y\[0\] is 'B-A'.*list with the tags"):
+        convert_scheme(["B-A", "I-A"])
 
 
 @st.composite
