@@ -188,6 +188,11 @@ default="auto"
         ------
         ValueError, TypeError
             For bad parameters or data, before anything is loaded; the message names the sentence.
+
+        Warns
+        -----
+        UserWarning
+            If tags break the scheme that fits `y` best; it names their number and the first.
         """
         self._fit(X, y, sample_weight, X_val, y_val)
         return self

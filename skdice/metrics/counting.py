@@ -33,7 +33,6 @@ class SpanCounter:
     """
 
     def __init__(self, y_true: Sequence[Sequence[str]], classes: Sequence[str], scheme: str):
-        self.scheme = scheme
         tags = [str(tag) for tag in classes]
         tags += sorted({tag for row in y_true for tag in row} - set(tags))
         index = {tag: i for i, tag in enumerate(tags)}

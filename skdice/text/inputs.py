@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from numbers import Integral, Real
 from typing import Any
 
@@ -67,7 +67,7 @@ def as_rows(X: Any, name: str) -> list[Any]:
     if isinstance(X, (str, bytes)):
         raise TypeError(f"{name} is a single string: put it in a list, as in [{name}]")
     X = plain_values(X)
-    if not hasattr(X, "__len__") or isinstance(X, dict):
+    if not hasattr(X, "__len__") or isinstance(X, (dict, set, frozenset)):
         raise TypeError(
             f"{name} must be a list, an array, a Series or a frame, not {type(X).__name__}"
         )
@@ -166,8 +166,9 @@ def as_texts(X: Any) -> list[str] | list[tuple[str, str]]:
         )
     pairs = []
     for i, row in enumerate(rows):
-        if isinstance(row, str) or not hasattr(row, "__len__") or len(row) != width:
-            raise ValueError(f"X[{i}] is {row!r}, but X[0] holds {width} text(s): mixed rows")
+        unlike = isinstance(row, (str, Mapping, Set)) or not hasattr(row, "__len__")
+        if unlike or len(row) != width:
+            raise ValueError(f"X[{i}] is {row!r}: each row must be a list of {width} text(s)")
         pairs.append(tuple(_string(value, f"X[{i}][{j}]") for j, value in enumerate(row)))
     return [pair[0] for pair in pairs] if width == 1 else pairs  # type: ignore[return-value]
 

@@ -59,6 +59,9 @@ def test_every_container_of_pairs(X):
         (sparse.eye(2), TypeError, "sparse"),
         (np.array(3), TypeError, "0-dimensional"),
         ({"a": 1}, TypeError, "dict"),
+        ({"a", "b"}, TypeError, "set"),
+        ([{"a", "b"}], ValueError, r"X\[0\] is .*list of 2 text"),
+        ([("a", "b"), {"c": 1, "d": 2}], ValueError, r"X\[1\] is .*list of 2 text"),
         (iter("ab"), TypeError, "must be a list"),
     ],
 )
@@ -72,6 +75,11 @@ def test_bad_sentences_name_the_first_at_fault():
         as_sentences([["a"], "not split"])
     with pytest.raises(TypeError, match=r"X\[0\]\[1\] is 3"):
         as_sentences([["a", 3]])
+    for row in ({"b", "c"}, {"b": 1, "c": 2}):
+        with pytest.raises(TypeError, match=r"X\[1\] is .*list of tokens"):
+            as_sentences([["a"], row])
+        with pytest.raises(TypeError, match=r"y\[1\] is .*one tag for each token"):
+            as_tags([["O"], row], [["a"], ["b", "c"]])
     sentences = [["a"], ["b", "c"], ["d", "e"]]
     with pytest.raises(ValueError, match=r"y\[1\] has 1 tags, but X\[1\] has 2 tokens"):
         as_tags([["O"], ["O"], ["O"]], sentences)
