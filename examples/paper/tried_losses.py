@@ -75,7 +75,7 @@ class SpanLoss(Loss):
         # Sorted tags: every type's B-, every type's I-, O. Rows of a batch follow each other, and
         # a span begins with B-, so that none goes on over the end of a sentence.
         n_types = self.background_ // 2
-        counted = problem.weight > 0
+        counted = problem.weight[:, 0] > 0
         log_p, y = problem.log_p()[counted], problem.target[counted].argmax(-1)
         inside, begins = y != self.background_, y < n_types
         right = log_p.gather(1, y[:, None])[:, 0]
@@ -124,7 +124,7 @@ class Annealed(Loss):
         """The loss of one batch."""
         f1 = min(self.step / self.steps, 1.0)
         self.step += torch.is_grad_enabled()
-        counted = problem.weight > 0
+        counted = problem.weight[:, 0] > 0
         log_p, y = problem.log_p()[counted], problem.target[counted].argmax(-1)
         right = log_p.gather(1, y[:, None])[:, 0]
         negative = y == self.background_
@@ -162,7 +162,7 @@ class Watched(Loss):
     def compute(self, problem: Any, params: Any, state: Any) -> tuple[Tensor, dict[str, Tensor]]:
         """The loss of one batch."""
         if torch.is_grad_enabled():
-            counted = problem.weight > 0
+            counted = problem.weight[:, 0] > 0
             found, there = (
                 values[counted].argmax(-1) for values in (problem.log_p(), problem.target)
             )

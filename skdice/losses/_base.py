@@ -12,7 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from skdice.losses._checks import check_background, check_choice, check_per_class
-from skdice.losses._problem import REDUCTIONS, Problem, as_problem, checked_problem
+from skdice.losses._inputs import REDUCTIONS, as_problem, checked_problem
+from skdice.losses._problem import Problem
+from skdice.losses._registry import LOSSES, register
 from skdice.losses._spaces import OneMinus, Range
 
 SHARED = ("all_ranks", "ignore_index", "multilabel", "reduction")
@@ -39,19 +41,20 @@ class Loss(nn.Module):
     one batch with all rows. Every process must then call it as often as the others. Set
     ``all_ranks=False`` to count each process's batch alone.
 
-    A subclass is a dataclass of its parameters over `kernel`, a pure function of logits and target
-    whose keywords are these parameters.
+    A subclass is a dataclass of its parameters over `kernel`, a pure function of a `Problem` whose
+    keywords are these parameters. A subclass that defines a `name` can be given by it, as in
+    ``loss="dice"``.
     """
 
     name: ClassVar[str]
     kernel: ClassVar[Callable[..., Tensor]]
     reductions: ClassVar[tuple[str, ...]] = REDUCTIONS
     # Refuses wrong values of the parameters that a subclass adds and that it has as arguments.
-    check_own: ClassVar[Callable[..., None]] = staticmethod(lambda: None)
+    check_parameters: ClassVar[Callable[..., None]] = staticmethod(lambda: None)
     # Ranges that are worth searching, by parameter.
     searched: ClassVar[dict[str, Range | OneMinus]] = {}
-    # Buffers of `prepare` that the kernel takes, without their underscore.
-    told: ClassVar[tuple[str, ...]] = ()
+    # Buffers of `prepare` that the kernel needs, without their underscore.
+    needs: ClassVar[tuple[str, ...]] = ()
     # Whether question answering takes it as a softmax over the positions of a window.
     normalizes_over_positions: ClassVar[bool] = False
     # Whether the background class does not count, so that the loss must know which one it is.
@@ -67,12 +70,17 @@ class Loss(nn.Module):
     n_samples_: Tensor = field(init=False)
 
     _names: ClassVar[tuple[str, ...]]
-    _own_names: ClassVar[tuple[str, ...]]
+    _names_of_kernel: ClassVar[tuple[str, ...]]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "name" in cls.__dict__:
+            register(cls)
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         if "_names" not in cls.__dict__:
             cls._names = tuple(sorted(list(inspect.signature(cls.__init__).parameters)[1:]))
-            cls._own_names = tuple(name for name in cls._names if name not in SHARED)
+            cls._names_of_kernel = tuple(name for name in cls._names if name not in SHARED)
         self = super().__new__(cls)
         nn.Module.__init__(self)  # before a dataclass assigns to it
         return self
@@ -85,7 +93,7 @@ class Loss(nn.Module):
         check_choice("reduction", self.reduction, REDUCTIONS)
         check_per_class("class_weight", getattr(self, "class_weight", None))
         check_background(getattr(self, "background", None))
-        self.check_own(**self._arguments_of(self.check_own))
+        self.check_parameters(**self._arguments_of(self.check_parameters))
 
     def _arguments_of(self, function: Callable[..., Any]) -> dict[str, Any]:
         """The parameters that `function` takes."""
@@ -210,8 +218,12 @@ class Loss(nn.Module):
         self.register_buffer("n_samples_", torch.tensor(n, dtype=torch.float64))
         # As buffers, factors of classes move to the device once and not in every step.
         given = {name: getattr(self, name, None) for name in PER_CLASS}
-        self._sent = {n: v for n, v in given.items() if isinstance(v, (Sequence, np.ndarray))}
-        for name, value in self._sent.items():
+        self._factors_on_device = {
+            name: value
+            for name, value in given.items()
+            if isinstance(value, (Sequence, np.ndarray))
+        }
+        for name, value in self._factors_on_device.items():
             self.register_buffer(f"{name}_", torch.tensor(value, dtype=torch.float64))
         return self
 
@@ -263,7 +275,7 @@ class Loss(nn.Module):
             If shapes do not fit, or a target or weight on the CPU is out of range. Values on other
             devices are not checked, since every step would have to wait for them.
         """
-        return self._of(self._problem(logits, target, sample_weight, mask))
+        return self._compute_and_remember(self._problem(logits, target, sample_weight, mask))
 
     def of_checked(
         self, logits: Tensor, target: Tensor, sample_weight: Tensor | None = None
@@ -280,12 +292,16 @@ class Loss(nn.Module):
         Tensor
         """
         problem = None
-        own_forward = type(self).forward is not Loss.forward
-        if sample_weight is None and not self._is_multilabel and not own_forward:
+        overridden = type(self).forward is not Loss.forward
+        if sample_weight is None and not self._is_multilabel and not overridden:
             problem = checked_problem(logits, target, self.reduction, self.all_ranks)
-        return self(logits, target, sample_weight) if problem is None else self._of(problem)
+        return (
+            self(logits, target, sample_weight)
+            if problem is None
+            else self._compute_and_remember(problem)
+        )
 
-    def _of(self, problem: Problem) -> Tensor:
+    def _compute_and_remember(self, problem: Problem) -> Tensor:
         """The loss; what it remembers of this batch is kept."""
         loss, changed = self.compute(problem, {}, self.functional_state())
         for name, value in changed.items():
@@ -331,19 +347,17 @@ class Loss(nn.Module):
         self, problem: Problem, params: Mapping[str, Any], state: Mapping[str, Tensor]
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """`functional_loss` of a `Problem`; of the state, only what changes is returned."""
-        keywords = self._keywords(params, state)
-        # The logits also stand in for the target, since the problem has both.
-        return self.kernel(problem.logits, problem.logits, problem=problem, **keywords), {}
+        return self.kernel(problem, **self._keywords(params, state)), {}
 
     def _keywords(self, params: Mapping[str, Any], state: Mapping[str, Tensor]) -> dict[str, Any]:
         """The keywords of `kernel`, without those that made the problem."""
-        keywords = {**{name: getattr(self, name) for name in self._own_names}, **params}
-        for name, value in getattr(self, "_sent", {}).items():
+        keywords = {**{name: getattr(self, name) for name in self._names_of_kernel}, **params}
+        for name, value in getattr(self, "_factors_on_device", {}).items():
             if keywords.get(name) is value:  # it has not changed since `prepare`
                 keywords[name] = state.get(f"{name}_", value)
         if isinstance(keywords.get("background"), str):
             keywords["background"] = getattr(self, "background_", None)
-        keywords.update({name: state.get(f"{name}_") for name in self.told})
+        keywords.update({name: state.get(f"{name}_") for name in self.needs})
         return keywords
 
     @property
@@ -375,3 +389,36 @@ def _same(one: Any, other: Any) -> bool:
         same = type(one) is type(other) and one.shape == other.shape
         return same and bool((one == other).all())
     return one is other or bool(one == other)
+
+
+def resolve_loss(loss: str | Loss) -> Loss:
+    """Make a loss from its name, with default parameters. A loss object is returned as it is.
+
+    Parameters
+    ----------
+    loss : str or Loss
+
+    Returns
+    -------
+    Loss
+
+    Raises
+    ------
+    ValueError
+        If there is no loss of that name.
+    TypeError
+        If `loss` is neither.
+
+    Examples
+    --------
+    >>> from skdice.losses import resolve_loss
+    >>> resolve_loss("focal"), resolve_loss("dsc")
+    (FocalLoss(), DSCLoss())
+    """
+    if isinstance(loss, Loss):
+        return loss
+    if not isinstance(loss, str):
+        raise TypeError(f"loss={loss!r} must be one of {list(LOSSES)} or an skdice loss object")
+    if loss not in LOSSES:
+        raise ValueError(f"loss={loss!r} is unknown: use one of {list(LOSSES)}, or a loss object")
+    return LOSSES[loss]()

@@ -1,170 +1,215 @@
-"""Overlap losses: one minus a ratio of soft counts of true and false positives."""
+"""Overlap losses: one minus a ratio of soft counts of hits, false alarms and misses.
+
+With p the probability of a class and y 1 for its examples, summed over a batch::
+
+    TP = sum p y      FP = sum p^2 (1 - y)      FN = sum (1 - p)^2 y
+
+    1 - (tp TP + s) / (tp TP + fp FP + fn FN + s)
+
+`Formula` holds tp, fp and fn; s is `smooth`; ``squared=False`` leaves out the squares. The log
+surrogate is cross-entropy with the weights that the ratio without squares gives to an example, with
+D its denominator. The weights are constants in the backward pass::
+
+    of -log p of a positive:            (tp (fp FP + fn FN) + fn (tp TP + s)) / D^2
+    of -log(1 - p) of a negative:       fp (tp TP + s) / D^2
+
+`tests/losses/test_overlap.py` holds all of it to naive loops.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+import math
+from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from skdice.losses._base import Loss
-from skdice.losses._checks import (
-    Number,
-    PerClass,
-    check_choice,
-    check_number,
-    class_vector,
-    is_above_zero,
-    scalar,
-)
-from skdice.losses._problem import Inputs, Problem, as_problem, with_background
-from skdice.losses._surrogate import (
-    Formula,
-    WithGradient,
-    at_least_tiny,
-    log_surrogate,
-    macro_surrogate,
-    micro_surrogate,
-    right_class_counts,
-)
-from skdice.losses.cross_entropy import cross_entropy
-
-AVERAGES = ("auto", "micro", "macro", "samples")
-ABSENT = ("auto", "include", "ignore")
-SURROGATES = ("none", "log")
+from skdice.losses._checks import Number, PerClass, class_vector, is_above_zero
+from skdice.losses._counting import hard_negatives, moving_average
+from skdice.losses._problem import Problem, at_least_tiny, finite
 
 
-class OverlapOptions(Inputs, total=False):
-    """Keywords of every overlap loss's function; see `DiceLoss`."""
+class Formula(NamedTuple):
+    """What distinguishes one overlap loss from another."""
 
-    smooth: Number
-    average: str
-    background: int | str | None
-    absent: str
-    class_weight: PerClass
-    ohem_ratio: Number
-    surrogate: str
-    ema_decay: Number
+    tp: Number  # what a hit counts,
+    fp: Number  # a false alarm,
+    fn: Number  # and a miss
+    squared: bool = True  # whether errors are squared
+    exponent: Number | None = None  # a of DSC, which replaces p by (1 - p)^a p
+    # Whether a soft target y counts as y^2, so that the errors of dice are (p - y)^2.
+    squares_targets: bool = False
 
 
-OPTIONS = tuple(
-    name for name in OverlapOptions.__annotations__ if name not in Inputs.__annotations__
-)
+# ---- the formula
+
+
+def scores(problem: Problem, formula: Formula) -> Tensor:
+    """p, or (1 - p)^a p, of shape (N, C)."""
+    p = problem.p()
+    if formula.exponent is None:
+        return p
+    # Through the logarithm: a power of 1 - p has no finite gradient where p rounds to 1.
+    return torch.exp(formula.exponent * problem.log_not_p()) * p
+
+
+def soft_counts(problem: Problem, p: Tensor, formula: Formula, each: bool = False) -> Tensor:
+    """The counts tp TP and fp FP + fn FN of each class, of shape (2, C).
+
+    With `each` they are those of each example by itself, of shape (2, N, C).
+    """
+    right = problem.right(p)
+    missed, false = 1 - right, p
+    if formula.squared:
+        missed, false = missed**2, false**2
+    if formula.squares_targets and problem.index is None:
+        missed = missed - (1 - problem.target)
+    if each:
+        y = problem.target
+        TP, FP, FN = y * right, (1 - y) * false, y * missed
+    else:
+        TP, FN = problem.by_class(right), problem.by_class(missed)
+        FP = problem.by_wrong_class(false)
+    return torch.stack([formula.tp * TP, formula.fp * FP + formula.fn * FN])
+
+
+def ratio(counts: Tensor, smooth: Number) -> Tensor:
+    """1 - (hits + smooth) / (hits + errors + smooth), exact where it is close to 0.
+
+    It is 0 where that would be 0/0: smooth=0, no positives and no probability.
+    """
+    hits, errors = counts.unbind()
+    return errors / at_least_tiny(hits + errors + smooth)
+
+
+def decayed(losses: Tensor, log_wrong: Callable[[], Tensor], formula: Formula) -> Tensor:
+    """Log losses times DSC's power of the probability of the wrong side, from its logarithm."""
+    if formula.exponent is None:
+        return losses
+    # On a CPU torch computes powers of 2 in a third of the time of others.
+    return losses * torch.exp2(formula.exponent / math.log(2) * finite(log_wrong().detach()))
+
+
+def log_surrogate(
+    blocks: list[Problem],
+    formula: Formula,
+    counts: Tensor,
+    n: Tensor,
+    factors: Tensor,
+    smooth: Number,
+    average: str,
+) -> Tensor:
+    """Cross-entropy of n examples, weighted as the ratio without squares weights them.
+
+    It is a mean over examples, as cross-entropy is, with a hit counted as 2. The ratio's own
+    gradients are far larger, above all in batches with positives, so that clipping a gradient's
+    norm would shrink these alone.
+    """
+    hits, errors = counts.unbind()
+    denominator = at_least_tiny(hits + errors + smooth)
+    size = denominator
+    if average == "macro":
+        factors = factors / at_least_tiny(factors.sum())
+        size = (factors * denominator).sum()
+    # Gradients are averaged over processes, each of which has a share of the examples.
+    scale = 2 / formula.tp * size / denominator / at_least_tiny(n) * blocks[0].ranks
+    of_errors, of_hits = errors / denominator, (hits + smooth) / denominator
+    of_positive = scale * (formula.tp * of_errors + formula.fn * of_hits)
+    of_negative = scale * formula.fp * of_hits
+    loss = counts.new_zeros(())
+    for block in blocks:
+        right = block.right_log_p()
+        losses = decayed(-right, (-torch.expm1(right)).log, formula)
+        positives = block.by_class(losses)
+        if average == "micro" and block.kind == "multiclass":
+            negatives = _of_background(block, losses, positives, factors)
+        else:
+            losses = decayed(-block.log_not_p(), block.log_p, formula)
+            negatives = factors * block.by_wrong_class(losses)
+        loss = loss + (of_positive * factors * positives + of_negative * negatives).sum()
+    return loss
+
+
+def _of_background(problem: Problem, losses: Tensor, sums: Tensor, factors: Tensor) -> Tensor:
+    """-log p of the background for its examples: negatives of all counted classes at once."""
+    if problem.index is not None:  # all counted classes weigh the same
+        return sums * (factors == 0)
+    # An example weighs as much as the classes that it is taken for.
+    p = problem.p().detach() * (factors > 0)
+    share = (problem.weight * factors * p).sum(-1, keepdim=True) / at_least_tiny(p.sum(-1, True))
+    return (share * problem.target * losses * (factors == 0)).sum(0)
+
+
+# ---- from the formula to a loss
 
 
 def overlap_loss(
-    logits: Tensor,
-    target: Tensor,
+    problem: Problem,
     formula: Formula,
     *,
-    smooth: Number = 0.01,
-    average: str = "auto",
-    background: int | str | None = None,
-    absent: str = "auto",
-    class_weight: PerClass = None,
+    smooth: Number,
+    average: str,
+    background: int | None,
+    class_weight: PerClass,
+    absent: str = "include",
     ohem_ratio: Number = 0.0,
-    surrogate: str = "log",
+    surrogate: str = "none",
     ema_decay: Number = 0.0,
     running: Tensor | None = None,
-    mix: Number | None = None,
-    **inputs: Any,
 ) -> tuple[Tensor, Tensor | None]:
     """An overlap loss, and the counts to remember for the next batch.
 
-    Every class is a one-vs-rest problem. The formula gives the soft counts of each example; the
-    options, as in `DiceLoss`, decide what they are summed over before the ratio is taken. `running`
-    holds the counts of earlier batches and how many there were, each decayed: (3, C). With `mix` it
-    is (1 - mix) cross-entropy + mix times the loss.
+    Every class is a problem of its own against the rest. `DiceLoss` has the options. `running`
+    holds the counts of earlier batches and how many there were, each decayed: (3, C).
+    `background` is one by `with_background`.
     """
-    problem = as_problem(logits, target, **inputs)
-    reduction = problem.reduction
-    _check_options(smooth, average, absent, ohem_ratio, surrogate, ema_decay, reduction)
-    problem, background = with_background(problem, background)
-    if average == "auto":
-        # Over all classes of a softmax, pooled false positives equal false negatives.
-        average = "micro" if background is not None or problem.kind == "binary" else "macro"
-    if absent == "auto" and problem.kind == "multiclass" and background is None:
-        remembers = is_above_zero(ema_decay)
-        absent = "ignore" if surrogate == "log" and not remembers else "include"
-    of_indices = surrogate == "log" and not is_above_zero(ohem_ratio)
-    index = problem.index if of_indices else None
-    plain = class_weight is None and not is_above_zero(ema_decay)
-    if index is not None and background is not None and average == "micro" and plain:
-        return micro_surrogate(problem, index, background, formula, smooth, mix), None
-    factors = _class_factors(problem.logits, class_weight, background)
-    if index is not None and average == "macro" and problem.logits.shape[-1] > 2:
-        counts = right_class_counts(problem, index, formula)
-        if absent == "ignore":
-            factors = factors * (counts.of_class > 0)
-        hits, errors, running = _moving_average(counts.hits, counts.errors, running, ema_decay)
-        counts = counts._replace(hits=hits, errors=errors)
-        of_log = macro_surrogate(problem, counts, factors, formula, smooth, mix)
-        return WithGradient.apply(problem.logits, *of_log), running
-    y = problem.target
-    weight = problem.element_weight.expand_as(y)
+    average = resolve_average(problem, average, background)
+    n = problem.n_examples()
+    if average == "macro" and problem.kind == "multilabel":
+        n = n / problem.n_classes  # each class has its own mean
     if is_above_zero(ohem_ratio):
-        weight = weight * _hard_negatives(problem, weight, ohem_ratio)
+        problem = problem.as_table(problem.weight * hard_negatives(problem, ohem_ratio))
+    elif class_weight is not None or problem.logits.device.type != "cpu":
+        problem = problem.as_table()  # a GPU adds by index in a changing order
+    factors = _class_factors(problem.logits, class_weight, background)
+    if absent == "auto" and problem.kind == "multiclass" and background is None:
+        unknown = surrogate == "log" and not is_above_zero(ema_decay)
+        absent = "ignore" if unknown else "include"
     if average == "macro" and absent == "ignore":
-        factors = factors * (problem.total((weight * y).sum(0)) > 0)
+        ones = torch.ones_like(problem.right(problem.logits))
+        factors = factors * (problem.total(problem.by_class(ones)) > 0)
+    if average == "samples":
+        return _mean_over_samples(problem, formula, factors, smooth), running
 
+    blocks = problem.blocks() if surrogate == "log" else [problem]
     if surrogate == "log":
-        p = problem.p().detach()
-        hits, errors = problem.total(torch.stack(_linear_counts(p, y, weight, formula)))
-        hits, errors, running = _moving_average(hits, errors, running, ema_decay)
-        loss = log_surrogate(problem, p, weight, factors, formula, hits, errors, smooth, average)
-    elif average == "samples":
-        hits, errors = formula.counts(formula.activation(problem), y)
-        loss = _mean_over_samples(problem, weight, factors, _ratio(hits, errors, smooth))
+        if average == "macro" and problem.kind == "multiclass" and problem.n_classes > 2:
+            for block in blocks:
+                block.one_vs_rest()
+        linear = formula._replace(squared=False, squares_targets=False)
+        parts = [soft_counts(block, block.p().detach(), linear) for block in blocks]
+        counts = torch.stack(parts).sum(0)
     else:
-        parts = formula.counts(formula.activation(problem), y)
-        hits, errors = problem.total(torch.stack([(weight * part).sum(0) for part in parts]))
-        hits, errors, running = _moving_average(hits, errors, running, ema_decay)
-        if average == "micro":
-            loss = _ratio((factors * hits).sum(), (factors * errors).sum(), smooth)
-        else:
-            loss = factors * _ratio(hits, errors, smooth)
-            loss = loss if reduction == "none" else loss.sum()
-            loss = loss / at_least_tiny(factors.sum()) if reduction == "mean" else loss
-    if mix is not None:
-        loss = torch.lerp(cross_entropy(logits, target, problem=problem), loss, scalar(mix, loss))
+        counts = soft_counts(problem, scores(problem, formula), formula)
+    counts, running = moving_average(problem.total(counts), running, ema_decay)
+    if average == "micro":
+        counts = (factors * counts).sum(-1)
+    if surrogate == "log":
+        return log_surrogate(blocks, formula, counts, n, factors, smooth, average), running
+    loss = ratio(counts, smooth)
+    if average == "macro":
+        loss = factors * loss
+        loss = loss if problem.reduction == "none" else loss.sum()
+        loss = loss / at_least_tiny(factors.sum()) if problem.reduction == "mean" else loss
     return loss, running
 
 
-def _check_options(
-    smooth: Number,
-    average: str,
-    absent: str,
-    ohem_ratio: Number,
-    surrogate: str,
-    ema_decay: Number,
-    reduction: str,
-) -> None:
-    check_choice("average", average, AVERAGES)
-    check_choice("absent", absent, ABSENT)
-    check_number("smooth", smooth, 0)
-    check_number("ohem_ratio", ohem_ratio, 0)
-    check_number("ema_decay", ema_decay, 0, 1)
-    if average == "samples" and is_above_zero(ema_decay):
-        raise ValueError(
-            f"ema_decay={ema_decay!r} with average='samples', which counts nothing "
-            "over batches: take 'auto', 'macro' or 'micro', or ema_decay=0"
-        )
-    check_choice("surrogate", surrogate, SURROGATES)
-    if surrogate == "log" and (average == "samples" or reduction != "mean"):
-        raise ValueError(
-            f"surrogate='log' with average={average!r} and reduction={reduction!r}: it weighs the "
-            "examples of a batch by its counts, so take 'auto', 'macro' or 'micro', and 'mean', or "
-            "surrogate='none'"
-        )
-
-
-def _ratio(hits: Tensor, errors: Tensor, smooth: Number) -> Tensor:
-    # 1 - (hits + smooth) / (hits + errors + smooth) in a form that is never below 0 or above 1 and
-    # exact where the loss is small. It is 0 where that would be 0/0: smooth=0, no positives, and
-    # no probability.
-    return errors / at_least_tiny(hits + errors + smooth)
+def resolve_average(problem: Problem, average: str, background: int | None) -> str:
+    """What "auto" is: over all classes of a softmax, pooled FP equal FN, so it is macro there."""
+    if average != "auto":
+        return average
+    return "micro" if background is not None or problem.kind == "binary" else "macro"
 
 
 def _class_factors(like: Tensor, class_weight: PerClass, background: int | None) -> Tensor:
@@ -178,131 +223,18 @@ def _class_factors(like: Tensor, class_weight: PerClass, background: int | None)
     return factors
 
 
-def _hard_negatives(problem: Problem, weight: Tensor, ratio: Number) -> Tensor:
-    """1 for the positives and the hardest negatives of each class, 0 for the rest."""
-    # Log-odds also order probabilities that round to 0 or 1, whatever the activation does.
-    log_odds = (problem.log_p() - problem.log_not_p()).detach()
-    valid = weight > 0
-    positive = valid & (problem.target > 0.5)
-    negative = valid & ~positive
-    # With the thousandth, 100 positives at ratio 0.29 keep 29 negatives; 28.99... rounds to 28.
-    k = (positive.sum(0) * ratio + 1e-3).floor().clamp(min=1)
-    score = torch.where(negative, log_odds, torch.full_like(log_odds, -torch.inf))
-    rank = score.argsort(dim=0, descending=True, stable=True).argsort(dim=0)
-    kept = positive | (negative & (rank < k))
-    if isinstance(ratio, Tensor):  # no branch on a tensor's value
-        kept = kept | (valid & (ratio <= 0))
-    return kept.to(log_odds.dtype)
-
-
-def _moving_average(
-    hits: Tensor, errors: Tensor, running: Tensor | None, decay: Number
-) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Counts averaged over this batch and earlier ones, and the counts to remember."""
-    if not is_above_zero(decay):
-        return hits, errors, running
-    total = torch.stack([hits, errors, torch.ones_like(hits)]).detach()
-    # A batch that overflowed, as fp16 may, is not remembered.
-    total = torch.where(total.isfinite().all(), total, 0.0)
-    if running is not None:
-        # `running` starts as zeros for each class; a problem of one logit counts one of two.
-        total = total + decay * running.to(total)[..., : hits.shape[-1]]
-    mean = total[:2] / total[2]
-    # The average's value and the batch's own gradient.
-    return mean[0] + (hits - hits.detach()), mean[1] + (errors - errors.detach()), total
-
-
-def _mean_over_samples(problem: Problem, weight: Tensor, factors: Tensor, losses: Tensor) -> Tensor:
+def _mean_over_samples(
+    problem: Problem, formula: Formula, factors: Tensor, smooth: Number
+) -> Tensor:
     """One ratio for each example and class, reduced."""
-    share = weight * factors
+    problem = problem.as_table()
+    share = problem.weight * factors
+    losses = share * ratio(
+        *soft_counts(problem, scores(problem, formula), formula, each=True), smooth
+    )
     if problem.reduction == "mean":
-        return (losses * share).sum() * problem.ranks / at_least_tiny(problem.total(share.sum()))
-    losses = losses * weight * factors / at_least_tiny(factors.sum())
+        total = problem.total(share.expand_as(losses).sum())
+        return losses.sum() * problem.ranks / at_least_tiny(total)
+    losses = losses / at_least_tiny(factors.sum())
     losses = losses * len(factors) if problem.kind == "multilabel" else losses.sum(-1)
     return losses.sum() if problem.reduction == "sum" else losses.reshape(problem.shape)
-
-
-def _linear_counts(p: Tensor, y: Tensor, weight: Tensor, formula: Formula) -> tuple[Tensor, Tensor]:
-    """Hits and errors of each class without squares; the ratio divides by their sum."""
-    per_hit, per_positive, per_negative = formula.gradients
-    positives = weight * y
-    missed, false = (positives * (1 - p)).sum(0), (weight * (1 - y) * p).sum(0)
-    return per_hit * (positives * p).sum(0), per_negative * false - per_positive * missed
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class OverlapLoss(Loss):
-    """Base of the dice and Tversky losses; see `DiceLoss` for the shared parameters.
-
-    A subclass gives `formula`, a function of the parameters that it adds to those below.
-    """
-
-    formula: ClassVar[Callable[..., Formula]]
-    check_own = staticmethod(_check_options)
-    leaves_background_out = True
-    printed: ClassVar[dict[str, Any]] = {"average": "samples", "smooth": 1.0, "surrogate": "none"}
-
-    smooth: Number = 0.01
-    average: str = "auto"
-    background: int | str | None = "auto"
-    absent: str = "auto"
-    class_weight: PerClass = None
-    ohem_ratio: Number = 0.0
-    surrogate: str = "log"
-    ema_decay: Number = 0.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        # Counts of earlier batches and how many there were, each decayed: (3, C).
-        self.register_buffer("running_", None)
-
-    def _check(self) -> None:
-        self.formula(**self._arguments_of(self.formula))
-        super()._check()
-
-    @classmethod
-    def literal(cls, **params: Any) -> Self:
-        """The formula as printed (Table 2): one ratio for each example, without the surrogate.
-
-        Parameters
-        ----------
-        **params
-            Other parameters, and those of the formula to change.
-        """
-        return cls(**{**cls.printed, **params})
-
-    @property
-    def is_set_level(self) -> bool:
-        """Whether it is more than a mean over examples, so that losses of batches do not add up."""
-        return self.average != "samples" or is_above_zero(self.ohem_ratio)
-
-    @property
-    def remembers(self) -> bool:
-        """Whether it averages over the batches of training."""
-        return is_above_zero(self.ema_decay)
-
-    def prepare(self, class_counts: Any, *args: Any, **kwargs: Any) -> Self:
-        """Tell the loss about the training data and forget earlier batches; see `Loss.prepare`."""
-        super().prepare(class_counts, *args, **kwargs)
-        self.running_ = torch.zeros(3, len(self.class_counts_)) if self.remembers else None
-        return self
-
-    def compute(
-        self,
-        problem: Problem,
-        params: Mapping[str, Any],
-        state: Mapping[str, Tensor],
-        mix: Number | None = None,
-    ) -> tuple[Tensor, dict[str, Tensor]]:
-        """`functional_loss` of a `Problem`; of the state, only what changes is returned.
-
-        With `mix` it is (1 - mix) cross-entropy + mix times the loss.
-        """
-        keywords = self._keywords(params, state)
-        of_formula = [name for name in self._own_names if name not in OPTIONS]
-        formula = self.formula(**{name: keywords.pop(name) for name in of_formula})
-        learns = self.training and torch.is_grad_enabled()
-        keywords |= {"running": state.get("running_") if learns else None, "mix": mix}
-        logits = problem.logits
-        loss, running = overlap_loss(logits, logits, formula, problem=problem, **keywords)
-        return loss, {"running_": running} if learns and running is not None else {}

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from skdice.losses._base import Loss
-from skdice.losses._problem import n_ranks, over_ranks
+from skdice.losses._ranks import n_ranks, over_ranks
 from skdice.losses.compound import CompoundLoss
 
 

@@ -2,45 +2,19 @@
 
 from __future__ import annotations
 
-from skdice.losses import _all
-from skdice.losses._base import Loss
+from typing import Any
 
-LOSSES: dict[str, type[Loss]] = {
-    cls.name: cls for cls in vars(_all).values() if isinstance(cls, type) and issubclass(cls, Loss)
-}
-LOSS_NAMES: tuple[str, ...] = tuple(LOSSES)
-# What a comparison runs by default: the paper's six losses and `ce_dice`.
-COMPARED: tuple[str, ...] = LOSS_NAMES[: LOSS_NAMES.index("ce_dice") + 1]
+LOSSES: dict[str, type[Any]] = {}  # filled by `Loss.__init_subclass__`
 
 
-def resolve_loss(loss: str | Loss) -> Loss:
-    """Make a loss from its name, with default parameters. A loss object is returned as it is.
-
-    Parameters
-    ----------
-    loss : str or Loss
-
-    Returns
-    -------
-    Loss
-
-    Raises
-    ------
-    ValueError
-        If there is no loss of that name.
-    TypeError
-        If `loss` is neither.
-
-    Examples
-    --------
-    >>> from skdice.losses import resolve_loss
-    >>> resolve_loss("focal"), resolve_loss("dsc")
-    (FocalLoss(), DSCLoss())
-    """
-    if isinstance(loss, Loss):
-        return loss
-    if not isinstance(loss, str):
-        raise TypeError(f"loss={loss!r} must be one of {list(LOSSES)} or an skdice loss object")
-    if loss not in LOSSES:
-        raise ValueError(f"loss={loss!r} is unknown: use one of {list(LOSSES)}, or a loss object")
-    return LOSSES[loss]()
+def register(cls: type[Any]) -> None:
+    """Let a loss be given by its `name`. Defining a class again, as in a notebook, replaces it."""
+    name, package = cls.name, __name__.rpartition(".")[0]
+    if not (isinstance(name, str) and name):
+        raise TypeError(f"{cls.__name__}.name={name!r} must be a string, which loss= can be given")
+    taken = LOSSES.get(name)
+    if taken is not None and taken.__module__.startswith(package):
+        raise ValueError(
+            f"{cls.__name__}.name={name!r} is the name of {taken.__name__}: choose another"
+        )
+    LOSSES[name] = cls

@@ -9,10 +9,9 @@ import torch
 from torch import Tensor
 
 from skdice._warn import warn
-from skdice.losses._base import Loss
+from skdice.losses._base import Loss, resolve_loss
 from skdice.losses._checks import check_background
-from skdice.losses._problem import n_ranks, over_ranks
-from skdice.losses._registry import resolve_loss
+from skdice.losses._ranks import n_ranks, over_ranks
 
 
 class for_trainer:  # noqa: N801 - it is used as a function
@@ -101,7 +100,7 @@ class for_trainer:  # noqa: N801 - it is used as a function
             warn(
                 f"{self.loss!r} was not told which class is the background, and counts all "
                 f"{logits.shape[-1]} as positive: give for_trainer its index, as background=0, or "
-                "None if there is none",
+                "None if there is none"
             )
         self.loss.train(torch.is_grad_enabled())  # the Trainer does not say when it evaluates
         # A compound loss has no sum over examples either.

@@ -3,49 +3,45 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Unpack
 
 import torch
 from torch import Tensor
 
 from skdice.losses._base import Loss
 from skdice.losses._checks import Number, check_number, scalar
-from skdice.losses._problem import Inputs, as_problem, with_background
+from skdice.losses._problem import Problem, with_background
 from skdice.losses._spaces import Range
 
-__all__ = ["AsymmetricLoss", "asymmetric_loss"]
+__all__ = ["AsymmetricLoss"]
 
 
-def asymmetric_loss(
-    logits: Tensor,
-    target: Tensor,
+def asymmetric(
+    problem: Problem,
     *,
-    gamma_pos: Number = 0.0,
-    gamma_neg: Number = 4.0,
-    clip: Number = 0.05,
-    label_smoothing: Number = 0.1,
-    background: int | str | None = None,
-    **inputs: Unpack[Inputs],
+    gamma_pos: Number,
+    gamma_neg: Number,
+    clip: Number,
+    label_smoothing: Number,
+    background: int | None,
 ) -> Tensor:
     """Asymmetric loss; see `AsymmetricLoss`."""
-    _check_asymmetric(gamma_pos, gamma_neg, clip, label_smoothing)
-    problem, background = with_background(as_problem(logits, target, **inputs), background)
+    problem, background = with_background(problem, background)
     log_p, log_not_p, y = problem.log_p(), problem.log_not_p(), problem.target
     n_classes = y.shape[-1]
     positive = torch.exp(gamma_pos * log_not_p) * log_p
     if problem.kind == "multiclass" and (background is None or n_classes > 2):
         negative = torch.exp(gamma_neg * log_p) * log_p
         share = (1 - label_smoothing) * y + label_smoothing / n_classes
-        return problem.reduce(-(share * (y * positive + (1 - y) * negative)).sum(-1))
+        return problem.reduce(-(share * (y * positive + (1 - y) * negative)).sum(-1, keepdim=True))
     # log(1 - p_m) for p_m = max(p - clip, 0), finite also where 1 - p rounds to 0.
     margin = scalar(clip, y)
     log_not_p_m = torch.logaddexp(log_not_p, torch.log(margin)).clamp(max=0)
     # Not 0, where a power below 1 has no finite gradient.
     p_m = (problem.p() - margin).clamp(min=torch.finfo(y.dtype).tiny)
     elements = -(y * positive + (1 - y) * p_m**gamma_neg * log_not_p_m)
-    if problem.kind == "multilabel":
-        return problem.reduce(elements)
-    return problem.reduce(elements[:, 0 if background is None else 1 - background])
+    if problem.kind == "multiclass":  # of two classes, the one that is not the background
+        elements = elements[:, 1 - background].unsqueeze(-1)
+    return problem.reduce(elements)
 
 
 def _check_asymmetric(
@@ -106,8 +102,8 @@ class AsymmetricLoss(Loss):
     """
 
     name = "asymmetric"
-    kernel = staticmethod(asymmetric_loss)
-    check_own = staticmethod(_check_asymmetric)
+    kernel = staticmethod(asymmetric)
+    check_parameters = staticmethod(_check_asymmetric)
     searched = {
         "gamma_pos": Range(0.0, 2.0),
         "gamma_neg": Range(0.0, 6.0),

@@ -9,12 +9,10 @@ import torch
 from sklearn.base import clone
 from torch import Tensor
 
-from skdice.losses._base import Loss
+from skdice.losses._base import Loss, resolve_loss
 from skdice.losses._checks import Number, check_number, scalar
-from skdice.losses._overlap import OverlapLoss
 from skdice.losses._problem import Problem
 from skdice.losses._spaces import Range
-from skdice.losses.cross_entropy import CrossEntropyLoss
 
 __all__ = ["CompoundLoss"]
 
@@ -78,8 +76,6 @@ class CompoundLoss(Loss):
         reduction: str = "mean",
         all_ranks: bool = True,
     ) -> None:
-        from skdice.losses._registry import resolve_loss
-
         self.first, self.second = resolve_loss(first), resolve_loss(second)
         self.weight = weight
         super().__init__(
@@ -147,8 +143,6 @@ class CompoundLoss(Loss):
 
         Values that are refused leave the loss as it was.
         """
-        from skdice.losses._registry import resolve_loss
-
         own: dict[str, Any] = {}
         of_parts: dict[str, dict[str, Any]] = {}
         for name, value in params.items():
@@ -185,27 +179,13 @@ class CompoundLoss(Loss):
         self, problem: Problem, params: Mapping[str, Any], state: Mapping[str, Tensor]
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """`functional_loss` of a `Problem`; of the state, only what changes is returned."""
-        if self._is_mixture(params):
-            of_second = _inside(params, "second__"), _inside(state, "second.")
-            mix = params.get("weight", self.weight)
-            loss, new = self.second.compute(problem, *of_second, mix)  # type: ignore[call-arg]
-            return loss, {f"second.{key}": value for key, value in new.items()}
-        losses: list[Tensor] = []
-        changed: dict[str, Tensor] = {}
+        losses, changed = [], {}
         for name, part in zip(PARTS, self.parts, strict=True):
             params_of, state_of = _inside(params, f"{name}__"), _inside(state, f"{name}.")
             loss, new = part.compute(problem, params_of, state_of)
             losses.append(loss)
             changed.update({f"{name}.{key}": value for key, value in new.items()})
-        return self.mean_of(losses[0], losses[1], params.get("weight")), changed
-
-    def _is_mixture(self, params: Mapping[str, Any]) -> bool:
-        """Whether it is plain cross-entropy and an overlap loss, which are computed together."""
-        first, second = self.first, self.second
-        if type(first) is not CrossEntropyLoss or any(key.startswith("first__") for key in params):
-            return False
-        plain = first.class_weight is None and not first.label_smoothing and not first.tau
-        return plain and type(second).compute is OverlapLoss.compute
+        return self.mean_of(*losses, params.get("weight")), changed
 
     def mean_of(self, first: Tensor, second: Tensor, weight: Any = None) -> Tensor:
         """The weighted mean of the two losses of a batch."""

@@ -4,46 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from skdice.losses._base import Loss
 from skdice.losses._checks import Number, PerClass, check_number, is_above_zero
-from skdice.losses._problem import Inputs, Problem, as_problem, class_sides
+from skdice.losses._problem import Problem, class_sides
 from skdice.losses._spaces import Range
 
-__all__ = [
-    "CrossEntropyLoss",
-    "WeightedCrossEntropyLoss",
-    "cross_entropy",
-    "weighted_cross_entropy",
-]
+__all__ = ["CrossEntropyLoss", "WeightedCrossEntropyLoss"]
 
 
 def cross_entropy(
-    logits: Tensor,
-    target: Tensor,
+    problem: Problem,
     *,
     label_smoothing: Number = 0.0,
     class_weight: PerClass = None,
     tau: Number = 0.0,
-    class_counts: Any = None,
-    n_samples: Any = None,
-    **inputs: Unpack[Inputs],
+    class_counts: Tensor | None = None,
+    n_samples: Tensor | None = None,
 ) -> Tensor:
-    """Cross-entropy, with `tau` from `class_counts`; see `CrossEntropyLoss`.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from skdice.losses.functional import cross_entropy
-    >>> cross_entropy(torch.zeros(2, 2), torch.tensor([0, 1]))
-    tensor(0.6931)
-    """
-    _check_cross_entropy(label_smoothing, tau)
-    problem = as_problem(logits, target, **inputs)
+    """Cross-entropy, with `tau` from `class_counts`; see `CrossEntropyLoss`."""
     if is_above_zero(tau):
         problem = _with_log_prior(problem, tau, class_counts, n_samples)
     sides = class_sides("class_weight", class_weight, problem)
@@ -60,29 +43,30 @@ def _log_losses(
 ) -> Tensor:
     """-log p of the right side of each element, times the factor of its class."""
     if problem.index is not None and not is_above_zero(smoothing):
-        losses = -problem.log_p_of(problem.index)
-        return losses if positive is None else losses * positive[..., problem.index]
-    n_sides = problem.logits.shape[-1] if problem.kind == "multiclass" else 2
-    target = (1 - smoothing) * problem.target + smoothing / n_sides
+        losses = -problem.right_log_p()
+        return losses if positive is None else losses * positive[problem.index].unsqueeze(-1)
+    multiclass = problem.kind == "multiclass"
+    target = (1 - smoothing) * problem.target
+    target = target + smoothing / (problem.n_classes if multiclass else 2)
     right = target if positive is None else target * positive
-    elements = right * problem.log_p()
-    if problem.kind == "multiclass":
-        return -elements.sum(-1)
+    losses = -right * problem.log_p()
+    if multiclass:
+        return losses.sum(-1, keepdim=True)
     wrong = 1 - target if negative is None else (1 - target) * negative
-    elements = elements + wrong * problem.log_not_p()
-    return -(elements[:, 0] if problem.kind == "binary" else elements)
+    return losses - wrong * problem.log_not_p()
 
 
-def _with_log_prior(problem: Problem, tau: Number, class_counts: Any, n_samples: Any) -> Problem:
+def _with_log_prior(
+    problem: Problem, tau: Number, class_counts: Tensor | None, n_samples: Tensor | None
+) -> Problem:
     """The problem with `tau` times the log-prior added to its logits."""
     if class_counts is None:
         raise ValueError(
             f"CrossEntropyLoss(tau={tau!r}) needs class counts: call prepare(class_counts=...) "
             "first, or leave tau at 0"
         )
-    class_counts, n_samples = _counts(class_counts, n_samples)
     counts = _at_least_one(class_counts, n_samples)  # or a log-prior would be infinite
-    n_wanted = 2 if problem.kind == "binary" else problem.logits.shape[-1]
+    n_wanted = 2 if problem.kind == "binary" else problem.n_classes
     if len(counts) != n_wanted:
         raise ValueError(
             f"class_counts={counts.tolist()!r} has {len(counts)} counts, and tau={tau!r} needs "
@@ -96,12 +80,6 @@ def _with_log_prior(problem: Problem, tau: Number, class_counts: Any, n_samples:
     else:
         prior = torch.log(counts / _at_least_one(n_samples - counts, n_samples))
     return problem.with_logits(problem.logits + tau * prior.to(problem.logits))
-
-
-def _counts(class_counts: Any, n_samples: Any) -> tuple[Tensor, Any]:
-    if not isinstance(class_counts, Tensor):
-        class_counts = torch.tensor(class_counts, dtype=torch.float64)
-    return class_counts, class_counts.sum() if n_samples is None else n_samples
 
 
 def _at_least_one(counts: Tensor, n_samples: Any) -> Tensor:
@@ -146,9 +124,9 @@ class CrossEntropyLoss(Loss):
 
     name = "ce"
     kernel = staticmethod(cross_entropy)
-    check_own = staticmethod(_check_cross_entropy)
+    check_parameters = staticmethod(_check_cross_entropy)
     searched = {"label_smoothing": Range(0.0, 0.2)}
-    told = ("class_counts", "n_samples")
+    needs = ("class_counts", "n_samples")
     normalizes_over_positions = True
 
     label_smoothing: Number = 0.0
@@ -168,41 +146,31 @@ def class_weights(counts: Tensor, n_samples: Any, K: Number) -> Tensor:
 
 
 def weighted_cross_entropy(
-    logits: Tensor,
-    target: Tensor,
+    problem: Problem,
     *,
-    K: Number = 1.0,
-    class_weight: PerClass = None,
-    class_counts: Any = None,
-    n_samples: Any = None,
-    **inputs: Unpack[Inputs],
+    K: Number,
+    class_weight: PerClass,
+    class_counts: Tensor | None,
+    n_samples: Tensor | None,
 ) -> Tensor:
     """Weighted cross-entropy from `class_counts` or `class_weight`.
 
     See `WeightedCrossEntropyLoss`.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from skdice.losses.functional import weighted_cross_entropy
-    >>> weighted_cross_entropy(torch.zeros(2, 2), torch.tensor([0, 1]), class_counts=[90, 10])
-    tensor(0.3624)
     """
-    _check_weighted_cross_entropy(K)
     if class_weight is not None:
-        return cross_entropy(logits, target, class_weight=class_weight, **inputs)
+        return cross_entropy(problem, class_weight=class_weight)
     if class_counts is None:
         raise ValueError(
             "WeightedCrossEntropyLoss needs class counts: call prepare(class_counts=...) "
             "first, or give class_weight"
         )
-    counts, n = _counts(class_counts, n_samples)
-    weights = class_weights(counts, n, K)
-    problem = as_problem(logits, target, **inputs)
+    positive = class_weights(class_counts, n_samples, K)
     if problem.kind != "multilabel":
-        return cross_entropy(logits, target, class_weight=weights, problem=problem)
-    positive, negative = (w.to(problem.logits) for w in (weights, class_weights(n - counts, n, K)))
-    return problem.reduce(_log_losses(problem, 0.0, positive, negative))
+        return cross_entropy(problem, class_weight=positive)
+    negative = class_weights(n_samples - class_counts, n_samples, K)
+    return problem.reduce(
+        _log_losses(problem, 0.0, positive.to(problem.logits), negative.to(problem.logits))
+    )
 
 
 def _check_weighted_cross_entropy(K: Number) -> None:
@@ -249,9 +217,9 @@ class WeightedCrossEntropyLoss(Loss):
 
     name = "weighted_ce"
     kernel = staticmethod(weighted_cross_entropy)
-    check_own = staticmethod(_check_weighted_cross_entropy)
+    check_parameters = staticmethod(_check_weighted_cross_entropy)
     searched = {"K": Range(1.0, 20.0, log=True)}
-    told = ("class_counts", "n_samples")
+    needs = ("class_counts", "n_samples")
 
     K: Number = 1.0
     class_weight: PerClass = None

@@ -1,53 +1,51 @@
-"""Dice loss (Li et al., 2020, Eq. 5 to 8)."""
+"""Dice loss (Li et al., ACL 2020, Eq. 5 to 8; equations are numbered as in the ACL print)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Unpack
+from typing import ClassVar
 
-from torch import Tensor
-
-from skdice.losses._overlap import Formula, OverlapLoss, OverlapOptions, overlap_loss
+from skdice.losses._overlap import Formula
+from skdice.losses._overlap_base import OverlapLoss
 from skdice.losses._spaces import Range
 
-__all__ = ["DiceLoss", "dice_loss"]
+__all__ = ["DiceLoss"]
 
 
 def dice_formula(squared: bool = True) -> Formula:
-    """2 p y agrees and (p - y)^2 does not, so that both add up to p^2 + y^2; or without squares."""
-
-    def counts(p: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        return 2 * p * y, (p - y) ** 2 if squared else p * (1 - y) + (1 - p) * y
-
-    return Formula(counts, gradients=(2.0, -1.0, 1.0))
-
-
-def dice_loss(
-    logits: Tensor, target: Tensor, *, squared: bool = True, **options: Unpack[OverlapOptions]
-) -> Tensor:
-    """Dice loss; see `DiceLoss`."""
-    return overlap_loss(logits, target, dice_formula(squared), **options)[0]
+    """A hit counts 2, an error 1: with squares, 2 p y + (p - y)^2 is p^2 + y^2."""
+    return Formula(tp=2.0, fp=1.0, fn=1.0, squared=squared, squares_targets=squared)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class DiceLoss(OverlapLoss):
     """Dice loss: one minus a soft F1.
 
-    For one class, with p its probability and y 1 for its examples (Eq. 7, squared)::
+    What trains is cross-entropy, in which a batch's soft F1, F, weighs each example::
 
+        (1/n) sum w (-log p),  w = 2 - F for a positive, F for a negative
+
+    ``DiceLoss.literal()`` is the formula as printed. With p the probability of a positive, and y 1
+    for a positive and 0 for a negative, F and the formula over a batch (Eq. 8) are::
+
+        F = (2 sum p y + smooth) / (sum p + sum y + smooth)
         1 - (2 sum p y + smooth) / (sum p^2 + sum y^2 + smooth)
 
-    By default it weighs examples as a batch's soft F1 does, with the gradient of cross-entropy: see
-    `surrogate`. ``DiceLoss.literal()`` is the formula as printed.
+    Here -log p is that of the right side: -log(1 - p) for a negative. F is a constant in the
+    backward pass. In a batch of several classes with a background, F is pooled over the other
+    classes. Without a background, each class c has its own F_c against all others; their weights
+    are multiplied by D_c, the denominator of F_c, over its mean, so that the loss is their mean.
+
+    The naive loops of ``tests/losses/test_surrogate.py`` and ``test_formulas.py`` check all of it.
 
     Parameters
     ----------
     squared : bool, default=True
-        Square the terms of the denominator (Milletari et al., 2016). False is Eq. 6. Has no effect
-        with ``surrogate="log"``.
+        Square the terms of the denominator (Eq. 7; Milletari et al., 2016). False is Eq. 6. Has no
+        effect with ``surrogate="log"``.
     smooth : float, default=0.01
-        Added to numerator and denominator (gamma in Eq. 5). With 0, a class without examples
+        Added to numerator and denominator (gamma in Eq. 6). With 0, a class without examples
         costs 1 unless its probabilities are 0 as well.
     average : {"auto", "micro", "macro", "samples"}, default="auto"
         What the counts are summed over before the ratio is taken. ``"samples"``: nothing, as in the
@@ -70,13 +68,12 @@ class DiceLoss(OverlapLoss):
         many for each positive, rounded down, and at least one. Examples are counted here, not their
         weights.
     surrogate : {"log", "none"}, default="log"
-        With ``"log"`` each example has the gradient of cross-entropy, times the weight that the
-        linear loss gives it in this batch: 2 - F for a positive and F for a negative, where F is
-        the batch's soft F1. So negatives weigh nothing at first, and as much as positives when F is
-        1. No gradient vanishes where p is close to 0. The mean over examples is taken, so that
-        gradients are as large as those of cross-entropy and clipping treats both alike. ``"none"``
-        is the formula alone. It can end with every example predicted negative, since its gradient
-        vanishes where p is close to 0.
+        ``"log"`` is the weighted cross-entropy above, with the weights that the formula without
+        squares gives to an example. Negatives weigh nothing at first, and as much as positives when
+        F is 1. No gradient vanishes where p is close to 0, and gradients are as large as those of
+        cross-entropy, so that clipping treats both alike. ``"none"`` is the formula alone. It can
+        end with every example predicted negative, since its gradient vanishes where p is close
+        to 0.
     ema_decay : float, default=0.0
         Above 0, counts are a moving average over the batches of training: each batch weighs this
         much less than the one after it. Use it for small batches, which rarely hold a rare class.

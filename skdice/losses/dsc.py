@@ -1,44 +1,23 @@
-"""Self-adjusting dice loss (Li et al., 2020, Eq. 11)."""
+"""Self-adjusting dice loss (Li et al., ACL 2020, Eq. 12)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, Self, Unpack
-
-import torch
-from torch import Tensor
+from dataclasses import dataclass
+from typing import Any, Self
 
 from skdice._warn import warn
 from skdice.losses._checks import Number, check_number
-from skdice.losses._overlap import Formula, OverlapOptions, overlap_loss
-from skdice.losses._problem import Problem
+from skdice.losses._overlap import Formula
 from skdice.losses._spaces import Range
 from skdice.losses.dice import DiceLoss, dice_formula
 
-__all__ = ["DSCLoss", "dsc_loss"]
+__all__ = ["DSCLoss"]
 
 
 def dsc_formula(exponent: Number = 0.1, squared: bool = True) -> Formula:
     """The dice formula, with p replaced by (1 - p)^exponent p."""
     check_number("exponent", exponent, 0)
-
-    def activation(problem: Problem) -> Tensor:
-        # Through the logarithm: a power of 1 - p has no finite gradient where p rounds to 1.
-        return torch.exp(exponent * problem.log_not_p()) * problem.p()
-
-    return replace(dice_formula(squared), activation=activation, exponent=exponent)
-
-
-def dsc_loss(
-    logits: Tensor,
-    target: Tensor,
-    *,
-    exponent: Number = 0.1,
-    squared: bool = True,
-    **options: Unpack[OverlapOptions],
-) -> Tensor:
-    """Self-adjusting dice loss; see `DSCLoss`."""
-    return overlap_loss(logits, target, dsc_formula(exponent, squared), **options)[0]
+    return dice_formula(squared)._replace(exponent=exponent)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -48,7 +27,7 @@ class DSCLoss(DiceLoss):
     Parameters
     ----------
     exponent : float, default=0.1
-        Strength of the decay (alpha in Eq. 11); 0 is the dice loss. The paper's exponent is 1,
+        Strength of the decay (alpha in Eq. 12); 0 is the dice loss. The paper's exponent is 1,
         with which a positive is best at p = 1/2; its authors' code uses 0.01.
     squared, smooth, average, background, absent, class_weight, ohem_ratio, surrogate, ema_decay
         As in `DiceLoss`.
@@ -67,7 +46,7 @@ class DSCLoss(DiceLoss):
     References
     ----------
     X. Li, X. Sun, Y. Meng, J. Liang, F. Wu, J. Li, "Dice Loss for Data-imbalanced NLP Tasks",
-    ACL 2020, Eq. 11.
+    ACL 2020, Eq. 12.
 
     Examples
     --------
@@ -87,7 +66,7 @@ class DSCLoss(DiceLoss):
 
     @classmethod
     def literal(cls, **params: Any) -> Self:
-        """The formula as printed (Eq. 11, Table 2): exponent 1, per example, without squares.
+        """The formula as printed (Eq. 12, Table 2): exponent 1, per example, without squares.
 
         Parameters
         ----------
@@ -112,6 +91,6 @@ class DSCLoss(DiceLoss):
         """
         warn(
             "the paper's literal DSC is best for a positive at p = 1/2 and often collapses to the "
-            "background; DSCLoss(), or loss='dsc', is the form that trains",
+            "background; DSCLoss(), or loss='dsc', is the form that trains"
         )
         return super().literal(**params)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,39 +11,32 @@ from torch import Tensor
 
 from skdice.losses._base import Loss
 from skdice.losses._checks import Number, PerClass, check_number, check_per_class
-from skdice.losses._problem import Inputs, Problem, as_problem, class_sides, with_background
+from skdice.losses._problem import Problem, class_sides, with_background
 from skdice.losses._spaces import Range
 
-__all__ = ["FocalLoss", "focal_loss"]
+__all__ = ["FocalLoss"]
 
 
-def focal_loss(
-    logits: Tensor,
-    target: Tensor,
-    *,
-    gamma: Number = 2.0,
-    alpha: Number | PerClass = None,
-    background: int | str | None = None,
-    **inputs: Unpack[Inputs],
+def focal(
+    problem: Problem, *, gamma: Number, alpha: Number | PerClass, background: int | None
 ) -> Tensor:
     """Focal loss; see `FocalLoss`."""
-    _check_focal(gamma, alpha)
-    problem, background = with_background(as_problem(logits, target, **inputs), background)
+    problem, background = with_background(problem, background)
     positive, negative = _sides(problem, alpha, background)
     if problem.index is not None:
-        losses = _of_right_class(problem.log_p_of(problem.index), gamma)
-        return problem.reduce(losses if positive is None else losses * positive[..., problem.index])
+        losses = _of_right_class(problem.right_log_p(), gamma)
+        factors = 1.0 if positive is None else positive[problem.index].unsqueeze(-1)
+        return problem.reduce(losses * factors)
     log_p, log_not_p, y = problem.log_p(), problem.log_not_p(), problem.target
     right = -y * torch.exp(gamma * log_not_p) * log_p
     if positive is not None:
         right = positive * right
     if problem.kind == "multiclass":
-        return problem.reduce(right.sum(-1))
+        return problem.reduce(right.sum(-1, keepdim=True))
     wrong = -(1 - y) * torch.exp(gamma * log_p) * log_not_p
     if negative is not None:
         wrong = negative * wrong
-    elements = right + wrong
-    return problem.reduce(elements[:, 0] if problem.kind == "binary" else elements)
+    return problem.reduce(right + wrong)
 
 
 def _of_right_class(log_p: Tensor, gamma: Number) -> Tensor:
@@ -114,8 +107,8 @@ class FocalLoss(Loss):
     """
 
     name = "focal"
-    kernel = staticmethod(focal_loss)
-    check_own = staticmethod(_check_focal)
+    kernel = staticmethod(focal)
+    check_parameters = staticmethod(_check_focal)
     searched = {"gamma": Range(0.0, 5.0)}
 
     gamma: Number = 2.0

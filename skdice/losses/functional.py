@@ -1,16 +1,77 @@
-"""The losses as pure functions; every keyword is a parameter of the class of the same name.
+"""The losses as functions: each builds its class and calls it.
 
 >>> import torch
->>> from skdice.losses.functional import dice_loss
+>>> from skdice.losses.functional import dice_loss, weighted_cross_entropy
 >>> logits, target = torch.zeros(4, 3), torch.tensor([0, 0, 1, 2])
 >>> dice_loss(logits, target, background=0, surrogate="none", smooth=0.0)
 tensor(0.5385)
+>>> weighted_cross_entropy(logits, target, class_counts=[80, 10, 10])
+tensor(0.6025)
 """
 
-# ruff: noqa: F403
-from inspect import isfunction
+from __future__ import annotations
 
-from skdice.losses import _all
-from skdice.losses._all import *
+import inspect
+from collections.abc import Callable
+from typing import Any
 
-__all__ = [name for name, found in vars(_all).items() if isfunction(found)]
+from torch import Tensor
+
+from skdice.losses._base import Loss
+from skdice.losses.asymmetric import AsymmetricLoss
+from skdice.losses.cross_entropy import CrossEntropyLoss, WeightedCrossEntropyLoss
+from skdice.losses.dice import DiceLoss
+from skdice.losses.dsc import DSCLoss
+from skdice.losses.focal import FocalLoss
+from skdice.losses.mom import MoMLoss
+from skdice.losses.sigmoid_f1 import SigmoidF1Loss
+from skdice.losses.tversky import TverskyLoss
+
+__all__ = [
+    "asymmetric_loss",
+    "cross_entropy",
+    "dice_loss",
+    "dsc_loss",
+    "focal_loss",
+    "mom_loss",
+    "sigmoid_f1_loss",
+    "tversky_loss",
+    "weighted_cross_entropy",
+]
+
+
+def _function_of(cls: type[Loss], name: str) -> Callable[..., Tensor]:
+    def function(logits: Tensor, target: Tensor, **options: Any) -> Tensor:
+        inputs = {key: options.pop(key, None) for key in ("sample_weight", "mask")}
+        known = {key: options.pop(key, None) for key in cls.needs}
+        loss = cls(**options)
+        if known.get("class_counts") is not None:
+            loss.prepare(**known)
+        return loss(logits, target, **inputs)
+
+    tensors = inspect.signature(function).parameters
+    more = [
+        inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=None)
+        for key in ("sample_weight", "mask", *cls.needs)
+    ]
+    parameters = [tensors["logits"], tensors["target"], *inspect.signature(cls).parameters.values()]
+    function.__signature__ = inspect.Signature([*parameters, *more])  # type: ignore[attr-defined]
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = (
+        f"`{cls.__name__}` as a function of logits and targets; see `{cls.__name__}`.\n\n"
+        "`sample_weight` and `mask` are those of a call of the loss."
+    )
+    if cls.needs:
+        function.__doc__ += " `class_counts` are those of `Loss.prepare`."
+    return function
+
+
+asymmetric_loss = _function_of(AsymmetricLoss, "asymmetric_loss")
+cross_entropy = _function_of(CrossEntropyLoss, "cross_entropy")
+dice_loss = _function_of(DiceLoss, "dice_loss")
+dsc_loss = _function_of(DSCLoss, "dsc_loss")
+focal_loss = _function_of(FocalLoss, "focal_loss")
+mom_loss = _function_of(MoMLoss, "mom_loss")
+sigmoid_f1_loss = _function_of(SigmoidF1Loss, "sigmoid_f1_loss")
+tversky_loss = _function_of(TverskyLoss, "tversky_loss")
+weighted_cross_entropy = _function_of(WeightedCrossEntropyLoss, "weighted_cross_entropy")

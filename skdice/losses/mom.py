@@ -3,48 +3,39 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from skdice.losses._base import Loss
 from skdice.losses._checks import Number, check_number
-from skdice.losses._problem import Inputs, Problem, as_problem, with_background
+from skdice.losses._problem import Problem, at_least_tiny, with_background
 from skdice.losses._spaces import Range
 
-__all__ = ["MoMLoss", "mom_loss"]
+__all__ = ["MoMLoss"]
 
 
-def mom_loss(
-    logits: Tensor,
-    target: Tensor,
-    *,
-    lam: Number = 0.5,
-    background: int | str | None = None,
-    class_counts: Any = None,
-    **inputs: Unpack[Inputs],
+def mom(
+    problem: Problem, *, lam: Number, background: int | None, class_counts: Tensor | None
 ) -> Tensor:
     """Cross-entropy, and the same of the majority class alone; see `MoMLoss`."""
-    _check_mom(lam)
-    problem, background = with_background(as_problem(logits, target, **inputs), background)
+    problem, background = with_background(problem, background)
     y, weight = problem.target, problem.weight
     losses = -y * problem.log_p()
     if problem.kind == "multiclass":
-        losses = losses.sum(-1)
-        of_majority = (y * _majority(problem, background, class_counts)).sum(-1)
+        losses = losses.sum(-1, keepdim=True)
+        of_majority = (y * _majority(problem, background, class_counts)).sum(-1, keepdim=True)
     else:
         losses, of_majority = losses - (1 - y) * problem.log_not_p(), 1 - y
-        if problem.kind == "binary":
-            losses, of_majority = losses[:, 0], of_majority[:, 0]
     of_majority = of_majority * (weight > 0)
-    sums = problem.total(torch.stack([(weight * of_majority).sum(), weight.sum()]))
-    n_majority, n = sums[0].clamp(min=torch.finfo(weight.dtype).tiny), sums[1]
+    n_majority = at_least_tiny(problem.total((weight * of_majority).sum()))
     # Both are means: the second over the majority alone.
-    return problem.reduce(losses * (lam + (1 - lam) * of_majority * n / n_majority))
+    factors = lam + (1 - lam) * of_majority * problem.n_examples() / n_majority
+    return problem.reduce(losses * factors)
 
 
-def _majority(problem: Problem, background: int | None, class_counts: Any) -> Tensor:
+def _majority(problem: Problem, background: int | None, class_counts: Tensor | None) -> Tensor:
     """1 for the majority class of a softmax, 0 for the others."""
     logits = problem.logits
     majority: Any = background
@@ -54,7 +45,7 @@ def _majority(problem: Problem, background: int | None, class_counts: Any) -> Te
                 "MoMLoss needs to know the majority class: give background=, or call "
                 "prepare(class_counts=...) first"
             )
-        majority = torch.as_tensor(class_counts, device=logits.device).argmax()
+        majority = class_counts.argmax()
     return torch.arange(logits.shape[-1], device=logits.device) == majority
 
 
@@ -109,10 +100,10 @@ class MoMLoss(Loss):
     """
 
     name = "mom"
-    kernel = staticmethod(mom_loss)
-    check_own = staticmethod(_check_mom)
+    kernel = staticmethod(mom)
+    check_parameters = staticmethod(_check_mom)
     searched = {"lam": Range(0.0, 1.0)}
-    told = ("class_counts",)
+    needs = ("class_counts",)
     is_set_level = True
 
     lam: Number = 0.5

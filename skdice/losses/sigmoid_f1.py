@@ -3,50 +3,45 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Unpack
 
-import torch
 from torch import Tensor
 
 from skdice.losses._base import Loss
 from skdice.losses._checks import Number, PerClass, check_choice, check_number
-from skdice.losses._overlap import overlap_loss
-from skdice.losses._problem import Inputs, Problem
+from skdice.losses._overlap import overlap_loss, resolve_average
+from skdice.losses._problem import Problem, with_background
 from skdice.losses._spaces import Range
 from skdice.losses.dice import dice_formula
 
-__all__ = ["SigmoidF1Loss", "sigmoid_f1_loss"]
+__all__ = ["SigmoidF1Loss"]
 
 AVERAGES = ("auto", "micro", "macro")
 
 
-def sigmoid_f1_loss(
-    logits: Tensor,
-    target: Tensor,
+def sigmoid_f1(
+    problem: Problem,
     *,
-    beta: Number = 1.0,
-    eta: Number = 0.0,
-    average: str = "auto",
-    background: int | str | None = None,
-    class_weight: PerClass = None,
-    **inputs: Unpack[Inputs],
+    beta: Number,
+    eta: Number,
+    average: str,
+    background: int | None,
+    class_weight: PerClass,
 ) -> Tensor:
     """One minus a soft F1 of steeper or shifted sigmoids; see `SigmoidF1Loss`."""
-    _check_sigmoid_f1(beta, eta, average)
-
-    def activation(problem: Problem) -> Tensor:
-        return torch.sigmoid(beta * (problem.log_p() - problem.log_not_p() + eta))
-
+    problem, background = with_background(problem, background)
+    average = resolve_average(problem, average, background)
+    # Each class is a label of its own, whose score is its log-odds.
+    scored = replace(
+        problem.as_table().with_logits(beta * (problem.log_p() - problem.log_not_p() + eta)),
+        kind="multilabel",
+    )
     return overlap_loss(
-        logits,
-        target,
-        replace(dice_formula(squared=False), activation=activation),
+        scored,
+        dice_formula(squared=False),
         smooth=0.0,
         average=average,
         background=background,
         class_weight=class_weight,
-        surrogate="none",
-        **inputs,
     )[0]
 
 
@@ -108,8 +103,8 @@ class SigmoidF1Loss(Loss):
     """
 
     name = "sigmoid_f1"
-    kernel = staticmethod(sigmoid_f1_loss)
-    check_own = staticmethod(_check_sigmoid_f1)
+    kernel = staticmethod(sigmoid_f1)
+    check_parameters = staticmethod(_check_sigmoid_f1)
     searched = {"beta": Range(0.5, 10.0, log=True), "eta": Range(-2.0, 2.0)}
     leaves_background_out = True
     is_set_level = True

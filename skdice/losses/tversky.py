@@ -1,52 +1,36 @@
-"""Tversky loss (Salehi et al., 2017; Li et al., 2020, Eq. 9 and 10)."""
+"""Tversky loss (Salehi et al., 2017; Li et al., ACL 2020, Eq. 9 and 10)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Unpack
 
 from torch import Tensor
 
 from skdice.losses._checks import Number, check_number
-from skdice.losses._overlap import Formula, OverlapLoss, OverlapOptions, overlap_loss
+from skdice.losses._overlap import Formula
+from skdice.losses._overlap_base import OverlapLoss
 from skdice.losses._spaces import OneMinus, Range
 
-__all__ = ["TverskyLoss", "tversky_loss"]
+__all__ = ["TverskyLoss"]
 
 
 def tversky_formula(alpha: Number = 0.3, beta: Number = 0.7, squared: bool = True) -> Formula:
-    """p y agrees; alpha p^2 (1 - y) and beta (1 - p)^2 y do not; or without squares."""
+    """A hit counts 1, a false positive alpha and a false negative beta."""
     check_number("alpha", alpha, 0)
     check_number("beta", beta, 0)
     numbers = not isinstance(alpha, Tensor) and not isinstance(beta, Tensor)
     if numbers and alpha + beta == 0:
         raise ValueError("alpha=0 and beta=0 count no error at all: set one of them above 0")
-
-    def counts(p: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        power = 2 if squared else 1
-        return p * y, alpha * (p**power * (1 - y)) + beta * ((1 - p) ** power * y)
-
-    return Formula(counts, gradients=(1.0, -beta, alpha))
-
-
-def tversky_loss(
-    logits: Tensor,
-    target: Tensor,
-    *,
-    alpha: Number = 0.3,
-    beta: Number = 0.7,
-    squared: bool = True,
-    **options: Unpack[OverlapOptions],
-) -> Tensor:
-    """Tversky loss; see `TverskyLoss`."""
-    return overlap_loss(logits, target, tversky_formula(alpha, beta, squared), **options)[0]
+    return Formula(tp=1.0, fp=alpha, fn=beta, squared=squared)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class TverskyLoss(OverlapLoss):
     """Tversky loss: a dice loss with separate weights for false positives and false negatives.
 
-    For one class, with p its probability and y 1 for its examples::
+    By default it is cross-entropy with the weights that this formula without squares gives to the
+    examples of a batch; see `DiceLoss`. With p the probability of a positive, and y 1 for a
+    positive and 0 for a negative (Eq. 10, over a batch)::
 
         1 - (TP + smooth) / (TP + alpha FP + beta FN + smooth)
 

@@ -219,6 +219,88 @@ def test_a_class_that_a_logit_of_minus_infinity_rules_out(loss):
     assert two.grad.eq(0).all()
 
 
+@pytest.mark.parametrize("kind", ["one logit", "softmax", "tags", "square", "multilabel"])
+@pytest.mark.parametrize("loss", ALL + BY_NAME, ids=repr)
+def test_no_weights_are_weights_of_one_and_a_mask_of_ones(loss, kind):
+    # "square" has as many rows as labels, where a weight of a row could pass for one of a label.
+    shape = {"one logit": (12,), "tags": (3, 4, 4), "square": (4, 4)}.get(kind, (12, 4))
+    multilabel = kind in ("square", "multilabel")
+    logits = torch.randn(shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    like = shape if multilabel or kind == "one logit" else shape[:-1]
+    top = 2 if multilabel or kind == "one logit" else 4
+    target = torch.randint(top, like, generator=torch.Generator().manual_seed(1))
+    loss = clone(loss).set_params(multilabel=multilabel)
+    if kind == "one logit":
+        loss.prepare(COUNTS[:2])
+    else:
+        loss.prepare(COUNTS, background=None if multilabel else 0, n_samples=120)
+    rows = torch.ones(like[0], dtype=torch.float64)
+    values = []
+    for more in (
+        {},
+        {"sample_weight": rows},
+        {"sample_weight": torch.ones(like)},
+        {"mask": rows > 0},
+        {"mask": torch.ones(like, dtype=torch.bool)},
+        {"sample_weight": rows, "mask": torch.ones(like, dtype=torch.bool)},
+    ):
+        z = logits.clone().requires_grad_()
+        value = loss(z, target, **more)
+        values.append((value, *torch.autograd.grad(value, z)))
+    for other in values[1:]:
+        torch.testing.assert_close(other, values[0], rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("average", ["micro", "macro"])
+def test_gradients_over_labels_are_as_large_as_those_of_cross_entropy(average):
+    # Nothing is predicted yet: positives weigh 2 - 0, and all labels have as many of them.
+    logits = torch.full((12, 3), -12.0, dtype=torch.float64)
+    target = (torch.arange(12)[:, None] % 4 == torch.arange(3)).long()
+    slopes = []
+    for loss in (
+        CrossEntropyLoss(multilabel=True),
+        DiceLoss(multilabel=True, average=average, smooth=0.0),
+        TverskyLoss(multilabel=True, average=average, smooth=0.0),
+    ):
+        z = logits.clone().requires_grad_()
+        slopes.append(torch.autograd.grad(loss(z, target), z)[0][target == 1])
+    for slope in slopes[1:]:
+        torch.testing.assert_close(slope, 2 * slopes[0], rtol=1e-4, atol=0)
+    # One label that is not known takes one element away, and rescales nothing else.
+    one_less = target.clone()
+    one_less[0, 2] = -100
+    z = logits.clone().requires_grad_()
+    loss = DiceLoss(multilabel=True, average=average, smooth=0.0)
+    less = torch.autograd.grad(loss(z, one_less), z)[0][target == 1]
+    torch.testing.assert_close(less, 2 * slopes[0] * 36 / 35, rtol=1e-3, atol=0)
+
+
+@pytest.mark.parametrize("kind", ["one logit", "softmax", "multilabel"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        LOSSES["sigmoid_f1"],
+        *(partial(cls, smooth=0.0) for cls in (DiceLoss, DSCLoss, TverskyLoss)),
+        *(
+            partial(cls.literal, smooth=0.0, **more)
+            for cls in (DiceLoss, TverskyLoss)
+            for more in ({}, {"average": "macro"}, {"average": "micro"}, {"squared": True})
+        ),
+    ],
+)
+def test_no_gradient_is_nan_under_a_loss_scale(make, kind):
+    shape = (6,) if kind == "one logit" else (6, 3)
+    target = torch.zeros(6, dtype=torch.long) if kind != "multilabel" else torch.zeros(6, 3)
+    loss = make(multilabel=kind == "multilabel")
+    for size in (1.0, 15.0, 44.0, 60.0, 88.0, 100.0, 1e4):
+        for first in (-size, size):
+            logits = torch.full(shape, -size)
+            logits[..., 0] = first
+            logits.requires_grad_()
+            (gradient,) = torch.autograd.grad(65_536 * loss(logits, target), logits)
+            assert torch.isfinite(gradient).all(), (size, first)
+
+
 def test_reduction_means_what_it_says():
     logits, target = batch(6)
     target[2] = -100

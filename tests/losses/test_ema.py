@@ -146,3 +146,16 @@ def test_a_decay_outside_its_range_is_named(decay, error):
 def test_a_loss_for_each_example_has_nothing_to_remember():
     with pytest.raises(ValueError, match=r"ema_decay=0\.9 with average='samples'"):
         DSCLoss(average="samples", ema_decay=0.9)
+
+
+@pytest.mark.parametrize("prepared", [False, True])
+def test_a_new_loss_takes_the_state_of_one_that_trained(prepared):
+    (first, y), (second, t) = BATCHES[:2]
+    loss, other = (
+        DiceLoss(ema_decay=0.9).prepare([3, 3]) if prepared else DiceLoss(ema_decay=0.9)
+        for _ in range(2)
+    )
+    loss(first.requires_grad_(), y)
+    other.load_state_dict(loss.state_dict())
+    torch.testing.assert_close(other.running_, loss.running_)
+    torch.testing.assert_close(other(second, t), loss(second, t))

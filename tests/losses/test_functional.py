@@ -201,20 +201,80 @@ def test_memory_is_taken_from_the_same_loss_only():
 def test_names_functions_and_exports():
     assert LOSS_NAMES[:7] == ("ce", "weighted_ce", "focal", "dice", "tversky", "dsc", "ce_dice")
     assert tuple(LOSSES) == LOSS_NAMES
-    kernels = [getattr(functional, name) for name in functional.__all__]
     for name, cls in LOSSES.items():
         assert cls.name == name
         assert getattr(losses, cls.__name__) is cls
-        if hasattr(cls, "kernel"):
-            assert cls.kernel in kernels
-            keywords = inspect.signature(cls.kernel).parameters
-            own = set(cls().get_params()) - {"all_ranks", "ignore_index", "multilabel", "reduction"}
-            assert own <= set(keywords)
-            # A parameter has one default, but for what only a module is told.
-            for parameter in own - {"background"}:
-                assert keywords[parameter].default == getattr(cls(), parameter)
-    for kernel in kernels:
-        assert getattr(losses, kernel.__name__) is kernel
+    for name in functional.__all__:
+        assert getattr(losses, name) is getattr(functional, name)
+
+
+FUNCTIONS = {
+    "ce": functional.cross_entropy,
+    "weighted_ce": functional.weighted_cross_entropy,
+    "focal": functional.focal_loss,
+    "dice": functional.dice_loss,
+    "tversky": functional.tversky_loss,
+    "dsc": functional.dsc_loss,
+    "sigmoid_f1": functional.sigmoid_f1_loss,
+    "asymmetric": functional.asymmetric_loss,
+    "mom": functional.mom_loss,
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_is_its_class(name):
+    function, cls = FUNCTIONS[name], LOSSES[name]
+    assert len(FUNCTIONS) == len(functional.__all__)
+    z, y, weight = (tensor[0] for tensor in next(batches()))
+    known = {"class_counts": [5, 3, 2]} if cls.needs else {}
+    loss = cls().prepare([5, 3, 2]) if known else cls()
+    want = loss(z[0], y, sample_weight=weight)
+    torch.testing.assert_close(function(z[0], y, sample_weight=weight, **known), want)
+    signature = inspect.signature(function).parameters
+    for parameter, value in cls().get_params().items():
+        assert signature[parameter].default == value
+    (parameter, values), *_ = searched(cls).items()
+    changed = loss.set_params(**{parameter: values[0]})(z[0], y)
+    torch.testing.assert_close(function(z[0], y, **{parameter: values[0]}, **known), changed)
+    with pytest.raises(TypeError, match="smoth"):
+        function(z[0], y, smoth=1.0)
+
+
+def test_a_loss_is_named_by_being_defined():
+    try:
+
+        class Halved(DiceLoss):
+            name = "halved"
+
+            def forward(self, *args, **kwargs):
+                return super().forward(*args, **kwargs) / 2
+
+        z, y, _ = (tensor[0] for tensor in next(batches()))
+        assert losses.resolve_loss("halved") == Halved()
+        torch.testing.assert_close(losses.resolve_loss("halved")(z[0], y), DiceLoss()(z[0], y) / 2)
+
+        class Again(DiceLoss):  # as when a cell of a notebook runs twice
+            name = "halved"
+
+        assert type(losses.resolve_loss("halved")) is Again
+    finally:
+        LOSSES.pop("halved", None)
+
+    class Nameless(DiceLoss):
+        pass
+
+    assert Nameless not in LOSSES.values()
+    with pytest.raises(ValueError, match=r"Mine\.name='dice' is the name of DiceLoss"):
+
+        class Mine(DiceLoss):
+            name = "dice"
+
+    with pytest.raises(TypeError, match="name=3 must be a string"):
+
+        class Number(DiceLoss):
+            name = 3
+
+    assert tuple(LOSSES) == LOSS_NAMES
 
 
 @pytest.mark.parametrize("name", LOSSES)

@@ -1,14 +1,15 @@
-"""surrogate="log": the weights of the linear overlap loss, and the pull of cross-entropy."""
+"""surrogate="log": cross-entropy with the weights that the ratio without squares gives."""
 
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import pytest
 import torch
 import torch.nn.functional as F
 
-from skdice.losses import LOSSES, DiceLoss, DSCLoss, TverskyLoss, resolve_loss
+from skdice.losses import LOSSES, CompoundLoss, DiceLoss, DSCLoss, TverskyLoss, resolve_loss
 
 torch.manual_seed(0)
 
@@ -43,7 +44,8 @@ def slope(loss, logits, target, **options):
 @pytest.mark.parametrize("multilabel", [False, True])
 def test_the_slope_is_the_linear_losses_over_the_probability(name, multilabel):
     # dL/dz of the linear loss is dL/dp p (1 - p); here log p, or log(1 - p), stands for p. What the
-    # ratio divides by (its mean over classes) goes, and the number of examples comes in its place.
+    # ratio divides by (its mean over classes) goes, in units in which a hit counts 2; the number of
+    # elements comes in its place, over which cross-entropy is a mean, too.
     shape = (12, 3) if multilabel else (12,)
     logits, target = torch.randn(shape, dtype=torch.float64), torch.randint(0, 2, shape)
     linear, log, (per_hit, per_false, per_missed, smooth) = LINEAR[name]
@@ -55,7 +57,7 @@ def test_the_slope_is_the_linear_losses_over_the_probability(name, multilabel):
     total = (of_each * target * (per_hit * p + per_missed * (1 - p))).sum(0)
     total = total + (of_each * (1 - target) * per_false * p).sum(0) + smooth
     want = slope(linear, logits, target, sample_weight=weight) / torch.where(target == 1, p, 1 - p)
-    want = want * total.mean() / of_each.sum()
+    want = want * total.mean() * 2 / per_hit * (3 if multilabel else 1) / of_each.sum()
     torch.testing.assert_close(slope(log, logits, target, sample_weight=weight), want)
 
 
@@ -147,7 +149,7 @@ def test_each_class_by_itself_and_absent_ones():
 @pytest.mark.parametrize("n_classes", [9, 40])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_blocks_of_rows_are_one_batch(name, n_classes, weighted, monkeypatch):
-    monkeypatch.setattr("skdice.losses._surrogate.BLOCK", 300)
+    monkeypatch.setattr("skdice.losses._problem.BLOCK", 300)
     torch.manual_seed(0)
     # Some rows are sure of a wrong class, whose probability rounds to 1 in the last of them.
     logits = (5 * torch.randn(50, n_classes, dtype=torch.float64)).requires_grad_()
@@ -155,15 +157,17 @@ def test_blocks_of_rows_are_one_batch(name, n_classes, weighted, monkeypatch):
     target = torch.randint(n_classes - 1, (50,))
     target[-1] = 4
     weight = torch.rand(50, dtype=torch.float64) if weighted else None
-    # Distributions take another way: a table of all logarithms, and torch's own gradients.
+    # Distributions take another way: a table of all targets.
     expected = F.one_hot(target, n_classes).double()
-    loss = resolve_loss(name)
+    loss, values = resolve_loss(name), []
     for given in (target, expected):
         value = loss(logits, given, sample_weight=weight)
-        (gradient,) = torch.autograd.grad(3 * value, logits)
-        if given is target:
-            found = value, gradient
-    torch.testing.assert_close(found, (value, gradient), rtol=1e-10, atol=1e-12)
+        values.append((value, *torch.autograd.grad(3 * value, logits)))
+    monkeypatch.undo()
+    value = loss(logits, target, sample_weight=weight)
+    values.append((value, *torch.autograd.grad(3 * value, logits)))
+    torch.testing.assert_close(values[0], values[1], rtol=1e-10, atol=1e-12)
+    torch.testing.assert_close(values[0], values[2], rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["dice", "tversky", "dsc"])
@@ -200,3 +204,80 @@ def test_confident_errors_have_a_slope_and_no_nan(loss, dtype):
 def test_bad_surrogates_are_named(options, message):
     with pytest.raises(ValueError, match=message):
         DiceLoss(**options)
+
+
+@pytest.mark.parametrize("average", ["micro", "macro"])
+@pytest.mark.parametrize("kind", ["one logit", "softmax", "tags", "multilabel"])
+def test_tversky_of_one_half_is_dice(kind, average):
+    shape = {"one logit": (12,)}.get(kind, (12, 3))
+    logits = torch.randn(shape, dtype=torch.float64)
+    target = (
+        torch.randint(0, 3, (12,)) if kind in ("softmax", "tags") else torch.randint(0, 2, shape)
+    )
+    options = {
+        "average": average,
+        "background": 0 if kind == "tags" else None,
+        "multilabel": kind == "multilabel",
+    }
+    dice = DiceLoss(smooth=0.6, **options)
+    tversky = TverskyLoss(alpha=0.5, beta=0.5, smooth=0.3, **options)
+    torch.testing.assert_close(tversky(logits, target), dice(logits, target))
+    torch.testing.assert_close(slope(tversky, logits, target), slope(dice, logits, target))
+
+
+@pytest.mark.parametrize("background", [None, 0])
+def test_second_derivatives_are_those_of_weighted_cross_entropy(background):
+    logits = torch.randn(4, 3, dtype=torch.float64)
+    target = torch.tensor([0, 1, 2, 1])
+    p, y = torch.softmax(logits, -1), F.one_hot(target, 3).double()
+    counted = [c for c in range(3) if c != background]
+    f1 = [(2 * (p * y)[:, c].sum() + 0.5) / ((p + y)[:, c].sum() + 0.5) for c in range(3)]
+    total = [(p + y)[:, c].sum() + 0.5 for c in range(3)]
+    if background == 0:
+        hits = sum((p * y)[:, c].sum() for c in counted)
+        pooled = (2 * hits + 0.5) / (sum((p + y)[:, c].sum() for c in counted) + 0.5)
+
+    def naive(z):
+        log_p = torch.log_softmax(z, -1)
+        if background == 0:
+            weights = [2 - pooled if t else pooled for t in target.tolist()]
+            return -sum(w * log_p[i, target[i]] for i, w in enumerate(weights)) / 4
+        loss, size = 0.0, sum(total) / 3
+        for i, t in enumerate(target.tolist()):
+            for c in range(3):
+                each = (
+                    -(2 - f1[c]) * log_p[i, c]
+                    if c == t
+                    else -f1[c] * torch.log1p(-log_p.exp()[i, c])
+                )
+                loss = loss + each / total[c] * size / 4 / 3
+        return loss
+
+    dice = DiceLoss(smooth=0.5, background=background)
+    for loss, share in ((dice, 1.0), (CompoundLoss("ce", dice), 0.9)):
+        of_loss, wanted = (
+            (f(logits), torch.autograd.functional.hessian(f, logits))
+            for f in (
+                partial(loss, target=target),
+                lambda z, share=share: share * naive(z) + (1 - share) * F.cross_entropy(z, target),
+            )
+        )
+        torch.testing.assert_close(of_loss, wanted)
+        assert of_loss[1].abs().max() > 0.01
+
+
+@pytest.mark.parametrize("lead", [20.0, 90.0, 1000.0])
+@pytest.mark.parametrize("name", ["dice", "tversky", "dsc", "ce_dice"])
+def test_a_wrong_class_far_ahead_has_its_exact_loss(name, lead):
+    logits = torch.tensor([[lead, 1.0, -0.5, 0.2], [0.3, 2.0, -1.0, 0.1]])
+    target = torch.tensor([2, 1])
+    loss, values = resolve_loss(name), []
+    for z in (logits.requires_grad_(), logits.detach().double().requires_grad_()):
+        value = loss(z, target)
+        values.append((value.double(), torch.autograd.grad(value, z)[0].double()))
+    torch.testing.assert_close(*values, rtol=1e-5, atol=1e-6)
+    # By hand, in float64: -log(1 - p) of the class ahead is its lead over the others' logsumexp.
+    z = logits.detach().double()
+    others = torch.logsumexp(z[0, 1:], 0)
+    ahead = torch.logsumexp(z[0], 0) - others
+    assert ahead > lead - 2
