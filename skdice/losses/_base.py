@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from skdice.losses._checks import check_background, check_choice, check_per_class
+from skdice.losses._checks import check_background, check_choice, check_number, check_per_class
 from skdice.losses._inputs import REDUCTIONS, as_problem, checked_problem
 from skdice.losses._problem import Problem
 from skdice.losses._registry import LOSSES, register
@@ -49,8 +49,9 @@ class Loss(nn.Module):
     name: ClassVar[str]
     kernel: ClassVar[Callable[..., Tensor]]
     reductions: ClassVar[tuple[str, ...]] = REDUCTIONS
-    # Refuses wrong values of the parameters that a subclass adds and that it has as arguments.
-    check_parameters: ClassVar[Callable[..., None]] = staticmethod(lambda: None)
+    # Lowest and highest values of numbers, and the values of strings, by parameter.
+    bounds: ClassVar[dict[str, tuple[float, float]]] = {}
+    choices: ClassVar[dict[str, tuple[str, ...]]] = {"reduction": REDUCTIONS}
     # Ranges that are worth searching, by parameter.
     searched: ClassVar[dict[str, Range | OneMinus]] = {}
     # Buffers of `prepare` that the kernel needs, without their underscore.
@@ -90,14 +91,12 @@ class Loss(nn.Module):
 
     def _check(self) -> None:
         """Refuse wrong parameters."""
-        check_choice("reduction", self.reduction, REDUCTIONS)
+        for name, (low, high) in self.bounds.items():
+            check_number(name, getattr(self, name), low, high)
+        for name, choices in self.choices.items():
+            check_choice(name, getattr(self, name), choices)
         check_per_class("class_weight", getattr(self, "class_weight", None))
         check_background(getattr(self, "background", None))
-        self.check_parameters(**self._arguments_of(self.check_parameters))
-
-    def _arguments_of(self, function: Callable[..., Any]) -> dict[str, Any]:
-        """The parameters that `function` takes."""
-        return {name: getattr(self, name) for name in inspect.signature(function).parameters}
 
     # ---- scikit-learn's parameters
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,20 +13,19 @@ from torch import Tensor
 # A hyperparameter may be a tensor, so that many values can run at once.
 Number = float | Tensor
 PerClass = Sequence[float] | np.ndarray | Tensor | None
+INF, TINY = float("inf"), sys.float_info.min  # no number above 0 is below the latter
 
 
-def check_number(
-    name: str, value: Any, low: float, high: float = float("inf"), *, open_low: bool = False
-) -> None:
+def check_number(name: str, value: Any, low: float, high: float = INF) -> None:
     """Refuse a plain number outside its range; tensors pass, so that many can run at once."""
     if isinstance(value, Tensor):
         return
     if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
         raise TypeError(f"{name}={value!r} must be a number, or a tensor of numbers")
-    inside = low < value if open_low else low <= value
-    if not (inside and value <= high and math.isfinite(value)):
-        lowest = f"{'above' if open_low else 'at least'} {low}"
-        highest = ", and finite" if high == float("inf") else f" and at most {high}"
+    number: Any = value  # numpy's numbers compare as Python's do
+    if not (low <= number <= high and abs(number) < INF):
+        lowest = "above 0" if low == TINY else f"at least {low}"
+        highest = ", and finite" if high == INF else f" and at most {high}"
         raise ValueError(f"{name}={value!r} must be {lowest}{highest}")
 
 

@@ -229,9 +229,8 @@ def _mean_over_samples(
     """One ratio for each example and class, reduced."""
     problem = problem.as_table()
     share = problem.weight * factors
-    losses = share * ratio(
-        *soft_counts(problem, scores(problem, formula), formula, each=True), smooth
-    )
+    counts = soft_counts(problem, scores(problem, formula), formula, each=True)
+    losses = share * ratio(counts, smooth)
     if problem.reduction == "mean":
         total = problem.total(share.expand_as(losses).sum())
         return losses.sum() * problem.ranks / at_least_tiny(total)

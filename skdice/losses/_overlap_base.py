@@ -11,41 +11,13 @@ import torch
 from torch import Tensor
 
 from skdice.losses._base import Loss
-from skdice.losses._checks import Number, PerClass, check_choice, check_number, is_above_zero
+from skdice.losses._checks import INF, Number, PerClass, is_above_zero
 from skdice.losses._overlap import Formula, overlap_loss
 from skdice.losses._problem import Problem, with_background
 
 AVERAGES = ("auto", "micro", "macro", "samples")
 ABSENT = ("auto", "include", "ignore")
 SURROGATES = ("none", "log")
-
-
-def _check_options(
-    smooth: Number,
-    average: str,
-    absent: str,
-    ohem_ratio: Number,
-    surrogate: str,
-    ema_decay: Number,
-    reduction: str,
-) -> None:
-    check_choice("average", average, AVERAGES)
-    check_choice("absent", absent, ABSENT)
-    check_number("smooth", smooth, 0)
-    check_number("ohem_ratio", ohem_ratio, 0)
-    check_number("ema_decay", ema_decay, 0, 1)
-    if average == "samples" and is_above_zero(ema_decay):
-        raise ValueError(
-            f"ema_decay={ema_decay!r} with average='samples', which counts nothing "
-            "over batches: take 'auto', 'macro' or 'micro', or ema_decay=0"
-        )
-    check_choice("surrogate", surrogate, SURROGATES)
-    if surrogate == "log" and (average == "samples" or reduction != "mean"):
-        raise ValueError(
-            f"surrogate='log' with average={average!r} and reduction={reduction!r}: it weighs the "
-            "examples of a batch by its counts, so take 'auto', 'macro' or 'micro', and 'mean', or "
-            "surrogate='none'"
-        )
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -56,7 +28,8 @@ class OverlapLoss(Loss):
     """
 
     formula: ClassVar[Callable[..., Formula]]
-    check_parameters = staticmethod(_check_options)
+    bounds = {"smooth": (0, INF), "ohem_ratio": (0, INF), "ema_decay": (0, 1)}
+    choices = {**Loss.choices, "average": AVERAGES, "absent": ABSENT, "surrogate": SURROGATES}
     leaves_background_out = True
     printed: ClassVar[dict[str, Any]] = {"average": "samples", "smooth": 1.0, "surrogate": "none"}
 
@@ -75,8 +48,19 @@ class OverlapLoss(Loss):
         self.register_buffer("running_", None)
 
     def _check(self) -> None:
-        self.formula(**self._arguments_of(self.formula))
         super()._check()
+        average, reduction = self.average, self.reduction
+        if average == "samples" and self.remembers:
+            raise ValueError(
+                f"ema_decay={self.ema_decay!r} with average='samples', which counts nothing "
+                "over batches: take 'auto', 'macro' or 'micro', or ema_decay=0"
+            )
+        if self.surrogate == "log" and (average == "samples" or reduction != "mean"):
+            raise ValueError(
+                f"surrogate='log' with average={average!r} and reduction={reduction!r}: it weighs "
+                "the examples of a batch by its counts, so take 'auto', 'macro' or 'micro', and "
+                "'mean', or surrogate='none'"
+            )
 
     @classmethod
     def literal(cls, **params: Any) -> Self:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from skdice.losses._base import Loss
-from skdice.losses._checks import Number, check_number, scalar
+from skdice.losses._checks import INF, Number, scalar
 from skdice.losses._problem import Problem, with_background
 from skdice.losses._spaces import Range
 
@@ -39,18 +39,9 @@ def asymmetric(
     # Not 0, where a power below 1 has no finite gradient.
     p_m = (problem.p() - margin).clamp(min=torch.finfo(y.dtype).tiny)
     elements = -(y * positive + (1 - y) * p_m**gamma_neg * log_not_p_m)
-    if problem.kind == "multiclass":  # of two classes, the one that is not the background
+    if background is not None:  # of two classes, the other one
         elements = elements[:, 1 - background].unsqueeze(-1)
     return problem.reduce(elements)
-
-
-def _check_asymmetric(
-    gamma_pos: Number, gamma_neg: Number, clip: Number, label_smoothing: Number
-) -> None:
-    check_number("gamma_pos", gamma_pos, 0)
-    check_number("gamma_neg", gamma_neg, 0)
-    check_number("clip", clip, 0, 1)
-    check_number("label_smoothing", label_smoothing, 0, 1)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -103,7 +94,12 @@ class AsymmetricLoss(Loss):
 
     name = "asymmetric"
     kernel = staticmethod(asymmetric)
-    check_parameters = staticmethod(_check_asymmetric)
+    bounds = {
+        "gamma_pos": (0, INF),
+        "gamma_neg": (0, INF),
+        "clip": (0, 1),
+        "label_smoothing": (0, 1),
+    }
     searched = {
         "gamma_pos": Range(0.0, 2.0),
         "gamma_neg": Range(0.0, 6.0),

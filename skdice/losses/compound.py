@@ -10,7 +10,7 @@ from sklearn.base import clone
 from torch import Tensor
 
 from skdice.losses._base import Loss, resolve_loss
-from skdice.losses._checks import Number, check_number, scalar
+from skdice.losses._checks import Number, scalar
 from skdice.losses._problem import Problem
 from skdice.losses._spaces import Range
 
@@ -61,6 +61,7 @@ class CompoundLoss(Loss):
     name = "ce_dice"
     reductions = ("mean",)
     searched = {"weight": Range(0.0, 1.0)}
+    bounds = {"weight": (0, 1)}
 
     first: Loss
     second: Loss
@@ -87,7 +88,6 @@ class CompoundLoss(Loss):
 
     def _check(self) -> None:
         super()._check()
-        check_number("weight", self.weight, 0, 1)
         for name in PARTS:
             part = getattr(self, name)
             if self.reduction != "mean" or part.reduction != "mean":
@@ -185,7 +185,7 @@ class CompoundLoss(Loss):
             loss, new = part.compute(problem, params_of, state_of)
             losses.append(loss)
             changed.update({f"{name}.{key}": value for key, value in new.items()})
-        return self.mean_of(*losses, params.get("weight")), changed
+        return self.mean_of(losses[0], losses[1], params.get("weight")), changed
 
     def mean_of(self, first: Tensor, second: Tensor, weight: Any = None) -> Tensor:
         """The weighted mean of the two losses of a batch."""

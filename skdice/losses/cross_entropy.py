@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from skdice.losses._base import Loss
-from skdice.losses._checks import Number, PerClass, check_number, is_above_zero
+from skdice.losses._checks import INF, TINY, Number, PerClass, is_above_zero
 from skdice.losses._problem import Problem, class_sides
 from skdice.losses._spaces import Range
 
@@ -24,18 +24,13 @@ def cross_entropy(
     class_weight: PerClass = None,
     tau: Number = 0.0,
     class_counts: Tensor | None = None,
-    n_samples: Tensor | None = None,
+    n_samples: Any = None,
 ) -> Tensor:
     """Cross-entropy, with `tau` from `class_counts`; see `CrossEntropyLoss`."""
     if is_above_zero(tau):
         problem = _with_log_prior(problem, tau, class_counts, n_samples)
     sides = class_sides("class_weight", class_weight, problem)
     return problem.reduce(_log_losses(problem, label_smoothing, *sides))
-
-
-def _check_cross_entropy(label_smoothing: Number, tau: Number) -> None:
-    check_number("label_smoothing", label_smoothing, 0, 1)
-    check_number("tau", tau, 0)
 
 
 def _log_losses(
@@ -57,7 +52,7 @@ def _log_losses(
 
 
 def _with_log_prior(
-    problem: Problem, tau: Number, class_counts: Tensor | None, n_samples: Tensor | None
+    problem: Problem, tau: Number, class_counts: Tensor | None, n_samples: Any
 ) -> Problem:
     """The problem with `tau` times the log-prior added to its logits."""
     if class_counts is None:
@@ -124,7 +119,7 @@ class CrossEntropyLoss(Loss):
 
     name = "ce"
     kernel = staticmethod(cross_entropy)
-    check_parameters = staticmethod(_check_cross_entropy)
+    bounds = {"label_smoothing": (0, 1), "tau": (0, INF)}
     searched = {"label_smoothing": Range(0.0, 0.2)}
     needs = ("class_counts", "n_samples")
     normalizes_over_positions = True
@@ -151,7 +146,7 @@ def weighted_cross_entropy(
     K: Number,
     class_weight: PerClass,
     class_counts: Tensor | None,
-    n_samples: Tensor | None,
+    n_samples: Any,
 ) -> Tensor:
     """Weighted cross-entropy from `class_counts` or `class_weight`.
 
@@ -171,10 +166,6 @@ def weighted_cross_entropy(
     return problem.reduce(
         _log_losses(problem, 0.0, positive.to(problem.logits), negative.to(problem.logits))
     )
-
-
-def _check_weighted_cross_entropy(K: Number) -> None:
-    check_number("K", K, 0, open_low=True)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -217,7 +208,7 @@ class WeightedCrossEntropyLoss(Loss):
 
     name = "weighted_ce"
     kernel = staticmethod(weighted_cross_entropy)
-    check_parameters = staticmethod(_check_weighted_cross_entropy)
+    bounds = {"K": (TINY, INF)}
     searched = {"K": Range(1.0, 20.0, log=True)}
     needs = ("class_counts", "n_samples")
 

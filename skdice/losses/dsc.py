@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from skdice._warn import warn
-from skdice.losses._checks import Number, check_number
+from skdice.losses._checks import INF, Number
 from skdice.losses._overlap import Formula
 from skdice.losses._spaces import Range
 from skdice.losses.dice import DiceLoss, dice_formula
@@ -16,7 +16,6 @@ __all__ = ["DSCLoss"]
 
 def dsc_formula(exponent: Number = 0.1, squared: bool = True) -> Formula:
     """The dice formula, with p replaced by (1 - p)^exponent p."""
-    check_number("exponent", exponent, 0)
     return dice_formula(squared)._replace(exponent=exponent)
 
 
@@ -58,6 +57,7 @@ class DSCLoss(DiceLoss):
     """
 
     name = "dsc"
+    bounds = {**DiceLoss.bounds, "exponent": (0, INF)}
     formula = staticmethod(dsc_formula)
     searched = {"exponent": Range(0.0, 0.5), **DiceLoss.searched}
     printed = {**DiceLoss.printed, "exponent": 1.0, "squared": False}

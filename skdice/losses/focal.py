@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from skdice.losses._base import Loss
-from skdice.losses._checks import Number, PerClass, check_number, check_per_class
+from skdice.losses._checks import INF, Number, PerClass, check_number, check_per_class
 from skdice.losses._problem import Problem, class_sides, with_background
 from skdice.losses._spaces import Range
 
@@ -60,14 +60,6 @@ def _sides(
     return factors.to(problem.logits), None
 
 
-def _check_focal(gamma: Number, alpha: Any) -> None:
-    check_number("gamma", gamma, 0)
-    if _is_number(alpha):
-        check_number("alpha", alpha, 0, 1)
-    else:
-        check_per_class("alpha", alpha)
-
-
 def _is_number(alpha: Any) -> bool:
     return isinstance(alpha, (int, float, np.number)) or (
         isinstance(alpha, Tensor) and alpha.ndim == 0
@@ -108,9 +100,16 @@ class FocalLoss(Loss):
 
     name = "focal"
     kernel = staticmethod(focal)
-    check_parameters = staticmethod(_check_focal)
+    bounds = {"gamma": (0, INF)}
     searched = {"gamma": Range(0.0, 5.0)}
 
     gamma: Number = 2.0
     alpha: Number | PerClass = None
     background: int | str | None = "auto"
+
+    def _check(self) -> None:
+        super()._check()
+        if _is_number(self.alpha):
+            check_number("alpha", self.alpha, 0, 1)
+        else:
+            check_per_class("alpha", self.alpha)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from skdice.losses._base import Loss
-from skdice.losses._checks import Number, check_number
+from skdice.losses._checks import Number
 from skdice.losses._problem import Problem, at_least_tiny, with_background
 from skdice.losses._spaces import Range
 
@@ -47,10 +47,6 @@ def _majority(problem: Problem, background: int | None, class_counts: Tensor | N
             )
         majority = class_counts.argmax()
     return torch.arange(logits.shape[-1], device=logits.device) == majority
-
-
-def _check_mom(lam: Number) -> None:
-    check_number("lam", lam, 0, 1)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -101,7 +97,7 @@ class MoMLoss(Loss):
 
     name = "mom"
     kernel = staticmethod(mom)
-    check_parameters = staticmethod(_check_mom)
+    bounds = {"lam": (0, 1)}
     searched = {"lam": Range(0.0, 1.0)}
     needs = ("class_counts",)
     is_set_level = True

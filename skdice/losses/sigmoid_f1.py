@@ -7,15 +7,13 @@ from dataclasses import dataclass, replace
 from torch import Tensor
 
 from skdice.losses._base import Loss
-from skdice.losses._checks import Number, PerClass, check_choice, check_number
+from skdice.losses._checks import INF, TINY, Number, PerClass
 from skdice.losses._overlap import overlap_loss, resolve_average
 from skdice.losses._problem import Problem, with_background
 from skdice.losses._spaces import Range
 from skdice.losses.dice import dice_formula
 
 __all__ = ["SigmoidF1Loss"]
-
-AVERAGES = ("auto", "micro", "macro")
 
 
 def sigmoid_f1(
@@ -43,12 +41,6 @@ def sigmoid_f1(
         background=background,
         class_weight=class_weight,
     )[0]
-
-
-def _check_sigmoid_f1(beta: Number, eta: Number, average: str) -> None:
-    check_number("beta", beta, 0, open_low=True)
-    check_number("eta", eta, float("-inf"))
-    check_choice("average", average, AVERAGES)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -104,7 +96,8 @@ class SigmoidF1Loss(Loss):
 
     name = "sigmoid_f1"
     kernel = staticmethod(sigmoid_f1)
-    check_parameters = staticmethod(_check_sigmoid_f1)
+    bounds = {"beta": (TINY, INF), "eta": (-INF, INF)}
+    choices = {**Loss.choices, "average": ("auto", "micro", "macro")}
     searched = {"beta": Range(0.5, 10.0, log=True), "eta": Range(-2.0, 2.0)}
     leaves_background_out = True
     is_set_level = True

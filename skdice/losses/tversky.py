@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from torch import Tensor
-
-from skdice.losses._checks import Number, check_number
+from skdice.losses._checks import INF, Number, is_above_zero
 from skdice.losses._overlap import Formula
 from skdice.losses._overlap_base import OverlapLoss
 from skdice.losses._spaces import OneMinus, Range
@@ -16,11 +14,6 @@ __all__ = ["TverskyLoss"]
 
 def tversky_formula(alpha: Number = 0.3, beta: Number = 0.7, squared: bool = True) -> Formula:
     """A hit counts 1, a false positive alpha and a false negative beta."""
-    check_number("alpha", alpha, 0)
-    check_number("beta", beta, 0)
-    numbers = not isinstance(alpha, Tensor) and not isinstance(beta, Tensor)
-    if numbers and alpha + beta == 0:
-        raise ValueError("alpha=0 and beta=0 count no error at all: set one of them above 0")
     return Formula(tp=1.0, fp=alpha, fn=beta, squared=squared)
 
 
@@ -75,6 +68,7 @@ class TverskyLoss(OverlapLoss):
     """
 
     name = "tversky"
+    bounds = {**OverlapLoss.bounds, "alpha": (0, INF), "beta": (0, INF)}
     formula = staticmethod(tversky_formula)
     searched = {"alpha": Range(0.1, 0.9), "beta": OneMinus("alpha")}
     printed = {**OverlapLoss.printed, "squared": False}
@@ -82,3 +76,8 @@ class TverskyLoss(OverlapLoss):
     alpha: Number = 0.3
     beta: Number = 0.7
     squared: bool = True
+
+    def _check(self) -> None:
+        super()._check()
+        if not (is_above_zero(self.alpha) or is_above_zero(self.beta)):
+            raise ValueError("alpha=0 and beta=0 count no error at all: set one of them above 0")
