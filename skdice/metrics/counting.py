@@ -8,8 +8,6 @@ import numpy as np
 
 from skdice.metrics.schemes import get_spans
 
-__all__ = ["SpanCounter"]
-
 
 class SpanCounter:
     """Micro span F1 of predicted class indices against fixed true tags.

@@ -16,17 +16,6 @@ import numpy as np
 
 from skdice._warn import warn
 
-__all__ = [
-    "SCHEMES",
-    "check_tags",
-    "get_spans",
-    "infer_scheme",
-    "refuse_strays",
-    "strict_spans",
-    "to_tags",
-    "transitions",
-]
-
 # The prefixes of a span's first, middle and last tag, and of a span of one tag. Of schemes that
 # fit the same tags equally well, the first here is inferred.
 _PREFIXES = dict(

@@ -8,8 +8,6 @@ import numpy as np
 
 from skdice.metrics.schemes import transitions
 
-__all__ = ["decode", "viterbi"]
-
 
 def viterbi(
     log_probs: np.ndarray, start: np.ndarray, follow: np.ndarray, end: np.ndarray

@@ -9,8 +9,6 @@ from skdice.metrics.schemes import get_spans, infer_scheme
 from skdice.metrics.span import Span, read_spans
 from skdice.text.inputs import _target_rows, as_tags
 
-__all__ = ["Span", "as_entities", "check_queries", "default_query"]
-
 _NAMES = {
     "PER": "person",
     "LOC": "location",

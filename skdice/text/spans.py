@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-__all__ = ["Candidate", "best_answers", "flat_spans", "tune_null_threshold"]
-
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
@@ -47,7 +45,7 @@ def best_answers(
     for _, words, _, context in windows:
         np.maximum.at(best_context, words[words >= 0], context[words >= 0])
     null = min(float(scores[words == -1].sum()) for scores, words, _, _ in windows)
-    found: dict[tuple[int, int], float] = {}
+    score_at: dict[tuple[int, int], float] = {}
     for scores, words, offsets, context in windows:
         inside = np.flatnonzero(words >= 0)  # a run of the context's tokens
         starts = inside[context[inside] >= best_context[words[inside]]]
@@ -64,8 +62,8 @@ def best_answers(
                 break
             place = int(offsets[starts[a], 0]), int(offsets[ends[a, b], 1])
             if place[0] < place[1]:
-                found[place] = max(found.get(place, -np.inf), float(total[a, b]))
-    ranked = sorted(found.items(), key=lambda item: (-item[1], item[0]))[:n_best]
+                score_at[place] = max(score_at.get(place, -np.inf), float(total[a, b]))
+    ranked = sorted(score_at.items(), key=lambda item: (-item[1], item[0]))[:n_best]
     return [Candidate(*place, score) for place, score in ranked], null
 
 
