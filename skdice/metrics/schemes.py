@@ -29,6 +29,7 @@ _BACKGROUND_LIKE = " -_0oO"
 _OTHER_SPELLING = re.compile(r"[BIESMLU][\W_].+|.+[\W_][BIESMLU]", re.IGNORECASE)
 
 SCHEMES = (*_PREFIXES, "plain")
+Span = tuple[str, int, int]
 
 
 @lru_cache(maxsize=1 << 16)
@@ -137,7 +138,7 @@ def _n_usable(classes: Iterable[str], scheme: str) -> int:
 
 def get_spans(
     tags: Sequence[str], scheme: str = "iob2", background: str | None = "O"
-) -> list[tuple[str, int, int]]:
+) -> list[Span]:
     """Spans as (type, start, end), end exclusive.
 
     Parameters
@@ -162,7 +163,7 @@ def get_spans(
     _check_scheme(scheme)
     if scheme == "plain":
         return [(tag, i, i + 1) for i, tag in enumerate(tags) if tag != background]
-    spans: list[tuple[str, int, int]] = []
+    spans: list[Span] = []
     start, previous, kind = 0, "O", ""
     for i, tag in enumerate([*tags, "O"]):
         prefix, new_kind = split_tag(tag)
@@ -176,9 +177,7 @@ def get_spans(
     return spans
 
 
-def strict_spans(
-    tags: Sequence[str], scheme: str, background: str | None = "O"
-) -> list[tuple[str, int, int]]:
+def strict_spans(tags: Sequence[str], scheme: str, background: str | None = "O") -> list[Span]:
     """The spans of `get_spans` that are tagged just as the scheme tags them, as in seqeval."""
     spans = get_spans(tags, scheme, background)
     if scheme == "plain":
@@ -208,7 +207,7 @@ def _row(size: int, scheme: str) -> str:
     return single if size == 1 else begin + inside * (size - 2) + last
 
 
-def to_tags(spans: Iterable[tuple[str, int, int]], n: int, scheme: str = "iob2") -> list[str]:
+def to_tags(spans: Iterable[Span], n: int, scheme: str = "iob2") -> list[str]:
     """Tags of `n` tokens from spans that do not overlap; the inverse of `get_spans`.
 
     Examples

@@ -12,6 +12,7 @@ from sklearn.metrics import make_scorer
 
 from skdice.metrics.schemes import (
     SCHEMES,
+    Span,
     get_spans,
     infer_scheme,
     refuse_strays,
@@ -36,13 +37,14 @@ __all__ = [
 ]
 
 
-Span = tuple[str, int, int]
+Tags = list[list[str]]
+Spans = list[list[Span]]
 
 
-def _tag_lists(name: str, rows: Any) -> list[list[str]]:
+def _tag_lists(name: str, rows: Any) -> Tags:
     """Sentences as lists of tags."""
     check_ordered(rows, name, "a list with a list of tags for each sentence")
-    lists: list[list[str]] = []
+    lists: Tags = []
     for i, row in enumerate(rows.tolist() if isinstance(rows, np.ndarray) else rows):
         wanted = f"a list with the tags of one sentence; for a single sentence give [{name}]"
         check_ordered(row, f"{name}[{i}]", wanted)
@@ -89,9 +91,7 @@ def convert_scheme(y: Any, to: str = "iob2", *, scheme: str = "auto") -> list[li
     return [to_tags(get_spans(tags, scheme), len(tags), to) for tags in rows]
 
 
-def read_tags(
-    y_true: Any, y_pred: Any, scheme: str = "auto"
-) -> tuple[list[list[str]], list[list[str]], str]:
+def read_tags(y_true: Any, y_pred: Any, scheme: str) -> tuple[Tags, Tags, str]:
     """Tags of sentences that match in their lengths, and the name of their scheme.
 
     ``"auto"`` is the scheme of `y_true`, or of both if `y_true` holds no entity.
@@ -187,13 +187,7 @@ def span_precision_recall_fscore_support(
     return _scores(spans[0], spans[1], average, labels, zero_division)
 
 
-def _scores(
-    true: list[list[Span]],
-    pred: list[list[Span]],
-    average: str | None = "micro",
-    labels: Sequence[str] | None = None,
-    zero_division: float = 0.0,
-) -> tuple[Any, Any, Any, Any]:
+def _scores(true: Spans, pred: Spans, average: Any, labels: Any, zero_division: float) -> Any:
     sets = [{(i, *span) for i, row in enumerate(rows) for span in row} for rows in (true, pred)]
     n_true, n_pred, n_hits = (
         Counter(span[1] for span in spans) for spans in (*sets, sets[0] & sets[1])
@@ -273,10 +267,10 @@ def _is_span(span: Any) -> bool:
     return all(isinstance(b, (float, np.floating)) and b.is_integer() for b in floats)
 
 
-def read_spans(y: Any, name: str) -> list[list[Span]]:
+def read_spans(y: Any, name: str) -> Spans:
     """Spans of each sentence, which must be (type, start, end) with whole numbers."""
     check_ordered(y, name, "a list with a list of spans for each sentence")
-    rows: list[list[Span]] = []
+    rows: Spans = []
     for i, row in enumerate(y):
         # The order of a sentence's spans does not matter.
         check_ordered([*row] if isinstance(row, Set) else row, f"{name}[{i}]", "a list of spans")
@@ -294,7 +288,9 @@ def spans_scores(y_true: Any, y_pred: Any) -> dict[str, float]:
     true, pred = read_spans(y_true, "y_true"), read_spans(y_pred, "y_pred")
     if len(true) != len(pred):
         raise ValueError(f"y_true holds {len(true)} sentences and y_pred {len(pred)}")
-    return dict(zip(("precision", "recall", "f1"), _scores(true, pred)[:3], strict=True))
+    return dict(
+        zip(("precision", "recall", "f1"), _scores(true, pred, "micro", None, 0.0)[:3], strict=True)
+    )
 
 
 def token_f1_score(

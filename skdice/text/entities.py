@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from skdice.metrics.schemes import get_spans, infer_scheme
-from skdice.metrics.span import Span, read_spans
+from skdice.metrics.schemes import Span, get_spans, infer_scheme
+from skdice.metrics.span import read_spans
 from skdice.text.inputs import _target_rows, as_tags
 
 _NAMES = {
