@@ -51,11 +51,11 @@ class DiceMRCTagger(TransformerEstimator):
     queries : dict or None, default=None
         Maps each entity type to the text that asks for it. None makes one from the type's name.
     start_weight : float, default=1.0
-        Weight of this head's loss in the sum.
+        Weight of this head's loss in the sum, at most 1e6.
     end_weight : float, default=1.0
-        Weight of this head's loss in the sum.
+        Weight of this head's loss in the sum, at most 1e6.
     match_weight : float, default=1.0
-        Weight of this head's loss in the sum.
+        Weight of this head's loss in the sum, at most 1e6.
     answerable_weight : float, default=0.0
         Weight of a head that predicts whether a sentence holds the type at all. Above 0, entities
         are only predicted where it predicts that.
@@ -175,10 +175,10 @@ class DiceMRCTagger(TransformerEstimator):
         "end_loss": [str, Loss, None],
         "match_loss": [str, Loss, None],
         "queries": [dict, None],
-        "start_weight": [Interval(Real, 0, None, closed="left")],
-        "end_weight": [Interval(Real, 0, None, closed="left")],
-        "match_weight": [Interval(Real, 0, None, closed="left")],
-        "answerable_weight": [Interval(Real, 0, None, closed="left")],
+        "start_weight": [Interval(Real, 0, 1e6, closed="both")],
+        "end_weight": [Interval(Real, 0, 1e6, closed="both")],
+        "match_weight": [Interval(Real, 0, 1e6, closed="both")],
+        "answerable_weight": [Interval(Real, 0, 1e6, closed="both")],
         "threshold": [Interval(Real, 0, 1, closed="neither")],
         "max_span_length": [Interval(Integral, 1, None, closed="left"), None],
         "stride": [Interval(Integral, 0, None, closed="left")],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -92,7 +93,7 @@ class LossGradientDisplay:
                 raise ValueError(f"{name}={value!r} must lie between 0 and 1")
         counts = {"n_points": n_points, "n_positive": n_positive, "n_negative": n_negative}
         for name, count in counts.items():
-            if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            if isinstance(count, bool) or not isinstance(count, Integral) or count < 1:
                 raise ValueError(f"{name}={count!r} must be an integer of at least 1")
         others = torch.tensor([p_positive] * n_positive + [p_negative] * n_negative).double()
         labels = torch.tensor([1] * n_positive + [0] * n_negative)

@@ -7,6 +7,7 @@ import html
 import io
 from collections.abc import Callable
 from functools import partial
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -99,7 +100,7 @@ def html_report(
     True
     """
     for name, value in (("n_examples", n_examples), ("n_bootstraps", n_bootstraps)):
-        if not isinstance(value, int) or value < 0:
+        if not isinstance(value, Integral) or value < 0:
             raise ValueError(f"{name}={value!r}: give a whole number of 0 or more")
     pyplot()  # refuses a missing matplotlib before the predictions are made
     resampled = partial(_resampled, n_boot=n_bootstraps, draw=np.random.default_rng(random_state))

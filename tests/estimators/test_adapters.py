@@ -8,7 +8,6 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from peft import LoraConfig, PeftModel
 from sklearn.base import clone
 from transformers import AutoModelForTokenClassification
 
@@ -23,6 +22,8 @@ from skdice.backbones import load_encoder
 from skdice.engine.batching import EncodedDataset
 from tests.estimators import readers
 from tests.estimators.test_storage import KINDS, LABELS, TEXTS, outputs, read_whole
+
+peft = pytest.importorskip("peft")
 
 SETTINGS = dict(max_epochs=2, lr=1e-2, batch_size=4, random_state=0, adapter="lora")
 
@@ -101,7 +102,7 @@ def test_every_architecture_and_peft_itself(tiny_backbones, kind, sentences, tmp
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # of transformers, about peft
-        adapted = PeftModel.from_pretrained(plain, folder).eval()
+        adapted = peft.PeftModel.from_pretrained(plain, folder).eval()
     for window, rows in zip(model._encode(X).windows, model.predict_proba(X), strict=True):
         logits = outputs(adapted, window).logits[0, window.positions]
         np.testing.assert_allclose(torch.softmax(logits, -1), rows[window.words], atol=1e-5)
@@ -110,7 +111,7 @@ def test_every_architecture_and_peft_itself(tiny_backbones, kind, sentences, tmp
 
 
 def test_a_configuration_of_peft(tiny_backbone, sentences):
-    config = LoraConfig(r=2, target_modules=["query"])
+    config = peft.LoraConfig(r=2, target_modules=["query"])
     model = DiceTokenClassifier(backbone=tiny_backbone, **{**SETTINGS, "adapter": config})
     names = [n for n, _ in clone(model).fit(*sentences).net_.module_.named_parameters()]
     assert {n.split(".")[-4] for n in names if "lora_A" in n} == {"query"}

@@ -173,6 +173,15 @@ def test_a_loss_that_is_not_reduced_is_refused(name):
         model.fit(SENTENCES, TAGS)
 
 
+@pytest.mark.parametrize(
+    "name", ["start_weight", "end_weight", "match_weight", "answerable_weight"]
+)
+def test_weights_that_would_overflow_are_refused(name):
+    for value in (1e308, float("inf"), float("nan"), -1):
+        with pytest.raises(ValueError, match=name):
+            DiceMRCTagger(**{name: value}).fit(SENTENCES, NESTED)
+
+
 def test_validation_entities_of_unknown_types_only_are_refused(tiny_backbone):
     foreign = [[("ZZZ", 0, 1)], *([] for _ in SENTENCES[1:])]
     with pytest.raises(ValueError, match=r"none of the types of y: it has \['ZZZ'\]"):

@@ -54,7 +54,7 @@ def focal(p: float, y: int) -> float:
     ],
 )
 def test_curves_are_the_derivatives_of_the_formula(loss, formula):
-    display = LossGradientDisplay.from_losses({"one": loss}, n_points=9)
+    display = LossGradientDisplay.from_losses({"one": loss}, n_points=np.int64(9))
     step = 1e-6
     for side, curve in zip((1, 0), display.gradients["one"], strict=True):
         want = [(formula(p + step, side) - formula(p - step, side)) / (2 * step) for p in display.p]

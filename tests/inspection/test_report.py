@@ -178,6 +178,10 @@ def test_nothing_is_predicted_for_a_wrong_number_of_examples():
     for name in ("n_examples", "n_bootstraps"):
         with pytest.raises(ValueError, match=f"{name}=-1"):
             html_report(None, [], [], **{name: -1})
+        with pytest.raises(
+            ValueError, match=r"y has shape \(1,\)"
+        ):  # counts are of any integer type
+            html_report(Fixed("classification", ["a"]), ["a", "b"], ["a"], **{name: np.int64(1)})
     with pytest.raises(ValueError, match=r"y has shape \(1,\)"):
         html_report(Fixed("classification", ["a"]), ["a", "b"], ["a"])
 
