@@ -16,7 +16,7 @@ help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
 
 demo: $(VENV)/.installed ## Compare the losses on the bundled corpus
-	$(BIN)/skdice compare --output demo-output
+	$(BIN)/skdice compare --out demo-output
 
 test: $(VENV)/.installed-test ## Run every test and doctest
 	$(BIN)/python -m pytest

@@ -27,7 +27,7 @@ from run import environment, loss_of
 from sklearn.metrics import f1_score
 
 from skdice import DiceClassifier, DiceSequenceClassifier, TransformerFeatures
-from skdice.datasets.conll import write_text
+from skdice.datasets.files import write_text
 from skdice.losses import DiceLoss
 
 NAMES = ("ce", "weighted_ce", "focal", "dice", "tversky", "dsc", "ce_dice")

@@ -26,7 +26,7 @@ from sklearn.metrics import f1_score
 from tried_losses import Tempered
 
 from skdice import DiceSequenceClassifier, DiceTokenClassifier
-from skdice.datasets.conll import write_text
+from skdice.datasets.files import write_text
 from skdice.losses import (
     CompoundLoss,
     CrossEntropyLoss,

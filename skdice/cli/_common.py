@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import typer
 from rich.console import Console
+from typer.core import TyperCommand
 
 from skdice.tasks import TASKS
 
@@ -19,12 +23,59 @@ ERR = Console(markup=False, highlight=False, stderr=True)
 DEBUG = False  # True shows errors with their tracebacks
 
 
+# Parameters of Python by the option that sets them, where the two have other names.
+_OPTIONS = {
+    "text_columns": "text_column",
+    "token_column": "text_column",
+    "tag_column": "label_column",
+    "checkpoint_dir": "checkpoint",
+    "random_state": "seed",
+    "n_trials": "trials",
+    "n_jobs": "jobs",
+    "cv": "folds",
+}
+
+
+class Command(TyperCommand):
+    """A command that takes ``--output`` for ``--out``, and whose errors are one paragraph."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, [re.sub("^--output(?=$|=)", "--out", arg) for arg in args])
+
+    def invoke(self, ctx: Any) -> Any:
+        with readable_errors({param.name: param.opts[0] for param in self.params if param.name}):
+            return super().invoke(ctx)
+
+
+def with_options(message: str, options: dict[str, str]) -> str:
+    """A message of the library that names options where it names their parameters."""
+    names = {**options, **{name: options[of] for name, of in _OPTIONS.items() if of in options}}
+
+    def named(match: re.Match[str]) -> str:
+        option, value = names[match[1]], match[2]
+        if value is None:  # without an underscore it may be English
+            return option if "_" in match[1] else match[0]
+        if value == "=False":
+            return option.replace("--", "--no-", 1)
+        return option if value == "=True" else f"{option} {value[1:].strip(chr(39))}"
+
+    def said_once(brackets: re.Match[str]) -> str:
+        before = message[: brackets.start()]
+        return "" if all(each in before for each in brackets[1].split(", ")) else brackets[0]
+
+    known = "|".join(name for name, option in names.items() if option.startswith("--"))
+    message = re.sub(rf"(?<![\w/-])({known})\b(=(?:'[^']*'|True|False|))?", named, message)
+    return re.sub(r" \((--[^)]*)\)", said_once, message)
+
+
 @contextlib.contextmanager
-def readable_errors() -> Iterator[None]:
+def readable_errors(options: dict[str, str]) -> Iterator[None]:
     """Exit 1 with one paragraph for bad data or a failed run, 130 for an interrupt."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     try:
         yield
+    except BrokenPipeError:  # as in `skdice predict ... | head`, which typer ends quietly
+        raise
     except KeyboardInterrupt:
         ERR.print("[bold]interrupted[/bold]: what was written before is kept", markup=True)
         raise typer.Exit(130) from None
@@ -32,7 +83,7 @@ def readable_errors() -> Iterator[None]:
         if DEBUG:
             raise
         ERR.print("[bold red]error[/bold red]:", end=" ", markup=True)
-        ERR.print(str(error))
+        ERR.print(with_options(str(error), options))
         raise typer.Exit(1) from None
 
 
@@ -93,8 +144,24 @@ def estimator_for(data: Any, **params: Any) -> Any:
     from skdice import estimators
 
     params["queries"] = data.queries
+    if data.task != "qa" and params.get("max_question_length") is not None:
+        raise typer.BadParameter("--max-question-length is for questions with contexts")
     given = {name: value for name, value in params.items() if value is not None}
     return getattr(estimators, TASKS[data.task].estimator)(**given)
+
+
+def described(data: Any) -> str:
+    """One line on a data set: its file, what its columns are taken for, rows and classes."""
+    columns = {} if data.columns is None else data.columns
+    parts = [data.task, *(f"{what} in column {name!r}" for what, name in columns.items())]
+    parts.append(f"{len(data)} rows")
+    if data.task in ("classification", "tagging"):
+        labels = data.y if data.task == "classification" else chain.from_iterable(data.y)
+        counts = Counter(labels).most_common()
+        parts.append(
+            f"{len(counts)} classes: {', '.join(f'{name} {n}' for name, n in counts[:10])}"
+        )
+    return f"{data.path.name}: {', '.join(parts)}"
 
 
 def on_features(parts: dict[str, Any], params: dict[str, Any]) -> Any:
@@ -103,10 +170,11 @@ def on_features(parts: dict[str, Any], params: dict[str, Any]) -> Any:
 
     if parts["train"].task != "classification":
         raise typer.BadParameter("--features is for texts; for tags use --frozen encoder")
-    for name in ("frozen", "precision"):
+    for name in ("frozen", "precision", "max_question_length"):
         if name in params:
-            raise typer.BadParameter(f"--{name} has no meaning with --features")
-    of_encoder = {name: params[name] for name in ("backbone", "device") if name in params}
+            raise typer.BadParameter(f"--{name.replace('_', '-')} has no meaning with --features")
+    names = ("backbone", "device", "max_length")
+    of_encoder = {name: params[name] for name in names if name in params}
     of_head = {name: value for name, value in params.items() if name not in of_encoder}
     encoder = TransformerFeatures(**of_encoder).fit(parts["train"].X)
     with ERR.status("encoding the texts, once"):

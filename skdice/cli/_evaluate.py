@@ -38,7 +38,7 @@ def report(estimator: Any, data: Any, predicted: Any, *, as_json: bool) -> Any:
 
 def write_page(estimator: Any, data: Any, predicted: Any, path: Path, title: str) -> None:
     """Write the report as HTML; the file appears when it is complete."""
-    from skdice.datasets.conll import write_text
+    from skdice.datasets.files import write_text
     from skdice.inspection import html_report
 
     write_text(path, html_report(estimator, data.X, data.y, y_pred=predicted, title=title))

@@ -48,11 +48,18 @@ class Columns:
         typer.Option(help="Text column, by name or index; give it twice for pairs."),
     ] = None
     label_column: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
-            help="Label column, by name or index; default: the one named label, target, class, y "
-            "or tag."
+            help="Column of the label or tag, by name or index; default: the one named label, "
+            "target, class, y or tag, and for tags what the rows show."
         ),
+    ] = None
+    separator: Annotated[
+        str | None, typer.Option(help=r"Between columns: one character, or \t; default: as found.")
+    ] = None
+    quoting: Annotated[
+        bool | None,
+        typer.Option("--quoting/--no-quoting", help='Whether " quotes a field of a table.'),
     ] = None
     header: Annotated[
         bool | None,
@@ -63,32 +70,33 @@ class Columns:
     on_misaligned = "raise"  # an option in `Files` only
 
     def of_table(self) -> dict[str, Any]:
-        """Options for the readers of tables."""
-        return {
-            "text_columns": [_column(name) for name in self.text_column or ()],
-            "label_column": None if self.label_column is None else _column(self.label_column),
+        """Options for the readers of tables, without those that were not given."""
+        if len(self.label_column or ()) > 1:
+            raise typer.BadParameter(
+                "--label-column is given more than once: a file has one label for each row"
+            )
+        texts = [_column(name) for name in self.text_column or ()]
+        given = {
+            "text_columns": texts[0] if len(texts) == 1 else texts or None,
+            "label_column": _column(self.label_column[0]) if self.label_column else None,
             "header": self.header,
+            "separator": self.separator and self.separator.replace(r"\t", "\t"),
+            "quoting": self.quoting,
         }
+        return {name: value for name, value in given.items() if value is not None}
 
-    def read(self, path: Path, task: str) -> Any:
+    def read(self, path: Path, task: str, **options: Any) -> Any:
         """A `Dataset` from a file."""
         from skdice.datasets.auto import find_task, read_dataset
 
-        table = self.of_table()
-        texts, label = table["text_columns"], table["label_column"]
         if task == "auto":
-            named = texts or label is not None
-            task = "classification" if named else find_task(path, self.encoding)
-        options: dict[str, Any] = {}
-        if task == "classification":
-            options = table
-        elif task == "qa":
+            task = find_task(path, self.encoding)
+        options |= self.of_table()
+        if task == "qa":
             options["on_misaligned"] = self.on_misaligned
-        else:
-            if texts:
-                options["token_column"] = texts[0]
-            if label is not None:
-                options["tag_column"] = label
+        elif task != "classification":
+            names = {"text_columns": "token_column", "label_column": "tag_column"}
+            options = {names.get(name, name): value for name, value in options.items()}
         return read_dataset(path, task=task, encoding=self.encoding, **options)
 
 
@@ -119,6 +127,12 @@ class Fit:
     )
     lr: Annotated[float | None, typer.Option(help="Peak learning rate.")] = None
     batch_size: Annotated[int | None, typer.Option(min=1, help="Examples in a batch.")] = None
+    max_length: Annotated[
+        int | None, typer.Option(help="Longest input, in subwords; what is longer is cut or split.")
+    ] = None
+    max_question_length: Annotated[
+        int | None, typer.Option(help="Longest question, in subwords.")
+    ] = None
     frozen: Annotated[
         str | None,
         typer.Option(

@@ -6,7 +6,7 @@ import contextlib
 import json
 import sys
 from collections.abc import Iterable, Iterator
-from itertools import repeat, tee
+from itertools import chain, repeat, tee
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,9 @@ import typer
 
 from skdice.cli._options import Columns
 from skdice.datasets import read_dataset, read_texts
-from skdice.datasets.conll import read_lines, replacing
-from skdice.datasets.records import is_json_lines, is_record
+from skdice.datasets.auto import find_task, holds_columns
+from skdice.datasets.conll import columns_of
+from skdice.datasets.files import is_json, is_record, parse_json, read_lines, replacing
 from skdice.metrics.schemes import get_spans
 from skdice.tasks import TASKS
 
@@ -36,15 +37,26 @@ def _inputs_of(estimator: Any, file: Path, columns: Columns) -> tuple[list[Any],
         options = {"n_texts": width, "classes": estimator.classes_, **columns.of_table()}
         return read_texts(file, encoding=encoding, **options), []
     if task == "qa":
-        questions = read_dataset(file, task="qa", with_answers=False)
+        questions = read_dataset(file, task="qa", encoding=encoding, with_answers=False)
         return questions.X, questions.ids or []
     lines = read_lines(file, encoding)
-    if is_json_lines(file, lines):
+    if is_json(file, lines):
         return read_dataset(file, task=task, encoding=encoding).X, []
     if all("\t" not in line and len(line.split()) < 2 for line in lines):
         blocks = "\n".join(line.strip() for line in lines).strip("\n").split("\n\n")
         return [[token for token in block.split("\n") if token] for block in blocks], []
-    return columns.read(file, "tagging").X, []
+    if not columns.text_column and find_task(file, encoding) != "tagging":
+        _refuse_text(repr(str(file)), lines, estimator)
+    return columns.read(file, "tagging", with_tags=False).X, []
+
+
+def _refuse_text(where: str, lines: list[str], estimator: Any) -> None:
+    """Refuse lines of running text, of which a tagger would read the first words alone."""
+    if not holds_columns(lines, getattr(estimator, "classes_", ())):
+        raise ValueError(
+            f"{where} holds running text ({lines[0]:.40}): write one token a line and blank lines "
+            "between sentences, or name the column of tokens (--text-column)"
+        )
 
 
 # ---- formats
@@ -141,21 +153,22 @@ def write(
 
 def stream(estimator: Any, how: str, out: Path | None) -> int:
     """Predict standard input block by block; returns the number of rows."""
-    rows = enumerate(_rows(estimator.task, sys.stdin))
+    rows = enumerate(_rows(estimator, sys.stdin))
     named = ((x, name or str(i)) for i, (x, name) in rows)
     return write(estimator, "jsonl" if how == "squad" else how, named, out, block_size=BLOCK)
 
 
-def _rows(task: str, lines: Iterable[str]) -> Iterator[tuple[Any, str]]:
+def _rows(estimator: Any, lines: Iterable[str]) -> Iterator[tuple[Any, str]]:
     """Rows with their ids, which only JSON has."""
-    tokens: list[str] = []
+    task = estimator.task
+    sentence: list[str] = []
     as_json: bool | None = None
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(chain(lines, [""]), 1):
         line = line.rstrip("\r\n").removeprefix("\ufeff")
         if not line.strip():
-            if tokens:
-                yield tokens, ""
-            tokens = []
+            if sentence:
+                yield _tokens(estimator, number - len(sentence), sentence), ""
+            sentence = []
             continue
         if as_json is None:  # the first row decides for all
             as_json = task == "qa" or is_record(line)
@@ -165,16 +178,25 @@ def _rows(task: str, lines: Iterable[str]) -> Iterator[tuple[Any, str]]:
             texts = line.split("\t")
             yield (texts[0] if len(texts) == 1 else tuple(texts[:2])), ""
         else:
-            tokens.append(line.split("\t")[0] if "\t" in line else line.split()[0])
-    if tokens:
-        yield tokens, ""
+            sentence.append(line)
+
+
+def _tokens(estimator: Any, number: int, lines: list[str]) -> list[str]:
+    """The tokens of a sentence, which stand alone or in columns."""
+    separator = "\t" if any("\t" in line for line in lines) else None
+    rows = [(number + i, line, line.split(separator)) for i, line in enumerate(lines)]
+    column = 0
+    if any(len(cells) > 1 for _, _, cells in rows):
+        _refuse_text(f"standard input, line {number},", lines, estimator)
+        column, _ = columns_of("standard input", [rows], None, None, with_tags=False)
+    return [cells[column] for _, _, cells in rows]
 
 
 def _read_record(task: str, number: int, line: str) -> tuple[Any, str]:
     where = f"standard input, line {number}"
     if not is_record(line):
         raise ValueError(f"{where}: {line:.60} is not a JSON object, as each line must be")
-    record = json.loads(line)
+    record = parse_json(line, "standard input", number)
     needed = TASKS[task].keys
     keys = [key for key in needed if key in record]
     if not keys or keys[0] != needed[0] or (task == "qa" and len(keys) < 2):

@@ -14,7 +14,7 @@ from rich.table import Table
 from skdice.cli import _common
 from skdice.cli._common import ERR, OUT
 from skdice.datasets.auto import Dataset
-from skdice.datasets.conll import write_text
+from skdice.datasets.files import write_text
 
 
 def run(
@@ -67,6 +67,8 @@ def run(
     if hasattr(search, "best_estimator_"):
         search.best_estimator_.save_pretrained(output / "model")
         OUT.print(f"model:   {output / 'model'}")
+    elif features:
+        OUT.print("model:   none with --features: fit an estimator with these parameters")
 
 
 def scorer_for(data: Dataset) -> Any:

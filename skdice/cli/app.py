@@ -13,7 +13,7 @@ import typer
 from skdice import __version__
 from skdice.cli import _common
 from skdice.cli import _options as options
-from skdice.cli._common import ERR, OUT, readable_errors
+from skdice.cli._common import ERR, OUT
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -25,7 +25,7 @@ app = typer.Typer(
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
     """Register a function as the command of its name."""
-    return app.command()(readable_errors()(options.grouped(function)))
+    return app.command(cls=_common.Command)(options.grouped(function))
 
 
 def _version(value: bool) -> None:
@@ -120,6 +120,7 @@ def train(
     """
     _common.new_folder(out, "--out", holds_model=(out / "skdice.json").exists() and not force)
     data = source.read(file, task)
+    OUT.print(_common.described(data), soft_wrap=True)
     held = source.read(dev, data.task) if dev is not None else None
     model = _common.estimator_for(
         data,
@@ -241,6 +242,8 @@ def export(
     file: Annotated[
         Path | None, typer.Option(help="Labelled file to compare F1 on; default: none.")
     ] = None,
+    *,
+    source: options.Files,
 ) -> None:
     """Write a model as ONNX and compare its predictions with torch's.
 
@@ -258,7 +261,7 @@ def export(
         raise typer.BadParameter(f"--format {form} is not known: onnx is the only one")
     _common.new_folder(out, "--out")
     estimator = _common.load(model, "cpu")
-    data = None if file is None else options.Files().read(file, estimator.task)
+    data = None if file is None else source.read(file, estimator.task)
     for line in _export.run(estimator, out, int8, data):
         OUT.print(line, soft_wrap=True)
 
@@ -284,7 +287,7 @@ def compare(
     ] = None,
     features: options.Features = False,
     seeds: Annotated[int | None, typer.Option(min=1, help="Runs of each row.")] = None,
-    output: Annotated[Path, typer.Option(help="Folder for the chart and the figures.")] = Path(
+    out: Annotated[Path, typer.Option(help="Folder for the chart and the figures.")] = Path(
         "skdice-compare"
     ),
     task: options.TaskOption = "auto",
@@ -325,7 +328,7 @@ def compare(
         part = parts["train"]
         parts["train"] = replace(part, X=part.X[:limit], y=part.y[:limit])
     losses = COMPARED if rows is None else _common.split_commas(rows)
-    _compare.run(title, parts, losses, seeds or 3, params, features, output)
+    _compare.run(title, parts, losses, seeds or 3, params, features, out)
 
 
 @command
@@ -355,9 +358,9 @@ def tune(
         ),
     ] = "auto",
     features: options.Features = False,
-    output: Annotated[Path, typer.Option(help="Folder for the figures and the model.")] = Path(
-        "skdice-tune"
-    ),
+    out: Annotated[
+        Path, typer.Option(help="Folder for the figures and, without --features, the model.")
+    ] = Path("skdice-tune"),
     task: options.TaskOption = "auto",
     seed: options.Seed = 0,
     force: options.ForceModel = False,
@@ -366,6 +369,8 @@ def tune(
     fit: options.Fit,
 ) -> None:
     """Search the losses' own parameters by cross-validation, and fit the best.
+
+    With --features heads are trained on the vectors of a frozen encoder, and no model is written.
 
     Several processes with the same --storage work on the same study; a stopped search is continued.
 
@@ -378,12 +383,12 @@ def tune(
     from skdice.cli._tune import run
 
     # With a storage the same search is continued.
-    holds_model = (output / "model").exists() and storage is None and not force
-    _common.new_folder(output, "--output", holds_model=holds_model)
+    writes_over = storage is None and not features and not force
+    _common.new_folder(out, "--out", holds_model=(out / "model").exists() and writes_over)
     run(
         source.read(train, task),
         _common.split_commas(losses),
-        output,
+        out,
         fit.params(),
         features,
         n_trials=trials,

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from skdice.datasets.conll import (
-    _DOCUMENT,
-    CONLLU_COLUMNS,
-    read_conll,
-    read_conllu,
-    read_lines,
-    suffix_of,
-)
-from skdice.datasets.records import is_json_lines, is_record, read_table
+from skdice.datasets.conll import DOCUMENT, TAG, is_conllu, read_conll, read_conllu
+from skdice.datasets.files import first_line, is_json, json_values, read_lines, suffix_of
+from skdice.datasets.records import read_table, token_table
 from skdice.datasets.squad import read_mrc_ner, read_squad
-from skdice.metrics.schemes import has_prefixes
 from skdice.tasks import TASKS
 
 __all__ = ["Dataset", "find_task", "read_dataset"]
@@ -35,6 +30,8 @@ class Dataset:
         Of questions.
     queries : dict or None
         Maps each entity type to its question in a BERT-MRC file.
+    columns : dict or None
+        What was read from which column of a table or of CoNLL columns.
     """
 
     X: list[Any]
@@ -43,6 +40,7 @@ class Dataset:
     path: Path | None = None
     ids: list[str] | None = None
     queries: dict[str, str] | None = None
+    columns: dict[str, Any] | None = None
 
     def __len__(self) -> int:
         return len(self.X)
@@ -59,8 +57,10 @@ def read_dataset(
     task : {"auto", "tagging", "classification", "qa", "mrc-ner"}, default="auto"
         ``"auto"`` looks at the file. CoNLL-U, or columns in blocks between blank lines, is tagging
         (columns are separated by tabs, or by spaces with tags such as ``O`` and ``B-PER`` in the
-        last). A ``.json`` file is SQuAD's, or BERT-MRC's if it is a list. JSON lines and other
-        tables are texts with labels. Tagged sentences can also be read for ``task="mrc-ner"``.
+        last or first), and so is a table whose header names a token, a tag and a sentence (as
+        Kaggle's ``Sentence #,Word,POS,Tag``). JSON is SQuAD's, BERT-MRC's, or records of texts
+        with labels, by the keys of its first record. Other tables are texts with labels. Tagged
+        sentences can also be read for ``task="mrc-ner"``.
     encoding : str, default="utf-8"
     **options
         Of `read_table`, `read_conll`, `read_conllu` or `read_squad`, whichever reads the file.
@@ -73,6 +73,8 @@ def read_dataset(
     ------
     FileNotFoundError, ValueError
         As the reader does, and for an unknown `task`.
+    TypeError
+        If the reader has no such option.
     """
     if task not in ("auto", *TASKS):
         raise ValueError(f"task={task!r} must be one of {('auto', *TASKS)}")
@@ -81,30 +83,47 @@ def read_dataset(
     if task == "auto":
         task = _task_of(path, lines)
     if task == "qa":
-        if suffix_of(path) != ".json":
+        if not is_json(path, lines):
             raise ValueError(f"{str(path)!r} is not a SQuAD file: questions are read from JSON")
-        pairs, answers, ids = read_squad(path, return_ids=True, **options)
+        _check(read_squad, options)
+        pairs, answers, ids = read_squad(path, encoding=encoding, return_ids=True, **options)
         return Dataset(pairs, answers, "qa", path, ids)
     if task == "mrc-ner" and suffix_of(path) == ".json":
-        sentences, spans, queries = read_mrc_ner(path)
+        sentences, spans, queries = read_mrc_ner(path, encoding=encoding)
         return Dataset(sentences, spans, "mrc-ner", path, queries=queries)
     if task == "classification":
+        _check(read_table, options)
         try:
-            X, y = read_table(path, encoding=encoding, **options)
+            X, y, columns = read_table(path, encoding=encoding, return_columns=True, **options)
         except ValueError as error:
             if suffix_of(path) == ".conll" or _has_even_lines(lines):
                 raise ValueError(
                     f"{error}; or, for tagged sentences, give task='tagging' (--task tagging)"
                 ) from error
             raise
-        return Dataset(X, y, task, path)
-    if is_json_lines(path, lines):
+        return Dataset(X, y, task, path, columns=columns)
+    if is_json(path, lines) or suffix_of(path) == ".ann":
         raise ValueError(
-            f"{str(path)!r} is JSON: tagged sentences are read from CoNLL columns (see write_conll)"
+            f"{str(path)!r} is {'a file of brat' if suffix_of(path) == '.ann' else 'JSON'}: tagged "
+            "sentences are read from CoNLL columns (see write_conll)"
         )
-    reader: Any = read_conllu if _is_conllu(lines) else read_conll
-    X, y = reader(path, encoding=encoding, **options)
-    return Dataset(X, y, task, path)
+    with_tags = options.pop("with_tags", True)
+    table = token_table(path, lines, options.get("separator"))
+    if table is not None:
+        _check(token_table, options)
+        return Dataset(*table[:2], task, path, columns=table[2])
+    reader: Any = read_conllu if is_conllu(lines) else read_conll
+    if reader is read_conll:
+        options["with_tags"] = with_tags
+    _check(reader, options)
+    X, y, columns = reader(path, encoding=encoding, return_columns=True, **options)
+    return Dataset(X, y, task, path, columns=columns)
+
+
+def _check(reader: Any, options: dict[str, Any]) -> None:
+    for name in sorted(set(options) - set(inspect.signature(reader).parameters)):
+        given = f"{name}={options[name]!r}"
+        raise TypeError(f"{given} is no option of {reader.__name__}, which reads this file")
 
 
 def find_task(path: str | Path, encoding: str = "utf-8") -> str:
@@ -113,28 +132,33 @@ def find_task(path: str | Path, encoding: str = "utf-8") -> str:
 
 
 def _task_of(path: Path, lines: list[str]) -> str:
-    if suffix_of(path) == ".json":
-        # JSON lines go by this name, too; SQuAD's is one object, on one line or on many.
-        filled = [line for line in lines if line.strip()]
-        if not (len(filled) > 1 and is_record(filled[0])):
-            return "mrc-ner" if filled[0].lstrip().startswith("[") else "qa"
-    if is_json_lines(path, lines):
-        return "classification"
-    return "tagging" if _in_blocks(lines) else "classification"
+    if is_json(path, lines):
+        _, first = next(iter(json_values(path, lines)), ("", None))
+        keys = set(first) if isinstance(first, dict) else set()
+        if {"query", "entity_label"} <= keys:
+            return "mrc-ner"
+        return "qa" if keys >= {"question", "context"} or "data" in keys else "classification"
+    begins = first_line(lines).startswith(("#begin document", DOCUMENT))
+    if begins or suffix_of(path) == ".ann" or is_conllu(lines) or _in_blocks(lines):
+        return "tagging"
+    return "classification" if token_table(path, lines) is None else "tagging"
 
 
 def _in_blocks(lines: list[str]) -> bool:
-    """Whether blank lines stand between blocks of lines whose first column is one word.
+    """Whether blank lines stand between blocks of lines of columns."""
+    return _has_gaps(lines) and holds_columns(lines, set("OBIES"))
 
-    Words of a text without tabs are not columns: the last word of each line must be a tag.
-    """
-    if not _has_gaps(lines):
-        return _is_conllu(lines)
+
+def holds_columns(lines: list[str], tags: Collection[str]) -> bool:
+    """Whether lines are columns of single words: after tabs, or with a tag at one end of each."""
     filled = _filled(lines)
-    if all(len(line.split()[0]) == len(line.split("\t")[0]) for line in filled):
+    single = [len(line.split()) == len(line.rstrip().split("\t")) for line in filled]
+    if 10 * sum(single) >= 9 * len(filled) and any("\t" in line for line in filled):
         return True
-    tags = [line.split()[-1] for line in filled]
-    return _has_even_lines(lines) and has_prefixes(tags)
+    ends = ([line.split()[i] for line in filled] for i in (0, -1))
+    return len({len(line.split()) for line in filled}) == 1 and any(
+        all(word in tags or TAG.fullmatch(word) for word in words) for words in ends
+    )
 
 
 def _has_even_lines(lines: list[str]) -> bool:
@@ -150,10 +174,4 @@ def _has_gaps(lines: list[str]) -> bool:
 
 def _filled(lines: list[str]) -> list[str]:
     """The first lines of tokens or texts."""
-    return [line for line in lines if line.strip() and not line.startswith(("#", _DOCUMENT))][:200]
-
-
-def _is_conllu(lines: list[str]) -> bool:
-    first = next((line for line in lines if line.strip() and not line.startswith("#")), "")
-    columns = first.split("\t")
-    return len(columns) == len(CONLLU_COLUMNS) and columns[0].split("-")[0].isdigit()
+    return [line for line in lines if line.strip() and not line.startswith(("#", DOCUMENT))][:200]

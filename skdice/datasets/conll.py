@@ -2,60 +2,41 @@
 
 from __future__ import annotations
 
-import contextlib
-import gzip
-import os
-import zlib
+import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import TextIO
+from typing import Any
 
+from skdice.datasets.files import fault, read_lines, write_text
 from skdice.metrics.schemes import faults
 
 __all__ = ["read_conll", "read_conllu", "write_conll"]
 
-Tagged = tuple[list[list[str]], list[list[str]]]
-
-_DOCUMENT = "-DOCSTART-"
-
-
-def read_bytes(path: Path) -> bytes:
-    """A file's content, unpacked if gzip packed it."""
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {str(path)!r}: check the path")
-    data = path.read_bytes()
-    if not data.startswith(b"\x1f\x8b"):
-        return data
-    try:
-        return gzip.decompress(data)
-    except (EOFError, OSError, zlib.error) as error:
-        raise ValueError(f"{str(path)!r} is a damaged gzip file ({error}): pack it anew") from error
-
-
-def suffix_of(path: Path) -> str:
-    """A file's suffix in lower case, without that of gzip."""
-    return (path.with_suffix("") if path.suffix.lower() == ".gz" else path).suffix.lower()
-
-
-def read_lines(path: str | Path, encoding: str = "utf-8") -> list[str]:
-    """The lines of a text file, packed by gzip or not, without a byte order mark."""
-    path = Path(path)
-    data = read_bytes(path)
-    try:
-        text = data.decode("utf-8-sig" if encoding.lower() in ("utf-8", "utf8") else encoding)
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        raise ValueError(
-            f"{str(path)!r}, line {line}: byte {error.start} is not {encoding}: give the file's "
-            "encoding, such as encoding='latin-1' (--encoding latin-1), or convert it"
-        ) from error
-    except LookupError as error:
-        raise ValueError(f"encoding={encoding!r} is unknown: use one such as 'latin-1'") from error
-    if not text.strip():
-        raise ValueError(f"{str(path)!r} is empty: give a file with at least one example")
-    # Not splitlines(): a token may hold one of the rarer line separators.
-    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-
+DOCUMENT = "-DOCSTART-"
+TAG = re.compile(r"O|[BIESMLU]-.+")
+_BRACKETS = re.compile(r"\(?[\w-]*\*\)?|\([\w-]+\)")
+_RANGE = re.compile(r"\d+[-.]\d+")  # CoNLL-U's ids of what is no word
+# The chunks of CoNLL-2000 and 2003, which stand beside entities.
+_CHUNKS = {
+    "NP",
+    "VP",
+    "PP",
+    "ADVP",
+    "ADJP",
+    "SBAR",
+    "PRT",
+    "CONJP",
+    "INTJ",
+    "LST",
+    "NC",
+    "PC",
+    "VC",
+}
+# Names of columns, where a first line has them.
+TOKEN_NAMES = ("word", "token", "form")
+TAG_NAMES = ("tag", "label", "ner", "ner_tag", "iob", "pos", "upos")
 
 Line = tuple[int, str, list[str]]  # number, text and columns
 
@@ -68,20 +49,59 @@ def _sentences(lines: list[str], separator: str | None) -> Iterator[list[Line]]:
             if sentence:
                 yield sentence
             sentence = []
-        elif not line.startswith(_DOCUMENT):
-            sentence.append((number, line, line.rstrip("\n").split(separator)))
+        elif not line.startswith(DOCUMENT):
+            # A token may hold one of the rarer spaces.
+            cells = line.split(separator) if separator else re.split("[ \t]+", line.strip(" \t"))
+            sentence.append((number, line, cells))
+
+
+def _usual_width(rows: list[Line]) -> int:
+    return Counter(len(cells) for _, _, cells in rows).most_common(1)[0][0]
+
+
+def _without_comments(sentences: list[list[Line]]) -> list[list[Line]]:
+    every = [row for sentence in sentences for row in sentence]
+    plain = [row for row in every if not row[1].startswith("#")]
+    if len(plain) in (0, len(every)):  # if all look like comments, they are tokens
+        return sentences
+    width = _usual_width(plain)
+    tags = {cells[-1] for _, _, cells in plain if len(cells) == width}
+
+    def is_comment(row: Line, at_start: bool) -> bool:
+        _, line, cells = row
+        after = line.lstrip("#")[:1]
+        if not line.startswith("#") or line.startswith(("#begin document", "#end document")):
+            return line.startswith("#")
+        if len(cells) != width:
+            return at_start or after in (" ", "\t")
+        # Such as MultiCoNER's "# id 1 domain=train", and a source after a tab.
+        tag = cells[-1]
+        return at_start and tag not in tags and (after == " " or (after == "\t" and "://" in tag))
+
+    if not is_comment(every[0], True):  # lines as wide as a token's are tokens
+        tags |= {cells[-1] for _, _, cells in every if len(cells) == width}
+    kept = []
+    for sentence in sentences:
+        rows: list[Line] = []
+        for row in sentence:
+            if not is_comment(row, not rows):
+                rows.append(row)
+        kept.append(rows)
+    return [rows for rows in kept if rows]
 
 
 def read_conll(
     path: str | Path,
     *,
-    token_column: int = 0,
-    tag_column: int = -1,
+    token_column: int | None = None,
+    tag_column: int | None = None,
     separator: str | None = None,
-    comment: str | None = "#",
+    comment: str | None = "auto",
     scheme: str | None = None,
     encoding: str = "utf-8",
-) -> Tagged:
+    with_tags: bool = True,
+    return_columns: bool = False,
+) -> Any:
     r"""Read tagged sentences from CoNLL columns.
 
     Blank lines, with or without white space in them, end a sentence; ``-DOCSTART-`` lines are
@@ -90,17 +110,26 @@ def read_conll(
     Parameters
     ----------
     path : str or Path
-    token_column, tag_column : int, default=0 and -1
-        Columns of the token and of its tag; negative ones count from the right.
+    token_column, tag_column : int or None, default=None
+        Columns of the token and of its tag; negative ones count from the right. None looks at the
+        rows. The tag is in the last column; in the first, if only that one holds tags such as
+        ``O`` and ``B-PER``; or in the first of several whose tags name the same types, such as
+        nested ones. The token is in the first column that holds no counters, ids or tags. In
+        CoNLL-2012 the two are 3 and 10.
     separator : str or None, default=None
         Between columns; None is a tab if the first token line has one, and white space otherwise.
-    comment : str or None, default="#"
-        Before the first token of a sentence, a line that starts with it is a comment if it has
-        another number of columns than a token line. In a file that begins with a comment, a line
-        with as many columns is one too, if a space follows and its tag was not seen before.
+    comment : str or None, default="auto"
+        Lines that start with it are comments. ``"auto"`` tells them from tokens: a line that starts
+        with ``#`` is a comment before the first token of a sentence, or if white space follows, if
+        it has another number of columns than a token line. In a file that begins with a comment, a
+        line with as many columns is one too, if a space follows and no other line has its tag.
+        None is for a file without comments.
     scheme : str or None, default=None
         Check that the tags are well formed in this scheme (see `skdice.metrics.schemes`).
     encoding : str, default="utf-8"
+    with_tags : bool, default=True
+        False takes whatever stands in the column of the tags, as for a prediction.
+    return_columns : bool, default=False
 
     Returns
     -------
@@ -108,14 +137,17 @@ def read_conll(
         Tokens.
     y : list of lists of str
         Tags.
+    columns : dict
+        With ``return_columns``: the indices of ``"token"`` and ``"tag"``.
 
     Raises
     ------
     FileNotFoundError
         If there is no such file.
     ValueError
-        If the file is empty, is not in `encoding`, has a line with other columns than the first
-        (such as one cut short), or has ill-formed tags; the message names the line.
+        If the file is empty, is not in `encoding`, has a line with other columns than most (such
+        as one cut short), has no column of tokens, or has ill-formed tags; the message names the
+        line or the column.
 
     Examples
     --------
@@ -128,80 +160,196 @@ def read_conll(
     ([['Ann', 'sleeps'], ['Rome']], [['B-PER', 'O'], ['B-LOC']])
     """
     lines = read_lines(path, encoding)
+    if token_column is None and tag_column is None and is_conllu(lines):
+        raise ValueError(
+            f"{str(path)!r} has the ten columns of CoNLL-U: read it with read_conllu or "
+            "read_dataset, or give token_column and tag_column"
+        )
     if separator is None:
-        filled = [s for s in lines if s.strip() and not s.startswith(_DOCUMENT)]
-        plain = [s for s in filled if not comment or not s.startswith(comment)]
-        # If all look like comments, the last is a token's.
-        separator = "\t" if any("\t" in s for s in plain[:1] or filled[-1:]) else None
+        filled = [s for s in lines if s.strip() and not s.startswith(DOCUMENT)]
+        plain = ([s for s in filled if not s.startswith("#")] or filled)[:100]
+        separator = "\t" if 2 * sum("\t" in s for s in plain) > len(plain) else None
+    sentences = list(_sentences(lines, separator))
+    if comment == "auto":
+        sentences = _without_comments(sentences)
+    elif comment is not None:
+        kept = [[r for r in rows if not r[1].startswith(comment)] for rows in sentences]
+        sentences = [rows for rows in kept if rows]
+    if tag_column is None and sentences and re.match(r"#begin document", "\n".join(lines).lstrip()):
+        rows = [row for sentence in sentences for row in sentence]
+        if all(len(cells) > 11 for _, _, cells in rows):
+            # CoNLL-2012: after these, each verb of a sentence has a column.
+            token_column, tag_column = 3 if token_column is None else token_column, 10
+            sentences = [[(n, s, cells[:11]) for n, s, cells in rows] for rows in sentences]
+    token, tag = columns_of(path, sentences, token_column, tag_column, with_tags)
+    in_brackets = all(_BRACKETS.fullmatch(row[2][tag]) for rows in sentences for row in rows)
     X, y = [], []
-    width: int | None = None
-    known: set[str] = set()
-    commented = False
-    for sentence in _sentences(lines, separator):
-        tokens: list[str] = []
-        tags: list[str] = []
-        numbers: list[int] = []
-        for number, line, columns in sentence:
-            if comment and not tokens and line.startswith(comment):
-                spaced = line[len(comment) :][:1] == " "
-                if width is None:
-                    is_comment = spaced or len(columns) < 2
-                    commented = commented or is_comment
-                elif len(columns) != width:
-                    is_comment = True
-                else:  # such as MultiCoNER's "# id 1 domain=train"
-                    is_comment = commented and spaced and columns[tag_column].strip() not in known
-                if is_comment:
-                    continue
-            if width is None:
-                width = len(columns)
-                _check_columns(path, number, width, token_column, tag_column)
-            if len(columns) != width:
-                raise ValueError(
-                    f"{str(path)!r}, line {number}: {len(columns)} column(s) in {line[:60]!r}, but "
-                    f"{width} in the lines before: mend the line, or the file may be cut short"
-                )
-            if not columns[tag_column].strip():
-                raise ValueError(
-                    f"{str(path)!r}, line {number}: no tag in {line[:60]!r}: mend the line, or "
-                    "give tag_column"
-                )
-            tokens.append(columns[token_column].strip())
-            tags.append(columns[tag_column].strip())
-            numbers.append(number)
-        if not tokens:
-            continue
-        fault = None if scheme is None else next(faults(tags, scheme), None)
-        if fault is not None:
-            raise ValueError(
-                f"{str(path)!r}, line {numbers[fault[0]]}: {fault[1]} in scheme {scheme!r}: mend "
-                "the file, or read it with scheme=None"
+    for sentence in sentences:
+        tokens = [cells[token].strip() for _, _, cells in sentence]
+        tags = [cells[tag].strip() for _, _, cells in sentence]
+        for what, values in (("token", tokens), ("tag", tags)):
+            if "" in values and (with_tags or what == "token"):
+                number, line, _ = sentence[values.index("")]
+                problem = f"no {what} in {line[:60]!r}: mend the line, or give {what}_column"
+                raise fault(path, number, problem)
+        if in_brackets:
+            tags = _from_brackets(tags)
+        broken = None if scheme is None else next(faults(tags, scheme), None)
+        if broken is not None:
+            problem = (
+                f"{broken[1]} in scheme {scheme!r}: mend the file, or read it with scheme=None"
             )
+            raise fault(path, sentence[broken[0]][0], problem)
         X.append(tokens)
         y.append(tags)
-        known.update(tags)
-    if not X:
+    return (X, y, {"token": token, "tag": tag}) if return_columns else (X, y)
+
+
+def columns_of(
+    path: str | Path,
+    sentences: list[list[Line]],
+    token: int | None,
+    tag: int | None,
+    with_tags: bool,
+) -> tuple[int, int]:
+    """The columns of tokens and tags; takes rows out that hold names or are no words."""
+    rows = [row for sentence in sentences for row in sentence]
+    if not rows:
         raise ValueError(f"{str(path)!r} holds no tagged token: is it a CoNLL file?")
-    return X, y
-
-
-def _check_columns(path: str | Path, number: int, width: int, token: int, tag: int) -> None:
+    width = _usual_width(rows)
     if width < 2:
-        raise ValueError(
-            f"{str(path)!r}, line {number}: one column only, but a token and its tag are needed: "
-            "check the file and separator"
+        problem = "one column only, but a token and its tag are needed"
+        raise fault(path, rows[0][0], f"{problem}: check the file and separator (--separator)")
+    for what, column in (("token_column", token), ("tag_column", tag)):
+        if column is not None and not isinstance(column, int):
+            raise TypeError(f"{what}={column!r} must be a number: {str(path)!r} names no columns")
+        if column is not None and not -width <= column < width:
+            raise ValueError(f"{what}={column} is beyond the {width} columns of {str(path)!r}")
+    for number, line, cells in rows:
+        if len(cells) != width:
+            problem = f"{len(cells)} column(s) in {line[:60]!r}, but {width} in most lines"
+            raise fault(path, number, f"{problem}: mend the line, or the file may be cut short")
+    names = {cell.strip().lower() for cell in rows[0][2]}
+    if len(rows) > 1 and names & set(TOKEN_NAMES) and names & set(TAG_NAMES):
+        del sentences[0][0]
+        sentences[:] = [rows for rows in sentences if rows]
+    columns = [[[row[2][j] for row in s] for s in sentences[:1000]] for j in range(width)]
+    flat = [[cell for cells in column for cell in cells] for column in columns]
+    kinds = [_kind(column) for column in columns]
+    if width > 2 and kinds[0] == "counters":
+        words = [[row for row in s if not _RANGE.fullmatch(row[2][0])] for s in sentences]
+        sentences[:] = [rows for rows in words if rows]
+    at = _find_tags(flat) if tag is None else tag % width
+    if token is None and width == 2:
+        kinds[1 - at] = _kind_beside(kinds[1 - at], flat[1 - at], flat[at])
+    fit = (
+        [j for j in range(width) if j != at and not kinds[j]] if token is None else [token % width]
+    )
+    if not fit:
+        raise fault(
+            path,
+            f"column {int(at == 0)} ({', '.join(flat[int(at == 0)][:3])})",
+            f"{kinds[int(at == 0)]}, not tokens: give token_column and tag_column (--text-column, "
+            "--label-column)",
         )
-    for name, column in (("token_column", token), ("tag_column", tag)):
-        if not isinstance(column, int):
-            raise TypeError(f"{name}={column!r} must be a number: {str(path)!r} names no columns")
-        if not -width <= column < width:
-            raise ValueError(f"{name}={column} is beyond the {width} columns of {str(path)!r}")
+    if tag is None and with_tags and (kinds[at] == "counters" or set(flat[at]) <= {"_", "-"}):
+        raise fault(
+            path,
+            f"column {at} ({', '.join(flat[at][:3])})",
+            "no tags: give tag_column (--label-column)",
+        )
+    return fit[0], at
+
+
+def _is_counter(cells: list[str]) -> bool:
+    """Whether cells such as 1, 2, 3 or T1, T2, T3 count the tokens of a sentence."""
+    parts = [re.fullmatch(r"(.*?)(\d+)", cell) for cell in cells if not _RANGE.fullmatch(cell)]
+    counts = [(part[1], int(part[2])) for part in parts if part]
+    expected = (
+        [(counts[0][0], counts[0][1] + i) for i in range(len(parts))] if counts else [("", 0)]
+    )
+    return counts == expected
+
+
+def _kind(sentences: list[list[str]]) -> str:
+    """What a column holds that are no tokens; empty if it may hold them."""
+    cells = [cell for sentence in sentences for cell in sentence]
+    if has_entities(cells):
+        return "tags"
+    if len(cells) - len(sentences) < 2:  # too few to tell
+        return ""
+    if all(map(_is_counter, sentences)):
+        return "counters"
+    return "one value a sentence" if all(len(set(row)) == 1 for row in sentences) else ""
+
+
+def _kind_beside(kind: str, cells: list[str], tags: list[str]) -> str:
+    """The kind of the only other column, which beside tags is anything but counters."""
+    if kind == "counters" or set(cells) == {"_"}:
+        return kind
+    if _are_tags(tags):
+        return ""
+    more_tags = len(cells) > 5 and len(set(tags)) > 1.25 * len(set(cells))
+    return kind if kind == "tags" else "fewer values than the tags" * more_tags
+
+
+def _are_tags(cells: list[str]) -> bool:
+    return sum(bool(TAG.fullmatch(cell.strip())) for cell in cells) >= 0.9 * len(cells)
+
+
+def has_entities(cells: list[str]) -> bool:
+    """Whether cells are tags, and not all of them O."""
+    return _are_tags(cells) and bool(_types(cells))
+
+
+def _types(cells: list[str]) -> set[str]:
+    return {cell.strip()[2:] for cell in cells if TAG.fullmatch(cell.strip()) and cell != "O"}
+
+
+def _find_tags(columns: list[list[str]]) -> int:
+    """The last column, the first that holds nothing but tags, or the first of nested tags."""
+    last = len(columns) - 1
+    with_tags = [j for j, cells in enumerate(columns) if _are_tags(cells)]
+    if last not in with_tags:
+        return 0 if with_tags == [0] and has_entities(columns[0]) else last
+    kinds = {kind[:3] for kind in _types(columns[last])}  # GermEval's LOCderiv is a LOC
+    for j in with_tags:
+        others = {kind[:3] for kind in _types(columns[j]) - _CHUNKS}
+        if 0 < j < last and others and (not kinds or kinds & others):
+            return j
+    return last
+
+
+def _from_brackets(cells: list[str]) -> list[str]:
+    """IOB2 tags of CoNLL-2012's cells, such as ``(ORG*``, ``*`` and ``*)``."""
+    tags, kind = [], ""
+    for cell in cells:
+        begins = cell.startswith("(")
+        kind = cell.strip("(*)") if begins else kind
+        tags.append(f"{'B' if begins else 'I'}-{kind}" if kind else "O")
+        kind = "" if cell.endswith(")") else kind
+    return tags
 
 
 CONLLU_COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 
 
-def read_conllu(path: str | Path, *, tag_column: str = "upos", encoding: str = "utf-8") -> Tagged:
+def is_conllu(lines: list[str]) -> bool:
+    """Whether most lines have the columns of CoNLL-U, the first of them an id."""
+    filled = (line for line in lines if line.strip() and not line.startswith("#"))
+    rows = [line.split("\t") for line in islice(filled, 50)]
+    width = len(CONLLU_COLUMNS)
+    fit = sum(len(r) == width and bool(re.fullmatch(r"\d+([-.]\d+)?", r[0])) for r in rows)
+    return 2 * fit > len(rows)
+
+
+def read_conllu(
+    path: str | Path,
+    *,
+    tag_column: str | int = "upos",
+    encoding: str = "utf-8",
+    return_columns: bool = False,
+) -> Any:
     """Read tokens and one column of a CoNLL-U file.
 
     The lines of multiword tokens (``1-2``) and empty nodes (``1.1``) are skipped: their words have
@@ -210,19 +358,26 @@ def read_conllu(path: str | Path, *, tag_column: str = "upos", encoding: str = "
     Parameters
     ----------
     path : str or Path
-    tag_column : {"upos", "xpos", "deprel", "lemma", "feats", "misc"}, default="upos"
+    tag_column : {"upos", "xpos", "deprel", "lemma", "feats", "misc"} or int, default="upos"
+        By name or index.
     encoding : str, default="utf-8"
+    return_columns : bool, default=False
 
     Returns
     -------
     X, y : list of lists of str
         Word forms and tags.
+    columns : dict
+        With ``return_columns``: the names of ``"token"`` and ``"tag"``.
 
     Raises
     ------
     FileNotFoundError, ValueError
-        As in `read_conll`.
+        As in `read_conll`, and if the treebank comes without its words or without these tags.
     """
+    numbers = range(-len(CONLLU_COLUMNS), len(CONLLU_COLUMNS))
+    if isinstance(tag_column, int) and tag_column in numbers:
+        tag_column = CONLLU_COLUMNS[tag_column]
     if tag_column not in CONLLU_COLUMNS:
         raise ValueError(f"tag_column={tag_column!r} must be one of {CONLLU_COLUMNS}")
     column = CONLLU_COLUMNS.index(tag_column)
@@ -233,10 +388,8 @@ def read_conllu(path: str | Path, *, tag_column: str = "upos", encoding: str = "
             if line.startswith("#"):
                 continue
             if len(columns) != len(CONLLU_COLUMNS):
-                raise ValueError(
-                    f"{str(path)!r}, line {number}: {len(columns)} column(s) in {line[:60]!r}, but "
-                    "CoNLL-U has 10: mend the line, or the file may be cut short"
-                )
+                problem = f"{len(columns)} column(s) in {line[:60]!r}, but CoNLL-U has 10"
+                raise fault(path, number, f"{problem}: mend the line, or the file may be cut short")
             if columns[0].isdigit():
                 tokens.append(columns[1])
                 tags.append(columns[column])
@@ -245,7 +398,13 @@ def read_conllu(path: str | Path, *, tag_column: str = "upos", encoding: str = "
             y.append(tags)
     if not X:
         raise ValueError(f"{str(path)!r} holds no word: is it a CoNLL-U file?")
-    return X, y
+    for what, rows, remedy in (
+        ("form", X, "the treebank comes without its words: merge them into it"),
+        (tag_column, y, "give another tag_column (--label-column)"),
+    ):
+        if all(cell == "_" for row in rows for cell in row):
+            raise ValueError(f"{str(path)!r} holds only _ in the column {what!r}: {remedy}")
+    return (X, y, {"token": "form", "tag": tag_column}) if return_columns else (X, y)
 
 
 def write_conll(path: str | Path, X: Sequence[Sequence[str]], y: Sequence[Sequence[str]]) -> Path:
@@ -277,11 +436,14 @@ def write_conll(path: str | Path, X: Sequence[Sequence[str]], y: Sequence[Sequen
         if len(tokens) != len(tags):
             raise ValueError(f"X[{i}] has {len(tokens)} tokens and y[{i}] {len(tags)} tags")
         for value in (*tokens, *tags):
-            if not value.strip() or any(c in value for c in "\t\n\r"):
-                raise ValueError(f"sentence {i} holds {value!r}, which has no place in a column")
+            if not value or value != value.strip() or any(c in value for c in "\t\n\r"):
+                raise ValueError(
+                    f"sentence {i} holds {value!r}, which has no place in a column: leave out "
+                    "tabs, line breaks and white space around a token"
+                )
         for j, token in enumerate(tokens):
             # Only the first line of the file may be a comment with two columns.
-            lost = (_DOCUMENT,) if j or blocks else (_DOCUMENT, "# ", "\ufeff")
+            lost = (DOCUMENT,) if j or blocks else (DOCUMENT, "# ", "\ufeff")
             if token.startswith(lost):
                 raise ValueError(
                     f"X[{i}][{j}] is {token!r}, which would not be read again: a line that starts "
@@ -291,21 +453,3 @@ def write_conll(path: str | Path, X: Sequence[Sequence[str]], y: Sequence[Sequen
             blocks.append("".join(f"{a}\t{b}\n" for a, b in zip(tokens, tags, strict=True)))
     write_text(path, "\n".join(blocks))
     return path
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a whole file or none of it."""
-    with replacing(path) as file:
-        file.write(text)
-
-
-@contextlib.contextmanager
-def replacing(path: Path) -> Iterator[TextIO]:
-    """A file to write, which takes its place when the block ends without an error."""
-    temporary = path.with_name(f".{path.name}.writing-{os.getpid()}")
-    try:
-        with temporary.open("w", encoding="utf-8") as file:
-            yield file
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)

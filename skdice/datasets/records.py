@@ -4,25 +4,35 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 import operator
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from skdice.datasets.conll import read_lines, suffix_of
+from skdice.datasets.conll import TAG_NAMES, TOKEN_NAMES, has_entities
+from skdice.datasets.files import fault, first_line, is_json, json_values, read_lines, suffix_of
 
 __all__ = ["read_table", "read_texts"]
 
 Column = int | str
 Columns = Column | Sequence[Column] | None
 
-LABEL_NAMES = ("label", "target", "class", "y", "tag")
+LABEL_NAMES = (
+    *("label", "target", "class", "y", "tag"),
+    *(
+        "labels",
+        "gold_label",
+        "is_duplicate",
+        "quality",
+    ),  # Quora's and Microsoft's pairs have these
+)
 TEXT_NAMES = (
     *("text", "sentence", "sentence1", "sentence2", "question", "question1", "question2"),
     *("premise", "hypothesis", "title", "review", "content", "message"),
+    *("tweet", "comment", "comment_text", "body", "#1 string", "#2 string"),
 )
 ID_NAMES = ("id", "idx", "index", "guid", "uid", "")  # pandas gives its index no name
 
@@ -36,39 +46,49 @@ def read_table(
     header: bool | None = None,
     quoting: bool | None = None,
     encoding: str = "utf-8",
-) -> tuple[list[Any], list[str]]:
+    return_columns: bool = False,
+) -> Any:
     r"""Read labelled texts, or pairs of texts.
 
     A file named ``.jsonl``, or whose first line is a JSON object, is read as JSON lines: one
-    object a line, whose keys are the names of columns. A label may be a number there, and
-    `separator`, `header` and `quoting` have no meaning.
+    object a line, whose keys are the names of columns. So is a JSON array of objects. A label may
+    be a number there, and `separator`, `header` and `quoting` have no meaning.
 
     Parameters
     ----------
     path : str or Path
     text_columns : int, str or a list of one or two, default=None
         Columns of the text, or of the two texts of a pair, by index or by name in the header.
-        None takes all columns but the label's, of which there may be two at most. Columns with
-        the name ``id``, ``idx``, ``index``, ``guid`` or ``uid``, or none, hold no text.
+        None takes the columns that hold texts, of which there may be two at most. These are not
+        the label's, nor columns with the name ``id``, ``idx``, ``index``, ``guid`` or ``uid`` or
+        none. Beside a longer text, a column of numbers, of single words, or of a few short values
+        holds none either, unless it has the usual name of a text.
     label_column : int, str or None, default=None
-        By index or by name. None is a column named ``label``, ``target``, ``class``, ``y`` or
-        ``tag``, or the only column that `text_columns` leaves. It is never guessed from the values.
+        By index or by name. None is the one column named ``label``, ``target``, ``class``, ``y``,
+        ``tag``, ``labels``, ``gold_label``, ``is_duplicate`` or ``quality``, or the only column
+        that `text_columns` leaves. It is never guessed from the values.
     separator : str or None, default=None
         None takes what the first line has: a tab, else a comma, else a semicolon in a ``.csv``
         file.
     header : bool or None, default=None
         Whether the first line names the columns. None says yes if a column is given by name, the
         line holds one of the names above for a label, or it holds a usual name of a text, such as
-        ``text``, ``sentence1`` or ``review``, and nothing that comes again below.
+        ``text``, ``sentence1`` or ``review``, and nothing that comes again below. Other short
+        cells, of which none comes again below, are names as well if one is written ``like_this``,
+        or stands above nothing but numbers, or above labels that come again beside longer texts.
     quoting : bool or None, default=None
         Whether ``"`` quotes a field. None says yes for commas and no for tabs, where quotes are
         part of the text (as in MRPC).
     encoding : str, default="utf-8"
+    return_columns : bool, default=False
 
     Returns
     -------
     X : list of str or list of (str, str)
     y : list of str
+    columns : dict
+        With ``return_columns``: the columns of ``"text"`` and of ``"label"``, by name, or by index
+        in a file without a header.
 
     Raises
     ------
@@ -92,22 +112,22 @@ def read_table(
     path = Path(path)
     lines = read_lines(path, encoding)
     wanted = _as_list(text_columns)
-    if separator is None:
-        separator = _separator(path, lines)
     table = _load(path, lines, [*wanted, label_column], separator, header, quoting)
     if table.width < 2:
-        raise ValueError(
-            f"{str(path)!r}, line {table.rows[0][0]}: one column only; a text and a label are "
-            "needed: check separator"
-        )
+        problem = "one column only; a text and a label are needed: check separator (--separator)"
+        raise fault(path, table.rows[0][0], problem)
     texts = [table.index(column, "text_columns") for column in wanted]
     if label_column is None:
         label = table.find_label([i for i in table.columns if i not in texts], bool(texts))
     else:
         label = table.index(label_column, "label_column")
     if not texts:
-        texts = table.check_texts([i for i in table.columns if i != label], 2)
-    return table.texts(texts), table.labels(label)
+        texts = table.find_texts([i for i in table.columns if i != label], 2)
+    X, y = table.texts(texts), table.labels(label)
+    if not return_columns:
+        return X, y
+    names: Sequence[Column] = table.names or range(table.width)
+    return X, y, {"text": [names[i] for i in texts], "label": names[label]}
 
 
 def read_texts(
@@ -172,11 +192,10 @@ def read_texts(
     path = Path(path)
     lines = read_lines(path, encoding)
     wanted = _as_list(text_columns)
-    if separator is None:
+    if separator is None and suffix_of(path) != ".csv":
         asked = bool(wanted) or label_column is not None or bool(header)
-        cut = suffix_of(path) == ".csv" or (asked and "," in _first(lines))
         # Without a tab a line is one text.
-        separator = _separator(path, lines) if cut else "\t"
+        separator = None if asked and "," in first_line(lines) else "\t"
     table = _load(path, lines, [*wanted, label_column], separator, header, quoting)
     label = None if label_column is None else table.index(label_column, "label_column")
     texts = [table.index(column, "text_columns") for column in wanted]
@@ -184,33 +203,19 @@ def read_texts(
         left = [i for i in table.columns if i != label and not table.is_named(i, LABEL_NAMES)]
         if len(left) > n_texts:
             known = {"", *map(str, classes)}
-            rows = [cells for _, cells in table.rows]
-            others = [i for i in left if any(str(row[i]).strip() not in known for row in rows)]
+            others = [i for i in left if any(str(v).strip() not in known for v in table.values(i))]
             left = others if len(others) >= n_texts else left
-        texts = table.check_texts(left, n_texts)
+        texts = table.find_texts(left, n_texts)
     return table.texts(texts)
-
-
-def is_json_lines(path: Path, lines: list[str]) -> bool:
-    """Whether a table is JSON lines: by its name, or by its first line."""
-    return suffix_of(path) in (".jsonl", ".json") or is_record(_first(lines))
-
-
-def is_record(line: str) -> bool:
-    """Whether a line is a JSON object."""
-    try:
-        return isinstance(json.loads(line), dict)
-    except ValueError:
-        return False
 
 
 @dataclass(frozen=True)
 class _Table:
-    """Rows of one width, each with its line number; cells of JSON need not be strings."""
+    """Rows of one width, each with its place; cells of JSON need not be strings."""
 
     path: Path
     names: list[str] | None
-    rows: list[tuple[int, list[Any]]]
+    rows: list[tuple[str, list[Any]]]  # "line 2" and its cells
 
     @property
     def width(self) -> int:
@@ -220,6 +225,9 @@ class _Table:
     def columns(self) -> list[int]:
         """Columns that may hold a text or a label."""
         return [i for i in range(self.width) if not self.is_named(i, ID_NAMES)]
+
+    def values(self, i: int) -> list[Any]:
+        return [cells[i] for _, cells in self.rows]
 
     def is_named(self, i: int, names: tuple[str, ...]) -> bool:
         return self.names is not None and self.names[i].lower() in names
@@ -245,7 +253,7 @@ class _Table:
                 "(--label-column)"
             )
         named = [i for i in columns if self.is_named(i, LABEL_NAMES)]
-        if named or (knows_texts and len(columns) == 1):
+        if len(named) == 1 or (knows_texts and len(columns) == 1):
             return (named or columns)[0]
         raise ValueError(
             f"which column of {str(self.path)!r} holds the label? It has {self.shown(columns)}: "
@@ -258,8 +266,12 @@ class _Table:
         names = self.names or [f"{i}: {cell:.20}" for i, cell in enumerate(self.rows[0][1])]
         return [names[i] for i in columns]
 
-    def check_texts(self, columns: list[int], n_texts: int) -> list[int]:
-        """`columns`, which may hold text, if they are not too many."""
+    def find_texts(self, columns: list[int], n_texts: int) -> list[int]:
+        """Those of the columns that hold texts, if they are not too many."""
+        strings = {i: [v.strip() for v in self.values(i) if isinstance(v, str)] for i in columns}
+        longest = max(map(_mean_length, strings.values()), default=0.0)
+        named = [i for i in columns if self.is_named(i, TEXT_NAMES)]
+        columns = [i for i in columns if i in named or _are_texts(strings[i], longest)] or columns
         if not 1 <= len(columns) <= n_texts:
             wanted = "1" if n_texts == 1 else "1 or 2"
             raise ValueError(
@@ -271,32 +283,52 @@ class _Table:
 
     def texts(self, columns: list[int]) -> list[Any]:
         for i in columns:
-            for number, cells in self.rows:
+            for place, cells in self.rows:
                 if not isinstance(cells[i], str):
-                    raise self._refusal(number, i, cells[i], "a string")
+                    raise self._refusal(place, i, cells[i], "a string")
         read = operator.itemgetter(*columns)  # a value of one column, a tuple of two
         return [read(cells) for _, cells in self.rows]
 
     def labels(self, i: int) -> list[str]:
-        found = []
-        for number, cells in self.rows:
+        labels = []
+        for place, cells in self.rows:
             value = cells[i]
-            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if not isinstance(value, str) and not (is_number and math.isfinite(value)):
-                raise self._refusal(number, i, value, "a string or a number")
-            if not str(value).strip():
-                raise ValueError(f"{str(self.path)!r}, line {number}: the label is empty")
-            found.append(str(value).strip())
-        return found
+            if isinstance(value, float) and value.is_integer():
+                value = int(value)  # JSON's 1.0 is 1
+            is_number = isinstance(value, int) or (
+                isinstance(value, float) and math.isfinite(value)
+            )
+            if not (isinstance(value, str) or is_number) or isinstance(value, bool):
+                raise self._refusal(place, i, value, "a string or a number")
+            labels.append(str(value).strip())
+            if not labels[-1]:
+                raise fault(self.path, place, "the label is empty")
+        if all(re.fullmatch(r"\[\s*([\'\"\[\d].*)?\]", label, re.DOTALL) for label in labels):
+            raise self._refusal(self.rows[0][0], i, labels[0], "one label")
+        return labels
 
-    def _refusal(self, number: int, i: int, value: Any, wanted: str) -> ValueError:
+    def _refusal(self, place: str, i: int, value: Any, wanted: str) -> ValueError:
         name = i if self.names is None else self.names[i]
         what = "missing" if value is None else f"{value!r:.60}"
-        return ValueError(
-            f"{str(self.path)!r}, line {number}: {name!r} is {what}, not {wanted}: mend the line, "
-            "or name other columns with text_columns and label_column (--text-column, "
-            "--label-column)"
-        )
+        remedy = "mend the line, or name other columns with text_columns and label_column "
+        remedy += "(--text-column, --label-column)"
+        if isinstance(value, (list, dict)) or wanted == "one label":
+            remedy = "spans and tags, as Doccano's, are read from CoNLL columns (see write_conll)"
+        return fault(self.path, place, f"{name!r} is {what}, not {wanted}: {remedy}")
+
+
+def _mean_length(values: list[str]) -> float:
+    return sum(map(len, values)) / max(1, len(values))
+
+
+def _are_texts(values: list[str], longest: float) -> bool:
+    """Whether strings are texts, beside a column of a mean length: neither numbers nor labels."""
+    filled = [value for value in values if any(map(str.isalpha, value))]
+    if not filled or 2 * len(filled) < len(values):
+        return False
+    few = 2 * len(set(filled)) <= len(filled)
+    phrases = 2 * sum(" " in value for value in filled) > len(filled)
+    return 2 * _mean_length(filled) >= longest or (phrases and not few)
 
 
 def _as_list(columns: Columns) -> list[Column]:
@@ -306,12 +338,8 @@ def _as_list(columns: Columns) -> list[Column]:
     return wanted
 
 
-def _first(lines: list[str]) -> str:
-    return next(line for line in lines if line.strip())
-
-
 def _separator(path: Path, lines: list[str]) -> str:
-    first = _first(lines)
+    first = first_line(lines)
     if "\t" in first:
         return "\t"
     # Spreadsheets write it where the comma is the decimal point.
@@ -322,13 +350,13 @@ def _load(
     path: Path,
     lines: list[str],
     asked: list[Column | None],
-    separator: str,
+    separator: str | None,
     header: bool | None,
     quoting: bool | None,
 ) -> _Table:
-    if is_json_lines(path, lines):
+    if is_json(path, lines):
         return _load_json(path, lines)
-    rows = _rows(path, lines, separator, separator != "\t" if quoting is None else quoting)
+    rows = _rows(path, lines, separator or _separator(path, lines), quoting)
     if header is None:
         named = any(isinstance(column, str) for column in asked)
         # The first of plain lines is a text.
@@ -342,48 +370,99 @@ def _load(
 
 
 def _names_columns(rows: list[list[str]]) -> bool:
-    """Whether the first row is a header."""
-    first = [cell.strip() for cell in rows[0]]
+    """Whether the first row is a header; see `read_table`."""
+    first, *below = [[cell.strip() for cell in row] for row in rows]
     names = [cell.lower() for cell in first]
     if not set(names).isdisjoint(LABEL_NAMES):
         return True
-    if set(names).isdisjoint(TEXT_NAMES):
-        return False
-    # Beside a text that happens to be such a word stands a label, which other rows have, too.
+    # Beside a text that happens to be a usual name stands a label, which other rows have, too.
     others = [i for i, name in enumerate(names) if name not in (*TEXT_NAMES, *ID_NAMES)]
-    return not any(row[i].strip() == first[i] for row in rows[1:] for i in others)
+    columns = {i: [row[i] for row in below if row[i]] for i in range(len(first))}
+    if any(first[i] in columns[i] for i in others):
+        return False
+    if not set(names).isdisjoint(TEXT_NAMES):
+        return True
+    if not all(re.fullmatch(r"[^\W\d]\S*( \S+)?|#.+|", cell) and len(cell) < 40 for cell in first):
+        return False
+    if not below or len(first) == 1:
+        return False
+    with_texts = any(sum(len(v.split()) for v in c) > 2 * len(c) for c in columns.values())
+    for i, cell in enumerate(first):
+        over_numbers = bool(columns[i]) and all(map(_is_number, columns[i]))
+        over_labels = with_texts and 2 * len(set(columns[i])) <= len(columns[i])
+        if cell and (over_numbers or over_labels or re.fullmatch(r"[a-z]+(_[a-z0-9]+)+", cell)):
+            return True
+    return False
+
+
+def _is_number(cell: str) -> bool:
+    return bool(re.fullmatch(r"[-+]?\d+([.,]\d+)?%?", cell))
+
+
+def token_table(
+    path: Path, lines: list[str], separator: str | None = None
+) -> tuple[Any, Any, dict[str, str]] | None:
+    """Tokens, tags and columns of a table that names those of token, tag and sentence.
+
+    Such is the NER corpus of Kaggle. A sentence begins where its cell changes; an empty cell goes
+    on with the sentence above.
+    """
+    if is_json(path, lines):
+        return None
+    separator = separator or _separator(path, lines)
+    names = [cell.strip(' "').lower() for cell in first_line(lines).split(separator)]
+    of_sentences = [name for name in names if name.startswith("sent")]
+    wanted = [
+        names.index(found[0])
+        for known in (TOKEN_NAMES, TAG_NAMES, of_sentences)
+        if (found := [name for name in known if name in names])
+    ]
+    blank = any(not line.strip() for line in lines[:-1])
+    if len(wanted) < 2 or (len(wanted) == 2 and (of_sentences or blank)):
+        return None
+    header, *rows = _rows(path, lines, separator, None)
+    if len(wanted) == 2:
+        if has_entities([cells[wanted[1]] for _, cells in rows]):
+            raise ValueError(
+                f"{str(path)!r} has tokens with tags, and no column says where a sentence begins: "
+                "add one named 'Sentence #', or write CoNLL columns (see write_conll)"
+            )
+        return None
+    X: list[list[str]] = []
+    y: list[list[str]] = []
+    sentence = None
+    for place, cells in rows:
+        token, tag, name = (cells[i].strip() for i in wanted)
+        if not token or not tag:
+            raise fault(path, place, "a token or a tag is missing: mend the line")
+        if not X or (name and name != sentence):
+            X.append([])
+            y.append([])
+            sentence = name
+        X[-1].append(token)
+        y[-1].append(tag)
+    token, tag, name = (header[1][i].strip() for i in wanted)
+    return X, y, {"token": token, "tag": tag, "sentence": name}
 
 
 def _load_json(path: Path, lines: list[str]) -> _Table:
-    records: list[tuple[int, dict[str, Any]]] = []
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            record = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise ValueError(
-                f"{str(path)!r}, line {number}: {error.msg} at character {error.pos}: each line "
-                "must be a JSON object"
-            ) from error
+    records = json_values(path, lines)
+    for place, record in records:
         if not isinstance(record, dict):
-            raise ValueError(
-                f"{str(path)!r}, line {number}: {line.strip():.60} is not a JSON object, as each "
-                "line must be"
-            )
-        records.append((number, record))
+            problem = f"{record!s:.60} is not a JSON object, as each line or element must be"
+            raise fault(path, place, problem)
     names = list(dict.fromkeys(name for _, record in records for name in record))
     if not names:
         raise ValueError(f"{str(path)!r} holds empty JSON objects: give a file with examples")
-    rows = [(number, [record.get(name) for name in names]) for number, record in records]
+    rows = [(place, [record.get(name) for name in names]) for place, record in records]
     return _Table(path, names, rows)
 
 
 def _rows(
-    path: Path, lines: list[str], separator: str, quoting: bool
-) -> list[tuple[int, list[str]]]:
-    """(line number, cells) of every line that is not blank, all of one width."""
-    if quoting:
+    path: Path, lines: list[str], separator: str, quoting: bool | None
+) -> list[tuple[str, list[str]]]:
+    """The place and cells of every line that is not blank, all of one width."""
+    if separator != "\t" if quoting is None else quoting:
         reader = csv.reader(io.StringIO("\n".join(lines)), delimiter=separator, strict=True)
         rows = []
         start = 1
@@ -391,22 +470,22 @@ def _rows(
             for cells in reader:
                 # An empty line has no cell; a quoted empty text is one.
                 if any(cell.strip() for cell in cells) or cells == [""]:
-                    rows.append((start, cells))
+                    rows.append((f"line {start}", cells))
                 start = reader.line_num + 1
         except csv.Error as error:
-            raise ValueError(
-                f"{str(path)!r}, line {start}: {error}: mend the quotes, or read the file with "
-                "quoting=False"
-            ) from error
+            problem = f"{error}: mend the quotes, or read the file with quoting=False"
+            raise fault(path, start, problem) from error
     else:
-        rows = [(i, line.split(separator)) for i, line in enumerate(lines, 1) if line.strip()]
+        filled = [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
+        rows = [(f"line {number}", line.split(separator)) for number, line in filled]
     if not rows:
         raise ValueError(f"{str(path)!r} has empty cells only: give a file with examples")
     width = len(rows[0][1])
-    for number, cells in rows:
+    for place, cells in rows:
         if len(cells) != width:
-            raise ValueError(
-                f"{str(path)!r}, line {number}: {len(cells)} column(s), but {width} in the first "
-                "line: mend it, check separator and quoting, or the file may be cut short"
+            problem = f"{len(cells)} column(s), but {width} in the first line: mend it, check "
+            problem += (
+                "separator and quoting (--separator, --quoting), or the file may be cut short"
             )
+            raise fault(path, place, problem)
     return rows

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
-from skdice.datasets.conll import read_bytes, write_text
+from skdice.datasets.files import json_values, read_lines, write_text
 from skdice.text.answers import as_answers
 
 __all__ = ["read_mrc_ner", "read_squad", "write_squad_predictions"]
@@ -20,8 +21,12 @@ def read_squad(
     articles: Sequence[str] | None = None,
     return_ids: bool = False,
     with_answers: bool = True,
+    encoding: str = "utf-8",
 ) -> Any:
     """Questions, contexts and answers of a SQuAD file, v1.1 or v2.0.
+
+    Flat records are read too: an array or JSON lines of objects that hold a ``question`` with its
+    ``context`` and ``answers``, as the hub's `datasets` write them.
 
     Parameters
     ----------
@@ -35,6 +40,7 @@ def read_squad(
     return_ids : bool, default=False
     with_answers : bool, default=True
         False reads every question as one without an answer, as for a prediction.
+    encoding : str, default="utf-8"
 
     Returns
     -------
@@ -48,7 +54,8 @@ def read_squad(
     Raises
     ------
     ValueError
-        If the file is not SQuAD's, an id occurs twice, or an answer does not match.
+        If the file is not SQuAD's, an id occurs twice, a question has no list of answers (an empty
+        one marks a question that has none), or an answer does not match.
 
     Examples
     --------
@@ -62,18 +69,14 @@ def read_squad(
     ([('Who?', 'Ann sings.')], [[(0, 'Ann')]])
     """
     path = Path(path)
-    data = _load(path)
-    if not isinstance(data, dict) or not isinstance(data.get("data"), list):
-        raise ValueError(f"{str(path)!r} is not a SQuAD file: it has no list under 'data'")
-    for article in data["data"]:
-        _field(path, article, "paragraphs", list)
-    titles = [article.get("title") for article in data["data"]]
+    every = _articles(path, [value for _, value in json_values(path, read_lines(path, encoding))])
+    titles = [article.get("title") for article in every]
     unknown = sorted(set(articles or []) - set(titles))
     if unknown:
         raise ValueError(f"articles={unknown} are not in {str(path)!r}, which has {titles}")
     X: list[tuple[str, str]] = []
     rows: dict[str, Any] = {}  # by question id
-    for article in data["data"]:
+    for article in every:
         if articles is not None and article.get("title") not in articles:
             continue
         for paragraph in article["paragraphs"]:
@@ -86,14 +89,55 @@ def read_squad(
                 if not paragraph["context"].strip():
                     raise ValueError(f"{str(path)!r}: question {name!r} has an empty context")
                 X.append((question["question"], paragraph["context"]))
-                impossible = question.get("is_impossible", False) or not with_answers
-                rows[name] = [] if impossible else question.get("answers", [])
+                rows[name] = _answers(path, name, question) if with_answers else []
+    if not X:
+        raise ValueError(f"{str(path)!r} holds no question: is it a SQuAD file?")
     ids, contexts = list(rows), [context for _, context in X]
     names = [f"question {name!r}" for name in ids]
-    y = as_answers(list(rows.values()), contexts, on_misaligned, names) if X else []
+    y: list[Any] = as_answers(list(rows.values()), contexts, on_misaligned, names)
     kept = [i for i, answers in enumerate(y) if answers is not None]
-    found: tuple[list[Any], list[Any]] = [X[i] for i in kept], [y[i] for i in kept]
-    return (*found, [ids[i] for i in kept]) if return_ids else found
+    X, y = [X[i] for i in kept], [y[i] for i in kept]
+    return (X, y, [ids[i] for i in kept]) if return_ids else (X, y)
+
+
+def _articles(path: Path, values: list[Any]) -> list[Any]:
+    """Articles of SQuAD's JSON; a flat record is an article of one question."""
+    data = values[0].get("data") if values and isinstance(values[0], dict) else None
+    records = data if isinstance(data, list) else values
+    if all(
+        isinstance(record, dict) and {"question", "context"} <= set(record) for record in records
+    ):
+        records = [
+            {
+                "title": record.get("title"),
+                "paragraphs": [{"context": record["context"], "qas": [{"id": i, **record}]}],
+            }
+            for i, record in enumerate(records)
+        ]
+    elif records is not data:
+        raise ValueError(
+            f"{str(path)!r} is not a SQuAD file: it has no list under 'data', nor records with "
+            "'question' and 'context'"
+        )
+    for article in records:
+        _field(path, article, "paragraphs", list)
+    return records
+
+
+def _answers(path: Path, name: str, question: dict[str, Any]) -> Any:
+    """The answers of a question; none if it says that it is impossible."""
+    impossible = question.get("is_impossible", False)
+    if not isinstance(impossible, bool):
+        raise ValueError(
+            f"{str(path)!r}: 'is_impossible' of question {name!r} is {impossible!r}: it must be "
+            "true or false"
+        )
+    if not impossible and not isinstance(question.get("answers"), (list, dict)):
+        raise ValueError(
+            f"{str(path)!r}: question {name!r} has no list 'answers': give [] if its context holds "
+            "no answer"
+        )
+    return [] if impossible else question["answers"]
 
 
 def write_squad_predictions(
@@ -113,12 +157,18 @@ def write_squad_predictions(
 
     Raises
     ------
+    TypeError
+        If an id or a prediction is not a string.
     ValueError
         If lengths differ or an id occurs twice.
     """
     path = Path(path)
     if len(ids) != len(predictions):
         raise ValueError(f"there are {len(ids)} ids and {len(predictions)} predictions")
+    for what, values, kinds in (("ids", ids, (str, Integral)), ("predictions", predictions, str)):
+        for i, value in enumerate(values):
+            if not isinstance(value, kinds):
+                raise TypeError(f"{what}[{i}] is {value!r}, not a string ('' is no answer)")
     table = dict(zip(map(str, ids), map(str, predictions), strict=True))
     if len(table) != len(ids):
         raise ValueError("ids holds an id twice")
@@ -127,7 +177,7 @@ def write_squad_predictions(
 
 
 def read_mrc_ner(
-    path: str | Path,
+    path: str | Path, *, encoding: str = "utf-8"
 ) -> tuple[list[list[str]], list[list[tuple[str, int, int]]], dict[str, str]]:
     """Sentences, spans and queries of a file of the BERT-MRC repository.
 
@@ -136,6 +186,7 @@ def read_mrc_ner(
     Parameters
     ----------
     path : str or Path
+    encoding : str, default="utf-8"
 
     Returns
     -------
@@ -151,8 +202,8 @@ def read_mrc_ner(
         If the file has another form, or a span lies outside its sentence.
     """
     path = Path(path)
-    records = _load(path)
-    if not isinstance(records, list) or not all(
+    records = [value for _, value in json_values(path, read_lines(path, encoding))]
+    if not all(
         isinstance(r, dict) and {"context", "query", "entity_label"} <= set(r) for r in records
     ):
         raise ValueError(
@@ -176,9 +227,10 @@ def read_mrc_ner(
                 f"{len(ends)} of 'end_position'"
             )
         for start, end in zip(starts, ends, strict=True):
-            if not 0 <= start <= end < len(tokens):
+            whole = isinstance(start, int) and isinstance(end, int)
+            if not whole or not 0 <= start <= end < len(tokens):
                 raise ValueError(
-                    f"{str(path)!r}, record {i}: the span {start} to {end} lies outside its "
+                    f"{str(path)!r}, record {i}: the span {start} to {end} is not one of its "
                     f"{len(tokens)} tokens"
                 )
             spans.append((label, start, end + 1))
@@ -195,10 +247,3 @@ def _field(path: Path, record: Any, name: str, kind: Any) -> Any:
             "one"
         )
     return value
-
-
-def _load(path: Path) -> Any:
-    try:
-        return json.loads(read_bytes(path).decode("utf-8-sig"))
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ValueError(f"{str(path)!r} is not JSON: {error}") from error

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from skdice import __version__
-from skdice.datasets.conll import write_text
+from skdice.datasets.files import parse_json, write_text
 from skdice.engine.checkpoints import digest
 from skdice.estimators.checks import with_pos_label
 from skdice.losses import COMPARED
@@ -70,17 +71,26 @@ class Comparison:
     def take_runs(self, path: str | Path, seeds: Sequence[int]) -> None:
         """Take the runs of these seeds from a file, if it is of the same comparison."""
         try:
-            earlier = json.loads(Path(path).read_text(encoding="utf-8"))
+            earlier = parse_json(Path(path).read_text(encoding="utf-8"), str(path))
             if earlier["settings"]["identity"] != self.settings["identity"]:
                 return
-            runs = {model["label"]: model["runs"] for model in earlier["rows"]}
+            runs = {
+                model["label"]: [run for run in model["runs"] if run["seed"] in seeds]
+                for model in earlier["rows"]
+            }
+            self.measure = earlier["measure"]
         except (OSError, ValueError, LookupError, TypeError):  # another version wrote it
             return
-        self.measure = earlier["measure"]
         for model in self.rows:
-            model.runs = [run for run in runs.get(model.label, []) if run["seed"] in seeds]
+            model.runs = runs.get(model.label, [])
             for run in model.runs:
                 self.measures = tuple(name for name in run if name not in ("seed", "seconds"))
+                scores = [run[name] for name in self.measures]
+                if not all(isinstance(score, Real) and 0 <= score <= 1 for score in scores):
+                    raise ValueError(
+                        f"resume_from={str(path)!r}: the run {run} of {model.label!r} has a score "
+                        "not between 0 and 1: delete the file, or that run"
+                    )
 
 
 def compare_losses(
@@ -120,6 +130,7 @@ def compare_losses(
     resume_from : str, Path or None, default=None
         A file that `Comparison.to_json` wrote. If it is of the same data, estimator and versions,
         its runs are kept and only the missing ones are made. Otherwise it is ignored.
+        A run whose scores do not lie between 0 and 1 is refused.
 
     Returns
     -------
@@ -131,7 +142,7 @@ def compare_losses(
         If `losses` or `seeds` is empty, or one of `losses` is unknown or not possible with this
         estimator; before anything is trained.
     """
-    chosen = list(range(seeds)) if isinstance(seeds, int) else list(seeds)
+    chosen = list(range(seeds)) if isinstance(seeds, (int, Integral)) else list(seeds)
     if not chosen or not losses:
         raise ValueError(f"losses={losses!r} and seeds={seeds!r} must each name at least one")
     models = [parse_model(loss) for loss in losses]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from skdice._warn import warn
-from skdice.text.inputs import _target_rows, as_texts
+from skdice.text.inputs import _target_rows, as_texts, is_whole_number
 
 __all__ = ["Answer", "as_answers", "as_questions", "read_answers"]
 
@@ -100,11 +100,16 @@ def _read(row: Any, where: str) -> list[Answer]:
             raise ValueError(f"{where} is {row!r}: a dict needs 'text' and 'answer_start'")
         if isinstance(texts, str):
             starts, texts = [starts], [texts]
-        row = list(zip(starts, texts, strict=True))
-    if isinstance(row, str):
+        try:
+            row = list(zip(starts, texts, strict=True))
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"{where} is {row!r}: 'text' and 'answer_start' must be lists of one length"
+            ) from error
+    if isinstance(row, str) or not hasattr(row, "__iter__"):
         raise TypeError(
-            f"{where} is the string {row!r}: an answer is (start, text), with the character at "
-            "which it starts in the context"
+            f"{where} is {'the string ' * isinstance(row, str)}{row!r}: an answer is (start, "
+            "text), with the character at which it starts in the context"
         )
     row = list(row)
     if len(row) == 2 and isinstance(row[1], str):
@@ -114,7 +119,8 @@ def _read(row: Any, where: str) -> list[Answer]:
         if isinstance(answer, dict):
             answers += _read(answer, where)
             continue
-        if len(answer) != 2 or not isinstance(answer[1], str) or int(answer[0]) != answer[0]:
+        is_pair = isinstance(answer, (tuple, list, np.ndarray)) and len(answer) == 2
+        if not is_pair or not isinstance(answer[1], str) or not is_whole_number(answer[0]):
             raise ValueError(f"{where} holds {answer!r}: an answer is (start, text)")
         if answer[1].strip():
             answers.append((int(answer[0]), answer[1]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence, Set
 from numbers import Integral, Real
 from typing import Any
@@ -22,6 +23,7 @@ __all__ = [
     "check_weights",
     "check_width",
     "holds_tags",
+    "is_whole_number",
     "object_array",
     "plain_values",
     "take",
@@ -104,6 +106,13 @@ def _check_given(y: Any, wanted: str) -> None:
         raise ValueError(
             f"This estimator requires y to be passed, but the target y is None: pass {wanted}"
         )
+
+
+def is_whole_number(value: Any) -> bool:
+    """Whether a number has no fraction, such as 3, 3.0 or numpy's."""
+    if isinstance(value, Integral):
+        return True
+    return isinstance(value, Real) and math.isfinite(value) and value == math.floor(value)
 
 
 def _is_missing(value: Any) -> bool:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -36,7 +39,6 @@ def files(tmp_path, sentences):
 
 def test_help_is_quick_and_has_examples():
     import subprocess
-    import sys
 
     code = (
         "import sys; from skdice.cli.app import app\n"
@@ -188,9 +190,7 @@ def test_predict_takes_tables_of_pairs(files, tiny_backbone):
         (files / "bare.csv").write_text(header + cells)
         assert predicted(model, files / "bare.csv") == expected
     (files / "bare.csv").write_text("id,one,two\n" + cells)
-    result = run("predict", model, files / "bare.csv")
-    assert result.exit_code == 1
-    assert "--text-column" in result.output
+    assert predicted(model, files / "bare.csv") == expected
     named = ("--text-column", "two", "--text-column", "one")
     assert predicted(model, files / "bare.csv", *named) == [pair[::-1] for pair in expected]
     lines = [json.dumps({"sentence1": a, "sentence2": b, "label": None}) for a, b in expected]
@@ -250,7 +250,7 @@ def test_columns_of_tagged_tokens(files, tiny_backbone):
     assert list(found[0].values()) == list(found[1].values())
     result = run("imbalance", files / "wide.conll", "--task", "tagging", "--label-column", "pos")
     assert result.exit_code == 1
-    assert "tag_column='pos' must be a number" in result.output
+    assert "--label-column pos must be a number" in result.output
 
 
 def test_what_cannot_be_written_is_said_before_the_work(files, tiny_backbone, monkeypatch):
@@ -262,17 +262,17 @@ def test_what_cannot_be_written_is_said_before_the_work(files, tiny_backbone, mo
     (files / "taken").write_text("")
     for args, message in (
         (("train", files / "sms.tsv", "--out", files / "taken"), "is a file"),
-        (("tune", files / "sms.tsv", "--output", files / "taken"), "is a file"),
+        (("tune", files / "sms.tsv", "--out", files / "taken"), "is a file"),
         (("predict", files / "m", files / "sms.tsv", "--out", files / "no" / "p"), "is no folder"),
     ):
         result = run(*args)
         assert result.exit_code == 2
         assert message in " ".join(result.output.replace("│", "").split())
     (files / "t" / "model").mkdir(parents=True)
-    result = run("tune", files / "sms.tsv", "--output", files / "t")
+    result = run("tune", files / "sms.tsv", "--out", files / "t")
     assert result.exit_code == 2
     assert "--force" in result.output
-    result = run("tune", files / "sms.tsv", "--storage", files / "sms.tsv", "--output", files / "u")
+    result = run("tune", files / "sms.tsv", "--storage", files / "sms.tsv", "--out", files / "u")
     assert result.exit_code == 1
     assert "--storage" in result.output
     assert "give a new file, one that a search wrote" in " ".join(result.output.split())
@@ -284,7 +284,7 @@ def test_compare_writes_table_chart_and_figures(files, tiny_backbone, train):
     out = files / "out"
     result = run(
         "compare", "--train", files / train, "--losses", "ce, dsc", "--seeds", 2, "--epochs", 1,
-        "--backbone", tiny_backbone, "--output", out,
+        "--backbone", tiny_backbone, "--out", out,
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     assert "F1" in result.output
@@ -300,7 +300,7 @@ def test_compare_writes_table_chart_and_figures(files, tiny_backbone, train):
 def test_compare_runs_on_the_corpus_by_default(files, tiny_backbone):
     result = run(
         "compare", "--losses", "ce", "--seeds", 1, "--epochs", 1, "--limit", 20, "--frozen", "none",
-        "--backbone", tiny_backbone, "--output", files / "out",
+        "--backbone", tiny_backbone, "--out", files / "out",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     assert "town notes: 20 train, 70 dev, 109 test" in result.output
@@ -313,7 +313,7 @@ def test_compare_runs_on_the_corpus_by_default(files, tiny_backbone):
         (("train", "{}/train.conll", "--out", "{}/m", "--loss", "dise"), 1, "dise"),
         (("train", "{}/train.conll", "--out", "{}/m", "--backbone", "a/b/c"), 1, "backbone"),
         (("predict", "{}", "{}/train.conll"), 1, "skdice.json"),
-        (("compare", "--losses", "no", "--train", "{}/train.conll", "--output", "{}/o"), 1, "'no'"),
+        (("compare", "--losses", "no", "--train", "{}/train.conll", "--out", "{}/o"), 1, "'no'"),
         (("compare", "--test", "{}/test.conll"), 2, "--train"),
         (("train",), 2, "Missing"),
         (("nonsense",), 2, "No such command"),
@@ -341,7 +341,7 @@ def test_an_interrupt_keeps_finished_runs(files, tiny_backbone, monkeypatch):
     out = files / "out"
     command = (
         "compare", "--train", files / "train.conll", "--losses", "ce,dice", "--seeds", 1,
-        "--backbone", tiny_backbone, "--output", out, "--epochs",
+        "--backbone", tiny_backbone, "--out", out, "--epochs",
     )  # fmt: skip
     result = run(*command, 1)
     assert result.exit_code == 130
@@ -385,9 +385,27 @@ def test_compare_losses_in_python(tiny_backbone, sentences):
     assert [label.get_text() for label in display.axes_[0].get_yticklabels()] == [
         row.label for row in found.rows
     ]
+    assert compare_losses(
+        tagger, X, y, X_test=X, y_test=y, losses=["ce"], seeds=np.int64(1)
+    ).settings["seeds"] == [0]
     for bad in ({"losses": []}, {"seeds": 0}, {"losses": ["nope"]}):
         with pytest.raises(ValueError, match="loss"):
             compare_losses(tagger, X, y, X_test=X, y_test=y, **bad)
+
+
+@pytest.mark.parametrize("score", [7, -0.1, float("nan"), "0.5", None])
+def test_runs_with_impossible_scores_are_not_resumed(tiny_backbone, sentences, tmp_path, score):
+    X, y = sentences
+    tagger = DiceTokenClassifier(backbone=tiny_backbone, max_epochs=1)
+    data = {"X_test": X, "y_test": y, "losses": ["ce"], "seeds": 1}
+    path = compare_losses(tagger, X, y, **data).to_json(tmp_path / "c.json")
+    figures = json.loads(path.read_text())
+    figures["rows"][0]["runs"][0]["f1"] = score
+    path.write_text(json.dumps(figures))
+    with pytest.raises(ValueError, match=r"resume_from=.*c.json.* not between 0 and 1"):
+        compare_losses(tagger, X, y, **data, resume_from=path)
+    path.write_text("[" * 100_000)
+    assert len(compare_losses(tagger, X, y, **data, resume_from=path).rows[0].runs) == 1
 
 
 def test_compare_samplers_and_tuned_decisions(tiny_backbone):
@@ -428,7 +446,7 @@ def test_compare_rows_on_features_and_on_tags(files, tiny_backbone):
     rows = "ce, ce + tuned, ce + SMOTE, ce + TextUnderSampler, dsc"
     result = run(
         "compare", "--train", files / "sms.tsv", "--rows", rows, "--seeds", 1, "--epochs", 5,
-        "--features", "--backbone", tiny_backbone, "--output", files / "f",
+        "--features", "--backbone", tiny_backbone, "--out", files / "f",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     found = json.loads((files / "f" / "comparison.json").read_text())
@@ -438,13 +456,13 @@ def test_compare_rows_on_features_and_on_tags(files, tiny_backbone):
     rows = "ce + tuned, ce + TagOverSampler, ce + BackgroundUnderSampler"
     result = run(
         "compare", "--train", files / "train.conll", "--rows", rows, "--seeds", 1, "--epochs", 1,
-        "--backbone", tiny_backbone, "--output", files / "t",
+        "--backbone", tiny_backbone, "--out", files / "t",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     found = json.loads((files / "t" / "comparison.json").read_text())
     assert [row["n_runs"] for row in found["rows"]] == [1, 1, 1]
     for bad in (("--train", files / "train.conll"), ("--train", files / "sms.tsv", "--frozen", 1)):
-        result = run("compare", *bad, "--features", "--output", files / "b")
+        result = run("compare", *bad, "--features", "--out", files / "b")
         assert result.exit_code == 2
         assert "--features" in result.output
 
@@ -455,7 +473,7 @@ def test_features_of_a_dev_file_tune_the_decisions(files, tiny_backbone):
     ]
     result = run(
         "compare", *sets, "--rows", "ce, ce + tuned, ce + prior", "--seeds", 1, "--epochs", 2,
-        "--features", "--backbone", tiny_backbone, "--output", files / "f",
+        "--features", "--backbone", tiny_backbone, "--out", files / "f",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
     found = json.loads((files / "f" / "comparison.json").read_text())
@@ -503,7 +521,7 @@ def test_reading_on_the_command_line(squad, tiny_backbone, tmp_path):
     assert report["f1"] == pytest.approx(parts / 15)
     assert "exact match" in run("evaluate", model, squad).output
     result = run("compare", "--train", squad, "--losses", "ce,dsc", "--seeds", 1, *common,
-                 "--output", tmp_path / "c")  # fmt: skip
+                 "--out", tmp_path / "c")  # fmt: skip
     assert result.exit_code == 0, result.output
     figures = json.loads((tmp_path / "c" / "comparison.json").read_text())
     assert figures["settings"]["n_train"] == 12  # whole contexts
@@ -536,7 +554,7 @@ def test_entities_by_asking_on_the_command_line(files, tiny_backbone, sentences)
     report = json.loads(run("evaluate", model, files / "test.conll", "--json").output)
     assert set(report) == {"precision", "recall", "f1"}
     result = run("compare", "--train", files / "train.conll", *task, "--losses", "ce,dsc",
-                 "--seeds", 1, *common, "--output", files / "c")  # fmt: skip
+                 "--seeds", 1, *common, "--out", files / "c")  # fmt: skip
     assert result.exit_code == 0, result.output
     records = [
         {"qas_id": f"{i}.0", "context": " ".join(tokens), "query": "who", "entity_label": "PER",
@@ -554,7 +572,7 @@ def test_entities_by_asking_on_the_command_line(files, tiny_backbone, sentences)
 def test_tune(files, tiny_backbone):
     out = files / "tuned"
     args = ("tune", files / "train.conll", "--losses", "tversky,focal", "--trials", 3, "--folds", 2,
-            "--epochs", 1, "--backbone", tiny_backbone, "--output", out)  # fmt: skip
+            "--epochs", 1, "--backbone", tiny_backbone, "--out", out)  # fmt: skip
     result = run(*args, "--storage", files / "study.db")
     assert result.exit_code == 0, result.output
     found = json.loads((out / "trials.json").read_text())
@@ -567,12 +585,12 @@ def test_tune(files, tiny_backbone):
     assert again["trials"][:3] == found["trials"]
     assert len(again["trials"]) == 5
     result = run("tune", files / "sms.tsv", "--trials", 2, "--folds", 2, "--epochs", 2,
-                 "--features", "--backbone", tiny_backbone, "--output", files / "f")  # fmt: skip
+                 "--features", "--backbone", tiny_backbone, "--out", files / "f")  # fmt: skip
     assert result.exit_code == 0, result.output
     assert "best: {'loss': 'tversky'" in result.output
     result = run("tune", files / "sms.tsv", "--trials", 6, "--folds", 2, "--epochs", 1,
                  "--strategy", "shared", "--backbone", tiny_backbone,
-                 "--output", files / "h")  # fmt: skip
+                 "--out", files / "h")  # fmt: skip
     assert result.exit_code == 0, result.output
     assert "5 complete, 1 shared" in result.output
     found = json.loads((files / "h" / "trials.json").read_text())
@@ -583,14 +601,14 @@ def test_tune(files, tiny_backbone):
     with (files / "train.conll").open("a") as file:
         file.write("\nthe\tB-EVENT\nbus\tO\n")
     result = run("tune", files / "train.conll", "--trials", 2, "--folds", 2, "--epochs", 1,
-                 "--backbone", tiny_backbone, "--output", files / "e")  # fmt: skip
+                 "--backbone", tiny_backbone, "--out", files / "e")  # fmt: skip
     assert result.exit_code == 0, result.output
     result = run("tune", files / "sms.tsv", "--losses", "nope")
     assert result.exit_code == 1
     assert "'nope'" in result.output
     (files / "one.tsv").write_text("ham\tlunch today\nham\tthe bus was late\n" * 5)
     result = run("tune", files / "one.tsv", "--label-column", 0, "--features",
-                 "--backbone", tiny_backbone, "--output", files / "o")  # fmt: skip
+                 "--backbone", tiny_backbone, "--out", files / "o")  # fmt: skip
     assert result.exit_code == 1
     assert "y holds one class only ['ham']" in result.output.replace("\n", " ")
     assert not (files / "o" / "trials.json").exists()
@@ -652,6 +670,139 @@ def test_bad_standard_input_is_named(files, tiny_backbone, text, options, messag
     assert result.exit_code == 1
     assert message in " ".join(result.output.split())
     assert not list(files.glob("*out*"))
+
+
+RAW = "Justin Bieber plays (again!) in Toronto\nno tickets are left there now\n"
+
+
+def test_a_tagger_refuses_running_text_and_loses_no_token(files, tiny_backbone, sentences):
+    model = files / "m"
+    run("train", files / "train.conll", "--out", model, "--backbone", tiny_backbone, "--epochs", 1)
+    tokens, tags = sentences[0][0], sentences[1][0]
+    (files / "raw.txt").write_text(RAW)
+    (files / "one.txt").write_text(RAW.splitlines()[0] + "\n")
+    (files / "even.txt").write_text("see you\n\nwin now\n")
+    for name in ("raw.txt", "one.txt", "even.txt"):
+        result = run("predict", model, files / name)
+        assert result.exit_code == 1
+        message = " ".join(result.output.split())
+        assert "holds running text" in message
+        assert "one token a line" in message
+        assert "--text-column" in message
+    result = streamed(RAW, model, "-")
+    assert result.exit_code == 1
+    assert "standard input, line 1, holds running text" in " ".join(result.output.split())
+    # Columns are read, numbered ones too, and without tags if the tokens' column is named.
+    rows = [f"{a} {b}" for a, b in zip(tokens, tags, strict=True)]
+    numbered = [f"{i}\t{token}\t_" for i, token in enumerate(tokens, 1)]
+    for lines in (rows, numbered):
+        text = "\n".join(lines) + "\n"
+        (files / "columns").write_text(text)
+        for result in (run("predict", model, files / "columns"), streamed(text, model, "-")):
+            assert result.exit_code == 0, result.output
+            assert [line.split("\t")[0] for line in result.output.splitlines()] == tokens
+    (files / "columns").write_text("".join(f"{token} X y\n" for token in tokens))
+    assert run("predict", model, files / "columns").exit_code == 1
+    result = run("predict", model, files / "columns", "--text-column", 0)
+    assert [line.split("\t")[0] for line in result.output.splitlines()] == tokens
+
+
+def test_train_says_what_it_read(files, tiny_backbone):
+    common = ("--out", files / "m", "--backbone", tiny_backbone, "--epochs", 1)
+    rows = [line.split("\t") for line in ROWS.splitlines()]
+    text = "".join(f"{a},{b} (it said),{int(a == 'spam')}\n" for a, b in rows)
+    (files / "a.csv").write_text("label,Text,lable_num\n" + text)
+    result = run("train", files / "a.csv", *common)
+    assert result.exit_code == 0, result.output
+    assert result.output.splitlines()[0] == (
+        "a.csv: classification, text in column ['Text'], label in column 'label', 20 rows, "
+        "2 classes: ham 10, spam 10"
+    )
+    result = run("train", files / "train.conll", *common, "--label-column", 1, "--force")
+    first = result.output.splitlines()[0]
+    assert first.startswith("train.conll: tagging, token in column 0, tag in column 1, ")
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "message"),
+    [
+        (("train", "a.csv", "--label-column", "b", "--label-column", "c"), 2, "more than once"),
+        (("train", "a.csv", "--text-column", "z"), 1, "--text-column z is not in the header"),
+        (("train", "a.csv"), 1, "holds the label? It has ['a', 'b', 'c']: give --label-column by"),
+        (("train", "cut.csv", "--header"), 1, "separator and quoting (--separator, --quoting)"),
+        (("train", "quote.csv"), 1, "read the file with --no-quoting"),
+        (("train", "latin.conll"), 1, "such as --encoding latin-1, or convert it"),
+        (("train", "flat.conll"), 1, "for tagged sentences, give --task tagging"),
+        (("train", "no.json"), 1, "--on-misaligned fix for the nearest"),
+        (("train", "test.conll", "--max-length", 2), 1, "--max-length"),
+        (("train", "test.conll", "--max-question-length", 9), 2, "is for questions"),
+        (("train", "test.conll", "--header"), 1, "--header is no option of read_conll"),
+        (("train", "two.conll"), 1, "give --text-column and --label-column"),
+    ],
+)  # fmt: skip
+def test_errors_name_the_options_of_the_command(files, tiny_backbone, args, code, message):
+    answer = {"id": "a", "question": "who", "answers": [{"text": "anna", "answer_start": 9}]}
+    paragraph = {"context": "anna went to paris .", "qas": [answer]}
+    for name, text in (
+        ("a.csv", "a,b,c\nthe bus is late,x,y\nfree money now,z,y\n"),
+        ("cut.csv", "a,b\nx,y,z\n"),
+        ("quote.csv", 'text,label\n"win,1\n'),
+        ("latin.conll", "caf\u00e9\tO\n\na\tO\n"),
+        ("flat.conll", "Ann B-PER\nin O\n"),
+        ("no.json", json.dumps({"data": [{"paragraphs": [paragraph]}]})),
+        ("two.conll", "1\tO\n2\tO\n3\tO\n\n1\tO\n"),
+    ):
+        (files / name).write_bytes(text.encode("latin-1"))
+    command, file, *options = args
+    result = run(command, files / file, *options, "--out", files / "m", "--backbone", tiny_backbone)
+    assert result.exit_code == code
+    output = " ".join(result.output.replace("\u2502", "").split())
+    assert message in output
+    assert not re.search(
+        r"(text|label|token|tag)_columns?|encoding=|quoting=|task=|\w_length", output
+    )
+
+
+def test_separators_quotes_and_lengths(files, tiny_backbone):
+    (files / "a.csv").write_text(
+        "".join(line.replace("\t", "|") + "\n" for line in ROWS.split("\n"))
+    )
+    args = ("imbalance", files / "a.csv", "--label-column", 0, "--separator")
+    expected = list(json.loads(run("imbalance", files / "sms.tsv", "--json").output).values())
+    assert list(json.loads(run(*args, "|", "--json").output).values()) == expected
+    tabs = ("imbalance", files / "sms.tsv", "--separator", r"\t", "--no-quoting", "--json")
+    assert list(json.loads(run(*tabs).output).values()) == expected
+    common = ("--backbone", tiny_backbone, "--epochs", 1, "--max-length", 8)
+    assert run("train", files / "sms.tsv", "--out", files / "c", *common).exit_code == 0
+    assert DiceSequenceClassifier.from_pretrained(files / "c").max_length == 8
+
+
+def test_one_name_for_the_output(files, tiny_backbone):
+    for option in ("--out", "--output"):
+        result = run("tune", files / "sms.tsv", "--trials", 1, "--folds", 2, "--epochs", 1,
+                     "--features", "--backbone", tiny_backbone, option, files / option)  # fmt: skip
+        assert result.exit_code == 0, result.output
+        assert [path.name for path in (files / option).iterdir()] == ["trials.json"]
+        assert "model: none with --features" in " ".join(result.output.split())
+    for command in ("compare", "train", "predict", "tune", "export"):
+        shown = run(command, "--help").output
+        assert "--out " in shown
+        assert "--output" not in shown
+
+
+def test_a_pipe_that_closes_early_is_no_error(files, tiny_backbone, monkeypatch, capsys):
+    common = ("--out", files / "c", "--backbone", tiny_backbone, "--epochs", 1)
+    run("train", files / "sms.tsv", *common)
+    ours, theirs = os.pipe()
+    os.close(ours)
+    closed = os.fdopen(theirs, "w")
+    monkeypatch.setattr(sys, "stdout", closed)
+    with pytest.raises(SystemExit):
+        app(["predict", str(files / "c"), str(files / "sms.tsv")])
+    monkeypatch.undo()
+    with contextlib.suppress(BrokenPipeError):
+        closed.close()
+    assert capsys.readouterr() == ("", "")
 
 
 def test_formats_of_another_task_are_refused(files, tiny_backbone):

@@ -35,8 +35,7 @@ def test_json_lines_are_no_tags(tmp_path):
     for task in ("tagging", "mrc-ner"):
         with pytest.raises(ValueError, match="tagged sentences are read from CoNLL"):
             read_dataset(path, task=task)
-    with pytest.raises(ValueError, match=r"line 1: .* is not a JSON object"):
-        read_table(put(tmp_path, '[{"text": "a", "label": 1}]', "a.json"))
+    assert read_table(put(tmp_path, '[{"text": "a", "label": 1}]', "a.json")) == (["a"], ["1"])
 
 
 def test_the_kind_of_a_file_is_seen(tmp_path):

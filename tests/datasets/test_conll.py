@@ -145,6 +145,8 @@ def test_write_conll_refuses_what_it_could_not_read(tmp_path):
         ([["a"]], [["O", "O"]], "1 tokens"),
         ([["a"]], [], "1 sentences"),
         ([[" "]], [["O"]], "has no place"),
+        ([[" a"]], [["O"]], "white space around"),
+        ([["a"]], [["O\u00a0"]], "white space around"),
         ([["# 1", "a"]], [["O", "O"]], r"X\[0\]\[0\] is '# 1'"),
         ([[], ["\ufeffa"]], [[], ["O"]], r"X\[1\]\[0\] is '\\ufeffa'"),
         ([["a"], ["b", "-DOCSTART-"]], [["O"], ["O", "O"]], r"X\[1\]\[1\] is '-DOCSTART-'"),

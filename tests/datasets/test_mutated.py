@@ -9,8 +9,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from skdice.datasets import read_dataset
-from skdice.datasets.squad import read_squad
+from skdice.datasets import (
+    read_conll,
+    read_conllu,
+    read_dataset,
+    read_mrc_ner,
+    read_squad,
+    read_table,
+    read_texts,
+)
+
+READERS = (
+    *(read_conll, read_conllu, read_dataset, read_mrc_ner, read_squad, read_table, read_texts),
+)
 
 CONLL = "Zoë\tB-PER\nlives\tO\n\nit\tO\nrains\tO\n\n"
 CONLLU = "1\tIt\tit\tPRON\t_\t_\t2\tnsubj\t_\t_\n2\trains\train\tVERB\t_\t_\t0\troot\t_\t_\n\n"
@@ -89,9 +100,20 @@ def test_what_is_no_file_is_refused_by_name(tmp_path):
     path.write_bytes(b'{"data": "\xff"}')
     with pytest.raises(ValueError, match="utf-8"):
         read_dataset(path)
-    path.write_text("[" * 100_000)
-    with pytest.raises(ValueError, match=r"a\.json"):
-        read_dataset(path)
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("name", ["a.json", "a.jsonl", "a.txt"])
+def test_json_that_is_nested_deep_or_huge_is_refused(tmp_path, reader, name):
+    deep = 100_000
+    for text in ("[" * deep, '{"a":' * deep, '{"a":' * deep + "1" + "}" * deep, "1" * 5000):
+        path = tmp_path / name
+        path.write_text(text + "\n")
+        if reader is read_texts and name == "a.txt":
+            assert len(reader(path)) == 1  # a line of text
+            continue
+        with pytest.raises(ValueError, match=r"a\.(json|txt)"):
+            reader(path)
 
 
 @pytest.mark.parametrize("name", FILES)

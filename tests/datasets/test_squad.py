@@ -7,6 +7,8 @@ import json
 import pytest
 
 from skdice.datasets import read_mrc_ner, read_squad, write_squad_predictions
+from skdice.text.answers import as_answers
+from skdice.text.entities import as_entities
 from tests.estimators.readers import NESTED, SENTENCES
 
 
@@ -60,6 +62,45 @@ def test_squad_files(tmp_path):
     assert json.loads(out.read_text()) == {"a": "anna", "b": ""}
     with pytest.raises(ValueError, match="twice"):
         write_squad_predictions(out, ["a", "a"], ["x", "y"])
+    for bad in (None, float("nan"), 3, b"x"):
+        with pytest.raises(TypeError, match=r"predictions\[1\] is .*, not a string"):
+            write_squad_predictions(out, ["a", "b"], ["x", bad])
+        with pytest.raises((TypeError, ValueError), match="ids"):
+            write_squad_predictions(out, [bad, "3"], ["x", "y"])
+    assert json.loads(out.read_text()) == {"a": "anna", "b": ""}
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({}, "question 'q' has no list 'answers'"),
+        ({"answers": None}, "question 'q' has no list 'answers'"),
+        ({"answers": [], "is_impossible": "false"}, "'is_impossible' of question 'q' is 'false'"),
+        ({"answers": [], "is_impossible": 1}, "'is_impossible' of question 'q' is 1"),
+        ({"answers": [{"text": "anna", "answer_start": 0.5}]}, r"question 'q' holds \(0.5, 'anna'"),
+        ({"answers": [{"text": "anna", "answer_start": "0"}]}, r"question 'q' holds \('0', 'anna'"),
+        ({"answers": {"text": ["anna"], "answer_start": [0, 1]}}, "lists of one length"),
+        ({"answers": [5]}, "question 'q' holds 5"),
+    ],
+)
+def test_questions_say_what_they_are(tmp_path, fields, message):
+    path = tmp_path / "s.json"
+    path.write_text(json.dumps(squad({"id": "q", "question": "who", **fields})))
+    with pytest.raises(ValueError, match=message):
+        read_squad(path)
+    assert read_squad(path, with_answers=False)[1] == [[]]
+
+
+def test_spans_and_answers_have_whole_borders():
+    for bad in (0.5, float("nan"), float("inf"), "0", None):
+        with pytest.raises((TypeError, ValueError), match=r"y\[0\]"):
+            as_entities([[("PER", bad, 2)]], [["anna", "went"]])
+        with pytest.raises((TypeError, ValueError), match=r"y\[0\]"):
+            as_answers([[(bad, "anna")]], ["anna went"])
+    assert as_entities([[("PER", 0.0, 10**0)]], [["anna"]])[0] == [[("PER", 0, 1)]]
+    assert as_answers([[(0.0, "anna")]], ["anna went"]) == [[(0, "anna")]]
+    with pytest.raises(ValueError, match="outside"):
+        as_entities([[("PER", 0, 10**400)]], [["anna"]])
 
 
 def test_bert_mrc_files(tmp_path):
@@ -87,6 +128,10 @@ def test_bert_mrc_files(tmp_path):
     records[0]["start_position"], records[0]["end_position"] = [4], [9]
     path.write_text(json.dumps(records))
     with pytest.raises(ValueError, match="record 0: the span 4 to 9"):
+        read_mrc_ner(path)
+    records[0]["start_position"], records[0]["end_position"] = [0.5], [1]
+    path.write_text(json.dumps(records))
+    with pytest.raises(ValueError, match=r"record 0: the span 0.5 to 1"):
         read_mrc_ner(path)
     records[0]["start_position"], records[0]["end_position"] = [1, 2], [2]
     path.write_text(json.dumps(records))

@@ -1,0 +1,138 @@
+"""Files as bytes, text and JSON: unpacked, decoded, named in every error, written whole."""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import gzip
+import json
+import os
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TextIO
+
+_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+# What is not text, by its first bytes.
+_BINARY = {
+    b"PAR1": "a Parquet file: read it with pandas.read_parquet, and write CSV or JSON lines",
+    b"ARROW1": "an Arrow file: read it with pandas.read_feather, and write CSV or JSON lines",
+    b"PK\x03\x04": "a ZIP archive or a spreadsheet: unpack it, or save it as CSV",
+    b"BZh": "packed by bzip2: unpack it, or pack it with gzip",
+    b"\xfd7zXZ": "packed by xz: unpack it, or pack it with gzip",
+    b"\x28\xb5\x2f\xfd": "packed by zstd: unpack it, or pack it with gzip",
+}
+
+
+def fault(path: str | Path, place: int | str, problem: str) -> ValueError:
+    """An error that names the file, and the line or another place."""
+    where = f"line {place}" if isinstance(place, int) else place
+    return ValueError(f"{str(path)!r}, {where}: {problem}")
+
+
+def suffix_of(path: Path) -> str:
+    """A file's suffix in lower case, without that of gzip."""
+    return (path.with_suffix("") if path.suffix.lower() == ".gz" else path).suffix.lower()
+
+
+def read_lines(path: str | Path, encoding: str = "utf-8") -> list[str]:
+    """The lines of a text file, packed by gzip or not, without a byte order mark.
+
+    A file that starts with the byte order mark of UTF-16 is decoded so.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {str(path)!r}: check the path")
+    data = path.read_bytes()
+    if data.startswith(b"\x1f\x8b"):
+        try:
+            data = gzip.decompress(data)
+        except (EOFError, OSError, zlib.error) as error:
+            raise ValueError(
+                f"{str(path)!r} is a damaged gzip file ({error}): pack it anew"
+            ) from error
+    for start, what in _BINARY.items():
+        if data.startswith(start):
+            raise ValueError(f"{str(path)!r} is {what}")
+    try:
+        if codecs.lookup(encoding).name in ("utf-8", "utf-8-sig"):
+            encoding = "utf-16" if data.startswith(_BOMS) else "utf-8-sig"
+        text = data.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        name = encoding.removesuffix("-sig")
+        raise ValueError(
+            f"{str(path)!r}, line {line}: byte {error.start} is not {name}: give the file's "
+            "encoding, such as encoding='latin-1' (--encoding latin-1), or convert it"
+        ) from error
+    except LookupError as error:
+        raise ValueError(f"encoding={encoding!r} is unknown: use one such as 'latin-1'") from error
+    if not text.strip():
+        raise ValueError(f"{str(path)!r} is empty: give a file with at least one example")
+    # Not splitlines(): a token may hold one of the rarer line separators.
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+# ---- JSON
+
+
+def parse_json(text: str, path: str | Path, line: int = 1) -> Any:
+    """A JSON value that begins on a line of a file; every fault is a ValueError that names it."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        problem = f"{error.msg} at character {error.colno - 1}: it must be JSON"
+        raise fault(path, line + error.lineno - 1, problem) from error
+    except (RecursionError, ValueError) as error:  # a number of thousands of digits, too
+        raise fault(path, line, f"JSON nested too deep, or {error}") from error
+
+
+def is_record(line: str) -> bool:
+    """Whether a line is a JSON object."""
+    try:
+        return line.lstrip().startswith("{") and isinstance(parse_json(line, ""), dict)
+    except ValueError:
+        return False
+
+
+def first_line(lines: list[str]) -> str:
+    """The first line that is not blank."""
+    return next(line for line in lines if line.strip())
+
+
+def is_json(path: Path, lines: list[str]) -> bool:
+    """Whether a file is JSON: by its name, or by its first line."""
+    return suffix_of(path) in (".jsonl", ".json") or is_record(first_line(lines))
+
+
+def json_values(path: Path, lines: list[str]) -> list[tuple[str, Any]]:
+    """The values of JSON lines or of an array, or the one value of a file, with their places."""
+    first = first_line(lines)
+    filled = [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
+    if first.lstrip().startswith("["):
+        values = parse_json("\n".join(lines), path)
+        return [(f"record {number}", value) for number, value in enumerate(values, 1)]
+    if suffix_of(path) == ".json" and not is_record(first):
+        return [("line 1", parse_json("\n".join(lines), path))]
+    return [(f"line {number}", parse_json(line, path, number)) for number, line in filled]
+
+
+# ---- writing
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a whole file or none of it."""
+    with replacing(path) as file:
+        file.write(text)
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[TextIO]:
+    """A file to write, which takes its place when the block ends without an error."""
+    temporary = path.with_name(f".{path.name}.writing-{os.getpid()}")
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            yield file
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
