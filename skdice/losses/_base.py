@@ -9,14 +9,16 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
+from sklearn.base import clone
 from torch import Tensor, nn
 
 from skdice.losses._checks import check_background, check_choice, check_number, check_per_class
-from skdice.losses._inputs import REDUCTIONS, as_problem, checked_problem
+from skdice.losses._inputs import as_problem, checked_problem
 from skdice.losses._problem import Problem
 from skdice.losses._registry import LOSSES, register
 from skdice.losses._spaces import OneMinus, Range
 
+REDUCTIONS = ("mean", "sum", "none")
 SHARED = ("all_ranks", "ignore_index", "multilabel", "reduction")
 PER_CLASS = ("alpha", "class_weight")  # parameters that may hold a number for each class
 
@@ -101,20 +103,37 @@ class Loss(nn.Module):
     # ---- scikit-learn's parameters
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Constructor arguments by name."""
-        return {name: getattr(self, name) for name in self._names}
+        """Constructor arguments by name, with those of its `parts` if `deep`."""
+        params = {name: getattr(self, name) for name in self._names}
+        if deep:
+            for name, part in self.parts.items():
+                params.update({f"{name}__{key}": v for key, v in part.get_params().items()})
+        return params
 
     def set_params(self, **params: Any) -> Self:
-        """Change constructor arguments; refused values leave the loss as it was."""
-        unknown = sorted(set(params) - set(self._names))
-        if unknown:
-            raise ValueError(
-                f"Invalid parameter {unknown[0]!r} for {type(self).__name__}: it has "
-                f"{sorted(self._names)}"
-            )
-        type(self)(**{**self.get_params(deep=False), **params})
+        """Change constructor arguments, or those of a part as in ``second__smooth``.
+
+        Values that are refused leave the loss as it was.
+        """
+        of_self: dict[str, Any] = {}
+        of_parts: dict[str, dict[str, Any]] = {}
         for name, value in params.items():
-            setattr(self, name, value)
+            part, _, key = name.partition("__")
+            if key and part in self.parts:
+                of_parts.setdefault(part, {})[key] = value
+            elif name in self._names:
+                of_self[name] = resolve_loss(value) if name in self.parts else value
+            else:
+                raise ValueError(
+                    f"Invalid parameter {name!r} for {type(self).__name__}: it has "
+                    f"{sorted(self.get_params())}"
+                )
+        for loss in (clone(self), self):  # a copy first, which refuses wrong values
+            for name, value in of_self.items():
+                setattr(loss, name, value)
+            for name, values in of_parts.items():
+                loss.parts[name].set_params(**values)
+            loss._check()
         return self
 
     def __repr__(self) -> str:
@@ -137,24 +156,31 @@ class Loss(nn.Module):
     __hash__ = nn.Module.__hash__
 
     def __sklearn_clone__(self) -> Self:
-        return type(self)(**self.get_params(deep=False))
+        parts = {name: clone(part) for name, part in self.parts.items()}
+        return type(self)(**{**self.get_params(deep=False), **parts})
 
     # ---- properties that decide how it can be used
 
     @property
+    def parts(self) -> dict[str, Loss]:
+        """The losses that it consists of, by parameter."""
+        return {}
+
+    @property
     def is_set_level(self) -> bool:
         """Whether it is more than a mean over examples, so that losses of batches do not add up."""
-        return False
+        return any(part.is_set_level for part in self.parts.values())
 
     @property
     def remembers(self) -> bool:
         """Whether it averages over the batches of training."""
-        return False
+        return any(part.remembers for part in self.parts.values())
 
     @property
     def has_functional_form(self) -> bool:
         """Whether `functional_loss` computes the same as a call, for many settings at once."""
-        return type(self).forward is Loss.forward
+        parts = all(part.has_functional_form for part in self.parts.values())
+        return parts and type(self).forward is Loss.forward
 
     @property
     def accepts_one_logit(self) -> bool:
@@ -162,7 +188,9 @@ class Loss(nn.Module):
 
         That is their difference: the value is the same.
         """
-        return self.has_functional_form and getattr(self, "background", "auto") in ("auto", 0)
+        parts = all(part.accepts_one_logit for part in self.parts.values())
+        of_index_0 = getattr(self, "background", "auto") in ("auto", 0)
+        return parts and of_index_0 and self.has_functional_form
 
     @classmethod
     def search_space(cls) -> dict[str, Range | OneMinus]:
@@ -200,6 +228,8 @@ class Loss(nn.Module):
         ValueError
             If a count is negative or not finite, or `background` is not the index of a class.
         """
+        for part in self.parts.values():
+            part.prepare(class_counts, background, multilabel, n_samples)
         counts = np.asarray(class_counts, dtype=np.float64)
         if counts.ndim != 1 or not (np.isfinite(counts) & (counts >= 0)).all():
             raise ValueError(
@@ -274,7 +304,7 @@ class Loss(nn.Module):
             If shapes do not fit, or a target or weight on the CPU is out of range. Values on other
             devices are not checked, since every step would have to wait for them.
         """
-        return self._compute_and_remember(self._problem(logits, target, sample_weight, mask))
+        return self._compute_and_remember(as_problem(self, logits, target, sample_weight, mask))
 
     def of_checked(
         self, logits: Tensor, target: Tensor, sample_weight: Tensor | None = None
@@ -291,9 +321,8 @@ class Loss(nn.Module):
         Tensor
         """
         problem = None
-        overridden = type(self).forward is not Loss.forward
-        if sample_weight is None and not self._is_multilabel and not overridden:
-            problem = checked_problem(logits, target, self.reduction, self.all_ranks)
+        if sample_weight is None and type(self).forward is Loss.forward:
+            problem = checked_problem(self, logits, target)
         return (
             self(logits, target, sample_weight)
             if problem is None
@@ -310,7 +339,10 @@ class Loss(nn.Module):
 
     def functional_state(self) -> dict[str, Tensor]:
         """What the loss knows of the training data and remembers: buffers by dotted name."""
-        return {name: value for name, value in self._buffers.items() if value is not None}
+        state = {name: value for name, value in self._buffers.items() if value is not None}
+        for name, part in self.parts.items():
+            state.update({f"{name}.{key}": v for key, v in part.functional_state().items()})
+        return state
 
     def functional_loss(
         self,
@@ -338,7 +370,7 @@ class Loss(nn.Module):
         state : dict of str to Tensor
             State for the next batch. The loss itself stays as it is.
         """
-        problem = self._problem(logits, target, sample_weight)
+        problem = as_problem(self, logits, target, sample_weight)
         loss, changed = self.compute(problem, params, state)
         return loss, {**state, **changed}
 
@@ -360,26 +392,8 @@ class Loss(nn.Module):
         return keywords
 
     @property
-    def _is_multilabel(self) -> bool:
+    def is_multilabel(self) -> bool:
         return self.multilabel or getattr(self, "multilabel_", False)
-
-    def _problem(
-        self,
-        logits: Tensor,
-        target: Tensor,
-        sample_weight: Tensor | None = None,
-        mask: Tensor | None = None,
-    ) -> Problem:
-        return as_problem(
-            logits,
-            target,
-            ignore_index=self.ignore_index,
-            multilabel=self._is_multilabel,
-            reduction=self.reduction,
-            sample_weight=sample_weight,
-            mask=mask,
-            all_ranks=self.all_ranks,
-        )
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -3,41 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from skdice.losses._checks import check_choice
 from skdice.losses._problem import Problem, can_be_read
 from skdice.losses._ranks import n_ranks
 
-REDUCTIONS = ("mean", "sum", "none")
 
-
-def checked_problem(
-    logits: Tensor, target: Tensor, reduction: str, all_ranks: bool
-) -> Problem | None:
+def checked_problem(loss: Any, logits: Tensor, target: Tensor) -> Problem | None:
     """A multi-class problem of class indices that were checked before; None for other inputs."""
-    if logits.ndim != 2 or logits.shape[-1] < 2 or target.dtype != torch.int64 or target.ndim != 1:
+    indices = target.dtype == torch.int64 and target.ndim == 1 and not loss.is_multilabel
+    if not indices or logits.ndim != 2 or logits.shape[-1] < 2:
         return None
     z = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    ranks = n_ranks(all_ranks)
-    return Problem("multiclass", z, None, target, None, tuple(target.shape), reduction, ranks)
+    shape, ranks = tuple(target.shape), n_ranks(loss.all_ranks)
+    return Problem("multiclass", z, None, target, None, shape, loss.reduction, ranks)
 
 
 def as_problem(
+    loss: Any,
     logits: Tensor,
     target: Tensor,
-    *,
-    ignore_index: int = -100,
-    multilabel: bool = False,
-    reduction: str = "mean",
     sample_weight: Tensor | None = None,
     mask: Tensor | None = None,
-    all_ranks: bool = True,
 ) -> Problem:
     """Logits and target of any allowed shape in one form; `Loss` lists the shapes and errors."""
-    check_choice("reduction", reduction, REDUCTIONS)
     for name, given in (("logits", logits), ("target", target)):
         if not isinstance(given, Tensor):
             raise TypeError(f"{name} is a {type(given).__name__}: give a torch.Tensor")
@@ -55,7 +47,7 @@ def as_problem(
         raise wrong
     shape, n_classes, is_float = tuple(target.shape), logits.shape[-1], target.is_floating_point()
     indices = distributions = False
-    if multilabel:
+    if loss.is_multilabel:
         kind, fits = "multilabel", logits.shape == target.shape and logits.ndim > 1
     elif logits.ndim == 1 or n_classes == 1:
         kind, n_classes = "binary", 1
@@ -70,11 +62,11 @@ def as_problem(
     values = (target if is_float else target.long()).reshape(-1, 1 if indices else n_classes)
     valid = torch.ones_like(z[:, :1], dtype=torch.bool)
     if not distributions:
-        valid = values != ignore_index
+        valid = values != loss.ignore_index
     like = valid if kind == "multilabel" else valid[:, 0]
     if mask is not None:
         valid = valid & (_like(mask, "mask", like, shape) != 0).reshape(valid.shape)
-    _check_target(values, valid, n_classes - 1 if indices else 1, distributions, ignore_index)
+    _check_target(values, valid, n_classes - 1 if indices else 1, distributions, loss.ignore_index)
     # Positions that do not count get some legal target; their weight is 0.
     values = torch.where(valid, values, torch.zeros_like(values))
     weight = valid.to(z.dtype)
@@ -91,7 +83,8 @@ def as_problem(
         z = z.masked_fill(~counts, 0.0)
     given_weight = None if all_count and sample_weight is None and len(z) > 0 else weight
     encoded, index = (None, values[:, 0]) if indices else (values.to(z.dtype), None)
-    return Problem(kind, z, encoded, index, given_weight, shape, reduction, n_ranks(all_ranks))
+    ranks = n_ranks(loss.all_ranks)
+    return Problem(kind, z, encoded, index, given_weight, shape, loss.reduction, ranks)
 
 
 def _like(values: Tensor, name: str, like: Tensor, shape: tuple[int, ...]) -> Tensor:

@@ -200,14 +200,10 @@ def can_be_read(values: Tensor) -> bool:
 
 
 def _log_softmax(z: Tensor) -> Tensor:
-    # torch's own vectorises along a row, which is slow over many short rows.
-    if z.shape[-1] == 2 and len(z) > 4096:
-        odds = z[:, 1:] - z[:, :1]
-        return nn.functional.logsigmoid(torch.cat([-odds, odds], dim=-1))
-    if z.shape[-1] > 32 or len(z) <= 4096:
-        return torch.log_softmax(z, dim=-1)
-    z = z - z.detach().amax(-1, keepdim=True)
-    return z - torch.logsumexp(z, dim=-1, keepdim=True)
+    if z.shape[-1] <= 32 < 4096 < len(z):  # torch's own is slow over many short rows
+        z = z - z.detach().amax(-1, keepdim=True)
+        return z - torch.logsumexp(z, dim=-1, keepdim=True)
+    return torch.log_softmax(z, dim=-1)
 
 
 def with_background(problem: Problem, background: int | str | None) -> tuple[Problem, int | None]:

@@ -37,7 +37,7 @@ class SpanEndsLoss(nn.Module):
         super().__init__()
         self.loss = loss
         if isinstance(loss, CompoundLoss):
-            self.parts = nn.ModuleList(SpanEndsLoss(part) for part in loss.parts)
+            self.parts = nn.ModuleList(SpanEndsLoss(part) for part in loss.parts.values())
             return
         self.end_loss = copy.deepcopy(loss)  # with running counts of its own
         self.is_multiclass = loss.normalizes_over_positions

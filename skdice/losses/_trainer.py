@@ -94,7 +94,7 @@ class for_trainer:  # noqa: N801 - it is used as a function
         if labels is None:
             raise ValueError("labels=None: each example of the data set needs 'labels'")
         logits = _logits(outputs)
-        multilabel = self.loss._is_multilabel
+        multilabel = self.loss.is_multilabel
         if self._untold and logits.ndim > 1 and logits.shape[-1] > 1 and not multilabel:
             self._untold = False
             warn(

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any
 
 import torch
-from sklearn.base import clone
 from torch import Tensor
 
 from skdice.losses._base import Loss, resolve_loss
@@ -15,8 +14,6 @@ from skdice.losses._problem import Problem
 from skdice.losses._spaces import Range
 
 __all__ = ["CompoundLoss"]
-
-PARTS = ("first", "second")
 
 
 class CompoundLoss(Loss):
@@ -88,8 +85,7 @@ class CompoundLoss(Loss):
 
     def _check(self) -> None:
         super()._check()
-        for name in PARTS:
-            part = getattr(self, name)
+        for name, part in self.parts.items():
             if self.reduction != "mean" or part.reduction != "mean":
                 raise ValueError(
                     f"a CompoundLoss needs reduction='mean', also of its parts ({name}={part!r}): "
@@ -104,83 +100,16 @@ class CompoundLoss(Loss):
                     )
 
     @property
-    def parts(self) -> tuple[Loss, Loss]:
+    def parts(self) -> dict[str, Loss]:
         """Both losses."""
-        return self.first, self.second
-
-    @property
-    def is_set_level(self) -> bool:
-        """Whether it is more than a mean over examples, so that losses of batches do not add up."""
-        return any(part.is_set_level for part in self.parts)
-
-    @property
-    def remembers(self) -> bool:
-        """Whether a part averages over the batches of training."""
-        return any(part.remembers for part in self.parts)
-
-    @property
-    def has_functional_form(self) -> bool:
-        """Whether it and both parts have one; see `Loss.has_functional_form`."""
-        parts = all(part.has_functional_form for part in self.parts)
-        return parts and super().has_functional_form
-
-    @property
-    def accepts_one_logit(self) -> bool:
-        """Whether both parts accept one logit; see `Loss.accepts_one_logit`."""
-        return super().accepts_one_logit and all(part.accepts_one_logit for part in self.parts)
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Constructor arguments by name, with those of the parts if `deep`."""
-        params = super().get_params(deep=False)
-        if deep:
-            for name in PARTS:
-                of_part = params[name].get_params()
-                params.update({f"{name}__{key}": value for key, value in of_part.items()})
-        return params
-
-    def set_params(self, **params: Any) -> Self:
-        """Change constructor arguments, or those of a part as in ``second__smooth``.
-
-        Values that are refused leave the loss as it was.
-        """
-        own: dict[str, Any] = {}
-        of_parts: dict[str, dict[str, Any]] = {}
-        for name, value in params.items():
-            part, nested, key = name.partition("__")
-            if nested and part in PARTS:
-                of_parts.setdefault(part, {})[key] = value
-            else:
-                own[name] = resolve_loss(value) if name in PARTS else value
-        for loss in (clone(self), self):  # a copy first, which refuses wrong values
-            Loss.set_params(loss, **own)
-            for part, values in of_parts.items():
-                getattr(loss, part).set_params(**values)
-            loss._check()
-        return self
-
-    def __sklearn_clone__(self) -> Self:
-        params = super().get_params(deep=False)
-        return type(self)(**{**params, "first": clone(self.first), "second": clone(self.second)})
-
-    def prepare(self, *args: Any, **kwargs: Any) -> Self:
-        """Tell both losses about the training data; see `Loss.prepare`."""
-        for part in self.parts:
-            part.prepare(*args, **kwargs)
-        return super().prepare(*args, **kwargs)
-
-    def functional_state(self) -> dict[str, Tensor]:
-        """What the losses know of the training data and remember: buffers by dotted name."""
-        state = super().functional_state()
-        for name, part in zip(PARTS, self.parts, strict=True):
-            state.update({f"{name}.{key}": v for key, v in part.functional_state().items()})
-        return state
+        return {"first": self.first, "second": self.second}
 
     def compute(
         self, problem: Problem, params: Mapping[str, Any], state: Mapping[str, Tensor]
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """`functional_loss` of a `Problem`; of the state, only what changes is returned."""
         losses, changed = [], {}
-        for name, part in zip(PARTS, self.parts, strict=True):
+        for name, part in self.parts.items():
             params_of, state_of = _inside(params, f"{name}__"), _inside(state, f"{name}.")
             loss, new = part.compute(problem, params_of, state_of)
             losses.append(loss)

@@ -53,9 +53,9 @@ def test_gradients_of_both_parts_in_one_pass(second, background, weighted):
     target = torch.randint(5, (30,))
     weights = torch.rand(30, dtype=torch.float64) if weighted else None
     loss = CompoundLoss("ce", second, 0.7)
-    for module in (loss, *loss.parts):
+    for module in (loss, *loss.parts.values()):
         module.prepare(torch.bincount(target, minlength=5).numpy(), background=background)
-    first, other = (part(logits, target, sample_weight=weights) for part in loss.parts)
+    first, other = (part(logits, target, sample_weight=weights) for part in loss.parts.values())
     expected = 0.3 * first + 0.7 * other
     found = loss(logits, target, sample_weight=weights)
     values = [(value, *torch.autograd.grad(value, logits)) for value in (found, expected)]
