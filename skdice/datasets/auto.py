@@ -103,18 +103,14 @@ def read_dataset(
             raise
         return Dataset(X, y, task, path, columns=columns)
     if is_json(path, lines) or suffix_of(path) == ".ann":
-        raise ValueError(
-            f"{str(path)!r} is {'a file of brat' if suffix_of(path) == '.ann' else 'JSON'}: tagged "
-            "sentences are read from CoNLL columns (see write_conll)"
-        )
-    with_tags = options.pop("with_tags", True)
+        remedy = "tagged sentences are read from CoNLL columns (see write_conll)"
+        kind = "brat's" if suffix_of(path) == ".ann" else "JSON"
+        raise ValueError(f"{str(path)!r} is {kind}: {remedy}")
     table = token_table(path, lines, options.get("separator"))
     if table is not None:
         _check(token_table, options)
         return Dataset(*table[:2], task, path, columns=table[2])
     reader: Any = read_conllu if is_conllu(lines) else read_conll
-    if reader is read_conll:
-        options["with_tags"] = with_tags
     _check(reader, options)
     X, y, columns = reader(path, encoding=encoding, return_columns=True, **options)
     return Dataset(X, y, task, path, columns=columns)

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from skdice.datasets.files import fault, read_lines, write_text
+from skdice.datasets.files import fault, first_line, read_lines, write_text
 from skdice.metrics.schemes import faults
 
 __all__ = ["read_conll", "read_conllu", "write_conll"]
@@ -19,21 +19,7 @@ TAG = re.compile(r"O|[BIESMLU]-.+")
 _BRACKETS = re.compile(r"\(?[\w-]*\*\)?|\([\w-]+\)")
 _RANGE = re.compile(r"\d+[-.]\d+")  # CoNLL-U's ids of what is no word
 # The chunks of CoNLL-2000 and 2003, which stand beside entities.
-_CHUNKS = {
-    "NP",
-    "VP",
-    "PP",
-    "ADVP",
-    "ADJP",
-    "SBAR",
-    "PRT",
-    "CONJP",
-    "INTJ",
-    "LST",
-    "NC",
-    "PC",
-    "VC",
-}
+_CHUNK = re.compile("(N|V|P|ADV|ADJ|CONJ|UC)P|[NPV]C|SBAR|PRT|INTJ|LST")
 # Names of columns, where a first line has them.
 TOKEN_NAMES = ("word", "token", "form")
 TAG_NAMES = ("tag", "label", "ner", "ner_tag", "iob", "pos", "upos")
@@ -161,10 +147,8 @@ def read_conll(
     """
     lines = read_lines(path, encoding)
     if token_column is None and tag_column is None and is_conllu(lines):
-        raise ValueError(
-            f"{str(path)!r} has the ten columns of CoNLL-U: read it with read_conllu or "
-            "read_dataset, or give token_column and tag_column"
-        )
+        remedy = "read it with read_conllu, or give token_column and tag_column"
+        raise ValueError(f"{str(path)!r} has the ten columns of CoNLL-U: {remedy}")
     if separator is None:
         filled = [s for s in lines if s.strip() and not s.startswith(DOCUMENT)]
         plain = ([s for s in filled if not s.startswith("#")] or filled)[:100]
@@ -175,12 +159,11 @@ def read_conll(
     elif comment is not None:
         kept = [[r for r in rows if not r[1].startswith(comment)] for rows in sentences]
         sentences = [rows for rows in kept if rows]
-    if tag_column is None and sentences and re.match(r"#begin document", "\n".join(lines).lstrip()):
-        rows = [row for sentence in sentences for row in sentence]
-        if all(len(cells) > 11 for _, _, cells in rows):
-            # CoNLL-2012: after these, each verb of a sentence has a column.
-            token_column, tag_column = 3 if token_column is None else token_column, 10
-            sentences = [[(n, s, cells[:11]) for n, s, cells in rows] for rows in sentences]
+    wide = all(len(cells) > 11 for sentence in sentences for _, _, cells in sentence)
+    if tag_column is None and wide and first_line(lines).startswith("#begin document"):
+        # CoNLL-2012: after the entities' column, each verb of a sentence has one.
+        token_column, tag_column = 3 if token_column is None else token_column, 10
+        sentences = [[(n, s, cells[:11]) for n, s, cells in rows] for rows in sentences]
     token, tag = columns_of(path, sentences, token_column, tag_column, with_tags)
     in_brackets = all(_BRACKETS.fullmatch(row[2][tag]) for rows in sentences for row in rows)
     X, y = [], []
@@ -194,12 +177,9 @@ def read_conll(
                 raise fault(path, number, problem)
         if in_brackets:
             tags = _from_brackets(tags)
-        broken = None if scheme is None else next(faults(tags, scheme), None)
-        if broken is not None:
-            problem = (
-                f"{broken[1]} in scheme {scheme!r}: mend the file, or read it with scheme=None"
-            )
-            raise fault(path, sentence[broken[0]][0], problem)
+        for at, problem in [] if scheme is None else faults(tags, scheme):
+            problem = f"{problem} in scheme {scheme!r}: mend the file, or read it with scheme=None"
+            raise fault(path, sentence[at][0], problem)
         X.append(tokens)
         y.append(tags)
     return (X, y, {"token": token, "tag": tag}) if return_columns else (X, y)
@@ -242,33 +222,24 @@ def columns_of(
     at = _find_tags(flat) if tag is None else tag % width
     if token is None and width == 2:
         kinds[1 - at] = _kind_beside(kinds[1 - at], flat[1 - at], flat[at])
-    fit = (
-        [j for j in range(width) if j != at and not kinds[j]] if token is None else [token % width]
-    )
-    if not fit:
-        raise fault(
-            path,
-            f"column {int(at == 0)} ({', '.join(flat[int(at == 0)][:3])})",
-            f"{kinds[int(at == 0)]}, not tokens: give token_column and tag_column (--text-column, "
-            "--label-column)",
-        )
+    shown = [f"column {j} ({', '.join(flat[j][:3])})" for j in range(width)]
+    if token is None:
+        fit = [j for j in range(width) if j != at and not kinds[j]]
+        if not fit:
+            j = int(at == 0)
+            problem = f"{kinds[j]}, not tokens: give token_column and tag_column"
+            raise fault(path, shown[j], f"{problem} (--text-column, --label-column)")
+        token = fit[0]
     if tag is None and with_tags and (kinds[at] == "counters" or set(flat[at]) <= {"_", "-"}):
-        raise fault(
-            path,
-            f"column {at} ({', '.join(flat[at][:3])})",
-            "no tags: give tag_column (--label-column)",
-        )
-    return fit[0], at
+        raise fault(path, shown[at], "no tags: give tag_column (--label-column)")
+    return token % width, at
 
 
 def _is_counter(cells: list[str]) -> bool:
     """Whether cells such as 1, 2, 3 or T1, T2, T3 count the tokens of a sentence."""
     parts = [re.fullmatch(r"(.*?)(\d+)", cell) for cell in cells if not _RANGE.fullmatch(cell)]
-    counts = [(part[1], int(part[2])) for part in parts if part]
-    expected = (
-        [(counts[0][0], counts[0][1] + i) for i in range(len(parts))] if counts else [("", 0)]
-    )
-    return counts == expected
+    starts = [part and (part[1], int(part[2]) - i) for i, part in enumerate(parts)]
+    return len(set(starts)) == 1 and starts[0] is not None
 
 
 def _kind(sentences: list[list[str]]) -> str:
@@ -314,7 +285,7 @@ def _find_tags(columns: list[list[str]]) -> int:
         return 0 if with_tags == [0] and has_entities(columns[0]) else last
     kinds = {kind[:3] for kind in _types(columns[last])}  # GermEval's LOCderiv is a LOC
     for j in with_tags:
-        others = {kind[:3] for kind in _types(columns[j]) - _CHUNKS}
+        others = {kind[:3] for kind in _types(columns[j]) if not _CHUNK.fullmatch(kind)}
         if 0 < j < last and others and (not kinds or kinds & others):
             return j
     return last
@@ -348,6 +319,7 @@ def read_conllu(
     *,
     tag_column: str | int = "upos",
     encoding: str = "utf-8",
+    with_tags: bool = True,
     return_columns: bool = False,
 ) -> Any:
     """Read tokens and one column of a CoNLL-U file.
@@ -361,6 +333,8 @@ def read_conllu(
     tag_column : {"upos", "xpos", "deprel", "lemma", "feats", "misc"} or int, default="upos"
         By name or index.
     encoding : str, default="utf-8"
+    with_tags : bool, default=True
+        False takes whatever stands in the column of the tags, as for a prediction.
     return_columns : bool, default=False
 
     Returns
@@ -375,9 +349,8 @@ def read_conllu(
     FileNotFoundError, ValueError
         As in `read_conll`, and if the treebank comes without its words or without these tags.
     """
-    numbers = range(-len(CONLLU_COLUMNS), len(CONLLU_COLUMNS))
-    if isinstance(tag_column, int) and tag_column in numbers:
-        tag_column = CONLLU_COLUMNS[tag_column]
+    if isinstance(tag_column, int):
+        tag_column = dict(enumerate(CONLLU_COLUMNS)).get(tag_column, str(tag_column))
     if tag_column not in CONLLU_COLUMNS:
         raise ValueError(f"tag_column={tag_column!r} must be one of {CONLLU_COLUMNS}")
     column = CONLLU_COLUMNS.index(tag_column)
@@ -402,7 +375,7 @@ def read_conllu(
         ("form", X, "the treebank comes without its words: merge them into it"),
         (tag_column, y, "give another tag_column (--label-column)"),
     ):
-        if all(cell == "_" for row in rows for cell in row):
+        if (with_tags or rows is X) and all(cell == "_" for row in rows for cell in row):
             raise ValueError(f"{str(path)!r} holds only _ in the column {what!r}: {remedy}")
     return (X, y, {"token": "form", "tag": tag_column}) if return_columns else (X, y)
 

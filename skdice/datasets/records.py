@@ -293,14 +293,11 @@ class _Table:
         labels = []
         for place, cells in self.rows:
             value = cells[i]
-            if isinstance(value, float) and value.is_integer():
-                value = int(value)  # JSON's 1.0 is 1
-            is_number = isinstance(value, int) or (
-                isinstance(value, float) and math.isfinite(value)
-            )
-            if not (isinstance(value, str) or is_number) or isinstance(value, bool):
+            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if not isinstance(value, str) and not (is_number and abs(value) < math.inf):
                 raise self._refusal(place, i, value, "a string or a number")
-            labels.append(str(value).strip())
+            is_whole = isinstance(value, float) and value.is_integer()  # JSON's 1.0 is 1
+            labels.append(str(int(value) if is_whole else value).strip())
             if not labels[-1]:
                 raise fault(self.path, place, "the label is empty")
         if all(re.fullmatch(r"\[\s*([\'\"\[\d].*)?\]", label, re.DOTALL) for label in labels):
@@ -411,23 +408,18 @@ def token_table(
         return None
     separator = separator or _separator(path, lines)
     names = [cell.strip(' "').lower() for cell in first_line(lines).split(separator)]
-    of_sentences = [name for name in names if name.startswith("sent")]
-    wanted = [
-        names.index(found[0])
-        for known in (TOKEN_NAMES, TAG_NAMES, of_sentences)
-        if (found := [name for name in known if name in names])
-    ]
-    blank = any(not line.strip() for line in lines[:-1])
-    if len(wanted) < 2 or (len(wanted) == 2 and (of_sentences or blank)):
+    of_sentences = [n for n in names if re.fullmatch(r"sent(ence)?[ _]?(#|id|idx|no|number)", n)]
+    of_tokens, of_tags = ([n for n in known if n in names] for known in (TOKEN_NAMES, TAG_NAMES))
+    if not of_tokens or not of_tags:
         return None
     header, *rows = _rows(path, lines, separator, None)
-    if len(wanted) == 2:
-        if has_entities([cells[wanted[1]] for _, cells in rows]):
-            raise ValueError(
-                f"{str(path)!r} has tokens with tags, and no column says where a sentence begins: "
-                "add one named 'Sentence #', or write CoNLL columns (see write_conll)"
-            )
+    if not of_sentences:
+        gaps = any(not line.strip() for line in lines[:-1])
+        if not gaps and has_entities([cells[names.index(of_tags[0])] for _, cells in rows]):
+            problem = "no column says where a sentence begins: add one named 'Sentence #', or "
+            raise fault(path, "line 1", problem + "write CoNLL columns (see write_conll)")
         return None
+    wanted = [names.index(found[0]) for found in (of_tokens, of_tags, of_sentences)]
     X: list[list[str]] = []
     y: list[list[str]] = []
     sentence = None
@@ -462,6 +454,8 @@ def _rows(
     path: Path, lines: list[str], separator: str, quoting: bool | None
 ) -> list[tuple[str, list[str]]]:
     """The place and cells of every line that is not blank, all of one width."""
+    if len(separator) != 1:
+        raise ValueError(f"separator={separator!r} must be one character")
     if separator != "\t" if quoting is None else quoting:
         reader = csv.reader(io.StringIO("\n".join(lines)), delimiter=separator, strict=True)
         rows = []
@@ -483,9 +477,6 @@ def _rows(
     width = len(rows[0][1])
     for place, cells in rows:
         if len(cells) != width:
-            problem = f"{len(cells)} column(s), but {width} in the first line: mend it, check "
-            problem += (
-                "separator and quoting (--separator, --quoting), or the file may be cut short"
-            )
-            raise fault(path, place, problem)
+            problem = f"{len(cells)} column(s), but {width} in the first line: mend it, or check "
+            raise fault(path, place, problem + "separator and quoting (--separator, --quoting)")
     return rows

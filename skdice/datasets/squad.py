@@ -8,7 +8,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any
 
-from skdice.datasets.files import json_values, read_lines, write_text
+from skdice.datasets.files import fault, json_values, read_lines, write_text
 from skdice.text.answers import as_answers
 
 __all__ = ["read_mrc_ner", "read_squad", "write_squad_predictions"]
@@ -104,21 +104,11 @@ def _articles(path: Path, values: list[Any]) -> list[Any]:
     """Articles of SQuAD's JSON; a flat record is an article of one question."""
     data = values[0].get("data") if values and isinstance(values[0], dict) else None
     records = data if isinstance(data, list) else values
-    if all(
-        isinstance(record, dict) and {"question", "context"} <= set(record) for record in records
-    ):
+    if all(isinstance(r, dict) and {"question", "context"} <= set(r) for r in records):
         records = [
-            {
-                "title": record.get("title"),
-                "paragraphs": [{"context": record["context"], "qas": [{"id": i, **record}]}],
-            }
-            for i, record in enumerate(records)
+            {**r, "paragraphs": [{"context": r["context"], "qas": [{"id": i, **r}]}]}
+            for i, r in enumerate(records)
         ]
-    elif records is not data:
-        raise ValueError(
-            f"{str(path)!r} is not a SQuAD file: it has no list under 'data', nor records with "
-            "'question' and 'context'"
-        )
     for article in records:
         _field(path, article, "paragraphs", list)
     return records
@@ -126,18 +116,14 @@ def _articles(path: Path, values: list[Any]) -> list[Any]:
 
 def _answers(path: Path, name: str, question: dict[str, Any]) -> Any:
     """The answers of a question; none if it says that it is impossible."""
-    impossible = question.get("is_impossible", False)
+    impossible, answers = question.get("is_impossible", False), question.get("answers")
     if not isinstance(impossible, bool):
-        raise ValueError(
-            f"{str(path)!r}: 'is_impossible' of question {name!r} is {impossible!r}: it must be "
-            "true or false"
-        )
-    if not impossible and not isinstance(question.get("answers"), (list, dict)):
-        raise ValueError(
-            f"{str(path)!r}: question {name!r} has no list 'answers': give [] if its context holds "
-            "no answer"
-        )
-    return [] if impossible else question["answers"]
+        problem = f"'is_impossible' is {impossible!r}: it must be true or false"
+    elif not impossible and not isinstance(answers, (list, dict)):
+        problem = "there is no list 'answers': give [] if the context holds none"
+    else:
+        return [] if impossible else answers
+    raise fault(path, f"question {name!r}", problem)
 
 
 def write_squad_predictions(

@@ -169,6 +169,9 @@ def test_tokens_without_sentences_are_refused(tmp_path):
     rows = "Word,Tag\nAnn,B-PER\nsings,O\n"
     with pytest.raises(ValueError, match="no column says where a sentence begins"):
         read_dataset(put(tmp_path, rows, "a.csv"))
+    words = "word,label,sentence\nbank,money,I went to the bank\nbank,river,the bank of it\n"
+    path = put(tmp_path, words, "d.csv")
+    assert read_dataset(path, text_columns="sentence").y == ["money", "river"]
     lists = "Sentence #,Sentence,Tag\n1,Ann sings,\"['B', 'O']\"\n2,Rome is,\"['B', 'O']\"\n"
     with pytest.raises(ValueError, match=r"'Tag' is .*, not one label"):
         read_table(put(tmp_path, lists, "b.csv"), text_columns="Sentence")
@@ -295,7 +298,7 @@ def test_encodings(tmp_path):
     [
         ("a.parquet", b"PAR1\x15\x04", "a Parquet file: read it with pandas"),
         ("a.xlsx", b"PK\x03\x04\x14\x00", "a spreadsheet: .*save it as CSV"),
-        ("a.ann", b"T1\tPerson 0 3\tAnn\n", "brat: .* CoNLL columns"),
+        ("a.ann", b"T1\tPerson 0 3\tAnn\n", "brat's: .* CoNLL columns"),
     ],
 )
 def test_other_files_name_the_way_out(tmp_path, name, content, message):

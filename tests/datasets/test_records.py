@@ -49,6 +49,7 @@ def test_tables(tmp_path):
         ("a,b,c,d\n1,2,3,4\n", {"label_column": 3}, "say which hold the text"),
         ("ham\tsee you\nspam\twin\n", {}, r"which column .* has \['0: ham', '1: see you'\]: give"),
         ("a,b,intent\n1,2,x\n", {"header": True}, r"which column .* has \['a', 'b', 'intent'\]"),
+        ("a,b\n1,2\n", {"separator": "||"}, "separator='||' must be one character"),
         ("a,b\n1,2\n", {"text_columns": "nope"}, "text_columns='nope'"),
         ("a,b\n1,2\n", {"label_column": 5}, "label_column=5"),
         ("a,b\n1,2\n", {"text_columns": [0, 1, 2]}, "more than two"),

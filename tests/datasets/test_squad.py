@@ -73,10 +73,10 @@ def test_squad_files(tmp_path):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({}, "question 'q' has no list 'answers'"),
-        ({"answers": None}, "question 'q' has no list 'answers'"),
-        ({"answers": [], "is_impossible": "false"}, "'is_impossible' of question 'q' is 'false'"),
-        ({"answers": [], "is_impossible": 1}, "'is_impossible' of question 'q' is 1"),
+        ({}, "question 'q': there is no list 'answers'"),
+        ({"answers": None}, "question 'q': there is no list 'answers'"),
+        ({"answers": [], "is_impossible": "false"}, "question 'q': 'is_impossible' is 'false'"),
+        ({"answers": [], "is_impossible": 1}, "question 'q': 'is_impossible' is 1"),
         ({"answers": [{"text": "anna", "answer_start": 0.5}]}, r"question 'q' holds \(0.5, 'anna'"),
         ({"answers": [{"text": "anna", "answer_start": "0"}]}, r"question 'q' holds \('0', 'anna'"),
         ({"answers": {"text": ["anna"], "answer_start": [0, 1]}}, "lists of one length"),
