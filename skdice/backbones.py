@@ -311,6 +311,11 @@ def without_pooler(encoder: Any) -> Any:
     return encoder
 
 
+# Embeddings of relative positions (DeBERTa, MPNet, RoFormer); in DeBERTa also what normalises them,
+# and the convolution behind the first layer.
+_SHARED = ("rel_embeddings", "LayerNorm", "conv", "relative_attention_bias", "embed_positions")
+
+
 def embedding_modules(encoder: Any) -> list[Any]:
     """The modules before the layers of any `AutoModel` encoder."""
     from torch import nn
@@ -324,6 +329,13 @@ def embedding_modules(encoder: Any) -> list[Any]:
     parent = next(part for part in encoder.modules() if words in list(part.children()))
     # Embeddings of words, and of positions (GPT-2).
     return [part for part in parent.children() if isinstance(part, nn.Embedding)]
+
+
+def shared_by_layers(encoder: Any) -> list[Any]:
+    """Modules beside the layers that each of them uses, such as relative positions."""
+    layers = encoder_layers(encoder)
+    (owner,) = (part for part in encoder.modules() if layers in list(part.children()))
+    return [part for name, part in owner.named_children() if name in _SHARED]
 
 
 def encoder_layers(encoder: Any) -> Any:

@@ -54,8 +54,8 @@ def measure(who: str, batch_size: int, length: int) -> float:
         from skdice.engine.batching import EncodedDataset
 
         dataset = EncodedDataset(windows, targets)
-        batch = net._batch(dataset, np.arange(batch_size), dataset.lengths)
-        net._start_schedule(10)
+        (batch,) = net.batches(dataset, np.arange(batch_size), None)
+        net.start_schedule(10, "constant", 0.0)
         net.history.new_epoch()
         net.history.new_batch()
 

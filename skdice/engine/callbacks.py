@@ -6,6 +6,7 @@ import re
 import sys
 import time
 from collections.abc import Callable
+from inspect import signature
 from typing import Any
 
 from skorch.callbacks import (
@@ -105,10 +106,22 @@ def _time(seconds: float) -> str:
     return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s"
 
 
-def check_callbacks(callbacks: list[Any] | None, net_params: dict[str, Any] | None) -> None:
-    """Refuse skorch callbacks that would have no effect here, or fail during training."""
-    for given in [*(callbacks or []), *((net_params or {}).get("callbacks") or [])]:
-        callback = given[1] if isinstance(given, tuple) else given
+def check_callbacks(
+    callbacks: list[Any] | None, net_params: dict[str, Any] | None, validated: bool = True
+) -> None:
+    """Refuse skorch callbacks that would have no effect here, or fail during training.
+
+    Parameters
+    ----------
+    callbacks : list or None
+    net_params : dict or None
+        Whose ``callbacks`` are checked, too.
+    validated : bool, default=True
+        Whether the fit has a validation set.
+    """
+    given = [*(callbacks or []), *((net_params or {}).get("callbacks") or [])]
+    given = [callback[1] if isinstance(callback, tuple) else callback for callback in given]
+    for callback in given:
         kind = callback if isinstance(callback, type) else type(callback)
         if issubclass(kind, LRScheduler):
             raise ValueError(
@@ -127,3 +140,30 @@ def check_callbacks(callbacks: list[Any] | None, net_params: dict[str, Any] | No
                 "X_val and y_val where it takes them, or early_stopping=True, and each epoch's "
                 "score is its valid_score in history_"
             )
+        others = [other for other in given if other is not callback]
+        if not any(map(_records, others)) and (name := _monitored(callback)) is not None:
+            names = ["train_loss", "lr", "dur", "skipped_updates"]
+            names += ["valid_score", "valid_score_best"] if validated else []
+            if name not in names:
+                raise ValueError(
+                    f"callbacks holds {kind.__name__} with monitor={name!r}, and this fit records "
+                    f"{names}: give monitor='valid_score' (higher is better; for Checkpoint "
+                    "'valid_score_best') and a validation set, by X_val and y_val where fit takes "
+                    "them, or by early_stopping=True"
+                )
+
+
+def _monitored(callback: Any) -> str | None:
+    """The entry of the history that a callback waits for, if there is one."""
+    if isinstance(callback, type):
+        parameter = signature(callback).parameters.get("monitor")
+        found = None if parameter is None else parameter.default
+    else:
+        found = getattr(callback, "monitor", None)
+    return found if isinstance(found, str) else None
+
+
+def _records(callback: Any) -> bool:
+    """Whether a callback may make entries of its own in the history."""
+    kind = callback if isinstance(callback, type) else type(callback)
+    return issubclass(kind, EpochScoring) or not kind.__module__.startswith("skorch.")

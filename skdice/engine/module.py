@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import fnmatch
 from collections.abc import Sequence
 from typing import Any, Self
@@ -9,7 +10,7 @@ from typing import Any, Self
 import torch
 from torch import nn
 
-from skdice.backbones import embedding_modules, encoder_layers
+from skdice.backbones import embedding_modules, encoder_layers, shared_by_layers
 from skdice.engine.dropout import FastDropout, use_fast_dropout
 from skdice.engine.packing import narrow_last_layer, states_at
 
@@ -20,6 +21,7 @@ __all__ = [
     "TaskModel",
     "checkpoint_gradients",
     "copy_out_of_file",
+    "copy_with_same_weights",
     "freeze",
     "parameter_groups",
     "pool",
@@ -315,7 +317,8 @@ def freeze(module: EncoderModule, frozen: str | int) -> None:
     ----------
     module : EncoderModule
     frozen : {"none", "embeddings", "encoder"} or int
-        An int freezes the embeddings and that many of the lowest layers.
+        An int freezes the embeddings, that many of the lowest layers, and what these share with
+        the others.
 
     Raises
     ------
@@ -339,11 +342,22 @@ def freeze(module: EncoderModule, frozen: str | int) -> None:
                     f"frozen={frozen} asks for more layers than the backbone's {len(layers)}: use "
                     "a smaller number, or frozen='encoder'"
                 )
-            parts += layers[:count]
+            parts += [*layers[:count], *shared_by_layers(module.encoder)]
     wanted = {id(part) for part in parts}
     module.frozen = [name for name, part in module.named_modules() if id(part) in wanted]
     for part in parts:
         part.requires_grad_(False)
+
+
+def copy_with_same_weights(module: nn.Module) -> Any:
+    """A copy that shares all tensors; its mode, hooks and attention are its own."""
+    memo = {
+        id(value): value
+        for part in module.modules()
+        for value in (*part.parameters(False), *part.buffers(False), *vars(part).values())
+        if isinstance(value, torch.Tensor)
+    }
+    return copy.deepcopy(module, memo)
 
 
 def copy_out_of_file(module: nn.Module) -> None:

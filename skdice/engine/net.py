@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from skorch import NeuralNet
 from skorch.callbacks import EpochTimer
+from skorch.history import History
 from torch import nn
 
 from skdice.engine import ranks
 from skdice.engine.accumulation import accumulate
 from skdice.engine.attention import settle_attention
-from skdice.engine.batching import (
-    Batch,
-    EncodedDataset,
-    Inputs,
-    Padder,
-    ahead,
-    length_batches,
-    run_cost,
-    weightless,
-)
+from skdice.engine.batching import Batch, EncodedDataset, Inputs, Padder, length_batches, run_cost
 from skdice.engine.callbacks import EpochLog, ProgressBar
-from skdice.engine.checkpoints import Checkpoints
 from skdice.engine.devices import (
     Draws,
     autocast,
@@ -37,19 +26,10 @@ from skdice.engine.devices import (
     resolve_device,
     to_device,
 )
-from skdice.engine.module import parameter_groups
-from skdice.engine.packing import first_position
-from skdice.engine.progress import (
-    Progress,
-    check_finite,
-    finite_if_all_are,
-    restore,
-    set_buffer,
-    state_of,
-    trainable_state,
-)
+from skdice.engine.fit import Fit
+from skdice.engine.module import copy_with_same_weights, parameter_groups
+from skdice.engine.progress import finite_if_all_are, set_buffer
 from skdice.engine.schedules import schedule_factor
-from skdice.engine.words import CompactWords, compact_words
 
 __all__ = ["FineTuningNet"]
 
@@ -58,8 +38,8 @@ class FineTuningNet(NeuralNet):
     """Fine-tune an `EncoderWithHead` on an `EncodedDataset`.
 
     What skorch does not do is here: little padding, one update from several micro-batches that
-    equals the update from one big batch, autocast, gradient clipping, a schedule stepped with
-    each update, and the best epoch's weights restored at the end.
+    equals the update from one big batch, autocast, gradient clipping and a schedule stepped with
+    each update. A `Fit` says which updates are made.
 
     Parameters
     ----------
@@ -86,11 +66,7 @@ class FineTuningNet(NeuralNet):
         Of `skorch.NeuralNet`.
     """
 
-    _words: CompactWords | None = None  # while a fit runs
-    _bf16: bool | None = None  # what this fit began with
-    _first: int | None = None  # of the positions while a fit runs, if its batches are packed
-    _n_processes: int = 1  # that train together while a fit runs
-    _draws: Any = None  # `Draws`, while a fit runs
+    fit_: Fit | None = None  # while it runs
     _auto: bool = False  # whether the device was found by itself
 
     def __init__(
@@ -128,7 +104,7 @@ class FineTuningNet(NeuralNet):
 
     def __getstate__(self) -> dict[str, Any]:
         """The module once, and the optimiser, whose state is twice the weights, only if asked."""
-        kept = dict(self.__dict__)
+        kept = self.__dict__ | {"fit_": None}
         if self._auto and self.device.startswith("cuda"):
             kept["device"] = "auto"  # whoever reads it may have other GPUs
         if self.initialized_:
@@ -151,6 +127,19 @@ class FineTuningNet(NeuralNet):
     def _default_callbacks(self) -> list[tuple[str, Any]]:
         own = [EpochTimer(), ProgressBar(), EpochLog()]
         return list(zip(("epoch_timer", "progress_bar", "print_log"), own, strict=True))
+
+    def twin(self) -> FineTuningNet:
+        """A net with the same weights and optimiser; module, loss and history are its own."""
+        net = object.__new__(type(self))
+        net.__dict__ = dict(self.__dict__)
+        net.module = net.module_ = copy_with_same_weights(self.module_)
+        net.history = History(self.history)
+        return net
+
+    def go_back(self, weights: dict[str, torch.Tensor]) -> None:
+        """Take back what a `twin` has trained; the optimiser starts anew."""
+        self.module_.load_state_dict(weights, strict=False)
+        self.optimizer_.state.clear()
 
     # ---- optimiser, schedule, precision
 
@@ -176,163 +165,31 @@ class FineTuningNet(NeuralNet):
         for group, own in zip(self.optimizer_.param_groups, self.own_rates_, strict=True):
             group["lr"] = group["initial_lr"] = lr if own is None else own
 
-    def _start_schedule(self, n_steps: int, schedule: str, warmup: float) -> None:
-        self.n_steps_ = n_steps  # of this fit; 0 where nobody knows
+    def start_schedule(self, n_steps: int, schedule: str, warmup: float) -> None:
+        """Begin a schedule of so many updates; 0 where nobody knows how many will follow."""
+        self.n_steps_ = n_steps
         factor = schedule_factor(schedule, n_steps, warmup)
         self.schedule_ = torch.optim.lr_scheduler.LambdaLR(self.optimizer_, factor)
 
-    # ---- batches
-
-    def updates(
-        self, dataset: EncodedDataset, epoch: int, rows: np.ndarray | None = None, start: int = 0
-    ) -> Iterator[list[Batch]]:
-        """The micro-batches of each update, in this epoch's random order.
-
-        Parameters
-        ----------
-        dataset : EncodedDataset
-        epoch : int
-            From 1.
-        rows : ndarray of int or None, default=None
-            Rows to train on, which a sampler drew; None is every row once.
-        start : int, default=0
-            Updates of this epoch that were made already.
-        """
-        for chosen in self.rows_of_updates(dataset, epoch, rows)[start:]:
-            own, counts = ranks.own(chosen, self._n_processes)
-            batch = self._batches(dataset, own)
-            yield batch if counts else weightless(batch)
-
-    def _batches(self, dataset: Any, rows: np.ndarray) -> list[Batch]:
-        parts = (rows[i : i + self.batch_size] for i in range(0, len(rows), self.batch_size))
-        return [self._batch(dataset, part, dataset.lengths[part]) for part in parts]
-
-    def rows_of_updates(
-        self, dataset: Any, epoch: int, rows: np.ndarray | None = None
-    ) -> list[np.ndarray]:
-        """The rows of each update of an epoch."""
-        generator = np.random.default_rng([self.shuffle_seed, epoch])
-        order = generator.permutation(len(dataset) if rows is None else rows)
-        step = self._rows_of_one()
-        return [order[start : start + step] for start in range(0, len(order), step)]
-
-    def _batch(self, dataset: EncodedDataset, rows: np.ndarray, lengths: np.ndarray) -> Batch:
-        batch = self.padder.batch(dataset, rows, lengths, run_cost(self.device), self._first)
-        if self._words is not None:
-            for group in batch[0]:
-                group["input_ids"] = self._words.places[group["input_ids"]]
-        return batch
-
-    def n_updates(self, n_rows: int) -> int:
-        """Updates in one epoch of so many rows."""
-        return -(-n_rows // self._rows_of_one())
-
-    def _rows_of_one(self) -> int:
-        return self.batch_size * self.gradient_accumulation * self._n_processes
-
-    def fit_loop(
-        self,
-        X: EncodedDataset,
-        y: None = None,
-        epochs: int | None = None,
-        *,
-        rows_of_epoch: Callable[[int], np.ndarray] | None = None,
-        validation_score: Callable[[], float] | None = None,
-        patience: int | None = None,
-        checkpoints: Checkpoints | None = None,
-        **fit_params: Any,
-    ) -> FineTuningNet:
-        """Train for some epochs.
-
-        Parameters
-        ----------
-        X : EncodedDataset
-        y : ignored
-        epochs : int or None, default=None
-            None is `max_epochs`, with the schedule. A number is one of many calls, of which nobody
-            knows how many will follow: the rate stays where it is.
-        rows_of_epoch : callable or None, default=None
-            From the epoch's number, from 1, to the rows to train on; None is every row once.
-        validation_score : callable or None, default=None
-            Called after each epoch; its value is recorded as ``valid_score``.
-        patience : int or None, default=None
-            Epochs without a better ``valid_score`` before training stops; with a number, the best
-            epoch's weights come back at the end.
-        checkpoints : Checkpoints or None, default=None
-            Go on from the last of them, and write others.
-        **fit_params : ignored
-        """
-        drawn = X if rows_of_epoch is None else rows_of_epoch(len(self.history))
-        self._n_processes = ranks.join()
-        state, bf16 = ranks.start(
-            self.module_,
-            X.targets,
-            None if checkpoints is None else checkpoints.last(),
-            self._gains_by_bf16(),
-        )
-        if state is not None and state["finished"]:
-            restore(self, state)
-            return self
-        if epochs is None:
-            epochs = self.max_epochs
-            self._words = compact_words(self, X)
-            if self._words is not None:
-                self.initialize_optimizer()
-            self._start_schedule(self.n_updates(len(drawn)) * epochs, self.schedule, self.warmup)
-        else:
-            self._start_schedule(0, "constant", 0.0)
-        self._first = first_position(self.module_) if self.pack else None
-        self._draws = Draws(self.shuffle_seed + len(self.history), self.device)
-        at = Progress(bf16=bf16)
-        try:
-            if state is not None:
-                at = restore(self, state)
-            self._bf16 = at.bf16
-            while at.epoch < epochs:
-                self.notify("on_epoch_begin", dataset_train=X, dataset_valid=None)
-                rows = None if rows_of_epoch is None else rows_of_epoch(len(self.history))
-                self.run_epoch(X, rows, at, checkpoints)
-                if validation_score is not None:
-                    score = float(ranks.share(validation_score()))
-                    better = at.note(score)
-                    self.history.record("valid_score", score)
-                    self.history.record("valid_score_best", better)
-                    if better and patience is not None:
-                        with self._whole_words():
-                            at.best = trainable_state(self.module_)
-                try:
-                    self.notify("on_epoch_end", dataset_train=X, dataset_valid=None)
-                except KeyboardInterrupt:
-                    break  # how skorch's callbacks, such as EarlyStopping, end a training
-                if patience is not None and at.stale >= patience:
-                    break
-                at = replace(at, epoch=at.epoch + 1, update=0, losses=[], lr=None)
-        finally:
-            self._bf16, self._first, self._n_processes, self._draws = None, None, 1, None
-            settle_attention(self.module_, self.device)
-            # Also after an interrupt: the user keeps the best weights there were.
-            if self._words is not None:
-                self._words.step_aside()
-                self._words = None
-                self.initialize_optimizer()
-            if at.best is not None:
-                self.module_.load_state_dict(at.best, strict=False)
-        if checkpoints is not None:
-            checkpoints.write(at.total, state_of(self, at, finished=True))
-        return self
-
-    def _whole_words(self) -> Any:
-        return contextlib.nullcontext() if self._words is None else self._words.whole()
+    # ---- training
 
     def partial_fit(
         self, X: EncodedDataset, y: None = None, classes: None = None, **fit_params: Any
     ) -> FineTuningNet:
-        """As skorch's, but an interrupt reaches the caller once the net is in order again."""
+        """Run a `Fit`; an interrupt reaches the caller once the net is in order again.
+
+        Parameters
+        ----------
+        X : EncodedDataset
+        y, classes : ignored
+        **fit_params
+            Of `Fit`.
+        """
         if not self.initialized_:
             self.initialize()
         self.notify("on_train_begin", X=X, y=y)
         try:
-            self.fit_loop(X, y, **fit_params)
+            Fit(self, X, **fit_params).run()
         finally:
             self.notify("on_train_end", X=X, y=y)
             self.optimizer_.zero_grad(set_to_none=True)  # only an update needs them
@@ -340,54 +197,34 @@ class FineTuningNet(NeuralNet):
                 self.optimizer_.state.clear()
         return self
 
-    def run_epoch(
-        self,
-        dataset: EncodedDataset,
-        rows: np.ndarray | None = None,
-        at: Progress | None = None,
-        checkpoints: Checkpoints | None = None,
-    ) -> None:
-        """One update after the other, over all rows or those given."""
-        at = at or Progress()
-        at.lr = at.lr or float(self.schedule_.get_last_lr()[0])
-        self.history.record("lr", at.lr)
-        heard = self.verbose or self.callbacks  # our own callbacks do nothing in silence
-        batches = self.updates(dataset, len(self.history), rows, at.update)
-        if torch.device(self.device).type != "cpu":
-            batches = ahead(batches)
-        for batch in batches:
-            if heard:
-                self.notify("on_batch_begin", batch=batch, training=True)
-            if self._n_processes > 1:
-                # Each draws dropout of its own, which a fit that goes on can draw again.
-                drawn = [self.shuffle_seed, len(self.history), at.update, ranks.rank()]
-                seed = np.random.SeedSequence(drawn).generate_state(1)[0]
-                self._draws.seed(int(seed))
-            step = self.train_step(batch)
-            if heard:
-                self.notify("on_batch_end", batch=batch, training=True, **step)
-            at.losses.append(step["loss"])
-            at.update, at.total = at.update + 1, at.total + 1
-            check_finite(self, at, dataset, rows)
-            if checkpoints is not None and checkpoints.due(at.total):
-                checkpoints.write(at.total, state_of(self, at))
-        # One transfer an epoch instead of one a step keeps a GPU from waiting.
-        losses = torch.stack(at.losses).cpu()
-        made = losses[losses.isfinite()]
-        self.history.record("train_loss", made.mean().item())
-        self.history.record("skipped_updates", len(losses) - len(made))
+    def batches(
+        self, dataset: EncodedDataset, rows: np.ndarray, first_position_id: int | None
+    ) -> list[Batch]:
+        """Micro-batches of these rows; packed, if the first subword's position id is given."""
+        unit, size = run_cost(self.device), self.batch_size
+        parts = (rows[start : start + size] for start in range(0, len(rows), size))
+        lengths = dataset.lengths
+        return [
+            self.padder.batch(dataset, part, lengths[part], unit, first_position_id)
+            for part in parts
+        ]
+
+    def set_training(self, mode: bool) -> None:
+        """Let module and loss learn, or not."""
+        self.module_.train(mode)
+        self.criterion_.train(mode)
 
     def train_step(self, batch: list[Batch], **fit_params: Any) -> dict[str, Any]:
         """Make one update from the micro-batches of `batch`; its loss is NaN if it is skipped."""
-        if not self.module_.training:
-            self._set_training(True)
+        if not (self.module_.training and self.criterion_.training):
+            self.set_training(True)  # a callback may have changed it
         for parameter in self._parameters():
             parameter.grad = None
         remembers = getattr(self.criterion_, "remembers", False)
         memory = dict(self.criterion_.named_buffers()) if remembers else {}
-        draws = self._draws or Draws(self.shuffle_seed, self.device)
+        fit, packed = self.fit_, "packing" in batch[0][0][0]
+        draws = Draws(self.shuffle_seed, self.device) if fit is None else fit.draws
         on_cpu = torch.device(self.device).type == "cpu"
-        packed = self._first is not None
         with draws.used(torch_draws=not on_cpu or self.module_.torch_draws(packed)):
             if len(batch) == 1:
                 logits = self._logits(batch[0][0])
@@ -396,7 +233,7 @@ class FineTuningNet(NeuralNet):
             else:
                 logits, loss = accumulate(self, batch, draws)
         loss = loss.detach()
-        if self._n_processes > 1:
+        if ranks.n_processes() > 1:
             ranks.average([loss, *(p.grad for p in self._parameters() if p.grad is not None)])
         bad = self.update(batch, loss)
         if bad is not False:
@@ -440,36 +277,38 @@ class FineTuningNet(NeuralNet):
             self.optimizer_.step()
         elif not bad:
             self.optimizer_.step()
-            if self._words is not None:
-                self._words.note_update(self.optimizer_)
         if scaled or loss.is_cuda or not bad:
             self.schedule_.step()
         return bad
 
     def _logits(self, inputs: Inputs) -> torch.Tensor:
-        """Logits of groups of inputs, one after the other."""
+        """Logits of groups of inputs, one after the other, of the module that is trained."""
+        return self._outputs(self.module_, inputs)
+
+    def _outputs(self, module: nn.Module, inputs: Inputs) -> torch.Tensor:
         parts = []
-        settle_attention(self.module_, self.device, packed="packing" in inputs[0])
+        settle_attention(module, self.device, packed="packing" in inputs[0])
         # Once for all groups, so that weights are rounded once.
-        with autocast(self._precision_now(), self.device):
+        with autocast(self._precision_of(module), self.device):
             for group in inputs:
                 moved = {k: to_device(v, self.device) for k, v in group.items()}
-                parts.append(self.module_(**moved))
+                parts.append(module(**moved))
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
-    def _precision_now(self) -> str:
-        """The precision of this pass: on a CPU, auto trains in bfloat16 where that is faster.
+    def _precision_of(self, module: nn.Module) -> str:
+        """The precision of a pass: on a CPU, auto trains in bfloat16 where that is faster.
 
         It predicts in float32, so that a model gives the same probabilities on every processor.
         """
         if self.precision != "auto" or torch.device(self.device).type != "cpu":
             return self.precision
-        if not self.module_.training:
+        if not module.training:
             return "fp32"
-        gains = self._gains_by_bf16() if self._bf16 is None else self._bf16
+        gains = self.gains_by_bf16() if self.fit_ is None else self.fit_.progress.bf16
         return "bf16" if gains else "fp32"
 
-    def _gains_by_bf16(self) -> bool:
+    def gains_by_bf16(self) -> bool:
+        """Whether training of this module on this processor is faster in bfloat16."""
         config = getattr(getattr(self.module_, "encoder", None), "config", None)
         # In small models casting costs more than it saves.
         return getattr(config, "hidden_size", 0) >= 256 and cpu_gains_by_bf16()
@@ -484,18 +323,25 @@ class FineTuningNet(NeuralNet):
 
     # ---- prediction
 
+    def module_to_predict(self) -> nn.Module:
+        """The module in evaluation mode; while it is in training, a copy that shares its weights.
+
+        So predictions never change the mode of what is trained.
+        """
+        if not self.module_.training:
+            return self.module_
+        if self.fit_ is not None:
+            return self.fit_.module_to_predict()
+        return copy_with_same_weights(self.module_).eval()
+
     @torch.no_grad()
     def logits(self, dataset: EncodedDataset, batch_size: int | None = None) -> list[np.ndarray]:
         """Logits of each window, float32: (n_predictions, n_outputs), or (n_outputs,) pooled."""
-        with self._whole_words():
-            return self._predicted(dataset, batch_size or max(self.batch_size, 64))
-
-    def _predicted(self, dataset: EncodedDataset, size: int) -> list[np.ndarray]:
-        self._set_training(False)
+        module, size = self.module_to_predict(), batch_size or max(self.batch_size, 64)
         rows: list[Any] = [None] * len(dataset)
         for batch in length_batches(dataset.lengths, size, run_cost(self.device)):
             inputs, _, _ = self.padder([(dataset.windows[i], None, None) for i in batch])
-            values = self._logits([inputs]).float().cpu().numpy()
+            values = self._outputs(module, [inputs]).float().cpu().numpy()
             if "positions" in inputs:
                 ends = np.cumsum([dataset.windows[i].n_predictions for i in batch])
                 pieces: Sequence[np.ndarray] = np.split(values, ends[:-1])

@@ -17,7 +17,7 @@ from skdice.text.encoding import Window
 
 __all__ = [
     "Packing",
-    "first_position",
+    "first_position_id",
     "narrow_last_layer",
     "packed_inputs",
     "recurring_size",
@@ -200,7 +200,7 @@ def states_at(
     return encoder(packing=packing.reading(padded), **inputs).last_hidden_state[0][:n]
 
 
-def first_position(module: Any) -> int | None:
+def first_position_id(module: Any) -> int | None:
     """The position id of a row's first subword; None if the encoder cannot run without padding."""
     config = getattr(getattr(module, "encoder", None), "config", None)
     kind = getattr(config, "model_type", None)

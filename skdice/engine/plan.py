@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -45,8 +45,8 @@ class FitPlan:
     mode: Mode = "fresh"
     # None means `max_epochs` with the schedule; `partial_fit` gives a number, at a constant rate.
     epochs: int | None = None
-    # From the number of an epoch to the rows that a sampler draws for it.
-    rows_of_epoch: Callable[[int], np.ndarray] | None = None
+    # The rows that a sampler drew for each epoch.
+    rows: Sequence[np.ndarray] | None = None
     # The validation set (Examples), scored after each epoch.
     validation: Any = None
     # The estimator's attributes once the plan runs, including the untrained module.

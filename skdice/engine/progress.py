@@ -17,7 +17,7 @@ __all__ = [
     "restore",
     "set_buffer",
     "state_of",
-    "trainable_state",
+    "trained_state",
 ]
 
 # Skipped updates in a row that end a fit.
@@ -47,13 +47,12 @@ class Progress:
         return better
 
 
-def state_of(net: Any, at: Progress, *, finished: bool = False) -> dict[str, Any]:
-    """All that the fit of a net needs to go on; of a finished fit, its results."""
-    frozen = {name for name, p in net.module_.named_parameters() if not p.requires_grad}
-    weights = net.module_.state_dict()
+def state_of(fit: Any, *, finished: bool = False) -> dict[str, Any]:
+    """All that a fit needs to go on; of a finished fit, its results."""
+    net = fit.net
     state = {
         "finished": finished,
-        "module": {name: value for name, value in weights.items() if name not in frozen},
+        "module": trained_state(net.module_),
         "criterion": dict(net.criterion_.named_buffers()),
         "history": [
             {key: value for key, value in epoch.items() if key != "batches"}
@@ -62,18 +61,20 @@ def state_of(net: Any, at: Progress, *, finished: bool = False) -> dict[str, Any
     }
     if finished:
         return state
+    table = None if fit.embeddings is None else (fit.embeddings.table, fit.embeddings.factor)
     return state | {
         "optimizer": net.optimizer_.state_dict(),
         "schedule": {k: v for k, v in net.schedule_.state_dict().items() if k != "lr_lambdas"},
         "scaler": net.scaler_.state_dict(),
-        "words": None if net._words is None else (net._words.table, net._words.factor),
-        "random": net._draws.states(),
-        "progress": vars(at),
+        "embeddings": table,
+        "random": fit.draws.states(),
+        "progress": vars(fit.progress),
     }
 
 
-def restore(net: Any, state: dict[str, Any]) -> Progress:
-    """Bring a net to the state in which `state` was taken."""
+def restore(fit: Any, state: dict[str, Any]) -> None:
+    """Bring a fit to the point at which `state` was taken."""
+    net = fit.net
     net.module_.load_state_dict(state["module"], strict=False)
     for name, value in state["criterion"].items():
         set_buffer(net.criterion_, name, value.to(net.device))
@@ -85,28 +86,26 @@ def restore(net: Any, state: dict[str, Any]) -> Progress:
         for name, value in epoch.items():
             net.history.record(name, value)
     if state["finished"]:
-        return Progress()
+        return
     net.optimizer_.load_state_dict(state["optimizer"])
     net.schedule_.load_state_dict(
         state["schedule"] | {"lr_lambdas": [None] * len(net.optimizer_.param_groups)}
     )
     net.scaler_.load_state_dict(state["scaler"])
-    if net._words is not None:
-        table, net._words.factor = state["words"]
+    if fit.embeddings is not None:
+        table, fit.embeddings.factor = state["embeddings"]
         with torch.no_grad():
-            net._words.table.copy_(table)
-    net._draws.set_states(state["random"])
-    at = Progress(**state["progress"])
-    at.losses = [loss.to(net.device) for loss in at.losses]
-    at.bad = torch.as_tensor(at.bad, device=net.device)
-    return at
+            fit.embeddings.table.copy_(table)
+    fit.draws.set_states(state["random"])
+    fit.progress = Progress(**state["progress"])
+    fit.progress.losses = [loss.to(net.device) for loss in fit.progress.losses]
+    fit.progress.bad = torch.as_tensor(fit.progress.bad, device=net.device)
 
 
-def trainable_state(module: torch.nn.Module) -> dict[str, torch.Tensor]:
-    """A copy of the weights that are trained."""
-    trainable = {name for name, p in module.named_parameters() if p.requires_grad}
-    state = module.state_dict()
-    return {k: v.detach().clone() for k, v in state.items() if k in trainable}
+def trained_state(module: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """Weights that are trained, and buffers; not copies."""
+    frozen = {name for name, p in module.named_parameters() if not p.requires_grad}
+    return {name: value for name, value in module.state_dict().items() if name not in frozen}
 
 
 def set_buffer(module: torch.nn.Module, name: str, value: torch.Tensor) -> None:
@@ -123,24 +122,25 @@ def finite_if_all_are(gradients: list[torch.Tensor]) -> torch.Tensor:
     return torch.stack([gradient.sum() for gradient in gradients]).sum()
 
 
-def check_finite(net: Any, at: Progress, dataset: Any, rows: np.ndarray | None) -> None:
+def check_finite(fit: Any) -> None:
     """Raise after `MOST_SKIPPED` skipped updates in a row, naming the rows of the last batch."""
-    loss = at.losses[-1]
+    progress, net, dataset = fit.progress, fit.net, fit.dataset
+    loss = progress.losses[-1]
     if loss.device.type == "cpu":
-        at.bad = 0 if math.isfinite(loss.item()) else at.bad + 1
+        progress.bad = 0 if math.isfinite(loss.item()) else progress.bad + 1
     else:
-        at.bad = torch.where(loss.isfinite(), 0, at.bad + 1)
+        progress.bad = torch.where(loss.isfinite(), 0, progress.bad + 1)
         # Checked rarely: reading the value waits until the GPU has finished all queued work.
-        if at.update % 50:
+        if progress.update % 50:
             return
-    if at.bad < MOST_SKIPPED:
+    if progress.bad < MOST_SKIPPED:
         return
-    chosen = net.rows_of_updates(dataset, len(net.history), rows)[at.update - 1]
+    chosen = fit.rows_of_updates(len(net.history))[progress.update - 1]
     if hasattr(dataset, "windows"):
         chosen = np.unique(dataset.windows.rows[chosen])
     raise ValueError(
-        f"{int(at.bad)} updates in a row were skipped, since their loss or gradients were NaN or "
-        "infinite. The weights are those before them. The last batch held the training rows "
+        f"{int(progress.bad)} updates in a row were skipped, since their loss or gradients were "
+        "NaN or infinite. The last batch held the training rows "
         f"{chosen.tolist()}, counted from 0 without rows held out. Look at these rows, and try a "
         f"lower lr (it is {net.lr}) or precision='fp32' (it is {net.precision!r})"
     )

@@ -18,7 +18,16 @@ from torch import Tensor, distributed, nn
 
 from skdice.engine.checkpoints import digest
 
-__all__ = ["average", "check_alone", "join", "n_processes", "own", "rank", "share", "start"]
+__all__ = [
+    "average",
+    "check_alone",
+    "join",
+    "n_processes",
+    "rank",
+    "rows_of_rank",
+    "share",
+    "start",
+]
 
 
 def n_processes() -> int:
@@ -83,7 +92,7 @@ def start(module: nn.Module, targets: Any, *values: Any) -> Sequence[Any]:
     return share(values)
 
 
-def own(rows: np.ndarray, n: int) -> tuple[np.ndarray, bool]:
+def rows_of_rank(rows: np.ndarray, n: int) -> tuple[np.ndarray, bool]:
     """The rows of an update that this process trains on, and whether they count.
 
     Where none is left for it, it gets one that does not: all take part in the losses' sums.

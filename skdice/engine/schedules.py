@@ -18,7 +18,9 @@ def schedule_factor(name: str, n_steps: int, warmup: float) -> Callable[[int], f
     ----------
     name : {"constant", "linear", "cosine", "polynomial", "one_cycle"}
         ``polynomial`` falls with the square of the remaining share; ``one_cycle`` rises along a
-        cosine from 1/25 of the rate, and falls along one to 1/10,000 of where it began.
+        cosine from 1/25 of the rate, and falls along one to 1/10,000 of where it began, as torch's
+        `OneCycleLR` does. The others are those of transformers, but that the first update has the
+        rate which transformers gives the second: it does not train at rate 0.
     n_steps : int
         Updates in the whole fit.
     warmup : float
@@ -42,14 +44,20 @@ def schedule_factor(name: str, n_steps: int, warmup: float) -> Callable[[int], f
 
 
 def _factor(step: int, name: str, rising: int, n_steps: int) -> float:
-    first, last = (1 / 25, 1 / 25e4) if name == "one_cycle" else (0.0, 0.0)
+    if name == "one_cycle":
+        if step < rising:
+            return _cosine(1 / 25, 1.0, step / (rising - 1) if rising > 1 else 1.0)
+        return _cosine(1.0, 1 / 25e4, (step - rising + 1) / max(n_steps - rising, 1))
     if step < rising:
-        if name == "one_cycle":
-            return first + (1 - first) * (1 - math.cos(math.pi * (step + 1) / rising)) / 2
         return (step + 1) / rising
     if name == "constant":
         return 1.0
     left = max(n_steps - step, 0) / max(n_steps - rising, 1)  # of the updates after warm-up
-    if name in ("cosine", "one_cycle"):
-        return last + (1 - last) * (1 - math.cos(math.pi * left)) / 2
+    if name == "cosine":
+        return _cosine(0.0, 1.0, left)
     return left**2 if name == "polynomial" else left
+
+
+def _cosine(start: float, end: float, share: float) -> float:
+    """From `start` to `end` along half a wave."""
+    return start + (end - start) * (1 - math.cos(math.pi * min(share, 1.0))) / 2

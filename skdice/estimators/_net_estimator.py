@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, field
 from functools import partial
 from numbers import Integral, Real
@@ -11,6 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
+from skorch.history import History
 
 from skdice._compat import Interval, StrOptions
 from skdice._warn import warn
@@ -20,8 +22,9 @@ from skdice.engine.checkpoints import Checkpoints, check_folder, digest, parse_i
 from skdice.engine.devices import seeded
 from skdice.engine.net import FineTuningNet
 from skdice.engine.plan import FitPlan
+from skdice.engine.progress import trained_state
 from skdice.engine.schedules import SCHEDULES
-from skdice.estimators.checks import check_device, check_reduction
+from skdice.estimators.checks import PlainIntegers, check_device, check_reduction
 from skdice.losses import Loss, resolve_loss
 
 # A net has collapsed if its outputs differ between examples by less than this share of their
@@ -32,7 +35,7 @@ NO_MATTER = ("checkpoint_dir", "checkpoint_every", "resume", "device", "verbose"
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class NetEstimator(BaseEstimator):
+class NetEstimator(PlainIntegers, BaseEstimator):
     """Base of the estimators that train a net.
 
     A subclass prepares a `FitPlan`, which this class runs. It also defines ``_make_net`` (from
@@ -130,9 +133,30 @@ class NetEstimator(BaseEstimator):
     # ---- training
 
     def _run(self, plan: FitPlan) -> Self:
-        """Train as planned; the estimator can also be used after an interrupt."""
+        """Train as planned.
+
+        The estimator can be used after an interrupt, with the weights of that moment. After an
+        error it is what it was before.
+        """
+        check_callbacks(self.callbacks, self.net_params, plan.validation is not None)
         ranks.join()  # this comes first: with a launcher, "cuda" is a GPU for each process
-        net = self._adopt(plan)
+        before, net, weights = self.__dict__, None, None
+        try:
+            self.__dict__ = dict(plan.fitted)
+            net = self._net_for(plan)
+            self.net_ = net
+            if plan.mode == "partial":  # which trains the weights that there are
+                weights = copy.deepcopy(trained_state(net.module_))
+            self._train(net, plan)
+        except BaseException as error:
+            if net is None or not isinstance(error, KeyboardInterrupt):
+                self.__dict__ = before
+                if weights is not None:
+                    self.net_.go_back(weights)
+            raise
+        return self
+
+    def _train(self, net: FineTuningNet, plan: FitPlan) -> None:
         checkpoints = self._checkpoints(plan)
         spread, score = self._spread(plan), None
         if plan.validation is not None:
@@ -141,7 +165,7 @@ class NetEstimator(BaseEstimator):
             net.partial_fit(
                 plan.dataset,
                 epochs=plan.epochs,
-                rows_of_epoch=plan.rows_of_epoch,
+                rows=plan.rows,
                 validation_score=score,
                 patience=self.n_iter_no_change if self.early_stopping else None,
                 checkpoints=checkpoints,
@@ -160,7 +184,6 @@ class NetEstimator(BaseEstimator):
                 f"{self.warmup}",
                 ConvergenceWarning,
             )
-        return self
 
     def _checkpoints(self, plan: FitPlan) -> Checkpoints | None:
         """The checkpoints of this fit, found again by a fit with the same data and parameters.
@@ -178,21 +201,10 @@ class NetEstimator(BaseEstimator):
             checkpoints.clear()
         return checkpoints
 
-    def _adopt(self, plan: FitPlan) -> FineTuningNet:
-        """Take over the attributes that the plan prepared, and drop those of the last fit."""
-        before = self.__dict__
-        self.__dict__ = dict(plan.fitted)
-        try:
-            self.net_ = self._net_for(plan)
-        except BaseException:  # settings that torch or skorch refuse
-            self.__dict__ = before
-            raise
-        return self.net_
-
     def _net_for(self, plan: FitPlan) -> FineTuningNet:
-        """The net for a plan: a new one, or with `partial_fit` the present one."""
+        """The net for a plan: a new one, or with `partial_fit` one with the present weights."""
         if plan.mode == "partial":
-            net = self.net_
+            net = self.net_.twin()
             net.criterion_ = plan.criterion.to(net.device)
             given = self.net_params or {}
             net.set_rate(given.get("optimizer__lr", given.get("lr", self.lr)))
@@ -201,11 +213,15 @@ class NetEstimator(BaseEstimator):
         with seeded(plan.seed, net.device):
             net.initialize()
         if plan.mode == "warm":
-            net.history = self.net_.history
+            net.history = History(self.net_.history)
         return net
 
     def _net_settings(self, criterion: Any, seed: int, **settings: Any) -> dict[str, Any]:
         """Settings of every net and the estimator's `settings`; `net_params` overrides both."""
+        given = {
+            name: int(value) if isinstance(value, np.integer) else value
+            for name, value in (self.net_params or {}).items()
+        }
         return dict(
             criterion=criterion,
             weight_decay=self.weight_decay,
@@ -219,7 +235,7 @@ class NetEstimator(BaseEstimator):
             train_split=None,
             callbacks=clone(self.callbacks, safe=False) if self.callbacks else None,
             verbose=int(self.verbose) if ranks.rank() == 0 else 0,
-        ) | {**settings, **(self.net_params or {})}
+        ) | {**settings, **given}
 
     def _spread(self, plan: FitPlan) -> float:
         """How much the net's outputs differ between examples; 0 where this is not checked."""

@@ -17,6 +17,13 @@ from skdice.losses import Loss, resolve_loss
 from skdice.metrics import positive_class
 
 
+class PlainIntegers:
+    """Attributes that are numpy's integers become Python's: small ones overflow in sums."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, int(value) if isinstance(value, np.integer) else value)
+
+
 def draw_seed(random_state: int | np.random.RandomState | None) -> int:
     """A seed from `random_state`; None draws fresh entropy, not numpy's global generator.
 

@@ -45,7 +45,9 @@ class NumericDataset:
 class NumericNet(FineTuningNet):
     """`FineTuningNet` on rows of an array or a sparse matrix."""
 
-    def _batches(self, dataset: Any, rows: np.ndarray) -> list[Batch]:
+    def batches(
+        self, dataset: Any, rows: np.ndarray, first_position_id: int | None = None
+    ) -> list[Batch]:
         place = np.sort(rows)
         weight = None if dataset.weight is None else torch.from_numpy(dataset.weight[place])
         # Indexing by row numbers has made a copy already.
@@ -55,10 +57,9 @@ class NumericNet(FineTuningNet):
     @torch.no_grad()
     def logits(self, dataset: Any, batch_size: int | None = None) -> Any:
         """Logits of all rows, an array of shape (n_rows, n_classes)."""
-        self._set_training(False)
-        size = batch_size or 4096
+        module, size = self.module_to_predict(), batch_size or 4096
         parts = [
-            self._logits([{"X": _tensor(dataset.X[start : start + size])}]).cpu().numpy()
+            self._outputs(module, [{"X": _tensor(dataset.X[start : start + size])}]).cpu().numpy()
             for start in range(0, len(dataset), size)
         ]
         return np.concatenate(parts)
@@ -260,10 +261,10 @@ class DiceClassifier(LogitScores, ClassifierMixin, NetEstimator):
             raise ValueError(
                 f"y holds one class only ({classes.tolist()}): a classifier needs 2 classes or more"
             )
-        counts = np.bincount(target, weights=sample_weight)
         self.__dict__.pop("positive_", None)
         background = None
         if len(classes) == 2:
+            counts = np.bincount(target, weights=sample_weight)
             self.positive_ = positive_class(classes, counts, self.pos_label)
             background = 1 - self.positive_
         self.classes_ = classes
@@ -274,6 +275,7 @@ class DiceClassifier(LogitScores, ClassifierMixin, NetEstimator):
             held = NumericDataset(X[validation], target[validation])
             X, target = X[train], target[train]
             sample_weight = None if sample_weight is None else sample_weight[train]
+        counts = np.bincount(target, weights=sample_weight, minlength=len(classes))
         criterion = fresh_loss(self.loss).prepare(counts, background=background)
         dataset = NumericDataset(X, target, sample_weight)
         self._module = self._make_module(X, seed)

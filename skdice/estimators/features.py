@@ -24,13 +24,15 @@ from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine.batching import Padder
 from skdice.engine.devices import has_bf16, resolve_device, seeded
 from skdice.engine.features import run_encoder
-from skdice.estimators.checks import check_device
+from skdice.estimators.checks import PlainIntegers, check_device
 from skdice.text.encoding import encode_texts
 from skdice.text.inputs import as_texts, check_width
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class TransformerFeatures(
+    PlainIntegers, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """Turn texts, or pairs of texts, into vectors of a transformer that is not trained.
 
     Resamplers that interpolate, such as SMOTE, and every classifier of scikit-learn can follow it

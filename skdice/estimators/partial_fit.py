@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache
+from collections.abc import Callable, Iterable
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +18,8 @@ class PartialFit:
     """Further training of an estimator that counts the examples of each class."""
 
     loss: str | Loss
+    max_epochs: int
+    net_params: dict[str, Any] | None
     net_: FineTuningNet
     _draft: Callable[[], Any]
     _run: Callable[[FitPlan], Any]
@@ -45,11 +46,21 @@ class PartialFit:
         Returns
         -------
         self
+
+        Notes
+        -----
+        If training raises, weights, counts and history are again those before the call. Only the
+        optimiser's averages are not: the next call starts with new ones.
         """
         mode: Mode = "partial" if hasattr(self, "net_") else "fresh"
         draft = self._draft()
         self._run(draft._prepare(X, y, sample_weight, mode=mode, classes=classes, epochs=1))
         return self
+
+    def _coming_epochs(self, mode: Mode) -> range:
+        """The numbers in the history that the epochs of a fit will have."""
+        first = 1 + (len(self.net_.history) if mode == "warm" else 0)
+        return range(first, first + int((self.net_params or {}).get("max_epochs", self.max_epochs)))
 
     def _prepared_loss(
         self, class_counts: np.ndarray, n_samples: float, mode: Mode, **problem: Any
@@ -65,16 +76,14 @@ class PartialFit:
         return loss
 
 
-def draw_epochs(sampler: Any, y: Any, seed: int) -> Callable[[int], np.ndarray] | None:
-    """A function from an epoch's number to the rows that `sampler` draws for it; None without."""
+def draw_epochs(sampler: Any, y: Any, seed: int, epochs: Iterable[int]) -> list[np.ndarray] | None:
+    """The rows that `sampler` draws for each epoch; None without a sampler.
+
+    All are drawn before anything is loaded. So an impossible strategy is refused first, and the
+    number of updates is known.
+    """
     if sampler is None:
         return None
     check_sampler(sampler)
-
-    @lru_cache(maxsize=1)  # the first epoch's rows are also counted and checked
-    def rows(epoch: int) -> np.ndarray:
-        mixed = np.random.default_rng([seed, epoch]).integers(2**31 - 1)
-        return draw_rows(sampler, y, int(mixed))
-
-    rows(0)  # an impossible strategy is refused before anything is loaded
-    return rows
+    seeds = (np.random.default_rng([seed, epoch]).integers(2**31 - 1) for epoch in epochs)
+    return [draw_rows(sampler, y, int(drawn)) for drawn in seeds]

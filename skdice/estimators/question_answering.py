@@ -12,6 +12,7 @@ from scipy.special import softmax
 
 from skdice._compat import Interval, StrOptions
 from skdice._warn import warn
+from skdice.engine.net import FineTuningNet
 from skdice.engine.plan import Examples, FitPlan, Mode
 from skdice.estimators.checks import draw_seed, fresh_loss
 from skdice.estimators.transformer import TransformerEstimator, flat_targets
@@ -199,12 +200,15 @@ class DiceQuestionAnswerer(TransformerEstimator):
         ValueError, TypeError
             For bad parameters or data, before anything is loaded; the message names the question.
         """
-        plan = self._fit(X, y, sample_weight, X_val, y_val)
+        self._fit(X, y, sample_weight, X_val, y_val)
+        return self
+
+    def _train(self, net: FineTuningNet, plan: FitPlan) -> None:
+        super()._train(net, plan)
         held = plan.validation
         answered = 0 if held is None else sum(map(bool, held.targets))
         if held is not None and 0 < answered < len(held) and self._tunes_threshold():
             self.null_threshold_ = self._best_threshold(held)[0]
-        return self
 
     def _plan(self, data: Examples, held: Examples | None, mode: Mode) -> FitPlan:
         """Set questions aside, load the backbone and encode."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
@@ -205,19 +204,17 @@ class DiceSequenceClassifier(LogitScores, ClassifierMixin, PartialFit, Transform
         if epochs is None:
             strata = None if self.multilabel_ else data.targets
             data, held = self._hold_out(data, held, seed, strata)
-            draws = draw_epochs(self.sampler, data.targets, seed)
+            draws = draw_epochs(self.sampler, data.targets, seed, self._coming_epochs(mode))
         if mode == "fresh":
             self._build(len(self.classes_), seed=seed)
-        targets, counts, background = self._count(data, draws, mode)
+        targets, counts, n, background = self._count(
+            data, None if draws is None else draws[0], mode
+        )
         dataset = self._encode(data.inputs, targets, data.weights)
-        # Each text has one label; in a multi-label problem it has any number.
-        n = dataset.shares.sum() if self.multilabel_ else counts.sum()
         criterion = self._prepared_loss(
             counts, n, mode, background=background, multilabel=self.multilabel_
         )
-        return FitPlan(
-            dataset=dataset, criterion=criterion, seed=seed, validation=held, rows_of_epoch=draws
-        )
+        return FitPlan(dataset=dataset, criterion=criterion, seed=seed, validation=held, rows=draws)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of shape (n, n_classes); rows sum to 1 unless multi-label."""
@@ -285,9 +282,10 @@ class DiceSequenceClassifier(LogitScores, ClassifierMixin, PartialFit, Transform
         return EncoderWithHead(encoder, n_outputs, self.dropout, self.pooling, cls_last=last)
 
     def _net_for(self, plan: FitPlan) -> FineTuningNet:
+        net = super()._net_for(plan)
         if plan.mode == "warm" and isinstance(self._module, EncoderWithHead):
             self._module.pooling = self.pooling
-        return super()._net_for(plan)
+        return net
 
     def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Examples:
         texts = as_texts(X)
@@ -334,14 +332,16 @@ class DiceSequenceClassifier(LogitScores, ClassifierMixin, PartialFit, Transform
         return targets  # each text is one window
 
     def _count(
-        self, data: Examples, draws: Callable[[int], np.ndarray] | None, mode: Mode
-    ) -> tuple[np.ndarray, np.ndarray, int | None]:
-        """Targets, their number in each class, and the background class of two."""
+        self, data: Examples, drawn: np.ndarray | None, mode: Mode
+    ) -> tuple[np.ndarray, np.ndarray, float, int | None]:
+        """Targets, their number in each class and in all, and the background class of two."""
         # A text of weight 2 counts twice, as does a text that is drawn twice.
         share = np.ones(len(data)) if data.weights is None else data.weights
+        rows = np.arange(len(data)) if drawn is None else drawn
+        n = float(share[rows].sum())
         if self.multilabel_:
             targets: np.ndarray = data.targets.astype(np.float32)
-            return targets, share @ targets, None
+            return targets, share[rows] @ targets[rows], n, None
         background, n_classes = None, len(self.classes_)
         targets = np.searchsorted(self.classes_, data.targets)
         counts = np.bincount(targets, share, minlength=n_classes)
@@ -350,10 +350,8 @@ class DiceSequenceClassifier(LogitScores, ClassifierMixin, PartialFit, Transform
             if mode == "fresh" or self.pos_label is not None or not hasattr(self, "positive_"):
                 self.positive_ = positive_class(self.classes_, counts, self.pos_label)
             background = 1 - self.positive_
-        if draws is not None:
-            drawn = draws(0)
-            counts = np.bincount(targets[drawn], share[drawn], minlength=n_classes)
-        return targets, counts, background
+        counts = np.bincount(targets[rows], share[rows], minlength=n_classes)
+        return targets, counts, n, background
 
     def _logits(self, X: Any) -> np.ndarray:
         self._check_fitted()

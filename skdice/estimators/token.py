@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from numbers import Integral
@@ -212,22 +212,18 @@ default="auto"
         seed, draws = draw_seed(self.random_state), None
         if epochs is None:
             data, held = self._hold_out(data, held, seed)
-            draws = draw_epochs(self.sampler, data.targets, seed)
+            draws = draw_epochs(self.sampler, data.targets, seed, self._coming_epochs(mode))
         if held is not None and not any(t != "O" for row in held.targets for t in row):
             warn("the validation sentences hold no entity: their F1 is 0")
         if mode == "fresh":
             self._build(len(self.classes_), seed=seed)
         dataset = self._encode(data.inputs, data.targets, data.weights)
-        drawn = None
-        if draws is not None:
-            draws = _windows_of(dataset, draws)
-            drawn = draws(0)
-        counts = np.bincount(*flat_targets(dataset, drawn), minlength=len(self.classes_))
+        rows = None if draws is None else [_windows_of(dataset, drawn) for drawn in draws]
+        counted = flat_targets(dataset, None if rows is None else rows[0])
+        counts = np.bincount(*counted, minlength=len(self.classes_))
         background = self.classes_.tolist().index("O") if "O" in self.classes_ else None
         criterion = self._prepared_loss(counts, counts.sum(), mode, background=background)
-        return FitPlan(
-            dataset=dataset, criterion=criterion, seed=seed, validation=held, rows_of_epoch=draws
-        )
+        return FitPlan(dataset=dataset, criterion=criterion, seed=seed, validation=held, rows=rows)
 
     def predict(self, X: Any) -> np.ndarray:
         """Tags of every token.
@@ -397,16 +393,7 @@ default="auto"
         return self._score(held.inputs, held.targets)
 
 
-def _windows_of(
-    dataset: EncodedDataset, draws: Callable[[int], np.ndarray]
-) -> Callable[[int], np.ndarray]:
-    """A function from an epoch to the windows of the sentences drawn for it."""
-    rows = dataset.windows.rows
-
-    def windows(epoch: int) -> np.ndarray:
-        drawn = draws(epoch)
-        first = np.searchsorted(rows, drawn, "left")
-        last = np.searchsorted(rows, drawn, "right")
-        return np.concatenate([np.arange(*ends) for ends in zip(first, last, strict=True)])
-
-    return windows
+def _windows_of(dataset: EncodedDataset, drawn: np.ndarray) -> np.ndarray:
+    """The windows of the sentences that were drawn."""
+    first, last = (np.searchsorted(dataset.windows.rows, drawn, side) for side in ("left", "right"))
+    return np.concatenate([np.arange(*ends) for ends in zip(first, last, strict=True)])

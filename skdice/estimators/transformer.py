@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
@@ -134,12 +135,11 @@ class TransformerEstimator(PushToHub, NetEstimator):
         if self.precision == "fp16" and check_device(self.device) == "cpu":
             raise ValueError("precision='fp16' needs a GPU: use 'auto', 'bf16' or 'fp32' on a CPU")
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any) -> FitPlan:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any) -> None:
         """Plan a fit on a copy, so that a refused fit changes nothing, and run it."""
         mode: Mode = "warm" if self.warm_start and hasattr(self, "net_") else "fresh"
         plan = self._draft()._prepare(X, y, sample_weight, X_val, y_val, mode=mode)
         self._run(plan)
-        return plan
 
     def _prepare(
         self,
@@ -232,10 +232,13 @@ class TransformerEstimator(PushToHub, NetEstimator):
 
     def _net_for(self, plan: FitPlan) -> FineTuningNet:
         if plan.mode == "warm":  # the parameters may have been set since
+            self._module = copy.deepcopy(self._module)
             freeze(self._module, self.frozen)
             checkpoint_gradients(self._module, self.gradient_checkpointing)
             self._module.set_dropout(self.dropout)
-        return super()._net_for(plan)
+        net = super()._net_for(plan)
+        self._module = net.module_
+        return net
 
     def _spread(self, plan: FitPlan) -> float:
         if plan.epochs is not None:  # partial_fit is called often, and each call is short

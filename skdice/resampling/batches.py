@@ -89,7 +89,7 @@ class BalancedBatchSampler:
             raise ValueError(f"batch_size={batch_size!r} must be an integer of at least 1")
         self.sampler = sampler
         self.y = y
-        self.batch_size = batch_size
+        self.batch_size = int(batch_size)
         self.random_state = random_state
         self._epoch = 0
         self._coming: np.ndarray | None = None

@@ -20,7 +20,7 @@ from skdice import (
     DiceSequenceClassifier,
     DiceTokenClassifier,
 )
-from skdice.engine import checkpoints, words
+from skdice.engine import checkpoints, used_embeddings
 from skdice.engine.checkpoints import Checkpoints, digest, parse_interval
 from skdice.engine.net import FineTuningNet
 from skdice.losses import DiceLoss
@@ -120,9 +120,12 @@ def test_text_estimators_go_on(
     tmp_path, monkeypatch, tiny_backbone, sentences, which, moment, compact
 ):
     if compact:  # the word table is trained in part, as in backbones of real size
-        monkeypatch.setattr(words, "LEAST", 1)
+        monkeypatch.setattr(used_embeddings, "LEAST", 1)
         monkeypatch.setattr(
-            words.CompactWords, "pays", property(lambda _: True, lambda *_: None), raising=False
+            used_embeddings.UsedEmbeddings,
+            "pays",
+            property(lambda _: True, lambda *_: None),
+            raising=False,
         )
     model, X, y = text_fits(tiny_backbone, sentences)[which]
     whole = model.fit(X, y)
@@ -359,12 +362,12 @@ def test_bad_numbers_without_end_stop_the_fit(numbers, tiny_backbone, sentences,
         ValueError, match=r"10 updates in a row .* training rows \[\d+, .* lower lr"
     ):
         model.fit(*numbers)
-    assert np.isfinite(model.predict_proba(numbers[0])).all()
+    assert not hasattr(model, "net_")
     X, y = sentences
     tagger = DiceTokenClassifier(backbone=tiny_backbone, batch_size=1, random_state=0)
     with pytest.raises(ValueError, match=r"10 updates in a row .* training rows \[\d+\]"):
         tagger.fit(X, y)
-    assert len(tagger.predict(X)) == len(X)
+    assert not hasattr(tagger, "classes_")
 
 
 @pytest.mark.parametrize("reader", [True, False])

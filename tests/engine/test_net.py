@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import re
 import warnings
@@ -11,14 +12,30 @@ import numpy as np
 import pytest
 import torch
 from sklearn.exceptions import ConvergenceWarning
-from skorch.callbacks import BatchScoring, EpochScoring, LRScheduler, PassthroughScoring
-from transformers import get_cosine_schedule_with_warmup, get_linear_schedule_with_warmup
+from skorch.callbacks import (
+    BatchScoring,
+    Callback,
+    Checkpoint,
+    EarlyStopping,
+    EpochScoring,
+    LRScheduler,
+    PassthroughScoring,
+)
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    get_constant_schedule_with_warmup,
+    get_cosine_schedule_with_warmup,
+    get_linear_schedule_with_warmup,
+    get_polynomial_decay_schedule_with_warmup,
+)
 
 from skdice import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
 from skdice.backbones import load_encoder
-from skdice.engine import devices, words
+from skdice.engine import devices, used_embeddings
 from skdice.engine.batching import length_batches, length_chunks
 from skdice.engine.devices import autocast_dtype, cpu_gains_by_bf16
+from skdice.engine.fit import Fit
 from skdice.engine.module import EncoderWithHead, freeze, parameter_groups, pool
 from skdice.engine.schedules import SCHEDULES, schedule_factor
 from skdice.losses import TverskyLoss
@@ -65,56 +82,76 @@ def test_training_batches_are_drawn_at_random(tiny_backbone, sentences):
         backbone=tiny_backbone, max_epochs=1, batch_size=4, dropout=0.0, random_state=0
     ).fit(X, y)
     net, dataset = tagger.net_, tagger._encode(X, y)
+    net.pack = False
     epochs = [
         [sorted(t for inputs, _, _ in update for i in inputs for t in i["attention_mask"].sum(1))
-         for update in net.updates(dataset, epoch)]
+         for update in Fit(net, dataset).batches(epoch)]
         for epoch in (1, 1, 2)
     ]  # fmt: skip
     assert epochs[0] == epochs[1] != epochs[2]
     assert sorted(t for batch in epochs[0] for t in batch) == sorted(dataset.lengths)
     assert sum(len(set(map(int, batch))) > 1 for batch in epochs[0]) == 4
-    inputs, target, _ = net._batch(dataset, np.arange(16), dataset.lengths)
+    net.batch_size = len(dataset)
+    ((inputs, target, _),) = net.batches(dataset, np.arange(16), None)
     assert len(inputs) == 1
     order = np.argsort(dataset.lengths, kind="stable")
     whole, expected, _ = net.padder([dataset[int(i)] for i in order])
-    net._set_training(False)
     parts = [net.padder([dataset[int(i)] for i in group])[0] for group in np.array_split(order, 4)]
     torch.testing.assert_close(net._logits(parts), net._logits([whole]), atol=1e-5, rtol=1e-5)
     assert torch.equal(target, expected)
 
 
-@pytest.mark.parametrize(
-    ("name", "reference"),
-    [("linear", get_linear_schedule_with_warmup), ("cosine", get_cosine_schedule_with_warmup)],
-)
-def test_schedules_follow_transformers(name, reference):
-    parameter = torch.nn.Parameter(torch.zeros(1))
-    optimizer = torch.optim.SGD([parameter], lr=1.0)
-    theirs = reference(optimizer, num_warmup_steps=2, num_training_steps=20)
-    ours = schedule_factor(name, 20, 0.1)
-    factors = []
-    for _ in range(20):
+THEIRS = {
+    "constant": lambda optimizer, rising, n: get_constant_schedule_with_warmup(optimizer, rising),
+    "linear": get_linear_schedule_with_warmup,
+    "cosine": get_cosine_schedule_with_warmup,
+    "polynomial": lambda *args: get_polynomial_decay_schedule_with_warmup(
+        *args, lr_end=0.0, power=2.0
+    ),
+}
+
+
+def rates(make, n):
+    """The rate of each update under a scheduler of torch."""
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
+    scheduler, found = make(optimizer), []
+    for step in range(n):
+        found.append(optimizer.param_groups[0]["lr"])
         optimizer.step()
-        theirs.step()
-        factors.append(theirs.get_last_lr()[0])
-    # Theirs begins at 0, which wastes the first update; ours is theirs one warm-up step on.
-    assert ours(1) == pytest.approx(1.0)
-    if name == "linear":
-        assert [ours(i) for i in range(2, 20)] == pytest.approx([1.0, *factors[2:19]])
-    assert all(
-        0 <= schedule_factor(s, 20, w)(i) <= 1
-        for s in SCHEDULES
-        for w in (0, 0.3, 1)
-        for i in range(20)
+        if step < n - 1:
+            scheduler.step()
+    return found
+
+
+@pytest.mark.parametrize("name", THEIRS)
+@pytest.mark.parametrize(("n", "warmup"), [(20, 0.0), (20, 0.1), (37, 0.3), (10, 1.0), (1, 0.5)])
+def test_schedules_are_those_of_transformers_but_for_an_update_at_rate_0(name, n, warmup):
+    rising = math.ceil(n * warmup)  # as its Trainer counts warmup_ratio
+    theirs = rates(lambda optimizer: THEIRS[name](optimizer, rising, n), n)
+    ours = [schedule_factor(name, n, warmup)(step) for step in range(n)]
+    assert ours[rising:] == pytest.approx(theirs[rising:])
+    assert ours[:rising] == pytest.approx([*theirs[1:rising], 1.0][:rising])
+
+
+@pytest.mark.parametrize(("n", "warmup"), [(100, 0.3), (20, 0.25), (40, 0.5), (50, 0.0)])
+def test_one_cycle_is_that_of_torch(n, warmup):
+    theirs = rates(
+        lambda optimizer: torch.optim.lr_scheduler.OneCycleLR(
+            optimizer, 1.0, total_steps=n, pct_start=warmup, cycle_momentum=False
+        ),
+        n,
     )
+    ours = [schedule_factor("one_cycle", n, warmup)(step) for step in range(n)]
+    assert ours == pytest.approx(theirs)
+    assert ours[-1] == pytest.approx(1 / 25 / 10_000)
+    assert warmup == 0 or (ours[0], max(ours)) == pytest.approx((1 / 25, 1.0))
 
 
-def test_one_cycle_rises_then_falls():
-    factors = [schedule_factor("one_cycle", 100, 0.3)(i) for i in range(100)]
-    top = int(np.argmax(factors))
-    assert 25 <= top <= 31
-    assert max(factors) == pytest.approx(1.0)
-    assert factors == sorted(factors[:top]) + sorted(factors[top:], reverse=True)
+def test_factors_of_schedules_stay_between_0_and_1():
+    for name, n, warmup in product(SCHEDULES, (1, 2, 3, 20), (0, 0.3, 1)):
+        factor = schedule_factor(name, n, warmup)
+        assert all(0 <= factor(step) <= 1 for step in range(n + 2))
+        assert max(map(factor, range(n))) > 0.0
 
 
 def test_weight_decay_spares_biases_and_norms(tiny_backbone):
@@ -218,6 +255,52 @@ def test_callbacks_that_cannot_work_are_refused(callback, message):
                 model.set_params(**params).fit(X, [0, 1])
 
 
+@pytest.mark.parametrize(
+    ("callback", "validated", "works"),
+    [
+        (EarlyStopping(), True, False),
+        (EarlyStopping, True, False),
+        (("stop", EarlyStopping(monitor="valid_acc")), True, False),
+        (EarlyStopping(monitor="valid_score", lower_is_better=False, patience=1), True, True),
+        (EarlyStopping(monitor="valid_score", lower_is_better=False), False, False),
+        (EarlyStopping(monitor="train_loss", load_best=True), False, True),
+        (Checkpoint(), True, False),
+        (Checkpoint, True, False),
+        (Checkpoint(monitor="valid_score"), False, False),
+        (Checkpoint(monitor="train_loss_best"), True, False),
+        (Checkpoint(monitor="valid_score_best", load_best=True), True, True),
+        (Checkpoint(monitor=lambda net: True), False, True),
+        (Checkpoint(monitor=None), False, True),
+    ],
+    ids=str,
+)
+def test_what_a_callback_monitors_is_there_or_refused(
+    callback, validated, works, tiny_backbone, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    texts, labels = ["free money", "lunch", "a prize", "the bus"] * 4, [1, 0] * 8
+    held = {"X_val": texts, "y_val": labels} if validated else {}
+    model = DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=2, random_state=0)
+    for params in ({"callbacks": [callback]}, {"net_params": {"callbacks": [callback]}}):
+        model.set_params(callbacks=None, net_params=None).set_params(**params)
+        if works:
+            assert model.fit(texts, labels, **held).predict(texts).shape == (16,)
+            continue
+        with pytest.raises(ValueError, match=r"this fit records .*monitor='valid_score'"):
+            model.fit(texts, labels, **held)
+        assert not hasattr(model, "net_")
+    assert bool(list(tmp_path.iterdir())) == (works and "Checkpoint" in str(callback))
+
+
+def test_a_callback_may_monitor_what_another_records():
+    class Records(Callback):
+        def on_epoch_end(self, net, **kwargs):
+            net.history.record("valid_loss", 1.0)
+
+    model = DiceClassifier(max_epochs=9, callbacks=[Records(), EarlyStopping(patience=2)])
+    assert model.fit(np.eye(4), [0, 1, 0, 1]).n_iter_ == 3
+
+
 def test_a_callable_may_score_the_training_data(tiny_backbone, sentences):
     def outputs(net, dataset, y=None):
         return float(sum(len(row) for row in net.logits(dataset)))
@@ -242,9 +325,31 @@ def test_freezing_embeddings_layers_or_all(tiny_backbones, kind):
     assert any("embed" in n for n in everything - without)
     one = trainable(1)
     assert one < without
-    assert len(without - one) == len({n for n in without if ".0." in n})
+    shared = {n for n in without if "rel_embeddings" in n}
+    assert without - one == {n for n in without if ".0." in n} | shared
     with pytest.raises(ValueError, match="frozen=9"):
         trainable(9)
+
+
+@pytest.mark.parametrize("kind", ["deberta", "deberta-v2", "mpnet", "roformer", "xlnet", "bert"])
+def test_nothing_that_is_trained_changes_what_frozen_layers_give(kind):
+    sizes = dict(hidden_size=16, num_hidden_layers=3, num_attention_heads=2, intermediate_size=32)
+    if kind == "xlnet":
+        sizes = dict(d_model=16, n_layer=3, n_head=2, d_inner=32)
+    elif kind.startswith("deberta"):
+        sizes |= dict(relative_attention=True, pos_att_type=["p2c", "c2p"])
+    if kind == "deberta-v2":  # as in its large models
+        sizes |= dict(norm_rel_ebd="layer_norm", conv_kernel_size=3, conv_act="gelu")
+    config = AutoConfig.for_model(kind, vocab_size=50, **sizes)
+    module = EncoderWithHead(AutoModel.from_config(config), 2, pooling="mean")
+    ids = torch.arange(5, 15)[None]
+    for count in (1, 2):
+        freeze(module, count)
+        inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+        states = module.encoder(**inputs, output_hidden_states=True).hidden_states
+        assert [state.requires_grad for state in states] == [False] * (count + 1) + [True] * (
+            3 - count
+        )
 
 
 def test_frozen_parts_do_not_move_and_have_no_dropout(tiny_backbone, sentences):
@@ -581,15 +686,17 @@ def test_words_that_no_text_has_end_where_they_would(
     used, held = (X[:4], y[:4]), (X[4:], y[4:])  # which have other words
     fit = dict(zip(("X_val", "y_val"), held, strict=True)) if validated else {}
     swaps = []
-    take_place = words.CompactWords.take_place
+    take_place = used_embeddings.UsedEmbeddings.take_place
     monkeypatch.setattr(
-        words.CompactWords, "take_place", lambda self: (swaps.append(1), take_place(self))
+        used_embeddings.UsedEmbeddings,
+        "take_place",
+        lambda self: (swaps.append(1), take_place(self)),
     )
     settings = dict(backbone=tiny_backbones[kind], max_epochs=3, lr=1e-2, batch_size=2)
     settings |= dict(weight_decay=0.3, random_state=0, early_stopping=validated)
     fits = []
     for least in (10**9, 0):
-        monkeypatch.setattr(words, "LEAST", least)
+        monkeypatch.setattr(used_embeddings, "LEAST", least)
         fits.append(DiceTokenClassifier(**settings).fit(*used, **fit))
         assert bool(swaps) == (least == 0)
     _assert_same_weights(*fits, rtol=1e-4, atol=1e-6)
@@ -611,10 +718,10 @@ def test_auto_trains_large_models_in_bf16_where_the_processor_gains(
     net = DiceTokenClassifier(backbone=tiny_backbone, max_epochs=1).fit(*sentences).net_
     monkeypatch.setattr("skdice.engine.net.cpu_gains_by_bf16", lambda: True)
     net.module_.train()
-    assert net._precision_now() == "fp32"  # so small a model gains nothing
+    assert net._precision_of(net.module_) == "fp32"  # so small a model gains nothing
     net.module_.encoder.config.hidden_size = 256
-    assert net._precision_now() == "bf16"
+    assert net._precision_of(net.module_) == "bf16"
     net.module_.eval()
-    assert net._precision_now() == "fp32"
+    assert net._precision_of(net.module_) == "fp32"
     net.precision = "fp16"
-    assert net._precision_now() == "fp16"
+    assert net._precision_of(net.module_) == "fp16"

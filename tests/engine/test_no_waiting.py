@@ -118,7 +118,7 @@ def run_without_values(net, batch):
     """One update on the meta device, as on a GPU."""
     to_meta(net.module_)
     to_meta(net.criterion_)
-    net.device, net.precision, net._words = "meta", "fp32", None
+    net.device, net.precision = "meta", "fp32"
     with pytest.MonkeyPatch.context() as patch:
         # From pinned memory, without waiting, on a GPU.
         patch.setattr(net_module, "to_device", without_values)
@@ -129,7 +129,7 @@ def run_without_values(net, batch):
         patch.setattr(torch.optim.AdamW, "step", lambda self: skipped.append(self.found_inf))
         net.initialize_optimizer()
         net.optimizer_.defaults["fused"] = True
-        net._start_schedule(2, "linear", 0.0)
+        net.start_schedule(2, "linear", 0.0)
         with NothingFromTheCPU(), NoConstants():
             step = net.train_step(batch)
     assert step["loss"].is_meta

@@ -20,7 +20,7 @@ from skdice._compat import attention_of
 from skdice.backbones import encoder_layers
 from skdice.engine.batching import ahead, length_chunks
 from skdice.engine.net import FineTuningNet
-from skdice.engine.packing import KINDS, first_position, packed_inputs, recurring_size
+from skdice.engine.packing import KINDS, first_position_id, packed_inputs, recurring_size
 from skdice.text.encoding import Window
 
 SENTENCES = [
@@ -65,9 +65,9 @@ def fitted(task, backbone, **params):
 
 
 def gradients(net, dataset, *, pack):
-    net._first = first_position(net.module_) if pack else None
-    rows = np.arange(len(dataset))
-    inputs, target, _ = net._batch(dataset, rows, dataset.lengths)
+    first, rows = first_position_id(net.module_) if pack else None, np.arange(len(dataset))
+    net.batch_size = len(dataset)
+    ((inputs, target, _),) = net.batches(dataset, rows, first)
     assert len(inputs) == 1 or not pack
     assert ("packing" in inputs[0]) == pack
     logits = net._logits(inputs)
@@ -93,10 +93,10 @@ def fitted_with_data(task, backbone, **params):
     """A fitted model, and what its net was given."""
     given = []
     with pytest.MonkeyPatch.context() as patch:
-        loop = FineTuningNet.fit_loop
+        loop = FineTuningNet.partial_fit
         patch.setattr(
             FineTuningNet,
-            "fit_loop",
+            "partial_fit",
             lambda self, X, *args, **kw: given.append(X) or loop(self, X, *args, **kw),
         )
         return fitted(task, backbone, **params), given[0]
@@ -198,13 +198,13 @@ def test_a_fit_ends_with_the_same_model(packable):
 @pytest.mark.parametrize("kind", ["deberta-v2", "modernbert", "xlnet"])
 def test_other_architectures_are_padded(kind, tiny_backbones):
     model = fitted("tagger", tiny_backbones[kind])
-    assert first_position(model.net_.module_) is None
+    assert first_position_id(model.net_.module_) is None
 
 
 def test_another_attention_is_padded(packable):
     model = fitted("tagger", packable["bert"])
     model.net_.module_.encoder.set_attn_implementation("eager")
-    assert first_position(model.net_.module_) is None
+    assert first_position_id(model.net_.module_) is None
     model.fit(SENTENCES, TAGS)
 
 

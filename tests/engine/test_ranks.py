@@ -20,7 +20,7 @@ from skdice import (
     DiceSequenceClassifier,
     DiceTokenClassifier,
 )
-from skdice.engine import ranks, words
+from skdice.engine import ranks, used_embeddings
 from skdice.engine.net import FineTuningNet
 from skdice.losses import LOSSES, DiceLoss
 from skdice.model_selection import LossSearchCV
@@ -111,7 +111,7 @@ def fit(name, backbone, batch_size, **params):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(words, "LEAST", 1)
+            patch.setattr(used_embeddings, "LEAST", 1)
             return model.fit(X[:n_rows], y[:n_rows], **arguments)
 
 
@@ -233,11 +233,11 @@ def test_rows_are_divided_among_processes(monkeypatch):
     parts = []
     for number in range(3):
         monkeypatch.setenv("RANK", str(number))
-        own, counts = ranks.own(rows, 3)
+        own, counts = ranks.rows_of_rank(rows, 3)
         assert counts
         parts.append(own)
     assert np.array_equal(np.concatenate(parts), rows)
-    own, counts = ranks.own(rows[:2], 3)
+    own, counts = ranks.rows_of_rank(rows[:2], 3)
     assert (own.tolist(), counts) == ([10], False)
 
 

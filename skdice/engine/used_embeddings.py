@@ -12,7 +12,7 @@ from torch import nn
 
 from skdice.text.encoding import Windows
 
-__all__ = ["CompactWords", "can_be_compact", "compact_words"]
+__all__ = ["UsedEmbeddings", "has_separable_embeddings", "train_used_embeddings"]
 
 # Smaller tables are not worth it.
 LEAST = 1_000_000
@@ -23,7 +23,7 @@ KINDS = (
 )
 
 
-def can_be_compact(module: Any) -> bool:
+def has_separable_embeddings(module: Any) -> bool:
     """Whether the encoder's word table can be trained in part."""
     encoder = getattr(module, "encoder", None)
     if getattr(getattr(encoder, "config", None), "model_type", None) not in KINDS:
@@ -36,25 +36,27 @@ def can_be_compact(module: Any) -> bool:
     return owners == [layer] and plain and layer.weight.numel() >= LEAST
 
 
-def compact_words(net: Any, dataset: Any) -> CompactWords | None:
-    """The rows that `dataset` uses, in the table's place, where AdamW can leave out all others.
+def train_used_embeddings(net: Any, dataset: Any) -> UsedEmbeddings | None:
+    """Let `net` train the rows that `dataset` uses only, where AdamW can leave out all others.
 
     Not on a GPU, which moves the whole table in no time, and not under callbacks, which may look
     at it.
     """
     plain = net.optimizer is torch.optim.AdamW and not net.get_params_for("optimizer")
     on_cpu = torch.device(net.device).type == "cpu"
-    kept = net.callbacks or net.keep_optimizer  # which would see or keep what is no table
-    if not on_cpu or not plain or kept or not can_be_compact(net.module_):
+    seen = net.callbacks or net.keep_optimizer  # which would see or keep what is no table
+    if not on_cpu or not plain or seen or not has_separable_embeddings(net.module_):
         return None
-    words = CompactWords(net.module_, dataset.windows, net.padder.pad_id)
-    if not words.pays:
+    embeddings = UsedEmbeddings(net.module_, dataset.windows, net.padder.pad_id)
+    if not embeddings.pays:
         return None
-    words.take_place()
-    return words
+    embeddings.take_place()
+    net.initialize_optimizer()
+    net.optimizer_.register_step_post_hook(embeddings.note_update)
+    return embeddings
 
 
-class CompactWords:
+class UsedEmbeddings:
     """The rows of a word table that some texts use, in place of the table while they train.
 
     Rows without a gradient have zero moments in AdamW, which therefore does nothing to them but
@@ -92,24 +94,40 @@ class CompactWords:
 
     def step_aside(self) -> None:
         """Write the rows back, and let the module see the table again."""
-        with torch.no_grad():
-            if self.factor != 1.0:
-                self.table.mul_(self.factor)
-            self.table.index_copy_(0, self.used, self.rows)
+        self._bring_up_to_date(self.table)
         self.factor = 1.0
         self.layer.weight = self.table
 
+    @torch.no_grad()
+    def _bring_up_to_date(self, table: torch.Tensor) -> None:
+        if self.factor != 1.0:
+            table.mul_(self.factor)
+        table.index_copy_(0, self.used, self.rows)
+
+    def complete(self, module: Any) -> None:
+        """Give a copy of the module the table of now, without a trace here, not even rounding."""
+        layer = module.encoder.get_input_embeddings()
+        if layer.weight is self.rows:
+            layer.weight = nn.Parameter(self.table.detach().clone(), requires_grad=False)
+            self._bring_up_to_date(layer.weight)
+
+    def renumber(self, batches: Any) -> None:
+        """Put the places of the rows where batches have the ids of words."""
+        for inputs, _, _ in batches:
+            for group in inputs:
+                group["input_ids"] = self.places[group["input_ids"]]
+
     @contextlib.contextmanager
     def whole(self) -> Iterator[None]:
-        """The table, for texts with other words."""
+        """The table, as long as nothing is trained."""
         self.step_aside()
         try:
             yield
         finally:
             self.take_place()
 
-    def note_update(self, optimizer: torch.optim.Optimizer) -> None:
-        """What the update just made would have done to all other rows."""
+    def note_update(self, optimizer: torch.optim.Optimizer, *args: Any) -> None:
+        """Count in what an update does to all other rows."""
         for group in optimizer.param_groups:
             if any(p is self.rows for p in group["params"]):
                 self.factor *= 1 - float(group["lr"]) * group["weight_decay"]

@@ -1,0 +1,214 @@
+"""A fit while it runs: its epochs and updates, and what it keeps beside the net."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from skdice.engine import ranks
+from skdice.engine.attention import settle_attention
+from skdice.engine.batching import Batch, ahead, weightless
+from skdice.engine.checkpoints import Checkpoints
+from skdice.engine.devices import Draws
+from skdice.engine.module import copy_with_same_weights
+from skdice.engine.packing import first_position_id
+from skdice.engine.progress import Progress, check_finite, restore, state_of, trained_state
+from skdice.engine.used_embeddings import UsedEmbeddings, train_used_embeddings
+
+__all__ = ["Fit"]
+
+
+class Fit:
+    """Train a net for some epochs.
+
+    Parameters
+    ----------
+    net : FineTuningNet
+    dataset : EncodedDataset
+    epochs : int or None, default=None
+        None is the net's `max_epochs`, with its schedule. A number is one of many calls, of which
+        nobody knows how many will follow: the rate stays where it is.
+    rows : list of ndarray of int, or None, default=None
+        The rows that each epoch trains on, as a sampler drew them; None is every row once.
+    validation_score : callable or None, default=None
+        Called after each epoch; its value is recorded as ``valid_score``.
+    patience : int or None, default=None
+        Epochs without a better ``valid_score`` before training stops; with a number, the best
+        epoch's weights come back at the end.
+    checkpoints : Checkpoints or None, default=None
+        Go on from the last of them, and write others.
+    """
+
+    def __init__(
+        self,
+        net: Any,
+        dataset: Any,
+        *,
+        epochs: int | None = None,
+        rows: Sequence[np.ndarray] | None = None,
+        validation_score: Callable[[], float] | None = None,
+        patience: int | None = None,
+        checkpoints: Checkpoints | None = None,
+    ) -> None:
+        self.net = net
+        self.dataset = dataset
+        self.scheduled = epochs is None
+        self.epochs = net.max_epochs if epochs is None else epochs
+        self.rows = rows
+        self.validation_score = validation_score
+        self.patience = patience
+        self.checkpoints = checkpoints
+        self.progress = Progress()
+        self.draws = Draws(net.shuffle_seed + len(net.history), net.device)
+        self.n_processes = ranks.join()
+        self.first_position_id = first_position_id(net.module_) if net.pack else None
+        self.embeddings: UsedEmbeddings | None = None
+        self.updating = threading.RLock()  # held while weights and modules change
+
+    def run(self) -> None:
+        """Train all epochs; also after an interrupt, the net has the best weights there were."""
+        net = self.net
+        last = None if self.checkpoints is None else self.checkpoints.last()
+        state, self.progress.bf16 = ranks.start(
+            net.module_, self.dataset.targets, last, net.gains_by_bf16()
+        )
+        if state is not None and state["finished"]:
+            restore(self, state)
+            net.set_training(False)
+            return
+        try:
+            net.fit_ = self
+            net.set_training(True)
+            if self.scheduled:
+                self.embeddings = train_used_embeddings(net, self.dataset)
+                net.start_schedule(self._n_updates(), net.schedule, net.warmup)
+            else:
+                net.start_schedule(0, "constant", 0.0)
+            if state is not None:
+                restore(self, state)
+            while self.progress.epoch < self.epochs and self.epoch():
+                self.progress = replace(
+                    self.progress, epoch=self.progress.epoch + 1, update=0, losses=[], lr=None
+                )
+        finally:
+            net.fit_ = None
+            if self.embeddings is not None:
+                self.embeddings.step_aside()
+                self.embeddings = None
+                net.initialize_optimizer()
+            if self.progress.best is not None:
+                net.module_.load_state_dict(self.progress.best, strict=False)
+            settle_attention(net.module_, net.device)
+            net.set_training(False)
+        if self.checkpoints is not None:
+            self.checkpoints.write(self.progress.total, state_of(self, finished=True))
+
+    def epoch(self) -> bool:
+        """Make the updates of one epoch, and score it; whether another may follow."""
+        net, progress = self.net, self.progress
+        net.notify("on_epoch_begin", dataset_train=self.dataset, dataset_valid=None)
+        progress.lr = progress.lr or float(net.schedule_.get_last_lr()[0])
+        net.history.record("lr", progress.lr)
+        batches = self.batches(len(net.history), progress.update)
+        if torch.device(net.device).type != "cpu":
+            batches = ahead(batches)
+        for batch in batches:
+            self.update(batch)
+        # One transfer an epoch instead of one a step keeps a GPU from waiting.
+        losses = torch.stack(progress.losses).cpu()
+        made = losses[losses.isfinite()]
+        net.history.record("train_loss", made.mean().item())
+        net.history.record("skipped_updates", len(losses) - len(made))
+        if self.validation_score is not None:
+            with self.updating, self.embeddings.whole() if self.embeddings else nullcontext():
+                score = float(ranks.share(self.validation_score()))
+                better = progress.note(score)
+                if better and self.patience is not None:
+                    progress.best = copy.deepcopy(trained_state(net.module_))
+            net.history.record("valid_score", score)
+            net.history.record("valid_score_best", better)
+        try:
+            net.notify("on_epoch_end", dataset_train=self.dataset, dataset_valid=None)
+        except KeyboardInterrupt:
+            return False  # how skorch's callbacks, such as EarlyStopping, end a training
+        return self.patience is None or progress.stale < self.patience
+
+    def update(self, batch: list[Batch]) -> None:
+        """Make one update from its micro-batches."""
+        net, progress = self.net, self.progress
+        heard = net.verbose or net.callbacks  # our own callbacks do nothing in silence
+        if heard:
+            net.notify("on_batch_begin", batch=batch, training=True)
+        if self.n_processes > 1:
+            # Each draws dropout of its own, which a fit that goes on can draw again.
+            drawn = [net.shuffle_seed, len(net.history), progress.update, ranks.rank()]
+            seed = np.random.SeedSequence(drawn).generate_state(1)[0]
+            self.draws.seed(int(seed))
+        with self.updating:
+            step = net.train_step(batch)
+        if heard:
+            net.notify("on_batch_end", batch=batch, training=True, **step)
+        progress.losses.append(step["loss"])
+        progress.update, progress.total = progress.update + 1, progress.total + 1
+        check_finite(self)
+        if self.checkpoints is not None and self.checkpoints.due(progress.total):
+            self.checkpoints.write(progress.total, state_of(self))
+
+    # ---- batches
+
+    def batches(self, epoch: int, start: int = 0) -> Iterator[list[Batch]]:
+        """The micro-batches of each update, in this epoch's random order.
+
+        Parameters
+        ----------
+        epoch : int
+            Its number in the net's history, from 1.
+        start : int, default=0
+            Updates of this epoch that were made already.
+        """
+        for chosen in self.rows_of_updates(epoch)[start:]:
+            rows, counts = ranks.rows_of_rank(chosen, self.n_processes)
+            batches = self.net.batches(self.dataset, rows, self.first_position_id)
+            if self.embeddings is not None:
+                self.embeddings.renumber(batches)
+            yield batches if counts else weightless(batches)
+
+    def rows_of_updates(self, epoch: int) -> list[np.ndarray]:
+        """The rows of each update of an epoch."""
+        rows = None if self.rows is None else self.rows[self.progress.epoch]
+        generator = np.random.default_rng([self.net.shuffle_seed, epoch])
+        order = generator.permutation(len(self.dataset) if rows is None else rows)
+        return np.split(order, np.arange(self._rows_of_one(), len(order), self._rows_of_one()))
+
+    def _n_updates(self) -> int:
+        """Updates of all epochs."""
+        if self.rows is None:
+            sizes = [len(self.dataset)] * self.epochs
+        else:
+            sizes = [len(rows) for rows in self.rows]
+        return sum(-(-size // self._rows_of_one()) for size in sizes)
+
+    def _rows_of_one(self) -> int:
+        return self.net.batch_size * self.net.gradient_accumulation * self.n_processes
+
+    # ---- who else looks at the module
+
+    def module_to_predict(self) -> nn.Module:
+        """A copy of the module with the weights of now, in evaluation mode.
+
+        It has a mode and attention of its own, so that training is the same whoever predicts
+        meanwhile: a callback, another thread, or the validation after an epoch.
+        """
+        with self.updating:
+            module = copy_with_same_weights(self.net.module_).eval()
+            if self.embeddings is not None:
+                self.embeddings.complete(module)
+        return module

@@ -1,0 +1,447 @@
+"""A fit is the same whoever looks at it, and one that fails leaves nothing behind."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+import torch
+from imblearn.over_sampling import RandomOverSampler
+from imblearn.under_sampling import RandomUnderSampler
+from sklearn.base import BaseEstimator, clone
+from sklearn.exceptions import NotFittedError
+from skorch.callbacks import Callback
+
+from skdice import (
+    DiceClassifier,
+    DiceMRCTagger,
+    DiceQuestionAnswerer,
+    DiceSequenceClassifier,
+    DiceTokenClassifier,
+    TransformerFeatures,
+)
+from skdice.engine import used_embeddings
+from skdice.engine.net import FineTuningNet
+from skdice.losses import DiceLoss
+from skdice.resampling import BalancedBatchSampler
+
+NUMBERS = np.random.default_rng(0).normal(size=(60, 5))
+REMEMBERS = DiceLoss(ema_decay=0.9)
+KINDS = ("tagger", "texts", "pairs", "spans", "numbers")
+
+
+@pytest.fixture
+def case(tiny_backbone, sentences):
+    """From a kind to an unfitted estimator with inputs and targets."""
+    X, y = sentences
+    common = dict(backbone=tiny_backbone, max_epochs=2, batch_size=4, lr=1e-2, random_state=0)
+    tagged = [int(any(tag != "O" for tag in row)) for row in y]
+    questions = [("who sings?", "anna sings in rome."), ("who?", "the bus is late.")] * 4
+
+    def make(kind):
+        return {
+            "tagger": lambda: (DiceTokenClassifier(loss=REMEMBERS, **common), X, y),
+            "texts": lambda: (
+                DiceSequenceClassifier(loss=REMEMBERS, dropout=0.3, **common),
+                [" ".join(row) for row in X],
+                tagged,
+            ),
+            "pairs": lambda: (
+                DiceQuestionAnswerer(loss="dsc", **common),
+                questions,
+                [(0, "anna"), None] * 4,
+            ),
+            "spans": lambda: (DiceMRCTagger(**common), X[:6], y[:6]),
+            "numbers": lambda: (
+                DiceClassifier(
+                    loss=REMEMBERS,
+                    max_epochs=3,
+                    batch_size=8,
+                    dropout=0.5,
+                    hidden_layer_sizes=(8,),
+                    random_state=0,
+                ),
+                NUMBERS,
+                (NUMBERS[:, 0] > 0.8).astype(int),
+            ),
+        }[kind]()
+
+    return make
+
+
+def tensors(model):
+    net = model.net_
+    return {**net.module_.state_dict(), **dict(net.criterion_.named_buffers())}
+
+
+def assert_same(model, other):
+    expected = tensors(other)
+    for name, value in tensors(model).items():
+        assert torch.equal(value, expected[name]), name
+    kept = [
+        [{k: v for k, v in epoch.items() if k != "dur"} for epoch in m.history_]
+        for m in (model, other)
+    ]
+    assert kept[0] == kept[1]
+
+
+class Calls(Callback):
+    """Call a function at every moment of a fit; clones call the same one."""
+
+    def __init__(self, call):
+        self.call = call
+
+    def on_epoch_begin(self, net, **kwargs):
+        self.call(net)
+
+    on_batch_begin = on_batch_end = on_grad_computed = on_epoch_end = on_epoch_begin
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_callback_that_predicts_changes_nothing(case, kind):
+    model, X, y = case(kind)
+    alone = clone(model).fit(X, y)
+    seen = []
+
+    def look(net):
+        seen.append(model.predict(X))
+        assert net.module_.training
+        assert net.criterion_.training
+
+    model.set_params(callbacks=[Calls(look)]).fit(X, y)
+    assert len(seen) > 6
+    assert_same(model, alone)
+    assert not model.net_.module_.training
+    np.testing.assert_array_equal(seen[-1], alone.predict(X))  # with the weights of then
+
+
+def test_a_callback_that_changes_the_mode_changes_nothing(case):
+    model, X, y = case("texts")
+    alone = clone(model).fit(X, y)
+    calls = [Calls(lambda net: net.module_.eval()), Calls(lambda net: net.criterion_.eval())]
+    for callback in calls:
+        assert_same(clone(model).set_params(callbacks=[callback]).fit(X, y), alone)
+
+
+@pytest.mark.parametrize("few", [False, True])
+@pytest.mark.parametrize("kind", ["tagger", "texts", "numbers"])
+def test_a_thread_that_predicts_changes_nothing(case, kind, few, monkeypatch):
+    model, X, y = case(kind)
+    if few:  # the table of words is trained in part
+        monkeypatch.setattr(used_embeddings, "LEAST", 0)
+    X_fit, y_fit = X[:7], y[:7]
+    if kind == "numbers":
+        X_fit, y_fit = X, y
+    if kind != "numbers":
+        model.set_params(early_stopping=True, validation_fraction=0.3)
+    model.set_params(max_epochs=8, batch_size=2)
+    alone = clone(model).fit(X_fit, y_fit)
+    if kind != "numbers":
+        alone.partial_fit(X_fit, y_fit).partial_fit(X_fit, y_fit)
+    ended, found, errors = threading.Event(), [], []
+
+    def look():
+        while not ended.is_set():
+            try:
+                found.append(model.net_.fit_ is not None)
+                model.predict(X)
+            except (AttributeError, NotFittedError):  # before it is fitted
+                pass
+            except BaseException as error:
+                errors.append(error)
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        model.fit(X_fit, y_fit)
+        if kind != "numbers":
+            model.partial_fit(X_fit, y_fit).partial_fit(X_fit, y_fit)
+    finally:
+        ended.set()
+        thread.join()
+    assert not errors
+    assert any(found)  # it has looked while the fit ran
+    assert_same(model, alone)
+
+
+# ---- fits that fail
+
+
+class FailsError(Exception):
+    pass
+
+
+def fail_at(n):
+    """A callback that raises at its call `n`."""
+    calls = []
+
+    def call(net):
+        calls.append(1)
+        if len(calls) == n:
+            raise FailsError
+
+    return Calls(call)
+
+
+class Overflows(DiceLoss):
+    """A loss that fails in its second update."""
+
+    def forward(self, *args, **kwargs):
+        self.calls = getattr(self, "calls", 0) + 1
+        if self.calls == 2:
+            raise OverflowError("too large")
+        return super().forward(*args, **kwargs)
+
+
+FAILURES = {
+    "callback": lambda: dict(callbacks=[fail_at(7)]),
+    "first callback": lambda: dict(callbacks=[fail_at(1)]),
+    "loss": lambda: dict(loss=Overflows()),
+    "optimiser": lambda: dict(net_params={"optimizer__no_such": 1}),
+    "rates": lambda: dict(net_params={"optimizer__param_groups": [("no such", {})]}),
+}
+
+
+def state_of(model, X):
+    params = model.get_params(deep=False)
+    fitted = {k: v for k, v in vars(model).items() if k not in params}
+    return fitted, {k: v.clone() for k, v in tensors(model).items()}, list(model.predict(X))
+
+
+def assert_unchanged(model, X, before):
+    fitted, values, predictions = before
+    now, values_now, predictions_now = state_of(model, X)
+    assert now.keys() == fitted.keys()
+    assert all(now[name] is fitted[name] for name in fitted)
+    assert values.keys() == values_now.keys()
+    assert all(torch.equal(values[name], values_now[name]) for name in values)
+    assert all(np.array_equal(a, b) for a, b in zip(predictions, predictions_now, strict=True))
+    assert len(model.net_.history) == len(model.history_) == model.n_iter_
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_fit_that_fails_leaves_what_was(case, kind, failure):
+    model, X, y = case(kind)
+    fresh = clone(model).set_params(**FAILURES[failure]())
+    with pytest.raises((FailsError, OverflowError, TypeError, ValueError)):
+        fresh.fit(X, y)
+    assert vars(fresh).keys() == vars(clone(fresh)).keys()
+    with pytest.raises(NotFittedError):
+        fresh.predict(X)
+    before = state_of(model.fit(X, y), X)
+    model.set_params(lr=0.5, **FAILURES[failure]())
+    with pytest.raises((FailsError, OverflowError, TypeError, ValueError)):
+        model.fit(X[::-1], y[::-1])
+    assert_unchanged(model, X, before)
+
+
+@pytest.mark.parametrize("failure", ["callback", "loss"])
+@pytest.mark.parametrize("kind", ["tagger", "texts"])
+def test_a_warm_start_that_fails_leaves_what_was(case, kind, failure):
+    model, X, y = case(kind)
+    before = state_of(model.fit(X, y), X)
+    more = {"pooling": "max"} if kind == "texts" else {}
+    model.set_params(warm_start=True, frozen=1, dropout=0.9, **more, **FAILURES[failure]())
+    with pytest.raises((FailsError, OverflowError)):
+        model.fit(X, y)
+    assert_unchanged(model, X, before)
+    assert all(p.requires_grad for p in model.net_.module_.parameters())
+
+
+@pytest.mark.parametrize("kind", ["tagger", "texts"])
+def test_partial_fit_that_fails_leaves_weights_and_history(case, kind):
+    model, X, y = case(kind)
+    model.partial_fit(X, y).partial_fit(X[:5], y[:5])
+    before = state_of(model, X)
+    model.set_params(loss=Overflows(), lr=0.5)
+    with pytest.raises(OverflowError):
+        model.partial_fit(X, y)
+    assert_unchanged(model, X, before)
+    model.set_params(loss=REMEMBERS, lr=1e-3).partial_fit(X, y)
+    assert model.n_iter_ == 3
+    assert model.history_[-1]["lr"] == 1e-3
+
+
+def test_a_threshold_that_cannot_be_tuned_leaves_what_was(case, monkeypatch):
+    model, X, y = case("pairs")
+    before = state_of(model.fit(X, y), X)
+
+    def fail(*args):
+        raise FailsError
+
+    monkeypatch.setattr(DiceQuestionAnswerer, "_best_threshold", fail)
+    monkeypatch.setattr(DiceQuestionAnswerer, "_validation_score", lambda *args: 0.5)
+    with pytest.raises(FailsError):
+        model.fit(X, y, X_val=X, y_val=y)
+    assert_unchanged(model, X, before)
+
+
+def test_a_copy_shares_weights_and_nothing_else(case):
+    model, X, y = case("tagger")
+    module = model.fit(X, y).net_.module_.train()
+    twin = model.net_.module_to_predict()
+    assert module.training
+    assert not twin.training
+    pairs = list(zip(module.parameters(), twin.parameters(), strict=True))
+    assert pairs
+    assert all(a is b for a, b in pairs)
+    assert not set(module.modules()) & set(twin.modules())
+    assert twin.encoder.config is not module.encoder.config
+
+
+# ---- numbers of numpy
+
+
+@pytest.mark.parametrize("integer", [np.int8, np.uint8, np.int16, np.uint32, np.int64])
+@pytest.mark.parametrize("kind", ["tagger", "pairs", "numbers"])
+def test_integers_of_numpy_are_integers(case, kind, integer):
+    model, X, y = case(kind)
+    counts = {
+        name: value
+        for name, value in model.get_params(deep=False).items()
+        if isinstance(value, int) and not isinstance(value, bool)
+    }
+    if kind != "numbers":
+        counts |= {"max_length": 60, "gradient_accumulation": 2, "frozen": 1}
+    X, y = list(X) * 20, list(y) * 20  # more rows than 8 bits count
+    counts |= {"batch_size": 120, "max_epochs": 1}
+    plain = clone(model).set_params(**counts).fit(X, y)
+    counts = {name: v for name, v in counts.items() if v <= np.iinfo(integer).max}
+    model.set_params(**{name: integer(value) for name, value in counts.items()})
+    assert_same(clone(model).fit(X, y), plain)
+    made = type(model)(**{k: integer(v) for k, v in counts.items()})
+    assert all(type(made.get_params()[name]) is int for name in counts)
+
+
+@pytest.mark.parametrize("integer", [np.uint8, np.int64])
+def test_other_integers_of_numpy_are_integers(tiny_backbone, integer):
+    texts = ["free money", "lunch today now"] * 150
+    features = TransformerFeatures(backbone=tiny_backbone, batch_size=7, max_length=9)
+    mine = clone(features).set_params(batch_size=integer(7), max_length=integer(9))
+    np.testing.assert_array_equal(mine.fit_transform(texts), features.fit_transform(texts))
+    labels = [0] * 280 + [1] * 20
+    batches = [
+        list(BalancedBatchSampler(RandomUnderSampler(), labels, batch_size=size))
+        for size in (7, integer(7))
+    ]
+    assert batches[0] == batches[1]
+    over = list(BalancedBatchSampler(RandomOverSampler(), labels, batch_size=integer(7)))
+    assert sum(map(len, over)) == 560
+    model = DiceClassifier(max_epochs=1, net_params={"batch_size": integer(7)}, random_state=0)
+    model.fit(NUMBERS.repeat(10, 0), [0, 1] * 300)
+    assert model.net_.n_steps_ == 86
+
+
+# ---- what a sampler draws
+
+
+def trained_rows(monkeypatch):
+    """The targets and weights of each update, and its rate; they are filled as fits go on."""
+    seen, step = [], FineTuningNet.train_step
+
+    def spy(net, batch, **kwargs):
+        rate = net.schedule_.get_last_lr()[0] / net.lr
+        weights = batch[0][2]
+        targets = batch[0][1].numpy()
+        weights = np.ones(len(targets)) if weights is None else weights.numpy()
+        seen.append((len(net.history), targets, weights, rate))
+        return step(net, batch, **kwargs)
+
+    monkeypatch.setattr(FineTuningNet, "train_step", spy)
+    return seen
+
+
+class Random(BaseEstimator):
+    """A sampler that draws another number of rows at each call, with and without a seed."""
+
+    draws_rows = True
+
+    def __init__(self, random_state=None):
+        self.random_state = random_state
+
+    def fit_resample(self, X, y):
+        generator = np.random.default_rng(self.random_state)
+        self.sample_indices_ = generator.integers(len(y), size=generator.integers(5, 40))
+        return X, y
+
+    def __sklearn_tags__(self):
+        return RandomUnderSampler().__sklearn_tags__()
+
+
+@pytest.mark.parametrize("seeded", [True, False])
+@pytest.mark.parametrize("kind", ["tagger", "texts", "labels"])
+def test_counts_and_schedule_are_of_the_rows_that_are_trained_on(case, kind, seeded, monkeypatch):
+    model, X, y = case("texts" if kind == "labels" else kind)
+    if kind == "labels":
+        y = np.eye(4, dtype=int)[np.arange(len(X)) % 4] | np.eye(4, dtype=int)[1]
+    sampler = Random()
+    if not seeded:
+        monkeypatch.setattr(Random, "get_params", lambda self, deep=True: {})
+    weights = np.linspace(0.5, 2, len(X))
+    prepared, prepare = [], DiceLoss.prepare
+    monkeypatch.setattr(
+        DiceLoss, "prepare", lambda *a, **kw: prepared.append((a[1], kw)) or prepare(*a, **kw)
+    )
+    seen = trained_rows(monkeypatch)
+    model.set_params(max_epochs=4, sampler=sampler, loss="dice", warmup=0.0, dropout=0.0)
+    model.fit(X, y, sample_weight=weights)
+    (counts, settings) = prepared[0]
+    assert model.net_.n_steps_ == len(seen) == model.net_.schedule_.last_epoch
+    rates = [rate for *_, rate in seen]
+    assert rates == pytest.approx([1 - i / len(seen) for i in range(len(seen))])
+    first = [(t, w) for epoch, t, w, _ in seen if epoch == 1]
+    targets, shares = (np.concatenate(parts) for parts in zip(*first, strict=True))
+    if kind == "labels":
+        np.testing.assert_allclose(counts, shares @ targets, rtol=1e-5)
+        assert settings["n_samples"] == pytest.approx(shares.sum(), rel=1e-5)
+    else:
+        expected = np.bincount(targets, shares, minlength=len(model.classes_))
+        np.testing.assert_allclose(counts, expected, rtol=1e-5)
+    # A warm start goes on with other rows.
+    model.set_params(warm_start=True, max_epochs=1).fit(X, y, sample_weight=weights)
+    more = [(t, w) for epoch, t, w, _ in seen if epoch == 5]
+    targets, shares = (np.concatenate(parts) for parts in zip(*more, strict=True))
+    if kind != "labels":
+        expected = np.bincount(targets, shares, minlength=len(model.classes_))
+        np.testing.assert_allclose(prepared[1][0], expected, rtol=1e-5)
+
+
+def test_a_sampler_that_fails_late_is_refused_first(case):
+    class Late(Random):
+        calls = 0
+
+        def fit_resample(self, X, y):
+            Late.calls += 1
+            if Late.calls % 4 == 3:
+                raise FailsError
+            return super().fit_resample(X, y)
+
+    model, X, y = case("texts")
+    model.set_params(max_epochs=4, sampler=Late())
+    with pytest.raises(FailsError):
+        model.fit(X, y)
+    assert not hasattr(model, "net_")
+    before = state_of(model.set_params(sampler=None).fit(X, y), X)
+    with pytest.raises(FailsError):
+        model.set_params(sampler=Late()).fit(X, y)
+    assert_unchanged(model, X, before)
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+def test_rows_that_are_held_out_are_not_counted(monkeypatch, weighted):
+    seen = trained_rows(monkeypatch)
+    X = np.random.default_rng(1).normal(size=(80, 3)).astype(np.float32)
+    y = np.array(["a", "b", "c", "c"] * 20)
+    weight = np.linspace(0.5, 2, 80) if weighted else None
+    model = DiceClassifier(
+        early_stopping=True, validation_fraction=0.3, max_epochs=1, batch_size=100, random_state=0,
+        loss="weighted_ce",
+    )  # fmt: skip
+    model.fit(X, y, sample_weight=weight)
+    ((_, targets, shares, _),) = seen
+    assert len(targets) == 56
+    np.testing.assert_allclose(
+        model.net_.criterion_.class_counts_, np.bincount(targets, shares), rtol=1e-5
+    )
