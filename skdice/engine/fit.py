@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import copy
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from skdice.engine import ranks
 from skdice.engine.attention import settle_attention
 from skdice.engine.batching import Batch, ahead, weightless
 from skdice.engine.checkpoints import Checkpoints
 from skdice.engine.devices import Draws
-from skdice.engine.module import copy_with_same_weights
 from skdice.engine.packing import first_position_id
 from skdice.engine.progress import Progress, check_finite, restore, state_of, trained_state
 from skdice.engine.used_embeddings import UsedEmbeddings, train_used_embeddings
@@ -26,6 +23,7 @@ from skdice.engine.used_embeddings import UsedEmbeddings, train_used_embeddings
 __all__ = ["Fit"]
 
 
+@dataclass(eq=False)
 class Fit:
     """Train a net for some epochs.
 
@@ -47,31 +45,21 @@ class Fit:
         Go on from the last of them, and write others.
     """
 
-    def __init__(
-        self,
-        net: Any,
-        dataset: Any,
-        *,
-        epochs: int | None = None,
-        rows: Sequence[np.ndarray] | None = None,
-        validation_score: Callable[[], float] | None = None,
-        patience: int | None = None,
-        checkpoints: Checkpoints | None = None,
-    ) -> None:
-        self.net = net
-        self.dataset = dataset
-        self.scheduled = epochs is None
-        self.epochs = net.max_epochs if epochs is None else epochs
-        self.rows = rows
-        self.validation_score = validation_score
-        self.patience = patience
-        self.checkpoints = checkpoints
+    net: Any
+    dataset: Any
+    epochs: int | None = None
+    rows: Sequence[np.ndarray] | None = None
+    validation_score: Callable[[], float] | None = None
+    patience: int | None = None
+    checkpoints: Checkpoints | None = None
+
+    def __post_init__(self) -> None:
+        net = self.net
         self.progress = Progress()
         self.draws = Draws(net.shuffle_seed + len(net.history), net.device)
         self.n_processes = ranks.join()
         self.first_position_id = first_position_id(net.module_) if net.pack else None
         self.embeddings: UsedEmbeddings | None = None
-        self.updating = threading.RLock()  # held while weights and modules change
 
     def run(self) -> None:
         """Train all epochs; also after an interrupt, the net has the best weights there were."""
@@ -87,27 +75,29 @@ class Fit:
         try:
             net.fit_ = self
             net.set_training(True)
-            if self.scheduled:
-                self.embeddings = train_used_embeddings(net, self.dataset)
+            if self.epochs is None:
+                with net.changing:
+                    self.embeddings = train_used_embeddings(net, self.dataset)
                 net.start_schedule(self._n_updates(), net.schedule, net.warmup)
             else:
                 net.start_schedule(0, "constant", 0.0)
             if state is not None:
                 restore(self, state)
-            while self.progress.epoch < self.epochs and self.epoch():
+            n_epochs = net.max_epochs if self.epochs is None else self.epochs
+            while self.progress.epoch < n_epochs and self.epoch():
                 self.progress = replace(
                     self.progress, epoch=self.progress.epoch + 1, update=0, losses=[], lr=None
                 )
         finally:
-            net.fit_ = None
-            if self.embeddings is not None:
-                self.embeddings.step_aside()
-                self.embeddings = None
-                net.initialize_optimizer()
-            if self.progress.best is not None:
-                net.module_.load_state_dict(self.progress.best, strict=False)
-            settle_attention(net.module_, net.device)
-            net.set_training(False)
+            with net.changing:
+                net.fit_ = None
+                if self.embeddings is not None:
+                    self.embeddings.step_aside()
+                    net.initialize_optimizer()
+                if self.progress.best is not None:
+                    net.module_.load_state_dict(self.progress.best, strict=False)
+                settle_attention(net.module_, net.device)
+                net.set_training(False)
         if self.checkpoints is not None:
             self.checkpoints.write(self.progress.total, state_of(self, finished=True))
 
@@ -128,7 +118,7 @@ class Fit:
         net.history.record("train_loss", made.mean().item())
         net.history.record("skipped_updates", len(losses) - len(made))
         if self.validation_score is not None:
-            with self.updating, self.embeddings.whole() if self.embeddings else nullcontext():
+            with net.changing, self.embeddings.whole() if self.embeddings else nullcontext():
                 score = float(ranks.share(self.validation_score()))
                 better = progress.note(score)
                 if better and self.patience is not None:
@@ -152,7 +142,7 @@ class Fit:
             drawn = [net.shuffle_seed, len(net.history), progress.update, ranks.rank()]
             seed = np.random.SeedSequence(drawn).generate_state(1)[0]
             self.draws.seed(int(seed))
-        with self.updating:
+        with net.changing:
             step = net.train_step(batch)
         if heard:
             net.notify("on_batch_end", batch=batch, training=True, **step)
@@ -190,25 +180,8 @@ class Fit:
 
     def _n_updates(self) -> int:
         """Updates of all epochs."""
-        if self.rows is None:
-            sizes = [len(self.dataset)] * self.epochs
-        else:
-            sizes = [len(rows) for rows in self.rows]
-        return sum(-(-size // self._rows_of_one()) for size in sizes)
+        epochs = self.rows or [self.dataset] * self.net.max_epochs
+        return sum(-(-len(rows) // self._rows_of_one()) for rows in epochs)
 
     def _rows_of_one(self) -> int:
         return self.net.batch_size * self.net.gradient_accumulation * self.n_processes
-
-    # ---- who else looks at the module
-
-    def module_to_predict(self) -> nn.Module:
-        """A copy of the module with the weights of now, in evaluation mode.
-
-        It has a mode and attention of its own, so that training is the same whoever predicts
-        meanwhile: a callback, another thread, or the validation after an epoch.
-        """
-        with self.updating:
-            module = copy_with_same_weights(self.net.module_).eval()
-            if self.embeddings is not None:
-                self.embeddings.complete(module)
-        return module

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -90,6 +91,7 @@ class FineTuningNet(NeuralNet):
     ) -> None:
         found = resolve_device(device)
         super().__init__(module, criterion=criterion, optimizer=optimizer, device=found, **kwargs)
+        self.changing = threading.RLock()  # held while the module or its weights change
         self._auto = device == "auto"
         self.padder = padder
         self.gradient_accumulation = gradient_accumulation
@@ -104,7 +106,7 @@ class FineTuningNet(NeuralNet):
 
     def __getstate__(self) -> dict[str, Any]:
         """The module once, and the optimiser, whose state is twice the weights, only if asked."""
-        kept = self.__dict__ | {"fit_": None}
+        kept = self.__dict__ | {"fit_": None, "changing": None}
         if self._auto and self.device.startswith("cuda"):
             kept["device"] = "auto"  # whoever reads it may have other GPUs
         if self.initialized_:
@@ -117,7 +119,8 @@ class FineTuningNet(NeuralNet):
         return NeuralNet.__getstate__(net)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state | {"device": resolve_device(state["device"])})
+        own = {"device": resolve_device(state["device"]), "changing": threading.RLock()}
+        super().__setstate__(state | own)
         if self.initialized_:
             self.module, self.criterion = self.module_, self.criterion_
             if self.optimizer_ is None:
@@ -131,7 +134,7 @@ class FineTuningNet(NeuralNet):
     def twin(self) -> FineTuningNet:
         """A net with the same weights and optimiser; module, loss and history are its own."""
         net = object.__new__(type(self))
-        net.__dict__ = dict(self.__dict__)
+        net.__dict__ = self.__dict__ | {"changing": threading.RLock()}
         net.module = net.module_ = copy_with_same_weights(self.module_)
         net.history = History(self.history)
         return net
@@ -326,13 +329,16 @@ class FineTuningNet(NeuralNet):
     def module_to_predict(self) -> nn.Module:
         """The module in evaluation mode; while it is in training, a copy that shares its weights.
 
-        So predictions never change the mode of what is trained.
+        So training is the same whoever predicts meanwhile: a callback, another thread, or the
+        validation after an epoch.
         """
         if not self.module_.training:
             return self.module_
-        if self.fit_ is not None:
-            return self.fit_.module_to_predict()
-        return copy_with_same_weights(self.module_).eval()
+        with self.changing:
+            module = copy_with_same_weights(self.module_).eval()
+            if self.fit_ is not None and self.fit_.embeddings is not None:
+                self.fit_.embeddings.complete(module)
+        return module
 
     @torch.no_grad()
     def logits(self, dataset: EncodedDataset, batch_size: int | None = None) -> list[np.ndarray]:

@@ -78,13 +78,9 @@ def restore(fit: Any, state: dict[str, Any]) -> None:
     net.module_.load_state_dict(state["module"], strict=False)
     for name, value in state["criterion"].items():
         set_buffer(net.criterion_, name, value.to(net.device))
-    epochs = state["history"]
-    net.history = History()
     # The epoch that was interrupted is opened again.
-    for epoch in epochs if state["finished"] else epochs[:-1]:
-        net.history.new_epoch()
-        for name, value in epoch.items():
-            net.history.record(name, value)
+    epochs = state["history"] if state["finished"] else state["history"][:-1]
+    net.history = History({"batches": [], **epoch} for epoch in epochs)
     if state["finished"]:
         return
     net.optimizer_.load_state_dict(state["optimizer"])
