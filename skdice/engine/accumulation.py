@@ -11,8 +11,6 @@ from torch import Tensor
 from skdice.engine.batching import Batch, targets_of
 from skdice.engine.devices import Draws
 
-__all__ = ["accumulate"]
-
 
 def accumulate(net: Any, batch: Sequence[Batch], draws: Draws) -> tuple[Tensor, Tensor]:
     """Gradients of the loss over all micro-batches together, in a micro-batch's memory.

@@ -16,8 +16,6 @@ from skdice._lock import PROCESS
 from skdice.engine.module import EncoderModule, TaskModel
 from skdice.tasks import TASKS
 
-__all__ = ["add_adapter", "load_adapter", "merge_adapter"]
-
 
 def peft() -> Any:
     """The library, or an error that says how to get it."""

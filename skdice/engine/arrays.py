@@ -7,8 +7,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-__all__ = ["blocks", "empty_table"]
-
 IN_MEMORY = 2**30  # bytes; larger tables are kept in a file
 BLOCK = 4096  # rows processed at a time
 

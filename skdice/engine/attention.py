@@ -10,8 +10,6 @@ from torch.nn import functional as F
 from skdice._compat import attention_of
 from skdice.engine.dropout import drop
 
-__all__ = ["UNPADDED", "settle_attention"]
-
 UNPADDED = "skdice_sdpa"  # torch's attention, with or without a `Packing`
 
 

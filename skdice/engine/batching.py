@@ -14,19 +14,6 @@ from torch.utils.data import Dataset
 from skdice.engine.packing import packed_inputs
 from skdice.text.encoding import Window, Windows
 
-__all__ = [
-    "Batch",
-    "EncodedDataset",
-    "Inputs",
-    "Padder",
-    "ahead",
-    "length_batches",
-    "length_chunks",
-    "run_cost",
-    "targets_of",
-    "weightless",
-]
-
 Inputs = list[dict[str, Any]]
 Batch = tuple[Inputs, torch.Tensor | None, torch.Tensor | None]  # inputs, targets, weights
 

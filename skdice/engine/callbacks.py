@@ -20,8 +20,6 @@ from skorch.callbacks import (
 
 from skdice.engine.schedules import SCHEDULES
 
-__all__ = ["AfterEpoch", "EpochLog", "ProgressBar", "check_callbacks"]
-
 
 class ProgressBar(Callback):
     """Shows how far a fit is and how long it will take, if the net's `verbose` is above 0.

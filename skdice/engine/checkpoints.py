@@ -17,8 +17,6 @@ import torch
 
 from skdice._warn import warn
 
-__all__ = ["Checkpoints", "check_folder", "digest", "parse_interval"]
-
 KEPT = 2
 
 

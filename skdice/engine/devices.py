@@ -16,18 +16,6 @@ import torch
 
 from skdice._lock import PROCESS
 
-__all__ = [
-    "Draws",
-    "autocast",
-    "autocast_dtype",
-    "cpu_gains_by_bf16",
-    "generator_of_fit",
-    "has_bf16",
-    "resolve_device",
-    "seeded",
-    "to_device",
-]
-
 
 def resolve_device(device: str) -> str:
     """``"auto"`` is CUDA, then Apple's MPS, then the CPU.

@@ -7,8 +7,6 @@ from torch import nn
 
 from skdice.engine.devices import generator_of_fit
 
-__all__ = ["FastDropout", "drop", "use_fast_dropout"]
-
 STEPS = 2**16
 
 

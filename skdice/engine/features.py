@@ -12,8 +12,6 @@ from skdice.engine.batching import EncodedDataset, Padder, length_batches, run_c
 from skdice.engine.module import pool
 from skdice.text.encoding import Window
 
-__all__ = ["run_encoder"]
-
 
 @torch.no_grad()
 def run_encoder(

@@ -20,8 +20,6 @@ from skdice.engine.packing import first_position_id
 from skdice.engine.progress import Progress, check_finite, restore, state_of, trained_state
 from skdice.engine.used_embeddings import UsedEmbeddings, train_used_embeddings
 
-__all__ = ["Fit"]
-
 
 @dataclass(eq=False)
 class Fit:

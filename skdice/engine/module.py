@@ -14,19 +14,6 @@ from skdice.backbones import embedding_modules, encoder_layers, shared_by_layers
 from skdice.engine.dropout import FastDropout, use_fast_dropout
 from skdice.engine.packing import narrow_last_layer, states_at
 
-__all__ = [
-    "EncoderModule",
-    "EncoderWithHead",
-    "Float32Linear",
-    "TaskModel",
-    "checkpoint_gradients",
-    "copy_out_of_file",
-    "copy_with_same_weights",
-    "freeze",
-    "parameter_groups",
-    "pool",
-]
-
 
 def pool(hidden: torch.Tensor, mask: torch.Tensor, how: str, cls_last: bool) -> torch.Tensor:
     """Pool hidden states `(N, L, H)` under `mask` `(N, L)` to `(N, H)`: cls, mean or max."""

@@ -32,8 +32,6 @@ from skdice.engine.module import copy_with_same_weights, parameter_groups
 from skdice.engine.progress import finite_if_all_are, set_buffer
 from skdice.engine.schedules import schedule_factor
 
-__all__ = ["FineTuningNet"]
-
 
 class FineTuningNet(NeuralNet):
     """Fine-tune an `EncoderWithHead` on an `EncodedDataset`.

@@ -15,15 +15,6 @@ from skdice.backbones import encoder_layers
 from skdice.engine.attention import UNPADDED
 from skdice.text.encoding import Window
 
-__all__ = [
-    "Packing",
-    "first_position_id",
-    "narrow_last_layer",
-    "packed_inputs",
-    "recurring_size",
-    "states_at",
-]
-
 # Architectures whose layers treat each subword alone, but for their attention, and that take the
 # position of each subword. The others have positions of their own making (DeBERTa, XLNet).
 KINDS = ("bert", "camembert", "distilbert", "electra", "roberta", "xlm-roberta")

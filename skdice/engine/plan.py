@@ -11,8 +11,6 @@ from torch import nn
 
 from skdice.text.inputs import take
 
-__all__ = ["Examples", "FitPlan", "Mode"]
-
 # A new model; a trained one with a new optimiser (`warm_start`); a trained one as it stands
 # (`partial_fit`).
 Mode = Literal["fresh", "warm", "partial"]

@@ -10,16 +10,6 @@ import numpy as np
 import torch
 from skorch.history import History
 
-__all__ = [
-    "Progress",
-    "check_finite",
-    "finite_if_all_are",
-    "restore",
-    "set_buffer",
-    "state_of",
-    "trained_state",
-]
-
 # Skipped updates in a row that end a fit.
 MOST_SKIPPED = 10
 

@@ -18,17 +18,6 @@ from torch import Tensor, distributed, nn
 
 from skdice.engine.checkpoints import digest
 
-__all__ = [
-    "average",
-    "check_alone",
-    "join",
-    "n_processes",
-    "rank",
-    "rows_of_rank",
-    "share",
-    "start",
-]
-
 
 def n_processes() -> int:
     """Processes that a launcher started to train together; 1 where there was none."""

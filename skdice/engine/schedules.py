@@ -6,8 +6,6 @@ import math
 from collections.abc import Callable
 from functools import partial
 
-__all__ = ["SCHEDULES", "schedule_factor"]
-
 SCHEDULES = ("constant", "linear", "cosine", "polynomial", "one_cycle")
 
 

@@ -12,8 +12,6 @@ from skdice.engine.batching import Padder
 from skdice.engine.module import EncoderWithHead, Float32Linear
 from skdice.engine.packing import states_at
 
-__all__ = ["EncoderWithSpanHeads", "SpanPadder"]
-
 
 class SpanPadder(Padder):
     """Batches of `QueryWindow`, with the positions of each candidate and the outputs' order."""

@@ -12,8 +12,6 @@ from torch import nn
 
 from skdice.text.encoding import Windows
 
-__all__ = ["UsedEmbeddings", "has_separable_embeddings", "train_used_embeddings"]
-
 # Smaller tables are not worth it.
 LEAST = 1_000_000
 # Architectures that use the ids of tokens for nothing but their vectors, and to know the padding.

@@ -48,6 +48,7 @@ class NumericNet(FineTuningNet):
     def batches(
         self, dataset: Any, rows: np.ndarray, first_position_id: int | None = None
     ) -> list[Batch]:
+        """All rows of an update at once, in the order of the data."""
         place = np.sort(rows)
         weight = None if dataset.weight is None else torch.from_numpy(dataset.weight[place])
         # Indexing by row numbers has made a copy already.
