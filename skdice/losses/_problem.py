@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from skdice.losses._checks import PerClass, check_background, class_vector
+from skdice.losses._checks import Number, PerClass, check_background, class_vector
 from skdice.losses._ranks import over_ranks
 
 BLOCK = 2**18  # numbers in a block of rows, which a CPU's cache holds
@@ -223,11 +223,9 @@ def with_background(problem: Problem, background: int | str | None) -> tuple[Pro
     return (problem, None) if background == 0 else (problem.as_two_logits(), 1)
 
 
-def class_sides(
-    name: str, value: PerClass, problem: Problem
-) -> tuple[Tensor | None, Tensor | None]:
+def class_sides(name: str, value: PerClass, problem: Problem) -> tuple[Number, Number]:
     """Factors of the positive and, for one logit, of the negative side of each class."""
     factors = class_vector(name, value, max(problem.n_classes, 2), problem.logits)
-    if factors is None or problem.n_classes > 1:
-        return factors, None
-    return factors[..., 1], factors[..., 0]
+    if factors is None:
+        return 1.0, 1.0
+    return (factors, 1.0) if problem.n_classes > 1 else (factors[..., 1], factors[..., 0])

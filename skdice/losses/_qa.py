@@ -41,17 +41,13 @@ class SpanEndsLoss(nn.Module):
             return
         self.end_loss = copy.deepcopy(loss)  # with running counts of its own
         self.is_multiclass = loss.normalizes_over_positions
-        tau: Any = getattr(loss, "tau", 0.0)
-        if self.is_multiclass and tau:
-            raise ValueError(
-                f"loss=CrossEntropyLoss(tau={tau!r}) has no classes whose prior to add here, "
-                "where it is a softmax over positions: leave tau at 0"
-            )
-        if self.is_multiclass and getattr(loss, "class_weight", None) is not None:
-            raise ValueError(
-                "loss=CrossEntropyLoss(class_weight=...) has no classes to weight here, where it "
-                "is a softmax over positions: use WeightedCrossEntropyLoss"
-            )
+        for name, remedy in (("tau", "leave tau at 0"), ("class_weight", "use 'weighted_ce'")):
+            value: Any = getattr(loss, name, None)
+            if self.is_multiclass and value is not None and (name != "tau" or value):
+                raise ValueError(
+                    f"loss=CrossEntropyLoss({name}={value!r}) has no classes to weight here, where "
+                    f"it is a softmax over positions: {remedy}"
+                )
 
     def forward(
         self, logits: Tensor, target: Tensor, sample_weight: Tensor | None = None

@@ -30,25 +30,41 @@ def cross_entropy(
     if is_above_zero(tau):
         problem = _with_log_prior(problem, tau, class_counts, n_samples)
     sides = class_sides("class_weight", class_weight, problem)
-    return problem.reduce(_log_losses(problem, label_smoothing, *sides))
+    return problem.reduce(log_losses(problem, *sides, smoothing=label_smoothing))
 
 
-def _log_losses(
-    problem: Problem, smoothing: Number, positive: Tensor | None, negative: Tensor | None
+def log_losses(
+    problem: Problem,
+    positive: Number = 1.0,
+    negative: Number = 1.0,
+    *,
+    smoothing: Number = 0.0,
+    gamma: Number = 0.0,
 ) -> Tensor:
-    """-log p of the right side of each element, times the factor of its class."""
+    """-(1 - p)^gamma log p of the right side of each element, times the factor of its class."""
     if problem.index is not None and not is_above_zero(smoothing):
-        losses = -problem.right_log_p()
-        return losses if positive is None else losses * positive[problem.index].unsqueeze(-1)
+        log_p = problem.right_log_p()
+        losses = -log_p
+        if is_above_zero(gamma):
+            # Kept below 0, where log(1 - p) is finite: at 0 the loss and its gradient are 0.
+            log_p = log_p.clamp(max=-torch.finfo(log_p.dtype).tiny)
+            losses = -log_p * torch.exp(gamma * torch.log(-torch.expm1(log_p)))
+        if isinstance(positive, Tensor) and positive.ndim > 0:
+            positive = positive[problem.index].unsqueeze(-1)
+        return losses * positive
     multiclass = problem.kind == "multiclass"
     target = (1 - smoothing) * problem.target
     target = target + smoothing / (problem.n_classes if multiclass else 2)
-    right = target if positive is None else target * positive
-    losses = -right * problem.log_p()
+    log_p = problem.log_p()
+    log_not_p = problem.log_not_p() if is_above_zero(gamma) or not multiclass else log_p
+    right = -target * positive * _decay(gamma, log_not_p) * log_p
     if multiclass:
-        return losses.sum(-1, keepdim=True)
-    wrong = 1 - target if negative is None else (1 - target) * negative
-    return losses - wrong * problem.log_not_p()
+        return right.sum(-1, keepdim=True)
+    return right - (1 - target) * negative * _decay(gamma, log_p) * log_not_p
+
+
+def _decay(gamma: Number, log_wrong: Tensor) -> Number:
+    return torch.exp(gamma * log_wrong) if is_above_zero(gamma) else 1.0
 
 
 def _with_log_prior(
@@ -163,9 +179,8 @@ def weighted_cross_entropy(
     if problem.kind != "multilabel":
         return cross_entropy(problem, class_weight=positive)
     negative = class_weights(n_samples - class_counts, n_samples, K)
-    return problem.reduce(
-        _log_losses(problem, 0.0, positive.to(problem.logits), negative.to(problem.logits))
-    )
+    sides = (weights.to(problem.logits) for weights in (positive, negative))
+    return problem.reduce(log_losses(problem, *sides))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -13,6 +13,7 @@ from skdice.losses._base import Loss
 from skdice.losses._checks import INF, Number, PerClass, check_number, check_per_class
 from skdice.losses._problem import Problem, class_sides, with_background
 from skdice.losses._spaces import Range
+from skdice.losses.cross_entropy import log_losses
 
 __all__ = ["FocalLoss"]
 
@@ -22,42 +23,20 @@ def focal(
 ) -> Tensor:
     """Focal loss; see `FocalLoss`."""
     problem, background = with_background(problem, background)
-    positive, negative = _sides(problem, alpha, background)
-    if problem.index is not None:
-        losses = _of_right_class(problem.right_log_p(), gamma)
-        factors = 1.0 if positive is None else positive[problem.index].unsqueeze(-1)
-        return problem.reduce(losses * factors)
-    log_p, log_not_p, y = problem.log_p(), problem.log_not_p(), problem.target
-    right = -y * torch.exp(gamma * log_not_p) * log_p
-    if positive is not None:
-        right = positive * right
-    if problem.kind == "multiclass":
-        return problem.reduce(right.sum(-1, keepdim=True))
-    wrong = -(1 - y) * torch.exp(gamma * log_p) * log_not_p
-    if negative is not None:
-        wrong = negative * wrong
-    return problem.reduce(right + wrong)
+    return problem.reduce(log_losses(problem, *_sides(problem, alpha, background), gamma=gamma))
 
 
-def _of_right_class(log_p: Tensor, gamma: Number) -> Tensor:
-    # Kept below 0, where log(1 - p) is finite: at 0 the loss and its gradient are 0.
-    log_p = log_p.clamp(max=-torch.finfo(log_p.dtype).tiny)
-    return -torch.exp(gamma * torch.log(-torch.expm1(log_p))) * log_p
-
-
-def _sides(
-    problem: Problem, alpha: Any, background: int | None
-) -> tuple[Tensor | None, Tensor | None]:
+def _sides(problem: Problem, alpha: Any, background: int | None) -> tuple[Number, Number]:
     """Factors of the positive and of the negative side of each class."""
     if not _is_number(alpha):
         return class_sides("alpha", alpha, problem)
     if problem.kind != "multiclass":
         return alpha, 1.0 - alpha
     if background is None:  # there is nothing to weigh the positives against
-        return None, None
+        return 1.0, 1.0
     classes = torch.arange(problem.logits.shape[-1], device=problem.logits.device)
     factors = torch.where(classes == background, 1.0 - alpha, 1.0 * alpha)
-    return factors.to(problem.logits), None
+    return factors.to(problem.logits), 1.0
 
 
 def _is_number(alpha: Any) -> bool:

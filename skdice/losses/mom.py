@@ -12,6 +12,7 @@ from skdice.losses._base import Loss
 from skdice.losses._checks import Number
 from skdice.losses._problem import Problem, at_least_tiny, with_background
 from skdice.losses._spaces import Range
+from skdice.losses.cross_entropy import log_losses
 
 __all__ = ["MoMLoss"]
 
@@ -22,17 +23,15 @@ def mom(
     """Cross-entropy, and the same of the majority class alone; see `MoMLoss`."""
     problem, background = with_background(problem, background)
     y, weight = problem.target, problem.weight
-    losses = -y * problem.log_p()
     if problem.kind == "multiclass":
-        losses = losses.sum(-1, keepdim=True)
         of_majority = (y * _majority(problem, background, class_counts)).sum(-1, keepdim=True)
     else:
-        losses, of_majority = losses - (1 - y) * problem.log_not_p(), 1 - y
+        of_majority = 1 - y
     of_majority = of_majority * (weight > 0)
     n_majority = at_least_tiny(problem.total((weight * of_majority).sum()))
     # Both are means: the second over the majority alone.
     factors = lam + (1 - lam) * of_majority * problem.n_examples() / n_majority
-    return problem.reduce(losses * factors)
+    return problem.reduce(log_losses(problem) * factors)
 
 
 def _majority(problem: Problem, background: int | None, class_counts: Tensor | None) -> Tensor:
