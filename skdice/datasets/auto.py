@@ -106,7 +106,7 @@ def read_dataset(
         remedy = "tagged sentences are read from CoNLL columns (see write_conll)"
         kind = "brat's" if suffix_of(path) == ".ann" else "JSON"
         raise ValueError(f"{str(path)!r} is {kind}: {remedy}")
-    table = token_table(path, lines, options.get("separator"))
+    table = token_table(path, lines, options.get("separator"), options.get("with_tags", True))
     if table is not None:
         _check(token_table, options)
         return Dataset(*table[:2], task, path, columns=table[2])
@@ -137,7 +137,7 @@ def _task_of(path: Path, lines: list[str]) -> str:
     begins = first_line(lines).startswith(("#begin document", DOCUMENT))
     if begins or suffix_of(path) == ".ann" or is_conllu(lines) or _in_blocks(lines):
         return "tagging"
-    return "classification" if token_table(path, lines) is None else "tagging"
+    return "classification" if token_table(path, lines, with_tags=False) is None else "tagging"
 
 
 def _in_blocks(lines: list[str]) -> bool:

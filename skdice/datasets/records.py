@@ -397,7 +397,7 @@ def _is_number(cell: str) -> bool:
 
 
 def token_table(
-    path: Path, lines: list[str], separator: str | None = None
+    path: Path, lines: list[str], separator: str | None = None, with_tags: bool = True
 ) -> tuple[Any, Any, dict[str, str]] | None:
     """Tokens, tags and columns of a table that names those of token, tag and sentence.
 
@@ -425,7 +425,7 @@ def token_table(
     sentence = None
     for place, cells in rows:
         token, tag, name = (cells[i].strip() for i in wanted)
-        if not token or not tag:
+        if not token or (with_tags and not tag):
             raise fault(path, place, "a token or a tag is missing: mend the line")
         if not X or (name and name != sentence):
             X.append([])

@@ -701,6 +701,12 @@ def test_a_tagger_refuses_running_text_and_loses_no_token(files, tiny_backbone, 
         for result in (run("predict", model, files / "columns"), streamed(text, model, "-")):
             assert result.exit_code == 0, result.output
             assert [line.split("\t")[0] for line in result.output.splitlines()] == tokens
+    table = "Sentence #,Word,Tag\n1," + "\n,".join(f"{token}," for token in tokens) + "\n"
+    conllu = "".join(f"{i}\t{token}" + "\t_" * 8 + "\n" for i, token in enumerate(tokens, 1))
+    for name, text in (("t.csv", table), ("t.conllu", conllu)):
+        (files / name).write_text(text)
+        result = run("predict", model, files / name)
+        assert [line.split("\t")[0] for line in result.output.splitlines()] == tokens
     (files / "columns").write_text("".join(f"{token} X y\n" for token in tokens))
     assert run("predict", model, files / "columns").exit_code == 1
     result = run("predict", model, files / "columns", "--text-column", 0)
