@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from typing import Any, TypeVar
@@ -80,6 +80,29 @@ def length_batches(lengths: np.ndarray, batch_size: int, unit: int) -> Iterator[
     for start in range(0, len(order), batch_size):
         rows = order[start : start + batch_size]
         yield from (rows[chunk] for chunk in length_chunks(lengths[rows], unit))
+
+
+def for_each_window(
+    windows: Windows[Any],
+    padder: Padder,
+    batch_size: int,
+    device: str,
+    compute: Callable[[dict[str, Any]], np.ndarray],
+) -> list[np.ndarray]:
+    """What `compute` gives for each window, from padded inputs of similar length.
+
+    It gives a row for each window, or for each position of the windows where they have some.
+    """
+    results: list[Any] = [None] * len(windows)
+    for batch in length_batches(windows.lengths, batch_size, run_cost(device)):
+        inputs, _, _ = padder([(windows[i], None, None) for i in batch])
+        pieces: Any = compute(inputs)
+        if "positions" in inputs:
+            ends = np.cumsum([windows[i].n_predictions for i in batch])
+            pieces = np.split(pieces, ends[:-1])
+        for i, piece in zip(batch, pieces, strict=True):
+            results[i] = piece
+    return results
 
 
 def length_chunks(lengths: np.ndarray, unit: int) -> list[np.ndarray]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from skdice.engine.batching import EncodedDataset, Padder, length_batches, run_cost
+from skdice.engine.batching import EncodedDataset, Padder, for_each_window
 from skdice.engine.module import pool
 from skdice.text.encoding import Window
 
@@ -52,23 +52,17 @@ def run_encoder(
     cls_last = encoder.config.model_type == "xlnet"
     # The last entry of hidden_states may lack the final normalisation.
     last = layer in (-1, encoder.config.num_hidden_layers)
-    vectors: list[Any] = [None] * len(windows)
     autocast = torch.autocast(torch.device(device).type, dtype=dtype, enabled=dtype is not None)
-    lengths = EncodedDataset(windows).lengths
-    for batch in length_batches(lengths, batch_size, run_cost(device)):
-        padded, _, _ = padder([(windows[i], None, None) for i in batch])
+
+    def compute(padded: dict[str, Any]) -> np.ndarray:
         inputs = {name: values.to(device) for name, values in padded.items()}
         positions = inputs.pop("positions", None)
         with autocast:
             states = encoder(**inputs, output_hidden_states=not last)
-        hidden = states.last_hidden_state if last else states.hidden_states[layer]
-        pieces: Any
+        hidden = (states.last_hidden_state if last else states.hidden_states[layer]).float()
         if pooling is not None:
-            pieces = pool(hidden.float(), inputs["attention_mask"], pooling, cls_last).cpu().numpy()
-        else:
-            rows = hidden.float().flatten(0, 1).index_select(0, positions)
-            ends = np.cumsum([windows[i].n_predictions for i in batch])
-            pieces = np.split(rows.cpu().numpy(), ends[:-1])
-        for i, piece in zip(batch, pieces, strict=True):
-            vectors[i] = piece
-    return vectors
+            return pool(hidden, inputs["attention_mask"], pooling, cls_last).cpu().numpy()
+        return hidden.flatten(0, 1).index_select(0, positions).cpu().numpy()
+
+    windows = EncodedDataset(windows).windows
+    return for_each_window(windows, padder, batch_size, device, compute)

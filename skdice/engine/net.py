@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from torch import nn
 from skdice.engine import ranks
 from skdice.engine.accumulation import accumulate
 from skdice.engine.attention import settle_attention
-from skdice.engine.batching import Batch, EncodedDataset, Inputs, Padder, length_batches, run_cost
+from skdice.engine.batching import Batch, EncodedDataset, Inputs, Padder, for_each_window, run_cost
 from skdice.engine.callbacks import EpochLog, ProgressBar
 from skdice.engine.devices import (
     Draws,
@@ -342,15 +341,8 @@ class FineTuningNet(NeuralNet):
     def logits(self, dataset: EncodedDataset, batch_size: int | None = None) -> list[np.ndarray]:
         """Logits of each window, float32: (n_predictions, n_outputs), or (n_outputs,) pooled."""
         module, size = self.module_to_predict(), batch_size or max(self.batch_size, 64)
-        rows: list[Any] = [None] * len(dataset)
-        for batch in length_batches(dataset.lengths, size, run_cost(self.device)):
-            inputs, _, _ = self.padder([(dataset.windows[i], None, None) for i in batch])
-            values = self._outputs(module, [inputs]).float().cpu().numpy()
-            if "positions" in inputs:
-                ends = np.cumsum([dataset.windows[i].n_predictions for i in batch])
-                pieces: Sequence[np.ndarray] = np.split(values, ends[:-1])
-            else:
-                pieces = list(values)
-            for i, piece in zip(batch, pieces, strict=True):
-                rows[i] = piece
-        return rows
+
+        def compute(inputs: dict[str, Any]) -> np.ndarray:
+            return self._outputs(module, [inputs]).float().cpu().numpy()
+
+        return for_each_window(dataset.windows, self.padder, size, self.device, compute)
