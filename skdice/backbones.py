@@ -15,7 +15,6 @@ from skdice.tasks import TASKS
 
 __all__ = [
     "DEFAULT_BACKBONE",
-    "check_max_length",
     "embedding_modules",
     "encoder_layers",
     "find_backbone",
@@ -365,16 +364,18 @@ def max_positions(encoder: Any, tokenizer: Any) -> float:
     return min(limits)
 
 
-def check_max_length(max_length: int | None, encoder: Any, tokenizer: Any, backbone: Any) -> None:
-    """Refuse more subwords than encoder and tokenizer allow."""
+def input_length(max_length: int | None, encoder: Any, tokenizer: Any, default: int = 512) -> int:
+    """`max_length`, or else `default` as far as encoder and tokenizer allow it.
+
+    Raises
+    ------
+    ValueError
+        If they do not allow `max_length`.
+    """
     limit = max_positions(encoder, tokenizer)
     if max_length is not None and max_length > limit:
         raise ValueError(
-            f"max_length={max_length} is more than the {limit} subwords that backbone "
-            f"{backbone!r} allows: lower it, or leave it None"
+            f"max_length={max_length} is more than the {limit} subwords that the backbone allows: "
+            "lower it, or leave it None"
         )
-
-
-def input_length(max_length: int | None, encoder: Any, tokenizer: Any, default: int = 512) -> int:
-    """`max_length`, else `default`, as far as encoder and tokenizer allow it."""
-    return int(min(max_length or default, max_positions(encoder, tokenizer)))
+    return int(min(max_length or default, limit))

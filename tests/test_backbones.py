@@ -150,7 +150,7 @@ def test_512_is_the_limit_only_where_none_is_given(long_backbones, kind):
 
 def test_a_length_above_the_limit_is_refused(long_backbones):
     folder = long_backbones["modernbert"]
-    message = "max_length=1101 is more than the 1100 subwords that backbone"
+    message = "max_length=1101 is more than the 1100 subwords that the backbone"
     for cls in (DiceSequenceClassifier, TransformerFeatures):
         with pytest.raises(ValueError, match=message):
             cls(backbone=folder, max_length=1101).fit(TEXTS, LABELS)

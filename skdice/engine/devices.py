@@ -6,10 +6,10 @@ import contextlib
 import os
 import tempfile
 import threading
-import time
 import zlib
 from collections.abc import Iterator, Sequence
 from functools import cache, partial
+from timeit import repeat
 from typing import Any
 
 import torch
@@ -78,20 +78,14 @@ def _bf16_is_faster() -> bool:
     capable = look_up() if look_up is not None else {}
     if not (capable.get("avx512_bf16") or capable.get("amx_bf16") or capable.get("bf16")):
         return False
-    seconds = []
     threads = torch.get_num_threads()
     # On one thread: several wait for each other on a busy machine, and the same seed must give the
     # same weights there.
     torch.set_num_threads(1)
     try:
-        for dtype in (torch.float32, torch.bfloat16):
-            a, b = torch.ones(512, 384, dtype=dtype), torch.ones(384, 1536, dtype=dtype)
-            times = []
-            for _ in range(7):
-                start = time.perf_counter()
-                a @ b
-                times.append(time.perf_counter() - start)
-            seconds.append(min(times))
+        a, b = torch.ones(512, 384), torch.ones(384, 1536)
+        products = partial(torch.mm, a, b), partial(torch.mm, a.bfloat16(), b.bfloat16())
+        seconds = [min(repeat(product, repeat=7, number=1)) for product in products]
     finally:
         torch.set_num_threads(threads)
     return seconds[0] > 1.3 * seconds[1]
@@ -133,7 +127,11 @@ class Draws:
 
     @contextlib.contextmanager
     def used(self, *, torch_draws: bool) -> Iterator[None]:
-        """Draw from here in this thread; with `torch_draws` also where torch takes no generator."""
+        """Draw from here in this thread; with `torch_draws` also where torch takes no generator.
+
+        That is so in every step on a device other than the CPU.
+        """
+        torch_draws = torch_draws or bool(self.others)
         before = generator_of_fit()
         _thread.generator = None if torch_draws else self.own[0]
         try:

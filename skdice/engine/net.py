@@ -64,6 +64,7 @@ class FineTuningNet(NeuralNet):
         Of `skorch.NeuralNet`.
     """
 
+    device: str
     fit_: Fit | None = None  # while it runs
     _auto: bool = False  # whether the device was found by itself
 
@@ -125,8 +126,8 @@ class FineTuningNet(NeuralNet):
 
     @property
     def _default_callbacks(self) -> list[tuple[str, Any]]:
-        own = [EpochTimer(), ProgressBar(), EpochLog()]
-        return list(zip(("epoch_timer", "progress_bar", "print_log"), own, strict=True))
+        names = "epoch_timer", "progress_bar", "print_log"
+        return list(zip(names, (EpochTimer(), ProgressBar(), EpochLog()), strict=True))
 
     def twin(self) -> FineTuningNet:
         """A net with the same weights and optimiser; module, loss and history are its own."""
@@ -158,6 +159,16 @@ class FineTuningNet(NeuralNet):
         scales = autocast_dtype(self.precision, self.device) is torch.float16
         self.scaler_ = torch.amp.GradScaler(torch.device(self.device).type, enabled=scales)
         return self
+
+    def obey(self, batch_size: int, device: str, precision: str) -> None:
+        """Go on in batches of this size, on this device and in this precision."""
+        before = self.device, self.scaler_.is_enabled()
+        self.batch_size, self.precision, self._auto = batch_size, precision, device == "auto"
+        self.device = resolve_device(device)
+        self.module_.to(self.device)
+        self.criterion_.to(self.device)
+        if before != (self.device, autocast_dtype(precision, self.device) is torch.float16):
+            self.initialize_optimizer()  # whose moments are on the device, as is the loss scale
 
     def set_rate(self, lr: float) -> None:
         """Go on at `lr`; groups that have a rate of their own keep it."""
@@ -224,8 +235,7 @@ class FineTuningNet(NeuralNet):
         memory = dict(self.criterion_.named_buffers()) if remembers else {}
         fit, packed = self.fit_, "packing" in batch[0][0][0]
         draws = Draws(self.shuffle_seed, self.device) if fit is None else fit.draws
-        on_cpu = torch.device(self.device).type == "cpu"
-        with draws.used(torch_draws=not on_cpu or self.module_.torch_draws(packed)):
+        with draws.used(torch_draws=self.module_.torch_draws(packed)):
             if len(batch) == 1:
                 logits = self._logits(batch[0][0])
                 loss = self._loss(logits, *batch[0][1:])

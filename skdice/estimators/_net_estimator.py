@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
 from skorch.history import History
 
 from skdice._compat import Interval, StrOptions
@@ -32,6 +33,11 @@ from skdice.losses import Loss, resolve_loss
 COLLAPSED = 0.05
 # Parameters that do not change the result of a fit.
 NO_MATTER = ("checkpoint_dir", "checkpoint_every", "resume", "device", "verbose")
+# Parameters that act on a fitted estimator at once; the others act in `fit`.
+AT_ONCE = (
+    *("batch_size", "device", "precision", "max_length", "stride", "label_all_subwords"),
+    *("constrained", "max_question_length", "max_answer_length"),
+)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -104,10 +110,9 @@ class NetEstimator(PlainIntegers, BaseEstimator):
 
     def _check_params(self) -> None:
         """Refuse bad parameters before anything is loaded or trained."""
-        self._validate_params()
+        self._check_at_once()
         check_reduction(resolve_loss(self.loss))
         check_callbacks(self.callbacks, self.net_params)
-        check_device(self.device)
         parse_interval(self.checkpoint_every)
         if self.checkpoint_dir is None:
             return
@@ -123,6 +128,24 @@ class NetEstimator(PlainIntegers, BaseEstimator):
                 "remembers is in no checkpoint. Leave out one of the two"
             )
         check_folder(self.checkpoint_dir)
+
+    def _check_at_once(self) -> None:
+        """Refuse bad parameters before a fit or a prediction."""
+        self._validate_params()
+        if check_device(self.device) == "cpu" and getattr(self, "precision", None) == "fp16":
+            raise ValueError("precision='fp16' needs a GPU: use 'auto', 'bf16' or 'fp32' on a CPU")
+
+    def _check_fitted(self) -> None:
+        """Refuse to predict before `fit`, and let the net obey what `set_params` changed since."""
+        check_is_fitted(self)
+        if (wanted := self._at_once()) != getattr(self, "_obeyed", None):
+            self._check_at_once()
+            given = wanted | (self.net_params or {})
+            self.net_.obey(given["batch_size"], given["device"], given.get("precision", "fp32"))
+            self._obeyed = wanted
+
+    def _at_once(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in AT_ONCE if hasattr(self, name)}
 
     def _draft(self) -> Self:
         """A copy on which a fit is prepared: a refused fit leaves this estimator as it was."""
@@ -144,7 +167,7 @@ class NetEstimator(PlainIntegers, BaseEstimator):
         try:
             self.__dict__ = dict(plan.fitted)
             net = self._net_for(plan)
-            self.net_ = net
+            self.net_, self._obeyed = net, self._at_once()
             if plan.mode == "partial":  # which trains the weights that there are
                 weights = copy.deepcopy(trained_state(net.module_))
             self._train(net, plan)
@@ -204,6 +227,7 @@ class NetEstimator(PlainIntegers, BaseEstimator):
     def _net_for(self, plan: FitPlan) -> FineTuningNet:
         """The net for a plan: a new one, or with `partial_fit` one with the present weights."""
         if plan.mode == "partial":
+            self._check_fitted()
             net = self.net_.twin()
             net.criterion_ = plan.criterion.to(net.device)
             given = self.net_params or {}

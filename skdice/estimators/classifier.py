@@ -15,7 +15,7 @@ from scipy.special import softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 from torch import nn
 
 from skdice._compat import check_sample_weight
@@ -327,7 +327,7 @@ class DiceClassifier(LogitScores, ClassifierMixin, NetEstimator):
         return NumericNet(self.__dict__.pop("_module"), **settings)
 
     def _logits(self, X: Any) -> np.ndarray:
-        check_is_fitted(self)
+        self._check_fitted()
         kinds = [np.float64, np.float32]
         X = validate_data(self, X, accept_sparse="csr", dtype=kinds, reset=False)
         kind = str(next(self.net_.module_.parameters()).dtype).removeprefix("torch.")

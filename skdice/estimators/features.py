@@ -130,20 +130,13 @@ class TransformerFeatures(
         ValueError, TypeError
             For bad parameters or texts, before anything is loaded.
         """
-        self._validate_params()
-        check_device(self.device)
+        self._check_params()
         backbones.find_backbone(self.backbone)
         texts = as_texts(X)
         tokenizer = backbones.load_tokenizer(self.backbone)
         with seeded(0, "cpu"):
             encoder = backbones.load_encoder(self.backbone).eval().requires_grad_(False)
-        depth = encoder.config.num_hidden_layers
-        if not -depth - 1 <= self.layer <= depth:
-            raise ValueError(
-                f"layer={self.layer} is not in the backbone, which has {depth} layers: use "
-                f"{-depth - 1} to {depth}"
-            )
-        backbones.check_max_length(self.max_length, encoder, tokenizer, self.backbone)
+        self._check_fits(encoder, tokenizer)
         check_feature_names(self, X, reset=True)
         self.encoder_, self.tokenizer_ = encoder, tokenizer
         self.n_features_in_ = check_width(texts, None, self)
@@ -162,6 +155,8 @@ class TransformerFeatures(
             If X holds pairs where `fit` saw texts, or the other way round.
         """
         check_is_fitted(self)
+        self._check_params()
+        self._check_fits(self.encoder_, self.tokenizer_)
         check_feature_names(self, X, reset=False)
         texts = as_texts(X)
         width = check_width(texts, self.n_features_in_, self)
@@ -199,6 +194,20 @@ class TransformerFeatures(
             self.encoder_ = encoder.eval().requires_grad_(False)
 
     # ---- the steps
+
+    def _check_params(self) -> None:
+        self._validate_params()
+        check_device(self.device)
+
+    def _check_fits(self, encoder: Any, tokenizer: Any) -> None:
+        """Refuse a layer that the encoder lacks, and longer texts than it takes."""
+        depth = encoder.config.num_hidden_layers
+        if not -depth - 1 <= self.layer <= depth:
+            raise ValueError(
+                f"layer={self.layer} is not in the backbone, which has {depth} layers: use "
+                f"{-depth - 1} to {depth}"
+            )
+        backbones.input_length(self.max_length, encoder, tokenizer)
 
     def _vectors(self, texts: Sequence[Any]) -> np.ndarray:
         """One vector for each text; equal texts are encoded once."""

@@ -75,7 +75,8 @@ class DiceSequenceClassifier(LogitScores, ClassifierMixin, PartialFit, Transform
     precision : {"auto", "fp32", "fp16", "bf16"}, default="auto"
         Number format of training and prediction. ``"auto"`` is bf16 on CUDA (fp16 on older GPUs).
         On a CPU it trains in bf16 if the processor is faster in it, and predicts in fp32. The last
-        layer and the loss are always fp32.
+        layer and the loss are always fp32. On a fitted estimator it acts at once, as do
+        `device`, `batch_size` and `max_length`.
     device : str, default="auto"
         ``"auto"`` is CUDA, of several GPUs one for each process, else MPS, else the CPU.
     early_stopping : bool, default=False

@@ -286,6 +286,7 @@ def ready(estimator: Any, history: list[dict[str, Any]], device: str) -> Any:
     estimator.net_.set_params(device=resolve_device(device))
     estimator.net_.initialize()
     estimator.net_.set_training(False)
+    estimator._obeyed = estimator._at_once()
     estimator.history_, estimator.n_iter_ = history, len(history)
     estimator.net_.history.extend({"batches": [], **epoch} for epoch in history)
     return estimator
@@ -423,7 +424,7 @@ def wrap(cls: type[Any], source: str | Path, device: str, params: dict[str, Any]
                 values.copy_(values[fitted["order"]])
     describe(model.config, estimator)
     estimator._module, estimator.tokenizer_ = module, backbones.load_tokenizer(where)
-    backbones.check_max_length(estimator.max_length, module.encoder, estimator.tokenizer_, source)
+    estimator._max_length()  # refuses one that is too long
     return ready(estimator, [], device)
 
 

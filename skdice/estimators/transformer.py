@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
 
 from skdice import backbones
 from skdice._compat import HasMethods, Interval, StrOptions
@@ -34,7 +33,7 @@ from skdice.engine.net import FineTuningNet
 from skdice.engine.plan import Examples, FitPlan, Mode
 from skdice.estimators import storage
 from skdice.estimators._net_estimator import NetEstimator
-from skdice.estimators.checks import check_device, check_validation, split_indices
+from skdice.estimators.checks import check_validation, split_indices
 from skdice.estimators.hub import PushToHub, local_folder
 from skdice.text.encoding import Ragged, Window, Windows
 from skdice.text.inputs import as_rows
@@ -132,8 +131,6 @@ class TransformerEstimator(PushToHub, NetEstimator):
                 )
         if mode == "fresh":
             backbones.find_backbone(self.backbone)
-        if self.precision == "fp16" and check_device(self.device) == "cpu":
-            raise ValueError("precision='fp16' needs a GPU: use 'auto', 'bf16' or 'fp32' on a CPU")
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any) -> None:
         """Plan a fit on a copy, so that a refused fit changes nothing, and run it."""
@@ -185,7 +182,6 @@ class TransformerEstimator(PushToHub, NetEstimator):
                 module.reset_output_layer()
             if self.adapter is not None:
                 adapters.add_adapter(module, self.adapter)
-        backbones.check_max_length(self.max_length, module.encoder, tokenizer, self.backbone)
         freeze(module, self.frozen)
         copy_out_of_file(module)
         checkpoint_gradients(module, self.gradient_checkpointing)
@@ -324,9 +320,6 @@ class TransformerEstimator(PushToHub, NetEstimator):
             ends = np.searchsorted(windows.rows, np.arange(part.stop - part.start + 1))
             for start, end in pairwise(ends.tolist()):
                 yield [(windows[i], logits[i].astype(np.float64)) for i in range(start, end)]
-
-    def _check_fitted(self) -> None:
-        check_is_fitted(self)
 
     def _frozen(self, windows: Sequence[Window], pooling: str | None = None) -> list[np.ndarray]:
         """Vectors of windows from the present encoder: pooled, or one for each position."""

@@ -1,0 +1,230 @@
+"""Parameters of a fitted estimator: what `set_params` changes at once, and what waits for `fit`."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+import torch
+
+from skdice import (
+    DiceClassifier,
+    DiceMRCTagger,
+    DiceQuestionAnswerer,
+    DiceSequenceClassifier,
+    DiceTokenClassifier,
+    TransformerFeatures,
+)
+from skdice.engine.net import FineTuningNet
+from skdice.estimators._net_estimator import AT_ONCE
+
+SENTENCES = [["anna", "met", "bob", "in", "paris"], ["rain"], ["carla", "went", "to", "oslo"]]
+TAGS = [["B-PER" if w in ("anna", "bob", "carla") else "O" for w in row] for row in SENTENCES]
+TEXTS, LABELS = [" ".join(row) for row in SENTENCES], [1, 0, 1]
+READ = ([("who", text) for text in TEXTS], [[(0, text.split()[0])] for text in TEXTS])
+TEXT_ESTIMATORS = {
+    "tagger": (DiceTokenClassifier, SENTENCES, TAGS),
+    "texts": (DiceSequenceClassifier, TEXTS, LABELS),
+    "reader": (DiceQuestionAnswerer, *READ),
+    "mrc": (DiceMRCTagger, SENTENCES, TAGS),
+}
+ROWS = np.random.default_rng(0).normal(size=(30, 3))
+CLASSES = (ROWS[:, 0] > 0).astype(int)
+
+
+@pytest.fixture(scope="module")
+def fitted(tiny_backbone):
+    """A fitted estimator of each kind, to be copied."""
+    models = {
+        name: cls(backbone=tiny_backbone, max_epochs=1, random_state=0, lr=1e-2).fit(X, y)
+        for name, (cls, X, y) in TEXT_ESTIMATORS.items()
+    }
+    models["numbers"] = DiceClassifier(max_epochs=2, random_state=0).fit(ROWS, CLASSES)
+    return lambda name: pickle.loads(pickle.dumps(models[name]))
+
+
+def data_of(name):
+    return ROWS if name == "numbers" else TEXT_ESTIMATORS[name][1]
+
+
+def numbers_of(model, name):
+    """All numbers behind the model's predictions, in one array."""
+    X = data_of(name)
+    if name == "reader":
+        return np.array([spot["score"] for row in model.predict_spans(X, n_best=3) for spot in row])
+    if name == "mrc":
+        model._check_fitted()
+        found = [logits for windows in model._predicted(X) for _, logits in windows]
+        return np.concatenate(found)
+    return np.concatenate([np.ravel(rows) for rows in model.predict_proba(X)])
+
+
+@pytest.fixture
+def passes(monkeypatch):
+    """Precisions and devices in which nets ran."""
+    seen, logits = [], FineTuningNet._outputs
+
+    def noting(self, module, inputs):
+        found = logits(self, module, inputs)
+        seen.append((self.precision, self.device, len(next(iter(inputs[0].values())))))
+        return found
+
+    monkeypatch.setattr(FineTuningNet, "_outputs", noting)
+    return seen
+
+
+@pytest.mark.parametrize("name", TEXT_ESTIMATORS)
+def test_precision_acts_at_once(name, fitted):
+    model = fitted(name)
+    full = numbers_of(model, name)
+    half = numbers_of(model.set_params(precision="bf16"), name)
+    assert not np.array_equal(full, half)
+    np.testing.assert_allclose(half, full, atol=0.05)
+    np.testing.assert_array_equal(numbers_of(model.set_params(precision="fp32"), name), full)
+    # As if it had been fitted with it.
+    again = fitted(name).set_params(precision="bf16")
+    np.testing.assert_array_equal(numbers_of(pickle.loads(pickle.dumps(again)), name), half)
+    np.testing.assert_array_equal(numbers_of(copy.deepcopy(again), name), half)
+
+
+@pytest.mark.parametrize("name", [*TEXT_ESTIMATORS, "numbers"])
+def test_device_acts_at_once(name, fitted, passes, monkeypatch):
+    model = fitted(name).set_params(device="cpu")
+    numbers_of(model, name)
+    assert {device for _, device, _ in passes} == {"cpu"}
+    moved = []
+    monkeypatch.setattr("skdice.estimators._net_estimator.check_device", lambda device: "cuda")
+    monkeypatch.setattr(torch.nn.Module, "to", lambda self, device: moved.append(device) or self)
+    monkeypatch.setattr(FineTuningNet, "initialize_optimizer", lambda self: self)
+    model.set_params(device="cuda:0")
+    model._check_fitted()
+    assert model.net_.device == "cuda:0"
+    assert set(moved) == {"cuda:0"}
+    model._check_fitted()
+    assert len(moved) == 2  # module and criterion, once
+
+
+def test_a_model_on_meta_really_moves(fitted):
+    """Weights, loss and optimiser go to a device that torch has everywhere."""
+    model = fitted("tagger")
+    model.net_.obey(32, "meta", "fp32")
+    assert all(p.is_meta for p in model.net_.module_.parameters())
+    groups = model.net_.optimizer_.param_groups
+    assert all(p.is_meta for group in groups for p in group["params"])
+
+
+def test_batch_size_acts_at_once(fitted, passes):
+    many = TEXTS * 50
+    model = fitted("texts")
+    expected = model.predict_proba(many)
+    largest = max(size for *_, size in passes)
+    assert largest <= 64
+    passes.clear()
+    model.set_params(batch_size=150)
+    np.testing.assert_allclose(model.predict_proba(many), expected, atol=1e-6)
+    assert max(size for *_, size in passes) > 64 >= largest
+
+
+@pytest.mark.parametrize("name", [*TEXT_ESTIMATORS, "numbers"])
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"device": "cuda"}, "there is none"),
+        ({"device": "quantum"}, "not a torch device"),
+        ({"batch_size": 0}, "batch_size"),
+        ({"precision": "fp16"}, "needs a GPU"),
+        ({"precision": "fp8"}, "precision"),
+        ({"max_length": 65}, "max_length=65 is more than the 64 subwords"),
+        ({"max_length": "long"}, "max_length"),
+        ({"stride": -1}, "stride"),
+        ({"constrained": "maybe"}, "constrained"),
+        ({"max_answer_length": 0}, "max_answer_length"),
+        ({"max_question_length": 0}, "max_question_length"),
+    ],
+)
+def test_what_cannot_be_obeyed_is_refused_and_may_be_set_back(name, params, message, fitted):
+    if "device" in params and params["device"] == "cuda" and torch.cuda.is_available():
+        pytest.skip("this machine has CUDA")
+    model = fitted(name)
+    before = {key: getattr(model, key, None) for key in params}
+    if not set(params) <= set(model.get_params()):
+        return
+    expected = numbers_of(model, name)
+    model.set_params(**params)
+    for _ in range(2):
+        with pytest.raises(ValueError, match=message):
+            model.predict(data_of(name))
+    np.testing.assert_array_equal(numbers_of(model.set_params(**before), name), expected)
+
+
+def test_decoding_acts_at_once(fitted):
+    tagger = fitted("tagger")
+    tables = tagger.predict_proba(SENTENCES)
+    whole = tagger.set_params(max_length=5, stride=1).predict_proba(SENTENCES)
+    assert not np.allclose(whole[0], tables[0])  # in several windows
+    reader = fitted("reader")
+    texts = [spot["text"] for row in reader.predict_spans(READ[0], n_best=9) for spot in row]
+    assert max(len(text.split()) for text in texts) > 1
+    reader.set_params(max_answer_length=1)
+    texts = [spot["text"] for row in reader.predict_spans(READ[0], n_best=9) for spot in row]
+    assert max(len(text.split()) for text in texts) == 1
+
+
+@pytest.mark.parametrize("name", [*TEXT_ESTIMATORS, "numbers"])
+def test_all_other_parameters_wait_for_the_next_fit(name, fitted):
+    model = fitted(name)
+    expected = numbers_of(model, name)
+    others = {
+        "loss": "ce", "backbone": "no such backbone", "max_epochs": 9, "lr": 1.0, "dropout": 0.9,
+        "frozen": "encoder", "weight_decay": 1.0, "schedule": "cosine", "pooling": "max",
+        "scheme": "plain", "threshold": 0.01, "null_threshold": 5.0, "queries": {"PER": "who"},
+        "max_span_length": 1, "pos_label": 0, "hidden_layer_sizes": (7,), "random_state": 7,
+        "early_stopping": True, "gradient_checkpointing": True, "warm_start": True,
+        "end_loss": "ce", "match_loss": "ce", "start_weight": 3.0, "gradient_accumulation": 2,
+    }  # fmt: skip
+    known = model.get_params(deep=False)
+    model.set_params(**{key: value for key, value in others.items() if key in known})
+    np.testing.assert_array_equal(numbers_of(model, name), expected)
+    assert not set(others) & set(AT_ONCE)
+
+
+def test_partial_fit_obeys_too(tiny_backbone, passes):
+    model = DiceTokenClassifier(backbone=tiny_backbone, random_state=0, precision="fp32")
+    model.partial_fit(SENTENCES, TAGS)
+    passes.clear()
+    model.set_params(precision="bf16", batch_size=1).partial_fit(SENTENCES, TAGS)
+    assert {precision for precision, *_ in passes} == {"bf16"}
+    assert len(passes) == 3  # one for each sentence
+    assert model.net_.optimizer_.state  # moments of the series are kept
+
+
+def test_net_params_come_first(tiny_backbone):
+    model = DiceTokenClassifier(
+        backbone=tiny_backbone, random_state=0, max_epochs=1, net_params={"precision": "fp32"}
+    ).fit(SENTENCES, TAGS)
+    before = numbers_of(model, "tagger")
+    np.testing.assert_array_equal(numbers_of(model.set_params(precision="bf16"), "tagger"), before)
+
+
+def test_a_model_from_files_obeys(fitted, tmp_path):
+    model = fitted("texts")
+    half = numbers_of(copy.deepcopy(model).set_params(precision="bf16"), "texts")
+    read = DiceSequenceClassifier.from_pretrained(model.save_pretrained(tmp_path / "m"))
+    np.testing.assert_array_equal(numbers_of(read, "texts"), numbers_of(model, "texts"))
+    np.testing.assert_array_equal(numbers_of(read.set_params(precision="bf16"), "texts"), half)
+
+
+def test_features_obey_or_refuse(tiny_backbone):
+    features = TransformerFeatures(backbone=tiny_backbone).fit(TEXTS)
+    full = features.transform(TEXTS)
+    half = features.set_params(precision="bf16").transform(TEXTS)
+    assert not np.array_equal(full, half)
+    np.testing.assert_allclose(half, full, atol=0.05)
+    for params in ({"precision": "fp16"}, {"layer": 9}, {"max_length": 65}, {"batch_size": 0}):
+        before = {key: getattr(features, key) for key in params}
+        with pytest.raises(ValueError, match=next(iter(params))):
+            features.set_params(**params).transform(TEXTS)
+        features.set_params(**before)
+    np.testing.assert_array_equal(features.transform(TEXTS), half)
