@@ -6,8 +6,6 @@ That is torch's global generators, the verbosity and patches of transformers, an
 import os
 import threading
 
-__all__ = ["PROCESS"]
-
 # The thread that holds it may take it again, as a fit within a fit does.
 PROCESS = threading.RLock()
 if hasattr(os, "register_at_fork"):
