@@ -16,6 +16,7 @@ import torch
 from torch import nn
 
 from skdice import backbones
+from skdice._checks import check_has, checked
 from skdice.engine.adapters import merge_adapter
 from skdice.engine.attention import settle_attention
 from skdice.engine.module import TaskModel
@@ -26,6 +27,7 @@ __all__ = ["export_onnx", "with_onnx"]
 MODEL, INT8 = "model.onnx", "model_int8.onnx"
 
 
+@checked
 def export_onnx(estimator: Any, folder: str | Path, *, int8: bool = False) -> Path:
     """Write a fitted tagger, classifier or reader as ONNX, with its tokenizer and labels.
 
@@ -70,7 +72,7 @@ def export_onnx(estimator: Any, folder: str | Path, *, int8: bool = False) -> Pa
     ['model.onnx']
     """
     _onnxruntime()
-    estimator._check_fitted()
+    _check(estimator)
     if estimator.task == "mrc-ner":
         raise TypeError(
             "DiceMRCTagger has heads that no server knows: export a DiceTokenClassifier"
@@ -97,6 +99,7 @@ def export_onnx(estimator: Any, folder: str | Path, *, int8: bool = False) -> Pa
     return folder
 
 
+@checked
 def with_onnx(estimator: Any, path: str | Path) -> Any:
     """A copy of a fitted estimator that predicts by a graph of `export_onnx`, to compare them.
 
@@ -111,11 +114,20 @@ def with_onnx(estimator: Any, path: str | Path) -> Any:
     estimator
         It predicts and scores; it cannot be trained further.
     """
+    _check(estimator)
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"path={str(path)!r} is no file: give what export_onnx wrote")
     found = estimator._draft()
     found.net_ = copy.copy(estimator.net_)
     found.net_.module_ = _Graph(Path(path))
     found.net_.device = "cpu"
     return found
+
+
+def _check(estimator: Any) -> None:
+    """Refuse what is no fitted text estimator."""
+    check_has("estimator", estimator, "task", "tokenizer_")
+    estimator._check_fitted()
 
 
 class _Graph(nn.Module):
@@ -124,7 +136,10 @@ class _Graph(nn.Module):
     def __init__(self, path: Path) -> None:
         super().__init__()
         runtime = _onnxruntime()
-        self.session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+        try:
+            self.session = runtime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+        except Exception as error:  # onnxruntime has a class for each of its status codes
+            raise ValueError(f"path={str(path)!r} holds no ONNX graph: {error}") from error
         self.names = [node.name for node in self.session.get_inputs()]
 
     def forward(self, positions: torch.Tensor | None = None, **inputs: Any) -> torch.Tensor:

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["axes_or_new", "draw_scores", "pyplot"]
+import numpy as np
+
+from skdice._checks import printable, shown
+
+__all__ = ["axes_or_new", "draw_scores", "given_axes", "label_of", "pyplot"]
 
 
 def pyplot() -> Any:
@@ -21,7 +25,24 @@ def axes_or_new(ax: Any, width: float, height: float) -> Any:
     """The given axes; None makes a new figure of this size, in inches."""
     if ax is None:
         _, ax = pyplot().subplots(figsize=(width, height), layout="constrained")
-    return ax
+    return given_axes("ax", ax, 1)[0]
+
+
+def given_axes(name: str, axes: Any, n_axes: int) -> list[Any]:
+    """At least `n_axes` axes of matplotlib, from one or from any array of them."""
+    from matplotlib.axes import Axes
+
+    flat = np.asarray(axes, dtype=object).ravel().tolist()
+    if not all(isinstance(ax, Axes) for ax in flat):
+        raise TypeError(f"{name}={shown(axes)} must hold axes of matplotlib")
+    if len(flat) < n_axes:
+        raise ValueError(f"{name} holds {len(flat)} axes: give {n_axes}")
+    return flat
+
+
+def label_of(text: Any) -> str:
+    """A text for a chart, in which matplotlib finds no formula and no control character."""
+    return printable(str(text)).replace("$", r"\$")
 
 
 def draw_scores(ax: Any, x: Any, scores: Mapping[str, Any], best: float, usual: float) -> None:

@@ -9,13 +9,15 @@ import numpy as np
 from sklearn.metrics import precision_recall_fscore_support
 from sklearn.utils.validation import check_is_fitted
 
-from skdice.inspection.axes import axes_or_new, draw_scores
+from skdice._checks import as_numbers, check_has, checked, position, same_length
+from skdice.inspection.axes import axes_or_new, draw_scores, label_of
 from skdice.metrics.span import span_precision_recall_fscore_support
 from skdice.text.decoding import decode
 
 __all__ = ["BiasDisplay"]
 
 
+@checked
 class BiasDisplay:
     """Precision, recall and F1 against a bias of one class, with 0 and the best F1 marked.
 
@@ -36,12 +38,14 @@ class BiasDisplay:
     """
 
     def __init__(self, bias: Any, precision: Any, recall: Any, f1: Any, label: str = "") -> None:
-        self.bias, self.precision, self.recall, self.f1 = map(
-            np.asarray, (bias, precision, recall, f1)
+        names = ("bias", "precision", "recall", "f1")
+        self.bias, self.precision, self.recall, self.f1 = same_length(
+            names, (bias, precision, recall, f1)
         )
         self.label = label
 
     @classmethod
+    @checked
     def from_estimator(
         cls,
         estimator: Any,
@@ -83,16 +87,15 @@ class BiasDisplay:
         >>> BiasDisplay.from_estimator(tuned, X, y, bias=[-1, 0, 1]).label
         'O'
         """
+        check_has("estimator", estimator, "predict_proba")
         check_is_fitted(estimator)
         classes = np.asarray(estimator.classes_).tolist()
         if label is None and hasattr(estimator, "scheme_") and "O" in classes:
             label = "O"
         elif label is None:
             label = classes[int(getattr(estimator, "positive_", 0))]
-        if label not in classes:
-            raise ValueError(f"label={label!r} is not among the classes {classes}")
-        at = classes.index(label)
-        values = np.linspace(-4, 4, 41) if bias is None else np.asarray(bias, dtype=float)
+        at = position("label", label, classes, "classes")
+        values = np.linspace(-4, 4, 41) if bias is None else as_numbers("bias", bias)
         scores_of = (_of_tags if hasattr(estimator, "scheme_") else _of_labels)(estimator, X, y)
         scores = [scores_of(value * (np.arange(len(classes)) == at)) for value in values]
         precision, recall, f1 = np.transpose(scores)
@@ -110,7 +113,7 @@ class BiasDisplay:
         scores = {"precision": self.precision, "recall": self.recall, "F1": self.f1}
         draw_scores(ax, self.bias, scores, self.best, usual=0)
         title = f"Best F1 {self.f1.max():.2f} at {self.best:.1f}"
-        ax.set(xlabel=f"bias of {self.label}", title=title)
+        ax.set(xlabel=f"bias of {label_of(self.label)}", title=title)
         self.figure_, self.ax_ = ax.figure, ax
         return self
 

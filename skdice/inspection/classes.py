@@ -10,9 +10,11 @@ import numpy as np
 from scipy import sparse
 from sklearn.feature_extraction import DictVectorizer
 
-from skdice.inspection.axes import axes_or_new
+from skdice._checks import as_numbers, as_row_list, check_has, checked
+from skdice.inspection.axes import axes_or_new, label_of
 from skdice.inspection.imbalance import Imbalance, imbalance
 from skdice.inspection.spans import spans_of_tags
+from skdice.metrics.span import read_spans
 from skdice.text.inputs import holds_tags
 
 __all__ = [
@@ -35,15 +37,14 @@ def items_of(y_true: Any, y_pred: Any, scheme: str = "auto") -> tuple[Items, Ite
     """
     true: Items
     pred: Items
+    y_true, y_pred = as_row_list("y_true", y_true), as_row_list("y_pred", y_pred)
     if not holds_tags(y_true):
         true, pred = ([[(str(label),)] for label in part] for part in (y_true, y_pred))
     # The first rows may hold no spans, so the first item of all rows decides what they hold.
-    elif isinstance(next((item for y in (y_true, y_pred) for row in y for item in row), ""), str):
-        true, pred = spans_of_tags(y_true, y_pred, scheme)
+    elif isinstance(next((row[0] for row in (*y_true, *y_pred) if np.shape(row)), ""), tuple):
+        true, pred = read_spans(y_true, "y_true"), read_spans(y_pred, "y_pred")
     else:
-        true, pred = ([[tuple(item) for item in row] for row in part] for part in (y_true, y_pred))
-        if any(len(item) != 3 for part in (true, pred) for row in part for item in row):
-            raise ValueError("y_true or y_pred holds no tags, and no spans (type, start, end)")
+        true, pred = spans_of_tags(y_true, y_pred, scheme)
     if len(true) != len(pred):
         raise ValueError(f"y_true holds {len(true)} rows and y_pred {len(pred)}")
     return true, pred
@@ -75,6 +76,7 @@ def precision_recall_f1(counts: np.ndarray) -> np.ndarray:
     return np.nan_to_num(np.stack(parts, axis=-2))
 
 
+@checked
 class ImbalanceDisplay:
     """How often each class occurs, on a logarithmic axis, with the background in grey.
 
@@ -88,6 +90,7 @@ class ImbalanceDisplay:
     """
 
     def __init__(self, imbalance: Imbalance) -> None:
+        check_has("imbalance", imbalance, "counts", "background")
         self.imbalance = imbalance
 
     @classmethod
@@ -119,7 +122,7 @@ class ImbalanceDisplay:
         counts, background = self.imbalance.counts, self.imbalance.background
         ax = axes_or_new(ax, 6, 0.9 + 0.3 * len(counts))
         colours = ["#999999" if name == background else "#d55e00" for name in counts]
-        bars = ax.barh(list(map(str, counts)), list(counts.values()), color=colours)
+        bars = ax.barh(list(map(label_of, counts)), list(counts.values()), color=colours)
         ax.bar_label(bars, [f"{n:,}" for n in counts.values()], padding=3, fontsize=8)
         title = f"{self.imbalance.ratio:.1f} negatives for each positive"
         if background is None:
@@ -131,6 +134,7 @@ class ImbalanceDisplay:
         return self
 
 
+@checked
 class ClassFrequencyDisplay:
     """Precision and recall of each class against how often it occurs.
 
@@ -148,14 +152,21 @@ class ClassFrequencyDisplay:
     """
 
     def __init__(self, classes: Sequence[str], counts: Any) -> None:
-        self.classes, self.counts = list(classes), np.asarray(counts)
+        self.classes, self.counts = list(classes), as_numbers("counts", counts, 2).astype(np.int64)
+        if self.counts.shape != (3, len(self.classes)):
+            raise ValueError(
+                f"counts has shape {self.counts.shape} and classes {len(self.classes)} names: give "
+                "three rows of counts, with one for each class"
+            )
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: Any = None) -> Self:
         """Draw what a fitted classifier or tagger predicts for `X` against `y`."""
+        check_has("estimator", estimator, "predict")
         return cls.from_predictions(y, estimator.predict(X), ax=ax)
 
     @classmethod
+    @checked
     def from_predictions(
         cls, y_true: Any, y_pred: Any, *, scheme: str = "auto", ax: Any = None
     ) -> Self:
@@ -196,7 +207,7 @@ class ClassFrequencyDisplay:
         if len(names) <= 20:
             for name, x, top in zip(names, frequency, np.maximum(precision, recall), strict=True):
                 above = {"xytext": (0, 6), "textcoords": "offset points", "ha": "center"}
-                ax.annotate(name, (x, top), fontsize=8, **above)
+                ax.annotate(label_of(name), (x, top), fontsize=8, **above)
         ax.set(xscale="log", xlabel="true occurrences")
         ax.set(ylim=(-0.05, 1.15), title="By class frequency")
         if len(frequency):

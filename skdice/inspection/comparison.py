@@ -6,7 +6,8 @@ from typing import Self
 
 import numpy as np
 
-from skdice.inspection.axes import pyplot
+from skdice._checks import shown
+from skdice.inspection.axes import label_of, pyplot
 from skdice.model_selection.comparison import Comparison
 
 __all__ = ["ComparisonDisplay"]
@@ -25,6 +26,8 @@ class ComparisonDisplay:
     """
 
     def __init__(self, comparison: Comparison) -> None:
+        if not isinstance(comparison, Comparison):
+            raise TypeError(f"comparison={shown(comparison)} must be what compare_losses gives")
         self.comparison = comparison
 
     @classmethod
@@ -55,8 +58,10 @@ class ComparisonDisplay:
             axis.set_axisbelow(True)
             axis.tick_params(labelsize=8)
             axis.spines[["top", "right", "left"]].set_visible(False)
-        axes[0].set_yticks(range(len(models)), [model.label for model in models], fontsize=9)
+        axes[0].set_yticks(
+            range(len(models)), [label_of(model.label) for model in models], fontsize=9
+        )
         axes[0].invert_yaxis()
-        figure.suptitle(self.comparison.title, fontsize=11)
+        figure.suptitle(label_of(self.comparison.title), fontsize=11)
         self.figure_, self.axes_ = figure, axes
         return self

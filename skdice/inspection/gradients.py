@@ -11,12 +11,14 @@ import numpy as np
 import torch
 from sklearn.base import clone
 
-from skdice.inspection.axes import pyplot
+from skdice._checks import as_numbers, checked, shown
+from skdice.inspection.axes import given_axes, label_of, pyplot
 from skdice.losses import LOSSES, DiceLoss, DSCLoss, Loss, TverskyLoss, resolve_loss
 
 __all__ = ["LossGradientDisplay"]
 
 
+@checked
 class LossGradientDisplay:
     """Gradient of each loss for one example, against its predicted probability.
 
@@ -42,13 +44,16 @@ class LossGradientDisplay:
     """
 
     def __init__(self, p: Any, gradients: Mapping[str, tuple[Any, Any]]) -> None:
-        self.p = np.asarray(p, dtype=float)
-        self.gradients = {
-            name: tuple(np.asarray(side, dtype=float) for side in sides)
-            for name, sides in gradients.items()
-        }
+        self.p = as_numbers("p", p)
+        self.gradients = {}
+        for name, sides in gradients.items():
+            pair = as_numbers("gradients", sides, 2)
+            if pair.shape != (2, len(self.p)):
+                raise ValueError(f"gradients[{name!r}] must be two arrays as long as p, {len(p)}")
+            self.gradients[name] = tuple(pair)
 
     @classmethod
+    @checked
     def from_losses(
         cls,
         losses: Mapping[str, str | Loss] | None = None,
@@ -93,8 +98,8 @@ class LossGradientDisplay:
                 raise ValueError(f"{name}={value!r} must lie between 0 and 1")
         counts = {"n_points": n_points, "n_positive": n_positive, "n_negative": n_negative}
         for name, count in counts.items():
-            if isinstance(count, bool) or not isinstance(count, Integral) or count < 1:
-                raise ValueError(f"{name}={count!r} must be an integer of at least 1")
+            if not 1 <= count <= MOST:
+                raise ValueError(f"{name}={shown(count)} must be an integer from 1 to {MOST:,}")
         others = torch.tensor([p_positive] * n_positive + [p_negative] * n_negative).double()
         labels = torch.tensor([1] * n_positive + [0] * n_negative)
         p = np.linspace(0, 1, n_points + 2)[1:-1]
@@ -113,16 +118,14 @@ class LossGradientDisplay:
         """Draw on two axes, for a positive and a negative example, or on a new figure."""
         if axes is None:
             _, axes = pyplot().subplots(1, 2, figsize=(11, 4.2), layout="constrained")
-        axes = np.asarray(axes).ravel()
-        if len(axes) != 2:
-            raise ValueError(f"axes holds {len(axes)} axes: give two")
+        axes = given_axes("axes", axes, 2)
         kinds = list(dict.fromkeys(name.removesuffix(PRINTED) for name in self.gradients))
         sides = (("a positive example", (-12, 2)), ("a negative example", (-2, 8)))
-        for i, (ax, (title, limits)) in enumerate(zip(axes, sides, strict=True)):
+        for i, (ax, (title, limits)) in enumerate(zip(axes[:2], sides, strict=True)):
             for name, curves in self.gradients.items():
                 colour = f"C{kinds.index(name.removesuffix(PRINTED)) % 10}"
                 style = "--" if name.endswith(PRINTED) else "-"
-                ax.plot(self.p, curves[i], style, color=colour, label=name)
+                ax.plot(self.p, curves[i], style, color=colour, label=label_of(name))
             ax.axhline(0, color="#999999", lw=0.8)
             ax.set(title=title, xlabel="p", ylim=limits)
             ax.grid(alpha=0.25)
@@ -133,6 +136,7 @@ class LossGradientDisplay:
 
 
 PRINTED = ", as printed"
+MOST = 1_000_000  # examples and points
 
 
 def _paper_and_defaults() -> dict[str, str | Loss]:

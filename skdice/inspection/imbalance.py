@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from torch import Tensor
 
+from skdice._checks import as_row_list, checked, position
 from skdice.text.answers import read_answers
 from skdice.text.entities import as_entities
 from skdice.text.inputs import as_rows, as_sentences, as_texts, holds_tags
@@ -19,6 +19,7 @@ __all__ = ["Imbalance", "imbalance", "reading_imbalance"]
 _TOKEN = re.compile(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+|[^\w\s]")
 
 
+@checked
 @dataclass(frozen=True)
 class Imbalance:
     """Counts of negatives and positives.
@@ -38,6 +39,13 @@ class Imbalance:
     n_positive: int
     background: Any
     counts: dict[Any, int]
+
+    def __post_init__(self) -> None:
+        if self.unit not in ("tokens", "examples") or min(self.n_negative, self.n_positive) < 0:
+            raise ValueError(
+                f"unit={self.unit!r}, n_negative={self.n_negative}, n_positive={self.n_positive}: "
+                "the unit is 'tokens' or 'examples', and counts are not negative"
+            )
 
     @property
     def ratio(self) -> float:
@@ -74,21 +82,23 @@ def imbalance(y: Any, *, background: Any = "auto") -> Imbalance:
     >>> imbalance([["O", "O", "O", "B-PER"], ["O"]]).ratio
     4.0
     """
-    rows = y.tolist() if isinstance(y, Tensor) else list(y)
+    rows = as_row_list("y", y)
     if not rows:
         raise ValueError("y is empty: give at least one label")
     tagged = holds_tags(rows)
-    labels = [label for row in rows for label in row] if tagged else rows
-    found = Counter(label.item() if isinstance(label, np.generic) else label for label in labels)
-    if not found:
+    try:
+        labels = [label for row in rows for label in row] if tagged else rows
+        n_of = Counter(label.item() if isinstance(label, np.generic) else label for label in labels)
+    except TypeError as error:  # a sentence that is no list, or a label that is one
+        raise TypeError(f"y must hold labels, or lists of tags: {error}") from None
+    if not n_of:
         raise ValueError("y holds no label: all of its sentences are empty")
-    counts = dict(sorted(found.items(), key=lambda item: (-item[1], str(item[0]))))
-    if isinstance(background, np.generic):
-        background = background.item()
+    counts = dict(sorted(n_of.items(), key=lambda item: (-item[1], str(item[0]))))
     if isinstance(background, str) and background == "auto":
         background = _background(counts, tagged)
-    elif background is not None and background not in counts:
-        raise ValueError(f"background={background!r} is not among the labels {list(counts)[:20]}")
+    elif background is not None:
+        labels = list(counts)
+        background = labels[position("background", background, labels, "labels")]
     negative = counts[background] if background is not None else 0
     total = sum(counts.values())
     unit = "tokens" if tagged else "examples"

@@ -11,9 +11,11 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from skdice import __version__
-from skdice.inspection.axes import pyplot
+from skdice._checks import as_row_list, check_has, checked, printable, shown
+from skdice.inspection.axes import label_of, pyplot
 from skdice.inspection.classes import (
     ClassFrequencyDisplay,
     items_of,
@@ -25,7 +27,7 @@ from skdice.inspection.spans import SpanConfusionDisplay, _paired, _Tagged
 from skdice.metrics.schemes import get_spans
 from skdice.text.answers import read_answers
 from skdice.text.entities import as_entities
-from skdice.text.inputs import as_sentences, as_tags, as_texts
+from skdice.text.inputs import as_labels, as_sentences, as_tags, as_texts
 
 __all__ = ["html_report"]
 
@@ -46,6 +48,7 @@ MAX_CHARACTERS = 600
 Resampled = Callable[[Any], np.ndarray]  # column sums of counts over draws of rows
 
 
+@checked
 def html_report(
     estimator: Any,
     X: Any,
@@ -64,6 +67,8 @@ def html_report(
     Parameters
     ----------
     estimator : fitted tagger, classifier or reader of skdice
+        With or without a tuned decision, also as the model of a scikit-learn pipeline, search or
+        threshold tuner.
     X, y : as in its `score`
     y_pred : as `y` or None, default=None
         Its predictions for X. None predicts them here. For `DiceMRCTagger` these may be spans.
@@ -83,8 +88,11 @@ def html_report(
 
     Raises
     ------
+    TypeError, NotFittedError
+        If `estimator` holds no fitted estimator of skdice.
     ValueError
-        If X, y and y_pred do not match, or `n_examples` or `n_bootstraps` is negative.
+        If X, y and y_pred do not match, or `n_examples`, `n_bootstraps` or `random_state` is
+        negative.
     ImportError
         If matplotlib is missing.
 
@@ -99,39 +107,60 @@ def html_report(
     >>> page.startswith("<!doctype html>")
     True
     """
-    for name, value in (("n_examples", n_examples), ("n_bootstraps", n_bootstraps)):
-        if not isinstance(value, Integral) or value < 0:
+    counts = {"n_examples": n_examples, "n_bootstraps": n_bootstraps, "random_state": random_state}
+    for name, value in counts.items():
+        if value < 0:
             raise ValueError(f"{name}={value!r}: give a whole number of 0 or more")
+    model = _model_of(estimator)
     pyplot()  # refuses a missing matplotlib before the predictions are made
     resampled = partial(_resampled, n_boot=n_bootstraps, draw=np.random.default_rng(random_state))
     parts = {"qa": _qa, "tagging": _spans, "mrc-ner": _spans, "classification": _classes}
-    body = parts[estimator.task](estimator, X, y, y_pred, n_examples, resampled)
-    name = html.escape(title if title is not None else type(estimator).__name__)
+    body = parts[model.task](estimator, model, X, y, y_pred, int(n_examples), resampled)
+    name = _escaped(title if title is not None else type(estimator).__name__)
+    kinds = dict.fromkeys([type(estimator).__name__, type(model).__name__])
     about = (
-        f"{type(estimator).__name__}, loss {estimator.loss}, {len(y):,} rows; intervals hold 95 % "
+        f"{' of '.join(kinds)}, loss {model.loss}, {len(y):,} rows; intervals hold 95 % "
         f"of {n_bootstraps:,} bootstrap draws of rows; skdice {__version__}"
     )
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{name}</title>'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f"<style>{STYLE}</style></head><body><h1>{name}</h1>"
-        f'<p class="note">{html.escape(about)}</p>{body}</body></html>\n'
+        f'<p class="note">{_escaped(about)}</p>{body}</body></html>\n'
     )
 
 
-# ---- one for each task; a wrong y is refused before anything is predicted
+def _model_of(estimator: Any) -> Any:
+    """The fitted estimator of skdice that decides: in a pipeline, a search or a tuner, the last."""
+    check_has("estimator", estimator, "predict")
+    check_is_fitted(estimator)
+    model = estimator
+    while not hasattr(model, "task"):
+        held = [getattr(model, name, None) for name in ("best_estimator_", "estimator_")]
+        steps = getattr(model, "steps", [])
+        model = next((part for part in (*held, *(step for _, step in steps[-1:])) if part), None)
+        if model is None:
+            raise TypeError(
+                f"estimator={shown(estimator)} holds no fitted estimator of skdice: a report is of "
+                "a tagger, a classifier or a reader"
+            )
+    return model
+
+
+# ---- one for each task; a wrong y is refused before anything is predicted. `estimator` predicts,
+# ---- and `model` is the estimator of skdice in it
 
 
 def _spans(
-    estimator: Any, X: Any, y: Any, y_pred: Any, n_examples: int, resampled: Resampled
+    estimator: Any, model: Any, X: Any, y: Any, y_pred: Any, n_examples: int, resampled: Resampled
 ) -> str:
     """The page of a tagger, by spans."""
     sentences = as_sentences(X)
 
     def spans_of(rows: Any) -> list[list[Any]]:
-        if estimator.task == "mrc-ner":
+        if model.task == "mrc-ner":
             return as_entities(rows, sentences)[0]
-        return [get_spans(row, estimator.scheme_) for row in as_tags(rows, sentences)]
+        return [get_spans(row, model.scheme_) for row in as_tags(rows, sentences)]
 
     true = spans_of(y)
     found = spans_of(_predicted(estimator, X, y_pred, len(true)))
@@ -152,39 +181,49 @@ def _spans(
 
 
 def _classes(
-    estimator: Any, X: Any, y: Any, y_pred: Any, n_examples: int, resampled: Resampled
+    estimator: Any, model: Any, X: Any, y: Any, y_pred: Any, n_examples: int, resampled: Resampled
 ) -> str:
     """The page of a classifier, by texts."""
     from sklearn.metrics import ConfusionMatrixDisplay
 
     texts = as_texts(X)
-    if np.ndim(y) != 1 or len(y) != len(texts):
-        raise ValueError(f"y has shape {np.shape(y)}: give one label for each of {len(texts)} rows")
-    true = [str(label) for label in y]
+    labels = as_labels(y, len(texts))
+    if labels.ndim != 1:
+        raise ValueError(f"y has shape {labels.shape}: give one label for each row of X")
+    true = [str(label) for label in labels.tolist()]
     found = [str(label) for label in _predicted(estimator, X, y_pred, len(true))]
     wrong = [i for i, (t, p) in enumerate(zip(true, found, strict=True)) if t != p]
     sure = np.zeros(len(wrong))
     if wrong:
-        sure = np.asarray(estimator.predict_proba([texts[i] for i in wrong])).max(axis=1)
+        proba = np.asarray(estimator.predict_proba([texts[i] for i in wrong]))
+        known = [str(label) for label in np.asarray(estimator.classes_).tolist()]
+        places = [
+            known.index(found[i]) if found[i] in known else int(proba[at].argmax())
+            for at, i in enumerate(wrong)
+        ]
+        sure = proba[np.arange(len(wrong)), places]  # of the tuned decision, not of the argmax
     examples = []
     for at in np.argsort(-sure, kind="stable")[:n_examples]:
         i = wrong[at]
         examples.append(
-            f'<p class="note">row {i}: true <b>{html.escape(true[i])}</b>, predicted '
-            f"<b>{html.escape(found[i])}</b> ({sure[at]:.2f})</p><p>{_cut(texts[i])}</p>"
+            f'<p class="note">row {i}: true <b>{_escaped(true[i])}</b>, predicted '
+            f"<b>{_escaped(found[i])}</b> ({sure[at]:.2f})</p><p>{_cut(texts[i])}</p>"
         )
     classes, counts = row_counts(*items_of(true, found))
     look = {"cmap": "Blues", "colorbar": False, "xticks_rotation": "vertical"}
-    confusion = partial(ConfusionMatrixDisplay.from_predictions, true, found, **look)
+    names = [list(map(label_of, part)) for part in (true, found)]
+    confusion = partial(ConfusionMatrixDisplay.from_predictions, *names, **look)
     table = _class_table(classes, counts, resampled, ("accuracy", "macro average"))
     return _page(table, _pictures(confusion, classes, counts), examples, "Wrong, and most sure")
 
 
-def _qa(estimator: Any, X: Any, y: Any, y_pred: Any, n_examples: int, resampled: Resampled) -> str:
+def _qa(
+    estimator: Any, model: Any, X: Any, y: Any, y_pred: Any, n_examples: int, resampled: Resampled
+) -> str:
     """The page of a reader of answers, by questions."""
     from skdice.metrics import answer_exact_match_score, answer_f1_score
 
-    language, pairs = estimator.language, as_texts(X)
+    language, pairs = model.language, as_texts(X)
     rows = read_answers(y, len(pairs))
     found = _predicted(estimator, X, y_pred, len(rows))
     exact, f1 = scores = np.array(
@@ -217,10 +256,10 @@ def _qa(estimator: Any, X: Any, y: Any, y_pred: Any, n_examples: int, resampled:
 
 
 def _predicted(estimator: Any, X: Any, y_pred: Any, n_rows: int) -> list[Any]:
-    found = list(estimator.predict(X) if y_pred is None else y_pred)
-    if len(found) != n_rows:
-        raise ValueError(f"y holds {n_rows} rows and y_pred {len(found)}: they must match")
-    return found
+    predicted = as_row_list("y_pred", estimator.predict(X) if y_pred is None else y_pred)
+    if len(predicted) != n_rows:
+        raise ValueError(f"y holds {n_rows} rows and y_pred {len(predicted)}: they must match")
+    return predicted
 
 
 # ---- tables, pictures, text
@@ -261,8 +300,7 @@ def _class_table(
 def _table(header: list[str], lines: list[list[str]]) -> str:
     head = "".join(f"<th>{name}</th>" for name in header)
     body = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in line) + "</tr>"
-        for line in lines
+        "<tr>" + "".join(f"<td>{_escaped(cell)}</td>" for cell in line) + "</tr>" for line in lines
     )
     return f"<table><tr>{head}</tr>{body}</table>"
 
@@ -318,4 +356,9 @@ def _outer(spans: list[Any]) -> list[Any]:
 def _cut(text: Any) -> str:
     """A text or a pair, escaped, and cut where it is long."""
     whole = " | ".join(text) if isinstance(text, tuple) else str(text)
-    return html.escape(whole[:MAX_CHARACTERS] + ("…" if len(whole) > MAX_CHARACTERS else ""))
+    return _escaped(whole[:MAX_CHARACTERS] + ("…" if len(whole) > MAX_CHARACTERS else ""))
+
+
+def _escaped(text: str) -> str:
+    """A text for a page that can be written as UTF-8."""
+    return html.escape(printable(text))

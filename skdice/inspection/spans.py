@@ -10,7 +10,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from skdice.inspection.axes import axes_or_new
+from skdice._checks import as_numbers, as_row_list, check_has, checked, printable
+from skdice.inspection.axes import axes_or_new, label_of
 from skdice.metrics.schemes import get_spans
 from skdice.metrics.span import read_tags
 from skdice.text.inputs import as_sentences
@@ -28,6 +29,7 @@ def spans_of_tags(y_true: Any, y_pred: Any, scheme: str) -> tuple[list[list[Span
     return tuple([get_spans(row, scheme) for row in rows] for rows in tags)
 
 
+@checked
 def span_errors(
     y_true: Any, y_pred: Any, X: Any = None, *, proba: Any = None, scheme: str = "auto"
 ) -> Any:
@@ -85,6 +87,8 @@ def span_errors(
     """
     true, pred, scheme = read_tags(y_true, y_pred, scheme)
     sentences = None if X is None else as_sentences(X)
+    if proba is not None:
+        proba = [as_numbers("proba", table, 2) for table in as_row_list("proba", proba)]
     for name, given in (("X", sentences), ("proba", proba)):
         if given is not None and [len(row) for row in given] != [len(row) for row in true]:
             raise ValueError(
@@ -101,7 +105,7 @@ def span_errors(
                     record[f"{name}_{part}"] = value
             _, start, end = wrong or right or ("", 0, 0)
             if proba is not None:
-                record["confidence"] = float(np.asarray(proba[i])[start:end].max(axis=1).min())
+                record["confidence"] = float(proba[i][start:end].max(axis=1).min())
             if sentences is not None:
                 record["text"] = " ".join(sentences[i][start:end])
                 record["sentence"] = " ".join(sentences[i])
@@ -148,6 +152,7 @@ def _paired(true: list[Span], pred: list[Span]) -> list[tuple[str, Span | None, 
     return pairs
 
 
+@checked
 class SpanConfusionDisplay:
     """Confusion matrix of true and predicted types, with missed and spurious spans.
 
@@ -165,14 +170,21 @@ class SpanConfusionDisplay:
     """
 
     def __init__(self, counts: Any, types: Sequence[str]) -> None:
-        self.counts, self.types = np.asarray(counts), list(types)
+        self.counts, self.types = as_numbers("counts", counts, 2).astype(np.int64), list(types)
+        if self.counts.shape != (len(self.types) + 1,) * 2:
+            raise ValueError(
+                f"counts has shape {self.counts.shape} and types {len(self.types)} names: give one "
+                "row and one column for each type, and one more"
+            )
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: Any = None) -> Self:
         """Draw what a fitted tagger predicts for `X` against `y`."""
+        check_has("estimator", estimator, "predict")
         return cls.from_predictions(y, estimator.predict(X), ax=ax)
 
     @classmethod
+    @checked
     def from_predictions(
         cls, y_true: Any, y_pred: Any, *, scheme: str = "auto", ax: Any = None
     ) -> Self:
@@ -217,9 +229,9 @@ class SpanConfusionDisplay:
             if (i, j) != (len(self.types), len(self.types)):
                 colour = "white" if shares[i, j] > 0.5 else "black"
                 ax.text(j, i, str(count), ha="center", va="center", color=colour)
-        names = range(len(self.types) + 1)
-        ax.set_xticks(names, [*self.types, "missed"], rotation=45, ha="right")
-        ax.set_yticks(names, [*self.types, "spurious"])
+        places, names = range(len(self.types) + 1), [label_of(name) for name in self.types]
+        ax.set_xticks(places, [*names, "missed"], rotation=45, ha="right")
+        ax.set_yticks(places, [*names, "spurious"])
         ax.set(xlabel="predicted", ylabel="true", title="Spans")
         self.figure_, self.ax_ = ax.figure, ax
         return self
@@ -269,17 +281,19 @@ class _Tagged:
         colours = sys.stdout.isatty()
 
         def show(text: str, kind: str | None) -> str:
+            text = printable(text)
             if kind is None:
                 return text
             number = self.ANSI[self.index[kind] % len(self.ANSI)]
             start, end = (f"\x1b[{number}m", "\x1b[0m") if colours else ("", "")
-            return f"{start}[{text} {kind}]{end}"
+            return f"{start}[{text} {printable(kind)}]{end}"
 
         return "\n".join(self._lines(show))
 
     __repr__ = __str__
 
 
+@checked
 def show_tags(X: Any, tags: Any, *, scheme: str = "auto") -> Any:
     """Sentences with their entities highlighted.
 

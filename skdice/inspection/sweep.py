@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import check_cv
 
+from skdice._checks import as_numbers, check_has, checked
 from skdice.estimators.checks import with_pos_label
 from skdice.inspection.axes import axes_or_new
 from skdice.losses import TverskyLoss, resolve_loss
@@ -20,6 +21,7 @@ MEASURES = ("precision", "recall", "f1")
 COLOURS = {"precision": "#4a6b8a", "recall": "#7a9a5b", "f1": "#c2571a"}
 
 
+@checked
 class TverskySweepDisplay:
     """Precision, recall and F1 against alpha, the cost of a false positive.
 
@@ -45,13 +47,21 @@ class TverskySweepDisplay:
     def __init__(
         self, alphas: Any, values: dict[str, Any], measure: str = "", *, tied: bool = True
     ) -> None:
-        order = np.argsort(alphas, kind="stable")
-        self.alphas = np.asarray(alphas, dtype=float)[order]
-        self.values = {name: np.asarray(values[name], dtype=float)[order] for name in MEASURES}
+        self.alphas = as_numbers("alphas", alphas)
+        order = np.argsort(self.alphas, kind="stable")
+        self.alphas, self.values = self.alphas[order], {}
+        for name in MEASURES:
+            table = as_numbers("values", values.get(name), 2, finite=False)
+            if len(table) != len(order):
+                raise ValueError(
+                    f"values[{name!r}] must hold one row for each of {len(order)} alphas"
+                )
+            self.values[name] = table[order]
         self.measure = measure
         self.tied = tied
 
     @classmethod
+    @checked
     def from_estimator(
         cls,
         estimator: Any,
@@ -83,7 +93,9 @@ class TverskySweepDisplay:
         >>> display.values["f1"].shape
         (2, 2)
         """
-        if not len(alphas) or not all(0 <= alpha <= 1 for alpha in alphas):
+        check_has("estimator", estimator, "fit", "task", "loss")
+        alphas = as_numbers("alphas", alphas).tolist()
+        if not all(0 <= alpha <= 1 for alpha in alphas):
             raise ValueError(f"alphas={alphas!r} must hold numbers from 0 to 1")
         if estimator.task == "qa":
             raise ValueError(
@@ -123,6 +135,7 @@ class TverskySweepDisplay:
         ValueError
             If Tversky's alpha was not searched, or one of the scores is missing.
         """
+        check_has("search", search, "cv_results_", "estimator", "n_splits_")
         results = search.cv_results_
         missing = [name for name in MEASURES if f"mean_test_{name}" not in results]
         if missing:

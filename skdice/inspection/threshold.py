@@ -6,9 +6,12 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.metrics import precision_recall_curve
+from sklearn.utils.validation import check_is_fitted
 
+from skdice._checks import check_has, same_length
 from skdice.inspection.axes import axes_or_new, draw_scores
 from skdice.metrics.positive import positive_class
+from skdice.text.inputs import as_labels
 
 __all__ = ["ThresholdDisplay"]
 
@@ -30,8 +33,9 @@ class ThresholdDisplay:
     """
 
     def __init__(self, threshold: Any, precision: Any, recall: Any) -> None:
-        self.threshold, self.precision, self.recall = map(
-            np.asarray, (threshold, precision, recall)
+        names = ("threshold", "precision", "recall")
+        self.threshold, self.precision, self.recall = same_length(
+            names, (threshold, precision, recall)
         )
         total = self.precision + self.recall
         self.f1 = np.divide(
@@ -68,6 +72,8 @@ class ThresholdDisplay:
         >>> bool(0 < display.best < 1)
         True
         """
+        check_has("estimator", estimator, "predict_proba")
+        check_is_fitted(estimator)
         classes = np.asarray(estimator.classes_)
         if len(classes) != 2:
             raise ValueError(f"the estimator has {len(classes)} classes: a threshold needs two")
@@ -75,7 +81,7 @@ class ThresholdDisplay:
         if pos_label is not None:
             at = positive_class(classes, np.zeros(2), pos_label)
         proba = np.asarray(estimator.predict_proba(X))[:, at]
-        return cls.from_predictions(np.asarray(y) == classes[at], proba, ax=ax)
+        return cls.from_predictions(as_labels(y, len(proba)) == classes[at], proba, ax=ax)
 
     @classmethod
     def from_predictions(cls, y_true: Any, y_proba: Any, *, ax: Any = None) -> Self:
@@ -92,7 +98,10 @@ class ThresholdDisplay:
         ValueError
             If there is no positive row, or the lengths differ.
         """
-        if not np.any(y_true):
+        y_true, y_proba = same_length(("y_true", "y_proba"), (y_true, y_proba))
+        if not np.isin(y_true, (0, 1)).all():
+            raise ValueError("y_true must hold 0 and 1 only, 1 for the positive rows")
+        if not y_true.any():
             raise ValueError("y_true holds no positive row: there is no recall to draw")
         precision, recall, threshold = precision_recall_curve(y_true, y_proba)
         return cls(threshold, precision[:-1], recall[:-1]).plot(ax=ax)

@@ -8,11 +8,13 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from skdice.inspection.axes import pyplot
+from skdice._checks import as_numbers, checked
+from skdice.inspection.axes import given_axes, label_of, pyplot
 
 __all__ = ["TrainingHistoryDisplay"]
 
 
+@checked
 class TrainingHistoryDisplay:
     """Training loss of each epoch and, if there was validation data, the validation score.
 
@@ -34,11 +36,14 @@ class TrainingHistoryDisplay:
         valid_score: Sequence[float] | None = None,
         name: str = "",
     ) -> None:
-        self.train_loss = np.asarray(train_loss, dtype=float)
-        self.valid_score = None if valid_score is None else np.asarray(valid_score, dtype=float)
+        self.train_loss = as_numbers("train_loss", train_loss, finite=False)
+        self.valid_score = None
+        if valid_score is not None:
+            self.valid_score = as_numbers("valid_score", valid_score, finite=False)
         self.name = name
 
     @classmethod
+    @checked
     def from_estimator(cls, estimator: Any, *, name: str | None = None, axes: Any = None) -> Self:
         """Draw the ``history_`` of a fitted estimator.
 
@@ -82,16 +87,19 @@ class TrainingHistoryDisplay:
             n, plt = len(curves), pyplot()
             _, grid = plt.subplots(1, n, figsize=(4.2 * n, 3), squeeze=False, layout="constrained")
             axes = list(grid[0])
-        for ax, (title, values) in zip(axes, curves.items(), strict=False):
+        given = given_axes("axes", axes, len(curves))
+        for ax, (title, values) in zip(given, curves.items(), strict=False):
             n_before = sum(len(line.get_xdata()) > 1 for line in ax.lines)
             style = ("-", "--", "-.", ":")[n_before % 4]
             epochs = np.arange(len(values)) + 1
-            (line,) = ax.plot(epochs, values, style, marker="o", markersize=3, label=self.name)
+            (line,) = ax.plot(
+                epochs, values, style, marker="o", markersize=3, label=label_of(self.name)
+            )
             if title == "validation score":
                 best, ring = values.argmax(), {"markersize": 9, "fillstyle": "none"}
                 ax.plot(best + 1, values[best], "o", color=line.get_color(), **ring)
             ax.set(title=title, xlabel="epoch")
             ax.grid(alpha=0.25)
             ax.legend(fontsize=8)
-        self.figure_, self.axes_ = axes[0].figure, axes
+        self.figure_, self.axes_ = given[0].figure, axes
         return self

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import make_scorer
 
+from skdice._checks import as_row_list, checked, shown
+
 __all__ = [
     "answer_exact_match_score",
     "answer_exact_match_scorer",
@@ -89,15 +91,21 @@ def _best(y_true: Any, y_pred: Any, language: str, score: Any) -> list[float]:
     """The best score of each prediction over its row's answers."""
     if language not in LANGUAGES:
         raise ValueError(f"language={language!r} must be one of {LANGUAGES}")
-    rows, texts = list(y_true), list(y_pred)
+    rows, texts = as_row_list("y_true", y_true), as_row_list("y_pred", y_pred)
     for i, text in enumerate(texts):
         if not isinstance(text, str):
             raise TypeError(f"y_pred[{i}] is {text!r:.60}: give a string, empty for no answer")
     if len(rows) != len(texts):
         raise ValueError(f"y_true holds {len(rows)} rows and y_pred {len(texts)}")
     found = []
-    for answers, text in zip(rows, texts, strict=True):
-        gold = [answer for answer in answer_texts(answers) if _pieces(answer, language)] or [""]
+    for i, (answers, text) in enumerate(zip(rows, texts, strict=True)):
+        try:
+            gold = [answer for answer in answer_texts(answers) if _pieces(answer, language)] or [""]
+        except (TypeError, LookupError, AttributeError, RecursionError):
+            raise TypeError(
+                f"y_true[{i}] is {shown(answers)}: give (start, text), a list of them, a text, "
+                "SQuAD's dicts, or None where there is no answer"
+            ) from None
         found.append(max(score(answer, text) for answer in gold))
     return found
 
@@ -113,6 +121,7 @@ def _f1(answer: str, text: str, language: str) -> float:
     return 2 * shared / (len(gold) + len(predicted))
 
 
+@checked
 def answer_f1_score(y_true: Any, y_pred: Sequence[str], *, language: str = "en") -> float:
     """Mean F1 over the words that a prediction and its best answer share.
 
@@ -155,6 +164,7 @@ def answer_f1_score(y_true: Any, y_pred: Sequence[str], *, language: str = "en")
     return float(np.mean(_best(y_true, y_pred, language, lambda g, p: _f1(g, p, language))))
 
 
+@checked
 def answer_exact_match_score(y_true: Any, y_pred: Sequence[str], *, language: str = "en") -> float:
     """Share of predictions that equal one of their answers, after normalising both.
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import make_scorer
 
+from skdice._checks import checked, printable
 from skdice.metrics.schemes import (
     SCHEMES,
     Span,
@@ -118,6 +119,7 @@ def _ratio(hits: np.ndarray, totals: np.ndarray, zero_division: float) -> np.nda
     return result
 
 
+@checked
 def span_precision_recall_fscore_support(
     y_true: Any,
     y_pred: Any,
@@ -176,6 +178,8 @@ def span_precision_recall_fscore_support(
     """
     if average not in (None, "micro", "macro", "weighted"):
         raise ValueError(f"average={average!r} must be 'micro', 'macro', 'weighted' or None")
+    if labels is not None and not all(isinstance(label, str) for label in labels):
+        raise TypeError(f"labels={labels!r} must hold strings, the types to count")
     if mode not in ("lenient", "strict"):
         raise ValueError(f"mode={mode!r} must be 'lenient' or 'strict'")
     if labels is not None:
@@ -211,6 +215,7 @@ def _scores(true: Spans, pred: Spans, average: Any, labels: Any, zero_division: 
     return p, r, f, int(support.sum())
 
 
+@checked
 def span_precision_score(
     y_true: Any, y_pred: Any, *, average: str | None = "micro", **options: Any
 ) -> Any:
@@ -218,6 +223,7 @@ def span_precision_score(
     return span_precision_recall_fscore_support(y_true, y_pred, average=average, **options)[0]
 
 
+@checked
 def span_recall_score(
     y_true: Any, y_pred: Any, *, average: str | None = "micro", **options: Any
 ) -> Any:
@@ -225,6 +231,7 @@ def span_recall_score(
     return span_precision_recall_fscore_support(y_true, y_pred, average=average, **options)[1]
 
 
+@checked
 def span_f1_score(
     y_true: Any, y_pred: Any, *, average: str | None = "micro", **options: Any
 ) -> Any:
@@ -293,6 +300,7 @@ def spans_scores(y_true: Any, y_pred: Any) -> dict[str, float]:
     )
 
 
+@checked
 def token_f1_score(
     y_true: Any,
     y_pred: Any,
@@ -329,6 +337,7 @@ def token_f1_score(
     )[2]
 
 
+@checked
 def span_report(
     y_true: Any, y_pred: Any, *, scheme: str = "auto", output_dict: bool = False, digits: int = 3
 ) -> Any:
@@ -354,6 +363,8 @@ def span_report(
     >>> report["PER"]
     {'precision': 1.0, 'recall': 1.0, 'f1': 1.0, 'support': 1}
     """
+    if not 0 <= digits <= 100:
+        raise ValueError(f"digits={digits!r} must be from 0 to 100")
     true, pred, scheme = read_tags(y_true, y_pred, scheme)
     columns = ("precision", "recall", "f1", "support")
     types = {span[0] for row in (*true, *pred) for span in get_spans(row, scheme)}
@@ -365,11 +376,11 @@ def span_report(
     table = {name: dict(zip(columns, row, strict=True)) for name, row in rows.items()}
     if output_dict:
         return table
-    width = max(len(name) for name in table)
+    width = max(len(printable(name)) for name in table)
     lines = [" " * width + "".join(f"{column:>11}" for column in columns)]
     for name, entry in table.items():
         figures = "".join(f"{entry[column]:11.{digits}f}" for column in columns[:3])
-        lines.append(f"{name:>{width}}{figures}{entry['support']:11d}")
+        lines.append(f"{printable(name):>{width}}{figures}{entry['support']:11d}")
     return "\n".join(lines) + "\n"
 
 

@@ -15,17 +15,23 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import has_fit_parameter
+from sklearn.utils.validation import check_consistent_length, has_fit_parameter
 
 from skdice import __version__
+from skdice._checks import check_has, checked, shown
 from skdice.datasets.files import parse_json, write_text
 from skdice.engine.checkpoints import digest
-from skdice.estimators.checks import with_pos_label
+from skdice.estimators.checks import check_validation, with_pos_label
 from skdice.losses import COMPARED
 from skdice.model_selection.compared import ComparedModel, parse_model
 from skdice.resampling.batches import check_sampler, draw_rows
 
+__all__ = ["Comparison", "compare_losses"]
 
+MOST_SEEDS = 100_000
+
+
+@checked
 @dataclass
 class Comparison:
     """The result of `compare_losses`.
@@ -63,11 +69,13 @@ class Comparison:
         kept = ("title", "measure", "settings", "environment")
         return {**{name: getattr(self, name) for name in kept}, "rows": rows}
 
+    @checked
     def to_json(self, path: str | Path) -> Path:
         """Write all figures; the file takes its place when it is complete."""
         write_text(Path(path), json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n")
         return Path(path)
 
+    @checked
     def take_runs(self, path: str | Path, seeds: Sequence[int]) -> None:
         """Take the runs of these seeds from a file, if it is of the same comparison."""
         try:
@@ -93,6 +101,7 @@ class Comparison:
                     )
 
 
+@checked
 def compare_losses(
     estimator: Any,
     X: Any,
@@ -142,9 +151,25 @@ def compare_losses(
         If `losses` or `seeds` is empty, or one of `losses` is unknown or not possible with this
         estimator; before anything is trained.
     """
-    chosen = list(range(seeds)) if isinstance(seeds, (int, Integral)) else list(seeds)
-    if not chosen or not losses:
-        raise ValueError(f"losses={losses!r} and seeds={seeds!r} must each name at least one")
+    check_has("estimator", estimator, "fit", "get_params", "task", "loss")
+    if isinstance(seeds, Integral):
+        seeds = range(min(int(seeds), MOST_SEEDS + 1))
+    if not 1 <= len(seeds) <= MOST_SEEDS or not all(
+        isinstance(seed, Integral) and 0 <= seed < 2**32 for seed in seeds
+    ):
+        raise ValueError(
+            f"seeds={shown(seeds)} must be a number from 1 to {MOST_SEEDS:,}, or a list of as many "
+            "seeds from 0 to 2**32 - 1"
+        )
+    chosen = [int(seed) for seed in seeds]
+    if not len(losses):
+        raise ValueError(f"losses={losses!r} must name at least one")
+    for name, value in (("X", X), ("y", y), ("X_test", X_test), ("y_test", y_test)):
+        if value is None:
+            raise ValueError(f"{name}=None: give training and test data")
+    check_validation(X_val, y_val)
+    for rows, labels in ((X, y), (X_test, y_test), (X_val, y_val)):
+        check_consistent_length(rows, labels)
     models = [parse_model(loss) for loss in losses]
     estimator = with_pos_label(estimator, y)
     for model in models:

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
+from skdice._checks import checked
 from skdice.losses import LOSSES, Loss, OneMinus, TverskyLoss, resolve_loss
 
 Space = dict[str, Any]
@@ -24,6 +25,7 @@ def import_optuna() -> ModuleType:
     return optuna
 
 
+@checked
 def loss_space(loss: str, *, tied: bool = True, prefix: str = "") -> Space:
     """The search space of a loss, with the loss itself.
 

@@ -92,7 +92,7 @@ def test_the_paper_and_the_defaults_are_drawn():
     assert (positive[display.p < 0.5] < 0).all()
     assert (positive[display.p > 0.5] > 0).all()  # Figure 1: it turns at one half
     assert [len(ax.lines) for ax in display.axes_] == [len(display.gradients) + 1] * 2
-    with pytest.raises(ValueError, match="give two"):
+    with pytest.raises(ValueError, match="give 2"):
         display.plot(display.axes_[:1])
 
 

@@ -27,7 +27,11 @@ class Fixed(BaseEstimator):
     loss, language = "dsc", "en"
 
     def __init__(self, task, answers, scheme="iob2"):
-        self.task, self.answers, self.scheme_ = task, answers, scheme
+        self.task, self.answers, self.scheme, self.scheme_ = task, answers, scheme, scheme
+        self.classes_ = ["ham", "spam"]
+
+    def fit(self, X, y):
+        return self
 
     def predict(self, X):
         return self.answers

@@ -1,0 +1,170 @@
+"""Arguments of public functions: what their annotations promise, and how messages show them."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from numbers import Integral, Real
+from typing import Any, TypeVar
+
+import numpy as np
+
+__all__ = [
+    "as_numbers",
+    "as_row_list",
+    "check_has",
+    "checked",
+    "position",
+    "printable",
+    "same_length",
+    "shown",
+]
+
+Checked = TypeVar("Checked", bound=Callable[..., Any])
+
+# Control characters, halves of a surrogate pair, and marks that turn the direction of text.
+_UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069]")
+
+
+def printable(text: str) -> str:
+    r"""A text that a terminal or a chart can show: escape sequences and the like are spelled out.
+
+    Examples
+    --------
+    >>> from skdice._checks import printable
+    >>> print(printable("red \x1b[31m text"))
+    red \x1b[31m text
+    """
+    return _UNSAFE.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+
+
+def shown(value: Any) -> str:
+    """A short form of any value, for a message."""
+    try:
+        text = repr(value.item() if isinstance(value, np.generic) else value)
+    except Exception:  # an object may do anything in its repr
+        text = f"<{type(value).__name__}>"
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _is_path(value: Any) -> bool:
+    try:
+        text = os.fsencode(value)
+    except (TypeError, UnicodeError):
+        return False
+    return not isinstance(value, bytes) and text != b"" and b"\0" not in text
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        return isinstance(value, Real) and not isinstance(value, bool) and float(value) is not None
+    except OverflowError:  # an integer that no float holds
+        return False
+
+
+def _is_sequence(value: Any) -> bool:
+    return isinstance(value, (list, tuple, range)) or (
+        hasattr(value, "__array__") and bool(getattr(value, "shape", ()))
+    )
+
+
+# Parts of an annotation, what they are called in a message, and whether a value is one.
+_KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "None": ("None", lambda value: value is None),
+    "bool": ("True or False", lambda value: isinstance(value, (bool, np.bool_))),
+    "int": ("an integer", lambda v: isinstance(v, Integral) and not isinstance(v, bool)),
+    "float": ("a number", _is_number),
+    "Path": ("a path", _is_path),
+    "str": ("a string", lambda value: isinstance(value, str)),
+    "Sequence": ("a list", _is_sequence),
+    "Iterable": ("a list", lambda v: isinstance(v, Iterable) and not isinstance(v, (str, bytes))),
+    "dict": ("a dict", lambda value: isinstance(value, Mapping)),
+    "Callable": ("a function", callable),
+}
+_ALIASES = {"list": "Sequence", "tuple": "Sequence", "Mapping": "dict"}
+
+
+def checked(function: Checked) -> Checked:
+    """Refuse arguments that are not what the annotations say, by name and before any work.
+
+    Numbers, strings, flags, paths, lists, dicts and functions are checked, in any union
+    (``int | None``). A parameter whose annotation holds anything else, such as `Any`, is left to the
+    function. Of a class, the arguments of its constructor are checked.
+    """
+    if isinstance(function, type):
+        function.__init__ = checked(function.__init__)  # type: ignore[misc]
+        return function
+    signature = inspect.signature(function)
+    kinds: dict[str, list[str]] = {}
+    for name, parameter in signature.parameters.items():
+        parts = re.split(r" \| (?![^\[]*\])", str(parameter.annotation))
+        parts = [_ALIASES.get(part.split("[")[0], part.split("[")[0]) for part in parts]
+        if set(parts) <= set(_KINDS) and parameter.kind is not parameter.VAR_KEYWORD:
+            kinds[name] = [part for part in parts if part != "str" or "Path" not in parts]
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        for name, value in signature.bind(*args, **kwargs).arguments.items():
+            if name in kinds and not any(_KINDS[part][1](value) for part in kinds[name]):
+                wanted = " or ".join(_KINDS[part][0] for part in kinds[name])
+                wrong = ValueError if isinstance(value, (str, os.PathLike)) else TypeError
+                raise wrong(f"{name}={shown(value)} must be {wanted}")
+        return function(*args, **kwargs)
+
+    return call  # type: ignore[return-value]
+
+
+def as_numbers(name: str, values: Any, n_dims: int = 1, *, finite: bool = True) -> np.ndarray:
+    """Numbers as a float array of this many dimensions."""
+    try:
+        numbers = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        raise TypeError(f"{name}={shown(values)} must hold numbers") from None
+    if numbers.ndim != n_dims or (finite and not np.isfinite(numbers).all()):
+        raise ValueError(
+            f"{name}={shown(values)} must be an array of {'finite ' * finite}numbers with {n_dims} "
+            "dimension(s)"
+        )
+    return numbers
+
+
+def same_length(names: Sequence[str], values: Sequence[Any]) -> list[np.ndarray]:
+    """Arrays of shape (n,), all with the same n."""
+    arrays = [as_numbers(*entry) for entry in zip(names, values, strict=True)]
+    lengths = {len(array) for array in arrays}
+    if len(lengths) > 1 or 0 in lengths:
+        raise ValueError(
+            f"{', '.join(names)} must have the same length of 1 or more, and have "
+            f"{[len(array) for array in arrays]}"
+        )
+    return arrays
+
+
+def as_row_list(name: str, values: Any) -> list[Any]:
+    """The rows of a list, an array or a Series; a string, a set or a dict has none."""
+    values = values.to_numpy() if hasattr(values, "to_numpy") else values
+    if hasattr(values, "tolist") and getattr(values, "shape", ()):
+        return list(values.tolist())
+    unordered = isinstance(values, (str, bytes, set, frozenset, Mapping, type))
+    if unordered or not hasattr(values, "__iter__") or getattr(values, "shape", (1,)) == ():
+        raise TypeError(f"{name}={shown(values)} must be a list with one entry for each row")
+    return list(values)
+
+
+def position(name: str, value: Any, options: list[Any], what: str) -> int:
+    """The index of a value among `options`, whatever it is."""
+    try:
+        return options.index(value)
+    except (ValueError, TypeError):  # not there, or an array that equals nothing and everything
+        raise ValueError(f"{name}={shown(value)} is not among the {what} {options[:20]}") from None
+
+
+def check_has(name: str, value: Any, *attributes: str) -> None:
+    """Refuse a class, and an object without these attributes."""
+    missing = [attribute for attribute in attributes if not hasattr(value, attribute)]
+    if missing or isinstance(value, type):
+        lacks = f"has no {missing[0]}" if missing else "is a class, and not an object of it"
+        raise TypeError(f"{name}={shown(value)} {lacks}")
