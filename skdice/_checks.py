@@ -6,22 +6,12 @@ import functools
 import inspect
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
 import numpy as np
-
-__all__ = [
-    "as_numbers",
-    "as_row_list",
-    "check_has",
-    "checked",
-    "position",
-    "printable",
-    "same_length",
-    "shown",
-]
 
 Checked = TypeVar("Checked", bound=Callable[..., Any])
 
@@ -90,8 +80,8 @@ _ALIASES = {"list": "Sequence", "tuple": "Sequence", "Mapping": "dict"}
 def checked(function: Checked) -> Checked:
     """Refuse arguments that are not what the annotations say, by name and before any work.
 
-    Numbers, strings, flags, paths, lists, dicts and functions are checked, in any union
-    (``int | None``). A parameter whose annotation holds anything else, such as `Any`, is left to the
+    Numbers, strings, flags, paths, lists, dicts and functions are checked, in any union such as
+    ``int | None``. A parameter whose annotation holds anything else, such as `Any`, is left to the
     function. Of a class, the arguments of its constructor are checked.
     """
     if isinstance(function, type):
@@ -160,6 +150,28 @@ def position(name: str, value: Any, options: list[Any], what: str) -> int:
         return options.index(value)
     except (ValueError, TypeError):  # not there, or an array that equals nothing and everything
         raise ValueError(f"{name}={shown(value)} is not among the {what} {options[:20]}") from None
+
+
+@contextmanager
+def reading_numbers(name: str) -> Iterator[None]:
+    """Name the parameter where numpy or scikit-learn refuses its values in general words."""
+    try:
+        yield
+    except (TypeError, ValueError, OverflowError) as error:
+        if re.search(rf"\b({name}|y)\b", str(error)):
+            raise
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{name} cannot be read as numbers: {error}") from error
+
+
+@contextmanager
+def naming(names: Mapping[str, str]) -> Iterator[None]:
+    """Give the parameters in a refusal the names that the caller has for them, as ``X_val``."""
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        text = re.sub(r"\b(" + "|".join(names) + r")\b", lambda m: names[m[0]], str(error))
+        raise (TypeError if isinstance(error, TypeError) else ValueError)(text) from error
 
 
 def check_has(name: str, value: Any, *attributes: str) -> None:

@@ -16,6 +16,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from skdice._checks import checked
 from skdice._compat import (
     HasMethods,
     Interval,
@@ -97,6 +98,7 @@ class BiasTuned(PushToHub, MetaEstimatorMixin, BaseEstimator):
             return params
         return dict(process_routing(self, "fit", **params).estimator.fit)
 
+    @checked
     def save_pretrained(
         self, folder: str | Path, *, metrics: dict[str, float] | None = None
     ) -> Path:

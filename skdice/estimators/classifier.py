@@ -18,6 +18,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 from torch import nn
 
+from skdice._checks import reading_numbers
 from skdice._compat import check_sample_weight
 from skdice.engine.batching import Padder
 from skdice.engine.devices import resolve_device, seeded
@@ -247,7 +248,8 @@ class DiceClassifier(LogitScores, ClassifierMixin, NetEstimator):
         # Most GPUs are many times slower in float64, and Apple's have none.
         on_cpu = check_device(self.device) == "cpu"
         kinds = [np.float64, np.float32] if on_cpu else [np.float32]
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=kinds, multi_output=False)
+        with reading_numbers("X"):
+            X, y = validate_data(self, X, y, accept_sparse="csr", dtype=kinds, multi_output=False)
         check_classification_targets(y)
         y = column_or_1d(y, warn=True)
         if sample_weight is not None:
@@ -329,7 +331,8 @@ class DiceClassifier(LogitScores, ClassifierMixin, NetEstimator):
     def _logits(self, X: Any) -> np.ndarray:
         self._check_fitted()
         kinds = [np.float64, np.float32]
-        X = validate_data(self, X, accept_sparse="csr", dtype=kinds, reset=False)
+        with reading_numbers("X"):
+            X = validate_data(self, X, accept_sparse="csr", dtype=kinds, reset=False)
         kind = str(next(self.net_.module_.parameters()).dtype).removeprefix("torch.")
         return self.net_.logits(NumericDataset(X.astype(kind, copy=False)))
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from sklearn.utils.validation import check_is_fitted
 
 from skdice import backbones
+from skdice._checks import checked
 
 
 def local_folder(source: str | Path) -> Path:
@@ -40,6 +41,7 @@ class PushToHub:
 
     save_pretrained: Callable[..., Path]
 
+    @checked
     def push_to_hub(
         self,
         repo_id: str,

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.special import softmax
 
+from skdice._checks import checked
 from skdice._compat import Interval, StrOptions
 from skdice._warn import warn
 from skdice.engine.net import FineTuningNet
@@ -239,6 +240,7 @@ class DiceQuestionAnswerer(TransformerEstimator):
             texts.append(context[candidates[0].start : candidates[0].end] if answered else "")
         return object_array(texts)
 
+    @checked
     def predict_spans(self, X: Any, n_best: int = 1) -> np.ndarray:
         """The best places of the answer, and "no answer" where it can be one.
 

@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.utils import Tags
 
 from skdice import backbones
+from skdice._checks import checked, naming
 from skdice._compat import HasMethods, Interval, StrOptions
 from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine import adapters
@@ -154,7 +155,10 @@ class TransformerEstimator(PushToHub, NetEstimator):
         check_validation(X_val, y_val)
         data = self._read(X, y, sample_weight)
         # This reads on another copy: `_read` must learn from the training data only.
-        held = None if X_val is None else self._draft()._read(X_val, y_val)
+        held = None
+        if X_val is not None:
+            with naming({"X": "X_val", "y": "y_val"}):
+                held = self._draft()._read(X_val, y_val)
         plan = self._plan(data, held, mode, **options)
         return replace(plan, mode=mode, epochs=options.get("epochs"), fitted=self.__dict__)
 
@@ -249,6 +253,7 @@ class TransformerEstimator(PushToHub, NetEstimator):
 
     # ---- predictions
 
+    @checked
     def iter_predict(
         self, X: Iterable[Any], method: str = "predict", block_size: int = 4096
     ) -> Iterator[Any]:
@@ -374,6 +379,7 @@ class TransformerEstimator(PushToHub, NetEstimator):
         if hasattr(self, "net_"):
             self._module = self.net_.module_
 
+    @checked
     def save_pretrained(
         self, folder: str | Path, *, metrics: dict[str, float] | None = None
     ) -> Path:
@@ -416,6 +422,7 @@ class TransformerEstimator(PushToHub, NetEstimator):
         return storage.save(self, Path(folder), metrics)
 
     @classmethod
+    @checked
     def from_pretrained(cls, folder: str | Path, *, device: str = "auto") -> Self:
         """Read an estimator that `save_pretrained` wrote; nothing in the files is executed.
 
@@ -442,6 +449,7 @@ class TransformerEstimator(PushToHub, NetEstimator):
         return storage.load(cls, local_folder(folder), device)
 
     @classmethod
+    @checked
     def from_transformers(cls, folder: str | Path, *, device: str = "auto", **params: Any) -> Self:
         """A fitted estimator around a model of transformers that others fine-tuned for the task.
 

@@ -41,13 +41,17 @@ def items_of(y_true: Any, y_pred: Any, scheme: str = "auto") -> tuple[Items, Ite
     if not holds_tags(y_true):
         true, pred = ([[(str(label),)] for label in part] for part in (y_true, y_pred))
     # The first rows may hold no spans, so the first item of all rows decides what they hold.
-    elif isinstance(next((row[0] for row in (*y_true, *y_pred) if np.shape(row)), ""), tuple):
+    elif not isinstance(next((row[0] for row in (*y_true, *y_pred) if _has_items(row)), ""), str):
         true, pred = read_spans(y_true, "y_true"), read_spans(y_pred, "y_pred")
     else:
         true, pred = spans_of_tags(y_true, y_pred, scheme)
     if len(true) != len(pred):
         raise ValueError(f"y_true holds {len(true)} rows and y_pred {len(pred)}")
     return true, pred
+
+
+def _has_items(row: Any) -> bool:
+    return isinstance(row, (list, tuple, np.ndarray)) and np.size(row) > 0
 
 
 def row_counts(true: Items, pred: Items) -> tuple[list[str], Any]:

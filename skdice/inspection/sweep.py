@@ -7,12 +7,12 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone, is_classifier
-from sklearn.model_selection import check_cv
 
 from skdice._checks import as_numbers, check_has, checked
 from skdice.estimators.checks import with_pos_label
 from skdice.inspection.axes import axes_or_new
 from skdice.losses import TverskyLoss, resolve_loss
+from skdice.model_selection.checks import folds_of
 from skdice.text.inputs import take
 
 __all__ = ["TverskySweepDisplay"]
@@ -105,8 +105,7 @@ class TverskySweepDisplay:
         own = isinstance(estimator.loss, TverskyLoss)
         loss = estimator.loss if own else resolve_loss("tversky")
         estimator = clone(with_pos_label(estimator, y)).set_params(loss=loss)
-        splitter = check_cv(cv, y, classifier=is_classifier(estimator))
-        splits = list(splitter.split(X, y))
+        splits = folds_of(cv, X, y, is_classifier(estimator))
         values = {name: np.empty((len(alphas), len(splits))) for name in MEASURES}
         measure = ""
         for i, alpha in enumerate(alphas):

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from skdice._checks import as_numbers, as_row_list, position
+
 __all__ = ["positive_class"]
 
 
@@ -31,18 +33,12 @@ def positive_class(classes: np.ndarray, counts: np.ndarray, pos_label: Any = Non
     ValueError
         If there are not two classes and two counts, or `pos_label` is none of the classes.
     """
-    classes, counts = np.asarray(classes), np.asarray(counts)
-    if classes.shape != (2,) or counts.shape != (2,):
-        raise ValueError(
-            f"classes and counts have shapes {classes.shape} and {counts.shape}: give two of each"
-        )
+    names, counts = as_row_list("classes", classes), as_numbers("counts", counts)
+    if len(names) != 2 or counts.shape != (2,):
+        raise ValueError(f"classes={names!r} and counts={counts.tolist()}: give two of each")
     if pos_label is not None:
-        found = np.flatnonzero(classes == pos_label)
-        if not len(found):
-            pos_label = pos_label.item() if isinstance(pos_label, np.generic) else pos_label
-            raise ValueError(f"pos_label={pos_label!r} is not among the classes {classes.tolist()}")
-        return int(found[0])
+        return position("pos_label", pos_label, names, "classes")
     # Labels that were read from a file are the strings "0" and "1".
-    if classes.tolist() in ([0, 1], [-1, 1], ["0", "1"], ["-1", "1"]):
+    if names in ([0, 1], [-1, 1], ["0", "1"], ["-1", "1"]):
         return 1
     return 0 if counts[0] < counts[1] else 1

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import make_scorer
 
-from skdice._checks import checked, printable
+from skdice._checks import checked, printable, shown
 from skdice.metrics.schemes import (
     SCHEMES,
     Span,
@@ -58,8 +58,9 @@ def _tag_lists(name: str, rows: Any) -> Tags:
 
 def check_ordered(values: Any, where: str, wanted: str) -> None:
     """Refuse what has no order, and a string, which would be read letter by letter."""
-    if isinstance(values, (str, bytes, Set, Mapping)) or not hasattr(values, "__iter__"):
-        raise TypeError(f"{where} is {values!r}: it must be {wanted}")
+    unordered = isinstance(values, (str, bytes, Set, Mapping, type))
+    if unordered or not hasattr(values, "__iter__") or getattr(values, "shape", (1,)) == ():
+        raise TypeError(f"{where} is {shown(values)}: it must be {wanted}")
 
 
 def convert_scheme(y: Any, to: str = "iob2", *, scheme: str = "auto") -> list[list[str]]:

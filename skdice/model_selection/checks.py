@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.metrics import check_scoring
+from sklearn.model_selection import check_cv
 
+from skdice._checks import shown
 from skdice._compat import accepts_sample_weight
 from skdice._warn import warn
 
@@ -39,6 +41,23 @@ def weights_of(scorers: dict[str, Any], sample_weight: Any) -> dict[str, dict[st
         else:
             warn(f"{scorer!r} takes no sample_weight: rows weigh alike")
     return weights
+
+
+def folds_of(cv: Any, X: Any, y: Any, classifier: bool, **params: Any) -> list[Any]:
+    """The folds of `cv`, pairs of row numbers."""
+    try:
+        folds = list(check_cv(cv, y, classifier=classifier).split(X, y, **params))
+        good = all(
+            np.asarray(rows).dtype.kind in "iub" for train, test in folds for rows in (train, test)
+        )
+    except (TypeError, AttributeError) as error:
+        raise TypeError(f"cv={shown(cv)} does not split the rows: {error}") from error
+    if not folds or not good:
+        raise ValueError(
+            f"cv={shown(cv)} has no folds: give a splitter or a list of (train, test), as a "
+            "generator is empty after its first use"
+        )
+    return folds
 
 
 def check_classes(labels: np.ndarray, splits: list[Any]) -> None:

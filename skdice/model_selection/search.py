@@ -22,7 +22,13 @@ from skdice._compat import HasMethods, Interval, StrOptions, routing_enabled
 from skdice.engine.ranks import check_alone
 from skdice.estimators import DiceTokenClassifier
 from skdice.estimators.checks import draw_seed
-from skdice.model_selection.checks import check_classes, check_tags, scorers_of, weights_of
+from skdice.model_selection.checks import (
+    check_classes,
+    check_tags,
+    folds_of,
+    scorers_of,
+    weights_of,
+)
 from skdice.model_selection.full_fits import FullFits
 from skdice.model_selection.heads.strategy import HeadFits, why_no_heads
 from skdice.model_selection.records import cv_results
@@ -152,7 +158,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         "estimator": [HasMethods(["fit"])],
         "param_distributions": [dict, list, tuple, None],
         "n_trials": [Interval(Integral, 1, None, closed="left")],
-        "timeout": [Interval(Real, 0, None, closed="neither"), None],
+        "timeout": [Interval(Real, 0, 1e300, closed="neither"), None],
         "cv": ["cv_object"],
         "scoring": [str, callable, list, tuple, dict, None],
         "refit": ["boolean", str],
@@ -163,9 +169,9 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         "sampler": [HasMethods("sample_independent"), None],
         "storage": [str, object, None],
         "study_name": [str, None],
-        "n_jobs": [Integral, None],
+        "n_jobs": [Interval(Integral, -(2**31), 2**31 - 1, closed="both"), None],
         "callbacks": [list, None],
-        "error_score": [StrOptions({"raise"}), Real],
+        "error_score": [StrOptions({"raise"}), float, Interval(Real, -1e300, 1e300, closed="both")],
         "return_train_score": ["boolean"],
         "progress_bar": ["boolean"],
         "random_state": ["random_state"],
@@ -221,6 +227,8 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
             If torchrun or ``accelerate launch`` started this process to train with others.
         """
         self._validate_params()
+        if not all(map(callable, self.callbacks or [])):
+            raise TypeError(f"callbacks={self.callbacks!r} must hold functions of study and trial")
         check_alone(type(self).__name__)
         scorers, key = scorers_of(self.estimator, self.scoring, self.refit)
         params, of_split, of_scores = self._routed(params, scorers)
@@ -273,12 +281,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
             )
         if classifies:
             check_classification_targets(y)
-        splits = list(check_cv(self.cv, y, classifier=classifies).split(X, y, **of_split))
-        if not splits:
-            raise ValueError(
-                f"cv={self.cv!r} has no folds: give a splitter or a list of (train, test), as a "
-                "generator is empty after its first use"
-            )
+        splits = folds_of(self.cv, X, y, classifies, **of_split)
         if classifies:
             check_classes(np.asarray(y), splits)
         elif self.scoring is None and isinstance(self.estimator, DiceTokenClassifier):

@@ -11,6 +11,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.multiclass import type_of_target
 
+from skdice._checks import as_numbers, shown
 from skdice._compat import is_pandas_na, is_scalar_nan, safe_indexing
 from skdice.metrics.span import check_ordered
 
@@ -56,6 +57,8 @@ def plain_values(X: Any) -> Any:
     """A column or frame of arrow, pandas or polars as a list or array; none is imported."""
     if hasattr(X, "to_pylist"):
         return X.to_pylist()
+    if hasattr(X, "detach"):  # a tensor, whose rows would be tensors
+        return X.numpy(force=True)
     return X.to_numpy() if hasattr(X, "to_numpy") else X
 
 
@@ -237,7 +240,12 @@ def as_labels(y: Any, n_rows: int) -> np.ndarray:
     """
     _check_given(y, "labels")
     y = plain_values(y)
-    labels = y.toarray() if sparse.issparse(y) else np.asarray(y)
+    try:
+        labels = y.toarray() if sparse.issparse(y) else np.asarray(y)
+    except ValueError:  # of ragged rows numpy makes no array
+        raise ValueError(f"y={shown(y)} must hold one label a row, or 0/1 rows") from None
+    if labels.ndim == 0:
+        raise TypeError(f"y={shown(y)} must hold one label a row")
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if len(labels) != n_rows:
@@ -284,14 +292,14 @@ def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
     """`sample_weight` as a float array of shape (n_rows,), or None."""
     if sample_weight is None:
         return None
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.ndim == 0:
-        weights = np.full(n_rows, float(weights))
+    if isinstance(sample_weight, Real):
+        sample_weight = [sample_weight] * n_rows
+    weights = as_numbers("sample_weight", sample_weight)
     if weights.shape != (n_rows,):
         raise ValueError(
             f"sample_weight has shape {weights.shape}, but X holds {n_rows} rows: give one "
             "weight for each row"
         )
-    if not np.isfinite(weights).all() or (weights < 0).any() or not weights.any():
-        raise ValueError("sample_weight must be finite, not negative, and not all zero")
+    if not np.isfinite(weights.sum()) or (weights < 0).any() or not weights.any():
+        raise ValueError("sample_weight must have a finite sum, not be negative or all zero")
     return weights

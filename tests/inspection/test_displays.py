@@ -101,7 +101,7 @@ def test_the_paper_and_the_defaults_are_drawn():
     [
         ({"p_positive": 1.0}, "p_positive=1.0"),
         ({"n_points": 0}, "n_points=0"),
-        ({"n_negative": 2.5}, "n_negative=2.5"),
+        ({"n_negative": 0}, "n_negative=0"),
         ({"losses": {"x": "nope"}}, "'nope' is unknown"),
     ],
 )
