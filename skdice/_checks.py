@@ -100,7 +100,8 @@ def checked(function: Checked) -> Checked:
         for name, value in signature.bind(*args, **kwargs).arguments.items():
             if name in kinds and not any(_KINDS[part][1](value) for part in kinds[name]):
                 wanted = " or ".join(_KINDS[part][0] for part in kinds[name])
-                wrong = ValueError if isinstance(value, (str, os.PathLike)) else TypeError
+                bad_path = "Path" in kinds[name] and isinstance(value, (str, os.PathLike))
+                wrong = ValueError if bad_path else TypeError
                 raise wrong(f"{name}={shown(value)} must be {wanted}")
         return function(*args, **kwargs)
 

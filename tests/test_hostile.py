@@ -33,6 +33,7 @@ from skdice import (
 )
 from skdice.losses import LOSS_NAMES, resolve_loss
 from skdice.model_selection import LossSearchCV
+from tests.hostile import VALUES, harness, targets
 
 REFUSALS = (ValueError, TypeError)  # NotFittedError is a ValueError
 WORDS = [
@@ -117,6 +118,44 @@ containers = st.one_of(
         ]
     ),
 )
+
+
+# Packages in which nothing is left to mend; `make faults` attacks the others as well.
+CLEAN = ("skdice.inspection", "skdice.metrics", "skdice.export", "skdice.model_selection")
+# Each of their calls fits or draws: these get a part of the values.
+SLOW = ("LossSearchCV", "export_onnx", "html_report", ".plot", "from_estimator", "compare_losses")
+
+
+@pytest.fixture(scope="module")
+def attacker(tmp_path_factory, tiny_backbone):
+    with harness(tmp_path_factory.mktemp("hostile"), tiny_backbone) as found:
+        yield found
+
+
+@pytest.mark.parametrize(
+    "target",
+    [pytest.param(t, id=t.short) for t in targets() if t.name.startswith(CLEAN)],
+)
+def test_hostile_values_are_refused_by_name_and_change_nothing(target, attacker):
+    step = 6 if any(name in target.name for name in SLOW) else 1
+
+    def values(parameter):
+        return [name for i, name in enumerate(VALUES) if (i + len(parameter)) % step == 0]
+
+    results = attacker.attack(target, values)
+    assert not [str(r) for r in results if r.outcome not in ("refused", "legal")]
+
+
+def test_every_public_name_can_be_attacked(attacker):
+    """A new name needs no line here, unless nobody knows a value for one of its parameters."""
+    assert len(VALUES) >= 25
+    failed = {}
+    for target in targets():
+        try:
+            attacker.kind_of(target)
+        except LookupError as error:
+            failed[target.name] = str(error)
+    assert not failed
 
 
 def attempt(call, *args, **kwargs):

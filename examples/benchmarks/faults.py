@@ -115,6 +115,28 @@ def threads(wanted: int) -> list[str]:
     return ["predict from 8 threads", str(wanted), str(lost)]
 
 
+def hostile() -> list[str]:
+    """Every hostile value at every parameter of every public callable."""
+    sys.path.insert(0, str(Path(__file__).parents[2]))
+    from tests.conftest import build_tiny_backbone
+    from tests.hostile import harness, table, targets
+
+    results = []
+    with tempfile.TemporaryDirectory() as folder:
+        backbone = build_tiny_backbone(str(Path(folder) / "backbone"))
+        (Path(folder) / "work").mkdir()
+        with harness(Path(folder) / "work", backbone) as attacker:
+            for target in targets():
+                of_target = attacker.attack(target)
+                results += of_target
+                for result in of_target:
+                    if result.outcome not in ("refused", "legal"):
+                        print(result, file=sys.stderr)
+    print(table(results), file=sys.stderr)
+    lost = sum(result.outcome not in ("refused", "legal") for result in results)
+    return ["hostile values at public parameters", str(len(results)), str(lost)]
+
+
 def tests() -> list[str]:
     """Hostile files, bad numbers, failed trials, checkpoints: the tests of each."""
     names = (
@@ -151,6 +173,7 @@ def main() -> None:
         lambda: kills(args.kills),
         lambda: cycles(args.cycles),
         lambda: threads(args.threads),
+        hostile,
         tests,
     ):
         what, tried, lost = run()

@@ -30,6 +30,7 @@ import optuna
 import torch
 from optuna.distributions import FloatDistribution
 from optuna.samplers import RandomSampler
+from skdice.model_selection.finalists import agreement
 from sklearn.base import clone
 from sklearn.metrics import f1_score, make_scorer
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_score
@@ -40,7 +41,6 @@ from skdice.datasets import read_conll
 from skdice.losses import resolve_loss
 from skdice.metrics import span_f1_score
 from skdice.model_selection import LossSearchCV, loss_space
-from skdice.model_selection.finalists import agreement
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.metrics import precision_recall_fscore_support
 from sklearn.utils.validation import check_is_fitted
 
-from skdice._checks import as_numbers, check_has, checked, position, same_length
+from skdice._checks import check_has, checked, position, same_length
 from skdice.inspection.axes import axes_or_new, draw_scores, label_of
 from skdice.metrics.span import span_precision_recall_fscore_support
 from skdice.text.decoding import decode
@@ -95,7 +95,7 @@ class BiasDisplay:
         elif label is None:
             label = classes[int(getattr(estimator, "positive_", 0))]
         at = position("label", label, classes, "classes")
-        values = np.linspace(-4, 4, 41) if bias is None else as_numbers("bias", bias)
+        values = np.linspace(-4, 4, 41) if bias is None else same_length(["bias"], [bias])[0]
         scores_of = (_of_tags if hasattr(estimator, "scheme_") else _of_labels)(estimator, X, y)
         scores = [scores_of(value * (np.arange(len(classes)) == at)) for value in values]
         precision, recall, f1 = np.transpose(scores)

@@ -51,7 +51,9 @@ def items_of(y_true: Any, y_pred: Any, scheme: str = "auto") -> tuple[Items, Ite
 
 
 def _has_items(row: Any) -> bool:
-    return isinstance(row, (list, tuple, np.ndarray)) and np.size(row) > 0
+    return (
+        isinstance(row, (list, tuple, np.ndarray)) and getattr(row, "ndim", 1) > 0 and len(row) > 0
+    )
 
 
 def row_counts(true: Items, pred: Items) -> tuple[list[str], Any]:

@@ -63,6 +63,7 @@ def check_ordered(values: Any, where: str, wanted: str) -> None:
         raise TypeError(f"{where} is {shown(values)}: it must be {wanted}")
 
 
+@checked
 def convert_scheme(y: Any, to: str = "iob2", *, scheme: str = "auto") -> list[list[str]]:
     """The same spans, tagged in another scheme.
 
@@ -86,6 +87,9 @@ def convert_scheme(y: Any, to: str = "iob2", *, scheme: str = "auto") -> list[li
     >>> convert_scheme([["B-ORG", "E-ORG", "O", "S-PER"]])
     [['B-ORG', 'I-ORG', 'O', 'B-PER']]
     """
+    for name, value in (("to", to), ("scheme", scheme)):
+        if value not in (*SCHEMES, "auto") or (name, value) == ("to", "auto"):
+            raise ValueError(f"{name}={value!r} is unknown: use one of {SCHEMES}")
     rows = _tag_lists("y", y)
     scheme = infer_scheme(rows) if scheme == "auto" else scheme
     if scheme == "plain" and rows:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
+from sklearn.utils import indexable
 
 from skdice._checks import shown
 from skdice._compat import accepts_sample_weight
@@ -20,7 +21,7 @@ def scorers_of(estimator: Any, scoring: Any, refit: Any) -> tuple[dict[str, Any]
         named = scoring if isinstance(scoring, dict) else {name: name for name in scoring}
         if not isinstance(refit, str) or refit not in named:
             raise ValueError(
-                f"refit={refit!r} must name one of the scores {list(named)}, by which the best "
+                f"refit={refit!r} must name one of scoring={list(named)}, by which the best "
                 "parameters are chosen"
             )
         return {name: check_scoring(estimator, scorer) for name, scorer in named.items()}, refit
@@ -45,14 +46,18 @@ def weights_of(scorers: dict[str, Any], sample_weight: Any) -> dict[str, dict[st
 
 def folds_of(cv: Any, X: Any, y: Any, classifier: bool, **params: Any) -> list[Any]:
     """The folds of `cv`, pairs of row numbers."""
+    indexable(X, y)  # refuses rows that are none, so that what is left is due to cv
     try:
         folds = list(check_cv(cv, y, classifier=classifier).split(X, y, **params))
-        good = all(
-            np.asarray(rows).dtype.kind in "iub" for train, test in folds for rows in (train, test)
-        )
-    except (TypeError, AttributeError) as error:
-        raise TypeError(f"cv={shown(cv)} does not split the rows: {error}") from error
-    if not folds or not good:
+    except (TypeError, AttributeError, ValueError) as error:
+        kind = ValueError if isinstance(error, ValueError) else TypeError
+        raise kind(f"cv={shown(cv)} does not split X and y: {error}") from error
+    if not folds or not all(
+        isinstance(fold, (tuple, list))
+        and len(fold) == 2
+        and {np.asarray(rows).dtype.kind for rows in fold} <= {*"iub"}
+        for fold in folds
+    ):
         raise ValueError(
             f"cv={shown(cv)} has no folds: give a splitter or a list of (train, test), as a "
             "generator is empty after its first use"
