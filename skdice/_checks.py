@@ -57,7 +57,7 @@ def _is_number(value: Any) -> bool:
 
 def _is_sequence(value: Any) -> bool:
     return isinstance(value, (list, tuple, range)) or (
-        hasattr(value, "__array__") and bool(getattr(value, "shape", ()))
+        hasattr(value, "__array__") and getattr(value, "shape", None) not in (None, ())
     )
 
 

@@ -24,6 +24,9 @@ class PlainIntegers:
         super().__setattr__(name, int(value) if isinstance(value, np.integer) else value)
 
 
+from skdice.text.inputs import as_labels
+
+
 def draw_seed(random_state: int | np.random.RandomState | None) -> int:
     """A seed from `random_state`; None draws fresh entropy, not numpy's global generator.
 
@@ -124,7 +127,7 @@ def with_pos_label(estimator: Any, y: Any) -> Any:
     """The estimator with its positive class fixed before a sampler balances the classes."""
     if "pos_label" not in estimator.get_params(deep=False) or np.ndim(y) != 1:
         return estimator
-    classes, counts = np.unique(np.asarray(y), return_counts=True)
+    classes, counts = np.unique(as_labels(y, len(y)), return_counts=True)
     if len(classes) != 2:
         return estimator
     label = classes.tolist()[positive_class(classes, counts, estimator.pos_label)]

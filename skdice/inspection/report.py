@@ -7,7 +7,6 @@ import html
 import io
 from collections.abc import Callable
 from functools import partial
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -135,7 +134,7 @@ def _model_of(estimator: Any) -> Any:
     check_has("estimator", estimator, "predict")
     check_is_fitted(estimator)
     model = estimator
-    while not hasattr(model, "task"):
+    while not (hasattr(model, "task") and hasattr(model, "loss")):
         held = [getattr(model, name, None) for name in ("best_estimator_", "estimator_")]
         steps = getattr(model, "steps", [])
         model = next((part for part in (*held, *(step for _, step in steps[-1:])) if part), None)

@@ -152,16 +152,14 @@ def compare_losses(
         estimator; before anything is trained.
     """
     check_has("estimator", estimator, "fit", "get_params", "task", "loss")
-    if isinstance(seeds, Integral):
-        seeds = range(min(int(seeds), MOST_SEEDS + 1))
-    if not 1 <= len(seeds) <= MOST_SEEDS or not all(
-        isinstance(seed, Integral) and 0 <= seed < 2**32 for seed in seeds
-    ):
+    given: Any = range(min(int(seeds), MOST_SEEDS + 1)) if isinstance(seeds, Integral) else seeds
+    whole = all(isinstance(seed, Integral) and 0 <= int(seed) < 2**32 for seed in given)
+    if not whole or not 1 <= len(given) <= MOST_SEEDS:
         raise ValueError(
             f"seeds={shown(seeds)} must be a number from 1 to {MOST_SEEDS:,}, or a list of as many "
             "seeds from 0 to 2**32 - 1"
         )
-    chosen = [int(seed) for seed in seeds]
+    chosen = [int(seed) for seed in given]
     if not len(losses):
         raise ValueError(f"losses={losses!r} must name at least one")
     for name, value in (("X", X), ("y", y), ("X_test", X_test), ("y_test", y_test)):

@@ -203,3 +203,34 @@ def test_displays_of_classes():
         Fixed("tagging", [["B-A", "O"]]), [["x", "y"]], [["B-A", "B-B"]]
     )
     assert again.classes == ["A", "B"]
+
+
+def test_a_model_in_a_tuner_a_pipeline_or_a_search_has_a_page(tiny_backbone):
+    from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV
+    from sklearn.model_selection import TunedThresholdClassifierCV as Tuned
+    from sklearn.pipeline import make_pipeline
+
+    from skdice import BiasTunedClassifier, DiceSequenceClassifier
+
+    X, y = ["win money", "lunch today", "free prize", "rain"] * 2, [r"$\frac$", "ham"] * 4
+    model = DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=1, random_state=0)
+    model.fit(X, y)
+    search = GridSearchCV(model, {"lr": [1e-3]}, cv=2, scoring="accuracy").fit(X, y)
+    tuned = BiasTunedClassifier(model, cv="prefit").fit(X, y)
+    half = FixedThresholdClassifier(model, pos_label="ham", threshold=0.3).fit(X, y)
+    best = Tuned(model, scoring="accuracy", cv=2).fit(X, y)
+    for outer in (search, tuned, half, best, make_pipeline(model)):
+        page = html_report(outer, X, y, title="a\x1b[31m", n_bootstraps=5)
+        assert "DiceSequenceClassifier" in page
+        assert "loss ce_dice" in page
+        assert "\x1b" not in page
+    with pytest.raises(TypeError, match="title=5"):
+        html_report(model, X, y, title=5)
+
+
+def test_printed_spans_hold_no_escape_sequence():
+    from skdice.inspection import show_tags
+
+    page = str(show_tags(["An\x1b]0;x\x07n", "a\nb"], ["B-P\x1b[2J", "O"]))
+    assert not set("\x1b\x07\n") & set(page)
+    assert "An" in page

@@ -114,7 +114,7 @@ def test_zero_division_and_labels():
     assert fscore.tolist() == [0, 1]
     assert support.tolist() == [1, 1]
     assert span_f1_score(y_true, y_pred, labels=["A"]) == 1
-    with pytest.raises(TypeError, match="labels is 'A'"):  # not one type for each letter
+    with pytest.raises(TypeError, match="labels='A' must be a list"):
         span_f1_score(y_true, y_pred, labels="A")
 
 
