@@ -15,6 +15,7 @@ from skdice.engine import ranks
 from skdice.engine.devices import resolve_device
 from skdice.losses import Loss, resolve_loss
 from skdice.metrics import positive_class
+from skdice.text.inputs import as_labels
 
 
 class PlainIntegers:
@@ -22,9 +23,6 @@ class PlainIntegers:
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, int(value) if isinstance(value, np.integer) else value)
-
-
-from skdice.text.inputs import as_labels
 
 
 def draw_seed(random_state: int | np.random.RandomState | None) -> int:

@@ -181,7 +181,7 @@ def test_conversion_of_prefixes_alone_and_of_plain_tags():
     assert convert_scheme([["B-A", "I-A", "O"]], "plain") == [["A", "A", "O"]]
     with pytest.raises(ValueError, match="plain tags"):
         convert_scheme([["NOUN", "VERB"]])
-    with pytest.raises(ValueError, match="scheme='io'"):
+    with pytest.raises(ValueError, match="to='io'"):
         convert_scheme([["B-A"]], "io")
     with pytest.raises(TypeError, match=r"y\[0\] is 'B-A'.*list with the tags"):
         convert_scheme(["B-A", "I-A"])
