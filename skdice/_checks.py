@@ -137,7 +137,7 @@ def same_length(names: Sequence[str], values: Sequence[Any]) -> list[np.ndarray]
 def as_row_list(name: str, values: Any) -> list[Any]:
     """The rows of a list, an array or a Series; a string, a set or a dict has none."""
     values = values.to_numpy() if hasattr(values, "to_numpy") else values
-    if hasattr(values, "tolist") and getattr(values, "ndim", 0):
+    if hasattr(values, "tolist") and getattr(values, "ndim", False):
         return list(values.tolist())
     unordered = isinstance(values, (str, bytes, set, frozenset, Mapping, type))
     if unordered or not hasattr(values, "__iter__") or getattr(values, "shape", (1,)) == ():
