@@ -230,7 +230,7 @@ def packed_inputs(
     inside = np.arange(lengths.sum()) - np.repeat(starts, lengths)
     shapes, masks, taken, row_places, n_places = [], [], [], [], 0
     for some in np.split(np.arange(len(lengths)), np.cumsum(groups)[:-1]):
-        rows, longest = len(some), int(lengths[some].max())
+        rows, longest = len(some), -(-int(lengths[some].max()) // 8) * 8  # few sizes, as above
         mask = np.arange(longest) < lengths[some, None]
         shapes.append((rows, longest))
         masks.append(None if mask.all() else torch.from_numpy(mask))
