@@ -28,7 +28,6 @@ from sklearn.utils.metadata_routing import _routing_enabled as routing_enabled
 # Names of columns, and parameters of `fit` cut to a fold, as in scikit-learn's own estimators.
 from sklearn.utils.validation import _check_feature_names as check_feature_names
 from sklearn.utils.validation import _check_method_params as check_method_params
-from sklearn.utils.validation import _check_sample_weight as check_sample_weight
 
 __all__ = [
     "HasMethods",
@@ -39,7 +38,6 @@ __all__ = [
     "attention_of",
     "check_feature_names",
     "check_method_params",
-    "check_sample_weight",
     "get_sampler_tags",
     "is_pandas_na",
     "is_scalar_nan",

@@ -41,6 +41,8 @@ def write_page(estimator: Any, data: Any, predicted: Any, path: Path, title: str
     from skdice.datasets.files import write_text
     from skdice.inspection import html_report
 
+    if estimator.task == "classification":  # the labels of a file are strings
+        predicted = list(map(str, predicted))
     write_text(path, html_report(estimator, data.X, data.y, y_pred=predicted, title=title))
 
 

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from skorch.history import History
 
 from skdice._compat import Interval, StrOptions
+from skdice._fitting import check_params
 from skdice._warn import warn
 from skdice.engine import ranks
 from skdice.engine.callbacks import check_callbacks
@@ -131,7 +132,7 @@ class NetEstimator(PlainIntegers, BaseEstimator):
 
     def _check_at_once(self) -> None:
         """Refuse bad parameters before a fit or a prediction."""
-        self._validate_params()
+        check_params(self)
         if check_device(self.device) == "cpu" and getattr(self, "precision", None) == "fp16":
             raise ValueError("precision='fp16' needs a GPU: use 'auto', 'bf16' or 'fp32' on a CPU")
 

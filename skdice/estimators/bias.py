@@ -12,16 +12,18 @@ from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score, balanced_accuracy_score
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
-from sklearn.utils import Tags, column_or_1d, get_tags, indexable
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils import Tags, check_consistent_length, column_or_1d, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
 from skdice._compat import StrOptions
+from skdice._fitting import all_or_nothing, check_params
 from skdice.estimators._bias import BiasTuned, log, stack_rounds
-from skdice.estimators._scores import ClassScores
 from skdice.estimators.checks import check_known, check_validation
+from skdice.estimators.scores import ClassScores
 from skdice.metrics import positive_class
 from skdice.metrics.decisions import tune_bias
+from skdice.metrics.labels import as_labels
+from skdice.metrics.positive import positive_of
 
 
 @dataclass(eq=False, repr=False)
@@ -95,6 +97,7 @@ default="auto"
             tags.classifier_tags.multi_class = inner.multi_class
         return tags
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, *, X_val: Any = None, y_val: Any = None, **params: Any) -> Self:
         """Fit the estimator, and tune the biases on rows that it did not see.
 
@@ -116,20 +119,24 @@ default="auto"
             For bad parameters, if one of `X_val` and `y_val` is missing, or if they share no label
             with `y`.
         """
-        self._validate_params()
+        check_params(self)
         params = self._routed(params)
-        if y is None:
-            raise ValueError(
-                f"This {type(self).__name__} estimator requires y to be passed, but the target y "
-                "is None"
-            )
         check_validation(X_val, y_val)
+        labels = column_or_1d(as_labels(y))
         X, y = indexable(X, y)
-        check_classification_targets(y)
-        labels = column_or_1d(y)
+        if self.cv == "prefit" and X_val is None:
+            check_is_fitted(self.estimator)
+            classes = self.estimator.classes_
+        else:
+            classes = np.unique(labels)
+        self._check_classes(classes)
         splits: Any = ()
         if X_val is not None:
-            check_known(labels.tolist(), column_or_1d(y_val).tolist(), "labels")
+            y_val = column_or_1d(as_labels(y_val, name="y_val"))
+            check_known(labels.tolist(), y_val.tolist(), "labels")
+            check_consistent_length(X_val, y_val)
+            if (width := _width(X_val)) != _width(X) and None not in (width, _width(X)):
+                raise ValueError(f"X_val has {width} columns and X {_width(X)}: give the same")
         elif self.cv != "prefit":
             splits = list(self._splits(X, labels))
         rounds = self._fit_rounds(X, y, X_val, y_val, params, splits)
@@ -138,7 +145,7 @@ default="auto"
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
         if len(self.classes_) == 2:
-            self.positive_ = self._positive(labels)
+            self.positive_ = positive_of(self.estimator_, labels, self.pos_label)
         held = [(m, m.predict_proba(rows), column_or_1d(truth)) for m, rows, truth in rounds]
         log_p, known = stack_rounds(self.classes_, held)
         score = self._score_of(known, np.concatenate([truth for _, _, truth in held]))
@@ -162,6 +169,15 @@ default="auto"
         """Log-probabilities plus biases, of shape (n, n_classes)."""
         check_is_fitted(self)
         return log(self.estimator_.predict_proba(X)) + self.bias_
+
+    def _check_classes(self, classes: np.ndarray) -> None:
+        """Refuse an objective and a positive class that these classes cannot have."""
+        if self.scoring == "f1" and len(classes) != 2:
+            raise ValueError(
+                f"scoring='f1' is for two classes, and y has {len(classes)}: use 'f1_macro'"
+            )
+        if len(classes) == 2:
+            positive_class(classes, np.zeros(2), self.pos_label)
 
     def _splits(self, X: Any, labels: np.ndarray) -> Any:
         """Train and held-out indices."""
@@ -195,10 +211,6 @@ default="auto"
             return lambda predicted: float(accuracy_score(truth, predicted))
         if kind == "balanced_accuracy":
             return lambda predicted: float(balanced_accuracy_score(truth, predicted))
-        if kind == "f1" and n_classes != 2:
-            raise ValueError(
-                f"scoring='f1' is for two classes, and y has {n_classes}: use 'f1_macro'"
-            )
         positive = self.positive_ if kind != "f1_macro" and n_classes == 2 else None
         support = np.bincount(truth[truth >= 0], minlength=n_classes)
 
@@ -206,16 +218,12 @@ default="auto"
             hits = np.bincount(predicted[predicted == truth], minlength=n_classes)
             total = support + np.bincount(predicted, minlength=n_classes)
             of_class = 2 * hits / np.maximum(total, 1)
-            return float(of_class[total > 0].mean() if positive is None else of_class[positive])
+            return float(of_class.mean() if positive is None else of_class[positive])
 
         return f1
 
-    def _positive(self, labels: np.ndarray) -> int:
-        """Index of the positive class: of `pos_label`, of the estimator, or of the rarer label."""
-        inner = self.estimator_
-        while hasattr(inner, "steps"):  # a pipeline's last step decides
-            inner = inner.steps[-1][1]
-        if self.pos_label is None and hasattr(inner, "positive_"):
-            return int(inner.positive_)
-        counts = np.array([np.sum(labels == name) for name in self.classes_])
-        return positive_class(self.classes_, counts, self.pos_label)
+
+def _width(X: Any) -> int | None:
+    """The number of columns of a table, and None of what has none."""
+    shape: tuple[int, ...] = getattr(X, "shape", ())
+    return int(shape[1]) if len(shape) == 2 else None

@@ -12,9 +12,10 @@ from scipy.special import log_softmax
 from sklearn.model_selection import KFold
 from sklearn.utils.validation import check_is_fitted
 
+from skdice._fitting import all_or_nothing, check_params
 from skdice.estimators._bias import BiasTuned, log, stack_rounds
-from skdice.estimators._scores import TagScores
 from skdice.estimators.checks import check_validation, draw_seed
+from skdice.estimators.scores import TagScores
 from skdice.metrics import span_f1_score
 from skdice.metrics.counting import SpanCounter
 from skdice.metrics.decisions import tune_bias
@@ -62,6 +63,7 @@ class BiasTunedTagger(TagScores, BiasTuned):
     (3,)
     """
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, *, X_val: Any = None, y_val: Any = None, **params: Any) -> Self:
         """Fit the tagger, and tune the biases on sentences that it did not see.
 
@@ -83,7 +85,7 @@ class BiasTunedTagger(TagScores, BiasTuned):
         ValueError, TypeError
             For bad parameters or data, before anything is trained.
         """
-        self._validate_params()
+        check_params(self)
         params = self._routed(params)
         check_validation(X_val, y_val)
         X = as_sentences(X)
@@ -93,7 +95,7 @@ class BiasTunedTagger(TagScores, BiasTuned):
             X_val = as_sentences(X_val)
             y_val = as_tags(y_val, X_val)
         elif self.cv != "prefit":
-            splits = self._splits(len(X))
+            splits = list(self._splits(len(X)))
         rounds = self._fit_rounds(X, y, X_val, y_val, params, splits)
         self.classes_, self.scheme_ = self.estimator_.classes_, self.estimator_.scheme_
         held = [

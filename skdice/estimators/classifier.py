@@ -14,21 +14,21 @@ from scipy import sparse
 from scipy.special import softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags, column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 from torch import nn
 
 from skdice._checks import reading_numbers
-from skdice._compat import check_sample_weight
 from skdice.engine.batching import Padder
 from skdice.engine.devices import resolve_device, seeded
 from skdice.engine.dropout import FastDropout
 from skdice.engine.net import Batch, FineTuningNet
 from skdice.engine.plan import FitPlan
 from skdice.estimators._net_estimator import NetEstimator
-from skdice.estimators._scores import LogitScores
 from skdice.estimators.checks import check_device, draw_seed, fresh_loss, split_indices
+from skdice.estimators.scores import LogitScores
 from skdice.metrics import positive_class
+from skdice.metrics.labels import as_labels
+from skdice.text.inputs import check_weights
 
 
 @dataclass
@@ -140,7 +140,7 @@ class DiceClassifier(LogitScores, ClassifierMixin, NetEstimator):
     device : str, default="auto"
         ``"auto"`` is CUDA, of several GPUs one for each process, else MPS, else the CPU.
     early_stopping : bool, default=False
-        Stop when F1 on held-out rows stops rising, and restore the best epoch.
+        Stop when `score` on held-out rows stops rising, and restore the best epoch.
     validation_fraction : float, default=0.1
         Share of the rows held out by `early_stopping` if `fit` gets no validation data.
     n_iter_no_change : int, default=10
@@ -249,16 +249,13 @@ class DiceClassifier(LogitScores, ClassifierMixin, NetEstimator):
         on_cpu = check_device(self.device) == "cpu"
         kinds = [np.float64, np.float32] if on_cpu else [np.float32]
         with reading_numbers("X"):
-            X, y = validate_data(self, X, y, accept_sparse="csr", dtype=kinds, multi_output=False)
-        check_classification_targets(y)
-        y = column_or_1d(y, warn=True)
-        if sample_weight is not None:
-            sample_weight = check_sample_weight(
-                sample_weight, X, dtype=X.dtype, ensure_non_negative=True
-            )
+            X = validate_data(self, X, accept_sparse="csr", dtype=kinds)
+        labels = as_labels(y, X.shape[0])
+        y = column_or_1d(labels if getattr(y, "ndim", 1) == 1 else y, warn=True)
+        if (weights := check_weights(sample_weight, len(y))) is not None:
             # A row of weight 0 is left out, also from the class counts.
-            kept = sample_weight > 0
-            X, y, sample_weight = X[kept], y[kept], sample_weight[kept]
+            kept = weights > 0
+            X, y, sample_weight = X[kept], y[kept], weights[kept].astype(X.dtype)
         classes, target = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(
@@ -337,4 +334,4 @@ class DiceClassifier(LogitScores, ClassifierMixin, NetEstimator):
         return self.net_.logits(NumericDataset(X.astype(kind, copy=False)))
 
     def _validation_score(self, held: Any) -> float:
-        return self.evaluate(held.X, self.classes_[held.targets])["f1"]
+        return self.score(held.X, self.classes_[held.targets])

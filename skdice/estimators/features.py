@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdice import backbones
 from skdice._compat import Interval, StrOptions, check_feature_names
+from skdice._fitting import all_or_nothing, check_params
 from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine.batching import Padder
 from skdice.engine.devices import has_bf16, resolve_device, seeded
@@ -113,6 +114,7 @@ class TransformerFeatures(
         tags.input_tags.string = True
         return tags
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
         """Load the backbone; nothing is learnt from the texts.
 
@@ -196,7 +198,7 @@ class TransformerFeatures(
     # ---- the steps
 
     def _check_params(self) -> None:
-        self._validate_params()
+        check_params(self)
         check_device(self.device)
 
     def _check_fits(self, encoder: Any, tokenizer: Any) -> None:

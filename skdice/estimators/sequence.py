@@ -15,12 +15,13 @@ from skdice.engine.arrays import blocks, empty_table
 from skdice.engine.module import EncoderWithHead, TaskModel
 from skdice.engine.net import FineTuningNet
 from skdice.engine.plan import Examples, FitPlan, Mode
-from skdice.estimators._scores import LogitScores
 from skdice.estimators.checks import check_known, draw_seed
 from skdice.estimators.partial_fit import PartialFit, draw_epochs
+from skdice.estimators.scores import LogitScores
 from skdice.estimators.storage import label_names
 from skdice.estimators.transformer import TransformerEstimator
 from skdice.metrics import positive_class
+from skdice.metrics.classification import class_scores
 from skdice.text.encoding import Window, Windows, encode_texts
 from skdice.text.inputs import as_labels, as_texts, check_weights, check_width
 
@@ -80,8 +81,7 @@ class DiceSequenceClassifier(LogitScores, ClassifierMixin, PartialFit, Transform
     device : str, default="auto"
         ``"auto"`` is CUDA, of several GPUs one for each process, else MPS, else the CPU.
     early_stopping : bool, default=False
-        Stop when F1 on validation texts (of the positive class; macro for more classes) stops
-        rising, and restore the best epoch.
+        Stop when `score` on validation texts stops rising, and restore the best epoch.
     validation_fraction : float, default=0.1
         Share of the rows held out by `early_stopping` if `fit` gets no validation data.
     n_iter_no_change : int, default=3
@@ -222,27 +222,6 @@ class DiceSequenceClassifier(LogitScores, ClassifierMixin, PartialFit, Transform
         logits = self._logits(X)
         return expit(logits) if self.multilabel_ else np.exp(log_softmax(logits, axis=1))
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy, as for every scikit-learn classifier (all labels right, if multi-label).
-
-        Raises
-        ------
-        ValueError
-            If `y` holds a label that `fit` did not see.
-        """
-        labels = as_labels(y, len(as_texts(X)))
-        self._check_fitted()
-        if not self.multilabel_:
-            unseen = sorted(set(labels.tolist()) - set(self.classes_.tolist()), key=str)
-            if unseen:
-                raise ValueError(
-                    f"y holds labels that fit did not see: {unseen} (classes_ = "
-                    f"{self.classes_.tolist()}): leave them out, score the predictions with "
-                    "sklearn.metrics, or give a search over folds a scorer, as in "
-                    "scoring='f1_macro'"
-                )
-        return super().score(X, labels, sample_weight)
-
     def frozen_vectors(self, X: Any) -> np.ndarray:
         """Vectors of texts or pairs before fine-tuning, without changing this classifier.
 
@@ -364,8 +343,9 @@ class DiceSequenceClassifier(LogitScores, ClassifierMixin, PartialFit, Transform
         return table
 
     def _validation_score(self, held: Examples) -> float:
-        """F1 of the positive class; macro over more classes or labels."""
-        return self.evaluate(held.inputs, held.targets)["f1"]
+        # Not `score`: some labels may be missing from those of training.
+        predicted, positive = self.predict(held.inputs), self._positive_index()
+        return class_scores(held.targets, predicted, self.classes_, positive)["f1"]
 
     def _fitted_of(self, config: Any) -> dict[str, Any]:
         names = label_names(config)

@@ -16,9 +16,9 @@ from skdice._warn import warn
 from skdice.engine.arrays import blocks, empty_table
 from skdice.engine.batching import EncodedDataset
 from skdice.engine.plan import Examples, FitPlan, Mode
-from skdice.estimators._scores import TagScores
 from skdice.estimators.checks import check_known, draw_seed
 from skdice.estimators.partial_fit import PartialFit, draw_epochs
+from skdice.estimators.scores import TagScores
 from skdice.estimators.storage import label_names
 from skdice.estimators.transformer import TransformerEstimator, flat_targets
 from skdice.metrics import span_f1_score

@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
-from sklearn.metrics import precision_recall_fscore_support
 from sklearn.utils.validation import check_is_fitted
 
 from skdice._checks import check_has, checked, position, same_length
 from skdice.inspection.axes import axes_or_new, draw_scores, label_of
+from skdice.metrics.classification import class_scores
+from skdice.metrics.labels import known_labels
 from skdice.metrics.span import span_precision_recall_fscore_support
 from skdice.text.decoding import decode
 
@@ -135,15 +136,14 @@ def _of_tags(estimator: Any, X: Any, y: Any) -> Callable[[np.ndarray], Any]:
 
 def _of_labels(estimator: Any, X: Any, y: Any) -> Callable[[np.ndarray], Any]:
     """The same for the positive class of two, or for the macro average of more."""
+    classes = np.asarray(estimator.classes_)
+    y = known_labels(y, classes)
     with np.errstate(divide="ignore"):
         log_p = np.log(estimator.predict_proba(X))
-    classes = np.asarray(estimator.classes_)
-    options: dict[str, Any] = {"average": "macro", "zero_division": 0}
-    if len(classes) == 2:
-        options |= {"average": "binary", "pos_label": classes[estimator.positive_]}
+    positive = estimator.positive_ if len(classes) == 2 else None
 
     def scores(bias: np.ndarray) -> Any:
         labels = classes[(log_p + bias).argmax(axis=1)]
-        return precision_recall_fscore_support(y, labels, **options)[:3]
+        return list(class_scores(y, labels, classes, positive).values())[:3]
 
     return scores

@@ -14,6 +14,7 @@ from skdice._checks import as_numbers, as_row_list, check_has, checked
 from skdice.inspection.axes import axes_or_new, label_of
 from skdice.inspection.imbalance import Imbalance, imbalance
 from skdice.inspection.spans import spans_of_tags
+from skdice.metrics.labels import paired_labels
 from skdice.metrics.span import read_spans
 from skdice.text.inputs import holds_tags
 
@@ -39,7 +40,8 @@ def items_of(y_true: Any, y_pred: Any, scheme: str = "auto") -> tuple[Items, Ite
     pred: Items
     y_true, y_pred = as_row_list("y_true", y_true), as_row_list("y_pred", y_pred)
     if not holds_tags(y_true):
-        true, pred = ([[(str(label),)] for label in part] for part in (y_true, y_pred))
+        labels = paired_labels(y_true, y_pred)
+        true, pred = ([[(str(label),)] for label in part] for part in labels)
     # The first rows may hold no spans, so the first item of all rows decides what they hold.
     elif not isinstance(next((row[0] for row in (*y_true, *y_pred) if _has_items(row)), ""), str):
         true, pred = read_spans(y_true, "y_true"), read_spans(y_pred, "y_pred")

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from skdice._checks import as_row_list, checked, position
+from skdice.metrics.labels import is_missing
 from skdice.text.answers import read_answers
 from skdice.text.entities import as_entities
-from skdice.text.inputs import _is_missing, as_rows, as_sentences, as_texts, holds_tags
+from skdice.text.inputs import as_rows, as_sentences, as_texts, holds_tags
 
 __all__ = ["Imbalance", "imbalance", "reading_imbalance"]
 
@@ -91,7 +92,7 @@ def imbalance(y: Any, *, background: Any = "auto") -> Imbalance:
         n_of = Counter(label.item() if isinstance(label, np.generic) else label for label in labels)
     except TypeError as error:  # a sentence that is no list, or a label that is one
         raise TypeError(f"y must hold labels, or lists of tags: {error}") from None
-    if any(map(_is_missing, n_of)):
+    if any(map(is_missing, n_of)):
         raise ValueError("y holds a missing label (NaN or None): drop the row or label it")
     if not n_of:
         raise ValueError("y holds no label: all of its sentences are empty")

@@ -23,6 +23,7 @@ from skdice.inspection.classes import (
     summed,
 )
 from skdice.inspection.spans import SpanConfusionDisplay, _paired, _Tagged
+from skdice.metrics.labels import paired_labels
 from skdice.metrics.schemes import get_spans
 from skdice.text.answers import read_answers
 from skdice.text.entities import as_entities
@@ -189,8 +190,8 @@ def _classes(
     labels = as_labels(y, len(texts))
     if labels.ndim != 1:
         raise ValueError(f"y has shape {labels.shape}: give one label for each row of X")
-    true = [str(label) for label in labels.tolist()]
-    found = [str(label) for label in _predicted(estimator, X, y_pred, len(true))]
+    pairs = paired_labels(labels, _predicted(estimator, X, y_pred, len(texts)))
+    true, found = (list(map(str, part)) for part in pairs)
     wrong = [i for i, (t, p) in enumerate(zip(true, found, strict=True)) if t != p]
     sure = np.zeros(len(wrong))
     if wrong:

@@ -10,8 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdice._checks import check_has, same_length
 from skdice.inspection.axes import axes_or_new, draw_scores
+from skdice.metrics.labels import known_labels
 from skdice.metrics.positive import positive_class
-from skdice.text.inputs import as_labels
 
 __all__ = ["ThresholdDisplay"]
 
@@ -80,8 +80,9 @@ class ThresholdDisplay:
         at = int(getattr(estimator, "positive_", 1))
         if pos_label is not None:
             at = positive_class(classes, np.zeros(2), pos_label)
+        labels = known_labels(y, classes)
         proba = np.asarray(estimator.predict_proba(X))[:, at]
-        return cls.from_predictions(as_labels(y, len(proba)) == classes[at], proba, ax=ax)
+        return cls.from_predictions(labels == classes[at], proba, ax=ax)
 
     @classmethod
     def from_predictions(cls, y_true: Any, y_proba: Any, *, ax: Any = None) -> Self:

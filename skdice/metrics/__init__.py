@@ -1,9 +1,10 @@
-"""Metrics over spans and tokens, and scorers for scikit-learn's model selection."""
+"""Metrics over classes, spans and tokens, and scorers for scikit-learn's model selection."""
 
 # ruff: noqa: F403
-from skdice.metrics import positive, qa, span
+from skdice.metrics import classification, positive, qa, span
+from skdice.metrics.classification import *
 from skdice.metrics.positive import *
 from skdice.metrics.qa import *
 from skdice.metrics.span import *
 
-__all__ = [*positive.__all__, *qa.__all__, *span.__all__]
+__all__ = [*classification.__all__, *positive.__all__, *qa.__all__, *span.__all__]

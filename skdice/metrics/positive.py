@@ -42,3 +42,21 @@ def positive_class(classes: np.ndarray, counts: np.ndarray, pos_label: Any = Non
     if names in ([0, 1], [-1, 1], ["0", "1"], ["-1", "1"]):
         return 1
     return 0 if counts[0] < counts[1] else 1
+
+
+def positive_of(estimator: Any, labels: np.ndarray, pos_label: Any = None) -> int:
+    """Index of the positive class of a fitted classifier of two classes.
+
+    `pos_label` if given; else the classifier's own, also at the end of a pipeline or in a search;
+    else as `positive_class` chooses by the counts of `labels`. Behind a sampler, which makes the
+    classes alike, only a positive class that the user set is the classifier's own.
+    """
+    inner, sampled = estimator, False
+    while (steps := getattr(inner, "steps", None)) or hasattr(inner, "best_estimator_"):
+        sampled = sampled or any(hasattr(step, "fit_resample") for _, step in steps or ())
+        inner = steps[-1][1] if steps else inner.best_estimator_
+    chosen = not sampled or getattr(inner, "pos_label", None) is not None
+    if pos_label is None and chosen and hasattr(inner, "positive_"):
+        return int(inner.positive_)
+    counts = np.array([np.sum(labels == label) for label in estimator.classes_])
+    return positive_class(estimator.classes_, counts, pos_label)

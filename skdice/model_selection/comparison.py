@@ -23,6 +23,7 @@ from skdice.datasets.files import parse_json, write_text
 from skdice.engine.checkpoints import digest
 from skdice.estimators.checks import check_validation, with_pos_label
 from skdice.losses import COMPARED
+from skdice.metrics.labels import as_labels, known_labels
 from skdice.model_selection.compared import ComparedModel, parse_model
 from skdice.resampling.batches import check_sampler, draw_rows
 
@@ -148,8 +149,8 @@ def compare_losses(
     Raises
     ------
     ValueError
-        If `losses` or `seeds` is empty, or one of `losses` is unknown or not possible with this
-        estimator; before anything is trained.
+        If `losses` or `seeds` is empty, one of `losses` is unknown or not possible with this
+        estimator, or `y_test` holds labels that `y` does not; before anything is trained.
     """
     check_has("estimator", estimator, "fit", "get_params", "task", "loss")
     given: Any = range(min(int(seeds), MOST_SEEDS + 1)) if isinstance(seeds, Integral) else seeds
@@ -165,6 +166,10 @@ def compare_losses(
     for name, value in (("X", X), ("y", y), ("X_test", X_test), ("y_test", y_test)):
         if value is None:
             raise ValueError(f"{name}=None: give training and test data")
+    if estimator.task == "classification":
+        known = as_labels(y)
+        classes = np.arange(known.shape[1]) if known.ndim == 2 else np.unique(known)
+        known_labels(y_test, classes, known.ndim == 2, "y_test")
     check_validation(X_val, y_val)
     for rows, labels in ((X, y), (X_test, y_test), (X_val, y_val)):
         check_consistent_length(rows, labels)

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -15,13 +16,14 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import Tags, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from skdice._compat import HasMethods, Interval, StrOptions, routing_enabled
+from skdice._fitting import all_or_nothing, check_params
 from skdice.engine.ranks import check_alone
 from skdice.estimators import DiceTokenClassifier
 from skdice.estimators.checks import draw_seed
+from skdice.metrics.labels import as_labels
 from skdice.model_selection.checks import (
     check_classes,
     check_tags,
@@ -204,6 +206,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     # ---- the search
 
+    @partial(all_or_nothing, of=Exception)  # an interrupted search keeps its finished trials
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
         """Run the trials, and fit the best parameters on all data.
 
@@ -226,7 +229,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         RuntimeError
             If torchrun or ``accelerate launch`` started this process to train with others.
         """
-        self._validate_params()
+        check_params(self)
         if not all(map(callable, self.callbacks or [])):
             raise TypeError(f"callbacks={self.callbacks!r} must hold functions of study and trial")
         check_alone(type(self).__name__)
@@ -280,7 +283,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
                 "is None"
             )
         if classifies:
-            check_classification_targets(y)
+            as_labels(y)
         splits = folds_of(self.cv, X, y, classifies, **of_split)
         if classifies:
             check_classes(np.asarray(y), splits)

@@ -11,7 +11,7 @@ from sklearn.utils.validation import column_or_1d
 from skdice.metrics import positive_class
 from skdice.resampling.replacement import EntityReplacement
 from skdice.resampling.text import TextOverSampler
-from skdice.text.inputs import as_texts, plain_values, take
+from skdice.text.inputs import as_labels, as_texts, plain_values, take
 
 __all__ = ["table8_training_sets"]
 
@@ -85,9 +85,7 @@ def table8_training_sets(
     """
     generator = check_random_state(random_state)
     n_rows = len(as_texts(X))
-    labels = column_or_1d(plain_values(y))
-    if len(labels) != n_rows:
-        raise ValueError(f"X holds {n_rows} rows and y {len(labels)}: they must match")
+    labels = column_or_1d(as_labels(y, n_rows))
     classes, counts = np.unique(labels, return_counts=True)
     if len(classes) != 2:
         raise ValueError(f"y holds {len(classes)} classes: Table 8 is about two")

@@ -15,6 +15,8 @@ from imblearn.utils import check_sampling_strategy
 from sklearn.utils import check_random_state
 
 from skdice._compat import HasMethods, Interval, StrOptions
+from skdice._fitting import all_or_nothing, check_params
+from skdice.metrics.labels import as_labels, check_given
 from skdice.metrics.schemes import get_spans, infer_scheme, to_tags
 from skdice.resampling.tags import TagOverSampler, TagSampler
 from skdice.text.inputs import (
@@ -23,7 +25,6 @@ from skdice.text.inputs import (
     as_texts,
     holds_tags,
     object_array,
-    plain_values,
     take,
 )
 
@@ -137,6 +138,7 @@ class EntityReplacement(TagSampler):
     rate: float = 1.0
     random_state: int | np.random.RandomState | None = None
 
+    @all_or_nothing
     def fit_resample(self, X: Any, y: Any) -> tuple[Any, Any]:
         """Add rows with swapped mentions.
 
@@ -157,11 +159,8 @@ class EntityReplacement(TagSampler):
             If the data or `gazetteer` do not fit, or a class that is to grow has no mention that
             another could replace.
         """
-        self._validate_params()
-        if y is None:
-            raise ValueError(
-                "requires y to be passed, but the target y is None: pass tags or labels"
-            )
+        check_params(self)
+        check_given(y, "tags or labels")
         random_state = check_random_state(self.random_state)
         if holds_tags(y):
             return self._resample_tagged(X, y, random_state)
@@ -206,9 +205,9 @@ class EntityReplacement(TagSampler):
 
     def _resample_texts(self, X: Any, y: Any, random_state: Any) -> tuple[Any, Any]:
         texts = as_texts(X)
-        labels = np.asarray(plain_values(y))
-        if labels.shape != (len(texts),):
-            raise ValueError(f"X holds {len(texts)} rows and y has shape {labels.shape}")
+        labels = as_labels(y, len(texts))
+        if labels.ndim == 2:
+            raise ValueError(f"y has shape {labels.shape}: give one label a row")
         if isinstance(self.gazetteer, str):
             raise ValueError(
                 "gazetteer='tags' needs y to hold tags: for texts with class labels give a dict "

@@ -12,6 +12,7 @@ from imblearn.utils import check_sampling_strategy
 from sklearn.utils import check_random_state
 
 from skdice._compat import Interval, StrOptions
+from skdice._fitting import all_or_nothing, check_params
 from skdice.metrics.schemes import get_spans, infer_scheme
 from skdice.text.inputs import as_sentences, as_tags, take
 
@@ -28,6 +29,7 @@ class TagSampler(BaseSampler):
         self.fit_resample(X, y)
         return self
 
+    @all_or_nothing
     def fit_resample(self, X: Any, y: Any) -> tuple[Any, Any]:
         """Draw sentences.
 
@@ -49,7 +51,7 @@ class TagSampler(BaseSampler):
             If a sentence has another number of tags than tokens (its index is named), or the
             strategy cannot be met.
         """
-        self._validate_params()
+        check_params(self)
         tags = as_tags(y, as_sentences(X))
         self.sample_indices_ = self._draw(tags, check_random_state(self.random_state))
         return take(X, self.sample_indices_), take(y, self.sample_indices_)

@@ -10,7 +10,8 @@ from imblearn.over_sampling.base import BaseOverSampler
 from imblearn.under_sampling import RandomUnderSampler
 from sklearn.utils import check_consistent_length
 
-from skdice.text.inputs import as_texts, plain_values, take
+from skdice._fitting import all_or_nothing, check_params
+from skdice.text.inputs import as_labels, as_texts, plain_values, take
 
 __all__ = ["TextOverSampler", "TextUnderSampler"]
 
@@ -18,10 +19,13 @@ __all__ = ["TextOverSampler", "TextUnderSampler"]
 class _Texts:
     """Let an imbalanced-learn sampler draw rows of texts through a column of row numbers."""
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, **params: Any) -> Self:
         """Check X, y and `sampling_strategy`; `fit_resample` is what draws."""
+        check_params(self)
         return super().fit(_numbered(X, y), plain_values(y), **params)  # type: ignore[misc]
 
+    @all_or_nothing
     def fit_resample(self, X: Any, y: Any, **params: Any) -> tuple[Any, Any]:
         """Draw rows.
 
@@ -36,6 +40,7 @@ class _Texts:
         X_resampled, y_resampled
             In containers of the same kinds.
         """
+        check_params(self)
         numbered = _numbered(X, y)
         if numbered is X:
             return super().fit_resample(X, y, **params)  # type: ignore[misc]
@@ -46,14 +51,12 @@ class _Texts:
 
 def _numbered(X: Any, y: Any) -> Any:
     """Row numbers of shape (n, 1) for texts in lists and 1-D arrays; other tables unchanged."""
-    if y is None:
-        raise ValueError("the sampler requires y to be passed, but the target y is None")
-    check_consistent_length(X, y)
     if isinstance(y, (list, tuple)) and y and isinstance(y[0], (list, tuple)):
         raise ValueError(
             "y[0] is a list of tags: draw tagged sentences with TagOverSampler or "
             "BackgroundUnderSampler"
         )
+    check_consistent_length(X, as_labels(y))
     rows = X if hasattr(X, "iloc") else plain_values(X)  # imbalanced-learn draws from pandas
     if isinstance(rows, (list, tuple)):
         first = rows[0] if rows and isinstance(rows[0], (list, tuple)) else rows

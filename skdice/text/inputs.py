@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.multiclass import type_of_target
 
-from skdice._checks import as_numbers, shown
-from skdice._compat import is_pandas_na, is_scalar_nan, safe_indexing
+from skdice._checks import as_numbers
+from skdice._compat import safe_indexing
+from skdice.metrics.labels import as_labels, check_given, is_ordered, plain_values
 from skdice.metrics.span import check_ordered
 
 __all__ = [
@@ -47,19 +47,10 @@ def take(X: Any, indices: np.ndarray) -> Any:
 def holds_tags(y: Any) -> bool:
     """Whether the rows of `y` are lists of tags, and not labels."""
     rows = plain_values(y)
-    if not len(rows):
+    if not is_ordered(rows) or getattr(rows, "ndim", 1) == 0 or not len(rows):
         return False
     first = next(iter(rows))
-    return isinstance(first, (list, tuple)) or np.ndim(first) == 1
-
-
-def plain_values(X: Any) -> Any:
-    """A column or frame of arrow, pandas or polars as a list or array; none is imported."""
-    if hasattr(X, "to_pylist"):
-        return X.to_pylist()
-    if hasattr(X, "detach"):  # a tensor, whose rows would be tensors
-        return X.numpy(force=True)
-    return X.to_numpy() if hasattr(X, "to_numpy") else X
+    return isinstance(first, (list, tuple, Mapping, Set)) or np.ndim(first) == 1
 
 
 def as_rows(X: Any, name: str) -> list[Any]:
@@ -72,7 +63,7 @@ def as_rows(X: Any, name: str) -> list[Any]:
     if isinstance(X, (str, bytes)):
         raise TypeError(f"{name} is a single string: put it in a list, as in [{name}]")
     X = plain_values(X)
-    if not hasattr(X, "__len__") or isinstance(X, (dict, set, frozenset)):
+    if not hasattr(X, "__len__") or isinstance(X, (Mapping, Set)):
         raise TypeError(
             f"{name} must be a list, an array, a Series or a frame, not {type(X).__name__}"
         )
@@ -96,19 +87,11 @@ def _input_rows(X: Any) -> list[Any]:
 
 def _target_rows(y: Any, n_rows: int, wanted: str, rows_of_x: str = "rows") -> list[Any]:
     """The rows of y, as many as those of X."""
-    _check_given(y, wanted)
+    check_given(y, wanted)
     rows = as_rows(y, "y")
     if len(rows) != n_rows:
         raise ValueError(f"X holds {n_rows} {rows_of_x} and y {len(rows)}: they must match")
     return rows
-
-
-def _check_given(y: Any, wanted: str) -> None:
-    """Refuse a missing target, in scikit-learn's words."""
-    if y is None:
-        raise ValueError(
-            f"This estimator requires y to be passed, but the target y is None: pass {wanted}"
-        )
 
 
 def is_whole_number(value: Any) -> bool:
@@ -116,10 +99,6 @@ def is_whole_number(value: Any) -> bool:
     if isinstance(value, Integral):
         return True
     return isinstance(value, Real) and math.isfinite(value) and value == math.floor(value)
-
-
-def _is_missing(value: Any) -> bool:
-    return value is None or is_scalar_nan(value) or is_pandas_na(value)
 
 
 _CONVERT = "convert it with str(); if it is missing, drop the row or fill it with ''"
@@ -178,8 +157,7 @@ def as_texts(X: Any) -> list[str] | list[tuple[str, str]]:
         )
     pairs = []
     for i, row in enumerate(rows):
-        unlike = isinstance(row, (str, Mapping, Set)) or not hasattr(row, "__len__")
-        if unlike or len(row) != width:
+        if not is_ordered(row) or len(row) != width:
             raise ValueError(f"X[{i}] is {row!r}: each row must be a list of {width} text(s)")
         pairs.append(tuple(_string(value, f"X[{i}][{j}]") for j, value in enumerate(row)))
     return [pair[0] for pair in pairs] if width == 1 else pairs  # type: ignore[return-value]
@@ -226,66 +204,6 @@ def as_tags(y: Any, sentences: list[list[str]]) -> list[list[str]]:
             )
         tags.append(_strings(row, f"y[{i}]", _tag))
     return tags
-
-
-def as_labels(y: Any, n_rows: int) -> np.ndarray:
-    """Labels of shape (n,), or 0/1 rows of shape (n, n_labels), in an array of their own type.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skdice.text.inputs import as_labels
-    >>> as_labels(np.array([0, 1], dtype=object), n_rows=2)
-    array([0, 1])
-    """
-    _check_given(y, "labels")
-    y = plain_values(y)
-    try:
-        labels = y.toarray() if sparse.issparse(y) else np.asarray(y)
-    except ValueError:  # of ragged rows numpy makes no array
-        raise ValueError(f"y={shown(y)} must hold one label a row, or 0/1 rows") from None
-    if labels.ndim == 0:
-        raise TypeError(f"y={shown(y)} must hold one label a row")
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
-    if len(labels) != n_rows:
-        raise ValueError(f"X holds {n_rows} rows and y {len(labels)}: they must match")
-    objects = labels.dtype.kind == "O"
-    # Of a list, numpy has made the string "nan" of a NaN among strings, and "1" of a 1.
-    read = labels.dtype.kind == "U" and not isinstance(y, np.ndarray)
-    values = list(labels.flat) if objects else list(y) if read else []
-    missing = [i for i, value in enumerate(values) if _is_missing(value)]
-    if labels.dtype.kind == "f":
-        missing = np.flatnonzero(np.isnan(labels)).tolist()
-    if missing:
-        raise ValueError(f"y[{missing[0]}] is missing (NaN or None): drop the row or label it")
-    for i, value in enumerate(values):
-        if isinstance(value, str):
-            _tag(value, f"y[{i}]")
-    kinds = sorted({_kind(value) for value in values})
-    if len(kinds) > 1:
-        raise TypeError(f"y holds labels of several types ({', '.join(kinds)}): give all in one")
-    if objects and kinds[0] in ("bool", "float", "int", "str"):
-        labels = np.array(labels.tolist())
-    kind = type_of_target(labels)
-    if labels.ndim == 2 and kind != "multilabel-indicator":
-        raise ValueError(
-            f"y has shape {labels.shape} and is {kind}: give one label a row, or 0/1 rows for a "
-            "multi-label problem"
-        )
-    if kind.startswith("continuous"):
-        raise ValueError(f"Unknown label type: {kind}. y must hold classes, not measurements")
-    if kind == "unknown":
-        found = kinds[0] if kinds else labels.dtype
-        raise ValueError(f"Unknown label type: {found}. y must hold strings, integers or bools")
-    return labels
-
-
-def _kind(value: Any) -> str:
-    """The name of a value's type, one for Python's and numpy's."""
-    kinds: dict[str, Any] = {"bool": (bool, np.bool_), "int": Integral, "float": Real, "str": str}
-    found = (kind for kind, types in kinds.items() if isinstance(value, types))
-    return next(found, type(value).__name__)
 
 
 def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:

@@ -23,7 +23,7 @@ from skdice.model_selection.heads.training import groups_of_losses
 
 
 def predictions(heads, rows):
-    return [ClassPredictions(heads.classes, logits) for logits in heads.logits(rows)]
+    return [ClassPredictions(heads.classes, z, heads.positive) for z in heads.logits(rows)]
 
 
 LOSSES = [

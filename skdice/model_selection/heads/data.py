@@ -15,6 +15,7 @@ from skdice.engine.arrays import blocks
 from skdice.engine.devices import resolve_device
 from skdice.estimators.classifier import DiceClassifier
 from skdice.metrics import positive_class
+from skdice.metrics.labels import as_labels
 from skdice.metrics.schemes import infer_scheme
 from skdice.model_selection.heads.predictions import ClassPredictions, TagPredictions
 from skdice.model_selection.heads.training import Fold, train_heads
@@ -35,6 +36,7 @@ class FoldHeads:
     classes: np.ndarray
     weight: torch.Tensor
     bias: torch.Tensor
+    positive: int | None  # index of the positive class of two
 
     def logits(self, X: np.ndarray) -> np.ndarray:
         """Each head's logits for some rows, of shape (n_heads, n_rows, n_classes)."""
@@ -73,7 +75,8 @@ def fit_heads(
         return [fit_heads(models, X, y, [rows], background)[0] for rows in train_rows]
     # Apple's GPUs have no float64.
     table = torch.from_numpy(X).to(device, torch.float32 if device.startswith("mps") else None)
-    return list(map(FoldHeads, classes, *train_heads(table, folds, models)))
+    positive = [1 - (f.background or 0) if len(f.counts) == 2 else None for f in folds]
+    return list(map(FoldHeads, classes, *train_heads(table, folds, models), positive))
 
 
 class HeadData:
@@ -95,7 +98,7 @@ class HeadData:
             y = [tag for row in tags for tag in row]
         elif self.is_text:
             X = as_texts(X)
-        self.y = np.asarray(y)
+        self.y = np.array(y) if self.tagging else as_labels(y)
         self.X = _scaled(estimator.frozen_vectors(X)) if self.is_text else X
 
     def fit(
@@ -118,7 +121,7 @@ class HeadData:
         """Predictions of a fold's heads for some rows, texts or sentences."""
         logits = heads.logits(self.X[self._places(rows)])
         if not self.tagging:
-            return [ClassPredictions(heads.classes, z) for z in logits]
+            return [ClassPredictions(heads.classes, z, heads.positive) for z in logits]
         how = self.lengths[rows].tolist(), self.scheme, self.estimator.constrained
         return [TagPredictions(heads.classes, z, *how) for z in logits]
 

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from skdice.estimators.scores import ClassScores
 from skdice.metrics import span_f1_score
 from skdice.text.decoding import decode
 from skdice.text.inputs import object_array
@@ -38,8 +39,14 @@ class Predictions(BaseEstimator):
             raise OtherRowsError("the scorer asks for predictions of other rows than it was given")
 
 
-class ClassPredictions(ClassifierMixin, Predictions):
+class ClassPredictions(ClassScores, ClassifierMixin, Predictions):
     """A head's predictions for rows, from its logits of shape (n_rows, n_classes)."""
+
+    def __init__(self, classes: np.ndarray, logits: np.ndarray, positive: int | None) -> None:
+        super().__init__(classes, logits)
+        self.positive = positive
+        if positive is not None:
+            self.positive_ = positive
 
     def key(self) -> bytes:
         """Equal for heads that predict the same."""

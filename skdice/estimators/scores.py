@@ -6,11 +6,13 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.metrics import accuracy_score, precision_recall_fscore_support
+from sklearn.utils import check_consistent_length
+from sklearn.utils.validation import check_is_fitted
 
 from skdice.metrics import span_precision_recall_fscore_support
-
-NAMES = ("precision", "recall", "f1")
+from skdice.metrics.classification import class_scores
+from skdice.metrics.labels import known_labels
+from skdice.text.inputs import check_weights
 
 
 class ClassScores:
@@ -22,8 +24,28 @@ class ClassScores:
     positive_: int
     predict: Callable[[Any], np.ndarray]
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """F1: of the positive class of two, macro for more classes, micro for several labels.
+
+        Parameters
+        ----------
+        X, y : as in `fit`
+        sample_weight : array of shape (n,), default=None
+
+        Returns
+        -------
+        float
+            From 0 to 1. `evaluate` gives the accuracy too.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If `y` holds a label that `fit` did not see, such as the string "1" beside the class 1.
+        """
+        return self._scores(X, y, sample_weight)["f1"]
+
     def evaluate(self, X: Any, y: Any) -> dict[str, float]:
-        """Precision, recall and F1 of the positive class of two; macro for more, or multi-label.
+        """Precision, recall and F1 as in `score`, and accuracy.
 
         Parameters
         ----------
@@ -32,31 +54,36 @@ class ClassScores:
         Returns
         -------
         dict
-            ``precision``, ``recall`` and ``f1``, each from 0 to 1; with three classes or more also
-            ``accuracy``, unless the problem is multi-label.
+            ``precision``, ``recall``, ``f1`` and ``accuracy``, each from 0 to 1. In a multi-label
+            problem accuracy is the share of rows whose labels are all right.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As in `score`.
         """
-        predicted, positive = self.predict(X), self._positive_label()
-        y = y.toarray() if hasattr(y, "toarray") else np.asarray(y)
-        average = "macro"
-        if positive is not None:
-            y, predicted, average = y == positive, predicted == positive, "binary"
-        values = precision_recall_fscore_support(y, predicted, average=average, zero_division=0)
-        scores = dict(zip(NAMES, map(float, values[:3]), strict=True))
-        if positive is None and y.ndim == 1:
-            scores["accuracy"] = float(accuracy_score(y, predicted))
-        return scores
+        return self._scores(X, y)
+
+    def _scores(self, X: Any, y: Any, sample_weight: Any = None) -> dict[str, float]:
+        if not hasattr(self, "classes_"):
+            check_is_fitted(self)
+        labels = known_labels(y, self.classes_, getattr(self, "multilabel_", False))
+        check_consistent_length(X, labels)
+        weights = check_weights(sample_weight, len(labels))
+        return class_scores(labels, self.predict(X), self.classes_, self._positive_index(), weights)
 
     @property
     def measure_(self) -> str:
         """What `evaluate` counts."""
-        positive = self._positive_label()
-        return "classes, macro" if positive is None else f"class {positive!s}"
+        positive = self._positive_index()
+        if positive is not None:
+            return f"class {self.classes_[positive]!s}"
+        return "labels, micro" if getattr(self, "multilabel_", False) else "classes, macro"
 
-    def _positive_label(self) -> Any:
-        """The positive class of two; None for more classes and multi-label problems."""
-        if len(self.classes_) != 2 or getattr(self, "multilabel_", False):
-            return None
-        return self.classes_.tolist()[self.positive_]
+    def _positive_index(self) -> int | None:
+        """Index of the positive class of two; None for more classes and multi-label problems."""
+        several = len(self.classes_) != 2 or getattr(self, "multilabel_", False)
+        return None if several else self.positive_
 
 
 class LogitScores(ClassScores):
@@ -102,7 +129,7 @@ class TagScores:
         values = span_precision_recall_fscore_support(
             y, self.predict(X), average="micro", scheme=self.scheme_
         )
-        return dict(zip(NAMES, map(float, values[:3]), strict=True))
+        return dict(zip(("precision", "recall", "f1"), map(float, values[:3]), strict=True))
 
     @property
     def measure_(self) -> str:

@@ -1,0 +1,36 @@
+"""What comes before a fit, and what is left after one that failed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from numbers import Integral
+from typing import Any, TypeVar, cast
+
+__all__ = ["all_or_nothing", "check_params"]
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def all_or_nothing(method: Method, of: type[BaseException] = BaseException) -> Method:
+    """Let a method that raises `of` leave every attribute of its object as it was."""
+
+    @wraps(method)
+    def whole(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = dict(vars(self))
+        try:
+            return method(self, *args, **kwargs)
+        except of:
+            self.__dict__ = before
+            raise
+
+    return cast(Method, whole)
+
+
+def check_params(estimator: Any) -> None:
+    """scikit-learn's check of parameters; refuses integers too, which C and floats cannot hold."""
+    for name, value in estimator.get_params(deep=False).items():
+        for number in value.values() if isinstance(value, dict) else [value]:
+            if isinstance(number, Integral) and not -(2**63) <= int(number) < 2**63:
+                raise ValueError(f"{name} has more than 64 bits: give a smaller number")
+    estimator._validate_params()

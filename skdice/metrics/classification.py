@@ -1,0 +1,112 @@
+"""Scores of classes: F1 of the positive class of two, macro for more, micro for several labels."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.metrics import accuracy_score, precision_recall_fscore_support
+from sklearn.utils.metadata_routing import UNUSED
+
+from skdice._checks import shown
+from skdice.metrics.labels import as_labels, known_labels
+from skdice.metrics.positive import positive_of
+
+__all__ = ["ClassScorer", "class_f1_scorer", "class_precision_scorer", "class_recall_scorer"]
+
+
+def class_scores(
+    y_true: np.ndarray, y_pred: Any, classes: Any, positive: int | None, sample_weight: Any = None
+) -> dict[str, float]:
+    """Precision, recall, F1 and accuracy of labels, or of 0/1 rows.
+
+    `positive` is the index of the positive class of two. A macro average is over all `classes`, so
+    that it does not depend on which of them are predicted; a class that is neither true nor
+    predicted counts as 0.
+    """
+    known, y_pred = np.asarray(classes).tolist(), as_labels(y_pred, name="y_pred")
+    if y_pred.ndim != y_true.ndim:
+        raise ValueError(f"y has shape {y_true.shape}, but the predictions {y_pred.shape}")
+    accuracy = accuracy_score(y_true, y_pred, sample_weight=sample_weight)
+    how: dict[str, Any] = {"average": "macro", "labels": known}
+    if y_true.ndim == 2:
+        how = {"average": "micro"}
+    elif positive is not None:
+        label, how = known[positive], {"average": "binary"}
+        y_true, y_pred = y_true == label, y_pred == label
+    values = precision_recall_fscore_support(
+        y_true, y_pred, sample_weight=sample_weight, zero_division=0, **how
+    )
+    names = ("precision", "recall", "f1", "accuracy")
+    return dict(zip(names, map(float, (*values[:3], accuracy)), strict=True))
+
+
+class ClassScorer(BaseEstimator):
+    """A scorer for any classifier, by which scikit-learn's searches choose for rare classes.
+
+    F1, precision or recall: of the positive class of two, macro for more classes, micro for several
+    labels. The positive class needs no name, unlike that of scikit-learn's ``"f1"``, which gives
+    NaN for string labels.
+
+    Parameters
+    ----------
+    measure : {"f1", "precision", "recall"}, default="f1"
+    pos_label : label or None, default=None
+        The positive class of two. None is the classifier's own where it has one, also at the end
+        of a pipeline; else the label 1 of {0, 1} and {-1, 1}; else the rarer class of the rows that
+        are scored. Behind a sampler, which makes the classes of training alike, a classifier's own
+        counts only if its `pos_label` was set.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from skdice.metrics import class_f1_scorer
+    >>> X, y = make_classification(weights=[0.9], random_state=0)
+    >>> labels = ["spam" if label else "ham" for label in y]
+    >>> search = GridSearchCV(LogisticRegression(), {"C": [0.1, 1]}, scoring=class_f1_scorer)
+    >>> search.fit(X, labels).best_params_
+    {'C': 1}
+    """
+
+    # With metadata routing a scorer asks for `sample_weight` by `set_score_request`.
+    __metadata_request__score: ClassVar[dict[str, Any]] = {"estimator": UNUSED}
+
+    def __init__(self, measure: str = "f1", *, pos_label: Any = None) -> None:
+        _check_measure(measure)
+        self.measure = measure
+        self.pos_label = pos_label
+
+    def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The score of a fitted classifier on some rows.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If `measure` is unknown, `y` holds a label that the classifier did not see, or
+            `estimator` is no fitted classifier.
+        """
+        _check_measure(self.measure)
+        if not hasattr(estimator, "classes_"):
+            raise TypeError(f"estimator={shown(estimator)} is no fitted classifier: fit one")
+        classes = estimator.classes_
+        labels = known_labels(y, classes)
+        positive = None
+        if labels.ndim == 1 and len(classes) == 2:
+            positive = positive_of(estimator, labels, self.pos_label)
+        scores = class_scores(labels, estimator.predict(X), classes, positive, sample_weight)
+        return scores[self.measure]
+
+    score = __call__
+
+
+def _check_measure(measure: Any) -> None:
+    if not isinstance(measure, str) or measure not in ("f1", "precision", "recall"):
+        raise ValueError(f"measure={shown(measure)} must be 'f1', 'precision' or 'recall'")
+
+
+class_f1_scorer = ClassScorer()
+class_precision_scorer = ClassScorer("precision")
+class_recall_scorer = ClassScorer("recall")

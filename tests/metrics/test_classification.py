@@ -1,0 +1,331 @@
+"""F1 as the score of classifiers: what a search over losses optimises."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import sklearn
+from imblearn.over_sampling import RandomOverSampler
+from imblearn.pipeline import make_pipeline as make_imblearn_pipeline
+from sklearn.base import clone
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import f1_score, make_scorer, precision_score, recall_score
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skdice import BiasTunedClassifier, DiceClassifier, DiceSequenceClassifier
+from skdice.metrics import (
+    ClassScorer,
+    class_f1_scorer,
+    class_precision_scorer,
+    class_recall_scorer,
+)
+from skdice.model_selection import LossSearchCV, compare_losses
+
+SCORERS = {
+    class_f1_scorer: f1_score,
+    class_precision_scorer: precision_score,
+    class_recall_scorer: recall_score,
+}
+
+
+def rare(n_ham, n_spam, shift=2.0):
+    """Rows of two classes that overlap: at 2.5 % spam, calling all of them ham is most accurate."""
+    draw = np.random.default_rng(0)
+    X = np.concatenate([draw.normal(0, 1, (n_ham, 2)), draw.normal(shift, 1, (n_spam, 2))])
+    return X, np.repeat(["ham", "spam"], [n_ham, n_spam])
+
+
+def naive_f1(truth, predicted, label):
+    hits = sum(t == p == label for t, p in zip(truth, predicted, strict=True))
+    total = sum(t == label for t in truth) + sum(p == label for p in predicted)
+    return 2 * hits / total if total else 0.0
+
+
+# ---- a search chooses by F1
+
+
+def test_a_grid_over_losses_finds_the_one_that_finds_spam():
+    X, y = rare(585, 15, shift=1.0)
+    cv = StratifiedKFold(3, shuffle=True, random_state=0)
+    grid = GridSearchCV(
+        DiceClassifier(max_epochs=15, random_state=0), {"loss": ["ce", "ce_dice"]}, cv=cv
+    ).fit(X, y)
+    by_hand = []
+    for loss in ("ce", "ce_dice"):
+        scores = []
+        for train, test in cv.split(X, y):
+            model = DiceClassifier(loss=loss, max_epochs=15, random_state=0).fit(X[train], y[train])
+            scores.append(naive_f1(y[test], model.predict(X[test]), "spam"))
+        by_hand.append(np.mean(scores))
+    np.testing.assert_allclose(grid.cv_results_["mean_test_score"], by_hand)
+    assert by_hand[0] < by_hand[1]
+    assert grid.best_params_ == {"loss": "ce_dice"}
+    accurate = GridSearchCV(grid.estimator, {"loss": ["ce", "ce_dice"]}, cv=cv, scoring="accuracy")
+    accurate.fit(X, y)  # as `score` used to be: no better than calling everything ham
+    assert accurate.best_params_ == {"loss": "ce"}
+    assert accurate.best_score_ == 0.975 == np.mean(y == "ham")
+    assert naive_f1(y, grid.predict(X), "spam") > naive_f1(y, accurate.predict(X), "spam")
+
+
+@pytest.mark.parametrize("strategy", ["full", "shared"])
+def test_a_search_with_optuna_does_too(strategy):
+    X, y = rare(388, 12, shift=1.0)
+    search = LossSearchCV(
+        DiceClassifier(max_epochs=15, random_state=0),
+        {"loss": ["ce", "ce_dice"]},
+        n_trials=6,
+        cv=3,
+        strategy=strategy,
+        random_state=0,
+    ).fit(X, y)
+    means = {
+        params["loss"]: mean
+        for params, mean in zip(
+            search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True
+        )
+    }
+    for loss, mean in means.items():
+        model = DiceClassifier(loss=loss, max_epochs=15, random_state=0)
+        scores = [
+            naive_f1(y[test], clone(model).fit(X[train], y[train]).predict(X[test]), "spam")
+            for train, test in StratifiedKFold(3).split(X, y)
+        ]
+        assert mean == pytest.approx(np.mean(scores))
+    assert means["ce"] < means["ce_dice"]
+    assert search.best_params_["loss"] == "ce_dice"
+    assert search.score(X, y) == naive_f1(y, search.predict(X), "spam")
+
+
+def test_a_text_classifier_and_early_stopping_use_the_same_score(tiny_backbone):
+    X = ["win free money", "lunch today", "the bus was late", "old road", "new school"] * 8
+    y = np.array(["spam", "ham", "ham", "ham", "ham"] * 8)
+    model = DiceSequenceClassifier(
+        backbone=tiny_backbone, max_epochs=6, lr=1e-2, early_stopping=True, random_state=0
+    ).fit(X, y, X_val=X[:10], y_val=y[:10])
+    best = max(epoch["valid_score"] for epoch in model.history_)
+    assert model.score(X[:10], y[:10]) == pytest.approx(best)
+    assert model.score(X, y) == naive_f1(y, model.predict(X), "spam")
+    rows = np.stack([y == "ham", y == "spam"], axis=1).astype(int)
+    model.fit(X, rows, X_val=X[:10], y_val=rows[:10])
+    best = max(epoch["valid_score"] for epoch in model.history_)
+    assert model.score(X[:10], rows[:10]) == pytest.approx(best)
+    expected = f1_score(rows, model.predict(X), average="micro")
+    assert model.score(X, rows) == pytest.approx(expected)
+    found = model.evaluate(X, rows)
+    assert found["f1"] == pytest.approx(expected)
+    assert found["accuracy"] == np.mean((model.predict(X) == rows).all(axis=1))
+
+
+# ---- score and evaluate
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = rare(80, 20)
+    return {
+        "dice": DiceClassifier(max_epochs=100, random_state=0).fit(X, y),
+        "tuned": BiasTunedClassifier(DiceClassifier(max_epochs=100, random_state=0), cv=2).fit(
+            X, y
+        ),
+    }, (X, y)
+
+
+@pytest.mark.parametrize("kind", ["dice", "tuned"])
+def test_score_is_the_f1_of_the_positive_class(fitted, kind):
+    models, (X, y) = fitted
+    model, predicted = models[kind], models[kind].predict(X)
+    assert model.score(X, y) == naive_f1(y, predicted, "spam")
+    found = model.evaluate(X, y)
+    assert found["f1"] == model.score(X, y)
+    assert found["accuracy"] == np.mean(y == predicted)
+    assert found["precision"] == precision_score(y, predicted, pos_label="spam")
+    weights = np.random.default_rng(0).integers(1, 4, len(y))
+    again = np.repeat(np.arange(len(y)), weights)
+    assert model.score(X, y, sample_weight=weights) == pytest.approx(
+        model.score(X[again], y[again])
+    )
+    assert model.score(X, list(y), [2.0] * len(y)) == pytest.approx(model.score(X, y))
+    with pytest.raises(ValueError, match="sample_weight"):
+        model.score(X, y, -weights)
+    assert model.measure_ == "class spam"
+
+
+@pytest.mark.parametrize("kind", ["dice", "tuned"])
+def test_rows_of_one_class_have_a_score(fitted, kind, recwarn):
+    models, (X, y) = fitted
+    model = models[kind]
+    ham = np.flatnonzero((y == "ham") & (model.predict(X) == "ham"))
+    assert model.score(X[ham], y[ham]) == 0  # there is nothing to find, and nothing was found
+    spam = y == "spam"
+    assert model.score(X[spam], y[spam]) == naive_f1(y[spam], model.predict(X[spam]), "spam")
+    assert not recwarn.list
+
+
+def test_macro_is_over_the_classes_of_fit():
+    draw = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], 20)
+    X = np.eye(3)[y] * 3 + draw.normal(size=(60, 3))
+    for model in (
+        DiceClassifier(max_epochs=20, random_state=0).fit(X, y),
+        BiasTunedClassifier(LogisticRegression()).fit(X, y),
+    ):
+        predicted = model.predict(X)
+        expected = np.mean([naive_f1(y, predicted, label) for label in (0, 1, 2)])
+        assert model.score(X, y) == pytest.approx(expected)
+        some = (y < 2) & (predicted < 2)  # the third class is neither true nor predicted here
+        expected = sum(naive_f1(y[some], predicted[some], label) for label in (0, 1)) / 3
+        assert model.score(X[some], y[some]) == pytest.approx(expected)
+        assert class_f1_scorer(model, X[some], y[some]) == pytest.approx(expected)
+        assert model.measure_ == "classes, macro"
+
+
+BAD = {
+    "strings": ["0", "1"],
+    "bytes": [b"0", b"1"],
+    "None": [None, 1],
+    "NaN": [float("nan"), 1.0],
+    "objects": np.array([None, 1], dtype=object),
+    "unseen": [0, 2],
+    "infinite": [0, float("inf")],
+    "huge": [0, 10**400],
+    "dates": np.array(["2020-01-01", "2021-01-01"], dtype="M8[D]"),
+    "rows": [[0, 1], [1, 0]],
+    "number": 5,
+    "string": "01",
+    "nothing": None,
+    "sets": [{0}, {1}],
+}
+
+
+@pytest.mark.parametrize("labels", BAD.values(), ids=BAD)
+def test_labels_of_another_type_are_refused_everywhere(labels):
+    X, y = np.repeat(np.eye(2), 4, axis=0), np.repeat([0, 1], 4)
+    if isinstance(labels, np.ndarray):
+        labels = np.repeat(labels, 4)
+    elif isinstance(labels, list):
+        labels = [label for label in labels for _ in range(4)]
+    inner = DiceClassifier(max_epochs=2, random_state=0)
+    search = LossSearchCV(inner, {"loss": ["ce"]}, n_trials=1, cv=2)
+    models = [inner.fit(X, y), BiasTunedClassifier(inner, cv=2).fit(X, y), search.fit(X, y)]
+    calls = [model.score for model in models] + [model.evaluate for model in models[:2]]
+    calls += [lambda X, y, model=model: class_f1_scorer(model, X, y) for model in models]
+    calls.append(lambda X, y: class_f1_scorer(LogisticRegression().fit(X, [0, 1] * 4), X, y))
+    calls.append(
+        lambda rows, given: compare_losses(inner, X, y, X_test=rows, y_test=given, seeds=1)
+    )
+    for call in calls:
+        with pytest.raises((ValueError, TypeError), match=r"\by(_test)?\b"):
+            call(X, labels)
+
+
+def test_numbers_of_another_width_are_the_same_labels(fitted):
+    X, y = np.repeat(np.eye(2), 4, axis=0), np.repeat([0, 1], 4)
+    model = DiceClassifier(max_epochs=2, random_state=0).fit(X, y)
+    for labels in (y.tolist(), y.astype(np.uint8), y.astype(float), y == 1, y.astype(object)):
+        assert model.score(X, labels) == model.score(X, y)
+
+
+# ---- scorers
+
+
+@pytest.mark.parametrize("scorer", SCORERS)
+def test_scorers_find_the_positive_class(scorer):
+    X, y = rare(90, 20)
+    metric = SCORERS[scorer]
+    model = LogisticRegression().fit(X, y)
+    predicted = model.predict(X)
+    assert scorer(model, X, y) == metric(y, predicted, pos_label="spam")
+    assert make_scorer(metric, pos_label="spam")(model, X, y) == scorer(model, X, y)
+    weights = np.random.default_rng(0).random(len(y))
+    expected = metric(y, predicted, pos_label="spam", sample_weight=weights)
+    assert scorer(model, X, y, sample_weight=weights) == pytest.approx(expected)
+    ham = ClassScorer(scorer.measure, pos_label="ham")
+    assert ham(model, X, y) == metric(y, predicted, pos_label="ham")
+    for copy in (pickle.loads(pickle.dumps(ham)), clone(ham)):
+        assert copy(model, X, y) == ham(model, X, y)
+    signs = LogisticRegression().fit(X, np.where(y == "ham", 1, -1))  # 1 is positive, and common
+    truth = np.where(y == "ham", 1, -1)
+    assert scorer(signs, X, truth) == metric(truth, signs.predict(X))
+
+
+def test_the_classifiers_own_positive_class_counts_more():
+    X, y = rare(90, 20)
+    model = DiceClassifier(pos_label="ham", max_epochs=3, random_state=0).fit(X, y)
+    expected = f1_score(y, model.predict(X), pos_label="ham")
+    assert class_f1_scorer(model, X, y) == expected == model.score(X, y)
+    steps = make_pipeline(StandardScaler(), model).fit(X, y)
+    assert class_f1_scorer(steps, X, y) == f1_score(y, steps.predict(X), pos_label="ham")
+    # Rows of which spam is the more frequent class are still scored by the class of the model.
+    other = DiceClassifier(max_epochs=3, random_state=0).fit(X, y)
+    some = [*np.flatnonzero(y == "spam").tolist(), 0, 1]
+    expected = f1_score(y[some], other.predict(X[some]), pos_label="spam")
+    assert class_f1_scorer(other, X[some], y[some]) == expected
+    grid = GridSearchCV(model, {"lr": [0.1]}, cv=2).fit(X, y)
+    assert class_f1_scorer(grid, X, y) == f1_score(y, grid.predict(X), pos_label="ham")
+
+
+def test_behind_a_sampler_the_rare_class_is_positive():
+    X, y = rare(90, 20)
+    y = np.where(y == "spam", "a rare one", "common")  # the first by name: a tie would choose 1
+    for last in (LogisticRegression(), DiceClassifier(max_epochs=3, random_state=0)):
+        pipeline = make_imblearn_pipeline(RandomOverSampler(random_state=0), last).fit(X, y)
+        expected = f1_score(y, pipeline.predict(X), pos_label="a rare one")
+        assert class_f1_scorer(pipeline, X, y) == expected
+        scores = cross_val_score(pipeline, X, y, cv=3, scoring=class_f1_scorer)
+        assert np.isfinite(scores).all()
+    tuned = BiasTunedClassifier(pipeline, cv=2).fit(X, y)
+    assert tuned.classes_[tuned.positive_] == "a rare one"
+
+
+def test_scorers_of_more_classes_and_of_several_labels():
+    draw = np.random.default_rng(0)
+    y = np.repeat(["a", "b", "c"], 20)
+    X = draw.normal(size=(60, 3)) + np.eye(3)[np.repeat([0, 1, 2], 20)]
+    model = LogisticRegression().fit(X, y)
+    expected = f1_score(y, model.predict(X), average="macro")
+    assert class_f1_scorer(model, X, y) == pytest.approx(expected)
+    rows = (draw.random((60, 3)) < 0.3).astype(int)
+    several = OneVsRestClassifier(LogisticRegression(class_weight="balanced")).fit(X, rows)
+    expected = f1_score(rows, several.predict(X), average="micro")
+    assert class_f1_scorer(several, X, rows) == pytest.approx(expected)
+
+
+def test_scorers_in_searches_and_with_routing():
+    X, y = rare(90, 20)
+    weights = np.where(y == "spam", 3.0, 1.0)
+    grid = GridSearchCV(LogisticRegression(), {"C": [0.01, 1.0]}, scoring=class_f1_scorer, cv=2)
+    assert np.isfinite(clone(grid).fit(X, y).cv_results_["mean_test_score"]).all()
+    search = LossSearchCV(
+        DiceClassifier(max_epochs=3, random_state=0), {"loss": ["ce", "dice"]},
+        n_trials=2, cv=2, scoring={"f1": class_f1_scorer, "recall": class_recall_scorer},
+        refit="f1", random_state=0,
+    ).fit(X, y, sample_weight=weights)  # fmt: skip
+    assert np.isfinite(search.cv_results_["mean_test_recall"]).all()
+    with sklearn.config_context(enable_metadata_routing=True):
+        asked = clone(class_f1_scorer).set_score_request(sample_weight=True)
+        inner = LogisticRegression().set_fit_request(sample_weight=False)
+        how = {"cv": StratifiedKFold(2), "params": {"sample_weight": weights}}
+        scores = cross_val_score(inner, X, y, scoring=asked, **how)
+        for score, (train, test) in zip(scores, how["cv"].split(X, y), strict=True):
+            predicted = LogisticRegression().fit(X[train], y[train]).predict(X[test])
+            expected = f1_score(y[test], predicted, pos_label="spam", sample_weight=weights[test])
+            assert score == pytest.approx(expected)
+
+
+def test_scorers_refuse_by_name():
+    X, y = rare(20, 5)
+    model = DummyClassifier().fit(X, y)
+    with pytest.raises(ValueError, match="measure='f2'"):
+        ClassScorer("f2")
+    with pytest.raises(ValueError, match="measure='f2'"):
+        ClassScorer().set_params(measure="f2")(model, X, y)
+    with pytest.raises(ValueError, match="pos_label='eggs'"):
+        ClassScorer(pos_label="eggs")(model, X, y)
+    with pytest.raises(TypeError, match="no fitted classifier"):
+        class_f1_scorer(DummyClassifier(), X, y)

@@ -1,0 +1,230 @@
+"""A fit that fails leaves an estimator as it was: what was fitted stays, what was not stays so.
+
+Every public estimator and sampler is found by introspection.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import warnings
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+
+import skdice
+import skdice.model_selection
+import skdice.resampling
+from skdice import DiceClassifier, DiceTokenClassifier
+from skdice.resampling.tags import TagSampler
+
+PACKAGE = str(Path(skdice.__file__).parent)
+CLASSES = {
+    name: found
+    for module in (skdice, skdice.model_selection, skdice.resampling)
+    for name in module.__all__
+    if inspect.isclass(found := getattr(module, name)) and hasattr(found, "fit")
+}
+del CLASSES["Pipeline"]  # imbalanced-learn's, with one more check
+
+NUMBERS = np.random.default_rng(0).normal(size=(12, 3))
+TEXTS = ["win free money", "lunch today", "free prize call now", "the bus was late"] * 3
+SENTENCES = [["anna", "went", "to", "paris"], ["rain"], ["bob", "works"], ["acme", "is", "old"]] * 3
+TAGS = [["B-PER", "O", "O", "B-LOC"], ["O"], ["B-PER", "O"], ["B-ORG", "O", "O"]] * 3
+QUESTIONS = [("who went", "today anna went to paris"), ("where to", "the bus to rome is old")] * 6
+ANSWERS = [[(6, "anna")], [(11, "rome")]] * 6
+LABELS = np.array([1, 0, 0, 0] * 3)
+
+
+class BoomError(Exception):
+    """An error in the middle of a fit."""
+
+
+def make(name, backbone):
+    """A small unfitted estimator of the class, X and y."""
+    cls = CLASSES[name]
+    small = {"backbone": backbone, "max_epochs": 2, "batch_size": 4, "random_state": 0, "cv": 2}
+    small |= {
+        "n_trials": 2,
+        "param_distributions": {"loss": ["ce", "dice"]},
+        "error_score": "raise",
+    }
+    small |= {"gazetteer": {"P": ["win", "lunch", "bus"]}} if name == "EntityReplacement" else {}
+    inner = DiceClassifier(max_epochs=2, random_state=0)
+    if "Tagger" in name:
+        small["cv"] = 0.5
+        inner = DiceTokenClassifier(backbone=backbone, max_epochs=1, random_state=0)
+    names = inspect.signature(cls).parameters
+    given = {key: value for key, value in small.items() if key in names}
+    model = cls(inner, **given) if "estimator" in names else cls(**given)
+    task = getattr(model, "task", "")
+    if isinstance(model, TagSampler) and name != "EntityReplacement":
+        return model, SENTENCES, TAGS
+    if task == "qa":
+        return model, QUESTIONS, ANSWERS
+    if task in ("tagging", "mrc-ner"):
+        return model, SENTENCES, TAGS
+    texts = "backbone" in names or name.startswith("Text") or name == "EntityReplacement"
+    return model, TEXTS if texts else NUMBERS, LABELS
+
+
+def methods(model):
+    return [name for name in ("fit", "fit_resample") if hasattr(model, name)]
+
+
+def state(model):
+    """Everything that `model` holds but its parameters: the objects, and the weights in them."""
+    names = inspect.signature(type(model)).parameters
+    fitted = {key: value for key, value in vars(model).items() if key not in names}
+    net = fitted.get("net_")
+    weights = {} if net is None else net.module_.state_dict()
+    arrays = {key: value for key, value in fitted.items() if isinstance(value, (np.ndarray, dict))}
+    fingerprint = joblib.hash([{k: v.numpy() for k, v in weights.items()}, list(arrays.items())])
+    return fitted, fingerprint
+
+
+def assert_same(before, model):
+    after = state(model)
+    assert after[0].keys() == before[0].keys()
+    assert all(after[0][key] is value for key, value in before[0].items())
+    assert after[1] == before[1]
+
+
+def call(model, method, *data):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return getattr(model, method)(*data)
+
+
+@pytest.fixture(params=["fresh", "fitted"])
+def history(request):
+    return request.param
+
+
+def prepared(name, backbone, history):
+    model, X, y = make(name, backbone)
+    if history == "fitted":
+        call(model, methods(model)[-1], X, y)
+    return model, X, y
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_bad_data(name, history, tiny_backbone):
+    model, X, y = prepared(name, tiny_backbone, history)
+    before = state(model)
+    shorter = [(X, list(y)[:-1]), (list(X)[:-1], y)] if name != "TransformerFeatures" else []
+    mixed = [X[0], 5, *X[2:]]
+    for method in methods(model):
+        for data in [(object(), y), (None, y), ([], []), (mixed, y), *shorter]:
+            with pytest.raises((ValueError, TypeError)):
+                call(model, method, *data)
+            assert_same(before, model)
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_bad_parameters(name, history, tiny_backbone):
+    model, X, y = prepared(name, tiny_backbone, history)
+    before, refused = state(model), []
+    good = model.get_params(deep=False)
+    for key, value in good.items():
+        model.set_params(**{key: object()})
+        for method in methods(model):
+            try:
+                call(model, method, X, y)
+            except (ValueError, TypeError):
+                refused.append(key)
+                assert_same(before, model)
+            else:  # this value is allowed
+                before = state(model)
+        model.set_params(**{key: value})
+    assert len(set(refused)) >= len(good) - 2
+
+
+def calls_of_ours(run, stop_at=None):
+    """Run a function and count its calls of functions of skdice; raise in one of them."""
+    n_calls = 0
+
+    def profile(frame, event, argument):
+        nonlocal n_calls
+        code = frame.f_code  # an error in a generator expression may be raised while it is deleted
+        ours = code.co_filename.startswith(PACKAGE) and not code.co_name.startswith("<")
+        if event == "call" and ours:
+            n_calls += 1
+            if n_calls == stop_at:
+                raise BoomError
+
+    sys.setprofile(profile)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+    return n_calls
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_an_error_in_the_middle(name, history, tiny_backbone):
+    blank, X, y = make(name, tiny_backbone)
+    for method in methods(blank):
+        n_calls = calls_of_ours(lambda: call(clone(blank), method, X, y))  # noqa: B023
+        assert n_calls > 3
+        model, _, _ = prepared(name, tiny_backbone, history)
+        stopped = 0
+        for stop_at in np.unique(np.linspace(2, n_calls, 5).astype(int)):
+            before = state(model)
+            try:
+                calls_of_ours(lambda: call(model, method, X, y), stop_at)  # noqa: B023
+            except BoomError:
+                stopped += 1
+                assert_same(before, model)
+        assert stopped > 1
+
+
+@pytest.mark.parametrize("name", [name for name in CLASSES if "BiasTuned" in name])
+def test_a_tuned_decision_is_refused_before_anything_is_fitted(name, tiny_backbone, monkeypatch):
+    model, X, y = make(name, tiny_backbone)
+
+    def fit(*args, **kwargs):
+        raise AssertionError("the inner estimator was fitted")
+
+    monkeypatch.setattr(type(model.estimator), "fit", fit)
+    cases = [
+        ({}, {"X_val": X[:4]}),
+        ({}, {"y_val": y[:4]}),
+        ({}, {"X_val": X[:4], "y_val": y[:3]}),
+        ({}, {"X_val": X[:4], "y_val": [None] * 4}),
+        ({"cv": 1}, {}),
+        ({"cv": object()}, {}),
+        ({"cv": [([0], [1])]}, {}),
+        ({"bias": "both"}, {}),
+    ]
+    if name == "BiasTunedClassifier":
+        cases += [
+            ({}, {"X_val": X[:4, :2], "y_val": y[:4]}),
+            ({}, {"X_val": X[:4], "y_val": ["0", "1", "0", "1"]}),
+            ({"pos_label": 7}, {}),
+            ({"pos_label": "1"}, {}),
+            ({"scoring": "f2"}, {}),
+        ]
+        with pytest.raises(ValueError, match="two classes"):
+            clone(model).set_params(scoring="f1").fit(X, [0, 1, 2] * 4)
+    for params, held in cases:
+        with pytest.raises((ValueError, TypeError)):
+            clone(model).set_params(**params).fit(X, y, **held)
+
+
+def test_an_interrupted_tuning_leaves_the_old_decision(tiny_backbone):
+    model, X, y = make("BiasTunedClassifier", tiny_backbone)
+    model.fit(X, y)
+    before = state(model)
+
+    def interrupted(truth, predicted):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        model.set_params(scoring=interrupted).fit(X, y)
+    assert_same(before, model)
+    assert torch.is_tensor(next(model.estimator_.net_.module_.parameters()))
