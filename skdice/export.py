@@ -141,6 +141,7 @@ class _Graph(nn.Module):
         except Exception as error:  # onnxruntime has a class for each of its status codes
             raise ValueError(f"path={str(path)!r} holds no ONNX graph: {error}") from error
         self.names = [node.name for node in self.session.get_inputs()]
+        self.eval()  # a net in training predicts by a copy, and a session cannot be copied
 
     def forward(self, positions: torch.Tensor | None = None, **inputs: Any) -> torch.Tensor:
         feed = {name: inputs[name].numpy() for name in self.names}
