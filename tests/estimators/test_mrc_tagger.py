@@ -216,6 +216,6 @@ def test_chinese(chinese_backbone):
     characters = [list("北京大学在北京"), list("上海大学")]
     tags = [["B-ORG", "I-ORG", "I-ORG", "I-ORG", "O", "B-LOC", "I-LOC"],
             ["B-ORG", "I-ORG", "I-ORG", "I-ORG"]]  # fmt: skip
-    model = tagger(chinese_backbone, loss="ce", max_epochs=80, dropout=0.0)
+    model = tagger(chinese_backbone, loss="ce", max_epochs=160, dropout=0.0)
     model.set_params(queries={"ORG": "大学", "LOC": "哪里"})
     assert model.fit(characters, tags).predict(characters).tolist() == tags
