@@ -13,24 +13,6 @@ from typing import Any
 from skdice._lock import PROCESS
 from skdice.tasks import TASKS
 
-__all__ = [
-    "DEFAULT_BACKBONE",
-    "embedding_modules",
-    "encoder_layers",
-    "find_backbone",
-    "input_length",
-    "is_hub_id",
-    "load_config",
-    "load_encoder",
-    "load_task_model",
-    "load_tokenizer",
-    "load_weights",
-    "max_positions",
-    "quiet_transformers",
-    "refuse_code",
-    "task_class",
-]
-
 DEFAULT_BACKBONE = "sentence-transformers/all-MiniLM-L6-v2"
 # The remedy for a folder that holds an encoder only.
 _ADD_TOKENIZER = (

@@ -6,8 +6,6 @@ from importlib.resources import as_file, files
 
 from skdice.datasets.conll import read_conll
 
-__all__ = ["load_town_notes"]
-
 _SUBSETS = {
     "all": slice(None),
     "train": slice(0, 270),

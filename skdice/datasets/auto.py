@@ -14,8 +14,6 @@ from skdice.datasets.records import read_table, token_table
 from skdice.datasets.squad import read_mrc_ner, read_squad
 from skdice.tasks import TASKS
 
-__all__ = ["Dataset", "find_task", "read_dataset"]
-
 
 @dataclass(frozen=True)
 class Dataset:

@@ -12,8 +12,6 @@ from typing import Any
 from skdice.datasets.files import fault, first_line, read_lines, write_text
 from skdice.metrics.schemes import faults
 
-__all__ = ["read_conll", "read_conllu", "write_conll"]
-
 DOCUMENT = "-DOCSTART-"
 TAG = re.compile(r"O|[BIESMLU]-.+")
 _BRACKETS = re.compile(r"\(?[\w-]*\*\)?|\([\w-]+\)")

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["from_hf"]
-
 
 def from_hf(
     dataset: Any, *, text_columns: str | Sequence[str], label_column: str

@@ -15,8 +15,6 @@ from typing import Any
 from skdice.datasets.conll import TAG_NAMES, TOKEN_NAMES, has_entities
 from skdice.datasets.files import fault, first_line, is_json, json_values, read_lines, suffix_of
 
-__all__ = ["read_table", "read_texts"]
-
 Column = int | str
 Columns = Column | Sequence[Column] | None
 

@@ -11,8 +11,6 @@ from typing import Any
 from skdice.datasets.files import fault, json_values, read_lines, write_text
 from skdice.text.answers import as_answers
 
-__all__ = ["read_mrc_ner", "read_squad", "write_squad_predictions"]
-
 
 def read_squad(
     path: str | Path,

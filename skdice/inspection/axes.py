@@ -9,8 +9,6 @@ import numpy as np
 
 from skdice._checks import printable, shown
 
-__all__ = ["axes_or_new", "draw_scores", "given_axes", "label_of", "pyplot"]
-
 
 def pyplot() -> Any:
     """matplotlib's pyplot, or an error that says how to get it."""

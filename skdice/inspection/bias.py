@@ -15,8 +15,6 @@ from skdice.metrics.labels import known_labels
 from skdice.metrics.span import span_precision_recall_fscore_support
 from skdice.text.decoding import decode
 
-__all__ = ["BiasDisplay"]
-
 
 @checked
 class BiasDisplay:

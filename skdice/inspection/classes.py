@@ -18,16 +18,6 @@ from skdice.metrics.labels import paired_labels
 from skdice.metrics.span import read_spans
 from skdice.text.inputs import holds_tags
 
-__all__ = [
-    "ClassFrequencyDisplay",
-    "ImbalanceDisplay",
-    "items_of",
-    "precision_recall_f1",
-    "row_counts",
-    "summed",
-]
-
-
 Items = list[list[tuple[Any, ...]]]
 
 

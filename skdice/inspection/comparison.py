@@ -10,8 +10,6 @@ from skdice._checks import shown
 from skdice.inspection.axes import label_of, pyplot
 from skdice.model_selection.comparison import Comparison
 
-__all__ = ["ComparisonDisplay"]
-
 
 class ComparisonDisplay:
     """Precision, recall and F1 of each model of a comparison, with a dot for each seed.

@@ -14,8 +14,6 @@ from skdice._checks import as_numbers, checked, shown
 from skdice.inspection.axes import given_axes, label_of, pyplot
 from skdice.losses import LOSSES, DiceLoss, DSCLoss, Loss, TverskyLoss, resolve_loss
 
-__all__ = ["LossGradientDisplay"]
-
 
 @checked
 class LossGradientDisplay:

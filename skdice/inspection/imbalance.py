@@ -15,8 +15,6 @@ from skdice.text.answers import read_answers
 from skdice.text.entities import as_entities
 from skdice.text.inputs import as_rows, as_sentences, as_texts, holds_tags
 
-__all__ = ["Imbalance", "imbalance", "reading_imbalance"]
-
 _TOKEN = re.compile(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+|[^\w\s]")
 
 

@@ -29,8 +29,6 @@ from skdice.text.answers import read_answers
 from skdice.text.entities import as_entities
 from skdice.text.inputs import as_labels, as_sentences, as_tags, as_texts
 
-__all__ = ["html_report"]
-
 STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;color:#1b1b1b;background:#fff;max-width:60rem;
 margin:2rem auto;padding:0 1rem}

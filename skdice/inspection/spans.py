@@ -16,8 +16,6 @@ from skdice.metrics.schemes import get_spans
 from skdice.metrics.span import read_tags
 from skdice.text.inputs import as_sentences
 
-__all__ = ["SpanConfusionDisplay", "show_tags", "span_errors", "spans_of_tags"]
-
 KINDS = ("type", "boundary", "both", "missed", "spurious")
 PARTS = ("type", "start", "end")
 Span = tuple[str, int, int]

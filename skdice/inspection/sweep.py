@@ -15,8 +15,6 @@ from skdice.losses import TverskyLoss, resolve_loss
 from skdice.model_selection.checks import folds_of
 from skdice.text.inputs import take
 
-__all__ = ["TverskySweepDisplay"]
-
 MEASURES = ("precision", "recall", "f1")
 COLOURS = {"precision": "#4a6b8a", "recall": "#7a9a5b", "f1": "#c2571a"}
 

@@ -13,8 +13,6 @@ from skdice.inspection.axes import axes_or_new, draw_scores
 from skdice.metrics.labels import known_labels
 from skdice.metrics.positive import positive_class
 
-__all__ = ["ThresholdDisplay"]
-
 
 class ThresholdDisplay:
     """Precision, recall and F1 at every threshold, with 0.5 and the best F1 marked.

@@ -11,8 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 from skdice._checks import as_numbers, checked
 from skdice.inspection.axes import given_axes, label_of, pyplot
 
-__all__ = ["TrainingHistoryDisplay"]
-
 
 @checked
 class TrainingHistoryDisplay:

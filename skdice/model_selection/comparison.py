@@ -27,8 +27,6 @@ from skdice.metrics.labels import as_labels, known_labels
 from skdice.model_selection.compared import ComparedModel, parse_model
 from skdice.resampling.batches import check_sampler, draw_rows
 
-__all__ = ["Comparison", "compare_losses"]
-
 MOST_SEEDS = 100_000
 
 

@@ -13,8 +13,6 @@ from sklearn.base import clone
 from skdice._compat import get_sampler_tags
 from skdice.text.inputs import holds_tags
 
-__all__ = ["BalancedBatchSampler", "check_sampler", "draw_rows"]
-
 
 def check_sampler(sampler: Any) -> None:
     """Refuse what cannot draw rows without looking at their values."""

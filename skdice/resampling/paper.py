@@ -13,8 +13,6 @@ from skdice.resampling.replacement import EntityReplacement
 from skdice.resampling.text import TextOverSampler
 from skdice.text.inputs import as_labels, as_texts, plain_values, take
 
-__all__ = ["table8_training_sets"]
-
 # The paper takes QQP from 37 % positives to 21 %: negatives for each positive, after over before.
 _ODDS_GROWTH = (0.79 / 0.21) / (0.63 / 0.37)
 

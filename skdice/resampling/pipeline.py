@@ -10,8 +10,6 @@ from imblearn.pipeline import Pipeline as _Pipeline
 from skdice._compat import get_sampler_tags, name_estimators
 from skdice.text.inputs import plain_values
 
-__all__ = ["Pipeline", "make_pipeline"]
-
 
 class Pipeline(_Pipeline):
     """imbalanced-learn's `Pipeline`, which checks its samplers before any work.

@@ -28,8 +28,6 @@ from skdice.text.inputs import (
     take,
 )
 
-__all__ = ["EntityReplacement", "build_gazetteer"]
-
 _WORD = re.compile(r"\w+|[^\w\s]")
 
 # From type and tokens to the replacement: the tokens, or in texts the mention as it is spelt.

@@ -16,8 +16,6 @@ from skdice._fitting import all_or_nothing, check_params
 from skdice.metrics.schemes import get_spans, infer_scheme
 from skdice.text.inputs import as_sentences, as_tags, take
 
-__all__ = ["BackgroundUnderSampler", "TagOverSampler", "TagSampler"]
-
 
 class TagSampler(BaseSampler):
     """Base of the samplers of tagged sentences."""

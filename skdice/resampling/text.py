@@ -13,8 +13,6 @@ from sklearn.utils import check_consistent_length
 from skdice._fitting import all_or_nothing, check_params
 from skdice.text.inputs import as_labels, as_texts, plain_values, take
 
-__all__ = ["TextOverSampler", "TextUnderSampler"]
-
 
 class _Texts:
     """Let an imbalanced-learn sampler draw rows of texts through a column of row numbers."""

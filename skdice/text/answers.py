@@ -12,8 +12,6 @@ import numpy as np
 from skdice._warn import warn
 from skdice.text.inputs import _target_rows, as_texts, is_whole_number
 
-__all__ = ["Answer", "as_answers", "as_questions", "read_answers"]
-
 Answer = tuple[int, str]
 MISALIGNED = ("raise", "drop", "fix")
 

@@ -11,8 +11,6 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
 
-__all__ = ["Ragged", "Window", "Windows", "compact", "encode_sentences", "encode_texts", "template"]
-
 BLOCK = 1024  # texts tokenised at a time: the tokenizer's output takes much memory
 
 

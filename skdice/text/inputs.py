@@ -15,21 +15,6 @@ from skdice._compat import safe_indexing
 from skdice.metrics.labels import as_labels, check_given, is_ordered, plain_values
 from skdice.metrics.span import check_ordered
 
-__all__ = [
-    "as_labels",
-    "as_rows",
-    "as_sentences",
-    "as_tags",
-    "as_texts",
-    "check_weights",
-    "check_width",
-    "holds_tags",
-    "is_whole_number",
-    "object_array",
-    "plain_values",
-    "take",
-]
-
 
 def object_array(rows: Sequence[Any]) -> np.ndarray:
     """A 1-D object array of `rows`, also when all rows have the same length."""

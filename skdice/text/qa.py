@@ -12,15 +12,6 @@ import numpy as np
 
 from skdice.text.encoding import Window, _cut, _subwords_of_words, compact, template
 
-__all__ = [
-    "QueryWindow",
-    "ReadingWindow",
-    "cut_context",
-    "encode_queries",
-    "encode_questions",
-    "is_mark",
-]
-
 
 @dataclass(slots=True)
 class ReadingWindow(Window):
