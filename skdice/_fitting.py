@@ -7,8 +7,6 @@ from functools import wraps
 from numbers import Integral
 from typing import Any, TypeVar, cast
 
-__all__ = ["all_or_nothing", "check_params"]
-
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 

@@ -23,11 +23,11 @@ from skdice.inspection.classes import (
     summed,
 )
 from skdice.inspection.spans import SpanConfusionDisplay, _paired, _Tagged
-from skdice.metrics.labels import paired_labels
+from skdice.metrics.labels import as_labels, paired_labels
 from skdice.metrics.schemes import get_spans
 from skdice.text.answers import read_answers
 from skdice.text.entities import as_entities
-from skdice.text.inputs import as_labels, as_sentences, as_tags, as_texts
+from skdice.text.inputs import as_sentences, as_tags, as_texts
 
 STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;color:#1b1b1b;background:#fff;max-width:60rem;

@@ -14,16 +14,6 @@ from sklearn.utils.multiclass import type_of_target
 from skdice._checks import shown
 from skdice._compat import is_pandas_na, is_scalar_nan
 
-__all__ = [
-    "as_labels",
-    "check_given",
-    "is_missing",
-    "is_ordered",
-    "known_labels",
-    "paired_labels",
-    "plain_values",
-]
-
 _KINDS: dict[str, Any] = {"bool": (bool, np.bool_), "int": Integral, "float": Real, "str": str}
 
 

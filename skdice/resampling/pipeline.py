@@ -8,7 +8,7 @@ import numpy as np
 from imblearn.pipeline import Pipeline as _Pipeline
 
 from skdice._compat import get_sampler_tags, name_estimators
-from skdice.text.inputs import plain_values
+from skdice.metrics.labels import plain_values
 
 
 class Pipeline(_Pipeline):

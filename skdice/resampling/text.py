@@ -11,7 +11,8 @@ from imblearn.under_sampling import RandomUnderSampler
 from sklearn.utils import check_consistent_length
 
 from skdice._fitting import all_or_nothing, check_params
-from skdice.text.inputs import as_labels, as_texts, plain_values, take
+from skdice.metrics.labels import as_labels, plain_values
+from skdice.text.inputs import as_texts, take
 
 
 class _Texts:

@@ -12,7 +12,8 @@ from scipy import sparse
 
 from skdice._checks import as_numbers
 from skdice._compat import safe_indexing
-from skdice.metrics.labels import as_labels, check_given, is_ordered, plain_values
+from skdice.metrics.labels import as_labels as as_labels
+from skdice.metrics.labels import check_given, is_ordered, plain_values
 from skdice.metrics.span import check_ordered
 
 
