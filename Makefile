@@ -40,6 +40,7 @@ test-lowest: ## Run the tests on the lowest versions that pyproject.toml allows
 faults: $(VENV)/.installed-test ## Kill fits, repeat them, feed bad input; print what was lost
 	OMP_NUM_THREADS=1 $(BIN)/python examples/benchmarks/faults.py
 	OMP_NUM_THREADS=1 $(BIN)/python examples/benchmarks/memory_of_fits.py
+	OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false $(BIN)/python examples/benchmarks/saves.py
 
 docs: $(VENV)/.installed-docs ## Build the site to docs/_build/html
 	OMP_NUM_THREADS=1 MPLBACKEND=Agg $(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html

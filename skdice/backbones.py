@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import importlib.util
 import json
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from skdice._lock import PROCESS
+from skdice.folders import settled
 from skdice.tasks import TASKS
 
 DEFAULT_BACKBONE = "sentence-transformers/all-MiniLM-L6-v2"
@@ -41,7 +44,7 @@ def find_backbone(backbone: str) -> str:
             f"folder, not {type(backbone).__name__}"
         )
     name = str(backbone)
-    folder = Path(name).expanduser()
+    folder = settled(Path(name).expanduser())
     if folder.is_dir():
         if (folder / "skdice.json").is_file() and (folder / "encoder").is_dir():
             folder = folder / "encoder"  # a saved estimator with a head of its own
@@ -109,11 +112,11 @@ def quiet_transformers() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _explained(backbone: str, where: str, remedy: str = "") -> Iterator[None]:
-    from safetensors import SafetensorError
-
     try:
         yield
-    except (OSError, ValueError, KeyError, SafetensorError) as error:
+    except ImportError:
+        raise
+    except Exception as error:  # whatever a damaged file leads to
         if Path(where).is_dir():
             raise ValueError(
                 f"backbone={backbone!r} could not be loaded: {error}{remedy}"
@@ -133,10 +136,11 @@ def load_tokenizer(backbone: str) -> Any:
     where = find_backbone(backbone)
     load_config(backbone)  # the tokenizer asks an unreachable hub for two files
     with quiet_transformers(), _explained(backbone, where, f". If it has none, {_ADD_TOKENIZER}"):
-        tokenizer = AutoTokenizer.from_pretrained(where)
+        options = {"trust_remote_code": False, "local_files_only": Path(where).is_dir()}
+        tokenizer = AutoTokenizer.from_pretrained(where, **options)
         if getattr(tokenizer, "add_prefix_space", None) is False:
             # Byte-level BPE (RoBERTa): words given one by one need the space they had in text.
-            tokenizer = AutoTokenizer.from_pretrained(where, add_prefix_space=True)
+            tokenizer = AutoTokenizer.from_pretrained(where, add_prefix_space=True, **options)
         _prefix_space(tokenizer)
     if not getattr(tokenizer, "is_fast", False):
         raise ValueError(
@@ -179,12 +183,16 @@ def _prefix_space(tokenizer: Any) -> None:
 
 def load_config(backbone: str) -> Any:
     """The configuration of `backbone`; an encoder-decoder or code of its own is refused."""
-    from transformers import AutoConfig
+    from transformers import AutoConfig, PreTrainedConfig
 
     where = find_backbone(backbone)
+    local = Path(where).is_dir()
     refuse_code(where)
     with quiet_transformers(), _explained(backbone, where):
-        config = AutoConfig.from_pretrained(where)
+        content = {} if local else PreTrainedConfig.get_config_dict(where)[0]
+    _refuse_keys(content, "config.json", f"{where}/config.json")
+    with quiet_transformers(), _explained(backbone, where):
+        config = AutoConfig.from_pretrained(where, trust_remote_code=False, local_files_only=local)
     if getattr(config, "is_encoder_decoder", False):
         raise ValueError(
             f"backbone={backbone!r} is an encoder-decoder ({config.model_type}), and skdice needs "
@@ -193,21 +201,106 @@ def load_config(backbone: str) -> Any:
     return config
 
 
+def read_json(path: Path) -> dict[str, Any]:
+    """A file that holds one JSON object."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(content, dict):
+            raise ValueError(f"it holds {type(content).__name__}, not an object")
+    except (ValueError, RecursionError) as error:
+        raise ValueError(
+            f"{str(path)!r} is damaged ({error}): get the file again, or save the model again"
+        ) from error
+    return content
+
+
+# Keys of files for which transformers or peft import, patch or fetch something, or by which a value
+# hides under another name.
+_CODE = {
+    "config.json": {
+        *("auto_map", "quantization_config", "fusion_config", "kernel_config"),
+        *("configuration_files", "attribute_map"),
+    },
+    "tokenizer_config.json": {"auto_map"},
+    "adapter_config.json": {
+        *("auto_map", "megatron_config", "tokenizer_name_or_path", "tokenizer_kwargs", "adapters"),
+    },
+}
+# What needs no kernel of the hub.
+_LOCAL_ATTENTION = {"eager", "sdpa", "flex_attention", "batched_mm", "grouped_mm"}
+_TOKENIZER = r"(?!Auto|Rag)\w*(Tokenizer(Fast)?|Backend)"
+
+
 def refuse_code(where: str) -> None:
-    """Refuse a folder whose model or tokenizer is made by Python code that lies in it."""
-    for name in ("config.json", "tokenizer_config.json"):
+    """Refuse a folder for which code would be run or fetched, or whose sizes cannot be true."""
+    for name in _CODE:
         path = Path(where) / name
-        if not path.is_file():
-            continue
-        try:
-            found = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise ValueError(f"{str(path)!r} is damaged ({error}): get the file again") from error
-        if isinstance(found, dict) and "auto_map" in found:
+        if path.is_file():
+            content = read_json(path)
+            _refuse_keys(content, name, str(path))
+            if name == "config.json":
+                _refuse_sizes(content, path)
+
+
+def _refuse_keys(content: dict[str, Any], name: str, path: str) -> None:
+    packages = {"flash_attention_2"} if importlib.util.find_spec("flash_attn") else set()
+    for key, value in _items(content):
+        bad = key in _CODE[name] and value is not None
+        if re.fullmatch("_?(attn|experts)_implementation(_internal)?", key):
+            chosen = value.values() if isinstance(value, dict) else [value]
+            bad = not {*map(str, chosen)} <= {*_LOCAL_ATTENTION, *packages, "None"}
+        elif key == "tokenizer_class" and value is not None:
+            bad = re.fullmatch(_TOKENIZER, str(value)) is None
+        if bad:
             raise ValueError(
-                f"{str(path)!r} asks for code of its own (auto_map), which skdice never runs: give "
-                "a model whose architecture transformers knows"
+                f"{path!r} asks for code of its own or of the hub ({key}={value!r}), which skdice "
+                "never runs: give a model whose architecture transformers knows, or take that "
+                "entry out if you know that the model does without"
             )
+
+
+def _refuse_sizes(content: dict[str, Any], path: Path) -> None:
+    """Refuse numbers of layers and sizes that the weights beside a config.json cannot have."""
+    n_tensors, n_weights = _held(path.parent)
+    for key, value in _items(content):
+        limit = max(n_weights, 2**24)
+        if re.search("(layer|group|expert|block|stage|depth)s?$|group_num$", key):
+            limit = max(n_tensors // 4, 64)  # a layer has more than 4
+        elif key == "num_labels":
+            limit = 2**16
+        if isinstance(value, int) and value > limit and "theta" not in key:
+            raise ValueError(
+                f"{str(path)!r} has {key}={value}, which does not fit the {n_tensors} tensors of "
+                f"{n_weights} weights beside it: get the folder again"
+            )
+
+
+def _held(folder: Path) -> tuple[int, int]:
+    """How many tensors and weights the files of a folder hold, or at most hold."""
+    from safetensors import safe_open
+
+    n_tensors = n_weights = 0
+    for file in folder.glob("*.safetensors"):
+        with _explained(str(folder), str(folder)), safe_open(file, "pt") as tensors:
+            for name in tensors.keys():  # noqa: SIM118
+                n_tensors += 1
+                n_weights += math.prod(tensors.get_slice(name).get_shape())
+    for file in folder.glob("pytorch_model*.bin"):
+        size = file.stat().st_size
+        n_tensors, n_weights = n_tensors + size // 64, n_weights + size
+    return n_tensors, n_weights
+
+
+def _items(content: Any) -> Iterator[tuple[str, Any]]:
+    """All keys of nested JSON with their values; entries of a list have the list's key."""
+    stack = [("", content)]
+    while stack:
+        key, value = stack.pop()
+        yield key, value
+        if isinstance(value, dict):
+            stack += value.items()
+        elif isinstance(value, list):
+            stack += [(key, entry) for entry in value]
 
 
 def load_encoder(backbone: str) -> Any:
@@ -265,17 +358,28 @@ def load_weights(cls: Any, where: str, config: Any) -> tuple[Any, dict[str, list
     """A model of transformers in float32, and the names of tensors that do not fit its files.
 
     These are ``missing``, ``unexpected`` or ``mismatched`` in size. A folder is loaded without any
-    use of the network.
+    use of the network, and memory is only taken for a model about as large as its files.
     """
     import torch
 
+    local = Path(where).is_dir()
     with quiet_transformers():
+        if local:
+            build = getattr(cls, "from_config", cls)  # of an Auto class
+            with torch.device("meta"):
+                n_described = sum(p.numel() for p in build(copy.deepcopy(config)).parameters())
+            n_weights = _held(Path(where))[1]
+            if n_described > 2 * n_weights + 2**20:  # a new head has few
+                raise ValueError(
+                    f"{str(Path(where, 'config.json'))!r} describes a model of {n_described} "
+                    f"weights, and the files beside it hold {n_weights}: get the folder again"
+                )
         model, report = cls.from_pretrained(
             where,
             config=config,
             dtype=torch.float32,
             output_loading_info=True,
-            local_files_only=Path(where).is_dir(),
+            local_files_only=local,
             ignore_mismatched_sizes=True,
         )
     faults = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import os
-import tempfile
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +19,8 @@ from skdice._checks import check_has, checked
 from skdice.engine.adapters import merge_adapter
 from skdice.engine.attention import settle_attention
 from skdice.engine.module import TaskModel
-from skdice.estimators.storage import describe, put_in_place
+from skdice.estimators.storage import STATE, describe, is_model_file
+from skdice.folders import replaced
 
 __all__ = ["export_onnx", "with_onnx"]
 
@@ -41,7 +41,8 @@ def export_onnx(estimator: Any, folder: str | Path, *, int8: bool = False) -> Pa
     estimator : DiceTokenClassifier, DiceSequenceClassifier or DiceQuestionAnswerer
         Fitted. A tuned decision is exported from what ``BiasTuned*.save_pretrained`` wrote.
     folder : str or Path
-        Made if missing. It gets ``model.onnx``, ``config.json`` and the tokenizer's files.
+        Made if missing. It gets ``model.onnx``, ``config.json`` and the tokenizer's files, which
+        replace those of an earlier export as a whole.
     int8 : bool, default=False
         Also write ``model_int8.onnx``, whose matrix products are of 8-bit integers (dynamic
         quantisation of onnxruntime): a quarter of the size, and other predictions for some texts.
@@ -58,7 +59,8 @@ def export_onnx(estimator: Any, folder: str | Path, *, int8: bool = False) -> Pa
     TypeError
         For a `DiceMRCTagger`, whose heads no server supports.
     ValueError
-        If torch cannot convert the architecture (XLNet, with torch 2.13).
+        If torch cannot convert the architecture (XLNet, with torch 2.13), or the folder holds a
+        saved estimator.
 
     Examples
     --------
@@ -81,10 +83,12 @@ def export_onnx(estimator: Any, folder: str | Path, *, int8: bool = False) -> Pa
     settle_attention(module, "cpu")
     if module.adapted:
         module = merge_adapter(module).eval()
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".writing-") as temporary:
-        new = Path(temporary)
+    if (Path(folder) / STATE).is_file():
+        raise ValueError(
+            f"folder={str(folder)!r} holds a saved estimator, whose files are guarded: give "
+            f"another folder, such as {str(Path(folder, 'onnx'))!r}"
+        )
+    with replaced(folder, lambda name: name in (MODEL, INT8) or is_model_file(name)) as new:
         _convert(module, estimator, new / MODEL)
         if int8:
             _quantise(new / MODEL, new / INT8)
@@ -95,8 +99,7 @@ def export_onnx(estimator: Any, folder: str | Path, *, int8: bool = False) -> Pa
         config.save_pretrained(new)
         with backbones.quiet_transformers():
             estimator.tokenizer_.save_pretrained(new)
-        put_in_place(new, folder)
-    return folder
+    return Path(folder)
 
 
 @checked

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from importlib.metadata import version
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,8 @@ def model_card(estimator: Any, metrics: dict[str, float]) -> str:
     """Markdown, with the metadata that the hub reads."""
     from huggingface_hub import ModelCardData
 
+    if not all(isinstance(value, Real) for value in metrics.values()):
+        raise TypeError(f"metrics={metrics!r} must map names to numbers, as in {{'test F1': 0.47}}")
     pipeline_tag = TASKS[estimator.task].hub_tag
     native = isinstance(estimator._module, TaskModel)
     name = str(estimator.backbone)
@@ -36,7 +40,7 @@ def model_card(estimator: Any, metrics: dict[str, float]) -> str:
         ("Task", estimator.task),
         ("Backbone", name if on_hub else "a local folder"),
         ("Architecture", type(estimator._module.model if native else estimator._module).__name__),
-        ("Loss", f"`{estimator.loss}`, that is `{resolve_loss(estimator.loss)!r}`"),
+        ("Loss", f"{_code(estimator.loss)}, that is {_code(repr(resolve_loss(estimator.loss)))}"),
         ("Epochs", f"{estimator.n_iter_}"),
         ("Peak learning rate, batch size", f"{estimator.lr}, {estimator.batch_size}"),
         ("skdice", __version__),
@@ -51,7 +55,7 @@ def model_card(estimator: Any, metrics: dict[str, float]) -> str:
         *_data(estimator),
     ]
     if metrics:
-        shown = [(metric, f"{value:.4g}") for metric, value in metrics.items()]
+        shown = [(_text(metric), f"{value:.4g}") for metric, value in metrics.items()]
         parts += ["## Scores\n\nAs given by whoever trained the model.\n", _table(("", ""), shown)]
     return "\n".join([*parts, "## Use\n", *_usage(estimator, native)])
 
@@ -71,12 +75,12 @@ def _data(estimator: Any) -> list[str]:
     order = sorted(counts, key=lambda name: -counts[name])
     parts = [
         "## Training data\n",
-        _table(("class", unit), [(f"`{name}`", f"{counts[name]:g}") for name in order]),
+        _table(("class", unit), [(_code(name), f"{counts[name]:g}") for name in order]),
     ]
     positives = sum(n for name, n in counts.items() if name != negative)
     if negative in counts and positives:
         ratio = counts[negative] / positives
-        parts.append(f"{ratio:.3g} `{negative}` to one of all others.\n")
+        parts.append(f"{ratio:.3g} {_code(negative)} to one of all others.\n")
     return parts
 
 
@@ -88,16 +92,16 @@ from skdice import {kind}
 model = {kind}.from_pretrained("FOLDER_OR_REPO_ID")
 model.predict({TASKS[task].example})"""
     if not native:
-        return [_code(own), "Its head is skdice's own: transformers cannot read it.\n"]
+        return [_block(own), "Its head is skdice's own: transformers cannot read it.\n"]
     if task == "qa":
-        return [_code(own), _code(_READER)]
+        return [_block(own), _block(_READER)]
     caveat = scheme_caveat(estimator)
     more = ', aggregation_strategy="first"' if task == "tagging" and not caveat else ""
     pipeline = f"""\
 from transformers import pipeline
 model = pipeline("{TASKS[task].hub_tag}", "FOLDER_OR_REPO_ID"{more})
 model("Ann lives in Rome")"""
-    return [_code(own), _code(pipeline), *([f"{caveat}\n"] if caveat else [])]
+    return [_block(own), _block(pipeline), *([f"{caveat}\n"] if caveat else [])]
 
 
 def scheme_caveat(estimator: Any) -> str:
@@ -114,8 +118,30 @@ def scheme_caveat(estimator: Any) -> str:
     )
 
 
-def _code(lines: str) -> str:
+def _block(lines: str) -> str:
     return f"```python\n{lines}\n```\n"
+
+
+def _code(value: Any) -> str:
+    """Any value as code in a line or cell of Markdown, which nothing in it can leave."""
+    text = _printable(value)
+    return f"`{text}`" if re.fullmatch(r"(?! )[^`|\\]+(?<! )", text) else _escaped(text)
+
+
+def _text(value: Any) -> str:
+    """A name as it is, if it is plain, or else as code."""
+    text = _printable(value)
+    plain = r"(?!.*www\.)([^\W_]|(?<=[^\W_])_(?=[^\W_])|[ .,()%/-])+"
+    return text if re.fullmatch(plain, text) else _escaped(text)
+
+
+def _printable(value: Any) -> str:
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in str(value))
+
+
+def _escaped(text: str) -> str:
+    shown = "".join(c if c.isalnum() or c == " " else f"&#{ord(c)};" for c in text)
+    return f"<code>{shown}</code>"
 
 
 def _table(header: tuple[str, str], rows: list[tuple[str, str]]) -> str:

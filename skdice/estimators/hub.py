@@ -10,11 +10,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdice import backbones
 from skdice._checks import checked
+from skdice.folders import settled
 
 
 def local_folder(source: str | Path) -> Path:
     """A folder as it is, or the files of a repository on the hub."""
-    folder = Path(source).expanduser()
+    folder = settled(Path(source).expanduser())
     if folder.is_dir():
         return folder
     name = str(source)

@@ -11,9 +11,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
-import shutil
-import tempfile
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -27,12 +25,21 @@ from skdice.engine.adapters import load_adapter
 from skdice.engine.devices import resolve_device, seeded
 from skdice.engine.module import EncoderModule, TaskModel, freeze
 from skdice.estimators.card import model_card, scheme_caveat
+from skdice.folders import replaced, unchanged
 from skdice.losses import LOSSES, Loss
 from skdice.tasks import TASKS
 
-FORMAT = 3
+FORMAT = 4
 STATE = "skdice.json"
 HEAD = "head.safetensors"
+# The files and folders that programs which load a model look for.
+_MODEL_FILES = re.compile(
+    r"encoder|skdice\.json|head\.safetensors|MODEL_CARD\.md|chat_template\.jinja"
+    r"|(model|pytorch_model|adapter_model)(-\d+-of-\d+)?\.(safetensors|bin)(\.index\.json)?"
+    r"|(config|adapter_config|generation_config|tokenizer|tokenizer_config|added_tokens)\.json"
+    r"|(special_tokens_map|vocab|tekken)\.json|(vocab|merges)\.txt|additional_chat_templates"
+    r"|(tokenizer|spiece|spm|sentencepiece.*|tiktoken)\.model"
+)
 # Settings of training that may hold code; a loaded estimator predicts without them.
 _NOT_STORED = ("callbacks", "net_params", "random_state", "sampler")
 
@@ -87,44 +94,67 @@ def _history(estimator: Any) -> list[dict[str, Any]]:
 # ---- saving
 
 
-def save(estimator: Any, folder: Path, metrics: dict[str, float] | None = None) -> Path:
-    """Write `estimator` to `folder`; each file is complete before it takes its place."""
+def save(estimator: Any, folder: str | Path, metrics: dict[str, float] | None = None) -> Path:
+    """Write `estimator` to `folder`, which is replaced as a whole when all is written."""
     module = estimator._module
-    fitted = {**estimator._fitted_state(), "pooling": module.pooling}
+    _check_numbers(module, "the fitted model")
     state = {
         "format": FORMAT,
         "class": type(estimator).__name__,
         "task_model": isinstance(module, TaskModel),
         "adapter": bool(module.adapted),
         "params": _params(estimator),
-        "fitted": {name: _plain(value, name) for name, value in fitted.items()},
+        "fitted": {
+            name: _plain(value, name)
+            for name, value in {**estimator._fitted_state(), "pooling": module.pooling}.items()
+        },
         "history": _history(estimator),
     }
     card = model_card(estimator, metrics or {})
     if caveat := scheme_caveat(estimator):
         warn(caveat)
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".writing-") as temporary:
-        new = Path(temporary)
+    with replaced(folder, is_model_file) as new:
         _write_model(estimator, new)
-        (new / "README.md").write_text(card, encoding="utf-8")
-        state["files"] = {name: _checksum(new / name) for name in _weights(new)}
-        (new / STATE).write_text(json.dumps(state, indent=2, ensure_ascii=False), encoding="utf-8")
-        _clear(folder, keep=_files(new))
-        put_in_place(new, folder)
-    return folder
+        state["files"] = {
+            str(path.relative_to(new).as_posix()): _checksum(path)
+            for path in sorted(new.rglob("*"))
+            if path.is_file()
+        }
+        state["card"] = hashlib.sha256(card.encode()).hexdigest()
+        (new / _card_name(Path(folder))).write_bytes(card.encode())
+        state["checksum"] = _checksum_of(state)
+        text = json.dumps(state, indent=2, ensure_ascii=False)
+        (new / STATE).write_text(text, encoding="utf-8")
+    return Path(folder)
 
 
-def put_in_place(new: Path, folder: Path) -> None:
-    """Move complete files to where they belong; the one that lists all others comes last."""
-    for file in sorted(_files(new), key=lambda path: path.name == STATE):
-        (folder / file).parent.mkdir(parents=True, exist_ok=True)
-        os.replace(new / file, folder / file)
+def is_model_file(name: str) -> bool:
+    """Whether this is the name of a part of a saved model, or of what a killed save left."""
+    return _MODEL_FILES.fullmatch(name) is not None or name.startswith(".writing-")
 
 
-def _files(folder: Path, pattern: str = "*") -> list[Path]:
-    """Files in a folder and its subfolders, relative to it."""
-    return sorted(p.relative_to(folder) for p in folder.rglob(pattern) if p.is_file())
+def _card_name(folder: Path) -> str:
+    """README.md, unless the folder has one that was not written, or was changed, by others."""
+    readme = folder / "README.md"
+    if not readme.is_file():
+        return readme.name
+    try:
+        ours = json.loads((folder / STATE).read_bytes())["card"]
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        ours = None
+    return readme.name if ours == _checksum(readme) else "MODEL_CARD.md"
+
+
+def _checksum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _checksum_of(state: dict[str, Any]) -> str:
+    """The checksum of all that `state` holds, those of the files included."""
+    rest = {name: value for name, value in state.items() if name != "checksum"}
+    text = json.dumps(json.loads(json.dumps(rest)), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _params(estimator: Any) -> dict[str, Any]:
@@ -157,6 +187,7 @@ def _write_model(estimator: Any, folder: Path) -> None:
             (adapted,) = module.adapted
             adapted.peft_config["default"].base_model_name_or_path = str(estimator.backbone)
             adapted.save_pretrained(where, save_embedding_layers=False)
+            (where / "README.md").unlink()  # peft's own
             module.model.config.save_pretrained(where)
         else:
             module.model.save_pretrained(where)
@@ -190,28 +221,6 @@ def _is_generic(label: Any) -> bool:
     return label is None or str(label).startswith("LABEL_")
 
 
-def _weights(folder: Path) -> list[str]:
-    """Files of weights in a folder, relative to it."""
-    return [str(path) for path in _files(folder, "*.safetensors")]
-
-
-def _checksum(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _clear(folder: Path, keep: list[Path]) -> None:
-    """Delete a model that was saved here in another form, which would still be read."""
-    if not (folder / STATE).is_file():
-        return
-    names = ("config.json", "adapter_config.json", "adapter_model.safetensors", "model.safetensors")
-    for path in (Path(HEAD), *(Path(part, name) for part in ("", "encoder") for name in names)):
-        if path not in keep:
-            (folder / path).unlink(missing_ok=True)
-    if not any(path.parts[0] == "encoder" for path in keep):
-        shutil.rmtree(folder / "encoder", ignore_errors=True)
-
-
 # ---- loading
 
 
@@ -223,41 +232,40 @@ def read_state(folder: Path) -> dict[str, Any]:
             f"{str(folder)!r} holds no {STATE}: give a folder that save_pretrained of an skdice "
             "estimator wrote, or use from_transformers for a model of transformers"
         )
-    try:
-        state = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{str(path)!r} is damaged ({error}): save the estimator again") from error
-    version = state.get("format") if isinstance(state, dict) else None
+    state = backbones.read_json(path)
+    version = state.get("format")
     if version != FORMAT:
         raise ValueError(
             f"{str(folder)!r} has format {version!r}, and this skdice reads format {FORMAT}: "
             "install the version that wrote it, or fit the estimator again and save it"
         )
-    needed: dict[str, type] = {"class": str, "params": dict, "fitted": dict, "files": dict}
-    needed |= {"history": list, "task_model": bool, "adapter": bool}
-    for name, kind in needed.items():
-        if not isinstance(state.get(name), kind):
-            raise ValueError(
-                f"{str(path)!r} is damaged (no proper {name!r}): save the estimator again"
-            )
+    if state.get("checksum") != _checksum_of(state):
+        raise ValueError(
+            f"{str(path)!r} was changed after it was written (its checksum differs), or is "
+            "damaged: copy the folder again, or save the estimator again"
+        )
     return state
 
 
 def load(cls: type[Any], folder: Path, device: str) -> Any:
     """Read an estimator of class `cls` from `folder`."""
+    return unchanged(folder, lambda: _load(cls, folder, device))
+
+
+def _load(cls: type[Any], folder: Path, device: str) -> Any:
     state = read_state(folder)
     if state["class"] != cls.__name__:
         raise ValueError(
             f"{str(folder)!r} holds a {state['class']}, not a {cls.__name__}: use "
             f"{state['class']}.from_pretrained"
         )
+    _check_files(folder, state["files"])
     with _damaged(folder):
         params = dict(state["params"])
         for name in {"loss", "end_loss", "match_loss"} & set(params):
             params[name] = _loss_from_json(params[name])
         estimator = cls(**{**params, "device": device})
         estimator._restore_fitted(state["fitted"])
-    _check_files(folder, state["files"])
     where = folder if state["task_model"] else folder / "encoder"
     estimator._module = _read_module(estimator, where, state)
     estimator.tokenizer_ = backbones.load_tokenizer(str(where))
@@ -267,12 +275,11 @@ def load(cls: type[Any], folder: Path, device: str) -> Any:
 @contextlib.contextmanager
 def _damaged(folder: Path) -> Iterator[None]:
     """Name the folder in errors that are raised while it is read."""
-    from safetensors import SafetensorError
-
-    wrong = (KeyError, TypeError, IndexError, AttributeError, RuntimeError, SafetensorError)
     try:
         yield
-    except wrong as error:
+    except (ValueError, ImportError):
+        raise
+    except Exception as error:
         raise ValueError(
             f"{str(folder)!r} is damaged ({type(error).__name__}: {error}): save the estimator "
             "again, or install the version of skdice that wrote it"
@@ -281,6 +288,7 @@ def _damaged(folder: Path) -> Iterator[None]:
 
 def ready(estimator: Any, history: list[dict[str, Any]], device: str) -> Any:
     """Give a net to an estimator whose module was loaded."""
+    _check_numbers(estimator._module, "the folder's model")
     freeze(estimator._module, estimator.frozen)
     estimator.net_ = estimator._make_net(criterion=torch.nn.Module(), seed=0)
     estimator.net_.set_params(device=resolve_device(device))
@@ -292,7 +300,17 @@ def ready(estimator: Any, history: list[dict[str, Any]], device: str) -> Any:
     return estimator
 
 
+def _check_numbers(module: torch.nn.Module, what: str) -> None:
+    for name, values in module.named_parameters():
+        if not bool(values.isfinite().all()):
+            raise ValueError(
+                f"{what} has NaN or infinite weights in {name!r}, from which no prediction "
+                "follows: fit again with a smaller lr, or get the files again"
+            )
+
+
 def _check_files(folder: Path, files: dict[str, str]) -> None:
+    """Refuse a folder with another file of the model than was saved, or with one more or less."""
     for name, checksum in files.items():
         path = folder / name
         if not path.is_file():
@@ -300,13 +318,15 @@ def _check_files(folder: Path, files: dict[str, str]) -> None:
         if _checksum(path) != checksum:
             raise ValueError(
                 f"{str(path)!r} is not the file that {STATE} was written with (its checksum "
-                "differs): copy the folder again; if another program changed the weights, read it "
-                "with from_transformers, which does not look at skdice.json"
+                "differs): copy the folder again; if the change is wanted, read it with "
+                "from_transformers, which does not look at skdice.json"
             )
-    if surplus := sorted(set(_weights(folder)) - set(files)):
+    present = [path for part in (folder, folder / "encoder") for path in part.glob("*")]
+    names = {p.relative_to(folder).as_posix() for p in present if _MODEL_FILES.fullmatch(p.name)}
+    if surplus := sorted(names - {STATE, "MODEL_CARD.md", "encoder"} - set(files)):
         raise ValueError(
-            f"{str(folder)!r} holds weights that {STATE} does not speak of: {surplus}: take them "
-            "away, or copy the folder again"
+            f"{str(folder)!r} holds files of a model that {STATE} does not speak of: {surplus}: "
+            "take them away, or copy the folder again"
         )
 
 
@@ -324,8 +344,6 @@ def _read_module(estimator: Any, where: Path, state: dict[str, Any]) -> EncoderM
         module = TaskModel(model, task, dropout)
     else:
         module = TaskModel(read_model(source, task), task, dropout)
-    if state["task_model"]:
-        _check_labels(estimator, backbones.load_config(str(where)), where)
     if state["adapter"]:
         with _damaged(where):
             load_adapter(module, where)
@@ -345,26 +363,6 @@ def _read_own_head(estimator: Any, source: str, folder: Path, n_outputs: int) ->
             raise KeyError(f"{HEAD} holds {sorted(head)}, not {sorted(names)}")
         module.load_state_dict(head, strict=False)
     return module
-
-
-def _check_labels(estimator: Any, config: Any, folder: Path) -> None:
-    """Refuse labels or a kind of problem in which the two files differ."""
-    if estimator.task == "qa":
-        return
-    labels = [config.id2label.get(i) for i in range(len(config.id2label))]
-    wanted = [str(label) for label in estimator.classes_.tolist()]
-    multilabel = getattr(estimator, "multilabel_", False)  # its columns may have any names
-    if len(labels) != len(wanted) or (labels != wanted and not multilabel):
-        raise ValueError(
-            f"{str(folder)!r}: {STATE} has the labels {wanted} and config.json {labels}: they must "
-            "be the same in the same order; save the estimator again"
-        )
-    kind = "multi_label" if multilabel else "single_label"
-    if estimator.task == "classification" and config.problem_type != f"{kind}_classification":
-        raise ValueError(
-            f"{str(folder)!r}: config.json has problem_type={config.problem_type!r}, and {STATE} a "
-            f"{kind} problem: save the estimator again"
-        )
 
 
 def read_model(where: str, task: str) -> Any:
@@ -414,7 +412,9 @@ def wrap(cls: type[Any], source: str | Path, device: str, params: dict[str, Any]
     estimator = cls(**{"backbone": str(source), "device": device, **params})
     estimator._check_params()
     where = backbones.find_backbone(str(source))
-    model = read_model(where, estimator.task)
+    model, tokenizer = unchanged(
+        Path(where), lambda: (read_model(where, cls.task), backbones.load_tokenizer(where))
+    )
     module = TaskModel(model, estimator.task, estimator.dropout)
     fitted = estimator._fitted_of(model.config)
     estimator._restore_fitted(fitted)
@@ -423,7 +423,7 @@ def wrap(cls: type[Any], source: str | Path, device: str, params: dict[str, Any]
             for values in module.output_layer.parameters():
                 values.copy_(values[fitted["order"]])
     describe(model.config, estimator)
-    estimator._module, estimator.tokenizer_ = module, backbones.load_tokenizer(where)
+    estimator._module, estimator.tokenizer_ = module, tokenizer
     estimator._max_length()  # refuses one that is too long
     return ready(estimator, [], device)
 

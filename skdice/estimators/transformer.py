@@ -395,8 +395,9 @@ class TransformerEstimator(PushToHub, NetEstimator):
         ----------
         folder : str or Path
             Made if missing. It gets ``config.json``, ``model.safetensors``, the tokenizer's files,
-            ``README.md`` (the model card) and ``skdice.json``; each file replaces its old version
-            only when it is complete.
+            ``README.md`` (the model card) and ``skdice.json``. A model that was there is replaced
+            as a whole, when the new one is complete; other files stay. If others wrote or changed
+            the README.md, that stays too, and the card is ``MODEL_CARD.md``.
         metrics : dict or None, default=None
             Scores for the model card, such as ``{"test F1": 0.471}``.
 
@@ -417,9 +418,14 @@ class TransformerEstimator(PushToHub, NetEstimator):
             If the estimator is not fitted.
         TypeError
             If the loss is not one of skdice's own (pickle the estimator instead).
+        ValueError
+            If the folder is a file, a mount point, or the working or home directory or above one,
+            none of which can be replaced; if weights are NaN.
+        OSError
+            If the folder or the one that holds it cannot be written; what was there stays.
         """
         self._check_fitted()
-        return storage.save(self, Path(folder), metrics)
+        return storage.save(self, folder, metrics)
 
     @classmethod
     @checked
@@ -443,8 +449,8 @@ class TransformerEstimator(PushToHub, NetEstimator):
         Raises
         ------
         ValueError
-            If the folder holds no estimator of this class, or files, labels and weights do not fit
-            together.
+            If the folder holds no estimator of this class, if any file of the model is missing,
+            new, or not as it was saved, or if weights are NaN.
         """
         return storage.load(cls, local_folder(folder), device)
 

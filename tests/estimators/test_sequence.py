@@ -221,8 +221,8 @@ def test_settings_that_are_not_saved_are_named(classifier, params, names, tmp_pa
 def test_folders_of_another_format_are_refused(classifier, tmp_path):
     folder = classifier.fit(X, Y).save_pretrained(tmp_path / "m")
     state = json.loads((folder / "skdice.json").read_text())
-    (folder / "skdice.json").write_text(json.dumps({**state, "format": 4}))
-    with pytest.raises(ValueError, match="has format 4, and this skdice reads format 3"):
+    (folder / "skdice.json").write_text(json.dumps({**state, "format": 5}))
+    with pytest.raises(ValueError, match="has format 5, and this skdice reads format 4"):
         DiceSequenceClassifier.from_pretrained(folder)
 
 

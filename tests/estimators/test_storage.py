@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
+import time
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from huggingface_hub import ModelCard
+from markdown_it import MarkdownIt
 from safetensors.torch import load_file, save_file
 from transformers import (
     AutoModelForQuestionAnswering,
@@ -31,6 +36,7 @@ from skdice import (
     DiceTokenClassifier,
 )
 from skdice.engine.batching import EncodedDataset
+from skdice.estimators.card import model_card
 from skdice.metrics import convert_scheme
 from skdice.metrics.schemes import SCHEMES, to_tags
 from tests.estimators import readers
@@ -73,6 +79,18 @@ def outputs(model, window):
 
 def edit(path, **changes):
     path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+def sign(folder):
+    """Make the checksums of an altered folder true, as somebody who means harm would."""
+    path = folder / "skdice.json"
+    state = json.loads(path.read_text())
+    del state["checksum"]
+    for name in state["files"]:
+        if (folder / name).is_file():
+            state["files"][name] = hashlib.sha256((folder / name).read_bytes()).hexdigest()
+    text = json.dumps(state, sort_keys=True)
+    path.write_text(json.dumps({**state, "checksum": hashlib.sha256(text.encode()).hexdigest()}))
 
 
 # ---- read by transformers
@@ -319,13 +337,78 @@ def test_another_task_is_refused(folder, tiny_backbone, tmp_path):
         DiceMRCTagger.from_transformers(folder)
 
 
-def test_one_label_more_is_refused(folder):
-    state = json.loads((folder / "skdice.json").read_text())
-    fitted = state["fitted"]
-    for classes in (["A", *fitted["classes"]], fitted["classes"][::-1], fitted["classes"][1:]):
-        edit(folder / "skdice.json", fitted={**fitted, "classes": classes})
-        with pytest.raises(ValueError, match="must be the same in the same order"):
-            DiceTokenClassifier.from_pretrained(folder)
+@pytest.mark.parametrize(
+    ("name", "key", "value"),
+    [
+        *(("config.json", "num_attention_heads", 4), ("config.json", "hidden_act", "relu")),
+        *(("config.json", "layer_norm_eps", 0.1), ("config.json", "is_decoder", True)),
+        *(("tokenizer_config.json", "unk_token", "[MASK]"), ("skdice.json", "history", [])),
+        *(("skdice.json", "checksum", None), ("skdice.json", "files", {})),
+    ],
+)
+def test_a_changed_value_is_refused(folder, name, key, value):
+    edit(folder / name, **{key: value})
+    with pytest.raises(ValueError, match=rf"{name}'.*its checksum differs"):
+        DiceTokenClassifier.from_pretrained(folder)
+
+
+@pytest.mark.parametrize("part", ["params", "fitted"])
+def test_every_value_of_the_state_is_guarded(tiny_backbone, part, tmp_path):
+    model = readers.tagger(tiny_backbone).fit(readers.SENTENCES, readers.NESTED)
+    path = model.save_pretrained(tmp_path / "m") / "skdice.json"
+    whole = json.loads(path.read_text())
+    assert {"pooling", "threshold"} <= set(whole["fitted"])
+    for key, value in whole[part].items():
+        other = value[::-1] if isinstance(value, list) and len(value) > 1 else [value, 1]
+        path.write_text(json.dumps({**whole, part: {**whole[part], key: other}}))
+        with pytest.raises(ValueError, match="its checksum differs"):
+            DiceMRCTagger.from_pretrained(tmp_path / "m")
+    path.write_text(json.dumps(whole, indent=7))  # the same values in another layout
+    read = DiceMRCTagger.from_pretrained(tmp_path / "m")
+    assert read.predict(readers.SENTENCES).tolist() == model.predict(readers.SENTENCES).tolist()
+
+
+def test_notes_of_others_are_not_guarded(folder, sentences):
+    before = DiceTokenClassifier.from_pretrained(folder).predict(sentences[0]).tolist()
+    for name in ("README.md", ".gitattributes", "metrics.json", "requirements.txt", "handler.py"):
+        (folder / name).write_text("{}")
+    assert DiceTokenClassifier.from_pretrained(folder).predict(sentences[0]).tolist() == before
+
+
+@pytest.mark.parametrize(
+    "name", ["added_tokens.json", "adapter_config.json", "encoder/config.json", "vocab.txt"]
+)
+def test_a_file_that_loaders_look_for_is_refused(folder, name):
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_text("{}")
+    with pytest.raises(ValueError, match=f"does not speak of: .'{name}'"):
+        DiceTokenClassifier.from_pretrained(folder)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_weights_that_are_no_numbers_are_refused(folder, tiny_backbone, value, tmp_path):
+    own = classifier(tiny_backbone, pooling="mean")
+    own.save_pretrained(tmp_path / "own")
+    cases = [
+        (DiceTokenClassifier, folder, "model.safetensors", "bert.embeddings.LayerNorm.weight"),
+        (DiceSequenceClassifier, tmp_path / "own", "head.safetensors", "classifier.weight"),
+    ]
+    for cls, where, file, name in cases:
+        weights = load_file(where / file)
+        name = name if name in weights else next(iter(weights))
+        weights[name].view(-1)[0] = value
+        save_file(weights, where / file, metadata={"format": "pt"})
+        sign(where)
+        with pytest.raises(ValueError, match="NaN or infinite weights"):
+            cls.from_pretrained(where)
+    with pytest.raises(ValueError, match="NaN or infinite weights"):
+        DiceTokenClassifier.from_transformers(folder)
+    with torch.no_grad():
+        next(own._module.parameters()).view(-1)[0] = value
+    before = sorted((tmp_path / "own").iterdir())
+    with pytest.raises(ValueError, match="the fitted model has NaN or infinite weights"):
+        own.save_pretrained(tmp_path / "own")
+    assert sorted((tmp_path / "own").iterdir()) == before
 
 
 @pytest.mark.parametrize("n_bytes", [0, 5, 100, -1, -1000])
@@ -362,6 +445,7 @@ def test_other_weights_are_refused(folder, change):
 def test_code_in_the_folder_is_refused(folder, tmp_path):
     (folder / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
     edit(folder / "config.json", auto_map={"AutoConfig": "evil.Config"})
+    sign(folder)
     refused(folder, "code of its own")
     assert not (tmp_path / "ran").exists()
 
@@ -375,13 +459,15 @@ def test_a_missing_file_is_named(folder, name):
 def test_a_damaged_state_is_named(folder):
     path = folder / "skdice.json"
     whole = path.read_text()
-    for text in ("", "[]", "7", "{}", '{"format": 3}', whole[: len(whole) // 2]):
+    nested = "[" * 100_000 + "]" * 100_000
+    for text in ("", "[]", "7", "{}", '{"format": 4}', whole[: len(whole) // 2], nested):
         path.write_text(text)
         with pytest.raises(ValueError, match=r"damaged|has format"):
             DiceTokenClassifier.from_pretrained(folder)
-    for changes in ({"params": {"no_such": 1}}, {"fitted": {}}, {"files": []}):
+    for changes in ({"params": {"no_such": 1}}, {"fitted": {}}):
         path.write_text(whole)
         edit(path, **changes)
+        sign(folder)
         with pytest.raises(ValueError, match="damaged"):
             DiceTokenClassifier.from_pretrained(folder)
 
@@ -392,35 +478,127 @@ def test_weights_of_another_model_beside_it_are_refused(folder):
         DiceTokenClassifier.from_pretrained(folder)
 
 
-@pytest.mark.parametrize("version", [1, 2, 4])
+@pytest.mark.parametrize("version", [1, 3, 5, None])
 def test_other_formats_are_refused(folder, version):
     edit(folder / "skdice.json", format=version)
-    message = f"{folder}' has format {version}, and this skdice reads format 3: install the version"
+    message = f"{folder}' has format {version}, and this skdice reads format 4: install the version"
     with pytest.raises(ValueError, match=re.escape(message)):
         DiceTokenClassifier.from_pretrained(folder)
 
 
 NO_NETWORK = """
-import socket, sys
+import json, socket, sys
+from pathlib import Path
 
 def refuse(*args, **kwargs):
+    print("the network was asked", args)
     raise AssertionError("the network was asked")
 
 socket.socket.connect = socket.getaddrinfo = socket.create_connection = refuse
+sys.path.insert(0, sys.argv[1])
 import skdice
-for cls, folder in zip(sys.argv[1::2], sys.argv[2::2]):
-    model = getattr(skdice, cls)
-    print(model.from_pretrained(folder).predict([["anna"]]).tolist())
-    print(model.from_transformers(folder).predict([["anna"]]).tolist())
+cls, folder = skdice.DiceTokenClassifier, Path(sys.argv[1])
+print(cls.from_pretrained(folder).predict([["anna"]]).tolist())
+print(cls.from_transformers(folder).predict([["anna"]]).tolist())
+for name, changes in json.loads(sys.argv[2]):
+    whole = (folder / name).read_text() if (folder / name).exists() else None
+    (folder / name).write_text(json.dumps({**json.loads(whole or "{}"), **changes}))
+    for read in (
+        cls.from_pretrained,
+        cls.from_transformers,
+        lambda folder: cls(backbone=str(folder)).fit([["anna"]] * 4, [["O"], ["B-A"]] * 2),
+    ):
+        try:
+            read(folder)
+            print("loaded", changes)
+        except ValueError as error:
+            assert "of its own" in str(error) or "checksum" in str(error) or "speak" in str(error)
+    (folder / name).unlink() if whole is None else (folder / name).write_text(whole)
 """
+ASKS = [
+    *(
+        ("config.json", {key: "evil/kernel"})
+        for key in ("attn_implementation", "_attn_implementation")
+    ),
+    ("config.json", {"attn_implementation": {"": "evil/kernel"}}),
+    ("config.json", {"attn_implementation": "evil/kernel@main:run"}),
+    ("config.json", {"attn_implementation": "flash_attention_2"}),
+    ("config.json", {"attn_implementation": "paged|evil/kernel"}),
+    ("config.json", {"attribute_map": {"looks": "_attn_implementation"}, "looks": "evil/kernel"}),
+    ("config.json", {"experts_implementation": "deepgemm"}),
+    ("config.json", {"text_config": {"attn_implementation": "evil/kernel"}}),
+    ("config.json", {"auto_map": {"AutoModel": "evil/repo--model.Model"}}),
+    ("config.json", {"quantization_config": {"quant_method": "metal"}}),
+    ("config.json", {"configuration_files": ["config.4.0.0.json"]}),
+    ("config.json", {"fusion_config": {"x": True}}),
+    ("config.json", {"tokenizer_class": "AutoTokenizer"}),
+    ("tokenizer_config.json", {"auto_map": {"AutoTokenizer": ["evil.Tokenizer", None]}}),
+    ("tokenizer_config.json", {"tokenizer_class": "AutoModel"}),
+    ("tokenizer_config.json", {"tokenizer_class": "RagTokenizer"}),
+    ("adapter_config.json", {"peft_type": "LORA", "megatron_config": {}, "megatron_core": "evil"}),
+    ("adapter_config.json", {"peft_type": "XLORA", "adapters": {"a": "evil/adapter"}}),
+]
 
 
-def test_a_folder_asks_nothing_of_the_network(folder):
+def test_a_folder_asks_nothing_of_the_network_and_runs_nothing(folder, tmp_path):
+    (folder / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
     env = {k: v for k, v in os.environ.items() if k not in ("HF_HUB_OFFLINE",)}
-    code = [sys.executable, "-c", NO_NETWORK, "DiceTokenClassifier", str(folder)]
+    code = [sys.executable, "-c", NO_NETWORK, str(folder), json.dumps(ASKS)]
     done = subprocess.run(code, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert len(done.stdout.splitlines()) == 2
+    assert len(done.stdout.splitlines()) == 2, done.stdout
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_hubs_model_is_asked_for_its_config_first(tiny_backbone, tmp_path, monkeypatch):
+    with fake_hub() as hub:
+        use_hub(monkeypatch, hub, tmp_path / "cache")
+        files = {path.name: path.read_bytes() for path in Path(tiny_backbone).iterdir()}
+        config = {**json.loads(files["config.json"]), "attn_implementation": "evil/kernel"}
+        files["config.json"] = json.dumps(config).encode()
+        hub.repos["ann/evil"] = {"private": False, "files": files}
+        with pytest.raises(ValueError, match=r"ann/evil/config.json' asks for code of its own"):
+            classifier("ann/evil")
+        assert not any("evil/kernel" in path or "safetensors" in path for _, path in hub.requests)
+
+
+@pytest.mark.parametrize("value", [None, "sdpa", "eager", {"": "eager"}])
+def test_attention_that_torch_has_is_accepted(folder, value, sentences):
+    edit(folder / "config.json", attn_implementation=value)
+    sign(folder)
+    assert len(DiceTokenClassifier.from_pretrained(folder).predict(sentences[0])) == 16
+
+
+# ---- sizes that cannot be true
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        *((key, 10**9) for key in ("vocab_size", "num_hidden_layers", "hidden_size", "num_labels")),
+        *(("num_hidden_layers", 10**6), ("num_hidden_layers", 150), ("vocab_size", 2**70)),
+        *(("intermediate_size", 10**12), ("hidden_size", -16), ("vocab_size", "138")),
+        *(("hidden_size", 0), ("num_attention_heads", 0), ("hidden_size", 16.5)),
+        *(("vocab_size", 10**6), ("max_position_embeddings", 10**8), ("type_vocab_size", 10**9)),
+        *(("num_attention_heads", 10**9), ("hidden_size", [16]), ("vocab_size", float("inf"))),
+        *(("hidden_size", None), ("layer_types", ["x"] * 9), ("id2label", 5), ("hidden_act", "no")),
+    ],
+)
+def test_sizes_are_compared_before_a_model_is_built(folder, key, value):
+    changes = (
+        {key: value, "id2label": None, "label2id": None} if key == "num_labels" else {key: value}
+    )
+    edit(folder / "config.json", **changes)
+    sign(folder)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start = time.process_time()
+    for read in (DiceTokenClassifier.from_pretrained, DiceTokenClassifier.from_transformers):
+        with pytest.raises(ValueError, match=str(folder)):
+            read(folder)
+    with pytest.raises(ValueError, match=str(folder)):
+        DiceTokenClassifier(backbone=str(folder)).fit([["anna"]] * 4, [["O"], ["B-A"]] * 2)
+    assert time.process_time() - start < 3
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # KiB
 
 
 def test_what_is_neither_folder_nor_hub_id_is_refused(tmp_path):
@@ -454,6 +632,54 @@ def test_the_card_says_what_the_model_is(tiny_backbone, sentences, tmp_path):
         exec(block.replace("FOLDER_OR_REPO_ID", str(tmp_path / "m")), {})
     own = classifier(tiny_backbone, pooling="mean").save_pretrained(tmp_path / "own")
     assert ModelCard.load(own / "README.md").data.to_dict()["library_name"] == "skdice"
+
+
+HOSTILE = [
+    *("a`b", "a\n# Heading", "a|b", "a\\|b", "``", "`", " a ", "", "<b>bold</b>", "a\r\nb", "|"),
+    *("\n\n<script>x", "a` <i>x</i>", "[x](http://e)", "![x](y)", "*x*", "_x_", "\x1b[31m", "$x$"),
+    *("a\u2028# b", "\\", "a\\", "&lt;", "<!-- x", "--- | ---", "](x)", "~~x~~", "www.evil.com"),
+    *("plain_name", "\ud800"),
+]
+
+
+def cells(text):
+    """The rows of all tables of a Markdown text as readers see them; other structure is refused."""
+    found, in_row = [], False
+    inline = {"text", "code_inline", "html_inline", "softbreak"}
+    for token in MarkdownIt("commonmark", {"html": True}).enable("table").parse(text):
+        assert token.type != "html_block", token.content
+        in_row = token.type == "tr_open" or (in_row and token.type != "tr_close")
+        if token.type == "tr_open":
+            found.append([])
+        if token.type == "inline":
+            assert {child.type for child in token.children} <= inline, token.content
+            parts = [c.content for c in token.children]
+            tags = {c.content for c in token.children if c.type == "html_inline"}
+            assert tags <= {"<code>", "</code>"}, tags
+            if in_row:
+                found[-1].append("".join(part for part in parts if part not in tags))
+    return found
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_names_cannot_leave_their_cell(tiny_backbone, name, tmp_path):
+    model = classifier(tiny_backbone, [name if label == "spam" else "ham" for label in LABELS])
+    plain = model_card(model, {"F1": 0.5}).partition("---\n\n")[2]
+    shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in name)
+    rows = cells(model_card(model, {name: 0.5}).partition("---\n\n")[2])
+    assert [shown, "2"] in rows or [shown.strip(" "), "2"] in rows
+    assert [shown, "0.5"] in rows or [shown.strip(" "), "0.5"] in rows
+    assert len(rows) == len(cells(plain))
+    assert {len(row) for row in rows} == {2}
+    headings = re.findall("^#+ .*$", model_card(model, {name: 0.5}), flags=re.MULTILINE)
+    assert headings == ["# DiceSequenceClassifier", "## Training data", "## Scores", "## Use"]
+
+
+@pytest.mark.parametrize("metrics", [5, ["F1"], {"F1": "high"}, {"F1": None}, "F1"])
+def test_metrics_that_are_no_numbers_are_refused(tiny_backbone, metrics, tmp_path):
+    with pytest.raises(TypeError, match=r"metrics=.* must (map names to numbers|be a dict)"):
+        classifier(tiny_backbone).save_pretrained(tmp_path / "m", metrics=metrics)
+    assert not (tmp_path / "m").exists()
 
 
 # ---- the hub
