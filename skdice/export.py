@@ -19,7 +19,7 @@ from skdice._checks import check_has, checked
 from skdice.engine.adapters import merge_adapter
 from skdice.engine.attention import settle_attention
 from skdice.engine.module import TaskModel
-from skdice.estimators.storage import STATE, describe, is_model_file
+from skdice.estimators.storage import STATE, describe
 from skdice.folders import replaced
 
 __all__ = ["export_onnx", "with_onnx"]
@@ -41,8 +41,8 @@ def export_onnx(estimator: Any, folder: str | Path, *, int8: bool = False) -> Pa
     estimator : DiceTokenClassifier, DiceSequenceClassifier or DiceQuestionAnswerer
         Fitted. A tuned decision is exported from what ``BiasTuned*.save_pretrained`` wrote.
     folder : str or Path
-        Made if missing. It gets ``model.onnx``, ``config.json`` and the tokenizer's files, which
-        replace those of an earlier export as a whole.
+        Made if missing. It gets ``model.onnx``, ``config.json`` and the tokenizer's files, all
+        of which replace those of an earlier export at once.
     int8 : bool, default=False
         Also write ``model_int8.onnx``, whose matrix products are of 8-bit integers (dynamic
         quantisation of onnxruntime): a quarter of the size, and other predictions for some texts.
@@ -79,16 +79,16 @@ def export_onnx(estimator: Any, folder: str | Path, *, int8: bool = False) -> Pa
         raise TypeError(
             "DiceMRCTagger has heads that no server knows: export a DiceTokenClassifier"
         )
-    module = copy.deepcopy(estimator._module).cpu().eval()
-    settle_attention(module, "cpu")
-    if module.adapted:
-        module = merge_adapter(module).eval()
     if (Path(folder) / STATE).is_file():
         raise ValueError(
             f"folder={str(folder)!r} holds a saved estimator, whose files are guarded: give "
             f"another folder, such as {str(Path(folder, 'onnx'))!r}"
         )
-    with replaced(folder, lambda name: name in (MODEL, INT8) or is_model_file(name)) as new:
+    module = copy.deepcopy(estimator._module).cpu().eval()
+    settle_attention(module, "cpu")
+    if module.adapted:
+        module = merge_adapter(module).eval()
+    with replaced(folder, lambda name: name in (MODEL, INT8)) as new:
         _convert(module, estimator, new / MODEL)
         if int8:
             _quantise(new / MODEL, new / INT8)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -79,3 +80,25 @@ def test_a_conversion_that_fails_leaves_nothing(tiny_backbone, tmp_path, monkeyp
     with pytest.raises(ValueError, match="cannot convert bert to ONNX"):
         export_onnx(model, tmp_path / "onnx")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_saved_estimator_is_not_exported_over(tiny_backbone, tmp_path):
+    model = DiceSequenceClassifier(backbone=tiny_backbone, **SETTINGS).fit(TEXTS, LABELS)
+    folder = model.save_pretrained(tmp_path / "m")
+    with pytest.raises(ValueError, match=r"m' holds a saved estimator.*such as .*onnx"):
+        export_onnx(model, folder)
+    DiceSequenceClassifier.from_pretrained(folder)
+
+
+def test_an_export_replaces_an_export_and_nothing_else(tiny_backbone, tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        "torch.onnx.export", lambda model, args, path, **options: Path(path).write_text("new")
+    )
+    model = DiceSequenceClassifier(backbone=tiny_backbone, **SETTINGS).fit(TEXTS, LABELS)
+    for name in ("model.onnx", "model_int8.onnx", "model.safetensors", "notes.md"):
+        (tmp_path / name).write_text("old")
+    export_onnx(model, tmp_path)
+    assert (tmp_path / "model.onnx").read_text() == "new"
+    assert not (tmp_path / "model_int8.onnx").exists()  # of another model
+    assert (tmp_path / "model.safetensors").read_text() == "old"
+    assert (tmp_path / "notes.md").read_text() == "old"
