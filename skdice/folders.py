@@ -19,8 +19,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
-__all__ = ["replaceable", "replaced", "settled", "sync", "unchanged"]
-
 # Siblings of a folder `m`: `.m.new-1f2e3d4c` is being written, `.m.old-1f2e3d4c` was moved away.
 _NEW, _OLD = ".new-", ".old-"
 T = TypeVar("T")
