@@ -34,7 +34,9 @@ from skdice.losses import (
     DiceLoss,
     FocalLoss,
     Loss,
+    SpanEndsLoss,
     TverskyLoss,
+    resolve_loss,
 )
 
 TAGS = ([["anna", "in", "rome"], ["it", "rains"]], [["B-PER", "O", "B-LOC"], ["O", "O"]])
@@ -140,13 +142,48 @@ def run_without_values(net, batch):
         assert p.grad is not None or not p.requires_grad or "mask_emb" in name, name
 
 
-@pytest.mark.parametrize("loss", list(LOSSES))
+@pytest.mark.parametrize("loss", ["ce", "dsc"])
 @pytest.mark.parametrize("task", TASKS)
 def test_no_training_step_waits_for_the_gpu(task, loss, tiny_backbone):
     cls, X, y = TASKS[task]
     params = {} if cls is DiceClassifier else {"backbone": tiny_backbone}
     model = cls(loss=loss, max_epochs=1, batch_size=4, random_state=0, **params)
     run_without_values(*step_of(model, X, y))
+
+
+def loss_without_values(loss, n_logits, target, weighted):
+    """Value and gradient of a loss on the meta device, in training, as a step computes them."""
+    to_meta(loss)
+    rows = (len(target),) if n_logits == 1 else (len(target), n_logits)
+    logits = torch.empty(rows, device="meta", requires_grad=True)
+    weight = torch.empty(len(target), device="meta") if weighted else None
+    call = loss.of_checked if isinstance(loss, Loss) else loss
+    with pytest.MonkeyPatch.context() as patch, NothingFromTheCPU(), NoConstants():
+        patch.setattr(torch.Tensor, "is_cuda", property(lambda self: self.is_meta))
+        value = call(logits, without_values(target, "meta"), sample_weight=weight)
+        value.backward()
+    assert value.is_meta
+    assert logits.grad is not None
+
+
+def losses_without_values(make):
+    """A loss by itself, for the targets of every task."""
+    classes, labels = torch.tensor([0, 2, 1, 0]), torch.eye(4)[:, :3]
+    for weighted in (False, True):
+        for background in (0, None):
+            counts = [2, 1, 1]
+            loss_without_values(make().prepare(counts, background), 3, classes, weighted)
+        loss_without_values(make().prepare([3, 1], 0), 2, classes % 2, weighted)
+        loss_without_values(make().prepare([3, 1], 0), 1, classes % 2, weighted)
+        of_labels = make().set_params(multilabel=True).prepare([2, 1, 1])
+        loss_without_values(of_labels, 3, labels, weighted)
+        ends = SpanEndsLoss(make().prepare([3, 1], 0))
+        loss_without_values(ends, 2, torch.eye(4)[:, :3], weighted)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_no_loss_waits(loss):
+    losses_without_values(lambda: resolve_loss(loss))
 
 
 OPTIONS = [
@@ -224,8 +261,11 @@ class Sends(Loss):
 def test_what_waits_is_found(loss, tiny_backbone):
     cls, X, y = TASKS["tagger"]
     net, batch = step_of(cls(loss=loss(), backbone=tiny_backbone, max_epochs=1), X, y)
-    with pytest.raises((RuntimeError, AssertionError), match=r"meta tensors|brings a tensor"):
+    message = r"meta tensors|brings a tensor"
+    with pytest.raises((RuntimeError, AssertionError), match=message):
         run_without_values(net, batch)
+    with pytest.raises((RuntimeError, AssertionError), match=message):
+        loss_without_values(loss(), 3, torch.tensor([0, 2]), weighted=False)
 
 
 @pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert", MASKED_LATER[0]])

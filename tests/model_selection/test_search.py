@@ -41,6 +41,7 @@ from skdice.losses import (
 from skdice.metrics import span_f1_scorer
 from skdice.model_selection import LossSearchCV, OneMinus, loss_space
 from skdice.model_selection.records import TrialRecord
+from skdice.model_selection.spaces import as_spaces, check_space
 from skdice.model_selection.study import described
 from skdice.resampling import TextOverSampler, TextUnderSampler
 
@@ -71,11 +72,24 @@ def test_scikit_learns_checks(estimator, check):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_every_loss_has_a_space(loss):
+def test_every_loss_has_a_space_of_its_parameters(loss):
+    space = loss_space(loss)
+    assert space.pop("loss") == [loss]
+    known = clone(BASE).set_params(loss=LOSSES[loss]()).get_params()
+    assert {name.removeprefix("loss__") for name in space} == set(LOSSES[loss].search_space())
+    assert set(space) <= set(known)
+    check_space(BASE, as_spaces(loss_space(loss), BASE))
+
+
+@pytest.mark.parametrize("loss", ["ce", "dsc"])
+def test_a_search_in_the_space_of_a_loss(loss):
     found = search(loss_space(loss), n_trials=2).fit(X, Y)
+    assert found.best_params_.keys() == loss_space(loss).keys()
     assert found.best_params_["loss"] == loss
-    assert len(found.best_params_) > 1
-    assert clone(found.estimator).set_params(loss=loss) is not None
+    values = {name.removeprefix("loss__"): v for name, v in found.best_params_.items()}
+    del values["loss"]
+    trained = found.best_estimator_.net_.criterion_.get_params()
+    assert {name: trained[name] for name in values} == values
 
 
 def test_scores_are_those_of_cross_validation():
