@@ -43,7 +43,7 @@ def as_problem(
     )
     if not logits.is_floating_point():
         raise ValueError(f"logits have dtype {logits.dtype}: they must be floating point")
-    if logits.ndim == 0:
+    if logits.ndim == 0 or (logits.ndim > 1 and logits.shape[-1] == 0) or target.is_complex():
         raise wrong
     shape, n_classes, is_float = tuple(target.shape), logits.shape[-1], target.is_floating_point()
     indices = distributions = False

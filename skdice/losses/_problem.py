@@ -190,8 +190,11 @@ def at_least_tiny(total: Tensor) -> Tensor:
 
 
 def finite(log_p: Tensor) -> Tensor:
-    """The lowest finite number in place of -inf, whose product with a target of 0 is NaN."""
-    return log_p.clamp(min=torch.finfo(log_p.dtype).min)
+    """A low number in place of -inf, whose product with a target of 0 is NaN.
+
+    It is 2^26 times above the lowest, so that it stays finite under a loss scale of 2^24, too.
+    """
+    return log_p.clamp(min=torch.finfo(log_p.dtype).min / 2.0**26)
 
 
 def can_be_read(values: Tensor) -> bool:

@@ -38,7 +38,8 @@ class CompoundLoss(Loss):
     Raises
     ------
     ValueError, TypeError
-        For an unknown loss, a share outside 0 to 1, or another reduction.
+        For an unknown loss, a share outside 0 to 1, another reduction, or a part that defines
+        `forward` in place of `kernel`.
 
     References
     ----------
@@ -86,6 +87,11 @@ class CompoundLoss(Loss):
     def _check(self) -> None:
         super()._check()
         for name, part in self.parts.items():
+            if not part.has_functional_form:
+                raise TypeError(
+                    f"{name}={part!r} computes its loss in `forward`, which a CompoundLoss does "
+                    "not call: let the class define `kernel` instead"
+                )
             if self.reduction != "mean" or part.reduction != "mean":
                 raise ValueError(
                     f"a CompoundLoss needs reduction='mean', also of its parts ({name}={part!r}): "

@@ -34,8 +34,8 @@ class DiceLoss(OverlapLoss):
 
     Here -log p is that of the right side: -log(1 - p) for a negative. F is a constant in the
     backward pass. In a batch of several classes with a background, F is pooled over the other
-    classes. Without a background, each class c has its own F_c against all others; their weights
-    are multiplied by D_c, the denominator of F_c, over its mean, so that the loss is their mean.
+    classes. Without a background, each class c has its own F_c against all others, with denominator
+    D_c. The loss is the mean over the classes, each times mean(D) / D_c: a rare class weighs more.
 
     The naive loops of ``tests/losses/test_surrogate.py`` and ``test_formulas.py`` check all of it.
 

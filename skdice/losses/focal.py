@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from skdice.losses._base import Loss
-from skdice.losses._checks import INF, Number, PerClass, check_number, check_per_class
+from skdice.losses._checks import INF, Number, PerClass, check_number, check_per_class, scalar
 from skdice.losses._problem import Problem, class_sides, with_background
 from skdice.losses._spaces import Range
 from skdice.losses.cross_entropy import log_losses
@@ -34,9 +34,9 @@ def _sides(problem: Problem, alpha: Any, background: int | None) -> tuple[Number
         return alpha, 1.0 - alpha
     if background is None:  # there is nothing to weigh the positives against
         return 1.0, 1.0
-    classes = torch.arange(problem.logits.shape[-1], device=problem.logits.device)
-    factors = torch.where(classes == background, 1.0 - alpha, 1.0 * alpha)
-    return factors.to(problem.logits), 1.0
+    alpha = scalar(alpha, problem.logits)  # in the precision of the logits
+    classes = torch.arange(problem.n_classes, device=problem.logits.device)
+    return torch.where(classes == background, 1.0 - alpha, alpha), 1.0
 
 
 def _is_number(alpha: Any) -> bool:

@@ -301,6 +301,27 @@ def test_no_gradient_is_nan_under_a_loss_scale(make, kind):
             assert torch.isfinite(gradient).all(), (size, first)
 
 
+@pytest.mark.parametrize("name", LOSSES)
+def test_infinite_logits_of_sigmoids_have_gradients_under_a_loss_scale(name):
+    right = torch.tensor([[math.inf, -math.inf], [-math.inf, math.inf]])
+    for logits, target in ((right, torch.eye(2)), (right[0], torch.eye(2)[0])):
+        loss = LOSSES[name](multilabel=logits.ndim == 2).prepare([1, 1], n_samples=2)
+        z = logits.clone().requires_grad_()
+        value = loss(z, target)
+        (gradient,) = torch.autograd.grad(65_536 * value, z)
+        assert value.item() == pytest.approx(0, abs=1e-6)
+        torch.testing.assert_close(gradient, torch.zeros_like(z))
+
+
+def test_a_single_alpha_of_focal_has_the_precision_of_the_logits():
+    logits = torch.tensor([[0.3, -0.2, 0.9]] * 2, dtype=torch.float64)
+    value = FocalLoss(alpha=0.7, gamma=0.0, background=0)(logits, torch.tensor([0, 2]))
+    z = [0.3, -0.2, 0.9]
+    total = math.log(sum(map(math.exp, z)))
+    expected = (0.3 * (total - z[0]) + 0.7 * (total - z[2])) / 2
+    assert value.item() == pytest.approx(expected, rel=1e-12)
+
+
 def test_reduction_means_what_it_says():
     logits, target = batch(6)
     target[2] = -100

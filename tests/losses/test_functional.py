@@ -305,8 +305,11 @@ def test_what_a_loss_is(name):
 
     assert not Own().has_functional_form
     assert not Own().accepts_one_logit
-    assert not CompoundLoss("ce", Own()).has_functional_form
-    assert not CompoundLoss("ce", Own()).accepts_one_logit
+    for part in ("first", "second"):  # it would compute the kernel that Own inherits
+        with pytest.raises(TypeError, match=rf"{part}=Own\(.*\) computes .* in `forward`"):
+            CompoundLoss(**{part: Own()})
+        with pytest.raises(TypeError, match=rf"{part}=Own\(.*\) computes .* in `forward`"):
+            CompoundLoss().set_params(**{part: Own()})
     if "background" in loss.get_params():
         assert not LOSSES[name](background=None).accepts_one_logit
         assert LOSSES[name](background=0).accepts_one_logit

@@ -90,6 +90,9 @@ def test_binary_targets_of_any_type(dtype):
         (torch.zeros(2, 3), torch.tensor([0.0, 1.0]), "integers"),
         (torch.tensor(1.0), torch.tensor(1.0), "do not fit"),
         (torch.zeros(4, 1), torch.zeros(3), "do not fit"),
+        (torch.zeros(3, 0), torch.zeros(3).long(), "do not fit"),
+        (torch.zeros(0, 0), torch.zeros(0, 0), "do not fit"),
+        (torch.zeros(3, 2), torch.zeros(3, dtype=torch.complex64), "do not fit"),
     ],
 )
 @pytest.mark.parametrize("name", ["ce", "focal", "dice"])

@@ -207,7 +207,6 @@ def test_losses_that_cannot_share():
     assert why_not(spaces) is None
     for space in (
         {"loss": ["ce", Counts()]},
-        {"loss": [CompoundLoss("ce", Counts())], "lr": [0.1]},
         {"loss": lambda params: Counts()},
     ):
         assert "Loss has no functional form" in why_not([*spaces, space]).replace("Counts", "Loss")
