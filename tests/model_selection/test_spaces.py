@@ -72,11 +72,12 @@ MATTERS_NOT = "only alpha \\+ beta counts"
         ),
         (
             {"loss": ["tversky"], "loss__alpha": ALPHA, "loss__beta": OneMinus("alpha")},
-            r"\['loss__beta'\]=OneMinus\(name='alpha'\) .*KeyError: 'alpha'.* by their full names",
+            r"\['loss__beta'\]=OneMinus\(name='alpha'\) .* must be a dict that holds 'alpha'"
+            r".* by their full names",
         ),
         (
             {"loss": ["tversky"], "loss__beta": OneMinus("loss__alpha")},
-            r"\['loss__beta'\].*KeyError: 'loss__alpha'",
+            r"\['loss__beta'\].*must be a dict that holds 'loss__alpha'",
         ),
         (
             {
