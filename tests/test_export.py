@@ -21,6 +21,8 @@ from skdice.export import export_onnx, with_onnx
 from tests.estimators import readers
 from tests.estimators.test_storage import LABELS, SETTINGS, TEXTS
 
+pytestmark = pytest.mark.slow  # torch writes a graph in 5 to 10 seconds
+
 LONG = [*TEXTS, "win " * 30, "a"]
 
 

@@ -134,7 +134,11 @@ def attacker(tmp_path_factory, tiny_backbone):
 
 @pytest.mark.parametrize(
     "target",
-    [pytest.param(t, id=t.short) for t in targets() if t.name.startswith(CLEAN)],
+    [
+        pytest.param(t, id=t.short, marks=[pytest.mark.slow] if "onnx" in t.name else [])
+        for t in targets()
+        if t.name.startswith(CLEAN)
+    ],
 )
 def test_hostile_values_are_refused_by_name_and_change_nothing(target, attacker):
     step = 6 if any(name in target.name for name in SLOW) else 1
@@ -146,6 +150,7 @@ def test_hostile_values_are_refused_by_name_and_change_nothing(target, attacker)
     assert not [str(r) for r in results if r.outcome not in ("refused", "legal")]
 
 
+@pytest.mark.slow
 def test_every_public_name_can_be_attacked(attacker):
     """A new name needs no line here, unless nobody knows a value for one of its parameters."""
     assert len(VALUES) >= 25

@@ -838,6 +838,7 @@ def test_folders_of_transformers_are_predicted_and_evaluated(files, tiny_backbon
     assert "is damaged" in result.output
 
 
+@pytest.mark.slow
 def test_export_writes_a_graph_and_compares(files, tiny_backbone):
     common = ("--backbone", tiny_backbone, "--epochs", 1)
     run("train", files / "train.conll", "--out", files / "m", *common)

@@ -540,6 +540,7 @@ ASKS = [
 ]
 
 
+@pytest.mark.slow
 def test_a_folder_asks_nothing_of_the_network_and_runs_nothing(folder, tmp_path):
     (folder / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
     env = {k: v for k, v in os.environ.items() if k not in ("HF_HUB_OFFLINE",)}

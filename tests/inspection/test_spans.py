@@ -80,7 +80,7 @@ def test_errors_without_pandas(monkeypatch):
 tags = st.lists(st.sampled_from(["O", "B-A", "I-A", "B-B", "I-B"]), min_size=6, max_size=6)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(tags, min_size=1, max_size=3), st.data())
 def test_every_span_is_right_or_in_one_error(true, data):
     pred = data.draw(st.lists(tags, min_size=len(true), max_size=len(true)))

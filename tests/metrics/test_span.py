@@ -54,7 +54,7 @@ def pairs(draw, prefixes):
 
 
 @pytest.mark.parametrize("scheme", ["iob1", "iob2", "ioe1", "ioe2", "bioes"])
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=60)
 @given(st.data())
 def test_equals_seqeval(scheme, data):
     y_true, y_pred = data.draw(pairs(PREFIXES[scheme]))

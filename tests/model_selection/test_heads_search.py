@@ -204,6 +204,7 @@ def test_heads_of_taggers_are_scored_by_spans(tagger):
     assert [len(tags) for tags in found.predict(X)] == [len(row) for row in X]
 
 
+@pytest.mark.slow
 def test_auto_compares_heads_with_full_fits(classifier, monkeypatch):
     seen = []
 

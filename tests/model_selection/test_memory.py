@@ -37,6 +37,7 @@ def anew():
     FailsAtFirst.live, FailsAtFirst.counts = weakref.WeakSet(), []
 
 
+@pytest.mark.slow
 def test_failed_trials_let_go_of_their_models(tiny_backbone, sentences):
     X, y = sentences
     tagger = DiceTokenClassifier(
@@ -55,6 +56,7 @@ def test_failed_trials_let_go_of_their_models(tiny_backbone, sentences):
     assert len(FailsAtFirst.live) == 0
 
 
+@pytest.mark.slow
 def test_heads_that_failed_together_are_gone_before_they_run_in_halves(monkeypatch):
     live: weakref.WeakSet = weakref.WeakSet()
     counts = []
