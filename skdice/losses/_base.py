@@ -320,14 +320,11 @@ class Loss(nn.Module):
         -------
         Tensor
         """
-        problem = None
         if sample_weight is None and type(self).forward is Loss.forward:
             problem = checked_problem(self, logits, target)
-        return (
-            self(logits, target, sample_weight)
-            if problem is None
-            else self._compute_and_remember(problem)
-        )
+            if problem is not None:
+                return self._compute_and_remember(problem)
+        return self(logits, target, sample_weight)
 
     def _compute_and_remember(self, problem: Problem) -> Tensor:
         """The loss; what it remembers of this batch is kept."""
