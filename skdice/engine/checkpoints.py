@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from skdice._warn import warn
+from skdice.folders import sync
 
 KEPT = 2
 
@@ -91,7 +92,7 @@ class Checkpoints:
                 os.fsync(file.fileno())
             name = f"update-{n_updates:09d}-{_checksum(part)}.pt"
             os.replace(part, self.folder / name)
-            _sync_folder(self.folder)
+            sync(self.folder)
         except (OSError, RuntimeError) as error:  # torch reports a full disk as RuntimeError
             part.unlink(missing_ok=True)
             warn(
@@ -135,16 +136,6 @@ class Checkpoints:
 def _checksum(path: Path) -> str:
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:32]
-
-
-def _sync_folder(folder: Path) -> None:
-    """Put the new name on the disk, too; Windows cannot open a folder."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def digest(*values: Any) -> str:

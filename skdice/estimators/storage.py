@@ -12,7 +12,6 @@ import contextlib
 import hashlib
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -98,16 +97,14 @@ def save(estimator: Any, folder: str | Path, metrics: dict[str, float] | None = 
     """Write `estimator` to `folder`, which is replaced as a whole when all is written."""
     module = estimator._module
     _check_numbers(module, "the fitted model")
+    fitted = {**estimator._fitted_state(), "pooling": module.pooling}
     state = {
         "format": FORMAT,
         "class": type(estimator).__name__,
         "task_model": isinstance(module, TaskModel),
         "adapter": bool(module.adapted),
         "params": _params(estimator),
-        "fitted": {
-            name: _plain(value, name)
-            for name, value in {**estimator._fitted_state(), "pooling": module.pooling}.items()
-        },
+        "fitted": {name: _plain(value, name) for name, value in fitted.items()},
         "history": _history(estimator),
     }
     card = model_card(estimator, metrics or {})
@@ -135,14 +132,10 @@ def is_model_file(name: str) -> bool:
 
 def _card_name(folder: Path) -> str:
     """README.md, unless the folder has one that was not written, or was changed, by others."""
-    readme = folder / "README.md"
-    if not readme.is_file():
-        return readme.name
-    try:
-        ours = json.loads((folder / STATE).read_bytes())["card"]
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        ours = None
-    return readme.name if ours == _checksum(readme) else "MODEL_CARD.md"
+    readme, ours = folder / "README.md", None
+    with contextlib.suppress(OSError, ValueError):
+        ours = backbones.read_json(folder / STATE).get("card")
+    return "MODEL_CARD.md" if readme.is_file() and _checksum(readme) != ours else readme.name
 
 
 def _checksum(path: Path) -> str:
@@ -260,7 +253,7 @@ def _load(cls: type[Any], folder: Path, device: str) -> Any:
             f"{state['class']}.from_pretrained"
         )
     _check_files(folder, state["files"])
-    with _damaged(folder):
+    with _reading(folder):
         params = dict(state["params"])
         for name in {"loss", "end_loss", "match_loss"} & set(params):
             params[name] = _loss_from_json(params[name])
@@ -272,18 +265,9 @@ def _load(cls: type[Any], folder: Path, device: str) -> Any:
     return ready(estimator, state["history"], device)
 
 
-@contextlib.contextmanager
-def _damaged(folder: Path) -> Iterator[None]:
-    """Name the folder in errors that are raised while it is read."""
-    try:
-        yield
-    except (ValueError, ImportError):
-        raise
-    except Exception as error:
-        raise ValueError(
-            f"{str(folder)!r} is damaged ({type(error).__name__}: {error}): save the estimator "
-            "again, or install the version of skdice that wrote it"
-        ) from error
+def _reading(folder: str | Path) -> contextlib.AbstractContextManager[None]:
+    remedy = ". It is damaged, or another version of skdice wrote it: save the estimator again"
+    return backbones.explained(repr(str(folder)), folder, remedy)
 
 
 def ready(estimator: Any, history: list[dict[str, Any]], device: str) -> Any:
@@ -311,22 +295,21 @@ def _check_numbers(module: torch.nn.Module, what: str) -> None:
 
 def _check_files(folder: Path, files: dict[str, str]) -> None:
     """Refuse a folder with another file of the model than was saved, or with one more or less."""
-    for name, checksum in files.items():
+    paths = {path for part in (folder, folder / "encoder") for path in part.glob("*")}
+    present = {p.relative_to(folder).as_posix() for p in paths if _MODEL_FILES.fullmatch(p.name)}
+    for name in sorted(files.keys() | present - {STATE, "MODEL_CARD.md", "encoder"}):
         path = folder / name
         if not path.is_file():
-            raise ValueError(f"{str(folder)!r} lacks {name!r}: copy the whole folder again")
-        if _checksum(path) != checksum:
-            raise ValueError(
-                f"{str(path)!r} is not the file that {STATE} was written with (its checksum "
-                "differs): copy the folder again; if the change is wanted, read it with "
-                "from_transformers, which does not look at skdice.json"
-            )
-    present = [path for part in (folder, folder / "encoder") for path in part.glob("*")]
-    names = {p.relative_to(folder).as_posix() for p in present if _MODEL_FILES.fullmatch(p.name)}
-    if surplus := sorted(names - {STATE, "MODEL_CARD.md", "encoder"} - set(files)):
+            wrong = "is missing"
+        elif name not in files:
+            wrong = f"is new: {STATE} does not speak of it"
+        elif _checksum(path) != files[name]:
+            wrong = f"was changed: its checksum differs from that in {STATE}"
+        else:
+            continue
         raise ValueError(
-            f"{str(folder)!r} holds files of a model that {STATE} does not speak of: {surplus}: "
-            "take them away, or copy the folder again"
+            f"{str(path)!r} {wrong}. Copy the whole folder again; if the change is wanted, read it "
+            "with from_transformers, which does not look at skdice.json"
         )
 
 
@@ -345,7 +328,7 @@ def _read_module(estimator: Any, where: Path, state: dict[str, Any]) -> EncoderM
     else:
         module = TaskModel(read_model(source, task), task, dropout)
     if state["adapter"]:
-        with _damaged(where):
+        with _reading(where):
             load_adapter(module, where)
     return module
 
@@ -356,7 +339,7 @@ def _read_own_head(estimator: Any, source: str, folder: Path, n_outputs: int) ->
 
     with seeded(0, "cpu"):
         module: EncoderModule = estimator._assemble(backbones.load_encoder(source), n_outputs)
-    with _damaged(folder):
+    with _reading(folder):
         head = load_file(folder / HEAD)
         names = {name for name in module.state_dict() if not name.startswith("encoder.")}
         if set(head) != names:
@@ -376,11 +359,8 @@ def read_model(where: str, task: str) -> Any:
             f"...For{TASKS[task].head}: use the estimator of its "
             "task, or give it as backbone= and fit"
         )
-    with seeded(0, "cpu"), _damaged(Path(where)):
-        try:
-            model, faults = backbones.load_weights(cls, where, config)
-        except OSError as error:
-            raise ValueError(f"{where!r} could not be loaded: {error}") from error
+    with seeded(0, "cpu"), _reading(where):
+        model, faults = backbones.load_weights(cls, where, config)
     words = {"missing": "lacks", "unexpected": "has besides", "mismatched": "has other sizes of"}
     for what, word in words.items():
         # Older versions of transformers wrote these, and heads of positions do not use them.

@@ -381,7 +381,7 @@ def test_notes_of_others_are_not_guarded(folder, sentences):
 def test_a_file_that_loaders_look_for_is_refused(folder, name):
     (folder / name).parent.mkdir(exist_ok=True)
     (folder / name).write_text("{}")
-    with pytest.raises(ValueError, match=f"does not speak of: .'{name}'"):
+    with pytest.raises(ValueError, match=f"{name}' is new: skdice.json does not speak of it"):
         DiceTokenClassifier.from_pretrained(folder)
 
 
