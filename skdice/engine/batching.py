@@ -12,7 +12,7 @@ import torch
 from torch.utils.data import Dataset
 
 from skdice.engine.packing import packed_inputs
-from skdice.text.encoding import Window, Windows
+from skdice.text.encoding import Ragged, Window, Windows
 
 Inputs = list[dict[str, Any]]
 Batch = tuple[Inputs, torch.Tensor | None, torch.Tensor | None]  # inputs, targets, weights
@@ -58,6 +58,19 @@ class EncodedDataset(Dataset):
     def lengths(self) -> np.ndarray:
         """Subwords of each window."""
         return self.windows.lengths
+
+    def flat_targets(self, rows: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """The targets of windows one after the other, and the weight of each.
+
+        Weight 2 is the example twice; `rows` are the windows to take, and None is all.
+        """
+        assert self.targets is not None
+        if rows is None and isinstance(self.targets, Ragged):
+            return self.targets.values, np.repeat(self.shares, self.targets.sizes)
+        chosen = np.arange(len(self)) if rows is None else rows
+        of_windows = [self.targets[i] for i in chosen.tolist()]
+        sizes = [len(of_window) for of_window in of_windows]
+        return np.concatenate(of_windows), np.repeat(self.shares[chosen], sizes)
 
 
 def run_cost(device: str) -> int:

@@ -16,7 +16,6 @@ from skdice._fitting import all_or_nothing, check_params
 from skdice.estimators._bias import BiasTuned, log, stack_rounds
 from skdice.estimators.checks import check_validation, draw_seed
 from skdice.estimators.scores import TagScores
-from skdice.metrics import span_f1_score
 from skdice.metrics.counting import SpanCounter
 from skdice.metrics.decisions import tune_bias
 from skdice.text.decoding import decode
@@ -119,12 +118,6 @@ class BiasTunedTagger(TagScores, BiasTuned):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities after the biases, an array (n_tokens, n_classes) for each sentence."""
         return object_array([np.exp(log_softmax(rows, axis=1)) for rows in self._biased(X)])
-
-    def score(self, X: Any, y: Any) -> float:
-        """Micro span F1; token micro F1 for plain tags."""
-        sentences = as_sentences(X)
-        tags = as_tags(y, sentences)
-        return float(span_f1_score(tags, self.predict(sentences), scheme=self.scheme_))
 
     # ---- the steps
 

@@ -14,7 +14,7 @@ from skdice.engine.batching import EncodedDataset, Padder
 from skdice.engine.plan import Examples, FitPlan, Mode
 from skdice.engine.spans import EncoderWithSpanHeads, SpanPadder
 from skdice.estimators.checks import check_known, check_reduction, draw_seed, fresh_loss
-from skdice.estimators.transformer import TransformerEstimator, flat_targets
+from skdice.estimators.transformer import TransformerEstimator
 from skdice.losses import HeadsLoss, Loss, resolve_loss
 from skdice.metrics import spans_f1_score
 from skdice.metrics.schemes import to_tags
@@ -230,8 +230,7 @@ class DiceMRCTagger(TransformerEstimator):
         ValueError, TypeError
             For bad parameters or data, before anything is loaded; the message names the sentence.
         """
-        self._fit(X, y, sample_weight, X_val, y_val)
-        return self
+        return self._fit(X, y, sample_weight, X_val, y_val)
 
     def _plan(self, data: Examples, held: Examples | None, mode: Mode) -> FitPlan:
         """Learn the types, set sentences aside, load the backbone and encode."""
@@ -324,10 +323,6 @@ class DiceMRCTagger(TransformerEstimator):
         self.threshold_ = _THRESHOLDS[int(np.argmax(scores))]  # the first of the best
         return self
 
-    def score(self, X: Any, y: Any) -> float:
-        """Micro F1 over spans."""
-        return self.evaluate(X, y)["f1"]
-
     def evaluate(self, X: Any, y: Any) -> dict[str, float]:
         """Precision, recall and F1 of spans, micro.
 
@@ -390,7 +385,7 @@ class DiceMRCTagger(TransformerEstimator):
         return np.stack([values, heads], axis=1).astype(np.float32)
 
     def _criterion(self, dataset: EncodedDataset) -> HeadsLoss:
-        table, share = flat_targets(dataset)
+        table, share = dataset.flat_targets()
         losses = []
         for head, given in enumerate((self.loss, self.end_loss, self.match_loss, self.loss)):
             loss = self.loss if given is None else given
@@ -433,6 +428,3 @@ class DiceMRCTagger(TransformerEstimator):
             ((kind, int(words[first[i]]), int(words[last[i]]) + 1), float(score), float(least[i]))
             for i, score in zip(chosen, scores, strict=True)
         ]
-
-    def _validation_score(self, held: Examples) -> float:
-        return self.score(held.inputs, held.targets)

@@ -16,7 +16,7 @@ from skdice._warn import warn
 from skdice.engine.net import FineTuningNet
 from skdice.engine.plan import Examples, FitPlan, Mode
 from skdice.estimators.checks import draw_seed, fresh_loss
-from skdice.estimators.transformer import TransformerEstimator, flat_targets
+from skdice.estimators.transformer import TransformerEstimator
 from skdice.losses import Loss, SpanEndsLoss, resolve_loss
 from skdice.metrics import answer_exact_match_score, answer_f1_score
 from skdice.text.answers import Answer, as_answers, as_questions, read_answers
@@ -202,8 +202,7 @@ class DiceQuestionAnswerer(TransformerEstimator):
         ValueError, TypeError
             For bad parameters or data, before anything is loaded; the message names the question.
         """
-        self._fit(X, y, sample_weight, X_val, y_val)
-        return self
+        return self._fit(X, y, sample_weight, X_val, y_val)
 
     def _train(self, net: FineTuningNet, plan: FitPlan) -> None:
         super()._train(net, plan)
@@ -225,7 +224,7 @@ class DiceQuestionAnswerer(TransformerEstimator):
         if self.null_threshold != "auto":
             self.null_threshold_ = float(self.null_threshold)
         dataset = self._encode(data.inputs, data.targets, data.weights)
-        targets, shares = flat_targets(dataset)
+        targets, shares = dataset.flat_targets()
         counts = np.bincount(targets[:, 0].astype(int), shares, minlength=2)
         criterion = SpanEndsLoss(fresh_loss(self.loss).prepare(counts))
         return FitPlan(dataset=dataset, criterion=criterion, seed=seed, validation=held)
@@ -276,16 +275,12 @@ class DiceQuestionAnswerer(TransformerEstimator):
             rows.append(row)
         return object_array(rows)
 
-    def score(self, X: Any, y: Any) -> float:
-        """F1 as in SQuAD's evaluation (of characters for Chinese), from 0 to 1."""
-        return self.evaluate(X, y)["f1"]
-
     def exact_match(self, X: Any, y: Any) -> float:
         """Share of exact matches as in SQuAD's evaluation, from 0 to 1."""
         return self.evaluate(X, y)["exact_match"]
 
     def evaluate(self, X: Any, y: Any) -> dict[str, float]:
-        """Exact match and F1 as in SQuAD's evaluation.
+        """Exact match and F1 as in SQuAD's evaluation; F1 is of characters for Chinese.
 
         Parameters
         ----------
@@ -384,7 +379,7 @@ class DiceQuestionAnswerer(TransformerEstimator):
         """F1 on validation questions, at the best threshold if it is tuned."""
         if self._tunes_threshold():
             return self._best_threshold(held)[1]
-        return self.score(held.inputs, held.targets)
+        return super()._validation_score(held)
 
     def _fitted_state(self) -> dict[str, Any]:
         threshold = self.null_threshold_

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdice.metrics import span_precision_recall_fscore_support
 from skdice.metrics.classification import class_scores
 from skdice.metrics.labels import known_labels
-from skdice.text.inputs import check_weights
+from skdice.text.inputs import as_sentences, as_tags, check_weights
 
 
 class ClassScores:
@@ -114,6 +114,10 @@ class TagScores:
     scheme_: str
     predict: Callable[[Any], np.ndarray]
 
+    def score(self, X: Any, y: Any) -> float:
+        """Micro span F1; token micro F1 for plain tags."""
+        return self.evaluate(X, y)["f1"]
+
     def evaluate(self, X: Any, y: Any) -> dict[str, float]:
         """Precision, recall and F1 of spans, micro; of tokens for plain tags.
 
@@ -126,10 +130,12 @@ class TagScores:
         dict
             ``precision``, ``recall`` and ``f1``, each from 0 to 1.
         """
-        values = span_precision_recall_fscore_support(
-            y, self.predict(X), average="micro", scheme=self.scheme_
+        sentences = as_sentences(X)
+        tags, predicted = as_tags(y, sentences), self.predict(sentences)
+        *values, _ = span_precision_recall_fscore_support(
+            tags, predicted, average="micro", scheme=self.scheme_
         )
-        return dict(zip(("precision", "recall", "f1"), map(float, values[:3]), strict=True))
+        return dict(zip(("precision", "recall", "f1"), values, strict=True))
 
     @property
     def measure_(self) -> str:

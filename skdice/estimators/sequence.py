@@ -184,8 +184,7 @@ class DiceSequenceClassifier(LogitScores, ClassifierMixin, PartialFit, Transform
         ValueError, TypeError
             For bad parameters or data, before anything is loaded or trained.
         """
-        self._fit(X, y, sample_weight, X_val, y_val)
-        return self
+        return self._fit(X, y, sample_weight, X_val, y_val)
 
     def _plan(
         self,

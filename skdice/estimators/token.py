@@ -20,8 +20,7 @@ from skdice.estimators.checks import check_known, draw_seed
 from skdice.estimators.partial_fit import PartialFit, draw_epochs
 from skdice.estimators.scores import TagScores
 from skdice.estimators.storage import label_names
-from skdice.estimators.transformer import TransformerEstimator, flat_targets
-from skdice.metrics import span_f1_score
+from skdice.estimators.transformer import TransformerEstimator
 from skdice.metrics.schemes import SCHEMES, check_tags, infer_scheme, refuse_strays, split_tag
 from skdice.text.decoding import decode
 from skdice.text.encoding import Ragged, Window, Windows, encode_sentences
@@ -195,8 +194,7 @@ default="auto"
         UserWarning
             If tags break the scheme that fits `y` best; it names their number and the first.
         """
-        self._fit(X, y, sample_weight, X_val, y_val)
-        return self
+        return self._fit(X, y, sample_weight, X_val, y_val)
 
     def _plan(
         self,
@@ -220,7 +218,7 @@ default="auto"
             self._build(len(self.classes_), seed=seed)
         dataset = self._encode(data.inputs, data.targets, data.weights)
         rows = None if draws is None else [_windows_of(dataset, drawn) for drawn in draws]
-        counted = flat_targets(dataset, None if rows is None else rows[0])
+        counted = dataset.flat_targets(None if rows is None else rows[0])
         counts = np.bincount(*counted, minlength=len(self.classes_))
         background = self.classes_.tolist().index("O") if "O" in self.classes_ else None
         criterion = self._prepared_loss(counts, counts.sum(), mode, background=background)
@@ -273,7 +271,7 @@ default="auto"
                         "misses with span_f1_score(y, tagger.predict(X)) of skdice.metrics, in a "
                         "search over folds with scoring=span_f1_scorer"
                     )
-        return self._score(sentences, tags)
+        return super().score(sentences, tags)
 
     def frozen_vectors(self, X: Any) -> np.ndarray:
         """Vectors of every word before fine-tuning, without changing this tagger.
@@ -386,12 +384,6 @@ default="auto"
         names = label_names(config)
         scheme = infer_scheme([], names) if self.scheme == "auto" else self.scheme
         return {"classes": sorted(names), "scheme": scheme, "order": np.argsort(names)}
-
-    def _score(self, sentences: list[list[str]], tags: list[list[str]]) -> float:
-        return float(span_f1_score(tags, self.predict(sentences), scheme=self.scheme_))
-
-    def _validation_score(self, held: Examples) -> float:
-        return self._score(held.inputs, held.targets)
 
 
 def _windows_of(dataset: EncodedDataset, drawn: np.ndarray) -> np.ndarray:

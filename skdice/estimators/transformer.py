@@ -36,7 +36,7 @@ from skdice.estimators import storage
 from skdice.estimators._net_estimator import NetEstimator
 from skdice.estimators.checks import check_validation, split_indices
 from skdice.estimators.hub import PushToHub, local_folder
-from skdice.text.encoding import Ragged, Window, Windows
+from skdice.text.encoding import Window, Windows
 from skdice.text.inputs import as_rows
 
 # Methods of which each estimator has some.
@@ -45,30 +45,20 @@ _PREDICTIONS = ("predict", "predict_proba", "decision_function", "predict_spans"
 _OPTIONAL = ("positive_", "_seen")
 
 
-def flat_targets(
-    dataset: EncodedDataset, rows: np.ndarray | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """The targets of windows one after the other, and the weight of each.
+@dataclass(kw_only=True, eq=False, repr=False)
+class _Backbone:
+    """The field of the last base, which is the first parameter in the signature."""
 
-    Weight 2 is the example twice; `rows` are the windows to take, and None is all.
-    """
-    targets, shares = dataset.targets, dataset.shares
-    assert targets is not None
-    if rows is None and isinstance(targets, Ragged):
-        return targets.values, np.repeat(shares, targets.sizes)
-    chosen = np.arange(len(dataset)) if rows is None else rows
-    of_windows = [targets[i] for i in chosen.tolist()]
-    sizes = [len(of_window) for of_window in of_windows]
-    return np.concatenate(of_windows), np.repeat(shares[chosen], sizes)
+    backbone: str = DEFAULT_BACKBONE
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class TransformerEstimator(PushToHub, NetEstimator):
+class TransformerEstimator(PushToHub, NetEstimator, _Backbone):
     """Base of the text estimators.
 
     A subclass adds the parameters of its task, and defines ``_read`` (X and y as `Examples`),
     ``_plan`` (from examples to a `FitPlan`), ``_windows`` (encoded inputs), ``_target`` (of a
-    window), ``_validation_score`` and ``_fitted_of`` (what is known of a model of transformers).
+    window), ``evaluate`` and ``_fitted_of`` (what is known of a model of transformers).
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -86,7 +76,6 @@ class TransformerEstimator(PushToHub, NetEstimator):
         "gradient_checkpointing": ["boolean"],
         "warm_start": ["boolean"],
     }
-    backbone: str = DEFAULT_BACKBONE
     max_length: int | None = None
     max_epochs: int = 3
     lr: float = 1e-4
@@ -133,11 +122,10 @@ class TransformerEstimator(PushToHub, NetEstimator):
         if mode == "fresh":
             backbones.find_backbone(self.backbone)
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any) -> None:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any) -> Self:
         """Plan a fit on a copy, so that a refused fit changes nothing, and run it."""
         mode: Mode = "warm" if self.warm_start and hasattr(self, "net_") else "fresh"
-        plan = self._draft()._prepare(X, y, sample_weight, X_val, y_val, mode=mode)
-        self._run(plan)
+        return self._run(self._draft()._prepare(X, y, sample_weight, X_val, y_val, mode=mode))
 
     def _prepare(
         self,
@@ -252,6 +240,14 @@ class TransformerEstimator(PushToHub, NetEstimator):
         return float(np.vstack(logits).std(axis=0).max())
 
     # ---- predictions
+
+    def score(self, X: Any, y: Any) -> float:
+        """F1 as in `evaluate`, from 0 to 1."""
+        return self.evaluate(X, y)["f1"]
+
+    def _validation_score(self, held: Examples) -> float:
+        # Not `score`, which may refuse classes that training did not hold.
+        return self.evaluate(held.inputs, held.targets)["f1"]
 
     @checked
     def iter_predict(

@@ -58,6 +58,8 @@ def test_constructors_are_generated_and_store_what_they_get():
         names = set(inspect.signature(cls).parameters)
         assert set(vars(cls())) == names == set(cls().get_params(deep=False))
         assert {p.kind.name for p in inspect.signature(cls).parameters.values()} == {"KEYWORD_ONLY"}
+    for cls in TEXT:
+        assert list(inspect.signature(cls).parameters)[:2] == ["backbone", "loss"]
 
 
 def fitted(kind, backbone):
