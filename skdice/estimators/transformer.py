@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
 from numbers import Integral, Real
@@ -251,7 +251,7 @@ class TransformerEstimator(PushToHub, NetEstimator, _Backbone):
 
     @checked
     def iter_predict(
-        self, X: Iterable[Any], method: str = "predict", block_size: int = 4096
+        self, X: Any, method: str = "predict", block_size: int = 4096
     ) -> Iterator[Any]:
         """Predictions row by row, holding one block of rows at a time: for data beyond the memory.
 
@@ -294,8 +294,8 @@ class TransformerEstimator(PushToHub, NetEstimator, _Backbone):
         known = [name for name in _PREDICTIONS if hasattr(self, name)]
         if method not in known:
             raise ValueError(f"method={method!r} is unknown: give one of {known}")
-        if not isinstance(block_size, Integral) or block_size < 1:
-            raise ValueError(f"block_size={block_size!r} must be an int of 1 or more")
+        if block_size < 1:
+            raise ValueError(f"block_size={block_size!r} must be 1 or more")
         endless = hasattr(X, "__iter__") and not hasattr(X, "__len__")
         rows = iter(X if endless else as_rows(X, "X"))
         return self._by_blocks(rows, getattr(self, method), int(block_size))
