@@ -90,6 +90,8 @@ def as_problem(
 def _like(values: Tensor, name: str, like: Tensor, shape: tuple[int, ...]) -> Tensor:
     """A mask or weights in the shape of `like`; the target's own shape is `shape`."""
     values = torch.as_tensor(values, device=like.device)
+    if values.is_complex():
+        raise TypeError(f"{name} holds complex numbers: give real ones")
     # (N, 1) is taken as (N,); a transposed array is refused.
     if [n for n in values.shape if n != 1] == [n for n in shape if n != 1]:
         return values.reshape(like.shape)

@@ -13,7 +13,7 @@ D its denominator. The weights are constants in the backward pass::
     of -log p of a positive:            (tp (fp FP + fn FN) + fn (tp TP + s)) / D^2
     of -log(1 - p) of a negative:       fp (tp TP + s) / D^2
 
-`tests/losses/test_overlap.py` holds all of it to naive loops.
+`tests/losses/test_formulas.py` and `test_surrogate.py` hold all of it to naive loops.
 """
 
 from __future__ import annotations
@@ -64,6 +64,7 @@ def soft_counts(problem: Problem, p: Tensor, formula: Formula, each: bool = Fals
     if formula.squared:
         missed, false = missed**2, false**2
     if formula.squares_targets and problem.index is None:
+        # p^2 (1 - y) + (1 - p)^2 y - y (1 - y) = (p - y)^2
         missed = missed - (1 - problem.target)
     if each:
         y = problem.target
@@ -112,9 +113,11 @@ def log_surrogate(
     if average == "macro":
         factors = factors / at_least_tiny(factors.sum())
         size = (factors * denominator).sum()
-    # Gradients are averaged over processes, each of which has a share of the examples.
-    scale = 2 / formula.tp * size / denominator / at_least_tiny(n) * blocks[0].ranks
+    # The ratio's weights, times its denominator (a mean over classes), with a hit counted as 2.
     of_errors, of_hits = errors / denominator, (hits + smooth) / denominator
+    scale = size / denominator * 2 / formula.tp
+    # A mean over examples. Gradients are averaged over processes, each with a share of these.
+    scale = scale / at_least_tiny(n) * blocks[0].ranks
     of_positive = scale * (formula.tp * of_errors + formula.fn * of_hits)
     of_negative = scale * formula.fp * of_hits
     loss = counts.new_zeros(())
@@ -186,7 +189,7 @@ def overlap_loss(
     if surrogate == "log":
         if average == "macro" and problem.kind == "multiclass" and problem.n_classes > 2:
             for block in blocks:
-                block.one_vs_rest()
+                block.one_vs_rest()  # the exponential from which p, log p and log(1 - p) come
         linear = formula._replace(squared=False, squares_targets=False)
         parts = [soft_counts(block, block.p().detach(), linear) for block in blocks]
         counts = torch.stack(parts).sum(0)

@@ -107,6 +107,8 @@ def test_wrong_weights_are_named():
         DiceLoss()(logits, target, sample_weight=torch.ones(3, 2))
     with pytest.raises(ValueError, match=r"mask has shape \(6,\)"):
         DiceLoss()(logits, target, mask=torch.ones(6).bool())
+    with pytest.raises(TypeError, match="sample_weight holds complex"):
+        DiceLoss()(logits, target, sample_weight=torch.ones(2, 3, dtype=torch.complex64))
     for value in (-1.0, NAN, math.inf):
         with pytest.raises(ValueError, match="sample_weight holds"):
             DiceLoss()(logits, target, sample_weight=torch.tensor([1.0, value]))
