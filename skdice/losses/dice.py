@@ -62,9 +62,9 @@ class DiceLoss(OverlapLoss):
         ``surrogate="log"`` in a softmax without background and `ema_decay`: there most classes are
         absent from a batch, and their gradients would outweigh the others.
     class_weight : sequence of float or None, default=None
-        A factor for each class: of its loss ("macro", "samples") or of its counts ("micro"). With the
-        surrogate and "micro", an example of the background weighs as much as the classes that it is
-        taken for.
+        A factor for each class: of its loss ("macro", "samples") or of its counts ("micro"). With
+        the surrogate and "micro", an example of the background weighs as much as the classes that
+        it is taken for.
     ohem_ratio : float, default=0.0
         Online hard example mining. Above 0, each class keeps only its most probable negatives: this
         many for each positive, rounded down, and at least one. Examples are counted here, not their
@@ -88,9 +88,8 @@ class DiceLoss(OverlapLoss):
         Targets are 0/1 rows and each class has a sigmoid of its own.
     reduction : {"mean", "sum", "none"}, default="mean"
         With ``"none"``: one loss for each example ("samples") or for each class ("macro"). The mean
-        is weighted by `sample_weight` and `class_weight`, over the examples that mining kept;
-        with the surrogate, over all. With
-        "micro" there is one number, whatever the reduction.
+        is weighted by `sample_weight` and `class_weight`, over the examples that mining kept; with
+        the surrogate, over all. With "micro" there is one number, whatever the reduction.
 
     See Also
     --------
