@@ -108,7 +108,9 @@ def quiet_transformers() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def explained(what: str, where: str | Path, remedy: str = "") -> Iterator[None]:
+def explained(
+    what: str, where: str | Path, remedy: str = ". Damaged? Get it again, or save the model again"
+) -> Iterator[None]:
     """Name what could not be loaded, and the remedy, whatever a damaged file leads to."""
     try:
         yield
