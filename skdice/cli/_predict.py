@@ -15,7 +15,7 @@ import typer
 from skdice.cli._options import Columns
 from skdice.datasets import read_dataset, read_texts
 from skdice.datasets.auto import find_task, holds_columns
-from skdice.datasets.conll import columns_of
+from skdice.datasets.conll import Line, columns_of
 from skdice.datasets.files import is_json, is_record, parse_json, read_lines, replacing
 from skdice.metrics.schemes import get_spans
 from skdice.tasks import TASKS
@@ -184,12 +184,12 @@ def _rows(estimator: Any, lines: Iterable[str]) -> Iterator[tuple[Any, str]]:
 def _tokens(estimator: Any, number: int, lines: list[str]) -> list[str]:
     """The tokens of a sentence, which stand alone or in columns."""
     separator = "\t" if any("\t" in line for line in lines) else None
-    rows = [(number + i, line, line.split(separator)) for i, line in enumerate(lines)]
+    rows = [Line(number + i, line, line.split(separator)) for i, line in enumerate(lines)]
     column = 0
-    if any(len(cells) > 1 for _, _, cells in rows):
+    if any(len(row.cells) > 1 for row in rows):
         _refuse_text(f"standard input, line {number},", lines, estimator)
-        column, _ = columns_of("standard input", [rows], None, None, with_tags=False)
-    return [cells[column] for _, _, cells in rows]
+        rows, column, _ = columns_of("standard input", rows, None, None, with_tags=False)
+    return [row.cells[column] for row in rows]
 
 
 def _read_record(task: str, number: int, line: str) -> tuple[Any, str]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Sequence
+from itertools import groupby, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from skdice.datasets.files import fault, first_line, read_lines, write_text
 from skdice.metrics.schemes import faults
@@ -22,56 +22,69 @@ _CHUNK = re.compile("(N|V|P|ADV|ADJ|CONJ|UC)P|[NPV]C|SBAR|PRT|INTJ|LST")
 TOKEN_NAMES = ("word", "token", "form")
 TAG_NAMES = ("tag", "label", "ner", "ner_tag", "iob", "pos", "upos")
 
-Line = tuple[int, str, list[str]]  # number, text and columns
+
+class Line(NamedTuple):
+    """A line of columns."""
+
+    number: int
+    text: str
+    cells: list[str]
+    sentence: int = 0  # how many blank lines stand before it
 
 
-def _sentences(lines: list[str], separator: str | None) -> Iterator[list[Line]]:
-    """Sentences as lists of lines."""
-    sentence: list[Line] = []
-    for number, line in enumerate([*lines, ""], start=1):
+def _split(lines: list[str], separator: str | None) -> list[Line]:
+    """The lines that hold something, each with its columns."""
+    rows, sentence = [], 0
+    for number, line in enumerate(lines, start=1):
         if not line.strip():
-            if sentence:
-                yield sentence
-            sentence = []
+            sentence += 1
         elif not line.startswith(DOCUMENT):
             # A token may hold one of the rarer spaces.
             cells = line.split(separator) if separator else re.split("[ \t]+", line.strip(" \t"))
-            sentence.append((number, line, cells))
+            rows.append(Line(number, line, cells, sentence))
+    return rows
+
+
+def _in_sentences(rows: list[Line]) -> list[list[Line]]:
+    return [list(sentence) for _, sentence in groupby(rows, key=lambda row: row.sentence)]
 
 
 def _usual_width(rows: list[Line]) -> int:
-    return Counter(len(cells) for _, _, cells in rows).most_common(1)[0][0]
+    return Counter(len(row.cells) for row in rows).most_common(1)[0][0]
 
 
-def _without_comments(sentences: list[list[Line]]) -> list[list[Line]]:
-    every = [row for sentence in sentences for row in sentence]
-    plain = [row for row in every if not row[1].startswith("#")]
-    if len(plain) in (0, len(every)):  # if all look like comments, they are tokens
-        return sentences
+def _check_widths(path: str | Path, rows: list[Line], width: int, where: str) -> None:
+    for number, line, cells, _ in rows:
+        if len(cells) != width:
+            problem = f"{len(cells)} column(s) in {line[:60]!r}, but {width} in {where}"
+            raise fault(path, number, f"{problem}: mend the line, or the file may be cut short")
+
+
+def _without_comments(rows: list[Line]) -> list[Line]:
+    plain = [row for row in rows if not row.text.startswith("#")]
+    if len(plain) in (0, len(rows)):  # if all look like comments, they are tokens
+        return rows
     width = _usual_width(plain)
-    tags = {cells[-1] for _, _, cells in plain if len(cells) == width}
+    tags = {row.cells[-1] for row in plain if len(row.cells) == width}
 
     def is_comment(row: Line, at_start: bool) -> bool:
-        _, line, cells = row
-        after = line.lstrip("#")[:1]
-        if not line.startswith("#") or line.startswith(("#begin document", "#end document")):
-            return line.startswith("#")
-        if len(cells) != width:
+        after, tag = row.text.lstrip("#")[:1], row.cells[-1]
+        if not row.text.startswith("#"):
+            return False
+        if row.text.startswith(("#begin document", "#end document")):
+            return True
+        if len(row.cells) != width:
             return at_start or after in (" ", "\t")
         # Such as MultiCoNER's "# id 1 domain=train", and a source after a tab.
-        tag = cells[-1]
         return at_start and tag not in tags and (after == " " or (after == "\t" and "://" in tag))
 
-    if not is_comment(every[0], True):  # lines as wide as a token's are tokens
-        tags |= {cells[-1] for _, _, cells in every if len(cells) == width}
-    kept = []
-    for sentence in sentences:
-        rows: list[Line] = []
-        for row in sentence:
-            if not is_comment(row, not rows):
-                rows.append(row)
-        kept.append(rows)
-    return [rows for rows in kept if rows]
+    if not is_comment(rows[0], True):  # lines as wide as a token's are tokens
+        tags |= {row.cells[-1] for row in rows if len(row.cells) == width}
+    kept: list[Line] = []
+    for row in rows:
+        if not is_comment(row, not kept or kept[-1].sentence != row.sentence):
+            kept.append(row)
+    return kept
 
 
 def read_conll(
@@ -151,72 +164,62 @@ def read_conll(
         filled = [s for s in lines if s.strip() and not s.startswith(DOCUMENT)]
         plain = ([s for s in filled if not s.startswith("#")] or filled)[:100]
         separator = "\t" if 2 * sum("\t" in s for s in plain) > len(plain) else None
-    sentences = list(_sentences(lines, separator))
+    rows = _split(lines, separator)
     if comment == "auto":
-        sentences = _without_comments(sentences)
+        rows = _without_comments(rows)
     elif comment is not None:
-        kept = [[r for r in rows if not r[1].startswith(comment)] for rows in sentences]
-        sentences = [rows for rows in kept if rows]
-    wide = all(len(cells) > 11 for sentence in sentences for _, _, cells in sentence)
+        rows = [row for row in rows if not row.text.startswith(comment)]
+    wide = all(len(row.cells) > 11 for row in rows)
     if tag_column is None and wide and first_line(lines).startswith("#begin document"):
         # CoNLL-2012: after the entities' column, each verb of a sentence has one.
         token_column, tag_column = 3 if token_column is None else token_column, 10
-        sentences = [[(n, s, cells[:11]) for n, s, cells in rows] for rows in sentences]
-    token, tag = columns_of(path, sentences, token_column, tag_column, with_tags)
-    in_brackets = all(_BRACKETS.fullmatch(row[2][tag]) for rows in sentences for row in rows)
+        rows = [row._replace(cells=row.cells[:11]) for row in rows]
+    rows, token, tag = columns_of(path, rows, token_column, tag_column, with_tags)
+    for row in rows:
+        for what, column in [("token", token), ("tag", tag)][: 2 if with_tags else 1]:
+            if not row.cells[column].strip():
+                problem = f"no {what} in {row.text[:60]!r}: mend the line, or give {what}_column"
+                raise fault(path, row.number, problem)
+    in_brackets = all(_BRACKETS.fullmatch(row.cells[tag]) for row in rows)
     X, y = [], []
-    for sentence in sentences:
-        tokens = [cells[token].strip() for _, _, cells in sentence]
-        tags = [cells[tag].strip() for _, _, cells in sentence]
-        for what, values in (("token", tokens), ("tag", tags)):
-            if "" in values and (with_tags or what == "token"):
-                number, line, _ = sentence[values.index("")]
-                problem = f"no {what} in {line[:60]!r}: mend the line, or give {what}_column"
-                raise fault(path, number, problem)
+    for sentence in _in_sentences(rows):
+        tokens = [row.cells[token].strip() for row in sentence]
+        tags = [row.cells[tag].strip() for row in sentence]
         if in_brackets:
             tags = _from_brackets(tags)
         for at, problem in [] if scheme is None else faults(tags, scheme):
             problem = f"{problem} in scheme {scheme!r}: mend the file, or read it with scheme=None"
-            raise fault(path, sentence[at][0], problem)
+            raise fault(path, sentence[at].number, problem)
         X.append(tokens)
         y.append(tags)
     return (X, y, {"token": token, "tag": tag}) if return_columns else (X, y)
 
 
 def columns_of(
-    path: str | Path,
-    sentences: list[list[Line]],
-    token: int | None,
-    tag: int | None,
-    with_tags: bool,
-) -> tuple[int, int]:
-    """The columns of tokens and tags; takes rows out that hold names or are no words."""
-    rows = [row for sentence in sentences for row in sentence]
+    path: str | Path, rows: list[Line], token: int | None, tag: int | None, with_tags: bool
+) -> tuple[list[Line], int, int]:
+    """The rows but those that hold names or no word, and the columns of tokens and tags."""
     if not rows:
         raise ValueError(f"{str(path)!r} holds no tagged token: is it a CoNLL file?")
     width = _usual_width(rows)
     if width < 2:
         problem = "one column only, but a token and its tag are needed"
-        raise fault(path, rows[0][0], f"{problem}: check the file and separator (--separator)")
+        raise fault(path, rows[0].number, f"{problem}: check the file and separator (--separator)")
     for what, column in (("token_column", token), ("tag_column", tag)):
         if column is not None and not isinstance(column, int):
             raise TypeError(f"{what}={column!r} must be a number: {str(path)!r} names no columns")
         if column is not None and not -width <= column < width:
             raise ValueError(f"{what}={column} is beyond the {width} columns of {str(path)!r}")
-    for number, line, cells in rows:
-        if len(cells) != width:
-            problem = f"{len(cells)} column(s) in {line[:60]!r}, but {width} in most lines"
-            raise fault(path, number, f"{problem}: mend the line, or the file may be cut short")
-    names = {cell.strip().lower() for cell in rows[0][2]}
+    _check_widths(path, rows, width, "most lines")
+    names = {cell.strip().lower() for cell in rows[0].cells}
     if len(rows) > 1 and names & set(TOKEN_NAMES) and names & set(TAG_NAMES):
-        del sentences[0][0]
-        sentences[:] = [rows for rows in sentences if rows]
-    columns = [[[row[2][j] for row in s] for s in sentences[:1000]] for j in range(width)]
+        rows = rows[1:]
+    looked_at = _in_sentences(rows)[:1000]
+    columns = [[[row.cells[j] for row in s] for s in looked_at] for j in range(width)]
     flat = [[cell for cells in column for cell in cells] for column in columns]
     kinds = [_kind(column) for column in columns]
     if width > 2 and kinds[0] == "counters":
-        words = [[row for row in s if not _RANGE.fullmatch(row[2][0])] for s in sentences]
-        sentences[:] = [rows for rows in words if rows]
+        rows = [row for row in rows if not _RANGE.fullmatch(row.cells[0])]
     at = _find_tags(flat) if tag is None else tag % width
     if token is None and width == 2:
         kinds[1 - at] = _kind_beside(kinds[1 - at], flat[1 - at], flat[at])
@@ -230,7 +233,7 @@ def columns_of(
         token = fit[0]
     if tag is None and with_tags and (kinds[at] == "counters" or set(flat[at]) <= {"_", "-"}):
         raise fault(path, shown[at], "no tags: give tag_column (--label-column)")
-    return token % width, at
+    return rows, token % width, at
 
 
 def _is_counter(cells: list[str]) -> bool:
@@ -352,28 +355,18 @@ def read_conllu(
     if tag_column not in CONLLU_COLUMNS:
         raise ValueError(f"tag_column={tag_column!r} must be one of {CONLLU_COLUMNS}")
     column = CONLLU_COLUMNS.index(tag_column)
-    X, y = [], []
-    for sentence in _sentences(read_lines(path, encoding), "\t"):
-        tokens, tags = [], []
-        for number, line, columns in sentence:
-            if line.startswith("#"):
-                continue
-            if len(columns) != len(CONLLU_COLUMNS):
-                problem = f"{len(columns)} column(s) in {line[:60]!r}, but CoNLL-U has 10"
-                raise fault(path, number, f"{problem}: mend the line, or the file may be cut short")
-            if columns[0].isdigit():
-                tokens.append(columns[1])
-                tags.append(columns[column])
-        if tokens:
-            X.append(tokens)
-            y.append(tags)
+    lines = _split(read_lines(path, encoding), "\t")
+    rows = [row for row in lines if not row.text.startswith("#")]
+    _check_widths(path, rows, len(CONLLU_COLUMNS), "CoNLL-U")
+    sentences = _in_sentences([row for row in rows if row.cells[0].isdigit()])
+    X, y = ([[row.cells[j] for row in s] for s in sentences] for j in (1, column))
     if not X:
         raise ValueError(f"{str(path)!r} holds no word: is it a CoNLL-U file?")
-    for what, rows, remedy in (
+    for what, values, remedy in (
         ("form", X, "the treebank comes without its words: merge them into it"),
         (tag_column, y, "give another tag_column (--label-column)"),
     ):
-        if (with_tags or rows is X) and all(cell == "_" for row in rows for cell in row):
+        if (with_tags or values is X) and all(cell == "_" for row in values for cell in row):
             raise ValueError(f"{str(path)!r} holds only _ in the column {what!r}: {remedy}")
     return (X, y, {"token": "form", "tag": tag_column}) if return_columns else (X, y)
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from skdice.datasets.conll import TAG_NAMES, TOKEN_NAMES, has_entities
 from skdice.datasets.files import fault, first_line, is_json, json_values, read_lines, suffix_of
@@ -19,13 +19,8 @@ Column = int | str
 Columns = Column | Sequence[Column] | None
 
 LABEL_NAMES = (
-    *("label", "target", "class", "y", "tag"),
-    *(
-        "labels",
-        "gold_label",
-        "is_duplicate",
-        "quality",
-    ),  # Quora's and Microsoft's pairs have these
+    *("label", "target", "class", "y", "tag", "labels"),
+    *("gold_label", "is_duplicate", "quality"),  # of SNLI's, Quora's and Microsoft's pairs
 )
 TEXT_NAMES = (
     *("text", "sentence", "sentence1", "sentence2", "question", "question1", "question2"),
@@ -107,18 +102,13 @@ def read_table(
     ...     read_table(path)
     (['Free, now', 'Lunch?'], ['spam', 'ham'])
     """
-    path = Path(path)
-    lines = read_lines(path, encoding)
-    wanted = _as_list(text_columns)
-    table = _load(path, lines, [*wanted, label_column], separator, header, quoting)
+    path, how = Path(path), _Format(separator, header, quoting, encoding)
+    table, texts, label = _load(path, how, text_columns, label_column)
     if table.width < 2:
         problem = "one column only; a text and a label are needed: check separator (--separator)"
         raise fault(path, table.rows[0][0], problem)
-    texts = [table.index(column, "text_columns") for column in wanted]
-    if label_column is None:
+    if label is None:
         label = table.find_label([i for i in table.columns if i not in texts], bool(texts))
-    else:
-        label = table.index(label_column, "label_column")
     if not texts:
         texts = table.find_texts([i for i in table.columns if i != label], 2)
     X, y = table.texts(texts), table.labels(label)
@@ -187,16 +177,8 @@ def read_texts(
     """
     if n_texts not in (1, 2):
         raise ValueError(f"n_texts={n_texts!r} must be 1, or 2 for pairs")
-    path = Path(path)
-    lines = read_lines(path, encoding)
-    wanted = _as_list(text_columns)
-    if separator is None and suffix_of(path) != ".csv":
-        asked = bool(wanted) or label_column is not None or bool(header)
-        # Without a tab a line is one text.
-        separator = None if asked and "," in first_line(lines) else "\t"
-    table = _load(path, lines, [*wanted, label_column], separator, header, quoting)
-    label = None if label_column is None else table.index(label_column, "label_column")
-    texts = [table.index(column, "text_columns") for column in wanted]
+    how = _Format(separator, header, quoting, encoding)
+    table, texts, label = _load(Path(path), how, text_columns, label_column, may_be_lines=True)
     if not texts:
         left = [i for i in table.columns if i != label and not table.is_named(i, LABEL_NAMES)]
         if len(left) > n_texts:
@@ -326,13 +308,6 @@ def _are_texts(values: list[str], longest: float) -> bool:
     return 2 * _mean_length(filled) >= longest or (phrases and not few)
 
 
-def _as_list(columns: Columns) -> list[Column]:
-    wanted = [columns] if isinstance(columns, (int, str)) else list(columns or [])
-    if len(wanted) > 2:
-        raise ValueError(f"text_columns={columns!r} names more than two columns")
-    return wanted
-
-
 def _separator(path: Path, lines: list[str]) -> str:
     first = first_line(lines)
     if "\t" in first:
@@ -341,27 +316,46 @@ def _separator(path: Path, lines: list[str]) -> str:
     return ";" if suffix_of(path) == ".csv" and ";" in first and "," not in first else ","
 
 
+class _Format(NamedTuple):
+    """How a table is written; None is what the file looks like."""
+
+    separator: str | None
+    header: bool | None
+    quoting: bool | None
+    encoding: str
+
+
 def _load(
-    path: Path,
-    lines: list[str],
-    asked: list[Column | None],
-    separator: str | None,
-    header: bool | None,
-    quoting: bool | None,
-) -> _Table:
+    path: Path, how: _Format, texts_in: Columns, label_in: Column | None, may_be_lines: bool = False
+) -> tuple[_Table, list[int], int | None]:
+    """The table of a file, and the columns of texts and of the label that were asked for.
+
+    With `may_be_lines`, a line without a tab is one text where nothing asks for columns.
+    """
+    separator, header, quoting, encoding = how
+    lines = read_lines(path, encoding)
+    wanted = [texts_in] if isinstance(texts_in, (int, str)) else list(texts_in or [])
+    if len(wanted) > 2:
+        raise ValueError(f"text_columns={texts_in!r} names more than two columns")
+    asked = [*wanted, *([] if label_in is None else [label_in])]
+    if separator is None and may_be_lines and suffix_of(path) != ".csv":
+        separator = None if (asked or header) and "," in first_line(lines) else "\t"
     if is_json(path, lines):
-        return _load_json(path, lines)
-    rows = _rows(path, lines, separator or _separator(path, lines), quoting)
-    if header is None:
-        named = any(isinstance(column, str) for column in asked)
-        # The first of plain lines is a text.
-        plain = len(rows[0][1]) == 1 and suffix_of(path) not in (".csv", ".tsv")
-        header = named or (not plain and _names_columns([cells for _, cells in rows]))
-    if not header:
-        return _Table(path, None, rows)
-    if not rows[1:]:
-        raise ValueError(f"{str(path)!r} holds a header only: give a file with examples")
-    return _Table(path, [cell.strip() for cell in rows[0][1]], rows[1:])
+        table = _load_json(path, lines)
+    else:
+        rows = _rows(path, lines, separator or _separator(path, lines), quoting)
+        if header is None:
+            named = any(isinstance(column, str) for column in asked)
+            # The first of plain lines is a text.
+            plain = len(rows[0][1]) == 1 and suffix_of(path) not in (".csv", ".tsv")
+            header = named or (not plain and _names_columns([cells for _, cells in rows]))
+        if header and not rows[1:]:
+            raise ValueError(f"{str(path)!r} holds a header only: give a file with examples")
+        names = [cell.strip() for cell in rows[0][1]] if header else None
+        table = _Table(path, names, rows[1:] if header else rows)
+    texts = [table.index(column, "text_columns") for column in wanted]
+    label = None if label_in is None else table.index(label_in, "label_column")
+    return table, texts, label
 
 
 def _names_columns(rows: list[list[str]]) -> bool:

@@ -186,48 +186,35 @@ def read_mrc_ner(
         If the file has another form, or a span lies outside its sentence.
     """
     path = Path(path)
-    records = [value for _, value in json_values(path, read_lines(path, encoding))]
-    if not all(
-        isinstance(r, dict) and {"context", "query", "entity_label"} <= set(r) for r in records
-    ):
-        raise ValueError(
-            f"{str(path)!r} is not a BERT-MRC file: a list of records with 'context', 'query', "
-            "'entity_label', 'start_position' and 'end_position'"
-        )
     sentences: dict[str, tuple[list[str], list[tuple[str, int, int]]]] = {}
     queries: dict[str, str] = {}
-    for i, record in enumerate(records):
+    for place, record in json_values(path, read_lines(path, encoding)):
+        text, query, label = (
+            _field(path, record, name, str, "BERT-MRC")
+            for name in ("context", "query", "entity_label")
+        )
         # The id is SENTENCE.QUERY; without one, the text says which sentence it is.
-        name = record["context"]
-        if "." in str(record.get("qas_id", "")):
-            name = str(record["qas_id"]).rpartition(".")[0]
-        tokens, spans = sentences.setdefault(name, (record["context"].split(), []))
-        label = record["entity_label"]
-        queries.setdefault(label, record["query"])
+        name = str(record.get("qas_id", "")).rpartition(".")[0] or text
+        tokens, spans = sentences.setdefault(name, (text.split(), []))
+        queries.setdefault(label, query)
         starts, ends = record.get("start_position", []), record.get("end_position", [])
         if len(starts) != len(ends):
-            raise ValueError(
-                f"{str(path)!r}, record {i} has {len(starts)} values of 'start_position' and "
-                f"{len(ends)} of 'end_position'"
-            )
+            problem = f"{len(starts)} values of 'start_position' and {len(ends)} of 'end_position'"
+            raise fault(path, place, problem)
         for start, end in zip(starts, ends, strict=True):
             whole = isinstance(start, int) and isinstance(end, int)
             if not whole or not 0 <= start <= end < len(tokens):
-                raise ValueError(
-                    f"{str(path)!r}, record {i}: the span {start} to {end} is not one of its "
-                    f"{len(tokens)} tokens"
-                )
+                problem = f"the span {start} to {end} is not one of its {len(tokens)} tokens"
+                raise fault(path, place, problem)
             spans.append((label, start, end + 1))
     X = [tokens for tokens, _ in sentences.values()]
     return X, [sorted(spans, key=lambda s: s[1:]) for _, spans in sentences.values()], queries
 
 
-def _field(path: Path, record: Any, name: str, kind: Any) -> Any:
-    """A field of a SQuAD file, of the right type."""
+def _field(path: Path, record: Any, name: str, kind: Any, owner: str = "SQuAD") -> Any:
+    """A field of a file, of the right type."""
     value = record.get(name) if isinstance(record, dict) else None
-    if not isinstance(value, kind):
-        raise ValueError(
-            f"{str(path)!r} is not a SQuAD file: {str(record)[:60]} has no {name!r}, or no proper "
-            "one"
-        )
-    return value
+    if isinstance(value, kind):
+        return value
+    problem = f"{str(record)[:60]} has no {name!r}, or no proper one"
+    raise ValueError(f"{str(path)!r} is not a {owner} file: {problem}")

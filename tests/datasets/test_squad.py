@@ -127,15 +127,15 @@ def test_bert_mrc_files(tmp_path):
     assert queries == {"LOC": "find LOC", "ORG": "find ORG", "PER": "find PER"}
     records[0]["start_position"], records[0]["end_position"] = [4], [9]
     path.write_text(json.dumps(records))
-    with pytest.raises(ValueError, match="record 0: the span 4 to 9"):
+    with pytest.raises(ValueError, match="record 1: the span 4 to 9"):
         read_mrc_ner(path)
     records[0]["start_position"], records[0]["end_position"] = [0.5], [1]
     path.write_text(json.dumps(records))
-    with pytest.raises(ValueError, match=r"record 0: the span 0.5 to 1"):
+    with pytest.raises(ValueError, match=r"record 1: the span 0.5 to 1"):
         read_mrc_ner(path)
     records[0]["start_position"], records[0]["end_position"] = [1, 2], [2]
     path.write_text(json.dumps(records))
-    with pytest.raises(ValueError, match="record 0 has 2 values of 'start_position' and 1 of"):
+    with pytest.raises(ValueError, match="record 1: 2 values of 'start_position' and 1 of"):
         read_mrc_ner(path)
     path.write_text(json.dumps({}))
     with pytest.raises(ValueError, match="not a BERT-MRC file"):
