@@ -6,7 +6,7 @@ import functools
 import inspect
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set, Sized
 from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any, TypeVar
@@ -139,10 +139,28 @@ def as_row_list(name: str, values: Any) -> list[Any]:
     values = values.to_numpy() if hasattr(values, "to_numpy") else values
     if hasattr(values, "tolist") and getattr(values, "ndim", False):
         return list(values.tolist())
-    unordered = isinstance(values, (str, bytes, set, frozenset, Mapping, type))
-    if unordered or not hasattr(values, "__iter__") or getattr(values, "shape", (1,)) == ():
-        raise TypeError(f"{name}={shown(values)} must be a list with one entry for each row")
+    check_ordered(values, name, "a list with one entry for each row")
     return list(values)
+
+
+def check_ordered(values: Any, where: str, wanted: str) -> None:
+    """Refuse what has no order, and a string, which would be read letter by letter."""
+    unordered = isinstance(values, (str, bytes, Set, Mapping, type))
+    if unordered or not hasattr(values, "__iter__") or getattr(values, "shape", (1,)) == ():
+        raise TypeError(f"{where} is {shown(values)}: it must be {wanted}")
+
+
+def check_lengths(what: str = "rows", **values: Sized) -> None:
+    """Refuse two lists that differ in length; `what` is the name of their entries."""
+    (one, n), (other, m) = ((name, len(rows)) for name, rows in values.items())
+    if n != m:
+        raise ValueError(f"{one} holds {n} {what} and {other} {m}: they must match")
+
+
+def check_choice(name: str, value: Any, choices: Sequence[Any]) -> None:
+    """Refuse what is not one of `choices`, which are strings or None."""
+    if not (value is None or isinstance(value, str)) or value not in choices:
+        raise ValueError(f"{name}={shown(value)} must be one of {tuple(choices)}")
 
 
 def position(name: str, value: Any, options: list[Any], what: str) -> int:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from importlib.resources import as_file, files
 
+from skdice._checks import check_choice
 from skdice.datasets.conll import read_conll
 
-_SUBSETS = {"all": slice(0, 449), "train": slice(0, 270), "dev": slice(270, 340)}
-_SUBSETS["test"] = slice(340, 449)
+_SUBSETS = {"all": (0, 449), "train": (0, 270), "dev": (270, 340), "test": (340, 449)}
 
 
 def load_town_notes(*, subset: str = "all") -> tuple[list[list[str]], list[list[str]]]:
@@ -46,8 +46,8 @@ def load_town_notes(*, subset: str = "all") -> tuple[list[list[str]], list[list[
     >>> len(X), len(y)
     (270, 270)
     """
-    if subset not in _SUBSETS:
-        raise ValueError(f"subset={subset!r} must be one of {list(_SUBSETS)}")
+    check_choice("subset", subset, list(_SUBSETS))
+    kept = slice(*_SUBSETS[subset])
     with as_file(files("skdice.datasets") / "data/town_notes.conll") as path:
         X, y = read_conll(path, separator="\t", comment=None)
-    return X[_SUBSETS[subset]], y[_SUBSETS[subset]]
+    return X[kept], y[kept]

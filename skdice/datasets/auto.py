@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from skdice._checks import check_choice
 from skdice.datasets.conll import DOCUMENT, TAG, is_conllu, read_conll, read_conllu
 from skdice.datasets.files import first_line, is_json, json_values, read_lines, suffix_of
 from skdice.datasets.records import read_table, token_table
@@ -74,8 +75,7 @@ def read_dataset(
     TypeError
         If the reader has no such option.
     """
-    if task not in ("auto", *TASKS):
-        raise ValueError(f"task={task!r} must be one of {('auto', *TASKS)}")
+    check_choice("task", task, ("auto", *TASKS))
     path = Path(path)
     lines = read_lines(path, encoding)
     if task == "auto":

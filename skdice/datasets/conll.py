@@ -9,6 +9,7 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from skdice._checks import check_choice, check_lengths
 from skdice.datasets.files import fault, first_line, read_lines, write_text
 from skdice.metrics.schemes import faults
 
@@ -352,8 +353,7 @@ def read_conllu(
     """
     if isinstance(tag_column, int):
         tag_column = dict(enumerate(CONLLU_COLUMNS)).get(tag_column, str(tag_column))
-    if tag_column not in CONLLU_COLUMNS:
-        raise ValueError(f"tag_column={tag_column!r} must be one of {CONLLU_COLUMNS}")
+    check_choice("tag_column", tag_column, CONLLU_COLUMNS)
     column = CONLLU_COLUMNS.index(tag_column)
     lines = _split(read_lines(path, encoding), "\t")
     rows = [row for row in lines if not row.text.startswith("#")]
@@ -393,8 +393,7 @@ def write_conll(path: str | Path, X: Sequence[Sequence[str]], y: Sequence[Sequen
         `read_conll` would take a token's line for a document's start or a comment.
     """
     path = Path(path)
-    if len(X) != len(y):
-        raise ValueError(f"X holds {len(X)} sentences and y {len(y)}")
+    check_lengths("sentences", X=X, y=y)
     blocks: list[str] = []
     for i, (tokens, tags) in enumerate(zip(X, y, strict=True)):
         if len(tokens) != len(tags):

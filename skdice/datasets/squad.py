@@ -8,6 +8,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any
 
+from skdice._checks import check_lengths
 from skdice.datasets.files import fault, json_values, read_lines, write_text
 from skdice.text.answers import as_answers
 
@@ -147,8 +148,7 @@ def write_squad_predictions(
         If lengths differ or an id occurs twice.
     """
     path = Path(path)
-    if len(ids) != len(predictions):
-        raise ValueError(f"there are {len(ids)} ids and {len(predictions)} predictions")
+    check_lengths("questions", ids=ids, predictions=predictions)
     for what, values, kinds in (("ids", ids, (str, Integral)), ("predictions", predictions, str)):
         for i, value in enumerate(values):
             if not isinstance(value, kinds):

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.feature_extraction import DictVectorizer
 
-from skdice._checks import as_numbers, as_row_list, check_has, checked
+from skdice._checks import as_numbers, as_row_list, check_has, check_lengths, checked
 from skdice.inspection.axes import axes_or_new, label_of
 from skdice.inspection.imbalance import Imbalance, imbalance
 from skdice.inspection.spans import spans_of_tags
@@ -37,8 +37,7 @@ def items_of(y_true: Any, y_pred: Any, scheme: str = "auto") -> tuple[Items, Ite
         true, pred = read_spans(y_true, "y_true"), read_spans(y_pred, "y_pred")
     else:
         true, pred = spans_of_tags(y_true, y_pred, scheme)
-    if len(true) != len(pred):
-        raise ValueError(f"y_true holds {len(true)} rows and y_pred {len(pred)}")
+    check_lengths(y_true=true, y_pred=pred)
     return true, pred
 
 

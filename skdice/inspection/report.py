@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skdice import __version__
-from skdice._checks import as_row_list, check_has, checked, printable, shown
+from skdice._checks import as_row_list, check_has, check_lengths, checked, printable, shown
 from skdice.inspection.axes import label_of, pyplot
 from skdice.inspection.classes import (
     ClassFrequencyDisplay,
@@ -255,8 +255,7 @@ def _qa(
 
 def _predicted(estimator: Any, X: Any, y_pred: Any, n_rows: int) -> list[Any]:
     predicted = as_row_list("y_pred", estimator.predict(X) if y_pred is None else y_pred)
-    if len(predicted) != n_rows:
-        raise ValueError(f"y holds {n_rows} rows and y_pred {len(predicted)}: they must match")
+    check_lengths(y=range(n_rows), y_pred=predicted)
     return predicted
 
 

@@ -9,11 +9,13 @@ from sklearn.base import BaseEstimator
 from sklearn.metrics import accuracy_score, precision_recall_fscore_support
 from sklearn.utils.metadata_routing import UNUSED
 
-from skdice._checks import shown
+from skdice._checks import check_choice, shown
 from skdice.metrics.labels import as_labels, known_labels
 from skdice.metrics.positive import positive_of
 
 __all__ = ["ClassScorer", "class_f1_scorer", "class_precision_scorer", "class_recall_scorer"]
+
+MEASURES = ("f1", "precision", "recall")
 
 
 def class_scores(
@@ -75,7 +77,7 @@ class ClassScorer(BaseEstimator):
     __metadata_request__score: ClassVar[dict[str, Any]] = {"estimator": UNUSED}
 
     def __init__(self, measure: str = "f1", *, pos_label: Any = None) -> None:
-        _check_measure(measure)
+        check_choice("measure", measure, MEASURES)
         self.measure = measure
         self.pos_label = pos_label
 
@@ -88,7 +90,7 @@ class ClassScorer(BaseEstimator):
             If `measure` is unknown, `y` holds a label that the classifier did not see, or
             `estimator` is no fitted classifier.
         """
-        _check_measure(self.measure)
+        check_choice("measure", self.measure, MEASURES)
         if not hasattr(estimator, "classes_"):
             raise TypeError(f"estimator={shown(estimator)} is no fitted classifier: fit one")
         classes = estimator.classes_
@@ -100,11 +102,6 @@ class ClassScorer(BaseEstimator):
         return scores[self.measure]
 
     score = __call__
-
-
-def _check_measure(measure: Any) -> None:
-    if not isinstance(measure, str) or measure not in ("f1", "precision", "recall"):
-        raise ValueError(f"measure={shown(measure)} must be 'f1', 'precision' or 'recall'")
 
 
 class_f1_scorer = ClassScorer()

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.multiclass import type_of_target
 
-from skdice._checks import shown
+from skdice._checks import check_lengths, shown
 from skdice._compat import is_pandas_na, is_scalar_nan
 
 _KINDS: dict[str, Any] = {"bool": (bool, np.bool_), "int": Integral, "float": Real, "str": str}
@@ -57,8 +57,8 @@ def as_labels(y: Any, n_rows: int | None = None, name: str = "y") -> np.ndarray:
     check_given(y, "labels")
     y = plain_values(y)
     labels = _table(y, name)
-    if n_rows is not None and len(labels) != n_rows:
-        raise ValueError(f"X holds {n_rows} rows and {name} {len(labels)}: they must match")
+    if n_rows is not None:
+        check_lengths(X=range(n_rows), **{name: labels})
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         row = np.argwhere(~np.isfinite(labels))[0, 0]
         _check_label(labels[row] if labels.ndim == 1 else np.nan, f"{name}[{row}]")

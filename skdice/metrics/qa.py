@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import make_scorer
 
-from skdice._checks import as_row_list, checked, shown
+from skdice._checks import as_row_list, check_choice, check_lengths, checked, shown
 
 __all__ = [
     "answer_exact_match_score",
@@ -89,14 +89,12 @@ def answer_texts(answers: Any) -> list[str]:
 
 def _best(y_true: Any, y_pred: Any, language: str, score: Any) -> list[float]:
     """The best score of each prediction over its row's answers."""
-    if language not in LANGUAGES:
-        raise ValueError(f"language={language!r} must be one of {LANGUAGES}")
+    check_choice("language", language, LANGUAGES)
     rows, texts = as_row_list("y_true", y_true), as_row_list("y_pred", y_pred)
     for i, text in enumerate(texts):
         if not isinstance(text, str):
             raise TypeError(f"y_pred[{i}] is {text!r:.60}: give a string, empty for no answer")
-    if len(rows) != len(texts):
-        raise ValueError(f"y_true holds {len(rows)} rows and y_pred {len(texts)}")
+    check_lengths(y_true=rows, y_pred=texts)
     found = []
     for i, (answers, text) in enumerate(zip(rows, texts, strict=True)):
         try:

@@ -14,6 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from skdice._checks import check_choice
 from skdice._warn import warn
 
 # The prefixes of a span's first, middle and last tag, and of a span of one tag. Of schemes that
@@ -160,7 +161,7 @@ def get_spans(
     >>> get_spans(["B-PER", "I-PER", "O", "B-LOC"])
     [('PER', 0, 2), ('LOC', 3, 4)]
     """
-    _check_scheme(scheme)
+    check_choice("scheme", scheme, SCHEMES)
     if scheme == "plain":
         return [(tag, i, i + 1) for i, tag in enumerate(tags) if tag != background]
     spans: list[Span] = []
@@ -216,7 +217,7 @@ def to_tags(spans: Iterable[Span], n: int, scheme: str = "iob2") -> list[str]:
     >>> to_tags([("PER", 0, 2)], 3, "bioes")
     ['B-PER', 'E-PER', 'O']
     """
-    _check_scheme(scheme)
+    check_choice("scheme", scheme, SCHEMES)
     tags = ["O"] * n
     before: tuple[str, int] | None = None
     for kind, start, end in sorted(spans, key=lambda span: span[1]):
@@ -235,11 +236,6 @@ def to_tags(spans: Iterable[Span], n: int, scheme: str = "iob2") -> list[str]:
     return tags
 
 
-def _check_scheme(scheme: str) -> None:
-    if scheme not in SCHEMES:
-        raise ValueError(f"scheme={scheme!r} is unknown: use one of {SCHEMES}")
-
-
 def _follows(previous: str, tag: str, scheme: str) -> bool:
     """Whether `tag` may follow `previous` (``O`` at both ends of a sentence)."""
     (old, old_kind), (new, kind) = split_tag(previous), split_tag(tag)
@@ -255,7 +251,7 @@ def _follows(previous: str, tag: str, scheme: str) -> bool:
 
 def faults(tags: Sequence[str], scheme: str) -> Iterator[tuple[int, str]]:
     """Position and description of every ill-formed tag."""
-    _check_scheme(scheme)
+    check_choice("scheme", scheme, SCHEMES)
     if scheme == "plain":
         return
     for j, (previous, tag) in enumerate(pairwise(("O", *tags, "O"))):
@@ -292,7 +288,7 @@ def check_tags(y: Sequence[Sequence[str]], scheme: str, *, refuse: bool = True) 
     ...
     ValueError: y[0][1]: the tag 'I-PER' cannot follow 'O' in scheme 'iob2'...
     """
-    _check_scheme(scheme)
+    check_choice("scheme", scheme, SCHEMES)
     places = ((i, *fault) for i, tags in enumerate(y) for fault in faults(tags, scheme))
     for i, j, fault in places:
         first = f"y[{i}][{j}]: {fault} in scheme {scheme!r}"
@@ -316,7 +312,7 @@ def transitions(classes: Sequence[str], scheme: str) -> tuple[np.ndarray, np.nda
         ``follow[i, j]``: class j may follow class i.
     end : ndarray of bool, shape (n_classes,)
     """
-    _check_scheme(scheme)
+    check_choice("scheme", scheme, SCHEMES)
     n = len(classes)
     if scheme == "plain":
         return np.ones(n, bool), np.ones((n, n), bool), np.ones(n, bool)

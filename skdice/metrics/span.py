@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence, Set
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.metrics import make_scorer
 
-from skdice._checks import checked, printable, shown
+from skdice._checks import check_choice, check_lengths, check_ordered, checked, printable
 from skdice.metrics.schemes import (
     SCHEMES,
     Span,
@@ -56,13 +56,6 @@ def _tag_lists(name: str, rows: Any) -> Tags:
     return lists
 
 
-def check_ordered(values: Any, where: str, wanted: str) -> None:
-    """Refuse what has no order, and a string, which would be read letter by letter."""
-    unordered = isinstance(values, (str, bytes, Set, Mapping, type))
-    if unordered or not hasattr(values, "__iter__") or getattr(values, "shape", (1,)) == ():
-        raise TypeError(f"{where} is {shown(values)}: it must be {wanted}")
-
-
 @checked
 def convert_scheme(y: Any, to: str = "iob2", *, scheme: str = "auto") -> list[list[str]]:
     """The same spans, tagged in another scheme.
@@ -87,9 +80,8 @@ def convert_scheme(y: Any, to: str = "iob2", *, scheme: str = "auto") -> list[li
     >>> convert_scheme([["B-ORG", "E-ORG", "O", "S-PER"]])
     [['B-ORG', 'I-ORG', 'O', 'B-PER']]
     """
-    for name, value in (("to", to), ("scheme", scheme)):
-        if value not in (*SCHEMES, "auto") or (name, value) == ("to", "auto"):
-            raise ValueError(f"{name}={value!r} is unknown: use one of {SCHEMES}")
+    check_choice("to", to, SCHEMES)
+    check_choice("scheme", scheme, ("auto", *SCHEMES))
     rows = _tag_lists("y", y)
     scheme = infer_scheme(rows) if scheme == "auto" else scheme
     if scheme == "plain" and rows:
@@ -102,16 +94,14 @@ def read_tags(y_true: Any, y_pred: Any, scheme: str) -> tuple[Tags, Tags, str]:
 
     ``"auto"`` is the scheme of `y_true`, or of both if `y_true` holds no entity.
     """
+    check_choice("scheme", scheme, ("auto", *SCHEMES))
     true, pred = _tag_lists("y_true", y_true), _tag_lists("y_pred", y_pred)
-    if len(true) != len(pred):
-        raise ValueError(f"y_true holds {len(true)} sentences and y_pred {len(pred)}")
+    check_lengths("sentences", y_true=true, y_pred=pred)
     for i, (a, b) in enumerate(zip(true, pred, strict=True)):
         if len(a) != len(b):
             raise ValueError(f"y_true[{i}] has {len(a)} tags, but y_pred[{i}] has {len(b)}")
     if scheme == "auto":
         scheme = infer_scheme(true if any({*row} - {"O"} for row in true) else [*true, *pred])
-    elif scheme not in SCHEMES:
-        raise ValueError(f"scheme={scheme!r} is unknown: use 'auto' or one of {SCHEMES}")
     if scheme != "plain":
         refuse_strays(true, "y_true")
         refuse_strays(pred, "y_pred")
@@ -181,12 +171,10 @@ def span_precision_recall_fscore_support(
     >>> span_precision_recall_fscore_support(y_true, y_pred, average="micro")
     (1.0, 0.5, 0.6666666666666666, 2)
     """
-    if average not in (None, "micro", "macro", "weighted"):
-        raise ValueError(f"average={average!r} must be 'micro', 'macro', 'weighted' or None")
+    check_choice("average", average, ("micro", "macro", "weighted", None))
+    check_choice("mode", mode, ("lenient", "strict"))
     if labels is not None and not all(isinstance(label, str) for label in labels):
         raise TypeError(f"labels={labels!r} must hold strings, the types to count")
-    if mode not in ("lenient", "strict"):
-        raise ValueError(f"mode={mode!r} must be 'lenient' or 'strict'")
     if labels is not None:
         check_ordered(labels, "labels", "a list of types")
     true, pred, scheme = read_tags(y_true, y_pred, scheme)
@@ -298,11 +286,9 @@ def read_spans(y: Any, name: str) -> Spans:
 def spans_scores(y_true: Any, y_pred: Any) -> dict[str, float]:
     """Micro precision, recall and F1 over spans as in `spans_f1_score`."""
     true, pred = read_spans(y_true, "y_true"), read_spans(y_pred, "y_pred")
-    if len(true) != len(pred):
-        raise ValueError(f"y_true holds {len(true)} sentences and y_pred {len(pred)}")
-    return dict(
-        zip(("precision", "recall", "f1"), _scores(true, pred, "micro", None, 0.0)[:3], strict=True)
-    )
+    check_lengths("sentences", y_true=true, y_pred=pred)
+    precision, recall, f1, _ = _scores(true, pred, "micro", None, 0.0)
+    return {"precision": precision, "recall": recall, "f1": f1}
 
 
 @checked

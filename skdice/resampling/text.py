@@ -131,16 +131,3 @@ class TextUnderSampler(_Texts, RandomUnderSampler):
     >>> TextUnderSampler(random_state=0).fit_resample(X, y)[1]
     [0, 1]
     """
-
-    def __init__(
-        self,
-        *,
-        sampling_strategy: Any = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        replacement: bool = False,
-    ) -> None:
-        super().__init__(
-            sampling_strategy=sampling_strategy,
-            random_state=random_state,
-            replacement=replacement,
-        )

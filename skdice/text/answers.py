@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from skdice._checks import check_choice
 from skdice._warn import warn
 from skdice.text.inputs import _target_rows, as_texts, is_whole_number
 
@@ -65,8 +66,7 @@ def as_answers(
     names : list of str or None, default=None
         What to call the rows in messages; None is ``y[i]``.
     """
-    if on_misaligned not in MISALIGNED:
-        raise ValueError(f"on_misaligned={on_misaligned!r} must be one of {MISALIGNED}")
+    check_choice("on_misaligned", on_misaligned, MISALIGNED)
     names = names or [f"y[{i}]" for i in range(len(contexts))]
     rows = read_answers(y, len(contexts), names)
     found: list[list[Answer] | None] = []

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from skdice._checks import as_numbers
+from skdice._checks import as_numbers, check_lengths, check_ordered, shown
 from skdice._compat import safe_indexing
 from skdice.metrics.labels import as_labels as as_labels
 from skdice.metrics.labels import check_given, is_ordered, plain_values
-from skdice.metrics.span import check_ordered
 
 
 def object_array(rows: Sequence[Any]) -> np.ndarray:
@@ -49,12 +48,8 @@ def as_rows(X: Any, name: str) -> list[Any]:
     if isinstance(X, (str, bytes)):
         raise TypeError(f"{name} is a single string: put it in a list, as in [{name}]")
     X = plain_values(X)
-    if not hasattr(X, "__len__") or isinstance(X, (Mapping, Set)):
-        raise TypeError(
-            f"{name} must be a list, an array, a Series or a frame, not {type(X).__name__}"
-        )
-    if isinstance(X, np.ndarray) and X.ndim == 0:
-        raise TypeError(f"{name} is a 0-dimensional array: pass a list of rows")
+    if not is_ordered(X) or getattr(X, "ndim", 1) == 0:
+        raise TypeError(f"{name} is {shown(X)}: pass a list, an array, a Series or a frame of rows")
     rows = X.tolist() if isinstance(X, np.ndarray) and X.dtype.kind in "US" else list(X)
     if not rows:
         raise ValueError(f"{name} is empty (0 samples): at least 1 sample is required")
@@ -75,8 +70,7 @@ def _target_rows(y: Any, n_rows: int, wanted: str, rows_of_x: str = "rows") -> l
     """The rows of y, as many as those of X."""
     check_given(y, wanted)
     rows = as_rows(y, "y")
-    if len(rows) != n_rows:
-        raise ValueError(f"X holds {n_rows} {rows_of_x} and y {len(rows)}: they must match")
+    check_lengths(rows_of_x, X=range(n_rows), y=rows)
     return rows
 
 
