@@ -57,17 +57,13 @@ def _qa_scores(estimator: Any, data: Any, predicted: Any) -> dict[str, float]:
     """Scores of all questions, and of those with and without an answer."""
     from skdice.metrics import answer_exact_match_score, answer_f1_score
 
-    language = estimator.language
     scores: dict[str, float] = {}
-    for name, kept in (
-        ("", range(len(data.y))),
-        (" with answer", [i for i, row in enumerate(data.y) if row]),
-        (" without answer", [i for i, row in enumerate(data.y) if not row]),
-    ):
-        if not len(kept):
-            continue
-        y, texts = [data.y[i] for i in kept], [predicted[i] for i in kept]
-        scores[f"exact match{name}"] = answer_exact_match_score(y, texts, language=language)
-        scores[f"f1{name}"] = answer_f1_score(y, texts, language=language)
-        scores[f"questions{name}"] = len(kept)
+    rows = list(zip(data.y, predicted, strict=True))
+    answered, others = [row for row in rows if row[0]], [row for row in rows if not row[0]]
+    for name, kept in (("", rows), (" with answer", answered), (" without answer", others)):
+        if kept:
+            pair, how = list(zip(*kept, strict=True)), {"language": estimator.language}
+            scores[f"exact match{name}"] = answer_exact_match_score(*pair, **how)
+            scores[f"f1{name}"] = answer_f1_score(*pair, **how)
+            scores[f"questions{name}"] = len(kept)
     return scores

@@ -96,8 +96,14 @@ def lines_of(
 
 
 def _record(estimator: Any, how: str, x: Any, name: str, found: Any) -> dict[str, Any]:
-    if estimator.task == "classification":
-        return _labelled(estimator, x, found)
+    if estimator.task == "classification":  # `found` are probabilities
+        classes = estimator.classes_.tolist()
+        label: Any = (found > 0.5).astype(int).tolist()
+        if not estimator.multilabel_:
+            label = classes[found.argmax()]
+        texts = {"text": x} if isinstance(x, str) else {"text": x[0], "text_pair": x[1]}
+        shown = dict(zip(map(str, classes), found.round(6).tolist(), strict=True))
+        return {**texts, "label": label, "probabilities": shown}
     if estimator.task == "qa":
         return {"id": name, "question": x[0], "answer": found}
     if how == "jsonl":
@@ -110,18 +116,6 @@ def _record(estimator: Any, how: str, x: Any, name: str, found: Any) -> dict[str
             for kind, start, end in spans
         ],
     }
-
-
-def _labelled(estimator: Any, x: Any, probabilities: Any) -> dict[str, Any]:
-    """Labels and probabilities, from one run of the encoder."""
-    classes = estimator.classes_.tolist()
-    if estimator.multilabel_:
-        label: Any = (probabilities > 0.5).astype(int).tolist()
-    else:
-        label = classes[probabilities.argmax()]
-    texts = {"text": x} if isinstance(x, str) else {"text": x[0], "text_pair": x[1]}
-    shown = dict(zip(map(str, classes), probabilities.round(6).tolist(), strict=True))
-    return {**texts, "label": label, "probabilities": shown}
 
 
 def write(

@@ -73,9 +73,9 @@ def run(
 
 def scorer_for(data: Dataset) -> Any:
     """F1 of the rarer class of two, macro F1 of more, and the estimator's own score otherwise."""
-    from sklearn.metrics import f1_score, make_scorer
+    from sklearn.metrics import make_scorer
 
-    from skdice.metrics import positive_class, span_f1_score
+    from skdice.metrics import ClassScorer, positive_class, span_f1_score
     from skdice.metrics.schemes import infer_scheme
 
     if data.task == "tagging":
@@ -84,10 +84,8 @@ def scorer_for(data: Dataset) -> Any:
     if data.task != "classification":
         return None
     classes, counts = np.unique(data.y, return_counts=True)
-    if len(classes) == 2:
-        positive = classes.tolist()[positive_class(classes, counts)]
-        return make_scorer(f1_score, pos_label=positive, zero_division=0)
-    return make_scorer(f1_score, average="macro", zero_division=0)
+    positive = positive_class(classes, counts) if len(classes) == 2 else None
+    return ClassScorer(pos_label=None if positive is None else classes.tolist()[positive])
 
 
 def trials_table(results: dict[str, Any], n: int = 8) -> Table:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -43,12 +42,14 @@ def label_of(text: Any) -> str:
     return printable(str(text)).replace("$", r"\$")
 
 
-def draw_scores(ax: Any, x: Any, scores: Mapping[str, Any], best: float, usual: float) -> None:
-    """Precision, recall and F1 against a setting, with its best and its usual value marked."""
-    for (name, values), style in zip(scores.items(), ("--", ":", "-"), strict=True):
-        ax.plot(x, values, style, label=name)
+def draw_scores(display: Any, ax: Any, x: np.ndarray, usual: float, **looks: Any) -> Any:
+    """Axes with a display's scores against a setting `x`, its best and usual value marked."""
+    ax, top = axes_or_new(ax, 5.5, 3.6), display.f1.max()
+    for name, style in (("precision", "--"), ("recall", ":"), ("f1", "-")):
+        ax.plot(x, getattr(display, name), style, label="F1" if name == "f1" else name)
     ax.axvline(usual, color="#999999", linewidth=1)
-    ax.plot(best, max(scores["F1"]), "o", color="black", fillstyle="none", markersize=9)
-    ax.set_ylim(0, 1.03)
+    ax.plot(display.best, top, "o", color="black", fillstyle="none", markersize=9)
+    ax.set(ylim=(0, 1.03), title=f"Best F1 {top:.2f} at {display.best:.2f}", **looks)
     ax.grid(alpha=0.25)
     ax.legend(fontsize=8)
+    return ax

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skdice._checks import check_has, checked, position, same_length
-from skdice.inspection.axes import axes_or_new, draw_scores, label_of
+from skdice.inspection.axes import draw_scores, label_of
 from skdice.metrics.classification import class_scores
 from skdice.metrics.labels import known_labels
 from skdice.metrics.span import span_precision_recall_fscore_support
@@ -108,11 +108,7 @@ class BiasDisplay:
 
     def plot(self, *, ax: Any = None) -> Self:
         """Draw the three curves."""
-        ax = axes_or_new(ax, 5.5, 3.6)
-        scores = {"precision": self.precision, "recall": self.recall, "F1": self.f1}
-        draw_scores(ax, self.bias, scores, self.best, usual=0)
-        title = f"Best F1 {self.f1.max():.2f} at {self.best:.1f}"
-        ax.set(xlabel=f"bias of {label_of(self.label)}", title=title)
+        ax = draw_scores(self, ax, self.bias, usual=0, xlabel=f"bias of {label_of(self.label)}")
         self.figure_, self.ax_ = ax.figure, ax
         return self
 

@@ -9,7 +9,7 @@ from sklearn.metrics import precision_recall_curve
 from sklearn.utils.validation import check_is_fitted
 
 from skdice._checks import check_has, same_length
-from skdice.inspection.axes import axes_or_new, draw_scores
+from skdice.inspection.axes import draw_scores
 from skdice.metrics.labels import known_labels
 from skdice.metrics.positive import positive_class
 
@@ -112,10 +112,6 @@ class ThresholdDisplay:
 
     def plot(self, *, ax: Any = None) -> Self:
         """Draw the three curves."""
-        ax = axes_or_new(ax, 5.5, 3.6)
-        scores = {"precision": self.precision, "recall": self.recall, "F1": self.f1}
-        draw_scores(ax, self.threshold, scores, self.best, usual=0.5)
-        title = f"Best F1 {self.f1.max():.2f} at {self.best:.2f}"
-        ax.set(xlabel="threshold", xlim=(0, 1), title=title)
+        ax = draw_scores(self, ax, self.threshold, usual=0.5, xlabel="threshold", xlim=(0, 1))
         self.figure_, self.ax_ = ax.figure, ax
         return self
