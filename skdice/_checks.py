@@ -150,7 +150,7 @@ def check_ordered(values: Any, where: str, wanted: str) -> None:
         raise TypeError(f"{where} is {shown(values)}: it must be {wanted}")
 
 
-def check_lengths(what: str = "rows", **values: Sized) -> None:
+def check_lengths(what: str = "rows", /, **values: Sized) -> None:
     """Refuse two lists that differ in length; `what` is the name of their entries."""
     (one, n), (other, m) = ((name, len(rows)) for name, rows in values.items())
     if n != m:

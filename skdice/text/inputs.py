@@ -49,7 +49,8 @@ def as_rows(X: Any, name: str) -> list[Any]:
         raise TypeError(f"{name} is a single string: put it in a list, as in [{name}]")
     X = plain_values(X)
     if not is_ordered(X) or getattr(X, "ndim", 1) == 0:
-        raise TypeError(f"{name} is {shown(X)}: pass a list, an array, a Series or a frame of rows")
+        kind = f"the {type(X).__name__} {shown(X)}"
+        raise TypeError(f"{name} must be a list, an array, a Series or a frame, not {kind}")
     rows = X.tolist() if isinstance(X, np.ndarray) and X.dtype.kind in "US" else list(X)
     if not rows:
         raise ValueError(f"{name} is empty (0 samples): at least 1 sample is required")

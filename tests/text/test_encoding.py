@@ -57,7 +57,7 @@ def test_every_container_of_pairs(X):
         ([("a", "b"), "c"], ValueError, r"X\[1\]"),
         ([("a", "b", "c")], ValueError, "3 values"),
         (sparse.eye(2), TypeError, "sparse"),
-        (np.array(3), TypeError, "array.3.: pass a list"),
+        (np.array(3), TypeError, "not the ndarray array.3"),
         ({"a": 1}, TypeError, "dict"),
         ({"a", "b"}, TypeError, "set"),
         ([{"a", "b"}], ValueError, r"X\[0\] is .*list of 2 text"),
