@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -235,7 +235,7 @@ def evaluate(
 def export(
     model: options.Model,
     out: Annotated[Path, typer.Option(help="Folder for the graph.")],
-    form: Annotated[str, typer.Option("--format", help="onnx.")] = "onnx",
+    form: Annotated[Literal["onnx"], typer.Option("--format", help="onnx.")] = "onnx",
     int8: Annotated[
         bool, typer.Option("--int8", help="Also write a graph of 8-bit integers.")
     ] = False,
@@ -257,8 +257,6 @@ def export(
     """
     from skdice.cli import _export
 
-    if form != "onnx":
-        raise typer.BadParameter(f"--format {form} is not known: onnx is the only one")
     _common.new_folder(out, "--out")
     estimator = _common.load(model, "cpu")
     data = None if file is None else source.read(file, estimator.task)

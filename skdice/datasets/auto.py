@@ -90,16 +90,13 @@ def read_dataset(
         sentences, spans, queries = read_mrc_ner(path, encoding=encoding)
         return Dataset(sentences, spans, "mrc-ner", path, queries=queries)
     if task == "classification":
-        _check(read_table, options)
         try:
-            X, y, columns = read_table(path, encoding=encoding, return_columns=True, **options)
+            return _from_columns(read_table, path, task, encoding=encoding, **options)
         except ValueError as error:
             if suffix_of(path) == ".conll" or _has_even_lines(lines):
-                raise ValueError(
-                    f"{error}; or, for tagged sentences, give task='tagging' (--task tagging)"
-                ) from error
+                remedy = "for tagged sentences, give task='tagging' (--task tagging)"
+                raise ValueError(f"{error}; or, {remedy}") from error
             raise
-        return Dataset(X, y, task, path, columns=columns)
     if is_json(path, lines) or suffix_of(path) == ".ann":
         remedy = "tagged sentences are read from CoNLL columns (see write_conll)"
         kind = "brat's" if suffix_of(path) == ".ann" else "JSON"
@@ -108,9 +105,13 @@ def read_dataset(
     if table is not None:
         _check(token_table, options)
         return Dataset(*table[:2], task, path, columns=table[2])
-    reader: Any = read_conllu if is_conllu(lines) else read_conll
+    reader = read_conllu if is_conllu(lines) else read_conll
+    return _from_columns(reader, path, task, encoding=encoding, **options)
+
+
+def _from_columns(reader: Any, path: Path, task: str, **options: Any) -> Dataset:
     _check(reader, options)
-    X, y, columns = reader(path, encoding=encoding, return_columns=True, **options)
+    X, y, columns = reader(path, return_columns=True, **options)
     return Dataset(X, y, task, path, columns=columns)
 
 

@@ -213,25 +213,16 @@ class _Table:
         return self.names is not None and self.names[i].lower() in names
 
     def index(self, column: Column, what: str) -> int:
-        if isinstance(column, str):
-            if self.names is None or column not in self.names:
-                raise ValueError(
-                    f"{what}={column!r} is not in the header of {str(self.path)!r}: {self.names}"
-                )
+        if isinstance(column, str) and self.names is not None and column in self.names:
             return self.names.index(column)
-        if not -self.width <= column < self.width:
-            raise ValueError(
-                f"{what}={column} is beyond the {self.width} columns of {str(self.path)!r}"
-            )
-        return column % self.width
+        if isinstance(column, int) and -self.width <= column < self.width:
+            return column % self.width
+        header = "no header" if self.names is None else f"the header {self.names}"
+        problem = f"which has {self.width} columns and {header}"
+        raise ValueError(f"{what}={column!r} is not in {str(self.path)!r}, {problem}")
 
     def find_label(self, columns: list[int], knows_texts: bool) -> int:
         """The column whose name says so, or the only one beside the texts."""
-        if not columns:
-            raise ValueError(
-                f"{str(self.path)!r} has no column left for the label: give label_column "
-                "(--label-column)"
-            )
         named = [i for i in columns if self.is_named(i, LABEL_NAMES)]
         if len(named) == 1 or (knows_texts and len(columns) == 1):
             return (named or columns)[0]

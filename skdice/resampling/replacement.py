@@ -19,14 +19,7 @@ from skdice._fitting import all_or_nothing, check_params
 from skdice.metrics.labels import as_labels, check_given
 from skdice.metrics.schemes import get_spans, infer_scheme, to_tags
 from skdice.resampling.tags import TagOverSampler, TagSampler
-from skdice.text.inputs import (
-    as_sentences,
-    as_tags,
-    as_texts,
-    holds_tags,
-    object_array,
-    take,
-)
+from skdice.text.inputs import as_sentences, as_tags, as_texts, holds_tags, object_array, take
 
 _WORD = re.compile(r"\w+|[^\w\s]")
 

@@ -27,26 +27,6 @@ class ReadingWindow(Window):
     context_score: np.ndarray
 
 
-def cut_context(n_tokens: int, room: int, stride: int) -> list[tuple[int, int]]:
-    """Windows of `room` tokens, each overlapping the one before by `stride`, ends exclusive.
-
-    The overlap is at most half a window: more would cut a long context into too many.
-
-    Examples
-    --------
-    >>> from skdice.text.qa import cut_context
-    >>> cut_context(10, room=6, stride=2)
-    [(0, 6), (4, 10)]
-    """
-    spans, first = [], 0
-    while True:
-        last = min(first + room, n_tokens)
-        spans.append((first, last))
-        if last == n_tokens:
-            return spans
-        first = last - min(stride, room // 2)
-
-
 @compact
 def encode_questions(
     tokenizer: Any,
@@ -83,7 +63,9 @@ def encode_questions(
         ids, offsets = tokens_of[context]
         if not ids:
             raise ValueError(f"X[{row}] has a context without any subword: {context[:40]!r}")
-        for first, last in cut_context(len(ids), room, stride):
+        sizes = np.ones(len(ids), dtype=np.int64)
+        # With more overlap a long context would be cut into too many windows.
+        for first, last, *_ in _cut(sizes, room, min(stride, room // 2)):
             inputs, segments, start = shape.build(asked, ids[first:last])
             where = np.arange(last - first)
             yield ReadingWindow(

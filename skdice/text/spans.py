@@ -109,9 +109,7 @@ def tune_null_threshold(
     return float(between[best[np.argmin(np.abs(between[best]))]])
 
 
-def flat_spans(
-    spans: Iterable[tuple[str, int, int, float]],
-) -> list[tuple[str, int, int, float]]:
+def flat_spans(spans: Iterable[tuple[str, int, int, float]]) -> list[tuple[str, int, int, float]]:
     """Spans without overlaps: the one with the highest score stays, those it overlaps go.
 
     Examples

@@ -733,7 +733,7 @@ def test_train_says_what_it_read(files, tiny_backbone):
     ("args", "code", "message"),
     [
         (("train", "a.csv", "--label-column", "b", "--label-column", "c"), 2, "more than once"),
-        (("train", "a.csv", "--text-column", "z"), 1, "--text-column z is not in the header"),
+        (("train", "a.csv", "--text-column", "z"), 1, "--text-column z is not in"),
         (("train", "a.csv"), 1, "holds the label? It has ['a', 'b', 'c']: give --label-column by"),
         (("train", "cut.csv", "--header"), 1, "separator and quoting (--separator, --quoting)"),
         (("train", "quote.csv"), 1, "read the file with --no-quoting"),
