@@ -122,10 +122,7 @@ def run(
             )
             n_kept = sum(len(model.runs) for model in latest.rows) - n_made
             if n_kept:
-                OUT.print(
-                    f"{n_kept} finished runs were taken from {figures}: delete it to make them "
-                    "again"
-                )
+                OUT.print(f"{n_kept} finished runs are from {figures}: delete it to repeat them")
         finally:
             progress.stop()
             if latest is not None:

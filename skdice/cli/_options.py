@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
+from typer import Argument, Option
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
@@ -45,27 +46,21 @@ class Columns:
 
     text_column: Annotated[
         list[str] | None,
-        typer.Option(help="Text column, by name or index; give it twice for pairs."),
+        Option(help="Text column, by name or index; give it twice for pairs."),
     ] = None
     label_column: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             help="Column of the label or tag, by name or index; default: the one named label, "
             "target, class, y or tag, and for tags what the rows show."
         ),
     ] = None
     separator: Annotated[
-        str | None, typer.Option(help=r"Between columns: one character, or \t; default: as found.")
+        str | None, Option(help=r"Between columns: one character, or \t; default: as found.")
     ] = None
-    quoting: Annotated[
-        bool | None,
-        typer.Option("--quoting/--no-quoting", help='Whether " quotes a field of a table.'),
-    ] = None
-    header: Annotated[
-        bool | None,
-        typer.Option("--header/--no-header", help="Whether the first line names the columns."),
-    ] = None
-    encoding: Annotated[str, typer.Option(help="Encoding of the files, such as latin-1.")] = "utf-8"
+    quoting: Annotated[bool | None, Option(help='Whether " quotes a field of a table.')] = None
+    header: Annotated[bool | None, Option(help="Whether the first line names the columns.")] = None
+    encoding: Annotated[str, Option(help="Encoding of the files, such as latin-1.")] = "utf-8"
 
     on_misaligned = "raise"  # an option in `Files` only
 
@@ -106,41 +101,31 @@ class Files(Columns):
 
     on_misaligned: Annotated[
         Misaligned,
-        typer.Option(
-            help="Answers that are not at their offset in the context: raise, drop or fix."
-        ),
+        Option(help="Answers that are not at their offset in the context: raise, drop or fix."),
     ] = "raise"
 
 
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:1 or mps.")]
+Device = Annotated[str, Option(help="auto, cpu, cuda, cuda:1 or mps.")]
 
 
 @dataclass
 class Fit:
     """How a model is trained: parameters of the estimators."""
 
-    backbone: Annotated[str | None, typer.Option(help="Hub id or local folder of the encoder.")] = (
-        None
-    )
-    max_epochs: Annotated[int | None, typer.Option("--epochs", min=1, help="Number of epochs.")] = (
-        None
-    )
-    lr: Annotated[float | None, typer.Option(help="Peak learning rate.")] = None
-    batch_size: Annotated[int | None, typer.Option(min=1, help="Examples in a batch.")] = None
+    backbone: Annotated[str | None, Option(help="Hub id or local folder of the encoder.")] = None
+    max_epochs: Annotated[int | None, Option("--epochs", min=1, help="Number of epochs.")] = None
+    lr: Annotated[float | None, Option(help="Peak learning rate.")] = None
+    batch_size: Annotated[int | None, Option(min=1, help="Examples in a batch.")] = None
     max_length: Annotated[
-        int | None, typer.Option(help="Longest input, in subwords; what is longer is cut or split.")
+        int | None, Option(help="Longest input, in subwords; what is longer is cut or split.")
     ] = None
-    max_question_length: Annotated[
-        int | None, typer.Option(help="Longest question, in subwords.")
-    ] = None
+    max_question_length: Annotated[int | None, Option(help="Longest question, in subwords.")] = None
     frozen: Annotated[
         str | None,
-        typer.Option(
-            help="What to freeze: none, embeddings, encoder, or a number of lower layers."
-        ),
+        Option(help="What to freeze: none, embeddings, encoder, or a number of lower layers."),
     ] = None
     device: Device = "auto"
-    precision: Annotated[str | None, typer.Option(help="auto, fp32, fp16 or bf16.")] = None
+    precision: Annotated[str | None, Option(help="auto, fp32, fp16 or bf16.")] = None
 
     def params(self) -> dict[str, Any]:
         """Parameters of an estimator, without those that were not given."""
@@ -155,13 +140,13 @@ def _column(value: str) -> int | str:
     return int(value) if value.lstrip("-").isdigit() else value
 
 
-TaskOption = Annotated[Task, typer.Option(help="What the files hold; auto looks at them.")]
-Model = Annotated[Path, typer.Argument(help="Folder of a model, or its id on the hub.")]
-Dev = Annotated[Path | None, typer.Option(help="File whose F1 picks the best epoch.")]
+TaskOption = Annotated[Task, Option(help="What the files hold; auto looks at them.")]
+Model = Annotated[Path, Argument(help="Folder of a model, or its id on the hub.")]
+Dev = Annotated[Path | None, Option(help="File whose F1 picks the best epoch.")]
 Features = Annotated[
-    bool, typer.Option("--features", help="Train heads on frozen features: seconds for each fit.")
+    bool, Option("--features", help="Train heads on frozen features: seconds for each fit.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Seed = Annotated[int, typer.Option(help="Random state.")]
-ForceModel = Annotated[bool, typer.Option("--force", help="Write over an earlier model.")]
-ForceFile = Annotated[bool, typer.Option("--force", help="Write over an existing file.")]
+AsJson = Annotated[bool, Option("--json", help="Print JSON.")]
+Seed = Annotated[int, Option(help="Random state.")]
+ForceModel = Annotated[bool, Option("--force", help="Write over an earlier model.")]
+ForceFile = Annotated[bool, Option("--force", help="Write over an existing file.")]

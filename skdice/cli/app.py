@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
+from typer import Argument, Option
 
 from skdice import __version__
 from skdice.cli import _common
@@ -36,9 +37,9 @@ def _version(value: bool) -> None:
 
 @app.callback()
 def main(
-    debug: Annotated[bool, typer.Option(help="Show tracebacks.")] = False,
+    debug: Annotated[bool, Option(help="Show tracebacks.")] = False,
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool, Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Transformers for text where the positive class is rare.
@@ -57,7 +58,7 @@ def main(
 @command
 def imbalance(
     files: Annotated[
-        list[Path], typer.Argument(help="Files of tagged tokens, labelled texts or questions.")
+        list[Path], Argument(help="Files of tagged tokens, labelled texts or questions.")
     ],
     task: options.TaskOption = "auto",
     as_json: options.AsJson = False,
@@ -83,17 +84,17 @@ def imbalance(
 
 @command
 def train(
-    file: Annotated[Path, typer.Argument(help="Training file.")],
-    out: Annotated[Path, typer.Option(help="Folder for the model.")],
+    file: Annotated[Path, Argument(help="Training file.")],
+    out: Annotated[Path, Option(help="Folder for the model.")],
     loss: Annotated[
-        str | None, typer.Option(help="Name of the loss; default: ce_dice, or dsc for questions.")
+        str | None, Option(help="Name of the loss; default: ce_dice, or dsc for questions.")
     ] = None,
     dev: options.Dev = None,
     task: options.TaskOption = "auto",
     seed: options.Seed = 0,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(help="Folder for checkpoints: a stopped command continues from the last."),
+        Option(help="Folder for checkpoints: a stopped command continues from the last."),
     ] = None,
     force: options.ForceModel = False,
     *,
@@ -139,11 +140,11 @@ def train(
 @command
 def predict(
     model: options.Model,
-    file: Annotated[Path, typer.Argument(help="File to predict; - is standard input.")],
-    out: Annotated[Path | None, typer.Option(help="File to write; default: the screen.")] = None,
+    file: Annotated[Path, Argument(help="File to predict; - is standard input.")],
+    out: Annotated[Path | None, Option(help="File to write; default: the screen.")] = None,
     form: Annotated[
         options.Format,
-        typer.Option("--format", help="conll, jsonl or spans; auto is the format described above."),
+        Option("--format", help="conll, jsonl or spans; auto is the format described above."),
     ] = "auto",
     device: options.Device = "auto",
     force: options.ForceFile = False,
@@ -190,12 +191,12 @@ def predict(
 @command
 def evaluate(
     model: options.Model,
-    file: Annotated[Path, typer.Argument(help="Labelled file.")],
+    file: Annotated[Path, Argument(help="Labelled file.")],
     device: options.Device = "auto",
     as_json: options.AsJson = False,
     page: Annotated[
         Path | None,
-        typer.Option("--report", help="HTML page to write: intervals, pictures, hard examples."),
+        Option("--report", help="HTML page to write: intervals, pictures, hard examples."),
     ] = None,
     force: options.ForceFile = False,
     *,
@@ -234,14 +235,10 @@ def evaluate(
 @command
 def export(
     model: options.Model,
-    out: Annotated[Path, typer.Option(help="Folder for the graph.")],
-    form: Annotated[Literal["onnx"], typer.Option("--format", help="onnx.")] = "onnx",
-    int8: Annotated[
-        bool, typer.Option("--int8", help="Also write a graph of 8-bit integers.")
-    ] = False,
-    file: Annotated[
-        Path | None, typer.Option(help="Labelled file to compare F1 on; default: none.")
-    ] = None,
+    out: Annotated[Path, Option(help="Folder for the graph.")],
+    form: Annotated[Literal["onnx"], Option("--format", help="onnx.")] = "onnx",
+    int8: Annotated[bool, Option("--int8", help="Also write a graph of 8-bit integers.")] = False,
+    file: Annotated[Path | None, Option(help="Labelled file to compare F1 on.")] = None,
     *,
     source: options.Files,
 ) -> None:
@@ -267,15 +264,13 @@ def export(
 @command
 def compare(
     train: Annotated[
-        Path | None, typer.Option(help="Training file; default: the bundled corpus.")
+        Path | None, Option(help="Training file; default: the bundled corpus.")
     ] = None,
-    test: Annotated[
-        Path | None, typer.Option(help="Test file; default: a fifth of --train.")
-    ] = None,
+    test: Annotated[Path | None, Option(help="Test file; default: a fifth of --train.")] = None,
     dev: options.Dev = None,
     rows: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--rows",
             "--losses",
             help="What to compare, separated by commas: losses, also with a sampler or a tuned "
@@ -284,12 +279,12 @@ def compare(
         ),
     ] = None,
     features: options.Features = False,
-    seeds: Annotated[int | None, typer.Option(min=1, help="Runs of each row.")] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the chart and the figures.")] = Path(
+    seeds: Annotated[int | None, Option(min=1, help="Runs of each row.")] = None,
+    out: Annotated[Path, Option(help="Folder for the chart and the figures.")] = Path(
         "skdice-compare"
     ),
     task: options.TaskOption = "auto",
-    limit: Annotated[int | None, typer.Option(min=2, help="Use the first N training rows.")] = None,
+    limit: Annotated[int | None, Option(min=2, help="Use the first N training rows.")] = None,
     *,
     source: options.Files,
     fit: options.Fit,
@@ -331,33 +326,33 @@ def compare(
 
 @command
 def tune(
-    train: Annotated[Path, typer.Argument(help="File whose folds are trained and scored.")],
+    train: Annotated[Path, Argument(help="File whose folds are trained and scored.")],
     losses: Annotated[
-        str, typer.Option(help="Losses whose own parameters are searched, separated by commas.")
+        str, Option(help="Losses whose own parameters are searched, separated by commas.")
     ] = "tversky",
-    trials: Annotated[int, typer.Option(min=1, help="Number of trials.")] = 32,
-    folds: Annotated[int, typer.Option(min=2, help="Folds of each trial.")] = 3,
+    trials: Annotated[int, Option(min=1, help="Number of trials.")] = 32,
+    folds: Annotated[int, Option(min=2, help="Folds of each trial.")] = 3,
     timeout: Annotated[
-        float | None, typer.Option(min=0, help="Seconds after which no new trial starts.")
+        float | None, Option(min=0, help="Seconds after which no new trial starts.")
     ] = None,
     storage: Annotated[
         str | None,
-        typer.Option(help="SQLite file or database URL: continue later, or in several processes."),
+        Option(help="SQLite file or database URL: continue later, or in several processes."),
     ] = None,
-    study_name: Annotated[str | None, typer.Option(help="Name of the study there.")] = None,
+    study_name: Annotated[str | None, Option(help="Name of the study there.")] = None,
     jobs: Annotated[
-        int, typer.Option(help="Number of trials at a time; above 1 none of them is pruned.")
+        int, Option(help="Number of trials at a time; above 1 none of them is pruned.")
     ] = 1,
     strategy: Annotated[
         options.Strategy,
-        typer.Option(
+        Option(
             help="full fits; or shared: heads on the frozen encoder, then full fits of the best. "
             "auto is shared if the two turn out to rank the losses alike."
         ),
     ] = "auto",
     features: options.Features = False,
     out: Annotated[
-        Path, typer.Option(help="Folder for the figures and, without --features, the model.")
+        Path, Option(help="Folder for the figures and, without --features, the model.")
     ] = Path("skdice-tune"),
     task: options.TaskOption = "auto",
     seed: options.Seed = 0,
