@@ -158,9 +158,7 @@ def described(data: Any) -> str:
     if data.task in ("classification", "tagging"):
         labels = data.y if data.task == "classification" else chain.from_iterable(data.y)
         counts = Counter(labels).most_common()
-        parts.append(
-            f"{len(counts)} classes: {', '.join(f'{name} {n}' for name, n in counts[:10])}"
-        )
+        parts.append(f"{len(counts)} classes: {', '.join(f'{c} {n}' for c, n in counts[:10])}")
     return f"{data.path.name}: {', '.join(parts)}"
 
 

@@ -34,10 +34,8 @@ def report(counts: dict[str, Any], *, as_json: bool) -> None:
     for name, value in counts.items():
         negatives = f"{value.n_negative:,}" if value.background is not None else "-"
         ratio = f"{value.ratio:.2f}" if value.background is not None else "-"
-        n_classes = str(len(value.counts))
-        table.add_row(
-            Path(name).name, value.unit, negatives, f"{value.n_positive:,}", ratio, n_classes
-        )
+        cells = negatives, f"{value.n_positive:,}", ratio, str(len(value.counts))
+        table.add_row(Path(name).name, value.unit, *cells)
     OUT.print(table)
     for name, value in counts.items():
         OUT.print(f"\n{Path(name).name}, {value.unit} of each class", style="bold")

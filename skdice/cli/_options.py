@@ -143,9 +143,7 @@ def _column(value: str) -> int | str:
 TaskOption = Annotated[Task, Option(help="What the files hold; auto looks at them.")]
 Model = Annotated[Path, Argument(help="Folder of a model, or its id on the hub.")]
 Dev = Annotated[Path | None, Option(help="File whose F1 picks the best epoch.")]
-Features = Annotated[
-    bool, Option("--features", help="Train heads on frozen features: seconds for each fit.")
-]
+Features = Annotated[bool, Option("--features", help="Train heads on frozen features, in seconds.")]
 AsJson = Annotated[bool, Option("--json", help="Print JSON.")]
 Seed = Annotated[int, Option(help="Random state.")]
 ForceModel = Annotated[bool, Option("--force", help="Write over an earlier model.")]

@@ -48,9 +48,7 @@ def read_lines(path: str | Path, encoding: str = "utf-8") -> list[str]:
         try:
             data = gzip.decompress(data)
         except (EOFError, OSError, zlib.error) as error:
-            raise ValueError(
-                f"{str(path)!r} is a damaged gzip file ({error}): pack it anew"
-            ) from error
+            raise ValueError(f"{str(path)!r} is a damaged gzip ({error}): pack it anew") from error
     for start, what in _BINARY.items():
         if data.startswith(start):
             raise ValueError(f"{str(path)!r} is {what}")

@@ -56,9 +56,8 @@ class ComparisonDisplay:
             axis.set_axisbelow(True)
             axis.tick_params(labelsize=8)
             axis.spines[["top", "right", "left"]].set_visible(False)
-        axes[0].set_yticks(
-            range(len(models)), [label_of(model.label) for model in models], fontsize=9
-        )
+        names = [label_of(model.label) for model in models]
+        axes[0].set_yticks(range(len(models)), names, fontsize=9)
         axes[0].invert_yaxis()
         figure.suptitle(label_of(self.comparison.title), fontsize=11)
         self.figure_, self.axes_ = figure, axes

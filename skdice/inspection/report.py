@@ -296,9 +296,8 @@ def _class_table(
 
 def _table(header: list[str], lines: list[list[str]]) -> str:
     head = "".join(f"<th>{name}</th>" for name in header)
-    body = "".join(
-        "<tr>" + "".join(f"<td>{_escaped(cell)}</td>" for cell in line) + "</tr>" for line in lines
-    )
+    rows = ("".join(f"<td>{_escaped(cell)}</td>" for cell in line) for line in lines)
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
     return f"<table><tr>{head}</tr>{body}</table>"
 
 

@@ -51,9 +51,7 @@ class TverskySweepDisplay:
         for name in MEASURES:
             table = as_numbers("values", values.get(name), 2, finite=False)
             if len(table) != len(order):
-                raise ValueError(
-                    f"values[{name!r}] must hold one row for each of {len(order)} alphas"
-                )
+                raise ValueError(f"values[{name!r}] needs a row for each of {len(order)} alphas")
             self.values[name] = table[order]
         self.measure = measure
         self.tied = tied
@@ -142,9 +140,7 @@ class TverskySweepDisplay:
             )
         keys = [k for k in results if k.startswith("param_") and k.endswith("loss__alpha")]
         if not keys:
-            raise ValueError(
-                "the search has no parameter loss__alpha: search loss_space('tversky')"
-            )
+            raise ValueError("the search has no loss__alpha: search loss_space('tversky')")
         loss_name = keys[0].removeprefix("param_").removesuffix("__alpha")
         own = search.estimator.get_params().get(loss_name)
         losses = [params.get(loss_name, own) for params in results["params"]]

@@ -222,9 +222,7 @@ def to_tags(spans: Iterable[Span], n: int, scheme: str = "iob2") -> list[str]:
     before: tuple[str, int] | None = None
     for kind, start, end in sorted(spans, key=lambda span: span[1]):
         if not 0 <= start < end <= n or any(tag != "O" for tag in tags[start:end]):
-            raise ValueError(
-                f"span {(kind, start, end)} lies outside {n} tokens or overlaps another"
-            )
+            raise ValueError(f"span {(kind, start, end)} is outside {n} tokens or overlaps another")
         if scheme == "plain":
             tags[start:end] = [kind] * (end - start)
             continue

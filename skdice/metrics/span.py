@@ -186,9 +186,7 @@ def span_precision_recall_fscore_support(
 
 def _scores(true: Spans, pred: Spans, average: Any, labels: Any, zero_division: float) -> Any:
     sets = [{(i, *span) for i, row in enumerate(rows) for span in row} for rows in (true, pred)]
-    n_true, n_pred, n_hits = (
-        Counter(span[1] for span in spans) for spans in (*sets, sets[0] & sets[1])
-    )
+    n_true, n_pred, n_hits = (Counter(s[1] for s in spans) for spans in (*sets, sets[0] & sets[1]))
     types = sorted(set(n_true) | set(n_pred)) if labels is None else list(labels)
     hits, found, support = (
         np.array([counts[t] for t in types], dtype=np.int64) for counts in (n_hits, n_pred, n_true)

@@ -350,7 +350,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self)
         if not hasattr(self, "best_estimator_"):
             raise AttributeError(
-                f"this search has no best estimator (refit={self.refit!r}): use best_params_"
+                f"with refit={self.refit!r} there is no best estimator: use best_params_"
             )
         return self.best_estimator_
 

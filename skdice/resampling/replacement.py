@@ -306,7 +306,7 @@ def _read_gazetteer(gazetteer: Any, of_texts: bool) -> Forms:
                 forms.setdefault(tokens, tokens)
         if isinstance(group, str) or () in forms:
             raise ValueError(
-                f"gazetteer[{kind!r}] = {group!r} must be a list of mentions, none of them empty"
+                f"gazetteer[{kind!r}]={group!r} must be a list of mentions, none empty"
             )
     return table
 

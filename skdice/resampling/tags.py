@@ -246,9 +246,7 @@ class BackgroundUnderSampler(TagSampler):
     def _draw(self, tags: list[list[str]], random_state: np.random.RandomState) -> np.ndarray:
         positive, negative = positive_tokens(tags, self.background)
         if not positive.any():
-            raise ValueError(
-                f"every tag in y is the background {self.background!r}: nothing would be left"
-            )
+            raise ValueError(f"every tag in y is {self.background!r}, so nothing would be left")
         empty = np.flatnonzero(positive == 0)
         if self.sampling_strategy == "auto":
             return np.setdiff1d(np.arange(len(tags)), empty)

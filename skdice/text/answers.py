@@ -21,9 +21,7 @@ def as_questions(X: Any) -> list[tuple[str, str]]:
     """(question, context) pairs from any container of pairs."""
     pairs = as_texts(X)
     if isinstance(pairs[0], str):
-        raise ValueError(
-            "X holds single texts: each row must be a pair (question, context), in that order"
-        )
+        raise ValueError("X holds single texts: each row must be a pair (question, context)")
     short = []
     for i, (question, context) in enumerate(pairs):
         if not context.strip():

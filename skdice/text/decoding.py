@@ -51,9 +51,7 @@ def viterbi(
     best = best + np.where(end, 0.0, forbidden)
     last = int(best.argmax())
     if best[last] == forbidden:
-        raise ValueError(
-            f"the classes allow no well-formed sequence of {n} tags: set constrained=False"
-        )
+        raise ValueError(f"no sequence of {n} tags is well-formed: set constrained=False")
     sequence = [last]
     for i in range(n - 1, 0, -1):
         sequence.append(int(back[i][sequence[-1]]))

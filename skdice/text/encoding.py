@@ -186,9 +186,7 @@ def encode_texts(
     for start in range(0, len(texts), BLOCK):
         block = texts[start : start + BLOCK]
         sides = [block] if isinstance(block[0], str) else zip(*block, strict=True)
-        encoded = tokenizer(
-            *map(list, sides), truncation="longest_first", max_length=max_length, padding=False
-        )
+        encoded = tokenizer(*map(list, sides), truncation="longest_first", max_length=max_length)
         segments = encoded.get("token_type_ids")
         for i, ids in enumerate(encoded["input_ids"]):
             yield Window(ids, None if segments is None else segments[i], none, none, start + i)
