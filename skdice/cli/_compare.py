@@ -20,6 +20,7 @@ from skdice.model_selection.comparison import Comparison, compare_losses
 # Chosen so that seven losses with two seeds take less than three minutes on two cores.
 DEMO: dict[str, Any] = {"max_epochs": 7, "lr": 5e-4, "batch_size": 16, "frozen": 4}
 DEMO_SEEDS = 2
+Reader = Callable[[Path, str], Dataset]  # of a file and its task
 
 
 def demo_parts() -> dict[str, Dataset]:
@@ -31,11 +32,7 @@ def demo_parts() -> dict[str, Dataset]:
 
 
 def read_parts(
-    train: Path,
-    dev: Path | None,
-    test: Path | None,
-    read: Callable[[Path, str], Dataset],
-    task: str,
+    train: Path, dev: Path | None, test: Path | None, read: Reader, task: str
 ) -> dict[str, Dataset]:
     """The user's files; without a test file, a fifth of the training rows is held out."""
     from sklearn.model_selection import GroupShuffleSplit, train_test_split

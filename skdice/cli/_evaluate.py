@@ -21,19 +21,17 @@ def report(estimator: Any, data: Any, predicted: Any, *, as_json: bool) -> Any:
     from skdice.metrics.span import spans_scores
     from skdice.text.entities import as_entities
 
-    if estimator.task in ("qa", "mrc-ner"):
-        if estimator.task == "qa":
-            scores = _qa_scores(estimator, data, predicted)
-        else:
-            # A reader that was trained on tags predicts tags.
-            scores = spans_scores(*(as_entities(y, data.X)[0] for y in (data.y, predicted)))
-        if as_json:
-            return scores
-        return "".join(f"{name:>24} {value:8.4f}\n" for name, value in scores.items())
     if estimator.task == "tagging":
         return span_report(data.y, predicted, scheme=estimator.scheme_, output_dict=as_json)
-    labels = [str(label) for label in predicted]
-    return classification_report(data.y, labels, output_dict=as_json, zero_division=0, digits=3)
+    if estimator.task == "classification":
+        how: dict[str, Any] = {"output_dict": as_json, "zero_division": 0, "digits": 3}
+        return classification_report(data.y, list(map(str, predicted)), **how)
+    if estimator.task == "qa":
+        scores = _qa_scores(estimator, data, predicted)
+    else:  # a reader that was trained on tags predicts tags
+        scores = spans_scores(*(as_entities(y, data.X)[0] for y in (data.y, predicted)))
+    lines = (f"{name:>24} {value:8.4f}\n" for name, value in scores.items())
+    return scores if as_json else "".join(lines)
 
 
 def write_page(estimator: Any, data: Any, predicted: Any, path: Path, title: str) -> None:

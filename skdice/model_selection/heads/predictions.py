@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -20,13 +21,15 @@ class OtherRowsError(Exception):
     """A scorer asked `Predictions` for other rows than those that were predicted."""
 
 
+@dataclass(eq=False, repr=False)
 class Predictions(BaseEstimator):
     """Predictions for certain rows, without a model that could predict others."""
 
-    def __init__(self, classes: np.ndarray, logits: np.ndarray) -> None:
-        self.classes_, self.logits = classes, logits
-        self.rows: Any = None  # the rows that were predicted, if requests are to be checked
-        self.asked_for_more = False  # whether a scorer used more than `predict`
+    classes_: np.ndarray
+    logits: np.ndarray
+    # The rows that were predicted, if requests are to be checked.
+    rows: Any = field(default=None, init=False)
+    asked_for_more: bool = field(default=False, init=False)  # whether for more than `predict`
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
@@ -39,14 +42,15 @@ class Predictions(BaseEstimator):
             raise OtherRowsError("the scorer asks for predictions of other rows than it was given")
 
 
+@dataclass(eq=False, repr=False)
 class ClassPredictions(ClassScores, ClassifierMixin, Predictions):
     """A head's predictions for rows, from its logits of shape (n_rows, n_classes)."""
 
-    def __init__(self, classes: np.ndarray, logits: np.ndarray, positive: int | None) -> None:
-        super().__init__(classes, logits)
-        self.positive = positive
-        if positive is not None:
-            self.positive_ = positive
+    positive: int | None
+
+    def __post_init__(self) -> None:
+        if self.positive is not None:
+            self.positive_ = self.positive
 
     def key(self) -> bytes:
         """Equal for heads that predict the same."""
@@ -69,21 +73,13 @@ class ClassPredictions(ClassScores, ClassifierMixin, Predictions):
         return z[:, 1] - z[:, 0] if len(self.classes_) == 2 else z
 
 
+@dataclass(eq=False, repr=False)
 class TagPredictions(Predictions):
-    """A head's predictions for the words of sentences; `lengths` are their numbers of words."""
+    """A head's predictions for the words of sentences."""
 
-    def __init__(
-        self,
-        classes: np.ndarray,
-        logits: np.ndarray,
-        lengths: list[int],
-        scheme: str,
-        constrained: bool,
-    ) -> None:
-        super().__init__(classes, logits)
-        self.lengths = lengths
-        self.scheme = self.scheme_ = scheme
-        self.constrained = constrained
+    lengths: list[int]  # words of each sentence
+    scheme_: str
+    constrained: bool
 
     def _log_rows(self) -> list[np.ndarray]:
         rows = log_softmax(self.logits.astype(np.float64), axis=1)
@@ -92,7 +88,7 @@ class TagPredictions(Predictions):
     @cached_property
     def _tags(self) -> list[list[str]]:
         tags = list(self.classes_)
-        return decode(self._log_rows(), tags, self.scheme, constrained=self.constrained)
+        return decode(self._log_rows(), tags, self.scheme_, constrained=self.constrained)
 
     def key(self) -> bytes:
         """Equal for heads that predict the same."""
@@ -110,4 +106,4 @@ class TagPredictions(Predictions):
 
     def score(self, X: Any, y: Any) -> float:
         """Micro span F1; token micro F1 for plain tags."""
-        return float(span_f1_score(y, self.predict(X), scheme=self.scheme))
+        return float(span_f1_score(y, self.predict(X), scheme=self.scheme_))
