@@ -64,15 +64,14 @@ def _refuse_text(where: str, lines: list[str], estimator: Any) -> None:
 
 def format_of(estimator: Any, asked: str) -> str:
     """The format to write, if the task has it."""
-    known = TASKS[estimator.task].formats
-    if estimator.task == "mrc-ner" and estimator.scheme_ is None:
+    task = estimator.task
+    known = TASKS[task].formats
+    if task == "mrc-ner" and estimator.scheme_ is None:
         known = ("spans", "jsonl")  # nested entities have no tags
     if asked == "auto":
         return known[0]
     if asked not in known:
-        raise typer.BadParameter(
-            f"--format {asked} is not for {estimator.task}: give one of {known}"
-        )
+        raise typer.BadParameter(f"--format {asked} is not for {task}: give one of {known}")
     return asked
 
 

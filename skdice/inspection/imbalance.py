@@ -160,9 +160,8 @@ def reading_imbalance(X: Any, y: Any) -> Imbalance:
 def _are_entities(X: Any, y: Any) -> bool:
     """Whether `y` holds tags or (type, start, end) spans, and not answers."""
     kinds = (list, tuple, np.ndarray)
-    first = next(
-        (row[0] for row in as_rows(y, "y") if isinstance(row, kinds) and np.size(row)), None
-    )
+    filled = (row for row in as_rows(y, "y") if isinstance(row, kinds) and np.size(row))
+    first = next((row[0] for row in filled), None)
     if first is None:  # neither answers nor entities: a question and its context are two texts
         return any(isinstance(row, kinds) and len(row) != 2 for row in as_rows(X, "X"))
     return isinstance(first, str) or (isinstance(first, kinds) and len(first) == 3)

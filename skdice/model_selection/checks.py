@@ -72,9 +72,7 @@ def check_classes(labels: np.ndarray, splits: list[Any]) -> None:
     for number, column in enumerate(columns):
         classes = set(np.unique(column).tolist())
         if len(classes) < 2 and not several:  # a constant column of several passes
-            raise ValueError(
-                f"y holds one class only {sorted(classes)}: a classifier needs 2 or more"
-            )
+            raise ValueError(f"y holds one class only {sorted(classes)}: a classifier needs two")
         for fold, (train, _) in enumerate(splits):
             if missing := classes - set(np.unique(column[train]).tolist()):
                 value = sorted(missing, key=str)[0]

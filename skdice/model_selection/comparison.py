@@ -185,13 +185,10 @@ def compare_losses(
                 clone(model.sampler).fit_resample(X, y)
         except (ValueError, TypeError) as error:
             raise ValueError(f"the row {model.label!r} cannot be drawn: {error}") from error
-    params = estimator.get_params()
-    for name in ("loss", "random_state", "callbacks"):
-        params.pop(name, None)
+    varied, plain = ("loss", "random_state", "callbacks"), (str, int, float, type(None))
+    params = {name: v for name, v in estimator.get_params().items() if name not in varied}
     settings: dict[str, Any] = {
-        name: value
-        for name, value in params.items()
-        if isinstance(value, (str, int, float, type(None))) and "__" not in name
+        name: v for name, v in params.items() if isinstance(v, plain) and "__" not in name
     }
     n_val = 0 if y_val is None else len(y_val)
     settings |= {"seeds": chosen, "n_train": len(y), "n_val": n_val, "n_test": len(y_test)}

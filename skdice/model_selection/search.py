@@ -349,9 +349,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
     def _check_refit(self) -> Any:
         check_is_fitted(self)
         if not hasattr(self, "best_estimator_"):
-            raise AttributeError(
-                f"with refit={self.refit!r} there is no best estimator: use best_params_"
-            )
+            raise AttributeError(f"no best estimator, as refit={self.refit!r}: use best_params_")
         return self.best_estimator_
 
     def __sklearn_is_fitted__(self) -> bool:

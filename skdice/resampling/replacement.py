@@ -305,9 +305,7 @@ def _read_gazetteer(gazetteer: Any, of_texts: bool) -> Forms:
                 tokens = tuple(words.split() if isinstance(words, str) else words)
                 forms.setdefault(tokens, tokens)
         if isinstance(group, str) or () in forms:
-            raise ValueError(
-                f"gazetteer[{kind!r}]={group!r} must be a list of mentions, none empty"
-            )
+            raise ValueError(f"gazetteer[{kind!r}]={group!r} must be a list of non-empty mentions")
     return table
 
 

@@ -39,11 +39,10 @@ def encode_questions(
     """Windows of question and context; every context is tokenised once."""
     shape = template(tokenizer, 2)
     questions, contexts = (list(dict.fromkeys(texts)) for texts in zip(*pairs, strict=True))
-    asked_ids = tokenizer(questions, add_special_tokens=False)["input_ids"]
     # Not verbose: it would warn of long contexts, which are cut into windows below.
-    encoded = tokenizer(
-        contexts, add_special_tokens=False, return_offsets_mapping=True, verbose=False
-    )
+    how = {"add_special_tokens": False, "verbose": False}
+    asked_ids = tokenizer(questions, **how)["input_ids"]
+    encoded = tokenizer(contexts, return_offsets_mapping=True, **how)
     ids_of = dict(zip(questions, asked_ids, strict=True))
     tokens_of = {
         context: (ids, np.array(offsets, dtype=np.int64).reshape(-1, 2))

@@ -173,7 +173,7 @@ def test_names_with_punctuation_stay_as_they_are_spelt():
     assert set(X[3:]) == {"Jean-Luc ran", "Ann-Marie ran"}
     assert swap.gazetteer_ == {"P": [("Jean", "-", "Luc"), ("Ann", "-", "Marie")]}
     for empty in ("", " ", []):
-        with pytest.raises(ValueError, match="none empty"):
+        with pytest.raises(ValueError, match="non-empty mentions"):
             EntityReplacement(gazetteer={"X": ["Bob", empty]}).fit_resample(["Bob", "a"], [0, 1])
 
 
