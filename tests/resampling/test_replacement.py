@@ -114,7 +114,7 @@ def test_replacement_in_pairs_and_texts():
         EntityReplacement(gazetteer=cities).fit_resample(["a", "b Rome", "c"], [1, 0, 0])
     with pytest.raises(ValueError, match="gazetteer='tags' needs y to hold tags"):
         EntityReplacement().fit_resample(["a", "b", "c"], [1, 0, 0])
-    with pytest.raises(ValueError, match=r"gazetteer\['CITY'\] = 'Rome'"):
+    with pytest.raises(ValueError, match=r"gazetteer\['CITY'\]='Rome'"):
         EntityReplacement(gazetteer={"CITY": "Rome"}).fit_resample(["a", "b", "c"], [1, 0, 0])
 
 
