@@ -389,7 +389,7 @@ def test_compare_losses_in_python(tiny_backbone, sentences):
         tagger, X, y, X_test=X, y_test=y, losses=["ce"], seeds=np.int64(1)
     ).settings["seeds"] == [0]
     for bad in ({"losses": []}, {"seeds": 0}, {"losses": ["nope"]}):
-        with pytest.raises(ValueError, match="loss|seeds"):
+        with pytest.raises(ValueError, match=r"loss|seeds"):
             compare_losses(tagger, X, y, X_test=X, y_test=y, **bad)
 
 

@@ -67,7 +67,7 @@ def test_impossible_tag_strategies():
         BackgroundUnderSampler(sampling_strategy=3.0).fit_resample(X_TAGS, Y_TAGS)
     with pytest.raises(ValueError, match="the densest that can be has 2 positive tokens"):
         TagOverSampler(sampling_strategy=5.0).fit_resample(X_TAGS, Y_TAGS)
-    with pytest.raises(ValueError, match="every tag in y is .O."):
+    with pytest.raises(ValueError, match="every tag in y is 'O'"):
         BackgroundUnderSampler().fit_resample([["a"]], [["O"]])
 
 
