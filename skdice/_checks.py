@@ -62,7 +62,8 @@ def _is_sequence(value: Any) -> bool:
 
 
 # Parts of an annotation, what they are called in a message, and whether a value is one.
-_KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+Kinds = dict[str, tuple[str, Callable[[Any], bool]]]
+KINDS: Kinds = {
     "None": ("None", lambda value: value is None),
     "bool": ("True or False", lambda value: isinstance(value, (bool, np.bool_))),
     "int": ("an integer", lambda v: isinstance(v, Integral) and not isinstance(v, bool)),
@@ -77,7 +78,7 @@ _KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
 _ALIASES = {"list": "Sequence", "tuple": "Sequence", "Mapping": "dict"}
 
 
-def checked(function: Checked) -> Checked:
+def checked(function: Checked, known: Kinds | None = None) -> Checked:
     """Refuse arguments that are not what the annotations say, by name and before any work.
 
     Numbers, strings, flags, paths, lists, dicts and functions are checked, in any union such as
@@ -85,33 +86,46 @@ def checked(function: Checked) -> Checked:
     function. Of a class, the arguments of its constructor are checked.
     """
     if isinstance(function, type):
-        function.__init__ = checked(function.__init__)  # type: ignore[misc]
+        function.__init__ = checked(function.__init__, known)  # type: ignore[misc]
         return function
-    signature = inspect.signature(function)
-    kinds: dict[str, list[str]] = {}
-    for name, parameter in signature.parameters.items():
-        parts = re.split(r" \| (?![^\[]*\])", str(parameter.annotation))
-        parts = [_ALIASES.get(part.split("[")[0], part.split("[")[0]) for part in parts]
-        if set(parts) <= set(_KINDS) and parameter.kind is not parameter.VAR_KEYWORD:
-            kinds[name] = [part for part in parts if part != "str" or "Path" not in parts]
+    signature, wanted = inspect.signature(function), kinds_of(function, known or KINDS)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        for name, value in signature.bind(*args, **kwargs).arguments.items():
-            if name in kinds and not any(_KINDS[part][1](value) for part in kinds[name]):
-                wanted = " or ".join(_KINDS[part][0] for part in kinds[name])
-                bad_path = "Path" in kinds[name] and isinstance(value, (str, os.PathLike))
-                wrong = ValueError if bad_path else TypeError
-                raise wrong(f"{name}={shown(value)} must be {wanted}")
+        check_arguments(wanted, signature.bind(*args, **kwargs).arguments)
         return function(*args, **kwargs)
 
     return call  # type: ignore[return-value]
 
 
+def kinds_of(function: Callable[..., Any], known: Kinds = KINDS) -> dict[str, Kinds]:
+    """What each parameter may be, of those whose annotation is a union of `known` kinds."""
+    kinds = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        parts = re.split(r" \| (?![^\[]*\])", str(parameter.annotation))
+        parts = [_ALIASES.get(part.split("[")[0], part.split("[")[0]) for part in parts]
+        if set(parts) <= set(known) and parameter.kind is not parameter.VAR_KEYWORD:
+            kinds[name] = {p: known[p] for p in parts if p != "str" or "Path" not in parts}
+    return kinds
+
+
+def check_arguments(kinds: Mapping[str, Kinds], arguments: Mapping[str, Any]) -> None:
+    """Refuse the first argument that is of none of its kinds."""
+    for name, value in arguments.items():
+        if name in kinds and not any(fits(value) for _, fits in kinds[name].values()):
+            wanted = " or ".join(what for what, _ in kinds[name].values())
+            bad_path = "Path" in kinds[name] and isinstance(value, (str, os.PathLike))
+            wrong = ValueError if bad_path else TypeError
+            raise wrong(f"{name}={shown(value)} must be {wanted}")
+
+
 def as_numbers(name: str, values: Any, n_dims: int = 1, *, finite: bool = True) -> np.ndarray:
     """Numbers as a float array of this many dimensions."""
     try:
-        numbers = np.asarray(values, dtype=np.float64)
+        numbers = np.asarray(values)
+        if numbers.dtype.kind in "USmM":  # numpy would read the digits of a string
+            raise TypeError
+        numbers = numbers.astype(np.float64)
     except (TypeError, ValueError, OverflowError, RuntimeError):
         raise TypeError(f"{name}={shown(values)} must hold numbers") from None
     if numbers.ndim != n_dims or (finite and not np.isfinite(numbers).all()):

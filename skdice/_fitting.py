@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from numbers import Integral
 from typing import Any, TypeVar, cast
+
+from skdice._checks import shown
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -23,6 +26,19 @@ def all_or_nothing(method: Method, of: type[BaseException] = BaseException) -> M
             raise
 
     return cast(Method, whole)
+
+
+@contextmanager
+def reading_strategy(strategy: Any) -> Iterator[None]:
+    """Name the function that gives imbalanced-learn something other than a dict of counts."""
+    try:
+        yield
+    except AttributeError as error:
+        if not callable(strategy):
+            raise
+        raise TypeError(
+            f"sampling_strategy={shown(strategy)} must return a dict from class to count"
+        ) from error
 
 
 def check_params(estimator: Any) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from skdice._checks import check_choice
+from skdice._checks import check_choice, checked
 from skdice.datasets.conll import DOCUMENT, TAG, is_conllu, read_conll, read_conllu
 from skdice.datasets.files import first_line, is_json, json_values, read_lines, suffix_of
 from skdice.datasets.records import read_table, token_table
@@ -16,6 +16,7 @@ from skdice.datasets.squad import read_mrc_ner, read_squad
 from skdice.tasks import TASKS
 
 
+@checked
 @dataclass(frozen=True)
 class Dataset:
     """Examples of one task.
@@ -41,10 +42,15 @@ class Dataset:
     queries: dict[str, str] | None = None
     columns: dict[str, Any] | None = None
 
+    def __post_init__(self) -> None:
+        if self.task not in TASKS:
+            raise ValueError(f"task={self.task!r} must be one of {list(TASKS)}")
+
     def __len__(self) -> int:
         return len(self.X)
 
 
+@checked
 def read_dataset(
     path: str | Path, *, task: str = "auto", encoding: str = "utf-8", **options: Any
 ) -> Dataset:

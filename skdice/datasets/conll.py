@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from skdice._checks import check_choice, check_lengths
+from skdice._checks import as_row_list, check_choice, check_lengths, checked, shown
 from skdice.datasets.files import fault, first_line, read_lines, write_text
 from skdice.metrics.schemes import faults
 
@@ -88,6 +87,7 @@ def _without_comments(rows: list[Line]) -> list[Line]:
     return kept
 
 
+@checked
 def read_conll(
     path: str | Path,
     *,
@@ -168,6 +168,8 @@ def read_conll(
     rows = _split(lines, separator)
     if comment == "auto":
         rows = _without_comments(rows)
+    elif comment == "":
+        raise ValueError("comment='' would make every line a comment: give None for none")
     elif comment is not None:
         rows = [row for row in rows if not row.text.startswith(comment)]
     wide = all(len(row.cells) > 11 for row in rows)
@@ -316,6 +318,7 @@ def is_conllu(lines: list[str]) -> bool:
     return 2 * fit > len(rows)
 
 
+@checked
 def read_conllu(
     path: str | Path,
     *,
@@ -371,7 +374,8 @@ def read_conllu(
     return (X, y, {"token": "form", "tag": tag_column}) if return_columns else (X, y)
 
 
-def write_conll(path: str | Path, X: Sequence[Sequence[str]], y: Sequence[Sequence[str]]) -> Path:
+@checked
+def write_conll(path: str | Path, X: Any, y: Any) -> Path:
     """Write tokens and tags, a tab between them; the file appears when it is complete.
 
     Empty sentences are left out.
@@ -392,16 +396,19 @@ def write_conll(path: str | Path, X: Sequence[Sequence[str]], y: Sequence[Sequen
         If lengths differ, a token or tag is empty or holds white space that would break a line, or
         `read_conll` would take a token's line for a document's start or a comment.
     """
-    path = Path(path)
+    path, X, y = Path(path), as_row_list("X", X), as_row_list("y", y)
     check_lengths("sentences", X=X, y=y)
     blocks: list[str] = []
-    for i, (tokens, tags) in enumerate(zip(X, y, strict=True)):
+    for i in range(len(X)):
+        tokens, tags = as_row_list(f"X[{i}]", X[i]), as_row_list(f"y[{i}]", y[i])
         if len(tokens) != len(tags):
             raise ValueError(f"X[{i}] has {len(tokens)} tokens and y[{i}] {len(tags)} tags")
         for value in (*tokens, *tags):
+            if not isinstance(value, str):
+                raise TypeError(f"X[{i}] or y[{i}] holds {shown(value)}, which is no string")
             if not value or value != value.strip() or any(c in value for c in "\t\n\r"):
                 raise ValueError(
-                    f"sentence {i} holds {value!r}, which has no place in a column: leave out "
+                    f"X[{i}] or y[{i}] holds {value!r}, which has no place in a column: leave out "
                     "tabs, line breaks and white space around a token"
                 )
         for j, token in enumerate(tokens):

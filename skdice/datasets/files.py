@@ -63,7 +63,7 @@ def read_lines(path: str | Path, encoding: str = "utf-8") -> list[str]:
             f"{str(path)!r}, line {line}: byte {error.start} is not {name}: give the file's "
             "encoding, such as encoding='latin-1' (--encoding latin-1), or convert it"
         ) from error
-    except LookupError as error:
+    except (LookupError, ValueError) as error:  # a name that is no codec, or no name
         raise ValueError(f"encoding={encoding!r} is unknown: use one such as 'latin-1'") from error
     if not text.strip():
         raise ValueError(f"{str(path)!r} is empty: give a file with at least one example")

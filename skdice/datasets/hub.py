@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from skdice._checks import as_row_list, checked, shown
 
+
+@checked
 def from_hf(
     dataset: Any, *, text_columns: str | Sequence[str], label_column: str
 ) -> tuple[list[Any], Any]:
@@ -51,12 +54,23 @@ def from_hf(
     if features is None or not hasattr(dataset, "column_names"):
         what = f"has the splits {list(dataset)}" if isinstance(dataset, dict) else "is no dataset"
         raise TypeError(f"dataset {what}: give one split, such as dataset['train']")
-    columns = [text_columns] if isinstance(text_columns, str) else list(text_columns)
-    for name in (*columns, label_column):
-        if name not in features:
-            raise ValueError(f"the dataset has no column {name!r}: it has {list(features)}")
+    columns = (
+        [text_columns]
+        if isinstance(text_columns, str)
+        else as_row_list("text_columns", text_columns)
+    )
+    for what, name in [
+        *(("text_columns", name) for name in columns),
+        ("label_column", label_column),
+    ]:
+        if name not in list(features):
+            raise ValueError(
+                f"{what}: the dataset has no column {shown(name)}: it has {list(features)}"
+            )
     if len(columns) not in (1, 2):
-        raise ValueError(f"text_columns={text_columns!r} must name one column, or two for a pair")
+        raise ValueError(
+            f"text_columns={shown(text_columns)} must name one column, or two for a pair"
+        )
     dataset = dataset.with_format(None)  # plain lists, whatever format the caller has set
     texts = [list(dataset[name]) for name in columns]
     X = texts[0] if len(texts) == 1 else list(zip(*texts, strict=True))

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from skdice._checks import KINDS, as_row_list, checked, shown
 from skdice.datasets.conll import TAG_NAMES, TOKEN_NAMES, has_entities
 from skdice.datasets.files import fault, first_line, is_json, json_values, read_lines, suffix_of
 
 Column = int | str
-Columns = Column | Sequence[Column] | None
 
 LABEL_NAMES = (
     *("label", "target", "class", "y", "tag", "labels"),
@@ -30,11 +30,12 @@ TEXT_NAMES = (
 ID_NAMES = ("id", "idx", "index", "guid", "uid", "")  # pandas gives its index no name
 
 
+@checked
 def read_table(
     path: str | Path,
     *,
-    text_columns: Columns = None,
-    label_column: Column | None = None,
+    text_columns: int | str | Sequence[int | str] | None = None,
+    label_column: int | str | None = None,
     separator: str | None = None,
     header: bool | None = None,
     quoting: bool | None = None,
@@ -118,13 +119,14 @@ def read_table(
     return X, y, {"text": [names[i] for i in texts], "label": names[label]}
 
 
+@checked
 def read_texts(
     path: str | Path,
     *,
     n_texts: int = 1,
-    text_columns: Columns = None,
-    label_column: Column | None = None,
-    classes: Iterable[Any] = (),
+    text_columns: int | str | Sequence[int | str] | None = None,
+    label_column: int | str | None = None,
+    classes: str | Iterable[Any] = (),
     separator: str | None = None,
     header: bool | None = None,
     quoting: bool | None = None,
@@ -215,11 +217,11 @@ class _Table:
     def index(self, column: Column, what: str) -> int:
         if isinstance(column, str) and self.names is not None and column in self.names:
             return self.names.index(column)
-        if isinstance(column, int) and -self.width <= column < self.width:
+        if KINDS["int"][1](column) and -self.width <= column < self.width:
             return column % self.width
         header = "no header" if self.names is None else f"the header {self.names}"
         problem = f"which has {self.width} columns and {header}"
-        raise ValueError(f"{what}={column!r} is not in {str(self.path)!r}, {problem}")
+        raise ValueError(f"{what}={shown(column)} is not in {str(self.path)!r}, {problem}")
 
     def find_label(self, columns: list[int], knows_texts: bool) -> int:
         """The column whose name says so, or the only one beside the texts."""
@@ -317,7 +319,7 @@ class _Format(NamedTuple):
 
 
 def _load(
-    path: Path, how: _Format, texts_in: Columns, label_in: Column | None, may_be_lines: bool = False
+    path: Path, how: _Format, texts_in: Any, label_in: Any, may_be_lines: bool = False
 ) -> tuple[_Table, list[int], int | None]:
     """The table of a file, and the columns of texts and of the label that were asked for.
 
@@ -325,9 +327,11 @@ def _load(
     """
     separator, header, quoting, encoding = how
     lines = read_lines(path, encoding)
-    wanted = [texts_in] if isinstance(texts_in, (int, str)) else list(texts_in or [])
+    wanted = [] if texts_in is None else [texts_in]
+    if isinstance(texts_in, Iterable) and not isinstance(texts_in, str):
+        wanted = as_row_list("text_columns", texts_in)
     if len(wanted) > 2:
-        raise ValueError(f"text_columns={texts_in!r} names more than two columns")
+        raise ValueError(f"text_columns={shown(texts_in)} names more than two columns")
     asked = [*wanted, *([] if label_in is None else [label_in])]
     if separator is None and may_be_lines and suffix_of(path) != ".csv":
         separator = None if (asked or header) and "," in first_line(lines) else "\t"

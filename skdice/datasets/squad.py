@@ -8,11 +8,12 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any
 
-from skdice._checks import check_lengths
+from skdice._checks import as_row_list, check_lengths, checked, shown
 from skdice.datasets.files import fault, json_values, read_lines, write_text
 from skdice.text.answers import as_answers
 
 
+@checked
 def read_squad(
     path: str | Path,
     *,
@@ -70,9 +71,12 @@ def read_squad(
     path = Path(path)
     every = _articles(path, [value for _, value in json_values(path, read_lines(path, encoding))])
     titles = [article.get("title") for article in every]
-    unknown = sorted(set(articles or []) - set(titles))
-    if unknown:
-        raise ValueError(f"articles={unknown} are not in {str(path)!r}, which has {titles}")
+    if articles is not None:
+        wanted = as_row_list("articles", articles)
+        unknown = [title for title in wanted if not isinstance(title, str) or title not in titles]
+        if unknown or not wanted:
+            what = f"articles={shown(unknown)} are not in {str(path)!r}"
+            raise ValueError(f"{what}, which has {titles}")
     X: list[tuple[str, str]] = []
     rows: dict[str, Any] = {}  # by question id
     for article in every:
@@ -125,9 +129,8 @@ def _answers(path: Path, name: str, question: dict[str, Any]) -> Any:
     raise fault(path, f"question {name!r}", problem)
 
 
-def write_squad_predictions(
-    path: str | Path, ids: Sequence[str], predictions: Sequence[str]
-) -> Path:
+@checked
+def write_squad_predictions(path: str | Path, ids: Any, predictions: Any) -> Path:
     """Write predictions as the official evaluation script takes them: id to text.
 
     Parameters
@@ -147,12 +150,13 @@ def write_squad_predictions(
     ValueError
         If lengths differ or an id occurs twice.
     """
-    path = Path(path)
+    path, ids = Path(path), as_row_list("ids", ids)
+    predictions = as_row_list("predictions", predictions)
     check_lengths("questions", ids=ids, predictions=predictions)
     for what, values, kinds in (("ids", ids, (str, Integral)), ("predictions", predictions, str)):
         for i, value in enumerate(values):
             if not isinstance(value, kinds):
-                raise TypeError(f"{what}[{i}] is {value!r}, not a string ('' is no answer)")
+                raise TypeError(f"{what}[{i}] is {shown(value)}, not a string ('' is no answer)")
     table = dict(zip(map(str, ids), map(str, predictions), strict=True))
     if len(table) != len(ids):
         raise ValueError("ids holds an id twice")
@@ -160,6 +164,7 @@ def write_squad_predictions(
     return path
 
 
+@checked
 def read_mrc_ner(
     path: str | Path, *, encoding: str = "utf-8"
 ) -> tuple[list[list[str]], list[list[tuple[str, int, int]]], dict[str, str]]:

@@ -12,7 +12,23 @@ import torch
 from sklearn.base import clone
 from torch import Tensor, nn
 
-from skdice.losses._checks import check_background, check_choice, check_number, check_per_class
+from skdice._checks import (
+    Kinds,
+    as_numbers,
+    check_arguments,
+    check_choice,
+    checked,
+    kinds_of,
+    shown,
+)
+from skdice.losses._checks import (
+    LOSS_KINDS,
+    MOST,
+    check_background,
+    check_number,
+    check_per_class,
+    check_single,
+)
 from skdice.losses._inputs import as_problem, checked_problem
 from skdice.losses._problem import Problem
 from skdice.losses._registry import LOSSES, register
@@ -72,6 +88,7 @@ class Loss(nn.Module):
     class_counts_: Tensor = field(init=False)
     n_samples_: Tensor = field(init=False)
 
+    _kinds: ClassVar[dict[str, Kinds]]
     _names: ClassVar[tuple[str, ...]]
     _names_of_kernel: ClassVar[tuple[str, ...]]
 
@@ -81,18 +98,28 @@ class Loss(nn.Module):
             register(cls)
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        signature = inspect.signature(cls.__init__)
         if "_names" not in cls.__dict__:
-            cls._names = tuple(sorted(list(inspect.signature(cls.__init__).parameters)[1:]))
+            cls._kinds = kinds_of(cls.__init__, LOSS_KINDS)
+            cls._names = tuple(sorted(list(signature.parameters)[1:]))
             cls._names_of_kernel = tuple(name for name in cls._names if name not in SHARED)
         self = super().__new__(cls)
         nn.Module.__init__(self)  # before a dataclass assigns to it
+        # Before torch takes a module that is given as a number for a part of this one.
+        cls._check_kinds(signature.bind_partial(self, *args, **kwargs).arguments)
         return self
 
     def __post_init__(self) -> None:
         self._check()
 
+    @classmethod
+    def _check_kinds(cls, params: Mapping[str, Any]) -> None:
+        check_background(params.get("background"))
+        check_arguments(cls._kinds, params)
+
     def _check(self) -> None:
         """Refuse wrong parameters."""
+        check_number("ignore_index", self.ignore_index, -MOST)
         for name, (low, high) in self.bounds.items():
             check_number(name, getattr(self, name), low, high)
         for name, choices in self.choices.items():
@@ -122,12 +149,13 @@ class Loss(nn.Module):
             if key and part in self.parts:
                 of_parts.setdefault(part, {})[key] = value
             elif name in self._names:
-                of_self[name] = resolve_loss(value) if name in self.parts else value
+                of_self[name] = loss_named(name, value) if name in self.parts else value
             else:
                 raise ValueError(
                     f"Invalid parameter {name!r} for {type(self).__name__}: it has "
                     f"{sorted(self.get_params())}"
                 )
+        self._check_kinds(of_self)
         for loss in (clone(self), self):  # a copy first, which refuses wrong values
             for name, value in of_self.items():
                 setattr(loss, name, value)
@@ -199,6 +227,7 @@ class Loss(nn.Module):
 
     # ---- what it knows of the training data, and remembers
 
+    @checked
     def prepare(
         self,
         class_counts: Any,
@@ -228,21 +257,20 @@ class Loss(nn.Module):
         ValueError
             If a count is negative or not finite, or `background` is not the index of a class.
         """
-        for part in self.parts.values():
-            part.prepare(class_counts, background, multilabel, n_samples)
-        counts = np.asarray(class_counts, dtype=np.float64)
-        if counts.ndim != 1 or not (np.isfinite(counts) & (counts >= 0)).all():
-            raise ValueError(
-                f"class_counts={class_counts!r} must hold one number of at least 0 for each class"
-            )
+        counts = as_numbers("class_counts", class_counts)
+        if len(counts) == 0 or (counts < 0).any():
+            raise ValueError(f"class_counts={shown(class_counts)} must hold numbers of at least 0")
         if background is not None and not 0 <= background < len(counts):
             raise ValueError(
                 f"background={background!r} must be None or one of the {len(counts)} classes that "
                 "class_counts has"
             )
+        n = float(counts.sum() if n_samples is None else n_samples)
+        check_number("n_samples", n, 0)
+        for part in self.parts.values():
+            part.prepare(class_counts, background, multilabel, n_samples)
         self.background_ = background
         self.multilabel_ = multilabel
-        n = float(counts.sum() if n_samples is None else n_samples)
         self.register_buffer("class_counts_", torch.tensor(counts))
         self.register_buffer("n_samples_", torch.tensor(n, dtype=torch.float64))
         # As buffers, factors of classes move to the device once and not in every step.
@@ -341,6 +369,7 @@ class Loss(nn.Module):
             state.update({f"{name}.{key}": v for key, v in part.functional_state().items()})
         return state
 
+    @checked
     def functional_loss(
         self,
         params: Mapping[str, Any],
@@ -367,6 +396,10 @@ class Loss(nn.Module):
         state : dict of str to Tensor
             State for the next batch. The loss itself stays as it is.
         """
+        if odd := list(params.keys() - self.get_params().keys()):
+            raise ValueError(f"params={odd[:20]} are none of {type(self).__name__}")
+        if missing := list(self.functional_state().keys() - state.keys()):
+            raise ValueError(f"state has no {missing}: give what functional_state() gives")
         problem = as_problem(self, logits, target, sample_weight)
         loss, changed = self.compute(problem, params, state)
         return loss, {**state, **changed}
@@ -383,6 +416,8 @@ class Loss(nn.Module):
         for name, value in getattr(self, "_factors_on_device", {}).items():
             if keywords.get(name) is value:  # it has not changed since `prepare`
                 keywords[name] = state.get(f"{name}_", value)
+        for name in self.bounds.keys() & keywords.keys():
+            check_single(name, keywords[name])
         if isinstance(keywords.get("background"), str):
             keywords["background"] = getattr(self, "background_", None)
         keywords.update({name: state.get(f"{name}_") for name in self.needs})
@@ -425,10 +460,16 @@ def resolve_loss(loss: str | Loss) -> Loss:
     >>> resolve_loss("focal"), resolve_loss("dsc")
     (FocalLoss(), DSCLoss())
     """
+    return loss_named("loss", loss)
+
+
+def loss_named(name: str, loss: Any) -> Loss:
+    """`resolve_loss` of a parameter with this name."""
     if isinstance(loss, Loss):
         return loss
+    known = f"one of {list(LOSSES)}, or a loss object of skdice"
     if not isinstance(loss, str):
-        raise TypeError(f"loss={loss!r} must be one of {list(LOSSES)} or an skdice loss object")
+        raise TypeError(f"{name}={shown(loss)} must be {known}")
     if loss not in LOSSES:
-        raise ValueError(f"loss={loss!r} is unknown: use one of {list(LOSSES)}, or a loss object")
+        raise ValueError(f"{name}={shown(loss)} is unknown: use {known}")
     return LOSSES[loss]()

@@ -10,36 +10,47 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from skdice._checks import KINDS, Kinds, as_numbers, shown
+
 # A hyperparameter may be a tensor, so that many values can run at once.
 Number = float | Tensor
 PerClass = Sequence[float] | np.ndarray | Tensor | None
 INF, TINY = float("inf"), sys.float_info.min  # no number above 0 is below the latter
+MOST = 1e18  # of any number: 64 bits hold it, and float32 its square
+# What the annotations of a loss's parameters promise.
+LOSS_KINDS: Kinds = {
+    **KINDS,
+    "Number": (
+        "a number, or a tensor of one",
+        lambda v: isinstance(v, Tensor) or KINDS["float"][1](v),
+    ),
+    "PerClass": (
+        "None or hold one number for each class",
+        lambda v: v is None or getattr(v, "ndim", 0) == 1 or isinstance(v, (list, tuple)),
+    ),
+}
 
 
 def check_number(name: str, value: Any, low: float, high: float = INF) -> None:
-    """Refuse a plain number outside its range; tensors pass, so that many can run at once."""
+    """Refuse a number outside its range; tensors pass, so that many can run at once."""
     if isinstance(value, Tensor):
         return
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
-        raise TypeError(f"{name}={value!r} must be a number, or a tensor of numbers")
-    number: Any = value  # numpy's numbers compare as Python's do
-    if not (low <= number <= high and abs(number) < INF):
+    if not (max(low, -MOST) <= value <= (high := min(high, MOST))):
         lowest = "above 0" if low == TINY else f"at least {low}"
-        highest = ", and finite" if high == INF else f" and at most {high}"
-        raise ValueError(f"{name}={value!r} must be {lowest}{highest}")
+        raise ValueError(f"{name}={shown(value)} must be {lowest} and at most {high:g}")
 
 
-def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    """Refuse what is not one of `choices`."""
-    if value not in choices:
-        raise ValueError(f"{name}={value!r} must be one of {choices}")
+def check_single(name: str, value: Number) -> None:
+    """Refuse a tensor of many numbers where it is used; inside `torch.func.vmap` it is one."""
+    if isinstance(value, Tensor) and value.ndim:
+        raise TypeError(f"{name} is a tensor of shape {tuple(value.shape)}: give one number")
 
 
 def check_background(value: Any) -> None:
     """Refuse what is neither "auto", None nor an index."""
-    index = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    index = KINDS["int"][1](value) and value >= 0
     if not (index or value is None or (isinstance(value, str) and value == "auto")):
-        raise ValueError(f"background={value!r} must be 'auto', None or the index of a class")
+        raise ValueError(f"background={shown(value)} must be 'auto', None or the index of a class")
 
 
 def check_per_class(name: str, value: Any) -> None:
@@ -47,11 +58,8 @@ def check_per_class(name: str, value: Any) -> None:
     # Looking at the values of an array would break a compiled graph.
     if value is None or isinstance(value, Tensor) or torch.compiler.is_compiling():
         return
-    numbers = np.asarray(value if isinstance(value, (np.ndarray, Sequence)) else None)
-    if numbers.ndim != 1 or numbers.dtype.kind not in "iuf":
-        raise TypeError(f"{name}={value!r} must be None or hold one number for each class")
-    if not (np.isfinite(numbers) & (numbers >= 0)).all():
-        raise ValueError(f"{name}={value!r} must hold finite numbers of at least 0")
+    if (as_numbers(name, value) < 0).any():
+        raise ValueError(f"{name}={shown(value)} must hold finite numbers of at least 0")
 
 
 def class_vector(name: str, value: PerClass, n_classes: int, like: Tensor) -> Tensor | None:

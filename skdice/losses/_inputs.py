@@ -8,14 +8,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from skdice._checks import shown
 from skdice.losses._problem import Problem, can_be_read
 from skdice.losses._ranks import n_ranks
 
 
 def checked_problem(loss: Any, logits: Tensor, target: Tensor) -> Problem | None:
     """A multi-class problem of class indices that were checked before; None for other inputs."""
-    indices = target.dtype == torch.int64 and target.ndim == 1 and not loss.is_multilabel
-    if not indices or logits.ndim != 2 or logits.shape[-1] < 2:
+    tensors = isinstance(logits, Tensor) and isinstance(target, Tensor)
+    indices = tensors and target.dtype == torch.int64 and target.ndim == 1
+    if not indices or loss.is_multilabel or logits.ndim != 2 or logits.shape[-1] < 2:
         return None
     z = logits.to(torch.promote_types(logits.dtype, torch.float32))
     shape, ranks = tuple(target.shape), n_ranks(loss.all_ranks)
@@ -89,7 +91,10 @@ def as_problem(
 
 def _like(values: Tensor, name: str, like: Tensor, shape: tuple[int, ...]) -> Tensor:
     """A mask or weights in the shape of `like`; the target's own shape is `shape`."""
-    values = torch.as_tensor(values, device=like.device)
+    try:
+        values = torch.as_tensor(values, device=like.device)
+    except (TypeError, ValueError, RuntimeError):
+        raise TypeError(f"{name}={shown(values)} must be a tensor of numbers") from None
     if values.is_complex():
         raise TypeError(f"{name} holds complex numbers: give real ones")
     # (N, 1) is taken as (N,); a transposed array is refused.

@@ -9,7 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from skdice.losses._base import Loss
+from skdice._checks import as_numbers, checked
+from skdice.losses._base import Loss, loss_named
 from skdice.losses._ranks import n_ranks, over_ranks
 from skdice.losses.compound import CompoundLoss
 
@@ -35,7 +36,7 @@ class SpanEndsLoss(nn.Module):
 
     def __init__(self, loss: Loss) -> None:
         super().__init__()
-        self.loss = loss
+        self.loss = loss = loss_named("loss", loss)
         if isinstance(loss, CompoundLoss):
             self.parts = nn.ModuleList(SpanEndsLoss(part) for part in loss.parts.values())
             return
@@ -96,10 +97,11 @@ class HeadsLoss(nn.Module):
     The target has shape (n, 2): 0/1, and the index of the element's head.
     """
 
+    @checked
     def __init__(self, losses: Sequence[Loss], weights: Sequence[float]) -> None:
         super().__init__()
-        self.losses = nn.ModuleList(losses)
-        self.weights = list(weights)
+        self.losses = nn.ModuleList(loss_named("losses", loss) for loss in losses)
+        self.weights = as_numbers("weights", weights).tolist()
 
     def forward(
         self, logits: Tensor, target: Tensor, sample_weight: Tensor | None = None

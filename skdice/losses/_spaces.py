@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from skdice._checks import checked, shown
 
+
+@checked
 @dataclass(frozen=True)
 class Range:
     """Numbers that a search may try for a loss's parameter.
@@ -22,7 +26,16 @@ class Range:
     high: float
     log: bool = False
 
+    def __post_init__(self) -> None:
+        lowest = 0.0 if self.log else -math.inf
+        if not lowest < self.low < self.high < math.inf:
+            raise ValueError(
+                f"low={shown(self.low)} and high={shown(self.high)} must be finite, low the lower "
+                "one, and with log=True above 0"
+            )
 
+
+@checked
 @dataclass(frozen=True)
 class OneMinus:
     """A parameter that is one minus another, so that their sum stays one.

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import copy
+import functools
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from skdice._checks import checked, naming, shown
 from skdice._warn import warn
 from skdice.losses._base import Loss, resolve_loss
-from skdice.losses._checks import check_background
+from skdice.losses._checks import (
+    LOSS_KINDS,
+    TINY,
+    Number,
+    check_background,
+    check_number,
+    check_single,
+)
 from skdice.losses._ranks import n_ranks, over_ranks
 
 
@@ -53,6 +62,7 @@ class for_trainer:  # noqa: N801 - it is used as a function
     >>> compute_loss_func = for_trainer("dsc", background=0)  # for Trainer(compute_loss_func=...)
     """
 
+    @checked
     def __init__(
         self,
         loss: str | Loss,
@@ -62,6 +72,8 @@ class for_trainer:  # noqa: N801 - it is used as a function
         class_counts: Any = None,
     ) -> None:
         check_background(background)
+        if gradient_accumulation_steps is not None:
+            check_number("gradient_accumulation_steps", gradient_accumulation_steps, 1)
         self.loss = copy.deepcopy(resolve_loss(loss))  # since it is changed below
         self.gradient_accumulation_steps = gradient_accumulation_steps
         if self.loss.reduction == "none":
@@ -89,11 +101,22 @@ class for_trainer:  # noqa: N801 - it is used as a function
     def __repr__(self) -> str:
         return f"for_trainer({self.loss!r})"
 
-    def __call__(self, outputs: Any, labels: Tensor, num_items_in_batch: Any = None) -> Tensor:
+    @functools.partial(checked, known=LOSS_KINDS)
+    def __call__(
+        self, outputs: Any, labels: Tensor | None, num_items_in_batch: Number | None = None
+    ) -> Tensor:
         """The loss of `outputs.logits` (or ``outputs["logits"]``, or the first of a tuple)."""
-        if labels is None:
-            raise ValueError("labels=None: each example of the data set needs 'labels'")
-        logits = _logits(outputs)
+        if not isinstance(labels, Tensor):
+            raise ValueError(
+                f"labels={shown(labels)} is no tensor: each example of the data set needs 'labels'"
+            )
+        if num_items_in_batch is not None:
+            check_number("num_items_in_batch", num_items_in_batch, TINY)
+            check_single("num_items_in_batch", num_items_in_batch)
+        with naming({"logits": "outputs", "target": "labels"}):
+            return self._loss_of(_logits(outputs), labels, num_items_in_batch)
+
+    def _loss_of(self, logits: Tensor, labels: Tensor, num_items_in_batch: Any) -> Tensor:
         multilabel = self.loss.is_multilabel
         if self._untold and logits.ndim > 1 and logits.shape[-1] > 1 and not multilabel:
             self._untold = False
@@ -125,7 +148,14 @@ class for_trainer:  # noqa: N801 - it is used as a function
 
 
 def _logits(outputs: Any) -> Tensor:
-    if isinstance(outputs, dict):
-        return outputs["logits"]
-    logits = getattr(outputs, "logits", None)
-    return outputs[0] if logits is None else logits
+    try:
+        logits = getattr(outputs, "logits", None)
+        if logits is None:
+            logits = outputs["logits" if isinstance(outputs, dict) else 0]
+    except (KeyError, IndexError, TypeError):
+        logits = None
+    if not isinstance(logits, Tensor):
+        raise TypeError(
+            f"outputs={shown(outputs)} must hold a tensor of 'logits', or have it first"
+        )
+    return logits

@@ -10,6 +10,7 @@ from imblearn.over_sampling import RandomOverSampler
 from imblearn.under_sampling import RandomUnderSampler
 from sklearn.base import clone
 
+from skdice._checks import KINDS, as_row_list, shown
 from skdice._compat import get_sampler_tags
 from skdice.text.inputs import holds_tags
 
@@ -82,9 +83,13 @@ class BalancedBatchSampler:
         self, sampler: Any, y: Any, *, batch_size: int = 32, random_state: int = 0
     ) -> None:
         check_sampler(sampler)
-        counts = isinstance(batch_size, (int, np.integer)) and not isinstance(batch_size, bool)
-        if not counts or batch_size < 1:
-            raise ValueError(f"batch_size={batch_size!r} must be an integer of at least 1")
+        for name, value, least in (
+            ("batch_size", batch_size, 1),
+            ("random_state", random_state, 0),
+        ):
+            if not KINDS["int"][1](value) or value < least:
+                raise ValueError(f"{name}={shown(value)} must be an integer of at least {least}")
+        as_row_list("y", y)
         self.sampler = sampler
         self.y = y
         self.batch_size = int(batch_size)

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import column_or_1d
 
+from skdice._checks import shown
 from skdice.metrics import positive_class
 from skdice.metrics.labels import as_labels, plain_values
 from skdice.resampling.replacement import EntityReplacement
@@ -82,7 +83,10 @@ def table8_training_sets(
     >>> {name: (sum(y), len(y)) for name, (X, y) in sets.items()}["+ negative"]
     (37, 176)
     """
-    generator = check_random_state(random_state)
+    try:
+        generator = check_random_state(random_state)
+    except ValueError as error:
+        raise ValueError(f"random_state={shown(random_state)}: {error}") from error
     n_rows = len(as_texts(X))
     labels = column_or_1d(as_labels(y, n_rows))
     classes, counts = np.unique(labels, return_counts=True)

@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 from imblearn.pipeline import Pipeline as _Pipeline
 
+from skdice._checks import KINDS, as_row_list, shown
 from skdice._compat import get_sampler_tags, name_estimators
 from skdice.metrics.labels import plain_values
 
@@ -39,8 +40,13 @@ class Pipeline(_Pipeline):
         return super().fit(X, y, **params)
 
     def _check_samplers(self, X: Any) -> None:
+        steps = as_row_list("steps", self.steps)
+        if not steps or not all(map(_is_step, steps)):
+            raise TypeError(f"steps={shown(self.steps)} must be a list of (name, estimator)")
+        if isinstance(self.memory, str) and not KINDS["Path"][1](self.memory):
+            raise ValueError(f"memory={shown(self.memory)} must be the path of a folder")
         value = plain_values(X)
-        while isinstance(value, (list, tuple, np.ndarray)) and len(value):
+        while len(value) if isinstance(value, (list, tuple)) else np.ndim(value) and value.size:
             value = value[0]
         if not isinstance(value, str):
             return
@@ -58,6 +64,16 @@ class Pipeline(_Pipeline):
                     "TransformerFeatures() before it, or use a sampler that only draws rows, such "
                     "as TextOverSampler()"
                 )
+
+
+def _is_step(step: Any) -> bool:
+    if not isinstance(step, (tuple, list)) or len(step) != 2 or not isinstance(step[0], str):
+        return False
+    return (
+        step[1] is None
+        or isinstance(step[1], str)
+        or bool({"fit", "fit_resample"} & set(dir(step[1])))
+    )
 
 
 def make_pipeline(*steps: Any, memory: Any = None, verbose: bool = False) -> Pipeline:

@@ -14,8 +14,9 @@ from imblearn.over_sampling.base import BaseOverSampler
 from imblearn.utils import check_sampling_strategy
 from sklearn.utils import check_random_state
 
+from skdice._checks import as_row_list, shown
 from skdice._compat import HasMethods, Interval, StrOptions
-from skdice._fitting import all_or_nothing, check_params
+from skdice._fitting import all_or_nothing, check_params, reading_strategy
 from skdice.metrics.labels import as_labels, check_given
 from skdice.metrics.schemes import get_spans, infer_scheme, to_tags
 from skdice.resampling.tags import TagOverSampler, TagSampler
@@ -211,7 +212,8 @@ class EntityReplacement(TagSampler):
         others = _Others(forms)
         self.gazetteer_ = others.gazetteer
         usable = np.array([any(others.has(m) for side in row for m in side) for row in mentions])
-        strategy = check_sampling_strategy(self.sampling_strategy, labels, "over-sampling")
+        with reading_strategy(self.sampling_strategy):
+            strategy = check_sampling_strategy(self.sampling_strategy, labels, "over-sampling")
         self.sampling_strategy_ = strategy
         drawn: list[int] = []
         for label, n_rows in strategy.items():
@@ -290,22 +292,26 @@ def _read_gazetteer(gazetteer: Any, of_texts: bool) -> Forms:
     """The mentions of a user's dict; texts get their spelling, and sentences their tokens."""
     if not isinstance(gazetteer, Mapping):
         raise TypeError(
-            f"gazetteer={gazetteer!r} must be 'tags', a dict from type to mentions, or a fitted "
-            "tagger with predict"
+            f"gazetteer={shown(gazetteer)} must be 'tags', a dict from type to mentions, or a "
+            "fitted tagger with predict"
         )
     table: Forms = {}
     for kind, group in gazetteer.items():
         forms = table[str(kind)] = {}
-        for mention in () if isinstance(group, str) else group:
-            words = mention or ""
+        name = f"gazetteer[{shown(kind)}]"
+        for mention in () if isinstance(group, str) else as_row_list(name, group):
+            words = mention.split() if isinstance(mention, str) else as_row_list(name, mention)
+            if not all(isinstance(word, str) for word in words):
+                raise TypeError(
+                    f"{name} holds {shown(mention)}, which is no string or list of them"
+                )
             if of_texts:
-                spelling = words.strip() if isinstance(words, str) else " ".join(words)
+                spelling = mention.strip() if isinstance(mention, str) else " ".join(words)
                 forms.setdefault(tuple(_WORD.findall(spelling)), spelling)
             else:
-                tokens = tuple(words.split() if isinstance(words, str) else words)
-                forms.setdefault(tokens, tokens)
+                forms.setdefault(tuple(words), tuple(words))
         if isinstance(group, str) or () in forms:
-            raise ValueError(f"gazetteer[{kind!r}]={group!r} must be a list of non-empty mentions")
+            raise ValueError(f"{name}={shown(group)} must be a list of non-empty mentions")
     return table
 
 

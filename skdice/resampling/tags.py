@@ -12,7 +12,7 @@ from imblearn.utils import check_sampling_strategy
 from sklearn.utils import check_random_state
 
 from skdice._compat import Interval, StrOptions
-from skdice._fitting import all_or_nothing, check_params
+from skdice._fitting import all_or_nothing, check_params, reading_strategy
 from skdice.metrics.schemes import get_spans, infer_scheme
 from skdice.text.inputs import as_sentences, as_tags, take
 
@@ -159,9 +159,10 @@ class TagOverSampler(TagSampler):
                 f"y holds {types!r} as types: to draw by type there must "
                 "be 2 or more; give sampling_strategy a float for a ratio of tokens"
             )
-        self.sampling_strategy_ = check_sampling_strategy(
-            self.sampling_strategy, np.array(mentions), "over-sampling"
-        )
+        with reading_strategy(self.sampling_strategy):
+            self.sampling_strategy_ = check_sampling_strategy(
+                self.sampling_strategy, np.array(mentions), "over-sampling"
+            )
         counts = np.array([[row.count(kind) for kind in types] for row in held])
         wanted = {types.index(kind): n for kind, n in self.sampling_strategy_.items()}
         added = np.zeros(len(types), dtype=np.int64)

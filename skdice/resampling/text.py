@@ -10,7 +10,7 @@ from imblearn.over_sampling.base import BaseOverSampler
 from imblearn.under_sampling import RandomUnderSampler
 from sklearn.utils import check_consistent_length
 
-from skdice._fitting import all_or_nothing, check_params
+from skdice._fitting import all_or_nothing, check_params, reading_strategy
 from skdice.metrics.labels import as_labels, plain_values
 from skdice.text.inputs import as_texts, take
 
@@ -41,9 +41,11 @@ class _Texts:
         """
         check_params(self)
         numbered = _numbered(X, y)
+        labels = y if numbered is X else plain_values(y)
+        with reading_strategy(self.sampling_strategy):  # type: ignore[attr-defined]
+            drawn = super().fit_resample(numbered, labels, **params)  # type: ignore[misc]
         if numbered is X:
-            return super().fit_resample(X, y, **params)  # type: ignore[misc]
-        super().fit_resample(numbered, plain_values(y), **params)  # type: ignore[misc]
+            return drawn
         rows = self.sample_indices_  # type: ignore[attr-defined]
         return take(X, rows), take(y, rows)
 

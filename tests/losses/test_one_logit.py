@@ -95,7 +95,7 @@ def test_the_background_of_one_logit(kind):
     torch.testing.assert_close(compiled(odds, target), turned(odds, target))
 
 
-@pytest.mark.parametrize("loss", [DiceLoss(background=7), FocalLoss(alpha=0.9, background=-1)])
+@pytest.mark.parametrize("loss", [DiceLoss(background=7), FocalLoss(alpha=0.9, background=2)])
 def test_one_logit_has_two_classes(loss):
     odds, _, target = odds_and_pair()
     with pytest.raises(ValueError, match=rf"background={loss.background} .* classes 0 to 1"):
