@@ -214,7 +214,7 @@ class _Table:
     def is_named(self, i: int, names: tuple[str, ...]) -> bool:
         return self.names is not None and self.names[i].lower() in names
 
-    def index(self, column: Column, what: str) -> int:
+    def index(self, column: Any, what: str) -> int:
         if isinstance(column, str) and self.names is not None and column in self.names:
             return self.names.index(column)
         if KINDS["int"][1](column) and -self.width <= column < self.width:
