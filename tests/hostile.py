@@ -174,6 +174,8 @@ class Domain:
     def forbids(self, value: Any) -> bool:
         """Whether a value is plainly not legal. Unsure means no."""
         types, name = self.types, self.name
+        if self.text.startswith("ignored"):  # scikit-learn asks for `y` where nothing reads it
+            return False
         if value is None:
             return not (types & {"None", "Any", "PerClass", "Weights"} or self.default is None) or (
                 self.default is inspect.Parameter.empty and name in ROWS

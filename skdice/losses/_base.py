@@ -266,7 +266,8 @@ class Loss(nn.Module):
                 "class_counts has"
             )
         n = float(counts.sum() if n_samples is None else n_samples)
-        check_number("n_samples", n, 0)
+        if not 0 <= n < np.inf:
+            raise ValueError(f"n_samples={n_samples!r} must be finite and at least 0")
         for part in self.parts.values():
             part.prepare(class_counts, background, multilabel, n_samples)
         self.background_ = background
