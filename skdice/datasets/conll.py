@@ -8,7 +8,7 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from skdice._checks import as_row_list, check_choice, check_lengths, checked, shown
+from skdice._checks import KINDS, as_row_list, check_choice, check_lengths, checked, shown
 from skdice.datasets.files import fault, first_line, read_lines, write_text
 from skdice.metrics.schemes import faults
 
@@ -91,8 +91,8 @@ def _without_comments(rows: list[Line]) -> list[Line]:
 def read_conll(
     path: str | Path,
     *,
-    token_column: int | None = None,
-    tag_column: int | None = None,
+    token_column: int | str | None = None,  # a name is refused below, with the file's
+    tag_column: int | str | None = None,
     separator: str | None = None,
     comment: str | None = "auto",
     scheme: str | None = None,
@@ -199,7 +199,7 @@ def read_conll(
 
 
 def columns_of(
-    path: str | Path, rows: list[Line], token: int | None, tag: int | None, with_tags: bool
+    path: str | Path, rows: list[Line], token: Any, tag: Any, with_tags: bool
 ) -> tuple[list[Line], int, int]:
     """The rows but those that hold names or no word, and the columns of tokens and tags."""
     if not rows:
@@ -209,7 +209,7 @@ def columns_of(
         problem = "one column only, but a token and its tag are needed"
         raise fault(path, rows[0].number, f"{problem}: check the file and separator (--separator)")
     for what, column in (("token_column", token), ("tag_column", tag)):
-        if column is not None and not isinstance(column, int):
+        if column is not None and not KINDS["int"][1](column):
             raise TypeError(f"{what}={column!r} must be a number: {str(path)!r} names no columns")
         if column is not None and not -width <= column < width:
             raise ValueError(f"{what}={column} is beyond the {width} columns of {str(path)!r}")
