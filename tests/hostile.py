@@ -453,6 +453,9 @@ class Makers:
 
     a_from_transformers_folder = a_from_pretrained_folder
 
+    def a_export_onnx_folder(self, kind: str) -> Any:
+        return self.folder / "exported"
+
     def a_repo_id(self, kind: str) -> Any:
         return "ann/notes"
 
