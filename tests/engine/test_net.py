@@ -446,7 +446,7 @@ def test_early_stopping_restores_the_best_epoch(tiny_backbone, sentences):
                 random_state=random_state,
             )
 
-        def _score(self, sentences, tags):
+        def _validation_score(self, data):
             seen.append(self.net_.module_.output_layer.weight.detach().clone())
             return [0.1, 0.5, 0.4, 0.3, 0.9][len(seen) - 1]
 
