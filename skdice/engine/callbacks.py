@@ -18,6 +18,7 @@ from skorch.callbacks import (
     PrintLog,
 )
 
+from skdice._checks import shown
 from skdice.engine.schedules import SCHEDULES
 
 
@@ -118,9 +119,12 @@ def check_callbacks(
         Whether the fit has a validation set.
     """
     given = [*(callbacks or []), *((net_params or {}).get("callbacks") or [])]
-    given = [callback[1] if isinstance(callback, tuple) else callback for callback in given]
     for callback in given:
+        if isinstance(callback, tuple) and len(callback) == 2:
+            callback = callback[1]
         kind = callback if isinstance(callback, type) else type(callback)
+        if not hasattr(kind, "set_params"):
+            raise TypeError(f"callbacks holds {shown(callback)}, which is no callback of skorch")
         if issubclass(kind, LRScheduler):
             raise ValueError(
                 f"callbacks holds {kind.__name__}, whose rate the net's own schedule would "

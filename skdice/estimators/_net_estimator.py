@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 from skorch.history import History
 
+from skdice._checks import shown
 from skdice._compat import Interval, StrOptions
 from skdice._fitting import check_params
 from skdice._warn import warn
@@ -234,9 +235,14 @@ class NetEstimator(PlainIntegers, BaseEstimator):
             given = self.net_params or {}
             net.set_rate(given.get("optimizer__lr", given.get("lr", self.lr)))
             return net
-        net = self._make_net(plan.criterion, plan.seed)
-        with seeded(plan.seed, net.device):
-            net.initialize()
+        try:
+            net = self._make_net(plan.criterion, plan.seed)
+            with seeded(plan.seed, net.device):
+                net.initialize()
+        except (TypeError, ValueError, AttributeError) as error:
+            if not self.net_params:
+                raise
+            raise ValueError(f"net_params={shown(self.net_params)}: {error}") from error
         if plan.mode == "warm":
             net.history = History(self.net_.history)
         return net

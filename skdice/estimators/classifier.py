@@ -17,7 +17,7 @@ from sklearn.utils import Tags, column_or_1d
 from sklearn.utils.validation import validate_data
 from torch import nn
 
-from skdice._checks import reading_numbers
+from skdice._checks import as_numbers, reading_numbers, shown
 from skdice.engine.batching import Padder
 from skdice.engine.devices import resolve_device, seeded
 from skdice.engine.dropout import FastDropout
@@ -298,8 +298,11 @@ class DiceClassifier(LogitScores, ClassifierMixin, NetEstimator):
             elif self.module is not None:
                 body = self.module(n_features, n_classes)
             else:
-                sizes = [n_features, *map(int, self.hidden_layer_sizes), n_classes]
-                body = _mlp(sizes, self.dropout)
+                sizes = as_numbers("hidden_layer_sizes", self.hidden_layer_sizes)
+                if (sizes < 1).any() or (sizes % 1).any():
+                    given = shown(self.hidden_layer_sizes)
+                    raise ValueError(f"hidden_layer_sizes={given} must be integers of at least 1")
+                body = _mlp([n_features, *map(int, sizes), n_classes], self.dropout)
         dtype = torch.float32 if X.dtype == np.float32 else torch.float64
         head = Head(body, of_user=self.module is not None).to(dtype)
         if self.module is not None:

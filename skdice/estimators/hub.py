@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -83,6 +84,8 @@ class PushToHub:
             raise ValueError(
                 f"repo_id={repo_id!r} is no possible hub id: give one such as 'ann/tagger'"
             )
+        if token is not None and not re.fullmatch("[!-~]+", token):
+            raise ValueError("token is empty, or holds characters that no token has")
         kind = type(getattr(self, "estimator_", self)).__name__
         with tempfile.TemporaryDirectory() as temporary:
             folder = self.save_pretrained(temporary, metrics=metrics)

@@ -24,6 +24,7 @@ from skdice.engine.adapters import load_adapter
 from skdice.engine.devices import resolve_device, seeded
 from skdice.engine.module import EncoderModule, TaskModel, freeze
 from skdice.estimators.card import model_card, scheme_caveat
+from skdice.estimators.checks import check_device
 from skdice.folders import replaced, unchanged
 from skdice.losses import LOSSES, Loss
 from skdice.tasks import TASKS
@@ -242,6 +243,7 @@ def read_state(folder: Path) -> dict[str, Any]:
 
 def load(cls: type[Any], folder: Path, device: str) -> Any:
     """Read an estimator of class `cls` from `folder`."""
+    check_device(device)
     return unchanged(folder, lambda: _load(cls, folder, device))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
@@ -124,7 +125,8 @@ class TransformerEstimator(PushToHub, NetEstimator, _Backbone):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any) -> Self:
         """Plan a fit on a copy, so that a refused fit changes nothing, and run it."""
-        mode: Mode = "warm" if self.warm_start and hasattr(self, "net_") else "fresh"
+        warm = hasattr(self, "net_") and np.array_equal(self.warm_start, True)
+        mode: Mode = "warm" if warm else "fresh"
         return self._run(self._draft()._prepare(X, y, sample_weight, X_val, y_val, mode=mode))
 
     def _prepare(
@@ -298,7 +300,7 @@ class TransformerEstimator(PushToHub, NetEstimator, _Backbone):
             raise ValueError(f"block_size={block_size!r} must be 1 or more")
         endless = hasattr(X, "__iter__") and not hasattr(X, "__len__")
         rows = iter(X if endless else as_rows(X, "X"))
-        return self._by_blocks(rows, getattr(self, method), int(block_size))
+        return self._by_blocks(rows, getattr(self, method), min(int(block_size), sys.maxsize))
 
     def _by_blocks(
         self, rows: Iterator[Any], predict: Callable[[Any], Any], size: int
