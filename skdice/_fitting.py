@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from numbers import Integral
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from skdice._checks import KINDS, check_arguments, shown
+from skdice._checks import shown
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -45,9 +44,6 @@ def reading_strategy(strategy: Any) -> Iterator[None]:
 def check_params(estimator: Any) -> None:
     """scikit-learn's check of parameters; refuses integers too, which C and floats cannot hold."""
     for name, value in estimator.get_params(deep=False).items():
-        allowed = estimator._parameter_constraints.get(name)
-        if isinstance(value, str) and isinstance(allowed, list) and Path in allowed:
-            check_arguments({name: {"Path": KINDS["Path"]}}, {name: value})
         for number in value.values() if isinstance(value, dict) else [value]:
             if isinstance(number, Integral) and not -(2**63) <= int(number) < 2**63:
                 raise ValueError(f"{name} has more than 64 bits: give a smaller number")
