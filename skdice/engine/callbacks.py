@@ -119,9 +119,8 @@ def check_callbacks(
         Whether the fit has a validation set.
     """
     given = [*(callbacks or []), *((net_params or {}).get("callbacks") or [])]
+    given = [c[1] if isinstance(c, tuple) and len(c) == 2 else c for c in given]
     for callback in given:
-        if isinstance(callback, tuple) and len(callback) == 2:
-            callback = callback[1]
         kind = callback if isinstance(callback, type) else type(callback)
         if not hasattr(kind, "set_params"):
             raise TypeError(f"callbacks holds {shown(callback)}, which is no callback of skorch")

@@ -246,7 +246,7 @@ def test_folder_that_cannot_be_written_is_refused_first(tmp_path, numbers):
     ],
 )
 def test_bad_settings_are_refused(tmp_path, numbers, params, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         classifier(tmp_path, **params).fit(*numbers)
     assert not list(tmp_path.iterdir())
 
