@@ -114,13 +114,13 @@ class CompoundLoss(Loss):
         self, problem: Problem, params: Mapping[str, Any], state: Mapping[str, Tensor]
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """`functional_loss` of a `Problem`; of the state, only what changes is returned."""
-        losses, changed = [], {}
-        for name, part in self.parts.items():
+        losses, changed = {}, {}
+        # The second first: an overlap loss may leave probabilities that the first needs, too.
+        for name, part in reversed(self.parts.items()):
             params_of, state_of = _inside(params, f"{name}__"), _inside(state, f"{name}.")
-            loss, new = part.compute(problem, params_of, state_of)
-            losses.append(loss)
+            losses[name], new = part.compute(problem, params_of, state_of)
             changed.update({f"{name}.{key}": value for key, value in new.items()})
-        return self.mean_of(losses[0], losses[1], params.get("weight")), changed
+        return self.mean_of(losses["first"], losses["second"], params.get("weight")), changed
 
     def mean_of(self, first: Tensor, second: Tensor, weight: Any = None) -> Tensor:
         """The weighted mean of the two losses of a batch."""
