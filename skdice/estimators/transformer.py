@@ -47,9 +47,7 @@ _OPTIONAL = ("positive_", "_seen")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class _Backbone:
-    """The field of the last base, which is the first parameter in the signature."""
-
+class _Backbone:  # the last base, whose field is the first parameter of a signature
     backbone: str = DEFAULT_BACKBONE
 
 
