@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from skdice._checks import checked
 from skdice._warn import warn
 from skdice.folders import sync
 
@@ -36,16 +37,17 @@ def parse_interval(every: Any) -> tuple[int, float]:
     )
 
 
-def check_folder(folder: str | Path) -> None:
+@checked
+def check_folder(checkpoint_dir: str | Path) -> None:
     """Refuse a folder that cannot be made or written."""
     try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
+        Path(checkpoint_dir).mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=checkpoint_dir):
             pass
     except OSError as error:
         raise ValueError(
-            f"checkpoint_dir={str(folder)!r} cannot be written ({error.strerror}): give a folder "
-            "that can, or None"
+            f"checkpoint_dir={str(checkpoint_dir)!r} cannot be written ({error.strerror}): give a "
+            "folder that can, or None"
         ) from error
 
 

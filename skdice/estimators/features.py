@@ -19,6 +19,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from skdice import backbones
+from skdice._checks import check_arguments, kinds_of
 from skdice._compat import Interval, StrOptions, check_feature_names
 from skdice._fitting import all_or_nothing, check_params
 from skdice.backbones import DEFAULT_BACKBONE
@@ -133,6 +134,7 @@ class TransformerFeatures(
             For bad parameters or texts, before anything is loaded.
         """
         self._check_params()
+        check_arguments(kinds_of(type(self)), {"cache": self.cache})
         backbones.find_backbone(self.backbone)
         texts = as_texts(X)
         tokenizer = backbones.load_tokenizer(self.backbone)

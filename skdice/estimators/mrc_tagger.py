@@ -15,8 +15,7 @@ from skdice.engine.plan import Examples, FitPlan, Mode
 from skdice.engine.spans import EncoderWithSpanHeads, SpanPadder
 from skdice.estimators.checks import check_known, check_reduction, draw_seed, fresh_loss
 from skdice.estimators.transformer import TransformerEstimator
-from skdice.losses import HeadsLoss, Loss
-from skdice.losses._base import loss_named
+from skdice.losses import HeadsLoss, Loss, resolve_loss
 from skdice.metrics import spans_f1_score
 from skdice.metrics.schemes import to_tags
 from skdice.metrics.span import spans_scores
@@ -346,7 +345,7 @@ class DiceMRCTagger(TransformerEstimator):
     def _check_params(self, mode: Mode = "fresh") -> None:
         super()._check_params(mode)
         for name, loss in (("end_loss", self.end_loss), ("match_loss", self.match_loss)):
-            check_reduction(loss_named(name, self.loss if loss is None else loss), name)
+            check_reduction(resolve_loss(self.loss if loss is None else loss, name), name)
 
     def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Examples:
         sentences = as_sentences(X)

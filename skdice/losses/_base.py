@@ -149,7 +149,7 @@ class Loss(nn.Module):
             if key and part in self.parts:
                 of_parts.setdefault(part, {})[key] = value
             elif name in self._names:
-                of_self[name] = loss_named(name, value) if name in self.parts else value
+                of_self[name] = resolve_loss(value, name) if name in self.parts else value
             else:
                 raise ValueError(
                     f"Invalid parameter {name!r} for {type(self).__name__}: it has "
@@ -437,12 +437,14 @@ def _same(one: Any, other: Any) -> bool:
     return one is other or bool(one == other)
 
 
-def resolve_loss(loss: str | Loss) -> Loss:
+def resolve_loss(loss: str | Loss, name: str = "loss") -> Loss:
     """Make a loss from its name, with default parameters. A loss object is returned as it is.
 
     Parameters
     ----------
     loss : str or Loss
+    name : str, default="loss"
+        What errors call it, such as ``"first"``.
 
     Returns
     -------
@@ -461,11 +463,6 @@ def resolve_loss(loss: str | Loss) -> Loss:
     >>> resolve_loss("focal"), resolve_loss("dsc")
     (FocalLoss(), DSCLoss())
     """
-    return loss_named("loss", loss)
-
-
-def loss_named(name: str, loss: Any) -> Loss:
-    """`resolve_loss` of a parameter with this name."""
     if isinstance(loss, Loss):
         return loss
     known = f"one of {list(LOSSES)}, or a loss object of skdice"

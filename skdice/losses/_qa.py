@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from skdice._checks import as_numbers, checked
-from skdice.losses._base import Loss, loss_named
+from skdice.losses._base import Loss, resolve_loss
 from skdice.losses._ranks import n_ranks, over_ranks
 from skdice.losses.compound import CompoundLoss
 
@@ -36,7 +36,7 @@ class SpanEndsLoss(nn.Module):
 
     def __init__(self, loss: Loss) -> None:
         super().__init__()
-        self.loss = loss = loss_named("loss", loss)
+        self.loss = loss = resolve_loss(loss)
         if isinstance(loss, CompoundLoss):
             self.parts = nn.ModuleList(SpanEndsLoss(part) for part in loss.parts.values())
             return
@@ -100,7 +100,7 @@ class HeadsLoss(nn.Module):
     @checked
     def __init__(self, losses: Sequence[Loss], weights: Sequence[float]) -> None:
         super().__init__()
-        self.losses = nn.ModuleList(loss_named("losses", loss) for loss in losses)
+        self.losses = nn.ModuleList(resolve_loss(loss, "losses") for loss in losses)
         self.weights = as_numbers("weights", weights).tolist()
 
     def forward(

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from skdice.losses._base import Loss, loss_named
+from skdice.losses._base import Loss, resolve_loss
 from skdice.losses._checks import Number, check_single, scalar
 from skdice.losses._problem import Problem
 from skdice.losses._spaces import Range
@@ -75,7 +75,7 @@ class CompoundLoss(Loss):
         reduction: str = "mean",
         all_ranks: bool = True,
     ) -> None:
-        self.first, self.second = loss_named("first", first), loss_named("second", second)
+        self.first, self.second = resolve_loss(first, "first"), resolve_loss(second, "second")
         self.weight = weight
         super().__init__(
             ignore_index=ignore_index,
