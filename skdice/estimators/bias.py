@@ -122,6 +122,8 @@ default="auto"
         check_params(self)
         params = self._routed(params)
         check_validation(X_val, y_val)
+        if X is None:
+            raise TypeError("X=None must hold a row for each label of y")
         labels = column_or_1d(as_labels(y))
         X, y = indexable(X, y)
         if self.cv == "prefit" and X_val is None:

@@ -313,8 +313,13 @@ class DiceClassifier(LogitScores, ClassifierMixin, NetEstimator):
         """Refuse a module that does not give one logit for each class."""
         rows = _tensor(X[:2])  # two, as some modules turn a single row into a vector
         wanted = (rows.shape[0], len(self.classes_))
-        with seeded(seed, "cpu"), torch.no_grad():
-            shape = tuple(copy.deepcopy(head).cpu().eval()(rows.to(dtype)).shape)
+        try:
+            with seeded(seed, "cpu"), torch.no_grad():
+                shape = tuple(copy.deepcopy(head).cpu().eval()(rows.to(dtype)).shape)
+        except (RuntimeError, TypeError) as error:
+            raise ValueError(
+                f"module fails on rows of {rows.shape[1]} features: {error}"
+            ) from error
         if shape != wanted:
             raise ValueError(
                 f"module makes outputs of shape {shape} from {wanted[0]} rows, and y holds "

@@ -238,6 +238,8 @@ def test_folder_that_cannot_be_written_is_refused_first(tmp_path, numbers):
     ("params", "message"),
     [
         (dict(random_state=None), "random_state is None: give an int"),
+        (dict(checkpoint_dir=""), "checkpoint_dir=''"),
+        (dict(checkpoint_dir="a\0b"), "checkpoint_dir="),
         (dict(callbacks=[("x", object)]), "callbacks"),
         (dict(checkpoint_every="soon"), "checkpoint_every='soon' must be"),
         (dict(checkpoint_every="-1s"), "checkpoint_every='-1s' must be"),

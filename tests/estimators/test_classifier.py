@@ -172,3 +172,9 @@ def test_skorchs_callbacks_may_end_the_training():
     assert classifier.fit(X, Y).n_iter_ == 3  # the first, and two that are no better
     grid = GridSearchCV(classifier, {"lr": [1e-2, 1e-1]}, cv=2, error_score="raise").fit(X, Y)
     assert grid.best_estimator_.n_iter_ == 3
+
+
+def test_a_module_for_other_features_is_named():
+    X, y = np.random.default_rng(0).normal(size=(8, 3)), np.arange(8) % 2
+    with pytest.raises(ValueError, match="module fails on rows of 3 features"):
+        DiceClassifier(module=torch.nn.Linear(2, 2), max_epochs=1).fit(X, y)

@@ -210,3 +210,9 @@ def test_several_writers_share_a_cache(features, tmp_path):
         reader.execute("SELECT count(*) FROM vectors").fetchone()
         features.transform(["rome is new"])
         assert reader.execute("SELECT count(*) FROM vectors").fetchone() == (5,)
+
+
+@pytest.mark.parametrize("cache", ["", "a\0b"])
+def test_a_cache_is_a_path(cache, tiny_backbone):
+    with pytest.raises(ValueError, match="cache="):
+        TransformerFeatures(backbone=tiny_backbone, cache=cache).fit(["a text"])
