@@ -437,6 +437,7 @@ def _same(one: Any, other: Any) -> bool:
     return one is other or bool(one == other)
 
 
+@checked
 def resolve_loss(loss: str | Loss, name: str = "loss") -> Loss:
     """Make a loss from its name, with default parameters. A loss object is returned as it is.
 

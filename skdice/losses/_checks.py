@@ -68,9 +68,9 @@ def class_vector(name: str, value: PerClass, n_classes: int, like: Tensor) -> Te
     if value is None:
         return None
     vector = torch.as_tensor(value, dtype=like.dtype, device=like.device)
-    if n_classes == 1 and vector.shape[-1:] == (2,):
-        return vector[..., 1:]  # one logit: factors of the negative and the positive class
-    if vector.shape[-1:] != (n_classes,):
+    if n_classes == 1 and vector.shape == (2,):
+        return vector[1:]  # one logit: factors of the negative and the positive class
+    if vector.shape != (n_classes,):
         raise ValueError(f"{name} has {tuple(vector.shape)} values for {n_classes} classes")
     return vector
 
