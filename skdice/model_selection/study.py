@@ -88,6 +88,8 @@ def _storage(storage: Any) -> Any:
     """A storage for Optuna: a path is an SQLite file, and a database gets a heartbeat."""
     if not isinstance(storage, (str, Path)):
         return storage
+    if not str(storage):  # to SQLite it is a database that ends with the process
+        raise ValueError("it is empty")
     storages, url = import_optuna().storages, str(storage)
     url = url if "://" in url else f"sqlite:///{url}"
     waits = {"connect_args": {"timeout": 60}} if url.startswith("sqlite") else None

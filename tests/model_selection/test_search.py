@@ -174,6 +174,7 @@ def test_spaces():
         ({"space": {"lr": []}}, r"param_distributions\['lr'\]"),
         ({"space": {"lr": 3}}, r"param_distributions\['lr'\]=3"),
         ({"storage": "sqlite:////no/such/folder/a.db"}, "storage='sqlite"),
+        ({"storage": ""}, "storage=''"),
         ({"n_trials": 0}, "'n_trials' parameter"),
     ],
 )
