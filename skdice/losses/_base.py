@@ -88,6 +88,8 @@ class Loss(nn.Module):
     class_counts_: Tensor = field(init=False)
     n_samples_: Tensor = field(init=False)
 
+    # What a class knows of its constructor, once.
+    _signature: ClassVar[inspect.Signature]
     _kinds: ClassVar[dict[str, Kinds]]
     _names: ClassVar[tuple[str, ...]]
     _names_of_kernel: ClassVar[tuple[str, ...]]
@@ -98,15 +100,15 @@ class Loss(nn.Module):
             register(cls)
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        signature = inspect.signature(cls.__init__)
         if "_names" not in cls.__dict__:
+            cls._signature = inspect.signature(cls.__init__)
             cls._kinds = kinds_of(cls.__init__, LOSS_KINDS)
-            cls._names = tuple(sorted(list(signature.parameters)[1:]))
+            cls._names = tuple(sorted(list(cls._signature.parameters)[1:]))
             cls._names_of_kernel = tuple(name for name in cls._names if name not in SHARED)
         self = super().__new__(cls)
         nn.Module.__init__(self)  # before a dataclass assigns to it
         # Before torch takes a module that is given as a number for a part of this one.
-        cls._check_kinds(signature.bind_partial(self, *args, **kwargs).arguments)
+        cls._check_kinds(cls._signature.bind_partial(self, *args, **kwargs).arguments)
         return self
 
     def __post_init__(self) -> None:
