@@ -101,7 +101,7 @@ def replaced(page: str, name: str, made: str) -> str:
 def label_of(job: dict[str, Any]) -> str | None:
     """The row of a run at a budget; None for what belongs to another table."""
     own = {name: value for name, value in job.items() if name.startswith("loss__")}
-    if own or "keep" not in job:
+    if own or "start" in job or "keep" not in job:
         return None
     rate = job_of(job["task"], CURVES[0], {"loss": "ce", "keep": "last"}, 0, {})["lr"]
     return FASTER if job["lr"] != rate else str(job["loss"])

@@ -185,6 +185,11 @@ CURVES = [
     *losses("ce", "focal", "ce_dice", "dsc"),
     Row("ce, twice the rate", [{"loss": "ce", "faster": 2}]),
 ]
+# The same losses from another start of the head's bias; see `starts.py`.
+FROM_PRIOR = [
+    Row(f"{name} from the log-prior", [{"loss": name, "start": "log_prior"}])
+    for name in ("ce", "focal", "ce_dice", "dsc")
+]
 CONTROL = Row(ANNEALED, [{"loss": ANNEALED}])
 MODERN = [
     Row("sigmoid_f1", [{"loss": "sigmoid_f1", "loss__beta": beta} for beta in (1.0, 2.0)]),
@@ -212,6 +217,11 @@ EXPERIMENTS: dict[str, Experiment] = {
             for row in CURVES[:4]
             for made in at_budgets(row, (budget,))
         ],
+    ),
+    "starts": Experiment(
+        "The budget curve with the head's bias at the log-prior",
+        ["wnut17", "sms_rare", "clinc_oos", "bc5cdr"],
+        [made for b in BUDGETS[:4] for row in FROM_PRIOR for made in at_budgets(row, (b,))],
     ),
     "control": Experiment(
         "Cross-entropy with the weights of ce_dice, annealed",

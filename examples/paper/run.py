@@ -310,8 +310,16 @@ def estimator_for(task: tasks.Task, job: dict[str, Any]) -> Any:
         "answers": skdice.DiceQuestionAnswerer,
     }
     own = ("task", "seed", "limit", "train_rows", "sampler", "reader", "train_set", "then", "keep")
-    params = {name: value for name, value in job.items() if name not in own and name[:4] != "loss"}
+    params = {
+        name: value
+        for name, value in job.items()
+        if name not in (*own, "start") and name[:4] != "loss"
+    }
     model = kinds[task.kind](random_state=job["seed"], loss=loss_of(job))
+    if "start" in job:
+        from starts import Start
+
+        params["callbacks"] = [Start(job["start"])]
     if task.kind == "answers":
         params |= {"max_length": 384, "stride": 128}
     elif job.get("keep") != "last":
