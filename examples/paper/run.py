@@ -302,6 +302,8 @@ def fitted(model: Any, job: dict[str, Any], X: Any, y: Any, dev: dict[str, Any])
 
 def estimator_for(task: tasks.Task, job: dict[str, Any]) -> Any:
     """An unfitted estimator of skdice with all that the job says."""
+    from starts import Start
+
     import skdice
 
     kinds = {
@@ -316,10 +318,8 @@ def estimator_for(task: tasks.Task, job: dict[str, Any]) -> Any:
         if name not in (*own, "start") and name[:4] != "loss"
     }
     model = kinds[task.kind](random_state=job["seed"], loss=loss_of(job))
-    if "start" in job:
-        from starts import Start
-
-        params["callbacks"] = [Start(job["start"])]
+    # Records from before skdice chose the start say nothing of it, and began at zero.
+    params["callbacks"] = [Start(job.get("start", "zero"))]
     if task.kind == "answers":
         params |= {"max_length": 384, "stride": 128}
     elif job.get("keep") != "last":

@@ -371,8 +371,18 @@ def test_a_row_that_learns_twice_as_fast_needs_half_of_the_updates(harness):
     budget = harness["budget"]
     assert budget.ratio(ours, ce, 8) == pytest.approx(0.5)
     # Each draw of seeds is the same for both, so that the interval has no width.
-    curves = {"wnut17": {"ce": ce, "dsc": ours}}
+    curves = {"wnut17": {budget.STRONGER: ce, "dsc": ours}}
     assert budget.drawn(curves, "dsc", 8) == "0.50 (0.50 to 0.50)"
+
+
+def test_the_stronger_cross_entropy_is_the_better_start_on_development_rows(harness):
+    budget = harness["budget"]
+    test = {"ce": {1: {0: 30.0}, 2: {0: 50.0}}, budget.PRIOR: {1: {0: 40.0}, 2: {0: 45.0}}}
+    dev = {"ce": {1: {0: 1.0}, 2: {0: 2.0}}, budget.PRIOR: {1: {0: 2.0}, 2: {0: 3.0}}}
+    tasks = {"wnut17": test}
+    budget.add_stronger(tasks, {"wnut17": dev})
+    # Not the better one on the test rows, which nobody has when they choose.
+    assert tasks["wnut17"][budget.STRONGER] == {1: {0: 40.0}, 2: {0: 45.0}}
 
 
 def test_the_page_is_made_anew_between_its_comments(harness):
