@@ -46,7 +46,8 @@ from skdice.inspection import (
 HERE = Path(__file__).parent
 SHIFTED = "clinc_oos"  # so that the means over data sets are also given without it
 # The other experiments belong to budget.py.
-TABLES = [name for name in EXPERIMENTS if name not in ("budget", "budget_all", "control", "modern")]
+CURVES = ("budget", "budget_all", "starts", "control", "modern")
+TABLES = [name for name in EXPERIMENTS if name not in CURVES]
 MEASURES = {
     "tags": ("precision", "recall", "f1"),
     "labels": ("precision", "recall", "f1", "accuracy"),
