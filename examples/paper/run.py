@@ -22,12 +22,13 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
 from copy import copy, deepcopy
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,8 @@ def main() -> None:
     for name in experiment.tasks:
         tasks.load(name, args.data)  # says what is missing
     args.out.parent.mkdir(parents=True, exist_ok=True)
-    if failures := finish(experiment, common_of(vars(args)), args):
+    missing = partial(missing_jobs, experiment, seeds=args.seeds, common=common_of(vars(args)))
+    if failures := finish(missing, args):
         print(f"\n{len(failures)} failed; runs that wait for their figures were not begun:")
         raise SystemExit("\n".join(failures))
 
@@ -99,15 +101,17 @@ def flags(common: dict[str, Any]) -> str:
     return "".join(f" --{name} {v}" for name, v in common.items() if v != COMMON[name])
 
 
-def finish(experiment: Experiment, common: dict[str, Any], args: argparse.Namespace) -> list[str]:
-    """Run what is missing, each job once; returns what failed."""
+def finish(
+    missing: Callable[[list[dict[str, Any]]], Iterable[dict[str, Any]]], args: argparse.Namespace
+) -> list[str]:
+    """Run the jobs that are missing from the records, each once; returns what failed."""
     running: dict[Future[dict[str, Any]], tuple[dict[str, Any], Executor]] = {}
     tried: set[str] = set()
     failures: list[str] = []
     with ExitStack() as workers:
         idle = [workers.enter_context(new_worker()) for _ in range(args.workers)]
         while True:
-            for job in missing_jobs(experiment, read(args.out), args.seeds, common):
+            for job in missing(read(args.out)):
                 if not idle or core_hours(read(args.out)) >= args.hours:
                     break
                 if key(job) not in tried:
@@ -253,9 +257,12 @@ def run(
     torch.set_num_threads(threads)
     started, of_cpu = time.perf_counter(), time.process_time()
     task = tasks.load(job["task"], folder, job["seed"], job.get("limit"))
+    dev = {"X_val": task.dev[0], "y_val": task.dev[1]}
+    if "dev_rows" in job:
+        task, dev = tasks.cell(task, job), {}
     model = estimator_for(task, job)
     X, y = training_rows(task, job)
-    model = fitted(model, job, X, y, {"X_val": task.dev[0], "y_val": task.dev[1]})
+    model = fitted(model, job, X, y, dev)
     seconds = time.perf_counter() - started
     # What the name stood for on that day.
     record = {"job": job, "loss": described(job), "seconds": round(seconds, 1)}
@@ -311,7 +318,8 @@ def estimator_for(task: tasks.Task, job: dict[str, Any]) -> Any:
         "labels": skdice.DiceSequenceClassifier,
         "answers": skdice.DiceQuestionAnswerer,
     }
-    own = ("task", "seed", "limit", "train_rows", "sampler", "reader", "train_set", "then", "keep")
+    own = ("task", "seed", "limit", "sampler", "reader", "train_set", "then", "keep")
+    own += ("train_rows", "dev_rows", "test_rows")
     params = {
         name: value
         for name, value in job.items()
@@ -496,7 +504,7 @@ def title(job: dict[str, Any]) -> str:
     what = {
         name: value
         for name, value in job.items()
-        if name not in ("task", "max_epochs", "batch_size", "precision")
+        if name not in ("task", "batch_size", "precision")
     }
     return f"{job['task']} {what}"
 

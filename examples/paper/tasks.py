@@ -34,6 +34,10 @@ FILES = {
 COUNTED = ("xquad", "cmrc2018")
 
 
+# Positives that each part of a cell holds at least.
+LEAST = {"train": 8, "dev": 10, "test": 100}
+
+
 @dataclass(frozen=True)
 class Task:
     """Rows of one data set.
@@ -106,6 +110,26 @@ def few(part: tuple[list[Any], list[Any]], limit: int) -> tuple[list[Any], list[
         places.append((others, "" if others else label))
     chosen = sorted(range(len(y)), key=places.__getitem__)[:limit]
     return [X[i] for i in chosen], [y[i] for i in chosen]
+
+
+def cell(task: Task, job: dict[str, Any]) -> Task:
+    """A few rows of each part, as a job asks for.
+
+    Training and development rows are drawn with the job's seed, test rows always alike. A part
+    holds at least so many positives as `LEAST` says, if its data set has them.
+    """
+    parts = {}
+    for part, least in LEAST.items():
+        X, y = getattr(task, part)
+        order = np.random.default_rng(0 if part == "test" else job["seed"]).permutation(len(X))
+        n_rows = job[f"{part}_rows"]
+        if task.pos_label is not None:
+            rare = np.array([y[i] == task.pos_label for i in order])
+            n_rare = max(int(rare[:n_rows].sum()), min(least, int(rare.sum()), n_rows // 2))
+            order = np.concatenate([order[rare][:n_rare], order[~rare][: n_rows - n_rare]])
+        chosen = sorted(order[:n_rows].tolist())
+        parts[part] = [X[i] for i in chosen], [y[i] for i in chosen]
+    return replace(task, **parts)
 
 
 def _split(X: list[Any], y: list[Any], shares: tuple[float, float], seed: int) -> list[Any]:
@@ -199,6 +223,16 @@ def _clinc_oos(folder: Path, seed: int) -> Task:
     return Task("clinc_oos", "labels", *parts, "oos")
 
 
+def _clinc_rare(folder: Path, seed: int) -> Task:
+    """One intent of the 150, 100 of 10,525 rows; `shopping_list` is another, and near to it."""
+    task = _clinc_intents(folder, seed)
+    parts = {}
+    for part in ("train", "dev", "test"):
+        X, y = getattr(task, part)
+        parts[part] = X, ["rare" if label == "shopping_list_update" else "other" for label in y]
+    return replace(task, name="clinc_rare", pos_label="rare", **parts)
+
+
 def _clinc_intents(folder: Path, seed: int) -> Task:
     """150 intents with 25 to 100 examples each; no class is a background."""
     data = _clinc(folder)
@@ -245,6 +279,7 @@ TASKS: dict[str, Any] = {
     "sms_rare": _sms_rare,
     "clinc_oos": _clinc_oos,
     "clinc_intents": _clinc_intents,
+    "clinc_rare": _clinc_rare,
     "squad1": _squad1,
     "squad2": _squad2,
 }

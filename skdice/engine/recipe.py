@@ -1,0 +1,78 @@
+"""The learning rate and the number of epochs that a fit chooses where the user gives none.
+
+Rates of full fine-tuning, by the width of the encoder:
+
+- 384 (MiniLM): measured, by ``examples/paper/recipe.py``.
+- up to 512: the BERT miniatures (Turc et al. 2019) were tuned among 3e-4 to 3e-5, and ELECTRA-Small
+  (Clark et al. 2020, Table 8) is trained at 3e-4. Not measured here.
+- 768: BERT (Devlin et al. 2019, A.3) among 2e-5 to 5e-5, ModernBERT (Warner et al. 2024) and
+  DeBERTa (He et al. 2021) likewise, RoBERTa (Liu et al. 2019) 1e-5 to 3e-5, ELECTRA-Base 1e-4.
+  Not measured here.
+- 1,024: RoBERTa-large 1e-5 to 3e-5, XLNet-large (Yang et al. 2019) 1e-5 to 3e-5, DeBERTa-large 5e-6
+  to 1e-5, BERT-large 2e-5 to 5e-5, ELECTRA-Large 5e-5. Not measured here.
+
+An adapter learns best at about ten times the rate: LoRA (Hu et al. 2022, Table 9) trains
+RoBERTa-base at 5e-4 and RoBERTa-large at 2e-4 to 4e-4. That few rows need many epochs was found by
+Mosbach et al. 2021 and Zhang et al. 2021.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+# Width up to which it holds: rate of full fine-tuning, and rate with an adapter.
+RATES: dict[float, tuple[float, float]] = {
+    512: (3e-4, 1e-3),
+    768: (5e-5, 5e-4),
+    float("inf"): (2e-5, 3e-4),
+}
+RATE_OF_HEAD = 1e-2  # of a linear head on a frozen encoder
+UPDATES = 500  # of a fit on few rows
+MOST_UPDATES = 6000  # of a fit that makes no more than `LEAST_EPOCHS`
+LEAST_EPOCHS, MOST_EPOCHS = 3, 30
+
+
+def choose_rate(width: int, frozen: Any = "none", adapter: Any = None) -> float:
+    """The peak learning rate for an encoder of this width.
+
+    Parameters
+    ----------
+    width : int
+        Its hidden size.
+    frozen : {"none", "embeddings", "encoder"} or int, default="none"
+    adapter : object, default=None
+
+    Examples
+    --------
+    >>> from skdice.engine.recipe import choose_rate
+    >>> choose_rate(384), choose_rate(768), choose_rate(768, adapter="lora")
+    (0.0003, 5e-05, 0.0005)
+    """
+    if frozen == "encoder":
+        return RATE_OF_HEAD
+    full, adapted = next(rates for widest, rates in RATES.items() if width <= widest)
+    return full if adapter is None else adapted
+
+
+def choose_epochs(n_rows: int, rows_of_update: int) -> int:
+    """The number of epochs for so many rows.
+
+    They make about `UPDATES` updates together. No row is seen more than `MOST_EPOCHS` times, and
+    each `LEAST_EPOCHS` times unless those make more than `MOST_UPDATES` updates.
+
+    Parameters
+    ----------
+    n_rows : int
+        Training rows (windows), without rows held out.
+    rows_of_update : int
+        Rows of one update, over all processes.
+
+    Examples
+    --------
+    >>> from skdice.engine.recipe import choose_epochs
+    >>> [choose_epochs(n, 32) for n in (10, 100, 1_000, 10_000, 100_000, 1_000_000)]
+    [30, 30, 16, 3, 2, 1]
+    """
+    updates = max(-(-n_rows // rows_of_update), 1)  # of an epoch
+    few, many = UPDATES / updates, min(LEAST_EPOCHS, MOST_UPDATES / updates)
+    return max(round(min(max(few, many), MOST_EPOCHS)), 1)

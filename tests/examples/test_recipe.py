@@ -1,0 +1,108 @@
+"""The measurement of what `fit` chooses, examples/paper/recipe.py."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "examples" / "paper"
+NAMES = ("tasks", "experiments", "starts", "run", "report", "recipe")
+
+
+@pytest.fixture(scope="module")
+def harness() -> Iterator[dict[str, ModuleType]]:
+    pytest.importorskip("matplotlib")
+    sys.path.insert(0, str(FOLDER))
+    try:
+        yield {name: importlib.import_module(name) for name in NAMES}
+    finally:
+        sys.path.remove(str(FOLDER))
+        for name in NAMES:
+            sys.modules.pop(name, None)
+
+
+def options(harness: Any, **others: Any) -> argparse.Namespace:
+    recipe = harness["recipe"]
+    known = {
+        **{"cells": ["sms"], "sizes": [100, 2000], "losses": ["ce_dice"], "rows": recipe.ROWS},
+        **{"rates": [1e-4, 3e-4], "epochs": [3, 30], "batch_size": 32, "start": None},
+        **{"dev_rows": 300, "test_rows": 2000, "seeds": 2, "first_seed": 0},
+        **{"precision": "fp32", "backbone": None, "limit": None},
+    }
+    return argparse.Namespace(**known | others)
+
+
+def record(job: dict[str, Any], dev: float, test: float) -> dict[str, Any]:
+    scores = {"dev": {"f1": dev}, "test": {"f1": test}}
+    return {"job": job, "seconds": 12.0, "cpu_seconds": 10.0, "plain": scores}
+
+
+def test_every_run_is_asked_for_once_and_none_of_the_grid_is_too_long(harness):
+    recipe = harness["recipe"]
+    args = options(harness)
+    jobs = list(recipe.missing_jobs(args, []))
+    keys = {harness["run"].key(job) for job in jobs}
+    assert len(keys) == len(jobs)
+    of_grid = [job for job in jobs if job["lr"] in args.rates and job["max_epochs"] in args.epochs]
+    assert all(job["train_rows"] * job["max_epochs"] <= recipe.MOST for job in of_grid)
+    # Of 100 rows: 4 of the grid, which hold the default, and 2 of others; of 2,000: 2, 1 and 2.
+    assert len(jobs) == 2 * (4 + 2 + 2 + 1 + 2)
+    records = [record(job, 0.5, 0.5) for job in jobs[:7]]
+    assert list(recipe.missing_jobs(args, records)) == jobs[7:]
+
+
+def test_regret_is_against_the_row_that_the_development_rows_choose(harness, tmp_path):
+    recipe = harness["recipe"]
+    args = options(harness, seeds=1, sizes=[100])
+    records = []
+    for job in recipe.missing_jobs(args, []):
+        best = (job["lr"], job["max_epochs"]) == (1e-4, 3)
+        default = (job["lr"], job["max_epochs"]) == (3e-4, 30)
+        # The row with the best test score is not the one that is chosen.
+        test = 0.75 if best else 0.70 if default else 0.90
+        records.append(record(job, 0.8 if best else 0.6, test))
+    done = recipe.runs(records)
+    assert recipe.regrets(done, args, "auto", "ce_dice") == {
+        ("sms", 100): [(pytest.approx(5.0), 1.0)]
+    }
+    table = list(recipe.lines(records, args))
+    assert "| mean |  |  |  |  | 5.0 | -15.0 | -15.0 |  |" in table
+    rows = [line for text in table for line in text.splitlines() if line.startswith("| ")]
+    assert {line.count("|") for line in rows[:4]} == {10}
+    recipe.picture(records, args, tmp_path / "picture.svg")
+    assert "the default" in (tmp_path / "picture.svg").read_text()
+
+
+@pytest.mark.parametrize(("n_rare", "expected"), [(4, 4), (20, 8), (400, 40)])
+def test_a_cell_holds_some_positives_if_there_are_any(harness, n_rare, expected):
+    tasks = harness["tasks"]
+    part = [str(i) for i in range(1000)], ["rare"] * n_rare + ["other"] * (1000 - n_rare)
+    task = tasks.Task("sms", "labels", part, part, part, "rare")
+    job = {"seed": 3, "train_rows": 100, "dev_rows": 30, "test_rows": 500}
+    cell = tasks.cell(task, job)
+    X, y = cell.train
+    assert [len(set(part[0])) for part in (cell.train, cell.dev, cell.test)] == [100, 30, 500]
+    assert abs(y.count("rare") - expected) <= (0 if n_rare < 400 else 12)
+    assert y == ["rare" if int(text) < n_rare else "other" for text in X]
+    other = tasks.cell(task, {**job, "seed": 4})
+    assert other.train != cell.train
+    assert other.test == cell.test
+
+
+def test_a_job_of_a_cell_makes_an_estimator_with_its_settings(harness):
+    args = options(harness)
+    job = harness["recipe"].jobs_of("Trainer", args, "sms", 100, "ce_dice", 0)[0]
+    task = harness["tasks"].Task("sms", "labels", ([], []), ([], []), ([], []), "spam")
+    model = harness["run"].estimator_for(task, job)
+    settings = {name: getattr(model, name) for name in harness["recipe"].OTHERS["Trainer"]}
+    assert settings == harness["recipe"].OTHERS["Trainer"]
+    assert model.loss.get_params() == harness["run"].loss_of({"loss": "ce"}).get_params()
+    assert model.callbacks[0].start == "zero"
+    assert not model.early_stopping
