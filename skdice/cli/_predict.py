@@ -17,7 +17,6 @@ from skdice.datasets import read_dataset, read_texts
 from skdice.datasets.auto import find_task, holds_columns
 from skdice.datasets.conll import Line, columns_of
 from skdice.datasets.files import is_json, is_record, parse_json, read_lines, replacing
-from skdice.metrics.schemes import get_spans
 from skdice.tasks import TASKS
 
 BLOCK = 64  # rows of standard input that are predicted at a time
@@ -82,7 +81,11 @@ def lines_of(
     labelled = estimator.task == "classification" and how == "jsonl"
     method = "predict_proba" if labelled else "predict"
     rows, ahead = tee(rows)
-    predicted = estimator.iter_predict((x for x, _ in ahead), method, block_size)
+    inputs = (x for x, _ in ahead)
+    if hasattr(estimator, "_tagged") and how != "conll":
+        predicted = estimator._by_blocks(inputs, estimator._tagged, block_size)
+    else:
+        predicted = estimator.iter_predict(inputs, method, block_size)
     for i, ((x, name), found) in enumerate(zip(rows, predicted, strict=True)):
         if how == "tsv":
             cells = [str(found), *([x] if isinstance(x, str) else x)]
@@ -105,16 +108,16 @@ def _record(estimator: Any, how: str, x: Any, name: str, found: Any) -> dict[str
         return {**texts, "label": label, "probabilities": shown}
     if estimator.task == "qa":
         return {"id": name, "question": x[0], "answer": found}
+    tags, spans = found
+    rounded = [(*span[:3], round(span.score, 6)) for span in spans]
     if how == "jsonl":
-        return {"tokens": x, "spans" if estimator.scheme_ is None else "tags": found}
-    spans = found if estimator.scheme_ is None else get_spans(found, estimator.scheme_)
-    return {
-        "tokens": x,
-        "spans": [
-            {"type": kind, "start": start, "end": end, "text": " ".join(x[start:end])}
-            for kind, start, end in spans
-        ],
-    }
+        known = {} if estimator.scheme_ is None else {"tags": tags}
+        return {"tokens": x, **known, "spans": rounded}
+    entries = [
+        {"type": kind, "start": start, "end": end, "text": " ".join(x[start:end]), "score": score}
+        for kind, start, end, score in rounded
+    ]
+    return {"tokens": x, "spans": entries}
 
 
 def write(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
 from numbers import Integral, Real
@@ -109,19 +110,19 @@ class BiasTunedTagger(TagScores, BiasTuned):
 
     def predict(self, X: Any) -> np.ndarray:
         """Tags of every token, as a 1-D object array of lists."""
-        rows = self._biased(X)
-        constrained = getattr(self.estimator_, "constrained", False)
-        return object_array(
-            decode(rows, list(self.classes_), self.scheme_, constrained=constrained)
-        )
+        return object_array(self._decode(self._log_tables(X)))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities after the biases, an array (n_tokens, n_classes) for each sentence."""
-        return object_array([np.exp(log_softmax(rows, axis=1)) for rows in self._biased(X)])
+        return object_array([np.exp(log_softmax(rows, axis=1)) for rows in self._log_tables(X)])
 
     # ---- the steps
 
-    def _biased(self, X: Any) -> list[np.ndarray]:
+    def _decode(self, log_p: Iterable[np.ndarray]) -> list[list[str]]:
+        constrained = getattr(self.estimator_, "constrained", False)
+        return decode(log_p, self.classes_.tolist(), self.scheme_, constrained=constrained)
+
+    def _log_tables(self, X: Any) -> list[np.ndarray]:
         check_is_fitted(self)
         return [log(rows) + self.bias_ for rows in self.estimator_.predict_proba(X)]
 

@@ -23,7 +23,7 @@ from skdice.text.encoding import Windows
 from skdice.text.entities import Span, as_entities, check_queries
 from skdice.text.inputs import as_sentences, check_weights, object_array
 from skdice.text.qa import QueryWindow, encode_queries
-from skdice.text.spans import flat_spans
+from skdice.text.spans import ScoredSpan, flat_spans
 
 # Candidates of `tune_threshold`, nearest to 0.5 first; it takes the first of the best.
 _THRESHOLDS = sorted(expit(np.linspace(-4, 4, 33)).tolist(), key=lambda p: abs(p - 0.5))
@@ -259,13 +259,7 @@ class DiceMRCTagger(TransformerEstimator):
         ndarray of object, shape (n_sentences,)
             Each a list of tags without overlaps, or a list of (type, start, end).
         """
-        self._check_fitted()
-        sentences = as_sentences(X)
-        rows = [[span[:3] for span in row] for row in self.predict_spans(sentences)]
-        if self.scheme_ is not None:
-            pairs = zip(rows, sentences, strict=True)
-            rows = [to_tags(spans, len(sentence), self.scheme_) for spans, sentence in pairs]
-        return object_array(rows)
+        return object_array([row for row, _ in self._tagged(X)])
 
     def predict_spans(self, X: Any) -> np.ndarray:
         """Spans above `threshold_`, with their scores.
@@ -273,12 +267,13 @@ class DiceMRCTagger(TransformerEstimator):
         Returns
         -------
         ndarray of object, shape (n_sentences,)
-            Each a list of (type, start, end, score), by position. Trained on tags, spans do not
-            overlap: the higher score wins. Trained on spans, they may be nested.
+            Each a list of named tuples ``(type, start, end, score)`` by position, ends exclusive.
+            Trained on tags, spans do not overlap: the higher score wins. Trained on spans, they may
+            be nested. The score is the geometric mean of the probabilities of start, end and match.
         """
         self._check_fitted()
         candidates = self._candidates(as_sentences(X), self.threshold_)
-        return object_array([self._settled(row) for row in candidates])
+        return object_array([[*map(ScoredSpan._make, self._settled(row))] for row in candidates])
 
     def tune_threshold(self, X: Any, y: Any) -> Self:
         """Choose `threshold_` for the F1 of spans on held-out sentences.
@@ -394,6 +389,16 @@ class DiceMRCTagger(TransformerEstimator):
             losses.append(fresh_loss(loss).prepare(counts))
         weights = (self.start_weight, self.end_weight, self.match_weight, self.answerable_weight)
         return HeadsLoss(losses, weights)
+
+    def _tagged(self, X: Any) -> list[tuple[list[Any], list[ScoredSpan]]]:
+        """What `predict` gives for each sentence, and its spans with their scores."""
+        sentences = as_sentences(X)
+        scored = self.predict_spans(sentences).tolist()
+        rows: list[list[Any]] = [[span[:3] for span in spans] for spans in scored]
+        if self.scheme_ is not None:
+            pairs = zip(rows, sentences, strict=True)
+            rows = [to_tags(spans, len(sentence), self.scheme_) for spans, sentence in pairs]
+        return list(zip(rows, scored, strict=True))
 
     def _candidates(self, sentences: list[list[str]], threshold: float) -> list[list[_Scored]]:
         """The spans of each sentence that are above a threshold in one of its windows."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 from skdice.metrics import span_precision_recall_fscore_support
 from skdice.metrics.classification import class_scores
 from skdice.metrics.labels import known_labels
-from skdice.text.inputs import as_sentences, as_tags, check_weights
+from skdice.metrics.schemes import get_spans
+from skdice.text.inputs import as_sentences, as_tags, check_weights, object_array
+from skdice.text.posterior import SpanPosterior
+from skdice.text.spans import ScoredSpan
 
 
 class ClassScores:
@@ -111,8 +114,40 @@ class TagScores:
 
     task: ClassVar[str] = "tagging"
 
+    classes_: np.ndarray
     scheme_: str
     predict: Callable[[Any], np.ndarray]
+    _log_tables: Callable[[Any], Iterable[np.ndarray]]
+    _decode: Callable[[Iterable[np.ndarray]], list[list[str]]]
+
+    def predict_spans(self, X: Any) -> np.ndarray:
+        """The spans of the predicted tags, with their probabilities.
+
+        Parameters
+        ----------
+        X : list of lists of str
+
+        Returns
+        -------
+        ndarray of object, shape (n_sentences,)
+            Each a list of named tuples ``(type, start, end, score)`` by position, ends exclusive.
+            The score is the probability that just this span is there, with this type and both
+            borders: see `skdice.inspection.span_probabilities`. For plain tags each token whose tag
+            is not ``O`` is a span.
+        """
+        return object_array([spans for _, spans in self._tagged(X)])
+
+    def _tagged(self, X: Any) -> list[tuple[list[str], list[ScoredSpan]]]:
+        """Tags of each sentence with their spans."""
+        tables = list(self._log_tables(X))
+        rows = self._decode(tables)
+        posterior = SpanPosterior(self.classes_.tolist(), self.scheme_)
+        scored = []
+        for table, tags in zip(tables, rows, strict=True):
+            spans = get_spans(tags, self.scheme_)
+            scores = posterior(table, spans).tolist()
+            scored.append([ScoredSpan(*s, p) for s, p in zip(spans, scores, strict=True)])
+        return list(zip(rows, scored, strict=True))
 
     def score(self, X: Any, y: Any) -> float:
         """Micro span F1; token micro F1 for plain tags."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from numbers import Integral
@@ -236,9 +236,7 @@ default="auto"
         ndarray of object, shape (n_sentences,)
             Each a list of str, as long as its sentence.
         """
-        log_p = self._log_tables(X)
-        classes, scheme = self.classes_.tolist(), self.scheme_
-        return object_array(decode(log_p, classes, scheme, constrained=self.constrained))
+        return object_array(self._decode(self._log_tables(X)))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the tags.
@@ -360,6 +358,10 @@ default="auto"
         rows = zip(windows.rows.tolist(), words, strict=True)
         targets = (index[tags[row][word]] for row, kept in rows for word in kept.tolist())
         return Ragged(np.fromiter(targets, kind, len(words.values)), words.sizes)
+
+    def _decode(self, log_p: Iterable[np.ndarray]) -> list[list[str]]:
+        classes = self.classes_.tolist()
+        return decode(log_p, classes, self.scheme_, constrained=self.constrained)
 
     def _log_tables(self, X: Any) -> Iterator[np.ndarray]:
         self._check_fitted()

@@ -10,6 +10,7 @@ from skdice.inspection.spans import SpanConfusionDisplay, show_tags, span_errors
 from skdice.inspection.sweep import TverskySweepDisplay
 from skdice.inspection.threshold import ThresholdDisplay
 from skdice.inspection.training import TrainingHistoryDisplay
+from skdice.text.posterior import span_probabilities
 
 __all__ = [
     "BiasDisplay",
@@ -27,4 +28,5 @@ __all__ = [
     "reading_imbalance",
     "show_tags",
     "span_errors",
+    "span_probabilities",
 ]

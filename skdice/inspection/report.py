@@ -73,8 +73,9 @@ def html_report(
     title : str or None, default=None
         None is the estimator's name.
     n_examples : int, default=20
-        Number of wrong examples to show: for a tagger the sentences with the most wrong spans, for
-        a classifier the texts with the highest probability of a wrong class.
+        Number of wrong examples to show: for a tagger the sentences with the most wrong spans, each
+        predicted span with its score in ``predict_spans``; for a classifier the texts with the
+        highest probability of a wrong class.
     n_bootstraps : int, default=1000
         Number of bootstrap draws for the 95 % intervals (percentiles).
     random_state : int, default=0
@@ -164,15 +165,16 @@ def _spans(
     found = spans_of(_predicted(estimator, X, y_pred, len(true)))
     classes, counts = row_counts(true, found)
     wrong = np.array([len(_paired(t, p)) for t, p in zip(true, found, strict=True)])
+    hardest = [i for i in np.argsort(-wrong, kind="stable")[:n_examples] if wrong[i]]
     examples = []
-    for i in np.argsort(-wrong, kind="stable")[:n_examples]:
-        if wrong[i]:
-            rows = [(sentences[i], _outer(spans[i])) for spans in (true, found)]
-            right, ours = _Tagged(rows, classes)._repr_html_().split("\n")
-            examples.append(
-                f'<p class="note">row {i}, {wrong[i]} wrong; true:</p>{right}'
-                f'<p class="note">predicted:</p>{ours}'
-            )
+    for i, scored in zip(hardest, _scored(estimator, [sentences[i] for i in hardest]), strict=True):
+        spans = [scored.get(tuple(span), span) for span in found[i]]
+        rows = [(sentences[i], _outer(row)) for row in (true[i], spans)]
+        right, ours = _Tagged(rows, classes)._repr_html_().split("\n")
+        examples.append(
+            f'<p class="note">row {i}, {wrong[i]} wrong; true:</p>{right}'
+            f'<p class="note">predicted:</p>{ours}'
+        )
     table = _class_table(classes, counts, resampled, ("micro average", "macro average"))
     pictures = _pictures(SpanConfusionDisplay._of_spans(true, found).plot, classes, counts)
     return _page(table, pictures, examples, "Sentences with the most wrong spans")
@@ -251,6 +253,13 @@ def _qa(
             )
     header = ["questions", "exact match", "F1", "number", "exact match, 95 %", "F1, 95 %"]
     return _page(_table(header, lines), [], examples, "Questions with the lowest F1")
+
+
+def _scored(estimator: Any, sentences: list[list[str]]) -> list[dict[Any, Any]]:
+    """The spans that are predicted for each sentence, with their scores where it gives any."""
+    if not (sentences and hasattr(estimator, "predict_spans")):
+        return [{} for _ in sentences]
+    return [{span[:3]: span for span in row} for row in estimator.predict_spans(sentences)]
 
 
 def _predicted(estimator: Any, X: Any, y_pred: Any, n_rows: int) -> list[Any]:

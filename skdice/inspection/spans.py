@@ -15,6 +15,7 @@ from skdice.inspection.axes import axes_or_new, label_of
 from skdice.metrics.schemes import get_spans
 from skdice.metrics.span import read_tags
 from skdice.text.inputs import as_sentences
+from skdice.text.posterior import span_probabilities
 
 KINDS = ("type", "boundary", "both", "missed", "spurious")
 PARTS = ("type", "start", "end")
@@ -29,7 +30,13 @@ def spans_of_tags(y_true: Any, y_pred: Any, scheme: str) -> tuple[list[list[Span
 
 @checked
 def span_errors(
-    y_true: Any, y_pred: Any, X: Any = None, *, proba: Any = None, scheme: str = "auto"
+    y_true: Any,
+    y_pred: Any,
+    X: Any = None,
+    *,
+    proba: Any = None,
+    classes: Sequence[str] | None = None,
+    scheme: str = "auto",
 ) -> Any:
     """Every wrong or missing span, by the kind of its error.
 
@@ -55,8 +62,12 @@ def span_errors(
     X : list of lists of str or None, default=None
         Tokens, for the columns ``text`` and ``sentence``.
     proba : list of arrays of shape (n_tokens, n_classes) or None, default=None
-        What ``predict_proba`` gives, for the column ``confidence``: the smallest probability of a
-        predicted tag within the predicted span, or within the true span if that was missed.
+        What ``predict_proba`` gives, for the column ``confidence``: the probability of the
+        predicted span, or of the true span if that was missed.
+    classes : list of str or None, default=None
+        The tags in the order of the columns of `proba`, such as ``tagger.classes_``, with which
+        ``confidence`` is as in `span_probabilities`. None gives the smallest probability within the
+        span of any token's likeliest tag.
     scheme : str, default="auto"
         As in `skdice.metrics.span_f1_score`.
 
@@ -93,18 +104,32 @@ def span_errors(
                 f"{name} and y_true differ in sentences or in their lengths: give those of the "
                 "same sentences, in the same order"
             )
+    pairs = [
+        sorted(
+            _paired(get_spans(there, scheme), get_spans(found, scheme)),
+            key=lambda p: (p[1] or p[2] or ("", 0))[1],
+        )
+        for there, found in zip(true, pred, strict=True)
+    ]
+    scores: Any = None
+    if proba is not None:
+        spans: list[Any] = [[wrong or right for _, right, wrong in row] for row in pairs]
+        if classes is not None:
+            scores = span_probabilities(proba, spans, classes, scheme=scheme)
+        else:
+            rows = zip(proba, spans, strict=True)
+            scores = [[p[s:e].max(axis=1).min() for _, s, e in row] for p, row in rows]
     records = []
-    for i, (there, found) in enumerate(zip(true, pred, strict=True)):
-        pairs = _paired(get_spans(there, scheme), get_spans(found, scheme))
-        for kind, right, wrong in sorted(pairs, key=lambda p: (p[1] or p[2] or ("", 0))[1]):
+    for i, row in enumerate(pairs):
+        for j, (kind, right, wrong) in enumerate(row):
             record: dict[str, Any] = {"row": i, "kind": kind}
             for name, span in (("true", right), ("pred", wrong)):
                 for part, value in zip(PARTS, span or (None, None, None), strict=True):
                     record[f"{name}_{part}"] = value
-            _, start, end = wrong or right or ("", 0, 0)
-            if proba is not None:
-                record["confidence"] = float(proba[i][start:end].max(axis=1).min())
+            if scores is not None:
+                record["confidence"] = float(scores[i][j])
             if sentences is not None:
+                _, start, end = wrong or right or ("", 0, 0)
                 record["text"] = " ".join(sentences[i][start:end])
                 record["sentence"] = " ".join(sentences[i])
             records.append(record)
@@ -236,39 +261,44 @@ class SpanConfusionDisplay:
 
 
 class _Tagged:
-    """Sentences with their spans: HTML in a notebook, colours in a terminal, brackets elsewhere."""
+    """Sentences with their spans: HTML in a notebook, colours in a terminal, brackets elsewhere.
+
+    A span is (type, start, end), or with its score, which HTML shows.
+    """
 
     # Light backgrounds under black text; the type is written beside each span as well.
     HTML = ("#cfe2f3", "#fce5cd", "#d9ead3", "#ead1dc", "#fff2cc", "#d9d2e9", "#d0e0e3", "#f4cccc")
     ANSI = (36, 33, 32, 35, 34, 31)
 
     def __init__(
-        self, rows: list[tuple[list[str], list[Span]]], types: Sequence[str] | None = None
+        self, rows: list[tuple[list[str], list[Any]]], types: Sequence[str] | None = None
     ) -> None:
         self.rows = rows
         types = types or sorted({span[0] for _, spans in rows for span in spans})
         self.index = {name: i for i, name in enumerate(types)}
 
-    def _lines(self, show: Callable[[str, str | None], str]) -> list[str]:
-        """Each sentence as `show` gives its parts: texts with the type of the span, or None."""
+    def _lines(self, show: Callable[[str, Any], str]) -> list[str]:
+        """Each sentence as `show` gives its parts: texts with their span, or None."""
         lines = []
         for tokens, spans in self.rows:
-            parts, at = [], 0
-            for kind, start, end in sorted(spans, key=lambda span: span[1]):
-                parts += [(tokens[at:start], None), (tokens[start:end], kind)]
-                at = end
+            parts: list[Any] = []
+            at = 0
+            for span in sorted(spans, key=lambda span: span[1]):
+                parts += [(tokens[at : span[1]], None), (tokens[span[1] : span[2]], span)]
+                at = span[2]
             parts.append((tokens[at:], None))
-            lines.append(" ".join(show(" ".join(words), kind) for words, kind in parts if words))
+            lines.append(" ".join(show(" ".join(words), span) for words, span in parts if words))
         return lines
 
     def _repr_html_(self) -> str:
-        def show(text: str, kind: str | None) -> str:
-            if kind is None:
+        def show(text: str, span: Any) -> str:
+            if span is None:
                 return html.escape(text)
-            colour = self.HTML[self.index[kind] % len(self.HTML)]
+            kind, colour = html.escape(span[0]), self.HTML[self.index[span[0]] % len(self.HTML)]
+            score = "".join(f" {score:.2f}" for score in span[3:])
             return (
                 f'<mark style="background:{colour};color:#000;padding:0 .25em;'
-                f'border-radius:.25em">{html.escape(text)} <small><b>{html.escape(kind)}</b>'
+                f'border-radius:.25em">{html.escape(text)} <small><b>{kind}</b>{score}'
                 "</small></mark>"
             )
 
@@ -278,13 +308,13 @@ class _Tagged:
     def __str__(self) -> str:
         colours = sys.stdout.isatty()
 
-        def show(text: str, kind: str | None) -> str:
+        def show(text: str, span: Any) -> str:
             text = printable(text)
-            if kind is None:
+            if span is None:
                 return text
-            number = self.ANSI[self.index[kind] % len(self.ANSI)]
+            number = self.ANSI[self.index[span[0]] % len(self.ANSI)]
             start, end = (f"\x1b[{number}m", "\x1b[0m") if colours else ("", "")
-            return f"{start}[{text} {printable(kind)}]{end}"
+            return f"{start}[{text} {printable(span[0])}]{end}"
 
         return "\n".join(self._lines(show))
 

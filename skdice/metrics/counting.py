@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from skdice.metrics.schemes import get_spans
+from skdice.metrics.schemes import borders
 
 
 class SpanCounter:
@@ -35,12 +35,8 @@ class SpanCounter:
         tags += sorted({tag for row in y_true for tag in row} - set(tags))
         index = {tag: i for i, tag in enumerate(tags)}
         n = len(tags)  # the index of the border between sentences
-        names = [*tags, "O"]
-        types = [span[0] for tag in names for span in get_spans([tag], scheme) or [("", 0, 0)]]
+        types, self.starts, self.ends = borders(tags, scheme)
         self.kinds = np.unique(types, return_inverse=True)[1]
-        pairs = [[get_spans([a, b], scheme) for b in names] for a in names]
-        self.starts = np.array([[any(span[1] == 1 for span in p) for p in row] for row in pairs])
-        self.ends = np.array([[any(span[2] == 1 for span in p) for p in row] for row in pairs])
         self.lengths = np.array([len(row) for row in y_true], dtype=np.int64)
         # A border precedes every sentence, and one ends the text.
         borders_before = np.repeat(np.arange(len(self.lengths)) + 1, self.lengths)

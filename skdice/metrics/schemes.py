@@ -317,3 +317,23 @@ def transitions(classes: Sequence[str], scheme: str) -> tuple[np.ndarray, np.nda
     names = [*map(str, classes), "O"]  # O stands for both ends of a sentence
     table = np.array([[_follows(a, b, scheme) for b in names] for a in names])
     return table[-1, :-1], table[:-1, :-1], table[:-1, -1]
+
+
+def borders(classes: Sequence[str], scheme: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Between which two tags a span starts or ends, as `get_spans` reads them.
+
+    Returns
+    -------
+    kinds : ndarray of str, shape (n_classes + 1,)
+        The type of each class, empty if it marks no span. The last stands for both ends of a
+        sentence, also in the tables.
+    starts, ends : ndarray of bool, shape (n_classes + 1, n_classes + 1)
+        ``starts[i, j]``: a span starts at class j after class i; ``ends[i, j]``: one ends at class
+        i before class j.
+    """
+    names = [*map(str, classes), "O"]
+    types = [span[0] for tag in names for span in get_spans([tag], scheme) or [("", 0, 0)]]
+    pairs = [[get_spans([a, b], scheme) for b in names] for a in names]
+    starts = np.array([[any(span[1] == 1 for span in p) for p in row] for row in pairs])
+    ends = np.array([[any(span[2] == 1 for span in p) for p in row] for row in pairs])
+    return np.array(types), starts, ends

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+
+
+class ScoredSpan(NamedTuple):
+    """A span of tokens with its type, its end exclusive, and how sure the model is of it."""
+
+    type: str
+    start: int
+    end: int
+    score: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -639,11 +639,23 @@ def test_predict_reads_standard_input(files, tiny_backbone, sentences):
         assert streamed(text, files / "m", "-").output == expected
     lines = streamed(words, files / "m", "-", "--format", "jsonl").output.splitlines()
     assert [json.loads(line)["tags"] for line in lines] == tags * 5
+    in_rows = [json.loads(line)["spans"] for line in lines]
+    spans = tagger.predict_spans(X).tolist() * 5
+    np.testing.assert_allclose(
+        [span[3] for row in in_rows for span in row],
+        [span.score for row in spans for span in row],
+        atol=1e-5,
+    )
+    scored = []
     lines = streamed(words, files / "m", "-", "--format", "spans").output.splitlines()
     for line, sentence, row in zip(lines, many, tags * 5, strict=True):
         found = [(s["type"], s["start"], s["end"]) for s in json.loads(line)["spans"]]
         assert found == get_spans(row, "iob2")
+        scored.append(
+            [[*span, s["score"]] for span, s in zip(found, json.loads(line)["spans"], strict=True)]
+        )
         assert json.loads(line)["tokens"] == sentence
+    assert scored == in_rows
     texts = ["win money", "see you", '{"not": json'] * 30
     classifier = DiceSequenceClassifier.from_pretrained(files / "c")
     out = files / "labels.jsonl"

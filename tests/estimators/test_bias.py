@@ -24,10 +24,11 @@ from skdice import (
     DiceSequenceClassifier,
     DiceTokenClassifier,
 )
+from skdice.inspection import span_probabilities
 from skdice.metrics import span_f1_score
 from skdice.metrics.counting import SpanCounter
 from skdice.metrics.decisions import tune_bias
-from skdice.metrics.schemes import SCHEMES
+from skdice.metrics.schemes import SCHEMES, get_spans
 
 X, Y = make_classification(600, weights=[0.9], flip_y=0.05, random_state=0)
 
@@ -250,6 +251,14 @@ def test_a_tagger(tiny_backbone, sentences, constrained):
     moved = [np.log(rows) + tuned.bias_ for rows in plain.predict_proba(X)]
     for table, expected in zip(tables, moved, strict=True):
         np.testing.assert_allclose(table, np.exp(log_softmax(expected, axis=1)), atol=1e-6)
+    for estimator in (plain, tuned):
+        spans = estimator.predict_spans(X)
+        rows = [[span[:3] for span in row] for row in spans]
+        assert rows == [get_spans(tags, "iob2") for tags in estimator.predict(X)]
+        scores = [[span.score for span in row] for row in spans]
+        expected = span_probabilities(estimator.predict_proba(X), rows, estimator.classes_)
+        np.testing.assert_allclose(np.concatenate(scores), np.concatenate(expected), atol=1e-6)
+    assert sum(map(len, rows)) > 5
     if not constrained:
         assert [list(tuned.classes_[t.argmax(axis=1)]) for t in tables] == list(tuned.predict(X))
     folds = BiasTunedTagger(inner.set_params(max_epochs=1), cv=2, random_state=0).fit(X, y)

@@ -18,7 +18,7 @@ from skdice import DiceTokenClassifier
 from skdice.losses import LOSSES, TverskyLoss
 from skdice.metrics import span_f1_score, span_f1_scorer, token_f1_score
 from skdice.metrics.counting import SpanCounter
-from skdice.metrics.schemes import check_tags
+from skdice.metrics.schemes import check_tags, get_spans
 from skdice.resampling import TextUnderSampler
 from skdice.text.decoding import decode
 
@@ -74,6 +74,9 @@ def test_empty_and_very_long_sentences_get_every_tag(tagger, sentences):
     long = ["anna"] * 500
     tagger.fit([*X, [], long], [*y, [], ["O"] * 500])
     predicted = tagger.predict([[], long, ["rain"], ["\u200b", ""]])
+    spans = tagger.predict_spans([[], long, ["rain"], ["\u200b", ""]])
+    assert [[span[:3] for span in row] for row in spans] == [get_spans(row) for row in predicted]
+    assert all(0 <= span.score <= 1 for row in spans for span in row)
     assert [len(row) for row in predicted] == [0, 500, 1, 2]
     assert tagger.predict_proba([[]])[0].shape == (0, len(tagger.classes_))
     assert len(tagger.predict([[]])) == 1

@@ -16,6 +16,7 @@ from skdice.inspection import ClassFrequencyDisplay, ImbalanceDisplay, html_repo
 from skdice.inspection.classes import items_of, precision_recall_f1, row_counts, summed
 from skdice.inspection.report import _resampled
 from skdice.metrics import span_precision_recall_fscore_support
+from skdice.text.spans import ScoredSpan
 
 pytest.importorskip("matplotlib")
 EVIL = "<script>alert('x')</script>"
@@ -82,6 +83,21 @@ def test_a_tagger_is_scored_by_spans_and_its_worst_sentences_are_shown():
     assert page.index("row 1, 2 wrong") < page.index("row 2, 1 wrong")
     assert "row 0" not in page
     assert '<mark style="' in page
+
+
+def test_spans_of_the_page_have_their_scores():
+    class Scoring(Fixed):
+        def predict_spans(self, X):
+            assert X == [["Bo", "in", "Rome"]]  # only what is shown
+            return [[ScoredSpan("LOC", 0, 1, 0.756), ScoredSpan("LOC", 2, 3, 0.5)]]
+
+    X, y = [["it", "rains", "."], ["Bo", "in", "Rome"]], [["O"] * 3, ["B-PER", "O", "B-LOC"]]
+    answers = [["O"] * 3, ["B-LOC", "O", "O"]]
+    page = html_report(Scoring("tagging", answers), X, y, n_bootstraps=9)
+    assert "Bo <small><b>LOC</b> 0.76</small>" in page
+    assert "0.50" not in page  # a span that the given predictions lack
+    page = html_report(Scoring("tagging", y), X, y, n_bootstraps=9)
+    assert "all rows are right" in page
 
 
 def test_nested_spans_and_answers_have_a_page():

@@ -1,0 +1,126 @@
+"""Probabilities of spans, against the sum over all sequences of tags."""
+
+from __future__ import annotations
+
+import itertools
+import time
+
+import numpy as np
+import pytest
+
+from skdice.inspection import span_probabilities
+from skdice.metrics.schemes import faults, get_spans
+from skdice.text.posterior import SpanPosterior
+
+PREFIXES = {
+    "iob1": "BI",
+    "iob2": "BI",
+    "ioe1": "IE",
+    "ioe2": "IE",
+    "bioes": "BIES",
+    "bmes": "BMES",
+    "bilou": "BILU",
+    "plain": None,
+}
+
+
+def classes_of(scheme):
+    prefixes = PREFIXES[scheme]
+    return (
+        ["O", "N", "V"]
+        if prefixes is None
+        else ["O", *(f"{p}-{t}" for p in prefixes for t in "XY")]
+    )
+
+
+def by_brute_force(proba, spans, classes, scheme):
+    """The share of the well-formed sequences that hold each span, weighted by their products."""
+    total, of_span = 0.0, dict.fromkeys(spans, 0.0)
+    for sequence in itertools.product(range(len(classes)), repeat=len(proba)):
+        tags = [classes[i] for i in sequence]
+        if next(faults(tags, scheme), None) is None:
+            weight = np.prod([row[i] for row, i in zip(proba, sequence, strict=True)])
+            total += weight
+            for span in set(get_spans(tags, scheme)) & of_span.keys():
+                of_span[span] += weight
+    return [of_span[span] / total for span in spans]
+
+
+def all_spans(n, types):
+    return [(t, a, b) for t in types for a in range(n) for b in range(a + 1, n + 1)]
+
+
+@pytest.mark.parametrize("scheme", PREFIXES)
+def test_a_span_has_the_probability_of_all_sequences_that_hold_it(scheme):
+    classes, draw = classes_of(scheme), np.random.default_rng(0)
+    for n in (1, 2, 3, 4):
+        proba = draw.dirichlet(np.ones(len(classes)), size=n)
+        spans = all_spans(n, ("X", "Y", "N", "V", "unknown"))
+        expected = by_brute_force(proba, spans, classes, scheme)
+        found = span_probabilities([proba], [spans], classes, scheme=scheme)[0]
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+        assert max(expected) > 0.01
+
+
+def test_zeros_count_as_the_least_of_all_probabilities():
+    classes = ["B-X", "I-X", "O"]
+    # Every sequence has a 0: those with one 0 count, and share the probability.
+    proba = np.array([[0.0, 1.0, 0.0], [0.0, 1.0, 0.0]])
+    found = span_probabilities([proba], [[("X", 0, 2), ("X", 0, 1)]], classes)[0]
+    assert found.tolist() == pytest.approx([1.0, 0.0])
+    sharp = np.array([[1.0, 0.0, 0.0], [0.0, 0.5, 0.5]])
+    found = span_probabilities([sharp], [[("X", 0, 2), ("X", 0, 1)]], classes)[0]
+    assert found.tolist() == pytest.approx([0.5, 0.5])
+    # No sequence of three tags is well-formed.
+    assert span_probabilities([np.ones((3, 2))], [[("X", 0, 2)]], ["B-X", "E-X"])[0] == [0.0]
+
+
+def test_a_long_sentence_takes_linear_time_and_keeps_its_precision():
+    classes = ["B-X", "B-Y", "I-X", "I-Y", "O"]
+    draw = np.random.default_rng(1)
+    part = draw.dirichlet(np.ones(5), size=4)
+    # Tokens that are O for certain cut a sentence in two, so the spans of a part stay as they are.
+    border = np.tile([0.0, 0.0, 0.0, 0.0, 1.0], (4998, 1))
+    long = np.concatenate([border, part, border])
+    spans = all_spans(4, "XY")
+    expected = by_brute_force(part, spans, classes, "iob2")
+    started = time.perf_counter()
+    moved = [(t, a + 4998, b + 4998) for t, a, b in spans]
+    found = span_probabilities([long], [moved], classes)[0]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+    assert time.perf_counter() - started < 10  # it takes 0.3 s
+    noise = draw.dirichlet(np.ones(5), size=10_000)
+    whole = span_probabilities([noise], [[("X", 0, 10_000)]], classes)[0]
+    assert 0 <= whole[0] < 1e-300
+
+
+def test_extreme_log_probabilities_stay_finite():
+    posterior = SpanPosterior(["B-X", "I-X", "O"], "iob2")
+    log_p = np.array([[-1e4, 0.0, -1e4], [-2e4, 0.0, -1e4], [-np.inf, -1e300, 0.0]])
+    # B-X I-X O loses 1e4 against the best; every other sequence loses more, or as much.
+    scores = posterior(log_p, [("X", 0, 2), ("X", 0, 1), ("X", 0, 3)])
+    assert scores.tolist() == pytest.approx([1.0, 0.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("proba", "spans", "match"),
+    [
+        ([np.ones((2, 2))], [[]], "columns"),
+        ([np.ones((2, 3))], [[("X", 1, 3)]], "outside the 2 tokens"),
+        ([np.ones((2, 3))], [[("X", 1, 1)]], "outside"),
+        ([np.ones((2, 3))], [], "sentences"),
+        ([-np.ones((2, 3))], [[]], "below 0"),
+        ([np.full((2, 3), np.nan)], [[]], "finite"),
+        ([np.ones((2, 3))], [["X"]], "a span is"),
+        ("ab", [[]], "proba"),
+    ],
+)
+def test_bad_arguments_are_named(proba, spans, match):
+    with pytest.raises((ValueError, TypeError), match=match):
+        span_probabilities(proba, spans, ["B-X", "I-X", "O"])
+
+
+def test_empty_sentences_and_lists():
+    classes = ["B-X", "I-X", "O"]
+    assert span_probabilities([], [], classes) == []
+    assert [len(row) for row in span_probabilities([np.empty((0, 3))], [[]], classes)] == [0]
