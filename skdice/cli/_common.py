@@ -157,7 +157,7 @@ def described(data: Any) -> str:
     parts.append(f"{len(data)} rows")
     if data.task in ("classification", "tagging"):
         labels = data.y if data.task == "classification" else chain.from_iterable(data.y)
-        counts = Counter(labels).most_common()
+        counts = Counter(label for label in labels if label is not None).most_common()
         parts.append(f"{len(counts)} classes: {', '.join(f'{c} {n}' for c, n in counts[:10])}")
     return f"{data.path.name}: {', '.join(parts)}"
 

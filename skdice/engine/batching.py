@@ -16,6 +16,7 @@ from skdice.text.encoding import Ragged, Window, Windows
 
 Inputs = list[dict[str, Any]]
 Batch = tuple[Inputs, torch.Tensor | None, torch.Tensor | None]  # inputs, targets, weights
+UNKNOWN = -100  # the target of a token that was not annotated
 
 
 class EncodedDataset(Dataset):
@@ -26,6 +27,7 @@ class EncodedDataset(Dataset):
     windows : Windows, or list of Window
     targets : sequence of ndarray, or None
         For each window: class indices of its predictions, or a single class index, or a 0/1 row.
+        A prediction whose index is `UNKNOWN` has the weight 0.
     weights : ndarray of shape (n_windows,) or None
         Sample weights.
     """
@@ -40,6 +42,8 @@ class EncodedDataset(Dataset):
             windows = Windows.of(windows)
         self.windows: Windows[Any] = windows
         self.targets = targets
+        if weights is None and isinstance(targets, Ragged) and (targets.values == UNKNOWN).any():
+            weights = np.ones(len(self))
         self.weights = weights
 
     def __len__(self) -> int:
@@ -277,6 +281,9 @@ class Padder:
             weight = torch.from_numpy(
                 np.repeat(np.array([row[2] for row in rows], dtype=np.float32), counts)
             )
+            if target is not None and target.shape == weight.shape:
+                weight = weight.masked_fill(target == UNKNOWN, 0.0)
+                target = target.clamp(min=0)
         return target, weight
 
 

@@ -14,7 +14,7 @@ from scipy.special import log_softmax
 from skdice._compat import HasMethods, Interval, StrOptions
 from skdice._warn import warn
 from skdice.engine.arrays import blocks, empty_table
-from skdice.engine.batching import EncodedDataset
+from skdice.engine.batching import UNKNOWN, EncodedDataset
 from skdice.engine.plan import Examples, FitPlan, Mode
 from skdice.estimators.checks import check_known, draw_seed
 from skdice.estimators.partial_fit import PartialFit, draw_epochs
@@ -173,8 +173,9 @@ default="auto"
         ----------
         X : list of lists of str
             Tokens; a sentence may be empty.
-        y : list of lists of str
-            One tag for each token.
+        y : list of lists of str or None
+            One tag for each token. A token whose tag is None was not annotated: it does not count
+            in the loss, in counts of classes, or in scores.
         sample_weight : array of shape (n_sentences,), default=None
         X_val, y_val : as X and y, default=None
             Validation sentences: scored after each epoch, and used by `early_stopping`. Some of
@@ -212,14 +213,15 @@ default="auto"
         if epochs is None:
             data, held = self._hold_out(data, held, seed)
             draws = draw_epochs(self.sampler, data.targets, seed, self._coming_epochs(mode))
-        if held is not None and not any(t != "O" for row in held.targets for t in row):
+        if held is not None and not any(t not in ("O", None) for row in held.targets for t in row):
             warn("the validation sentences hold no entity: their F1 is 0")
         if mode == "fresh":
             self._build(len(self.classes_), seed=seed)
         dataset = self._encode(data.inputs, data.targets, data.weights)
         rows = None if draws is None else [_windows_of(dataset, drawn) for drawn in draws]
-        counted = dataset.flat_targets(None if rows is None else rows[0])
-        counts = np.bincount(*counted, minlength=len(self.classes_))
+        targets, weights = dataset.flat_targets(None if rows is None else rows[0])
+        known = targets != UNKNOWN
+        counts = np.bincount(targets[known], weights[known], minlength=len(self.classes_))
         background = self.classes_.tolist().index("O") if "O" in self.classes_ else None
         criterion = self._prepared_loss(counts, counts.sum(), mode, background=background)
         return FitPlan(dataset=dataset, criterion=criterion, seed=seed, validation=held, rows=rows)
@@ -262,7 +264,7 @@ default="auto"
         known = {self._kind(tag) for tag in self.classes_}
         for i, row in enumerate(tags):
             for tag in row:
-                if tag != "O" and self._kind(tag) not in known:
+                if tag not in ("O", None) and self._kind(tag) not in known:
                     raise ValueError(
                         f"y[{i}] holds the tag {tag!r}, which fit did not see (classes_ = "
                         f"{self.classes_.tolist()}): leave such sentences out, or count them as "
@@ -305,10 +307,10 @@ default="auto"
         tags = as_tags(y, sentences)
         return Examples(sentences, tags, check_weights(sample_weight, len(sentences)))
 
-    def _learn_tags(self, tags: list[list[str]], mode: Mode, more: Any = None) -> None:
+    def _learn_tags(self, tags: list[list[Any]], mode: Mode, more: Any = None) -> None:
         """Set classes and scheme, or check `tags` against those of the last fit."""
         if mode != "fresh":
-            unseen = {tag for row in tags for tag in row} - set(self.classes_)
+            unseen = {tag for row in tags for tag in row} - {*self.classes_, None}
             if unseen:
                 raise ValueError(
                     f"y holds tags that the first fit did not see: {sorted(unseen)}. Name all "
@@ -318,7 +320,7 @@ default="auto"
                 check_tags(tags, self.scheme_)
             return
         named = [] if more is None else [str(tag) for tag in more]
-        classes = sorted({tag for row in [*tags, named] for tag in row})
+        classes = sorted({tag for row in [*tags, named] for tag in row} - {None})
         if len(classes) < 2:
             what = f"one class only ({classes[0]!r})" if classes else "no tag at all"
             raise ValueError(f"y holds {what}: a tagger needs tokens of 2 classes or more")
@@ -329,12 +331,12 @@ default="auto"
             warn("constrained=True changes nothing: the tags are plain")
         self.classes_, self.scheme_ = np.array(classes), scheme
 
-    def _check_known(self, rows: list[list[str]]) -> None:
+    def _check_known(self, rows: list[list[Any]]) -> None:
         """Refuse validation tags if training holds none of their types."""
         if self.scheme_ != "plain":
             refuse_strays(rows, "y_val")
         known, held = (
-            {self._kind(tag) for tag in tags if tag != "O"}
+            {self._kind(tag) for tag in tags if tag not in ("O", None)}
             for tags in (self.classes_.tolist(), chain(*rows))
         )
         check_known(known, held, "tags" if self.scheme_ == "plain" else "types")
@@ -352,9 +354,10 @@ default="auto"
             all_subwords=self.label_all_subwords,
         )
 
-    def _targets(self, windows: Windows[Any], tags: list[list[str]]) -> Ragged:
+    def _targets(self, windows: Windows[Any], tags: list[list[Any]]) -> Ragged:
         index = {tag: i for i, tag in enumerate(self.classes_.tolist())}
-        words, kind = windows.columns["words"], np.min_scalar_type(len(index))
+        index[None] = UNKNOWN
+        words, kind = windows.columns["words"], np.min_scalar_type(-max(len(index), -UNKNOWN))
         rows = zip(windows.rows.tolist(), words, strict=True)
         targets = (index[tags[row][word]] for row, kept in rows for word in kept.tolist())
         return Ragged(np.fromiter(targets, kind, len(words.values)), words.sizes)

@@ -33,7 +33,7 @@ def items_of(y_true: Any, y_pred: Any, scheme: str = "auto") -> tuple[Items, Ite
         labels = paired_labels(y_true, y_pred)
         true, pred = ([[(str(label),)] for label in part] for part in labels)
     # The first rows may hold no spans, so the first item of all rows decides what they hold.
-    elif not isinstance(next((row[0] for row in (*y_true, *y_pred) if _has_items(row)), ""), str):
+    elif not isinstance(_first_item([*y_true, *y_pred]), str):
         true, pred = read_spans(y_true, "y_true"), read_spans(y_pred, "y_pred")
     else:
         true, pred = spans_of_tags(y_true, y_pred, scheme)
@@ -41,10 +41,11 @@ def items_of(y_true: Any, y_pred: Any, scheme: str = "auto") -> tuple[Items, Ite
     return true, pred
 
 
-def _has_items(row: Any) -> bool:
-    return (
-        isinstance(row, (list, tuple, np.ndarray)) and getattr(row, "ndim", 1) > 0 and len(row) > 0
-    )
+def _first_item(rows: list[Any]) -> Any:
+    """The first tag or span of all rows; tags are None where nobody annotated."""
+    kinds = (list, tuple, np.ndarray)
+    filled = (row for row in rows if isinstance(row, kinds) and getattr(row, "ndim", 1) > 0)
+    return next((item for row in filled for item in row if item is not None), "")
 
 
 def row_counts(true: Items, pred: Items) -> tuple[list[str], Any]:

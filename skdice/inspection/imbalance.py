@@ -62,6 +62,7 @@ def imbalance(y: Any, *, background: Any = "auto") -> Imbalance:
     Parameters
     ----------
     y : list of tag lists, or labels of shape (n,)
+        A tag of None, which marks a token that was not annotated, is not counted.
     background : label or None, default="auto"
         The negative class. ``"auto"`` is ``O`` for tags. For two labels it is 0, -1 or False
         beside 1 or True, and otherwise the more frequent one. For more labels there is none.
@@ -86,14 +87,14 @@ def imbalance(y: Any, *, background: Any = "auto") -> Imbalance:
         raise ValueError("y is empty: give at least one label")
     tagged = holds_tags(rows)
     try:
-        labels = [label for row in rows for label in row] if tagged else rows
+        labels = [tag for row in rows for tag in row if tag is not None] if tagged else rows
         n_of = Counter(label.item() if isinstance(label, np.generic) else label for label in labels)
     except TypeError as error:  # a sentence that is no list, or a label that is one
         raise TypeError(f"y must hold labels, or lists of tags: {error}") from None
     if any(map(is_missing, n_of)):
         raise ValueError("y holds a missing label (NaN or None): drop the row or label it")
     if not n_of:
-        raise ValueError("y holds no label: all of its sentences are empty")
+        raise ValueError("y holds no label: its sentences are empty, or not annotated")
     counts = dict(sorted(n_of.items(), key=lambda item: (-item[1], str(item[0]))))
     if isinstance(background, str) and background == "auto":
         background = _background(counts, tagged)

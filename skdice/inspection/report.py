@@ -22,9 +22,8 @@ from skdice.inspection.classes import (
     row_counts,
     summed,
 )
-from skdice.inspection.spans import SpanConfusionDisplay, _paired, _Tagged
+from skdice.inspection.spans import SpanConfusionDisplay, _paired, _Tagged, spans_of_tags
 from skdice.metrics.labels import as_labels, paired_labels
-from skdice.metrics.schemes import get_spans
 from skdice.text.answers import read_answers
 from skdice.text.entities import as_entities
 from skdice.text.inputs import as_sentences, as_tags, as_texts
@@ -156,13 +155,15 @@ def _spans(
     """The page of a tagger, by spans."""
     sentences = as_sentences(X)
 
-    def spans_of(rows: Any) -> list[list[Any]]:
-        if model.task == "mrc-ner":
-            return as_entities(rows, sentences)[0]
-        return [get_spans(row, model.scheme_) for row in as_tags(rows, sentences)]
+    tagged = model.task == "tagging"
 
-    true = spans_of(y)
-    found = spans_of(_predicted(estimator, X, y_pred, len(true)))
+    def read(rows: Any) -> list[list[Any]]:
+        return as_tags(rows, sentences) if tagged else as_entities(rows, sentences)[0]
+
+    true = read(y)
+    found = read(_predicted(estimator, X, y_pred, len(true)))
+    if tagged:
+        true, found = spans_of_tags(true, found, model.scheme_)
     classes, counts = row_counts(true, found)
     wrong = np.array([len(_paired(t, p)) for t, p in zip(true, found, strict=True)])
     hardest = [i for i in np.argsort(-wrong, kind="stable")[:n_examples] if wrong[i]]

@@ -40,7 +40,8 @@ def span_errors(
 ) -> Any:
     """Every wrong or missing span, by the kind of its error.
 
-    Correct spans are removed first. Each other predicted span is then paired with at most one true
+    A predicted span is cut to its annotated tokens, those whose true tag is not None. Correct spans
+    are removed first. Each other predicted span is then paired with at most one true
     span that it overlaps. Pairs with the same words come first, then pairs of the same type, then
     all others; within each group larger overlaps come first. Spans without a partner are missed or
     spurious.

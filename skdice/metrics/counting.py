@@ -17,7 +17,8 @@ class SpanCounter:
 
     Parameters
     ----------
-    y_true : list of lists of str
+    y_true : list of lists of str or None
+        Where a tag is None, whatever is predicted does not count.
     classes : list of str
     scheme : {"iob1", "iob2", "bioes", "bmes", "bilou", "plain"}
 
@@ -30,9 +31,9 @@ class SpanCounter:
     (1.0, 0.0)
     """
 
-    def __init__(self, y_true: Sequence[Sequence[str]], classes: Sequence[str], scheme: str):
+    def __init__(self, y_true: Sequence[Sequence[str | None]], classes: Sequence[str], scheme: str):
         tags = [str(tag) for tag in classes]
-        tags += sorted({tag for row in y_true for tag in row} - set(tags))
+        tags += sorted({tag for row in y_true for tag in row if tag is not None} - set(tags))
         index = {tag: i for i, tag in enumerate(tags)}
         n = len(tags)  # the index of the border between sentences
         types, self.starts, self.ends = borders(tags, scheme)
@@ -42,7 +43,8 @@ class SpanCounter:
         borders_before = np.repeat(np.arange(len(self.lengths)) + 1, self.lengths)
         self.places = np.arange(self.lengths.sum()) + borders_before
         self.text = np.full(self.lengths.sum() + len(self.lengths) + 1, n, dtype=np.int64)
-        flat = np.array([index[tag] for row in y_true for tag in row], dtype=np.int64)
+        flat = np.array([index.get(tag, n) for row in y_true for tag in row], dtype=np.int64)  # type: ignore[arg-type]
+        self.border, self.unknown = n, flat == n  # no span is there
         starts, ends, kinds = self._spans(flat)
         self.n_true = len(starts)
         self.end_at = np.full(len(self.text), -1)
@@ -57,7 +59,7 @@ class SpanCounter:
         return float(2 * hits / total) if total else 0.0
 
     def _spans(self, flat: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        self.text[self.places] = flat
+        self.text[self.places] = np.where(self.unknown, self.border, flat)
         before, after = self.text[:-1], self.text[1:]
         starts = np.flatnonzero(self.starts[before, after]) + 1
         ends = np.flatnonzero(self.ends[before, after]) + 1

@@ -2,6 +2,8 @@
 
 Tags are ``O``, ``PREFIX-TYPE``, or a prefix alone, whose type is ``_``. In every scheme a span is
 read leniently, as the CoNLL evaluation script does, so that an ill-formed sequence still has spans.
+The tag None means that nobody annotated the token: no span covers it, and any tag may stand
+beside it.
 """
 
 from __future__ import annotations
@@ -34,15 +36,15 @@ Span = tuple[str, int, int]
 
 
 @lru_cache(maxsize=1 << 16)
-def split_tag(tag: str) -> tuple[str, str]:
+def split_tag(tag: str | None) -> tuple[str, str]:
     """Prefix and type; the prefix is empty if the tag is neither ``O`` nor ``PREFIX-TYPE``."""
-    if tag == "O":
+    if tag is None or tag == "O":
         return "O", ""
     prefix, _, kind = tag.partition("-")
     return (prefix, kind or "_") if prefix in _EVERY and tag == tag.strip() else ("", tag)
 
 
-def infer_scheme(tag_lists: Iterable[Sequence[str]], classes: Iterable[str] = ()) -> str:
+def infer_scheme(tag_lists: Iterable[Sequence[str | None]], classes: Iterable[str] = ()) -> str:
     """The scheme that the fewest tags of the sentences break.
 
     Of several, the one in which more of `classes` can be used, and then the first in the order of
@@ -51,7 +53,7 @@ def infer_scheme(tag_lists: Iterable[Sequence[str]], classes: Iterable[str] = ()
 
     Parameters
     ----------
-    tag_lists : list of lists of str
+    tag_lists : list of lists of str or None
     classes : list of str, default=()
         All tags that there are, if the sentences may not hold them all.
 
@@ -74,7 +76,7 @@ def infer_scheme(tag_lists: Iterable[Sequence[str]], classes: Iterable[str] = ()
     """
     rows, classes = list(tag_lists), sorted(set(classes))
     steps = Counter(step for tags in rows for step in pairwise(("O", *tags, "O")))
-    names = {tag for step in steps for tag in step}.union(classes)
+    names = {tag for step in steps for tag in step if tag is not None}.union(classes)
     if not names or not has_prefixes(names):
         strays = _strays(names)
         misspelt = sorted(filter(_OTHER_SPELLING.fullmatch, strays))
@@ -108,7 +110,7 @@ def has_prefixes(tags: Iterable[str]) -> bool:
     return sum("-" in tag for tag in distinct - _strays(distinct)) > len(others)
 
 
-def refuse_strays(rows: Sequence[Sequence[str]], name: str = "y") -> None:
+def refuse_strays(rows: Sequence[Sequence[str | None]], name: str = "y") -> None:
     """Refuse tags that are neither ``O`` nor ``PREFIX-TYPE``.
 
     Raises
@@ -121,7 +123,7 @@ def refuse_strays(rows: Sequence[Sequence[str]], name: str = "y") -> None:
     ]
     if places:
         i, j = places[0]
-        strays = sorted(_strays(tag for row in rows for tag in row))
+        strays = sorted(_strays(tag for row in rows for tag in row if tag is not None))
         raise ValueError(
             f"{name}[{i}][{j}] is {rows[i][j]!r}, which is neither 'O' nor PREFIX-TYPE such as "
             f"'B-PER', as other tags are ({len(places)} such tags: {strays[:5]}): write 'O' where "
@@ -138,13 +140,14 @@ def _n_usable(classes: Iterable[str], scheme: str) -> int:
 
 
 def get_spans(
-    tags: Sequence[str], scheme: str = "iob2", background: str | None = "O"
+    tags: Sequence[str | None], scheme: str = "iob2", background: str | None = "O"
 ) -> list[Span]:
     """Spans as (type, start, end), end exclusive.
 
     Parameters
     ----------
-    tags : list of str
+    tags : list of str or None
+        No span covers a token whose tag is None.
     scheme : str, default="iob2"
         One of `SCHEMES`. ``plain`` makes a span of every token, with its tag as the type.
     background : str or None, default="O"
@@ -163,7 +166,8 @@ def get_spans(
     """
     check_choice("scheme", scheme, SCHEMES)
     if scheme == "plain":
-        return [(tag, i, i + 1) for i, tag in enumerate(tags) if tag != background]
+        named = ((i, tag) for i, tag in enumerate(tags) if tag is not None)
+        return [(tag, i, i + 1) for i, tag in named if tag != background]
     spans: list[Span] = []
     start, previous, kind = 0, "O", ""
     for i, tag in enumerate([*tags, "O"]):
@@ -178,7 +182,9 @@ def get_spans(
     return spans
 
 
-def strict_spans(tags: Sequence[str], scheme: str, background: str | None = "O") -> list[Span]:
+def strict_spans(
+    tags: Sequence[str | None], scheme: str, background: str | None = "O"
+) -> list[Span]:
     """The spans of `get_spans` that are tagged just as the scheme tags them, as in seqeval."""
     spans = get_spans(tags, scheme, background)
     if scheme == "plain":
@@ -234,8 +240,10 @@ def to_tags(spans: Iterable[Span], n: int, scheme: str = "iob2") -> list[str]:
     return tags
 
 
-def _follows(previous: str, tag: str, scheme: str) -> bool:
+def _follows(previous: str | None, tag: str | None, scheme: str) -> bool:
     """Whether `tag` may follow `previous` (``O`` at both ends of a sentence)."""
+    if previous is None or tag is None:
+        return True
     (old, old_kind), (new, kind) = split_tag(previous), split_tag(tag)
     begin, inside, last, single = tuple(_PREFIXES[scheme])
     border = _BORDER.get(scheme, "O")
@@ -247,7 +255,7 @@ def _follows(previous: str, tag: str, scheme: str) -> bool:
     return not is_open and new in (begin, single, border, "O")
 
 
-def faults(tags: Sequence[str], scheme: str) -> Iterator[tuple[int, str]]:
+def faults(tags: Sequence[str | None], scheme: str) -> Iterator[tuple[int, str]]:
     """Position and description of every ill-formed tag."""
     check_choice("scheme", scheme, SCHEMES)
     if scheme == "plain":
@@ -265,7 +273,7 @@ def faults(tags: Sequence[str], scheme: str) -> Iterator[tuple[int, str]]:
             yield j, f"the tag {tag!r} cannot {where}"
 
 
-def check_tags(y: Sequence[Sequence[str]], scheme: str, *, refuse: bool = True) -> None:
+def check_tags(y: Sequence[Sequence[str | None]], scheme: str, *, refuse: bool = True) -> None:
     """Refuse ill-formed tags, or warn of them.
 
     Raises

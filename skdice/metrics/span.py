@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 
-Tags = list[list[str]]
+Tags = list[list[Any]]
 Spans = list[list[Span]]
 
 
@@ -51,7 +51,7 @@ def _tag_lists(name: str, rows: Any) -> Tags:
         check_ordered(row, f"{name}[{i}]", wanted)
         lists.append(list(row))
         for j, tag in enumerate(lists[-1]):
-            if not isinstance(tag, str):
+            if tag is not None and not isinstance(tag, str):
                 raise TypeError(f"{name}[{i}][{j}] is {tag!r}, not a string: tags are strings")
     return lists
 
@@ -63,7 +63,7 @@ def convert_scheme(y: Any, to: str = "iob2", *, scheme: str = "auto") -> list[li
     Parameters
     ----------
     y : list of lists of str
-        Tags. Ill-formed ones are read leniently.
+        Tags. Ill-formed ones are read leniently; None stays None.
     to : str, default="iob2"
         ``"plain"`` keeps types only: adjacent spans of a type can no longer be told apart.
     scheme : str, default="auto"
@@ -86,13 +86,20 @@ def convert_scheme(y: Any, to: str = "iob2", *, scheme: str = "auto") -> list[li
     scheme = infer_scheme(rows) if scheme == "auto" else scheme
     if scheme == "plain" and rows:
         raise ValueError("y holds plain tags, which do not say where spans begin and end")
-    return [to_tags(get_spans(tags, scheme), len(tags), to) for tags in rows]
+    converted = (to_tags(get_spans(tags, scheme), len(tags), to) for tags in rows)
+    return [_without_unknown(*pair) for pair in zip(rows, converted, strict=True)]
+
+
+def _without_unknown(true: list[Any], tags: list[Any]) -> list[Any]:
+    """Tags with None where the true tag is None."""
+    return [None if a is None else b for a, b in zip(true, tags, strict=True)]
 
 
 def read_tags(y_true: Any, y_pred: Any, scheme: str) -> tuple[Tags, Tags, str]:
     """Tags of sentences that match in their lengths, and the name of their scheme.
 
-    ``"auto"`` is the scheme of `y_true`, or of both if `y_true` holds no entity.
+    ``"auto"`` is the scheme of `y_true`, or of both if `y_true` holds no entity. Predicted tags are
+    None where the true one is.
     """
     check_choice("scheme", scheme, ("auto", *SCHEMES))
     true, pred = _tag_lists("y_true", y_true), _tag_lists("y_pred", y_pred)
@@ -100,8 +107,11 @@ def read_tags(y_true: Any, y_pred: Any, scheme: str) -> tuple[Tags, Tags, str]:
     for i, (a, b) in enumerate(zip(true, pred, strict=True)):
         if len(a) != len(b):
             raise ValueError(f"y_true[{i}] has {len(a)} tags, but y_pred[{i}] has {len(b)}")
+        pred[i] = _without_unknown(a, b)
+        if pred[i].count(None) > a.count(None):
+            raise TypeError(f"y_pred[{i}] holds None: a predicted tag is a string")
     if scheme == "auto":
-        scheme = infer_scheme(true if any({*row} - {"O"} for row in true) else [*true, *pred])
+        scheme = infer_scheme(true if any({*row} - {"O", None} for row in true) else [*true, *pred])
     if scheme != "plain":
         refuse_strays(true, "y_true")
         refuse_strays(pred, "y_pred")
@@ -127,12 +137,15 @@ def span_precision_recall_fscore_support(
 ) -> tuple[Any, Any, Any, Any]:
     """Precision, recall, F1 and number of true spans.
 
-    A predicted span is right if its type and both borders are.
+    A predicted span is right if its type and both borders are. A token whose true tag is None was
+    not annotated, and is left out of both sides: a predicted span that covers only such tokens
+    counts neither as right nor as wrong, one that reaches into them is compared by its other
+    tokens, and a prediction that agrees with every annotated token has no errors.
 
     Parameters
     ----------
     y_true, y_pred : lists of lists of str
-        Tags; each sentence as long in one as in the other.
+        Tags; each sentence as long in one as in the other. A true tag may be None.
     average : {"micro", "macro", "weighted"} or None, default=None
         None gives arrays with one value for each type, types in sorted order.
     scheme : str, default="auto"
@@ -320,7 +333,8 @@ def token_f1_score(
     0.5
     """
     true, pred, _ = read_tags(y_true, y_pred, "plain")
-    labels = sorted({tag for rows in (true, pred) for row in rows for tag in row} - {background})
+    tags = {tag for rows in (true, pred) for row in rows for tag in row}
+    labels = sorted(tags - {background, None})
     return span_precision_recall_fscore_support(
         true, pred, average=average, scheme="plain", labels=labels, zero_division=zero_division
     )[2]

@@ -85,7 +85,7 @@ def check_classes(labels: np.ndarray, splits: list[Any]) -> None:
 
 def check_tags(y: Any, splits: list[Any]) -> None:
     """Refuse folds that train without a type, which a tagger's own score would refuse."""
-    types = [{tag.partition("-")[2] or tag for tag in row} for row in y]
+    types = [{tag.partition("-")[2] or tag for tag in row if tag is not None} for row in y]
     for fold, (train, test) in enumerate(splits):
         known, asked = (set().union(*(types[i] for i in rows)) for rows in (train, test))
         if missing := sorted(asked - known - {"O"}):

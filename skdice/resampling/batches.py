@@ -45,7 +45,8 @@ def draw_rows(sampler: Any, y: Any, seed: int) -> np.ndarray:
     if "random_state" in drawer.get_params():
         drawer.set_params(random_state=seed)
     # A tag sampler reads only lengths from X; the others take a column of row numbers.
-    drawer.fit_resample(y if tagged else np.arange(len(y)).reshape(-1, 1), y)
+    words = [[""] * len(row) if hasattr(row, "__len__") else row for row in y if tagged]
+    drawer.fit_resample(words if tagged else np.arange(len(y)).reshape(-1, 1), y)
     return np.asarray(drawer.sample_indices_)
 
 

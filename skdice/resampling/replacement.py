@@ -183,7 +183,11 @@ class EntityReplacement(TagSampler):
             # Every second piece is a mention.
             spans = zip(kinds, ends[:-1:2], ends[1::2], strict=True)
             new_tokens.append([token for piece in pieces for token in piece])
-            new_tags.append(to_tags(spans, ends[-1], scheme))
+            row: list[Any] = to_tags(spans, ends[-1], scheme)
+            between = _swap(tags[i], mentions[i], {})[::2]  # O, or None where nobody annotated
+            for start, same in zip([0, *ends[1::2]], between, strict=True):
+                row[start : start + len(same)] = same
+            new_tags.append(row)
         self.sample_indices_ = np.append(np.arange(len(tags)), drawn)
         return _extend(X, sentences, new_tokens), _extend(y, tags, new_tags)
 

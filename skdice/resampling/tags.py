@@ -35,8 +35,8 @@ class TagSampler(BaseSampler):
         ----------
         X : list of lists of str
             Tokens.
-        y : list of lists of str
-            One tag for each token.
+        y : list of lists of str or None
+            One tag for each token. None, a token that was not annotated, counts nowhere.
 
         Returns
         -------
@@ -70,10 +70,11 @@ class TagSampler(BaseSampler):
         return tags
 
 
-def positive_tokens(tags: list[list[str]], background: str) -> tuple[np.ndarray, np.ndarray]:
+def positive_tokens(tags: list[list[Any]], background: str) -> tuple[np.ndarray, np.ndarray]:
     """Positive and negative tokens of each sentence."""
-    positive = np.array([sum(tag != background for tag in row) for row in tags], dtype=np.int64)
-    return positive, np.array([len(row) for row in tags], dtype=np.int64) - positive
+    annotated = np.array([len(row) - row.count(None) for row in tags], dtype=np.int64)
+    negative = np.array([row.count(background) for row in tags], dtype=np.int64)
+    return annotated - negative, negative
 
 
 def check_token_ratio(

@@ -64,7 +64,7 @@ def as_entities(y: Any, sentences: list[list[str]]) -> tuple[list[list[Span]], s
     rows = _target_rows(y, len(sentences), "tags or spans", "sentences")
     first = next((next(iter(row)) for row in rows if hasattr(row, "__len__") and len(row)), None)
     if isinstance(first, str):
-        tags = as_tags(rows, sentences)
+        tags = as_tags(rows, sentences, complete=True)
         scheme = infer_scheme(tags)
         if scheme == "plain":
             raise ValueError(

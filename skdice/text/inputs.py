@@ -83,7 +83,10 @@ def is_whole_number(value: Any) -> bool:
 
 
 _CONVERT = "convert it with str(); if it is missing, drop the row or fill it with ''"
-_TAGS = "write 'O' for a token outside all spans, and map numbers to the names of their tags"
+_TAGS = (
+    "write 'O' for a token outside all spans, None (of a tagger) for one that was not annotated, "
+    "and map numbers to the names of their tags"
+)
 
 
 def _string(value: Any, where: str, remedy: str = _CONVERT) -> str:
@@ -99,7 +102,11 @@ def _tag(value: Any, where: str) -> str:
     return tag
 
 
-def _strings(row: Any, where: str, read: Callable[[Any, str], str]) -> list[str]:
+def _tag_or_none(value: Any, where: str) -> str | None:
+    return None if value is None else _tag(value, where)
+
+
+def _strings(row: Any, where: str, read: Callable[[Any, str], Any]) -> list[Any]:
     """The values of a row; a list of plain strings is not copied."""
     if type(row) is list and all(type(value) is str and "\x00" not in value for value in row):
         return row
@@ -172,8 +179,11 @@ def as_sentences(X: Any) -> list[list[str]]:
     return sentences
 
 
-def as_tags(y: Any, sentences: list[list[str]]) -> list[list[str]]:
-    """Tags as lists of strings, one for each token of `sentences`."""
+def as_tags(y: Any, sentences: list[list[str]], *, complete: bool = False) -> list[list[Any]]:
+    """Tags as lists, one for each token of `sentences`.
+
+    A tag is a string, or None for a token that was not annotated unless they must be `complete`.
+    """
     rows = _target_rows(y, len(sentences), "a list of tag lists", "sentences")
     tags = []
     for i, (row, sentence) in enumerate(zip(rows, sentences, strict=True)):
@@ -183,7 +193,7 @@ def as_tags(y: Any, sentences: list[list[str]]) -> list[list[str]]:
                 f"y[{i}] has {len(row)} tags, but X[{i}] has {len(sentence)} tokens "
                 f"({' '.join(sentence)[:60]!r}): give one tag for each token"
             )
-        tags.append(_strings(row, f"y[{i}]", _tag))
+        tags.append(_strings(row, f"y[{i}]", _tag if complete else _tag_or_none))
     return tags
 
 

@@ -17,6 +17,7 @@ from sklearn.metrics import f1_score
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from skdice.metrics import (
+    convert_scheme,
     span_f1_score,
     span_f1_scorer,
     span_macro_f1_scorer,
@@ -30,7 +31,8 @@ from skdice.metrics import (
     token_f1_score,
     token_f1_scorer,
 )
-from skdice.metrics.schemes import strict_spans
+from skdice.metrics.counting import SpanCounter
+from skdice.metrics.schemes import SCHEMES, strict_spans
 
 PREFIXES = {
     "iob2": "BI",
@@ -309,3 +311,58 @@ def test_spans_may_be_any_whole_numbers_in_any_collection():
         assert spans_f1_score(right, rows) == 1.0
     with pytest.raises(TypeError, match=r"y_pred\[0\] is 'A'.*a list of spans"):
         spans_f1_score(right, ["A"])
+
+
+def masked_by_hand(y_true, y_pred):
+    """Each run of annotated tokens as a sentence of its own: no span goes beyond one."""
+    parts = [[], []]
+    for true, pred in zip(y_true, y_pred, strict=True):
+        for known, run in itertools.groupby(
+            zip(true, pred, strict=True), key=lambda pair: pair[0] is not None
+        ):
+            if known:
+                a, b = zip(*run, strict=True)
+                parts[0].append(list(a))
+                parts[1].append(list(b))
+    return parts
+
+
+@pytest.mark.parametrize("mode", ["lenient", "strict"])
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_tokens_that_nobody_annotated_do_not_count(scheme, mode):
+    draw = np.random.default_rng(0)
+    tags = (
+        ["O", "A", "B"] if scheme == "plain" else ["O", *(f"{p}-{t}" for p in "BIES" for t in "AB")]
+    )
+    tags = (
+        [tag.replace("E-", "L-").replace("S-", "U-") for tag in tags] if scheme == "bilou" else tags
+    )
+    for _ in range(30):
+        y_true, y_pred = ([list(draw.choice(tags, n)) for n in (0, 3, 9, 20)] for _ in range(2))
+        y_true = [[None if draw.random() < 0.3 else str(t) for t in row] for row in y_true]
+        y_pred = [[str(tag) for tag in row] for row in y_pred]
+        scores = [
+            span_precision_recall_fscore_support(*pair, scheme=scheme, mode=mode, average="micro")
+            for pair in ((y_true, y_pred), masked_by_hand(y_true, y_pred))
+        ]
+        assert scores[0] == scores[1]
+        classes = sorted({tag for row in y_pred for tag in row})
+        flat = np.array([classes.index(tag) for row in y_pred for tag in row])
+        if mode == "lenient":
+            assert SpanCounter(y_true, classes, scheme).f1(flat) == scores[0][2]
+
+
+def test_a_prediction_is_compared_by_its_annotated_tokens():
+    y_true = [["B-PER", None, "O", None, None]]
+    assert span_f1_score(y_true, [["B-PER", "I-PER", "O", "B-LOC", "I-LOC"]]) == 1
+    precision, recall, *_ = span_precision_recall_fscore_support(
+        y_true, [["B-PER", "O", "B-LOC", "I-LOC", "I-LOC"]], average="micro"
+    )
+    assert (precision, recall) == (0.5, 1)
+    assert token_f1_score([["NOUN", None, "O"]], [["NOUN", "VERB", "O"]], background=None) == 1
+    assert span_report(y_true, y_true, output_dict=True).keys() >= {"PER"}
+    assert convert_scheme([["S-PER", None, "B-X", "E-X", None]]) == [
+        ["B-PER", None, "B-X", "I-X", None]
+    ]
+    with pytest.raises(TypeError, match=r"y_pred\[0\] holds None"):
+        span_f1_score([["O", "O"]], [["O", None]])

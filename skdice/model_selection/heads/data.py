@@ -98,7 +98,8 @@ class HeadData:
             y = [tag for row in tags for tag in row]
         elif self.is_text:
             X = as_texts(X)
-        self.y = np.array(y) if self.tagging else as_labels(y)
+        self.y = np.array([tag or "" for tag in y]) if self.tagging else as_labels(y)
+        self.known = np.array([tag is not None for tag in y]) if self.tagging else None
         self.X = _scaled(estimator.frozen_vectors(X)) if self.is_text else X
 
     def fit(
@@ -115,6 +116,8 @@ class HeadData:
             how |= {name: given[name] for name in OF_ESTIMATOR if name in given}
             models = [DiceClassifier(loss=clone(m.loss, safe=False), **how) for m in models]
         rows = [self._places(rows) for rows in train_rows]
+        if self.known is not None:
+            rows = [places[self.known[places]] for places in rows]
         return fit_heads(models, self.X, self.y, rows, background)
 
     def predict(self, heads: FoldHeads, rows: Any) -> list[Any]:
