@@ -13,7 +13,7 @@ def predictions(estimator: Any, data: Any) -> Any:
     return estimator.predict(data.X)
 
 
-def report(estimator: Any, data: Any, predicted: Any, *, as_json: bool) -> Any:
+def report(estimator: Any, data: Any, predicted: Any, *, mode: str, as_json: bool) -> Any:
     """Scores as values for JSON, or as text."""
     from sklearn.metrics import classification_report
 
@@ -21,10 +21,12 @@ def report(estimator: Any, data: Any, predicted: Any, *, as_json: bool) -> Any:
     from skdice.metrics.span import spans_scores
     from skdice.text.entities import as_entities
 
+    how: dict[str, Any]
     if estimator.task == "tagging":
-        return span_report(data.y, predicted, scheme=estimator.scheme_, output_dict=as_json)
+        how = {"scheme": estimator.scheme_, "mode": mode, "output_dict": as_json}
+        return span_report(data.y, predicted, **how)
     if estimator.task == "classification":
-        how: dict[str, Any] = {"output_dict": as_json, "zero_division": 0, "digits": 3}
+        how = {"output_dict": as_json, "zero_division": 0, "digits": 3}
         return classification_report(data.y, list(map(str, predicted)), **how)
     if estimator.task == "qa":
         scores = _qa_scores(estimator, data, predicted)

@@ -37,6 +37,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
 Task = Literal["auto", "tagging", "classification", "qa", "mrc-ner"]
 Misaligned = Literal["raise", "drop", "fix"]
 Format = Literal["auto", "conll", "jsonl", "spans"]
+Mode = Literal["strict", "exact", "partial", "type", "fair"]
 Strategy = Literal["auto", "full", "shared"]
 
 

@@ -194,6 +194,9 @@ def evaluate(
     file: Annotated[Path, Argument(help="Labelled file.")],
     device: options.Device = "auto",
     as_json: options.AsJson = False,
+    mode: Annotated[
+        options.Mode, Option(help="Which spans of a tagger count as found, wholly or in part.")
+    ] = "strict",
     page: Annotated[
         Path | None,
         Option("--report", help="HTML page to write: intervals, pictures, hard examples."),
@@ -207,6 +210,9 @@ def evaluate(
     For a reader of answers: exact match and F1 as in SQuAD's evaluation, over all questions and
     over those with and without an answer.
 
+    For a tagger --mode gives credit to spans that are partly right: exact takes any type, type any
+    overlap, partial counts an overlap half, and fair counts a wrong type or border as one error.
+
     [bold]Examples[/bold]
 
     skdice evaluate tagger test.conll
@@ -215,15 +221,19 @@ def evaluate(
 
     skdice evaluate reader squad-dev.json
 
+    skdice evaluate tagger test.conll --mode partial
+
     skdice evaluate tagger test.conll --report report.html
     """
     from skdice.cli import _evaluate
 
     _common.new_file(page, "--report", force)
     estimator = _common.load(model, device)
+    if mode != "strict" and estimator.task != "tagging":
+        raise typer.BadParameter(f"--mode {mode} is for taggers, not for {estimator.task}")
     data = source.read(file, estimator.task)
     predicted = _evaluate.predictions(estimator, data)
-    scores = _evaluate.report(estimator, data, predicted, as_json=as_json)
+    scores = _evaluate.report(estimator, data, predicted, mode=mode, as_json=as_json)
     if unseen := _evaluate.unseen_labels(estimator, data):
         ERR.print(f"note: labels that training did not have: {unseen}")
     typer.echo(json.dumps(scores, indent=2) if as_json else scores)

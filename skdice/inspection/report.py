@@ -23,7 +23,9 @@ from skdice.inspection.classes import (
     summed,
 )
 from skdice.inspection.spans import SpanConfusionDisplay, _paired, _Tagged, spans_of_tags
+from skdice.metrics.credit import MODES
 from skdice.metrics.labels import as_labels, paired_labels
+from skdice.metrics.span import report_of_spans
 from skdice.text.answers import read_answers
 from skdice.text.entities import as_entities
 from skdice.text.inputs import as_sentences, as_tags, as_texts
@@ -177,6 +179,8 @@ def _spans(
             f'<p class="note">predicted:</p>{ours}'
         )
     table = _class_table(classes, counts, resampled, ("micro average", "macro average"))
+    if tagged and model.scheme_ != "plain":  # entities of queries may be nested
+        table += f"<h2>Partly right spans</h2>{_credit(true, found)}"
     pictures = _pictures(SpanConfusionDisplay._of_spans(true, found).plot, classes, counts)
     return _page(table, pictures, examples, "Sentences with the most wrong spans")
 
@@ -254,6 +258,16 @@ def _qa(
             )
     header = ["questions", "exact match", "F1", "number", "exact match, 95 %", "F1, 95 %"]
     return _page(_table(header, lines), [], examples, "Questions with the lowest F1")
+
+
+def _credit(true: list[list[Any]], found: list[list[Any]]) -> str:
+    """Scores of all spans, by what counts as found."""
+    columns = ("precision", "recall", "f1")
+    lines = []
+    for mode, what in MODES.items():
+        scores = report_of_spans(true, found, mode)["micro avg"]
+        lines.append([f"{mode}: {what}", *(f"{scores[name]:.3f}" for name in columns)])
+    return _table(["what counts as found", "precision", "recall", "F1"], lines)
 
 
 def _scored(estimator: Any, sentences: list[list[str]]) -> list[dict[Any, Any]]:

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.metrics import make_scorer
 
 from skdice._checks import check_choice, check_lengths, check_ordered, checked, printable
+from skdice.metrics.credit import MODES, credit
 from skdice.metrics.schemes import (
     SCHEMES,
     Span,
@@ -342,7 +343,13 @@ def token_f1_score(
 
 @checked
 def span_report(
-    y_true: Any, y_pred: Any, *, scheme: str = "auto", output_dict: bool = False, digits: int = 3
+    y_true: Any,
+    y_pred: Any,
+    *,
+    scheme: str = "auto",
+    mode: str = "strict",
+    output_dict: bool = False,
+    digits: int = 3,
 ) -> Any:
     """Precision, recall, F1 and support of every type and of the averages, as text or a dict.
 
@@ -351,6 +358,21 @@ def span_report(
     y_true, y_pred : lists of lists of str
     scheme : str, default="auto"
         As in `span_precision_recall_fscore_support`.
+    mode : {"strict", "exact", "partial", "type", "fair"}, default="strict"
+        What counts as found. Spans are read leniently in every mode.
+
+        =========  =================================================================
+        strict     a span with its type and both borders
+        exact      both borders, of any type
+        partial    both borders, of any type; an overlap counts half
+        type       an overlap with a span of the same type
+        fair       as strict, but each error counts once: a wrong type or border is
+                   half a false and half a missed span, not one of each
+        =========  =================================================================
+
+        The first four are the schemas of SemEval-2013. In them each span has at most one partner,
+        and the row of a type compares spans of that type alone, as nervaluate does. In ``fair`` the
+        false half counts for the type that was predicted, and the missed half for the true type.
     output_dict : bool, default=False
     digits : int, default=3
         Of the text.
@@ -359,32 +381,57 @@ def span_report(
     -------
     str or dict of dict
 
+    References
+    ----------
+    I. Segura-Bedmar et al., "SemEval-2013 Task 9", SemEval 2013. K. Ortmann, "Fine-Grained Error
+    Analysis and Fair Evaluation of Labeled Spans", LREC 2022.
+
     Examples
     --------
     >>> from skdice.metrics import span_report
     >>> report = span_report([["B-PER", "O"]], [["B-PER", "O"]], output_dict=True)
     >>> report["PER"]
     {'precision': 1.0, 'recall': 1.0, 'f1': 1.0, 'support': 1}
+    >>> y_true, y_pred = [["B-PER", "I-PER"]], [["B-PER", "O"]]
+    >>> span_report(y_true, y_pred, mode="partial", output_dict=True)["micro avg"]["f1"]
+    0.5
     """
+    check_choice("mode", mode, tuple(MODES))
     if not 0 <= digits <= 100:
         raise ValueError(f"digits={digits!r} must be from 0 to 100")
     true, pred, scheme = read_tags(y_true, y_pred, scheme)
-    columns = ("precision", "recall", "f1", "support")
-    types = {span[0] for row in (*true, *pred) for span in get_spans(row, scheme)}
-    values = span_precision_recall_fscore_support(true, pred, scheme=scheme)
-    rows = dict(zip(sorted(types), zip(*(v.tolist() for v in values), strict=True), strict=True))
-    for average in ("micro", "macro", "weighted"):
-        averaged = span_precision_recall_fscore_support(true, pred, average=average, scheme=scheme)
-        rows[f"{average} avg"] = averaged
-    table = {name: dict(zip(columns, row, strict=True)) for name, row in rows.items()}
+    there, found = ([get_spans(row, scheme) for row in rows] for rows in (true, pred))
+    table = report_of_spans(there, found, mode)
     if output_dict:
         return table
     width = max(len(printable(name)) for name in table)
-    lines = [" " * width + "".join(f"{column:>11}" for column in columns)]
+    columns = ("precision", "recall", "f1")
+    lines = [" " * width + "".join(f"{column:>11}" for column in (*columns, "support"))]
     for name, entry in table.items():
-        figures = "".join(f"{entry[column]:11.{digits}f}" for column in columns[:3])
+        figures = "".join(f"{entry[column]:11.{digits}f}" for column in columns)
         lines.append(f"{printable(name):>{width}}{figures}{entry['support']:11d}")
     return "\n".join(lines) + "\n"
+
+
+def report_of_spans(true: Spans, pred: Spans, mode: str) -> dict[str, dict[str, Any]]:
+    """Precision, recall, F1 and support of every type and of the averages."""
+    of_type, of_all = credit(true, pred, mode)
+    n_true = Counter(span[0] for row in true for span in row)
+    support = [n_true[kind] for kind in of_type]
+    hits, found, wanted = np.array([*of_type.values(), of_all]).T
+    ratios = [_ratio(*pair, 0.0) for pair in ((hits, found), (hits, wanted))]
+    scores = np.array([*ratios, _ratio(2 * hits, found + wanted, 0.0)])
+    of_types, total = scores[:, :-1], sum(support)
+    rows = {kind: (*of_types[:, i], n_true[kind]) for i, kind in enumerate(of_type)}
+    rows["micro avg"] = (*scores[:, -1], total)
+    for name, weights in (("macro", None), ("weighted", support if total else None)):
+        means = np.average(of_types, axis=1, weights=weights) if support else np.zeros(3)
+        rows[f"{name} avg"] = (*means, total)
+    columns = ("precision", "recall", "f1")
+    return {
+        name: {**{c: float(v) for c, v in zip(columns, row, strict=False)}, "support": row[3]}
+        for name, row in rows.items()
+    }
 
 
 span_f1_scorer = make_scorer(span_f1_score)

@@ -15,8 +15,9 @@ from typer.testing import CliRunner
 
 from skdice import DiceSequenceClassifier, DiceTokenClassifier
 from skdice.cli.app import app
-from skdice.datasets import write_conll
+from skdice.datasets import read_conll, write_conll
 from skdice.inspection import ComparisonDisplay
+from skdice.metrics import span_report
 from skdice.metrics.schemes import get_spans
 from skdice.model_selection import compare_losses
 
@@ -93,6 +94,15 @@ def test_train_predict_evaluate(files, tiny_backbone, train, test):
     report = json.loads(run("evaluate", model, files / test, "--json").output)
     assert "macro avg" in report
     assert "macro avg" in run("evaluate", model, files / test).output
+    partly = run("evaluate", model, files / test, "--mode", "partial", "--json")
+    if train.endswith(".conll"):
+        X, y = read_conll(files / test)
+        predicted = DiceTokenClassifier.from_pretrained(model).predict(X)
+        expected = span_report(y, predicted, mode="partial", scheme="iob2", output_dict=True)
+        assert json.loads(partly.output) == expected
+    else:
+        assert partly.exit_code == 2
+        assert "--mode partial is for taggers" in " ".join(partly.output.split())
 
 
 def test_predict_takes_files_without_labels(files, tiny_backbone):

@@ -15,7 +15,7 @@ from sklearn.metrics import accuracy_score, precision_recall_fscore_support
 from skdice.inspection import ClassFrequencyDisplay, ImbalanceDisplay, html_report
 from skdice.inspection.classes import items_of, precision_recall_f1, row_counts, summed
 from skdice.inspection.report import _resampled
-from skdice.metrics import span_precision_recall_fscore_support
+from skdice.metrics import span_precision_recall_fscore_support, span_report
 from skdice.text.spans import ScoredSpan
 
 pytest.importorskip("matplotlib")
@@ -80,6 +80,10 @@ def test_a_tagger_is_scored_by_spans_and_its_worst_sentences_are_shown():
     page = html_report(Fixed("tagging", answers), X, y, n_bootstraps=50)
     want = span_precision_recall_fscore_support(y, answers, average="micro")
     assert [float(c) for c in cells(page)["micro average"][:3]] == pytest.approx(want[:3], abs=6e-4)
+    for mode in ("strict", "exact", "partial", "type", "fair"):
+        (row,) = (row for name, row in cells(page).items() if name.startswith(f"{mode}: "))
+        want = span_report(y, answers, mode=mode, output_dict=True)["micro avg"]
+        assert row == [f"{want[name]:.3f}" for name in ("precision", "recall", "f1")]
     assert page.index("row 1, 2 wrong") < page.index("row 2, 1 wrong")
     assert "row 0" not in page
     assert '<mark style="' in page
@@ -89,13 +93,13 @@ def test_spans_of_the_page_have_their_scores():
     class Scoring(Fixed):
         def predict_spans(self, X):
             assert X == [["Bo", "in", "Rome"]]  # only what is shown
-            return [[ScoredSpan("LOC", 0, 1, 0.756), ScoredSpan("LOC", 2, 3, 0.5)]]
+            return [[ScoredSpan("LOC", 0, 1, 0.756), ScoredSpan("LOC", 2, 3, 0.123)]]
 
     X, y = [["it", "rains", "."], ["Bo", "in", "Rome"]], [["O"] * 3, ["B-PER", "O", "B-LOC"]]
     answers = [["O"] * 3, ["B-LOC", "O", "O"]]
     page = html_report(Scoring("tagging", answers), X, y, n_bootstraps=9)
     assert "Bo <small><b>LOC</b> 0.76</small>" in page
-    assert "0.50" not in page  # a span that the given predictions lack
+    assert " 0.12<" not in page  # a span that the given predictions lack
     page = html_report(Scoring("tagging", y), X, y, n_bootstraps=9)
     assert "all rows are right" in page
 

@@ -1,0 +1,164 @@
+"""Credit for spans that are partly right: by hand, and against slow searches over all pairings."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skdice.metrics import span_precision_recall_fscore_support, span_report
+from skdice.metrics.credit import MODES, credit, fair_pairs
+from skdice.metrics.schemes import to_tags
+
+
+def scores(true, pred, mode, row="micro avg", n=12):
+    tags = [[to_tags(spans, n) for spans in rows] for rows in (true, pred)]
+    entry = span_report(*tags, mode=mode, output_dict=True)[row]
+    return [entry[name] for name in ("precision", "recall", "f1")]
+
+
+# The example of nervaluate's page: a span missed, one spurious, one whole, one of another type, one
+# of other borders, and one of both.
+TRUE = [[("P", 0, 1), ("P", 2, 4), ("P", 4, 5), ("P", 5, 7), ("P", 8, 10)]]
+PRED = [[("P", 2, 4), ("Q", 4, 5), ("P", 5, 8), ("Q", 9, 11), ("Q", 11, 12)]]
+BY_HAND = {
+    "strict": 1 / 5,
+    "exact": 2 / 5,
+    "partial": 3 / 5,  # 2 whole, 2 halves
+    "type": 2 / 5,
+    "fair": 1 / (1 + 3 * 0.5 + 1),  # 3 errors of a pair, one spurious, one missed
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_modes_by_hand(mode):
+    assert scores(TRUE, PRED, mode) == pytest.approx([BY_HAND[mode]] * 3)
+
+
+def test_rows_of_types_by_hand():
+    # Three true P are paired with no P, or one; spurious Q are those of Q.
+    rows = {
+        "strict": ((1 / 2, 1 / 5), 0),
+        "exact": ((1 / 2, 1 / 5), 0),
+        "partial": ((1.5 / 2, 1.5 / 5), 0),
+        "type": ((2 / 2, 2 / 5), 0),
+        "fair": ((1 / (1 + 0.5), 1 / (1 + 3 * 0.5 + 1)), 0),
+    }
+    for mode, (of_p, of_q) in rows.items():
+        assert scores(TRUE, PRED, mode, "P")[:2] == pytest.approx(of_p), mode
+        assert scores(TRUE, PRED, mode, "Q") == [of_q] * 3
+        report = span_report(
+            [to_tags(TRUE[0], 12)], [to_tags(PRED[0], 12)], mode=mode, output_dict=True
+        )
+        assert [report[kind]["support"] for kind in ("P", "Q", "micro avg")] == [5, 0, 5]
+        for name in ("precision", "recall", "f1"):
+            macro = (report["P"][name] + report["Q"][name]) / 2
+            assert report["macro avg"][name] == pytest.approx(macro)
+            assert report["weighted avg"][name] == pytest.approx(report["P"][name])
+
+
+def test_the_default_is_as_before():
+    tags = [[to_tags(rows[0], 12)] for rows in (TRUE, PRED)]
+    report = span_report(*tags, output_dict=True)
+    assert report == span_report(*tags, mode="strict", output_dict=True)
+    values = span_precision_recall_fscore_support(*tags, average="micro")
+    assert tuple(report["micro avg"].values()) == pytest.approx(values)
+    of_types = span_precision_recall_fscore_support(*tags)
+    for i, kind in enumerate("PQ"):
+        assert tuple(report[kind].values()) == pytest.approx(tuple(v[i] for v in of_types))
+    assert "micro avg" in span_report(*tags, mode="fair")
+    assert span_report([["O"]], [["O"]], mode="fair", output_dict=True)["micro avg"]["f1"] == 0
+    with pytest.raises(ValueError, match="mode='half' must be one of"):
+        span_report(*tags, mode="half")
+
+
+def test_plain_tags_are_spans_of_a_token():
+    true, pred = [["N", "V", "O"]], [["N", "N", "V"]]
+    f1 = {m: span_report(true, pred, mode=m, output_dict=True)["micro avg"]["f1"] for m in MODES}
+    expected = {"strict": 2 / 5, "exact": 4 / 5, "partial": 4 / 5, "type": 2 / 5, "fair": 2 / 4}
+    assert f1 == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("true", "pred", "expected"),
+    [
+        # A span in two parts is two errors of borders, not one and a spurious span.
+        ([("A", 0, 4)], [("A", 0, 2), ("A", 2, 4)], [(0, 0), (0, 1)]),
+        ([("A", 0, 2), ("A", 2, 4)], [("A", 0, 4)], [(0, 0), (1, 0)]),
+        # The tokens of the first pair are counted, so the second true span has none to share.
+        ([("A", 0, 2), ("B", 2, 3)], [("A", 0, 2)], [(0, 0), (1, None)]),
+        # The same type comes before a larger overlap.
+        ([("A", 0, 4)], [("B", 0, 3), ("A", 3, 5)], [(0, 1), (0, 0)]),
+        # A larger overlap comes first; the other shares no token that is not counted.
+        ([("A", 1, 4), ("A", 4, 5)], [("A", 0, 2), ("A", 2, 5)], [(1, 1), (0, 0)]),
+        ([("A", 0, 1)], [("B", 0, 1)], [(0, 0)]),
+        ([("A", 0, 1)], [], [(0, None)]),
+        ([], [("A", 0, 1)], [(None, 0)]),
+    ],
+)
+def test_each_error_once_by_hand(true, pred, expected):
+    found = fair_pairs(true, pred)
+    place = [{span: i for i, span in enumerate(spans)} for spans in (true, pred)]
+    indices = [tuple(p.get(span) for p, span in zip(place, pair, strict=True)) for pair in found]
+    assert sorted(indices, key=str) == sorted(expected, key=str)
+
+
+@st.composite
+def spans(draw, n=7):
+    cuts = sorted(draw(st.sets(st.integers(0, n), min_size=2)))
+    runs = [run for run in itertools.pairwise(cuts) if draw(st.booleans())]
+    return [(draw(st.sampled_from("XY")), *run) for run in runs]
+
+
+def best_pairing(true, pred, worth):
+    """The most that any pairing is worth, each span in one pair."""
+    short, long = sorted((true, pred), key=len)
+    flip = short is not true
+    return max(
+        sum(worth(*(pair[::-1] if flip else pair)) for pair in zip(short, order, strict=True))
+        for order in itertools.permutations(long, len(short))
+    )
+
+
+WORTH = {
+    "strict": lambda t, p: t == p,
+    "exact": lambda t, p: t[1:] == p[1:],
+    "partial": lambda t, p: 1 if t[1:] == p[1:] else (min(t[2], p[2]) > max(t[1], p[1])) / 2,
+    "type": lambda t, p: t[0] == p[0] and min(t[2], p[2]) > max(t[1], p[1]),
+}
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(st.tuples(spans(), spans()), min_size=1, max_size=2))
+def test_credit_is_that_of_the_best_pairing(rows):
+    true, pred = map(list, zip(*rows, strict=True))
+    for mode, worth in WORTH.items():
+        of_type, of_all = credit(true, pred, mode)
+        hits = sum(best_pairing(t, p, worth) for t, p in rows)
+        assert of_all.tolist() == [hits, sum(map(len, pred)), sum(map(len, true))]
+        for kind, counts in of_type.items():
+            alone = [[[s for s in spans if s[0] == kind] for spans in row] for row in rows]
+            n_pred, n_true = (sum(len(row[side]) for row in alone) for side in (1, 0))
+            hits = sum(best_pairing(*row, worth) for row in alone)
+            assert counts.tolist() == [hits, n_pred, n_true]
+
+
+@settings(deadline=None, max_examples=200)
+@given(spans(), spans())
+def test_each_span_is_right_or_in_an_error(true, pred):
+    pairs = fair_pairs(true, pred)
+    for side, given_spans in ((0, true), (1, pred)):
+        assert {pair[side] for pair in pairs} - {None} == set(given_spans)
+    assert [pair for pair in pairs if pair[0] == pair[1]] == sorted(
+        pair for pair in zip(true, true, strict=True) if pair[0] in pred
+    )
+    for right, wrong in pairs:
+        others = [p for p in pairs if p != (right, wrong)]
+        if right is None or wrong is None:  # what is alone is in no other pair
+            assert not any(span in pair for pair in others for span in (right, wrong) if span)
+        else:
+            assert min(right[2], wrong[2]) > max(right[1], wrong[1])
+            if right[1:] == wrong[1:]:
+                assert not any(right in pair or wrong in pair for pair in others)
