@@ -10,7 +10,7 @@ import os
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TextIO
+from typing import IO, Any
 
 _BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # What is not text, by its first bytes.
@@ -40,6 +40,15 @@ def read_lines(path: str | Path, encoding: str = "utf-8") -> list[str]:
 
     A file that starts with the byte order mark of UTF-16 is decoded so.
     """
+    text = read_text(path, encoding)
+    if not text.strip():
+        raise ValueError(f"{str(path)!r} is empty: give a file with at least one example")
+    # Not splitlines(): a token may hold one of the rarer line separators.
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+
+
+def read_text(path: str | Path, encoding: str = "utf-8") -> str:
+    """A text file as `read_lines` decodes it, with its own line ends."""
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {str(path)!r}: check the path")
@@ -55,7 +64,7 @@ def read_lines(path: str | Path, encoding: str = "utf-8") -> list[str]:
     try:
         if codecs.lookup(encoding).name in ("utf-8", "utf-8-sig"):
             encoding = "utf-16" if data.startswith(_BOMS) else "utf-8-sig"
-        text = data.decode(encoding)
+        return data.decode(encoding)
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
         name = encoding.removesuffix("-sig")
@@ -65,10 +74,6 @@ def read_lines(path: str | Path, encoding: str = "utf-8") -> list[str]:
         ) from error
     except (LookupError, ValueError) as error:  # a name that is no codec, or no name
         raise ValueError(f"encoding={encoding!r} is unknown: use one such as 'latin-1'") from error
-    if not text.strip():
-        raise ValueError(f"{str(path)!r} is empty: give a file with at least one example")
-    # Not splitlines(): a token may hold one of the rarer line separators.
-    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
 # ---- JSON
@@ -93,6 +98,13 @@ def is_record(line: str) -> bool:
         return False
 
 
+def _is_value(line: str) -> bool:
+    try:
+        return parse_json(line, "") is not None
+    except ValueError:
+        return False
+
+
 def first_line(lines: list[str]) -> str:
     """The first line that is not blank."""
     return next(line for line in lines if line.strip())
@@ -107,7 +119,7 @@ def json_values(path: Path, lines: list[str]) -> list[tuple[str, Any]]:
     """The values of JSON lines or of an array, or the one value of a file, with their places."""
     first = first_line(lines)
     filled = [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
-    if first.lstrip().startswith("["):
+    if first.lstrip().startswith("[") and not (len(filled) > 1 and _is_value(first)):
         values = parse_json("\n".join(lines), path)
         return [(f"record {number}", value) for number, value in enumerate(values, 1)]
     if suffix_of(path) == ".json" and not is_record(first):
@@ -125,11 +137,11 @@ def write_text(path: Path, text: str) -> None:
 
 
 @contextlib.contextmanager
-def replacing(path: Path) -> Iterator[TextIO]:
+def replacing(path: Path, mode: str = "w") -> Iterator[IO[Any]]:
     """A file to write, which takes its place when the block ends without an error."""
     temporary = path.with_name(f".{path.name}.writing-{os.getpid()}")
     try:
-        with temporary.open("w", encoding="utf-8") as file:
+        with temporary.open(mode, encoding=None if "b" in mode else "utf-8") as file:
             yield file
         os.replace(temporary, path)
     finally:

@@ -95,3 +95,31 @@ def from_hf(
     for row, chosen in zip(y, labels, strict=True):
         row[chosen] = 1
     return X, y
+
+
+def named_rows(dataset: Any) -> list[dict[str, Any]]:
+    """The rows of one split, with class ids turned into names at any depth."""
+    features = getattr(dataset, "features", None)
+    if features is None or not hasattr(dataset, "column_names"):
+        what = f"has the splits {list(dataset)}" if isinstance(dataset, dict) else "is no dataset"
+        raise TypeError(f"dataset {what}: give one split, such as dataset['train'], or a path")
+    return [
+        {name: _named(value, features[name], f"row {i}, {name}") for name, value in row.items()}
+        for i, row in enumerate(dataset.with_format(None))
+    ]
+
+
+def _named(value: Any, feature: Any, where: str) -> Any:
+    names, inner = getattr(feature, "names", None), getattr(feature, "feature", feature)
+    if isinstance(value, list):
+        inner = inner[0] if isinstance(inner, list) else inner
+        return [_named(each, inner, where) for each in value]
+    if isinstance(value, dict):
+        return {name: _named(each, inner[name], where) for name, each in value.items()}
+    if names is None or value is None:
+        return value
+    if not 0 <= value < len(names):
+        raise ValueError(
+            f"{where} holds {value!r}, which marks rows without a label: leave them out"
+        )
+    return names[value]

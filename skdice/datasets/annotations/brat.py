@@ -1,0 +1,146 @@
+"""brat: a folder with a ``.txt`` and an ``.ann`` for each document.
+
+Read from brat's "standoff format" page (brat.nlplab.org/standoff.html) and version 1.3's
+``server/src/annotation.py`` and ``annotator.py``. Offsets count code points. Lines of text-bound
+annotations (``T``) are entities, triggers of events among them; attributes, relations, events,
+normalizations and notes are read past. brat cuts a span at line ends: its parts are put together
+where only white space lies between them. Whether offsets count a line end of two characters as two
+or as one, and a byte order mark at all, is seen from the text in the third column.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from skdice.datasets.annotations.records import Entity, Record, Row, Source, Span
+from skdice.datasets.files import fault, parse_json, read_text
+from skdice.folders import replaced
+
+UNIT = "codepoints"
+_METADATA = "metadata.jsonl"  # beside the documents, of all that brat has no place for
+_READ_PAST = "AMRENF*#"
+_LINE_ENDS = re.compile("[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+")
+
+
+def read(source: Source) -> Iterator[Record]:
+    """The records of a file."""
+    path = source.path
+    folder = path if path.is_dir() else path.parent
+    if path.is_dir():
+        documents = {
+            p.with_suffix("") if p.suffix in (".txt", ".ann") else p for p in path.rglob("*")
+        }
+        documents = {p for p in documents if p.with_name(p.name + ".txt").is_file() or _has_ann(p)}
+    else:
+        documents = {path.with_suffix("")}
+    metadata: dict[str, Any] = {}
+    if (folder / _METADATA).is_file():
+        lines = read_text(folder / _METADATA).split("\n")
+        values = [
+            parse_json(line, folder / _METADATA, i) for i, line in enumerate(lines, 1) if line
+        ]
+        metadata = {value["file"]: value["metadata"] for value in values}
+    names = {document.relative_to(folder).as_posix(): document for document in documents}
+    order = {name: i for i, name in enumerate(metadata)}
+    for name in sorted(names, key=lambda name: (order.get(name, len(order)), name)):
+        document = names[name]
+        text_file = document.with_name(document.name + ".txt")
+        if not text_file.is_file():
+            raise fault(path, f"{name}.ann", f"there is no {name}.txt beside it")
+        if source.with_entities and not _has_ann(document):
+            source.skipped["without a file .ann"] += 1
+            continue
+        text = read_text(text_file, source.encoding)
+        texts = dict.fromkeys((text, text.replace("\r\n", "\n")))
+        if text_file.read_bytes().startswith(codecs.BOM_UTF8):
+            texts |= dict.fromkeys("\ufeff" + each for each in tuple(texts))
+        spans = list(_spans(source, document)) if source.with_entities else []
+        yield Record(f"{name}.ann", tuple(texts), spans, metadata.get(name, {"id": name}))
+
+
+def _has_ann(document: Path) -> bool:
+    return any(_files(document))
+
+
+def _files(document: Path) -> list[Path]:
+    """The file of all annotations, or those of the BioNLP shared tasks."""
+    groups = ([".ann"], [".a1", ".a2"])
+    found = ([document.with_name(document.name + end) for end in ends] for ends in groups)
+    return next((there for group in found if (there := [p for p in group if p.is_file()])), [])
+
+
+def _spans(source: Source, document: Path) -> Iterator[Span]:
+    for file in _files(document):
+        for number, line in enumerate(read_text(file, source.encoding).split("\n"), 1):
+            name, _, rest = line.rstrip("\r").partition("\t")
+            if not line.strip() or name[:1] in _READ_PAST:
+                continue
+            match = re.fullmatch(r"(\S+) (\d+ \d+(?:;\d+ \d+)*)[ ]*(?:\t(.*))?", rest, re.DOTALL)
+            if not name.startswith("T") or match is None:
+                problem = (
+                    f"{line[:60]!r} is not 'T1<tab>TYPE START END<tab>text', nor another line "
+                )
+                raise fault(file, number, problem + "of brat's: mend it")
+            label, places, text = match.groups()
+            parts = [tuple(map(int, place.split())) for place in places.split(";")]
+            yield Span(tuple((start, end) for start, end in parts), label, text)
+
+
+def write(path: Path, rows: list[Row]) -> None:
+    """Write all texts."""
+    names = _names(rows)
+    metadata = [row.metadata for row in rows]
+    plain = all(m in ({}, {"id": name}) for m, name in zip(metadata, names, strict=True))
+    with replaced(path, lambda name: False) as folder:
+        for row, name in zip(rows, names, strict=True):
+            if row.text.startswith("\ufeff"):
+                raise ValueError(
+                    f"the text of {name!r} begins with a byte order mark: leave it out"
+                )
+            text_file = folder / f"{name}.txt"
+            text_file.parent.mkdir(parents=True, exist_ok=True)
+            text_file.write_bytes(row.text.encode())
+            lines = [line for i, e in enumerate(row.entities, 1) for line in _lines(row, i, e)]
+            (folder / f"{name}.ann").write_bytes("".join(lines).encode())
+        if not plain or names != sorted(names):
+            values = ({"file": n, "metadata": m} for n, m in zip(names, metadata, strict=True))
+            lines = [json.dumps(value, ensure_ascii=False) + "\n" for value in values]
+            (folder / _METADATA).write_bytes("".join(lines).encode())
+
+
+def _lines(row: Row, number: int, entity: Entity) -> Iterator[str]:
+    if not isinstance(entity.label, str) or not re.fullmatch(r"\S+", entity.label):
+        raise ValueError(f"the label {entity.label!r} holds white space, which brat's cannot")
+    parts, start = [], entity.start
+    for gap in _LINE_ENDS.finditer(row.text, entity.start, entity.end):
+        parts.append((start, gap.start()))
+        start = gap.end()
+    parts.append((start, entity.end))
+    if any(a == b for a, b in parts):  # at an end, where no part can be cut off
+        parts = [(entity.start, entity.end)]
+    places = ";".join(f"{a} {b}" for a, b in parts)
+    text = " ".join(_LINE_ENDS.sub(" ", row.text[a:b]) for a, b in parts)
+    yield f"T{number}\t{entity.label} {places}\t{text}\n"
+    if entity.score is not None:
+        yield f"#{number}\tAnnotatorNotes T{number}\tscore {entity.score:.6f}\n"
+
+
+def _names(rows: list[Row]) -> list[str]:
+    """A file name for each text: its id, where that is one."""
+    names: list[str] = []
+    for i, row in enumerate(rows):
+        name = str(row.metadata.get("id", ""))
+        parts = name.split("/")
+        if (
+            not all(re.fullmatch(r"[\w+,=@ -][\w.+,=@ -]*", part) for part in parts)
+            or len(name) > 200
+        ):
+            name = f"text-{i:0{len(str(len(rows)))}}"
+        taken = {each.lower() for each in names}
+        names.append(name if name.lower() not in taken else f"{name}-{i}")
+    return names

@@ -1,0 +1,114 @@
+"""CoNLL columns: words with tags, where entities cannot overlap.
+
+Words of a file are joined by blanks, unless a line ``# text = ...`` before a sentence holds its
+text, as in CoNLL-U. Such a line (a string of JSON) and lines for the metadata are written, so that
+texts and offsets can be read back; other readers take them for comments.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from skdice._checks import shown
+from skdice._warn import warn
+from skdice.datasets.annotations.jsonl import token_records
+from skdice.datasets.annotations.records import Record, Row, Source
+from skdice.datasets.annotations.words import longest, words_of
+from skdice.datasets.conll import read_conll
+from skdice.datasets.files import first_line, write_text
+from skdice.metrics.schemes import to_tags
+
+UNIT = "codepoints"
+MARK = '# text = "'  # begins our own files
+
+
+def read(source: Source) -> Iterator[Record]:
+    """The records of a file."""
+    from skdice.datasets.auto import read_dataset
+
+    blocks: list[dict[str, Any]] = []
+    if first_line(source.lines).startswith(MARK):
+        X, y = read_conll(source.path, token_column=0, tag_column=1, separator="\t", comment="# ")
+        blocks = _comments(source.lines)
+    else:
+        data = read_dataset(source.path, task="tagging", encoding=source.encoding)
+        X, y = data.X, data.y
+    places = [f"sentence {i}" for i in range(1, len(X) + 1)]
+    rows = list(zip(places, X, y if source.with_entities else [[] for _ in X], strict=True))
+    if not blocks:
+        yield from token_records(source, rows, [{} for _ in rows])
+        return
+    records = token_records(source, rows, blocks)
+    for record, (_, tokens, _), metadata in zip(records, rows, blocks, strict=True):
+        yield _in_text(source, record, tokens, metadata)
+
+
+def _comments(lines: list[str]) -> list[dict[str, Any]]:
+    """The values of the lines ``# name = value`` before each sentence."""
+    blocks = []
+    for filled, group in groupby(lines, key=lambda line: bool(line.strip())):
+        pairs = [line[2:].partition(" = ") for line in group if line.startswith("# ")]
+        if filled:
+            block: dict[str, Any] = {}
+            for name, _, value in pairs:
+                block[name] = value
+                with suppress(ValueError):
+                    block[name] = json.loads(value)
+            blocks.append(block)
+    return blocks
+
+
+def _in_text(source: Source, record: Record, tokens: list[str], metadata: dict[str, Any]) -> Record:
+    """The record with the text of its comment, in which the tokens stand one after the other."""
+    text = metadata.get("text", "")
+    moved, end = {}, 0
+    at = 0
+    for token in tokens:
+        start = text.find(token, end) if isinstance(text, str) else -1
+        if start < 0 or text[end:start].strip():
+            raise source.fault(record.place, f"its text is {shown(text)}, without {token!r} there")
+        end = start + len(token)
+        moved[at], moved[at + len(token)] = start, end
+        at += len(token) + 1
+    spans = [
+        span._replace(parts=tuple((moved[a], moved[b]) for a, b in span.parts))
+        for span in record.spans
+    ]
+    metadata = {name: value for name, value in metadata.items() if name != "text"}
+    return record._replace(texts=(text,), spans=spans, metadata=metadata)
+
+
+def write(path: Path, rows: list[Row]) -> None:
+    """Write all texts."""
+    blocks, lost = [], []
+    for i, row in enumerate(rows):
+        kept = longest([e for e in row.entities if e.text == e.text.strip()])
+        left = Counter(row.entities) - Counter(kept)
+        lost += [(i, entity) for entity in left.elements()]
+        words = words_of(row.text, kept)
+        if not words:
+            raise ValueError(f"texts[{i}] is {row.text!r}: CoNLL holds no text without words")
+        for e in kept:
+            if not isinstance(e.label, str) or e.label != " ".join(e.label.split()):
+                problem = "CoNLL needs a name without tabs, line breaks and outer blanks"
+                raise ValueError(f"entities[{i}] has the label {e.label!r}: {problem}")
+        starts, ends = ({place[k]: j for j, place in enumerate(words)} for k in (0, 1))
+        tags = to_tags(((e.label, starts[e.start], ends[e.end] + 1) for e in kept), len(words))
+        comments = {"text": row.text, **{n: v for n, v in row.metadata.items() if n != "text"}}
+        lines = [f"# {name} = {json.dumps(value)}" for name, value in comments.items()]
+        lines += [f"{row.text[a:b]}\t{tag}" for (a, b), tag in zip(words, tags, strict=True)]
+        blocks.append("".join(f"{line}\n" for line in lines))
+    write_text(path, "\n".join(blocks))
+    if lost:
+        few = "; ".join(f"{shown(e.text)} {e.label} in texts[{i}]" for i, e in lost[:5])
+        warn(
+            f"{len(lost)} of {sum(len(row.entities) for row in rows)} entities are not in "
+            f"{str(path)!r}, as they overlap longer ones, are there twice, or begin or end with "
+            f"white space, which CoNLL cannot hold: {few}{' ...' * (len(lost) > 5)}",
+        )

@@ -1,0 +1,183 @@
+"""spaCy: training data as JSON, JSON of documents, and ``.spacy`` files.
+
+Read from spaCy 3.8's ``spacy/training/gold_io.pyx`` and ``Doc.to_json``, and version 2's training
+format. Read are pairs of a text and a dict with ``entities`` (also below ``annotations``, as some
+tools write them), paragraphs with ``raw``, ``sentences`` and BILUO tags, and documents with
+``ents`` and ``spans``. Pairs are written; metadata, where there is some, is the third of three. A
+``.spacy`` file is read and written by spaCy itself; there, entities that overlap are in the span
+group ``sc``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import chain, pairwise
+from pathlib import Path
+from typing import Any
+
+from skdice._checks import shown
+from skdice.datasets.annotations.records import Record, Row, Source, Span, spans_of, without
+from skdice.datasets.annotations.words import longest, words_of
+from skdice.datasets.files import replacing, suffix_of
+from skdice.metrics.schemes import get_spans
+
+UNIT = "codepoints"
+
+
+def _is_pair(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and len(value) >= 2
+        and isinstance(value[0], str)
+        and isinstance(value[1], dict)
+    )
+
+
+def fits(value: Any) -> bool:
+    """Whether a JSON value is of this format."""
+    if not isinstance(value, dict):
+        return _is_pair(value)
+    pairs = value.get("annotations")
+    pairs = [pair for pair in pairs if pair] if isinstance(pairs, list) else []
+    return isinstance(value.get("paragraphs"), list) or "ents" in value or any(map(_is_pair, pairs))
+
+
+def read(source: Source) -> Iterator[Record]:
+    """The records of a file."""
+    if suffix_of(source.path) == ".spacy":
+        yield from _read_binary(source)
+        return
+    for place, value in source.values:
+        pairs = [value]
+        if isinstance(value, dict) and "paragraphs" in value:
+            for i, paragraph in enumerate(source.listed(place, value, "paragraphs"), 1):
+                yield _paragraph(source, f"{place}, paragraph {i}", paragraph, value.get("id"))
+            continue
+        if isinstance(value, dict) and "ents" in value:
+            spans = value.get("spans")
+            groups = spans.values() if isinstance(spans, dict) else []
+            items = list(value["ents"] or [])
+            items += [
+                item for group in groups for item in group if _place(item) not in map(_place, items)
+            ]
+            text = source.text_key(place, value, ("text",))
+            found = spans_of(source, place, items if source.with_entities else [])
+            yield Record(
+                place, (value[text],), found, without(value, text, "ents", "spans", "tokens")
+            )
+            continue
+        if isinstance(value, dict):
+            pairs = [pair for pair in source.listed(place, value, "annotations") if pair]
+        for i, pair in enumerate(pairs, 1):
+            where = place if len(pairs) == 1 else f"{place}, pair {i}"
+            if not _is_pair(pair):
+                raise source.fault(where, f"{shown(pair)} is no pair of a text and its entities")
+            items = source.listed(where, pair[1], "entities") if source.with_entities else []
+            more = pair[2] if len(pair) > 2 and isinstance(pair[2], dict) else {}
+            metadata = {**without(pair[1], "entities"), **more}
+            yield Record(where, (pair[0],), spans_of(source, where, items), metadata)
+
+
+def _place(item: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(item.get(name) for name in ("start", "end", "label"))
+
+
+def _paragraph(source: Source, place: str, paragraph: Any, name: Any) -> Record:
+    """A paragraph of version 2's format, whose tokens say where they stand."""
+    sentences = source.listed(place, paragraph, "sentences") if isinstance(paragraph, dict) else []
+    tokens = [token for sentence in sentences for token in sentence.get("tokens") or []]
+    words = [token.get("orth") for token in tokens]
+    if not all(isinstance(word, str) for word in words):
+        raise source.fault(place, "a token has no 'orth'")
+    text, end, places = paragraph.get("raw"), 0, []
+    if not isinstance(text, str):
+        spaces = [token.get("space") for token in tokens]
+        text = "".join(w + (" " if s is None else s) for w, s in zip(words, spaces, strict=True))
+        text = text[:-1] if text.endswith(" ") else text
+    for word in words:
+        start = text.find(word, end)
+        if start < 0 or text[end:start].strip():
+            raise source.fault(place, f"its token {word!r} is not in the text where it should be")
+        end = start + len(word)
+        places.append((start, end))
+    tags = [
+        token.get("ner") if token.get("ner") not in (None, "", "-") else "O" for token in tokens
+    ]
+    found = [
+        Span(((places[a][0], places[b - 1][1]),), kind) for kind, a, b in get_spans(tags, "bilou")
+    ]
+    if paragraph.get("entities"):
+        found = spans_of(source, place, source.listed(place, paragraph, "entities"))
+    metadata = {**without(paragraph, "raw", "sentences", "entities"), "id": name}
+    kept = {key: value for key, value in metadata.items() if value not in (None, [], {})}
+    return Record(place, (text,), found if source.with_entities else [], kept)
+
+
+def dump(row: Row) -> list[Any]:
+    """A text as a JSON value."""
+    entities = [[entity.start, entity.end, entity.label] for entity in row.entities]
+    scores = [entity.score for entity in row.entities]
+    more = {"scores": scores} if any(score is not None for score in scores) else {}
+    metadata = {**row.metadata, **more}
+    return [row.text, {"entities": entities}, *([metadata] if metadata else [])]
+
+
+# ---- .spacy
+
+
+def _spacy() -> Any:
+    try:
+        import spacy
+    except ImportError as error:
+        raise ImportError(
+            "a .spacy file needs spaCy: install it (pip install spacy), or convert to JSON"
+        ) from error
+    return spacy
+
+
+def _read_binary(source: Source) -> Iterator[Record]:
+    spacy = _spacy()
+    if not source.path.is_file():
+        raise FileNotFoundError(f"there is no file {str(source.path)!r}: check the path")
+    try:
+        docs = spacy.tokens.DocBin().from_disk(source.path)
+        docs = list(docs.get_docs(spacy.blank("xx").vocab))
+    except Exception as error:  # of zlib, msgpack, or of spaCy's own
+        raise ValueError(f"{str(source.path)!r} is no .spacy file of documents: {error}") from error
+    for i, doc in enumerate(docs, 1):
+        spans = [span for group in doc.spans.values() for span in group]
+        known = {(s.start_char, s.end_char, s.label_) for s in spans}
+        spans += [s for s in doc.ents if (s.start_char, s.end_char, s.label_) not in known]
+        found = [Span(((s.start_char, s.end_char),), s.label_, s.text) for s in spans]
+        metadata = json.loads(doc.user_data.get("metadata", "{}"))
+        yield Record(f"document {i}", (doc.text,), found if source.with_entities else [], metadata)
+
+
+def write(path: Path, rows: list[Row]) -> None:
+    """Write all texts."""
+    spacy = _spacy()
+    vocab, docs = spacy.blank("xx").vocab, spacy.tokens.DocBin(store_user_data=True)
+    for row in rows:
+        starts, ends = {e.start for e in row.entities}, {e.end for e in row.entities}
+        cuts = {0, len(row.text), *starts, *ends}
+        cuts.update(chain.from_iterable(words_of(row.text, row.entities)))
+        words: list[str] = []
+        spaces: list[bool] = []
+        for start, end in pairwise(sorted(cuts)):
+            # What lies between two words is a token too, but for one blank after a word.
+            if row.text[start:end] == " " and words and start not in starts and end not in ends:
+                spaces[-1] = True
+            else:
+                words.append(row.text[start:end])
+                spaces.append(False)
+        doc = spacy.tokens.Doc(vocab, words=words, spaces=spaces)
+        spans = [doc.char_span(e.start, e.end, label=e.label) for e in row.entities]
+        flat = longest([e for e in row.entities if e.text == e.text.strip()])
+        doc.ents = [doc.char_span(e.start, e.end, label=e.label) for e in flat]
+        if len(flat) < len(spans):
+            doc.spans["sc"] = spans
+        doc.user_data["metadata"] = json.dumps(row.metadata)
+        docs.add(doc)
+    with replacing(path, "wb") as file:
+        file.write(docs.to_bytes())

@@ -1,0 +1,267 @@
+"""What is written is read again: no entity lost, no offset shifted, in every format."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from typing import NamedTuple
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from skdice.datasets import read_annotations, write_annotations
+
+NAMES = {
+    "doccano": "a.jsonl",
+    "label-studio": "a.json",
+    "prodigy": "a.jsonl",
+    "spacy": "a.json",
+    "brat": "a",
+    "jsonl": "a.jsonl",
+    "conll": "a.conll",
+}
+TEXTS = [
+    "👍🏽 Ann lives in New York.\r\nShe sings.",
+    "nothing here",
+    "e\u0301te\u0301 à Zürich 👨\u200d👩\u200d👧 Wien\u200b, zero width",
+    "\ttabs, a \\n of two letters\nand lines \u2028 of every kind\x85 end",
+]
+
+
+def at(text, part, label="LOC"):
+    start = text.index(part)
+    return start, start + len(part), label
+
+
+ENTITIES = [
+    [
+        at(TEXTS[0], "Ann", "PER"),
+        at(TEXTS[0], "New York"),
+        at(TEXTS[0], "York", "NESTED"),
+        at(TEXTS[0], "in New", "OVERLAPPING"),
+        at(TEXTS[0], "York.\r\nShe", "TWO-LINES"),
+        at(TEXTS[0], "👍🏽", "EMOJI"),
+        at(TEXTS[0], "🏽", "HALF-OF-IT"),
+    ],
+    [],
+    [
+        at(TEXTS[2], "e\u0301te\u0301", "TIME"),
+        at(TEXTS[2], "👨\u200d👩\u200d👧", "X"),
+        at(TEXTS[2], "Wien"),
+    ],
+    [at(TEXTS[3], "lines \u2028 of"), at(TEXTS[3], "kind\x85 end"), at(TEXTS[3], "letters\nand")],
+]
+METADATA = [{"id": 3, "source": "a"}, {"id": "b/c"}, {"more": {"x": [1, None]}}, {}]
+
+
+def there_and_back(path, format, texts, entities, metadata=None, **how):
+    """What is read from what was written; the format is found, but for a file without entities."""
+    write_annotations(path, texts, entities, format, metadata, **how)
+    found = format if not any(entities) else "auto"
+    return read_annotations(path, found)
+
+
+@pytest.mark.parametrize("format", NAMES)
+def test_a_hand_made_set(tmp_path, format):
+    path = tmp_path / NAMES[format]
+    if format == "conll":
+        with pytest.warns(
+            UserWarning, match=r"3 of 13 entities .* overlap .*'York' NESTED in texts\[0\]"
+        ):
+            back = there_and_back(path, format, TEXTS, ENTITIES, METADATA)
+        lost = [
+            at(TEXTS[0], "New York"),
+            at(TEXTS[0], "York", "NESTED"),
+            at(TEXTS[0], "🏽", "HALF-OF-IT"),
+        ]
+        assert back.entities == [sorted(set(row) - set(lost)) for row in ENTITIES]
+    else:
+        back = there_and_back(path, format, TEXTS, ENTITIES, METADATA)
+        assert back.entities == ENTITIES
+    assert back.texts == TEXTS
+    if format == "brat":  # the name of the file is the id there
+        assert back.metadata == METADATA
+    assert [
+        {**row, **known} for row, known in zip(METADATA, back.metadata, strict=True)
+    ] == back.metadata
+
+
+LETTERS = st.sampled_from("aB é,.\n\r\t-#\\😀👍🏽𝒳中")
+ANY = st.characters(codec="utf-8") | LETTERS
+
+
+@st.composite
+def annotated(draw):
+    """Texts of any characters with any entities, which may overlap, nest and come twice."""
+    texts, entities = [], []
+    for _ in range(draw(st.integers(1, 3))):
+        text = draw(st.text(ANY, max_size=12)).lstrip("\ufeff")
+        texts.append(text)
+        places = st.tuples(st.integers(0, len(text)), st.integers(0, len(text)))
+        spans = draw(st.lists(places, max_size=4)) if text else []
+        label = st.sampled_from(["PER", "LOC", "a-b", "_"])
+        entities.append([(min(s), max(s), draw(label)) for s in spans if s[0] != s[1]])
+    return texts, entities
+
+
+@pytest.mark.parametrize("format", [name for name in NAMES if name != "conll"])
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=annotated(), ids=st.booleans())
+def test_any_texts_and_entities(tmp_path_factory, format, data, ids):
+    texts, entities = data
+    path = tmp_path_factory.mktemp("a") / NAMES[format]
+    metadata = [{"id": f"t{i}", "x": "y"} for i in range(len(texts))] if ids else None
+    back = there_and_back(path, format, texts, entities, metadata)
+    assert (back.texts, back.entities) == (texts, entities)
+    assert not ids or back.metadata == metadata
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=annotated())
+def test_conll_names_what_it_cannot_hold(tmp_path_factory, data):
+    texts, entities = data
+    path = tmp_path_factory.mktemp("a") / "a.conll"
+    if not all(text.strip() for text in texts):
+        with pytest.raises(ValueError, match=r"no text without words"):
+            write_annotations(path, texts, entities, "conll")
+        assert not path.exists()
+        return
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        back = there_and_back(path, "conll", texts, entities)
+    lost = sum(map(len, entities)) - sum(map(len, back.entities))
+    assert back.texts == texts
+    assert all(set(kept) <= set(row) for kept, row in zip(back.entities, entities, strict=True))
+    assert [str(w.message).split(" of ")[0] for w in caught] == ([str(lost)] if lost else [])
+    for kept, row in zip(
+        back.entities, entities, strict=True
+    ):  # what is lost overlaps, or is ragged
+        for start, end, label in set(row) - set(kept):
+            text = texts[entities.index(row)][start:end]
+            assert text != text.strip() or any(a < end and start < b for a, b, _ in kept), label
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=annotated(), format=st.sampled_from(["doccano", "jsonl", "prodigy"]), data2=st.data())
+def test_offsets_in_other_units(tmp_path_factory, data, format, data2):
+    texts, entities = data
+    unit = data2.draw(st.sampled_from(["codepoints", "utf16", "bytes"]))
+    path = tmp_path_factory.mktemp("a") / "a.jsonl"
+    write_annotations(path, texts, entities, format, offsets=unit)
+    encoding, size = {
+        "codepoints": ("utf-32-le", 4),
+        "utf16": ("utf-16-le", 2),
+        "bytes": ("utf-8", 1),
+    }[unit]
+    for line, text, row in zip(path.read_text().splitlines(), texts, entities, strict=False):
+        value = json.loads(line)
+        written = next(value[name] for name in ("label", "entities", "spans") if name in value)
+        for item, (start, end, _) in zip(written, row, strict=True):
+            a, b = item[:2] if format == "doccano" else (item["start"], item["end"])
+            assert text.encode(encoding)[a * size : b * size].decode(encoding) == text[start:end]
+    assert read_annotations(path, format, unit)[:2] == (texts, entities)
+
+
+class Entity(NamedTuple):
+    start: int
+    end: int
+    label: str
+    score: float
+    text: str
+
+
+@pytest.mark.parametrize("format", NAMES)
+def test_scores_go_where_the_tool_has_a_place(tmp_path, format):
+    rows = [[Entity(0, 3, "PER", 0.75, "Ann")], []]
+    path = write_annotations(tmp_path / NAMES[format], ["Ann sings.", "No."], rows, format)
+    if format == "brat":
+        assert "#1\tAnnotatorNotes T1\tscore 0.750000\n" in (path / "text-0.ann").read_text()
+    elif format == "label-studio":
+        first, second = json.loads(path.read_text())
+        assert (
+            first["predictions"][0]["score"]
+            == first["predictions"][0]["result"][0]["score"]
+            == 0.75
+        )
+        assert second["predictions"][0]["result"] == []
+        assert "annotations" not in first
+    elif format == "prodigy":
+        first = json.loads(path.read_text().splitlines()[0])
+        assert first["spans"][0]["score"] == 0.75
+        assert first["meta"] == {"score": 0.75}
+    elif format != "conll":
+        assert "0.75" in path.read_text()
+    assert read_annotations(path).entities == [[(0, 3, "PER")], []]
+
+
+def test_entities_of_other_kinds(tmp_path):
+    import numpy as np
+
+    class Thing:
+        start_offset, end_offset, entity_group = 0, 3, "PER"
+
+    kinds = [
+        (0, 3, "PER"),
+        Thing(),
+        {"start": np.int64(0), "end": 3, "label": "PER"},
+        [0, 3, "PER"],
+    ]
+    path = write_annotations(tmp_path / "a.jsonl", ["Ann"] * 4, [[kind] for kind in kinds], "jsonl")
+    assert read_annotations(path).entities == [[(0, 3, "PER")]] * 4
+    path = write_annotations(path, ["Ann"], [[(0, 3, None)]], "jsonl")  # not annotated there
+    assert read_annotations(path).entities == [[(0, 3, None)]]
+
+
+@pytest.mark.parametrize(
+    ("texts", "entities", "format", "problem"),
+    [
+        (["Ann"], [[(0, 4, "X")]], "jsonl", r"entities\[0\]\[0\] .* outside the 3 characters"),
+        (["Ann"], [[(2, 2, "X")]], "jsonl", r"entities\[0\]\[0\] is \(2, 2, 'X'\), outside"),
+        (["Ann"], [[(0, 1)]], "jsonl", r"must be \(start, end, label\)"),
+        (["Ann"], [[(0.5, 1, "X")]], "jsonl", r"must be \(start, end, label\)"),
+        (["Ann"], [[(0, 1, "")]], "doccano", "has the label ''"),
+        (["Ann"], [[(0, 1, None)]], "prodigy", "has the label None"),
+        (["Ann"], [], "jsonl", "texts holds 1 texts and entities 0"),
+        ([3], [[]], "jsonl", r"texts\[0\] is 3, not a string"),
+        (["x\ud83d"], [[]], "jsonl", r"texts\[0\] holds half of a surrogate pair"),
+        (["Ann"], [[(0, 1, "a b")]], "brat", "white space"),
+        (["Ann"], [[(0, 1, "a\tb")]], "conll", "without tabs"),
+        (["\ufeffAnn"], [[]], "brat", "byte order mark"),
+        (["Ann"], [[]], "bratt", "format='bratt' must be one of"),
+        ("Ann", [[]], "jsonl", "texts is 'Ann'"),
+    ],
+)
+def test_bad_input_is_named_and_nothing_is_written(tmp_path, texts, entities, format, problem):
+    path = tmp_path / "a"
+    with pytest.raises((TypeError, ValueError), match=problem):
+        write_annotations(path, texts, entities, format)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_earlier_file_stays_if_the_new_one_fails(tmp_path):
+    path = write_annotations(tmp_path / "a", ["Ann"], [[(0, 3, "PER")]], "brat", [{"id": "one"}])
+    (path / "annotation.conf").write_text("[entities]\nPER\n")
+    with pytest.raises(ValueError, match=r"white space"):
+        write_annotations(path, ["Ann"], [[(0, 3, "a b")]], "brat", [{"id": "one"}])
+    assert read_annotations(path).entities == [[(0, 3, "PER")]]
+    write_annotations(path, ["Rome"], [[(0, 4, "LOC")]], "brat", [{"id": "../one"}])
+    assert (path / "annotation.conf").is_file()
+    assert not (tmp_path / "one.txt").exists()
+    assert read_annotations(path).texts == ["Rome", "Ann"]
+
+
+def test_spacy_files(tmp_path):
+    pytest.importorskip("spacy")
+    path = tmp_path / "a.spacy"
+    write_annotations(path, TEXTS, ENTITIES, "spacy", METADATA)
+    assert read_annotations(path) == (TEXTS, ENTITIES, METADATA)
+
+
+def test_a_spacy_file_without_spacy(tmp_path, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "spacy", None)
+    with pytest.raises(ImportError, match=r"pip install spacy"):
+        write_annotations(tmp_path / "a.spacy", ["Ann"], [[]], "spacy")
+    (tmp_path / "a.spacy").write_bytes(b"x")
+    with pytest.raises(ImportError, match=r"pip install spacy"):
+        read_annotations(tmp_path / "a.spacy")

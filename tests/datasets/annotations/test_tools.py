@@ -1,0 +1,658 @@
+"""Files as the tools write them, in made-up samples: read right, or refused by name."""
+
+from __future__ import annotations
+
+import json
+
+import datasets as hf
+import pytest
+
+from skdice.datasets import read_annotations
+
+
+def put(folder, name, *values, lines=True, end="\n", begin=""):
+    """A file of JSON lines, or of one array."""
+    text = end.join(map(json.dumps, values)) if lines else json.dumps(values, indent=1)
+    (folder / name).write_bytes((begin + text).encode())
+    return folder / name
+
+
+EMOJI = "👍🏽 Ann lives in Rome"  # Ann is at 3 in code points, at 5 in UTF-16, at 9 in bytes
+ANN = {"codepoints": (3, 6), "utf16": (5, 8), "bytes": (9, 12)}
+
+
+# ---- Doccano
+
+
+def test_doccano_with_and_without_relations(tmp_path):
+    plain = {"id": 1, "text": "Ann sings.", "label": [[0, 3, "PER"]], "Comments": [], "source": "x"}
+    path = put(
+        tmp_path,
+        "a.jsonl",
+        plain,
+        {"id": 2, "text": "No.", "label": []},
+        end="\r\n",
+        begin="\ufeff",
+    )
+    texts, entities, metadata = read_annotations(path)
+    assert (texts, entities) == (["Ann sings.", "No."], [[(0, 3, "PER")], []])
+    assert metadata == [{"id": 1, "Comments": [], "source": "x"}, {"id": 2}]
+    entity = {"id": 70, "label": "PER", "start_offset": 0, "end_offset": 3}
+    relations = [{"id": 1, "from_id": 70, "to_id": 70, "type": "self"}]
+    path = put(
+        tmp_path, "b.jsonl", {"id": 1, "text": "Ann", "entities": [entity], "relations": relations}
+    )
+    assert read_annotations(path) == (
+        ["Ann"],
+        [[(0, 3, "PER")]],
+        [{"id": 1, "relations": relations, "entity_ids": [70]}],
+    )
+    from skdice.datasets import write_annotations
+
+    write_annotations(
+        tmp_path / "c.jsonl", *read_annotations(path)[:2], "doccano", read_annotations(path)[2]
+    )
+    written = json.loads((tmp_path / "c.jsonl").read_text())
+    assert written == {"id": 1, "text": "Ann", "entities": [entity], "relations": relations}
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"text": "Ann", "labels": [[0, 3, "PER"]]},
+        {"data": "Ann", "label": [[0, 3, "PER"]]},  # versions 1.0 to 1.5
+        {"text": "Ann", "entities": [[0, 3, "PER"]], "cats": ["x"]},  # with intents
+        {
+            "text": "Ann",
+            "annotations": [{"label": "PER", "start_offset": 0, "end_offset": 3, "user": 1}],
+        },
+        {
+            "text": "Ann",
+            "label": None,
+            "entities": [{"label": "PER", "start_offset": 0, "end_offset": 3}],
+        },
+        {"text": "Ann", "label": [[0.0, 3.0, "PER"]]},  # by way of pandas
+    ],
+)
+def test_doccano_of_other_versions(tmp_path, record):
+    assert read_annotations(put(tmp_path, "a.jsonl", {"text": "x", "label": []}, record))[:2] == (
+        ["x", "Ann"],
+        [[], [(0, 3, "PER")]],
+    )
+
+
+@pytest.mark.parametrize("unit", ["codepoints", "utf16"])
+def test_doccano_counts_what_cuts_fewer_words(tmp_path, unit):
+    start, end = ANN[unit]
+    path = put(tmp_path, "a.jsonl", {"text": EMOJI, "label": [[start, end, "PER"]]})
+    assert read_annotations(path).entities == read_annotations(path, "auto", unit).entities
+    assert read_annotations(path).entities == [[(3, 6, "PER")]]
+    # Either may be right in Chinese: the tool's own count is taken, with a warning.
+    path = put(tmp_path, "a.jsonl", {"text": "😀我爱北京很多", "label": [[3, 5, "LOC"]]})
+    with pytest.warns(UserWarning, match=r"UTF-16 code units, as the tool does.*offsets='utf16'"):
+        assert read_annotations(path).entities == [[(2, 4, "LOC")]]
+    path = put(tmp_path, "a.jsonl", {"text": "北京 is big 😀", "label": [[0, 2, "LOC"]]})
+    assert read_annotations(path).entities == [
+        [(0, 2, "LOC")]
+    ]  # it does not matter before the emoji
+
+
+# ---- Label Studio
+
+
+def region(start, end, text=None, label="PER", **more):
+    value = {"start": start, "end": end, "labels": [label], **({"text": text} if text else {})}
+    tags = {"from_name": "label", "to_name": "text", "type": "labels", "origin": "manual"}
+    return {"id": "r1", **tags, "value": value, **more}
+
+
+def task(*annotations, text="Ann sings.", **more):
+    return {
+        "id": 5,
+        "data": {"text": text, "source": "x"},
+        "annotations": list(annotations),
+        **more,
+    }
+
+
+def test_label_studio(tmp_path):
+    choice = {
+        "id": "c",
+        "type": "choices",
+        "value": {"choices": ["good"]},
+        "from_name": "q",
+        "to_name": "text",
+    }
+    first = {
+        "id": 9,
+        "completed_by": {"id": 1},
+        "was_cancelled": False,
+        "result": [region(0, 3, "Ann"), choice],
+    }
+    second = {
+        "id": 10,
+        "completed_by": 2,
+        "result": [region(0, 9, "Ann sings", "S"), region(0, 3, "Ann")],
+    }
+    cancelled = {"id": 11, "was_cancelled": True, "result": [region(4, 5)]}
+    path = put(tmp_path, "a.json", task(first, second, cancelled), task(), lines=False)
+    with pytest.warns(UserWarning, match=r"left out 1 cancelled, 1 not annotated; 2 texts"):
+        texts, entities, metadata = read_annotations(path)
+    assert texts == ["Ann sings."] * 2
+    assert entities == [[(0, 3, "PER")], [(0, 9, "S"), (0, 3, "PER")]]
+    assert metadata[0] == {
+        "id": 5,
+        "source": "x",
+        "annotation_id": 9,
+        "annotator": {"id": 1},
+        "result": [choice],
+    }
+    path = put(tmp_path, "b.json", task(first, {**second, "ground_truth": True}), lines=False)
+    assert read_annotations(path).entities == [[(0, 9, "S"), (0, 3, "PER")]]
+    path = put(
+        tmp_path, "c.json", {"data": {"text": "Ann"}, "completions": [{"result": [region(0, 3)]}]}
+    )
+    assert read_annotations(path)[:2] == (["Ann"], [[(0, 3, "PER")]])
+    predicted = [{"model_version": "m", "result": [region(0, 3, "Ann", score=0.5)]}]
+    path = put(tmp_path, "d.json", task(predictions=predicted), lines=False)
+    assert read_annotations(path).entities == [[(0, 3, "PER")]]
+    path = put(tmp_path, "e.json", task(), task(cancelled), lines=False)
+    assert read_annotations(path, with_entities=False).texts == ["Ann sings."] * 2
+    with pytest.raises(
+        ValueError, match=r"no annotated text; left out: 1 not annotated, 1 cancelled"
+    ):
+        read_annotations(path)
+
+
+def test_label_studio_min(tmp_path):
+    entry = {"start": 0, "end": 3, "text": "Ann", "labels": ["PER", "SINGER"]}
+    more = {
+        "id": 5,
+        "annotator": 1,
+        "annotation_id": 3,
+        "created_at": "2024",
+        "lead_time": 2.5,
+        "q": "good",
+    }
+    path = put(
+        tmp_path,
+        "a.json",
+        {"text": "Ann sings.", "label": [entry], **more},
+        {"text": "No", **more},
+        lines=False,
+    )
+    texts, entities, metadata = read_annotations(path)
+    assert (texts, entities) == (["Ann sings.", "No"], [[(0, 3, "PER"), (0, 3, "SINGER")], []])
+    assert metadata == [more, more]
+
+
+def test_label_studio_takes_the_text_from_the_tag_of_the_regions(tmp_path):
+    def of(data, **how):
+        result = [{**region(0, 3, "Ann"), "to_name": "body"}]
+        path = put(
+            tmp_path, "a.json", {"data": data, "annotations": [{"result": result}]}, lines=False
+        )
+        return read_annotations(path, **how)
+
+    assert of({"body": "Ann sings.", "title": "A"}) == (
+        ["Ann sings."],
+        [[(0, 3, "PER")]],
+        [{"title": "A"}],
+    )
+    assert of({"note": "Ann sings.", "n": 3}).texts == ["Ann sings."]
+    assert of({"note": "Ann sings.", "n": "3"}, text_column="note").texts == ["Ann sings."]
+    with pytest.raises(
+        ValueError, match=r"no text under 'text', but \['note', 'n'\]: .*--text-column"
+    ):
+        of({"note": "Ann sings.", "n": "3"})
+
+
+def test_label_studio_of_odd_regions(tmp_path):
+    none = {**region(0, 3, "Ann"), "value": {"start": 0, "end": 3, "labels": []}}
+    hyper = {**region(0, 3), "type": "hypertextlabels"}
+    hyper["value"] = {
+        "start": "/p[1]",
+        "end": "/p[1]",
+        "startOffset": 0,
+        "hypertextlabels": ["B"],
+        "text": "Ann",
+    }
+    hyper["value"]["globalOffsets"] = {"start": 0, "end": 3}
+    path = put(tmp_path, "a.json", task({"result": [none, hyper]}), lines=False)
+    with pytest.warns(UserWarning, match=r"left out 1 regions without a label"):
+        assert read_annotations(path).entities == [[(0, 3, "B")]]
+    path = put(tmp_path, "a.json", task({"result": None}), lines=False)
+    assert read_annotations(path).entities == [[]]
+    path = put(tmp_path, "a.json", task(17), lines=False)
+    with pytest.raises(ValueError, match=r"record 1: the annotation 17 is an id"):
+        read_annotations(path)
+    other = {**region(0, 3), "to_name": "b"}
+    path = put(tmp_path, "a.json", task({"result": [region(0, 3), other]}), lines=False)
+    with pytest.raises(ValueError, match=r"regions of several texts, \['b', 'text'\]"):
+        read_annotations(path)
+
+
+def test_label_studio_writes_line_breaks_as_two_characters(tmp_path):
+    text = "Ann\r\n sings\nloud"
+    path = put(
+        tmp_path,
+        "a.json",
+        task({"result": [region(0, 11, "Ann\\n\\n sings")]}, text=text),
+        lines=False,
+    )
+    assert read_annotations(path).entities == [[(0, 11, "PER")]]
+
+
+# ---- texts beside offsets show what is counted, and what is wrong
+
+
+@pytest.mark.parametrize("unit", ["codepoints", "utf16"])
+def test_the_text_of_a_region_tells_what_offsets_count(tmp_path, unit):
+    path = put(
+        tmp_path, "a.json", task({"result": [region(*ANN[unit], "Ann")]}, text=EMOJI), lines=False
+    )
+    assert read_annotations(path).entities == [[(3, 6, "PER")]]
+    tokens = [{"text": "Ann", "start": ANN[unit][0], "end": ANN[unit][1], "id": 0}]
+    spans = [{"start": ANN[unit][0], "end": ANN[unit][1], "label": "PER"}]
+    path = put(tmp_path, "b.jsonl", {"text": EMOJI, "tokens": tokens, "spans": spans})
+    assert read_annotations(path).entities == [[(3, 6, "PER")]]
+
+
+@pytest.mark.parametrize("format", ["label-studio", "prodigy", "jsonl"])
+def test_a_text_that_contradicts_its_offsets(tmp_path, format):
+    def write(text, start, end, held="Ann"):
+        span = {"start": start, "end": end, "text": held, "label": "PER"}
+        record = {"id": 5, "text": text, "spans" if format == "prodigy" else "entities": [span]}
+        if format == "label-studio":
+            record = task({"result": [region(start, end, held)]}, text=text)
+        return put(tmp_path, "a.jsonl", record)
+
+    path = write("So Ann sings.", 4, 7)
+    with pytest.raises(
+        ValueError,
+        match=r"a.jsonl', line 1 \(id 5\): the entity 'PER' from 4 to 7: its offsets hold 'nn '",
+    ):
+        read_annotations(path)
+    with pytest.warns(UserWarning, match=r"1 of 1 entities are misaligned; 0 .* The first: line 1"):
+        assert read_annotations(path, on_misaligned="drop").entities == [[]]
+    with pytest.warns(UserWarning, match=r"1 of 1 entities are misaligned; 1 of them were moved"):
+        assert read_annotations(path, on_misaligned="fix").entities == [[(3, 6, "PER")]]
+    with pytest.raises(ValueError, match=r"the offsets fit offsets='bytes' "):
+        read_annotations(write(EMOJI, 9, 12))
+    decomposed = "Zu\u0308rich, Ann"
+    with pytest.raises(ValueError, match=r"the offsets fit .*the text in NFC"):
+        read_annotations(write(decomposed, 8, 11))
+    with pytest.raises(ValueError, match=r"the offsets fit .* or the text in NFD"):
+        read_annotations(write("Z\u00fcrich, Ann", 9, 12))
+    with pytest.raises(ValueError, match=r"the offsets fit the text with \\n in place of"):
+        read_annotations(write("So\r\nAnn", 3, 6))
+    assert read_annotations(write(decomposed, 0, 7, "Z\u00fcrich")).entities == [[(0, 7, "PER")]]
+
+
+@pytest.mark.parametrize(
+    ("span", "problem"),
+    [
+        ([0, 99, "X"], "it lies outside the text, which has 10 code points"),
+        ([-3, 2, "X"], "it lies outside the text"),
+        ([3, 3, "X"], "it is empty"),
+        ([5, 3, "X"], "it ends before it begins"),
+        (["0", 3, "X"], "its start is '0', not a whole number"),
+        ([0, True, "X"], "its end is True"),
+        ([0, 1.5, "X"], "its end is 1.5"),
+        ([None, 3, "X"], "its start is None"),
+        ([0, 3, ""], "its label is '', not a name"),
+        ([0, 3, [1]], r"its label is \[1\]"),
+        ({"start": 0, "end": 3, "category": "PER"}, "its label is '', not a name"),
+    ],
+)
+def test_spans_that_cannot_be_right(tmp_path, span, problem):
+    path = put(
+        tmp_path, "a.jsonl", {"id": "n7", "text": "Ann sings.", "entities": [[0, 3, "PER"], span]}
+    )
+    with pytest.raises(ValueError, match=rf"a.jsonl', line 1 \(id 'n7'\): .*{problem}"):
+        read_annotations(path)
+    with pytest.warns(UserWarning, match=r"1 of 2 entities are misaligned"):
+        assert read_annotations(path, on_misaligned="drop").entities == [[(0, 3, "PER")]]
+
+
+def test_a_character_cut_in_half(tmp_path):
+    path = put(tmp_path, "a.jsonl", {"text": EMOJI, "entities": [[1, 8, "PER"]]})
+    with pytest.raises(
+        ValueError, match=r"offset 1 is inside a character of several UTF-16 code units"
+    ):
+        read_annotations(path, offsets="utf16")
+    with pytest.raises(
+        ValueError, match=r"offset 1 is inside a character of several bytes of UTF-8"
+    ):
+        read_annotations(path, offsets="bytes")
+    (tmp_path / "b.jsonl").write_text('{"text": "half \\ud83d", "entities": []}')
+    with pytest.raises(ValueError, match=r"line 1: the text holds half of a surrogate pair"):
+        read_annotations(tmp_path / "b.jsonl")
+    marked = put(
+        tmp_path, "c.jsonl", {"text": EMOJI, "entities": [[5, 8, "PER"]], "offsets": "utf16"}
+    )
+    assert read_annotations(marked).entities == [[(3, 6, "PER")]]
+    with pytest.raises(
+        ValueError, match=r"says that its offsets count 'utf16', but offsets='bytes'"
+    ):
+        read_annotations(marked, offsets="bytes")
+
+
+# ---- Prodigy
+
+
+def test_prodigy(tmp_path):
+    tokens = [{"text": "Ann", "start": 0, "end": 3, "id": 0, "ws": True}]
+    span = {"start": 0, "end": 3, "token_start": 0, "token_end": 0, "label": "PER"}
+    record = {
+        "text": "Ann sings.",
+        "_input_hash": -1,
+        "_task_hash": 2,
+        "tokens": tokens,
+        "meta": {"n": 1},
+    }
+    path = put(
+        tmp_path,
+        "a.jsonl",
+        {**record, "spans": [span], "answer": "accept"},
+        {**record, "spans": [span], "answer": "reject"},
+        {**record, "answer": "ignore"},
+        {**record, "spans": None, "answer": "accept"},
+        {**record, "answer": "reject"},
+    )
+    with pytest.warns(
+        UserWarning, match=r"left out 2 whose answer is reject, 1 .* ignore; 2 texts are read"
+    ):
+        texts, entities, metadata = read_annotations(path)
+    assert (texts, entities) == (["Ann sings."] * 2, [[(0, 3, "PER")], []])
+    assert (
+        metadata == [{**{k: v for k, v in record.items() if k != "text"}, "answer": "accept"}] * 2
+    )
+    assert len(read_annotations(path, with_entities=False).texts) == 5
+    moved = {**record, "text": "So Ann sings.", "spans": [], "answer": "accept"}
+    with pytest.raises(ValueError, match=r"line 1: the token from 0 to 3: its offsets hold 'So '"):
+        read_annotations(put(tmp_path, "b.jsonl", moved))
+    with pytest.raises(ValueError, match=r"'spans' is 3, not a list"):
+        read_annotations(put(tmp_path, "b.jsonl", {**moved, "spans": 3}), "prodigy")
+
+
+# ---- spaCy
+
+
+def test_spacy_pairs_and_documents(tmp_path):
+    pair = ["Ann sings.", {"entities": [[0, 3, "PER"]]}]
+    expected = (["Ann sings."], [[(0, 3, "PER")]])
+    assert read_annotations(put(tmp_path, "a.json", pair, lines=False))[:2] == expected
+    annotator = {"classes": ["PER"], "annotations": [pair, None]}
+    assert read_annotations(put(tmp_path, "a.json", annotator))[:2] == expected
+    ents = [{"start": 0, "end": 3, "label": "PER"}]
+    tokens = [{"id": 0, "start": 0, "end": 3}]
+    group = {"sc": [*ents, {"start": 0, "end": 9, "label": "S", "kb_id": ""}]}
+    document = {"text": "Ann sings.", "ents": ents, "tokens": tokens, "spans": group}
+    path = put(tmp_path, "a.json", document, lines=False)
+    assert read_annotations(path).entities == [[(0, 3, "PER"), (0, 9, "S")]]
+    path = put(tmp_path, "a.jsonl", pair, pair)
+    assert read_annotations(path).entities == [[(0, 3, "PER")]] * 2
+
+
+def test_spacy_paragraphs(tmp_path):
+    words = [
+        ("Ann", " ", "U-PER"),
+        ("loves", " ", "O"),
+        ("New", " ", "B-LOC"),
+        ("York", "", "L-LOC"),
+        (".", "", "-"),
+    ]
+    tokens = [{"id": i, "orth": w, "space": s, "ner": tag} for i, (w, s, tag) in enumerate(words)]
+    sentences = [{"tokens": tokens[:2], "brackets": []}, {"tokens": tokens[2:]}]
+
+    def of(**paragraph):
+        path = put(
+            tmp_path,
+            "a.json",
+            {"id": 4, "paragraphs": [{"sentences": sentences, **paragraph}]},
+            lines=False,
+        )
+        return read_annotations(path)
+
+    entities = [[(0, 3, "PER"), (10, 18, "LOC")]]
+    assert of() == (["Ann loves New York."], entities, [{"id": 4}])
+    assert of(raw="Ann  loves New York .", cats=[])[:2] == (
+        ["Ann  loves New York ."],
+        [[(0, 3, "PER"), (11, 19, "LOC")]],
+    )
+    assert of(entities=[[0, 9, "X"]]).entities == [[(0, 9, "X")]]
+    with pytest.raises(ValueError, match=r"paragraph 1: its token 'York' is not in the text"):
+        of(raw="Ann loves New Cork.")
+
+
+# ---- brat
+
+
+def brat(folder, text, ann, name="d"):
+    folder.mkdir(exist_ok=True)
+    (folder / f"{name}.txt").write_bytes(text.encode())
+    if ann is not None:
+        (folder / f"{name}.ann").write_bytes(ann.encode())
+    return folder
+
+
+def test_brat(tmp_path):
+    ann = (
+        "T1\tPER 0 3\tAnn\nE1\tSing:T2 Agent:T1\nT2\tSing 4 9\tsings\nA1\tNegation E1\n"
+        "M1\tNegated T2\nR1\tKnows Arg1:T1 Arg2:T1\t\n*\tEquiv T1 T2\n"
+        "N1\tReference T1 Wikipedia:1\tAnn\n#1\tAnnotatorNotes T1\tsure?\n"
+    )
+    folder = brat(tmp_path / "a", "Ann sings.", ann)
+    brat(folder, "", "", "empty")
+    (folder / "annotation.conf").write_text("[entities]\n")
+    (folder / "sub").mkdir()
+    brat(folder / "sub", "Rome", "T1\tLOC 0 4\tRome\r\n")
+    assert read_annotations(folder) == (
+        ["Ann sings.", "", "Rome"],
+        [[(0, 3, "PER"), (4, 9, "Sing")], [], [(0, 4, "LOC")]],
+        [{"id": "d"}, {"id": "empty"}, {"id": "sub/d"}],
+    )
+    one = read_annotations(folder / "d.ann")
+    assert one == read_annotations(folder / "d.txt")
+    assert one.texts == ["Ann sings."]
+    brat(folder, "not annotated", None, "new")
+    with pytest.warns(UserWarning, match=r"left out 1 without a file .ann; 3 texts"):
+        read_annotations(folder)
+    assert len(read_annotations(folder, with_entities=False).texts) == 4
+
+
+def test_brat_of_several_parts(tmp_path):
+    lines = brat(tmp_path / "a", "New\n York, and Rome", "T1\tLOC 0 3;5 9\tNew York\n")
+    assert read_annotations(lines).entities == [[(0, 9, "LOC")]]  # cut at the end of a line
+    apart = brat(tmp_path / "b", "North and South America", "T7\tLOC 0 5;16 23\tNorth America\n")
+    with pytest.raises(
+        ValueError,
+        match=r"d.ann \(id 'd'\): the entity 'LOC' from 0 to 5;16 to 23: it is discontinuous",
+    ):
+        read_annotations(apart)
+    with pytest.warns(UserWarning, match=r"1 of them were moved or joined"):
+        assert read_annotations(apart, on_misaligned="fix").entities == [[(0, 23, "LOC")]]
+    with pytest.warns(UserWarning, match=r"misaligned"):
+        assert read_annotations(apart, on_misaligned="drop").entities == [[]]
+
+
+@pytest.mark.parametrize("bom", ["", "\ufeff"])
+@pytest.mark.parametrize("counts_bom", [False, True])
+@pytest.mark.parametrize("counts_both", [False, True])
+def test_brat_finds_what_line_ends_and_marks_count(tmp_path, bom, counts_bom, counts_both):
+    start = 4 + counts_both + (counts_bom and bom != "")
+    folder = brat(tmp_path / "a", f"{bom}Ann\r\nRome", f"T1\tLOC {start} {start + 4}\tRome\n")
+    (text,), ((entity,),), _ = read_annotations(folder)
+    assert text[entity[0] : entity[1]] == "Rome"
+    assert entity[0] == start
+
+
+@pytest.mark.parametrize(
+    ("ann", "problem"),
+    [
+        ("T1\tLOC 1 4\tRome\n", "its offsets hold 'ome'"),
+        ("T1 LOC 0 4 Rome\n", "d.ann', line 1: .* is not 'T1<tab>TYPE START END"),
+        ("T1\tLOC 0 4\tRome\n\nX9\tfoo\n", "d.ann', line 3"),
+        ("T1\tLOC 0 9\tRome\n", "outside the text, which has 4"),
+    ],
+)
+def test_brat_that_cannot_be_right(tmp_path, ann, problem):
+    with pytest.raises(ValueError, match=problem):
+        read_annotations(brat(tmp_path / "a", "Rome", ann))
+
+
+def test_brat_without_its_text(tmp_path):
+    folder = brat(tmp_path / "a", "Rome", "T1\tLOC 0 4\tRome\n")
+    (folder / "d.txt").unlink()
+    for path in (folder, folder / "d.ann"):
+        with pytest.raises(ValueError, match=r"there is no d.txt beside it"):
+            read_annotations(path)
+
+
+# ---- tokens
+
+
+def test_tokens_and_tags(tmp_path):
+    tagged = {
+        "id": 1,
+        "tokens": ["Ann", "in", "New", "York"],
+        "tags": ["B-PER", "O", "B-LOC", "I-LOC"],
+    }
+    expected = (["Ann in New York"], [[(0, 3, "PER"), (7, 15, "LOC")]])
+    for name, values in (("ner_tags", tagged["tags"]), ("tags", ["U-PER", "O", "B-LOC", "L-LOC"])):
+        record = {"id": 1, "tokens": tagged["tokens"], name: values}
+        assert read_annotations(put(tmp_path, "a.jsonl", record)) == (*expected, [{"id": 1}])
+    spans = [["PER", 0, 1], ["LOC", 2, 4], ["X", 0, 4]]
+    both = [(0, 3, "PER"), (7, 15, "LOC"), (0, 15, "X")]
+    path = put(tmp_path, "a.jsonl", {"tokens": tagged["tokens"], "spans": spans})
+    assert read_annotations(path).entities == [both]
+    named = [{"type": kind, "start": a, "end": b, "text": "x"} for kind, a, b in spans]
+    path = put(tmp_path, "a.jsonl", {"tokens": tagged["tokens"], "spans": named})
+    assert read_annotations(path).entities == [both]
+
+
+@pytest.mark.parametrize(
+    ("record", "problem"),
+    [
+        ({"tokens": ["a", "b"], "tags": ["O"]}, "line 1: 2 tokens, but 1 tags"),
+        ({"tokens": ["a"], "tags": [1]}, "holds ids: write the names"),
+        ({"tokens": ["a"], "tags": ["NOUN"]}, "tags without B- and I-, such as 'NOUN'"),
+        ({"tokens": ["a"], "spans": [["X", 0, 2]]}, "outside 1 tokens"),
+        ({"tokens": ["a"], "spans": [["X", 0]]}, "no tags, or spans"),
+    ],
+)
+def test_tokens_that_cannot_be_right(tmp_path, record, problem):
+    with pytest.raises(ValueError, match=problem):
+        read_annotations(put(tmp_path, "a.jsonl", record))
+
+
+def test_conll_words_are_joined(tmp_path):
+    path = tmp_path / "a.conll"
+    path.write_text(
+        "-DOCSTART- -X- O\n\nAnn -X- _ B-PER\n👍🏽 -X- _ O\nNew -X- _ B-LOC\nYork -X- _ I-LOC\n\n"
+        "No -X- _ O\n"
+    )
+    assert read_annotations(path) == (
+        ["Ann 👍🏽 New York", "No"],
+        [[(0, 3, "PER"), (7, 15, "LOC")], []],
+        [{}, {}],
+    )
+    assert read_annotations(path, with_entities=False).entities == [[], []]
+
+
+def test_data_sets_of_hugging_face(tmp_path):
+    tags = hf.List(hf.ClassLabel(names=["O", "B-PER"]))
+    features = hf.Features(
+        {"id": hf.Value("string"), "tokens": hf.List(hf.Value("string")), "ner_tags": tags}
+    )
+    columns = {"id": ["a", "b"], "tokens": [["Ann", "x"], ["y"]], "ner_tags": [[1, 0], [0]]}
+    rows = hf.Dataset.from_dict(columns, features=features)
+    expected = (["Ann x", "y"], [[(0, 3, "PER")], []], [{"id": "a"}, {"id": "b"}])
+    assert read_annotations(rows) == expected
+    rows.save_to_disk(tmp_path / "saved")
+    assert read_annotations(tmp_path / "saved") == expected
+    hf.DatasetDict(train=rows).save_to_disk(tmp_path / "splits")
+    with pytest.raises(TypeError, match=r"has the splits \['train'\]"):
+        read_annotations(tmp_path / "splits")
+    label = hf.ClassLabel(names=["PER", "LOC"])
+    entity = {"start": hf.Value("int64"), "end": hf.Value("int64"), "label": label}
+    features = hf.Features({"text": hf.Value("string"), "entities": hf.List(entity)})
+    columns = {"text": ["Ann", "x"], "entities": [[{"start": 0, "end": 3, "label": 0}], []]}
+    rows = hf.Dataset.from_dict(columns, features=features)
+    assert read_annotations(rows)[:2] == (["Ann", "x"], [[(0, 3, "PER")], []])
+    with pytest.raises(TypeError, match=r"is no dataset"):
+        read_annotations(3)
+    hidden = hf.Dataset.from_dict({"ner_tags": [[-1]]}, features=hf.Features({"ner_tags": tags}))
+    with pytest.raises(ValueError, match=r"row 0, ner_tags holds -1"):
+        read_annotations(hidden)
+
+
+# ---- plain JSON lines, and what is none of them
+
+
+@pytest.mark.parametrize(
+    "entity",
+    [
+        [0, 3, "PER"],
+        ["PER", 0, 3],
+        [0, 3, "PER", "Ann"],
+        [0, 3, "PER", 0.9, "Ann"],
+        {"start": 0, "end": 3, "label": "PER", "score": 0.9, "text": "Ann"},
+        {"start_offset": 0, "end_offset": 3, "label": "PER"},
+        {"entity_group": "PER", "score": 0.9, "word": "Ann", "start": 0, "end": 3},
+        {"start_char": 0, "end_char": 3, "label_": "PER"},
+    ],
+)
+def test_lines_of_texts_and_entities(tmp_path, entity):
+    record = {"doc": 4, "text": "Ann sings.", "entities": [entity]}
+    assert read_annotations(put(tmp_path, "a.jsonl", record)) == (
+        ["Ann sings."],
+        [[(0, 3, "PER")]],
+        [{"doc": 4}],
+    )
+    assert read_annotations(put(tmp_path, "a.json", record, lines=False)).entities == [
+        [(0, 3, "PER")]
+    ]
+    record["body"] = record.pop("text")
+    assert read_annotations(put(tmp_path, "a.jsonl", record), text_column="body").texts == [
+        "Ann sings."
+    ]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"text": "Ann", "label": "spam"},
+        {"text": "Ann", "label": ["a", "b"]},
+        {"text": "Ann", "label": ["cat", "dog", "cow"]},
+        {"question": "Who?", "context": "Ann", "answers": []},
+        ["Ann", "spam"],
+        3,
+    ],
+)
+def test_what_is_no_annotation(tmp_path, record):
+    with pytest.raises(ValueError, match=r"of no format that is known: it has .*--from"):
+        read_annotations(put(tmp_path, "a.jsonl", record, record))
+
+
+def test_files_that_are_none(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no file"):
+        read_annotations(tmp_path / "a.jsonl")
+    (tmp_path / "a.jsonl").write_text("")
+    with pytest.raises(ValueError, match=r"is empty"):
+        read_annotations(tmp_path / "a.jsonl")
+    (tmp_path / "a.txt").write_text("Just some text.\nAnd more.\n")
+    with pytest.raises(
+        ValueError, match=r"of no format that is known: it has the line 'Just some text.'"
+    ):
+        read_annotations(tmp_path / "a.txt")
+    (tmp_path / "a.jsonl").write_text('{"text": "Ann", "entities": []}\n{"text": "Ann"\n')
+    with pytest.raises(ValueError, match=r"line 2"):
+        read_annotations(tmp_path / "a.jsonl")
+    with pytest.raises(ValueError, match=r"holds no annotated text"):
+        read_annotations(tmp_path, "brat")
+    with pytest.raises(ValueError, match=r"line 1: .* is not a JSON object"):
+        read_annotations(put(tmp_path, "b.jsonl", 3), "doccano")
+    with pytest.raises(ValueError, match=r"line 1: .* is no entity"):
+        read_annotations(put(tmp_path, "b.jsonl", {"text": "Ann", "label": ["a"]}), "doccano")
