@@ -430,6 +430,18 @@ class Makers:
     def a_write_conll_path(self, kind: str) -> Any:
         return self.folder / "written" / "w.conll"
 
+    def a_write_annotations_path(self, kind: str) -> Any:
+        return self.folder / "written" / "a.jsonl"
+
+    def a_texts(self, kind: str) -> Any:
+        return ["Ann sings.", "No."]
+
+    def a_entities(self, kind: str) -> Any:
+        return [[(0, 3, "PER")], []]
+
+    def a_format(self, kind: str) -> Any:
+        return "jsonl"
+
     def a_write_squad_predictions_path(self, kind: str) -> Any:
         return self.folder / "written" / "p.json"
 

@@ -1,7 +1,7 @@
 """Readers of the field's formats, and a small corpus of our own."""
 
 from skdice.datasets._corpus import load_town_notes
-from skdice.datasets.annotations import Annotations, read_annotations, write_annotations
+from skdice.datasets.annotations import read_annotations, write_annotations
 from skdice.datasets.auto import Dataset, read_dataset
 from skdice.datasets.conll import read_conll, read_conllu, write_conll
 from skdice.datasets.hub import from_hf
@@ -9,7 +9,6 @@ from skdice.datasets.records import read_table, read_texts
 from skdice.datasets.squad import read_mrc_ner, read_squad, write_squad_predictions
 
 __all__ = [
-    "Annotations",
     "Dataset",
     "from_hf",
     "load_town_notes",

@@ -319,9 +319,8 @@ def _row(i: int, text: Any, entities: Any, metadata: Any, format: str) -> Row:
             raise TypeError(f"{where} is {shown(item)}: it must be (start, end, label)")
         start, end = map(int, span.parts[0])
         if not 0 <= start < end <= len(text):
-            raise ValueError(
-                f"{where} is {shown(item)}, outside the {len(text)} characters of its text"
-            )
+            held = f"texts[{i}], which has {len(text)} characters"
+            raise ValueError(f"{where} is {shown(item)}, outside {held}")
         label = span.label
         if not (isinstance(label, str) and label.strip()) and (
             label is not None or format != "jsonl"

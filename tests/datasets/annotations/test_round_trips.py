@@ -216,7 +216,12 @@ def test_entities_of_other_kinds(tmp_path):
 @pytest.mark.parametrize(
     ("texts", "entities", "format", "problem"),
     [
-        (["Ann"], [[(0, 4, "X")]], "jsonl", r"entities\[0\]\[0\] .* outside the 3 characters"),
+        (
+            ["Ann"],
+            [[(0, 4, "X")]],
+            "jsonl",
+            r"entities\[0\]\[0\] .* outside texts\[0\], which has 3",
+        ),
         (["Ann"], [[(2, 2, "X")]], "jsonl", r"entities\[0\]\[0\] is \(2, 2, 'X'\), outside"),
         (["Ann"], [[(0, 1)]], "jsonl", r"must be \(start, end, label\)"),
         (["Ann"], [[(0.5, 1, "X")]], "jsonl", r"must be \(start, end, label\)"),
