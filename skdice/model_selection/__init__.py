@@ -1,8 +1,17 @@
-"""Comparing and searching losses."""
+"""Comparing and searching losses, and predictions by cross-validation."""
 
 from skdice.losses import OneMinus
 from skdice.model_selection.comparison import Comparison, compare_losses
+from skdice.model_selection.held_out import OutOfFold, out_of_fold
 from skdice.model_selection.search import LossSearchCV
 from skdice.model_selection.spaces import loss_space
 
-__all__ = ["Comparison", "LossSearchCV", "OneMinus", "compare_losses", "loss_space"]
+__all__ = [
+    "Comparison",
+    "LossSearchCV",
+    "OneMinus",
+    "OutOfFold",
+    "compare_losses",
+    "loss_space",
+    "out_of_fold",
+]

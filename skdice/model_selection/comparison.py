@@ -192,10 +192,10 @@ def compare_losses(
     }
     n_val = 0 if y_val is None else len(y_val)
     settings |= {"seeds": chosen, "n_train": len(y), "n_val": n_val, "n_test": len(y_test)}
-    environment = _environment()
-    versions = {name: value for name, value in environment.items() if name != "date"}
+    packages = environment()
+    versions = {name: value for name, value in packages.items() if name != "date"}
     settings["identity"] = digest(X, y, X_test, y_test, X_val, y_val, params, versions)
-    comparison = Comparison(title, "", models, settings, environment)
+    comparison = Comparison(title, "", models, settings, packages)
     if resume_from is not None:
         comparison.take_runs(resume_from, chosen)
     # The loop goes seed by seed, so that an interrupted comparison has runs of all models.
@@ -218,7 +218,8 @@ def compare_losses(
     return comparison
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
+    """Versions of the packages, the machine and the date."""
     packages = ("torch", "transformers", "scikit-learn", "skorch")
     return {
         "skdice": __version__,

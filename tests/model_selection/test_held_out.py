@@ -1,0 +1,257 @@
+"""Predictions out of fold, against a loop over the folds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from joblib import parallel_config
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.datasets import make_classification
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    RepeatedKFold,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+    TimeSeriesSplit,
+    cross_val_predict,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skdice import (
+    BiasTunedTagger,
+    DiceClassifier,
+    DiceMRCTagger,
+    DiceQuestionAnswerer,
+    DiceTokenClassifier,
+)
+from skdice.model_selection import out_of_fold
+
+X, Y = make_classification(40, 5, n_informative=4, n_redundant=0, n_classes=2, random_state=0)
+LOGISTIC = make_pipeline(StandardScaler(), LogisticRegression())
+
+
+@pytest.mark.parametrize("cv", [3, KFold(4, shuffle=True, random_state=0)])
+def test_a_classifier_as_in_scikit_learn(cv):
+    names = np.array(["no", "yes"])[Y]
+    found = out_of_fold(LOGISTIC, X, names, cv)
+    np.testing.assert_array_equal(found.predictions, cross_val_predict(LOGISTIC, X, names, cv=cv))
+    proba = cross_val_predict(LOGISTIC, X, names, cv=cv, method="predict_proba")
+    np.testing.assert_allclose(found.probabilities, proba)
+    splits = (StratifiedKFold(3) if cv == 3 else cv).split(X, names)
+    for number, (_, test) in enumerate(splits):
+        assert (found.folds[test] == number).all()
+    predictions, probabilities, folds = found
+    assert len(predictions) == len(probabilities) == len(folds) == 40
+
+
+def test_groups_stay_together():
+    groups = np.repeat(np.arange(10), 4)
+    for estimator, splitter in (
+        (LOGISTIC, StratifiedGroupKFold(3)),
+        (LinearRegression(), GroupKFold(3)),
+    ):
+        found = out_of_fold(estimator, X, Y, 3, groups)
+        assert all(len(set(found.folds[groups == g])) == 1 for g in range(10))
+        expected = cross_val_predict(estimator, X, Y, groups=groups, cv=splitter)
+        np.testing.assert_allclose(found.predictions, expected)
+    assert out_of_fold(LinearRegression(), X, Y).probabilities is None
+
+
+def test_a_class_that_a_fold_lacks_has_probability_0():
+    y = np.array(["a", "b", "c"])[Y + (np.arange(40) < 4)]
+    folds = KFold(4)  # all rows of c may be in the first fold
+    rows = np.flatnonzero(y == "c")
+    assert len(rows) > 0
+    assert rows.max() < 10
+    found = out_of_fold(LogisticRegression(), X, y, folds)
+    train = np.arange(10, 40)
+    model = LogisticRegression().fit(X[train], y[train])
+    expected = np.zeros((10, 3))
+    expected[:, [["a", "b", "c"].index(label) for label in model.classes_]] = model.predict_proba(
+        X[:10]
+    )
+    np.testing.assert_allclose(found.probabilities[:10], expected)
+    assert (found.probabilities[:10, 2] == 0).all()
+    assert (found.probabilities[10:, 2] > 0).all()
+
+
+def test_several_labels_and_fit_parameters():
+    y = np.column_stack([Y, 1 - Y, X[:, 0] > 0]).astype(int)
+    forest = RandomForestClassifier(5, random_state=0)
+    found = out_of_fold(forest, X, y, 2)
+    assert found.predictions.shape == found.probabilities.shape == (40, 3)
+    for number in (0, 1):
+        train, test = found.folds != number, found.folds == number
+        model = clone(forest).fit(X[train], y[train])
+        np.testing.assert_array_equal(found.predictions[test], model.predict(X[test]))
+        ones = np.column_stack([table[:, 1] for table in model.predict_proba(X[test])])
+        np.testing.assert_allclose(found.probabilities[test], ones)
+    heads = DiceClassifier(max_epochs=2, random_state=0)
+    weights = np.linspace(0.1, 3, 40)
+    found = out_of_fold(heads, X, Y, 2, params={"sample_weight": weights})
+    train, test = found.folds != 1, found.folds == 1
+    model = clone(heads).fit(X[train], Y[train], sample_weight=weights[train])
+    np.testing.assert_allclose(found.probabilities[test], model.predict_proba(X[test]), atol=1e-6)
+
+
+def test_a_tagger_of_which_a_fold_lacks_a_tag(tiny_backbone, sentences):
+    rows, tags = sentences
+    tags = [
+        [tag.replace("LOC", "GPE") if i == 3 else tag for tag in row] for i, row in enumerate(tags)
+    ]
+    rows, tags = [*rows[:6], ["rain", "rome"]], [*tags[:6], ["O", "B-RARE"]]
+    tagger = DiceTokenClassifier(backbone=tiny_backbone, max_epochs=1, random_state=0)
+    groups = [0, 0, 1, 1, 2, 2, 3]
+    found = out_of_fold(tagger, rows, tags, 2, groups)
+    classes = sorted({tag for row in tags for tag in row})
+    assert [len(row) for row in found.predictions] == [len(row) for row in rows]
+    for number in (0, 1):
+        train, test = (np.flatnonzero((found.folds == number) == held) for held in (False, True))
+        model = clone(tagger).fit([rows[i] for i in train], [tags[i] for i in train])
+        places = [classes.index(tag) for tag in model.classes_]
+        for i, table in zip(test, model.predict_proba([rows[i] for i in test]), strict=True):
+            expected = np.zeros((len(rows[i]), len(classes)))
+            expected[:, places] = table
+            np.testing.assert_allclose(found.probabilities[i], expected, atol=1e-6)
+    rare = found.probabilities[6][:, classes.index("B-RARE")]
+    assert (rare == 0).all()
+    rows, tags = sentences
+    tuned = out_of_fold(BiasTunedTagger(tagger, cv=0.5, random_state=0), rows, tags, 2)
+    assert [len(row) for row in tuned.predictions] == [len(row) for row in rows]
+
+
+def test_readers(tiny_backbone, sentences):
+    rows, tags = (part[:6] for part in sentences)
+    common = {"backbone": tiny_backbone, "max_epochs": 1, "random_state": 0}
+    asker = DiceMRCTagger(**common, threshold=0.01)
+    found = out_of_fold(asker, rows, tags, 2)
+    assert [len(row) for row in found.predictions] == [len(row) for row in rows]
+    model = clone(asker).fit(rows[3:], tags[3:])
+    assert found.probabilities[:3].tolist() == model.predict_spans(rows[:3]).tolist()
+    assert found.probabilities[0][0]._fields == ("type", "start", "end", "score")
+    questions = [("who met bob", "anna met bob"), ("who saw rain", "carla saw rain")] * 2
+    answers = [[(0, "anna")], [(0, "carla")]] * 2
+    reader = DiceQuestionAnswerer(**common)
+    found = out_of_fold(reader, questions, answers, 2)
+    model = clone(reader).fit(questions[2:], answers[2:])
+    assert found.predictions[:2].tolist() == list(model.predict(questions[:2]))
+    spots = model.predict_spans(questions[:2], n_best=20)
+    np.testing.assert_allclose(found.probabilities[:2], [row[0]["probability"] for row in spots])
+
+
+class Counting(ClassifierMixin, BaseEstimator):
+    """Counts its fits, and fails at the `n`th."""
+
+    fits = 0
+
+    def __init__(self, n=99, seed=0):
+        self.n, self.seed = n, seed
+
+    def fit(self, X, y):
+        type(self).fits += 1
+        if type(self).fits == self.n:
+            raise KeyboardInterrupt
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X):
+        return self.classes_[(np.asarray(X)[:, 0] > 0).astype(int)]
+
+
+class Tagging(Counting):
+    """The same for sentences, with what a tagger and a reader give."""
+
+    def fit(self, X, y):
+        return super().fit(X, sorted({tag for row in y for tag in row}))
+
+    def predict(self, X):
+        rows = np.empty(len(X), dtype=object)
+        rows[:] = [[("object", 0, 1)] for _ in X]
+        return rows
+
+    def predict_proba(self, X):
+        rows = np.empty(len(X), dtype=object)
+        rows[:] = [np.full((len(row), len(self.classes_)), 0.5) for row in X]
+        return rows
+
+    __sklearn_tags__ = BaseEstimator.__sklearn_tags__
+
+
+@pytest.mark.parametrize(("kind", "tagged"), [(Counting, False), (Tagging, True)])
+def test_an_interrupted_call_goes_on(tmp_path, kind, tagged):
+    rows, y = (X, np.array(["no", "yes"])[Y])
+    if tagged:
+        rows = [["a"] * (1 + i % 3) for i in range(12)]
+        y = [["B-X" if i else "O"] * len(row) for i, row in enumerate(rows)]
+    kind.fits = 0
+    whole = out_of_fold(kind(), rows, y, 4)
+    kind.fits = 0
+    with pytest.raises(KeyboardInterrupt):
+        out_of_fold(kind(n=3), rows, y, 4, checkpoint_dir=tmp_path / "new")
+    found = out_of_fold(kind(n=3), rows, y, 4, checkpoint_dir=tmp_path / "new")
+    assert kind.fits == 3 + 2  # the third again, and the fourth
+    again = out_of_fold(kind(n=3), rows, y, 4, checkpoint_dir=str(tmp_path / "new"))
+    assert kind.fits == 5
+    for part in (found, again):
+        for values, expected in zip(part, whole, strict=True):
+            if expected is None:
+                assert values is None
+            elif expected.dtype == object:
+                np.testing.assert_equal(values.tolist(), expected.tolist())
+            else:
+                np.testing.assert_array_equal(values, expected)
+                assert values.dtype == expected.dtype
+    # Other parameters, data or folds are another call.
+    for changed in (
+        {"estimator": kind(n=3, seed=1)},
+        {"y": [*y[1:2], *y[1:]]},
+        {"cv": KFold(4, shuffle=True, random_state=0)},
+    ):
+        before = kind.fits
+        call = {"estimator": kind(n=3), "X": rows, "y": y, "cv": 4} | changed
+        out_of_fold(**call, checkpoint_dir=tmp_path / "new")
+        assert kind.fits == before + 4
+
+
+def test_parts_of_a_reader_are_kept(tmp_path, tiny_backbone, sentences):
+    rows, tags = (part[:4] for part in sentences)
+    asker = DiceMRCTagger(backbone=tiny_backbone, max_epochs=1, random_state=0, threshold=0.01)
+    calls = [out_of_fold(asker, rows, tags, 2, checkpoint_dir=tmp_path) for _ in range(2)]
+    assert calls[0].probabilities.tolist() == calls[1].probabilities.tolist()
+    assert type(calls[1].probabilities[0][0]).__name__ == "ScoredSpan"
+
+
+def test_folds_at_the_same_time():
+    model = DiceClassifier(max_epochs=2, random_state=0)
+    with parallel_config("threading"):
+        alone, together = (out_of_fold(model, X, Y, 3, n_jobs=n) for n in (1, 2))
+    np.testing.assert_allclose(alone.probabilities, together.probabilities, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("changed", "match"),
+    [
+        ({"cv": RepeatedKFold(n_splits=2, n_repeats=2)}, "each row must be held out once"),
+        ({"cv": TimeSeriesSplit(3)}, "each row must be held out once"),
+        ({"cv": [([0], [1])]}, "each row must be held out once"),
+        ({"cv": 1}, "cv=1"),
+        ({"cv": "five"}, "cv='five'"),
+        ({"y": Y[:-1]}, "inconsistent"),
+        ({"y": None}, "y"),
+        ({"groups": [1]}, "inconsistent"),
+        ({"estimator": 3}, "estimator"),
+        ({"n_jobs": "two"}, "n_jobs"),
+        ({"params": [1]}, "params"),
+        ({"checkpoint_dir": "/proc/no"}, "checkpoint_dir"),
+    ],
+)
+def test_bad_arguments_are_named_before_any_fit(changed, match):
+    Counting.fits = 0
+    call = {"estimator": Counting(), "X": X, "y": Y, "cv": 2} | changed
+    with pytest.raises((ValueError, TypeError), match=match):
+        out_of_fold(**call)
+    assert Counting.fits == 0
