@@ -52,3 +52,10 @@ TASKS = {
 TASKS["mrc-ner"] = replace(
     TASKS["tagging"], estimator="DiceMRCTagger", head=None, peft_type=None, has_classes=False
 )
+TASKS["entities"] = replace(
+    TASKS["tagging"],
+    estimator="DiceEntityRecognizer",
+    example='["Ann lives in Rome."]',
+    keys=("text",),
+    formats=("jsonl",),
+)

@@ -205,6 +205,62 @@ def chinese_backbone(tmp_path_factory: pytest.TempPathFactory) -> str:
     return build_tiny_backbone(folder, words=sorted("北京大学上海在哪里，。"))
 
 
+RAW_TEXTS = (
+    "Anna Lee lives in Paris, near the river (with Bob). She's old; it's new! @bob #acme U.S. 3.5%",
+    "Don't call acme-globex: the prize was 100 in Oslo/Rome... hello, hello and WIN money_now?",
+    "\u6771\u4eac\u306b\u3044\u308b Bob \U0001f389 caf\u00e9 Zo\u00eb \u2026 rain \u2014 sun x y z",
+)
+
+
+@pytest.fixture(scope="session")
+def raw_text_backbones(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """One random backbone with each kind of tokenizer: WordPiece, byte-level BPE, Unigram."""
+    import json
+
+    import torch
+    import transformers
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    options = {"special_tokens": special, "show_progress": False}
+    bpe, unigram = Tokenizer(models.BPE()), Tokenizer(models.Unigram())
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    letters = pre_tokenizers.ByteLevel.alphabet()
+    bpe.train_from_iterator(
+        RAW_TEXTS, trainers.BpeTrainer(vocab_size=330, initial_alphabet=letters, **options)
+    )
+    unigram.pre_tokenizer = pre_tokenizers.Metaspace()
+    unigram.train_from_iterator(
+        RAW_TEXTS, trainers.UnigramTrainer(vocab_size=120, unk_token="<unk>", **options)
+    )
+    of_bpe, of_unigram = (json.loads(t.to_str())["model"] for t in (bpe, unigram))
+    merges = [tuple(pair) for pair in of_bpe["merges"]]
+    vocabulary = [tuple(entry) for entry in of_unigram["vocab"]]
+    tokenizers = {
+        "roberta": transformers.RobertaTokenizer(vocab=of_bpe["vocab"], merges=merges),
+        "xlm-roberta": transformers.XLMRobertaTokenizer(vocab=vocabulary),
+    }
+    found = {"bert": build_tiny_backbone(str(tmp_path_factory.mktemp("raw-bert")))}
+    for kind, tokenizer in tokenizers.items():
+        found[kind] = str(tmp_path_factory.mktemp(f"raw-{kind}"))
+        config = transformers.AutoConfig.for_model(
+            kind,
+            vocab_size=len(tokenizer),
+            hidden_size=16,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            intermediate_size=32,
+            max_position_embeddings=130,
+            type_vocab_size=1,
+            pad_token_id=tokenizer.pad_token_id,
+        )
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            transformers.AutoModel.from_config(config).save_pretrained(found[kind])
+        tokenizer.save_pretrained(found[kind])
+    return found
+
+
 @pytest.fixture
 def sentences() -> tuple[list[list[str]], list[list[str]]]:
     """Sixteen short tagged sentences (IOB2) of unequal length."""

@@ -3,6 +3,7 @@
 from skdice.estimators.bias import BiasTunedClassifier
 from skdice.estimators.bias_tagger import BiasTunedTagger
 from skdice.estimators.classifier import DiceClassifier
+from skdice.estimators.entities import DiceEntityRecognizer
 from skdice.estimators.features import TransformerFeatures
 from skdice.estimators.mrc_tagger import DiceMRCTagger
 from skdice.estimators.question_answering import DiceQuestionAnswerer
@@ -13,6 +14,7 @@ __all__ = [
     "BiasTunedClassifier",
     "BiasTunedTagger",
     "DiceClassifier",
+    "DiceEntityRecognizer",
     "DiceMRCTagger",
     "DiceQuestionAnswerer",
     "DiceSequenceClassifier",

@@ -118,6 +118,10 @@ class BiasTunedTagger(TagScores, BiasTuned):
 
     # ---- the steps
 
+    @property
+    def _outputs(self) -> np.ndarray:  # type: ignore[override]
+        return self.classes_
+
     def _decode(self, log_p: Iterable[np.ndarray]) -> list[list[str]]:
         constrained = getattr(self.estimator_, "constrained", False)
         return decode(log_p, self.classes_.tolist(), self.scheme_, constrained=constrained)

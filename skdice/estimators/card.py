@@ -65,7 +65,7 @@ def _data(estimator: Any) -> list[str]:
     seen = getattr(estimator, "_seen", None)
     if seen is None:
         return []
-    labels = [str(label) for label in estimator.classes_.tolist()]
+    labels = [str(label) for label in estimator._outputs.tolist()]
     counts = dict(zip(labels, np.asarray(seen)[:-1], strict=True))
     unit, negative = "examples", None
     if estimator.task == "tagging":

@@ -114,7 +114,7 @@ class TagScores:
 
     task: ClassVar[str] = "tagging"
 
-    classes_: np.ndarray
+    _outputs: np.ndarray
     scheme_: str
     predict: Callable[[Any], np.ndarray]
     _log_tables: Callable[[Any], Iterable[np.ndarray]]
@@ -141,7 +141,7 @@ class TagScores:
         """Tags of each sentence with their spans."""
         tables = list(self._log_tables(X))
         rows = self._decode(tables)
-        posterior = SpanPosterior(self.classes_.tolist(), self.scheme_)
+        posterior = SpanPosterior(self._outputs.tolist(), self.scheme_)
         scored = []
         for table, tags in zip(tables, rows, strict=True):
             spans = get_spans(tags, self.scheme_)

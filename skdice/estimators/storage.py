@@ -199,7 +199,7 @@ def describe(config: Any, estimator: Any) -> None:
     """Put the labels and the kind of problem into a configuration of transformers."""
     if estimator.task == "qa":
         return
-    names = [str(label) for label in estimator.classes_.tolist()]
+    names = [str(label) for label in estimator._outputs.tolist()]
     if getattr(estimator, "multilabel_", False):
         config.problem_type = "multi_label_classification"
         known = [config.id2label.get(i) for i in range(len(names))]  # of a wrapped model
@@ -319,7 +319,7 @@ def _read_module(estimator: Any, where: Path, state: dict[str, Any]) -> EncoderM
     """The module whose weights, or those of an adapter to its backbone, are in `where`."""
     task, dropout = estimator.task, estimator.dropout
     source = estimator.backbone if state["adapter"] else str(where)
-    n_outputs = len(estimator.classes_) if TASKS[task].has_classes else 2
+    n_outputs = len(estimator._outputs) if TASKS[task].has_classes else 2
     if not state["task_model"]:
         module = _read_own_head(estimator, source, where.parent, n_outputs)
         module.pooling = state["fitted"].get("pooling")

@@ -216,13 +216,13 @@ default="auto"
         if held is not None and not any(t not in ("O", None) for row in held.targets for t in row):
             warn("the validation sentences hold no entity: their F1 is 0")
         if mode == "fresh":
-            self._build(len(self.classes_), seed=seed)
+            self._build(len(self._outputs), seed=seed)
         dataset = self._encode(data.inputs, data.targets, data.weights)
         rows = None if draws is None else [_windows_of(dataset, drawn) for drawn in draws]
         targets, weights = dataset.flat_targets(None if rows is None else rows[0])
         known = targets != UNKNOWN
-        counts = np.bincount(targets[known], weights[known], minlength=len(self.classes_))
-        background = self.classes_.tolist().index("O") if "O" in self.classes_ else None
+        counts = np.bincount(targets[known], weights[known], minlength=len(self._outputs))
+        background = self._outputs.tolist().index("O") if "O" in self._outputs else None
         criterion = self._prepared_loss(counts, counts.sum(), mode, background=background)
         return FitPlan(dataset=dataset, criterion=criterion, seed=seed, validation=held, rows=rows)
 
@@ -261,7 +261,7 @@ default="auto"
         sentences = as_sentences(X)
         tags = as_tags(y, sentences)
         self._check_fitted()
-        known = {self._kind(tag) for tag in self.classes_}
+        known = {self._kind(tag) for tag in self._outputs}
         for i, row in enumerate(tags):
             for tag in row:
                 if tag not in ("O", None) and self._kind(tag) not in known:
@@ -310,7 +310,7 @@ default="auto"
     def _learn_tags(self, tags: list[list[Any]], mode: Mode, more: Any = None) -> None:
         """Set classes and scheme, or check `tags` against those of the last fit."""
         if mode != "fresh":
-            unseen = {tag for row in tags for tag in row} - {*self.classes_, None}
+            unseen = {tag for row in tags for tag in row} - {*self._outputs, None}
             if unseen:
                 raise ValueError(
                     f"y holds tags that the first fit did not see: {sorted(unseen)}. Name all "
@@ -329,7 +329,11 @@ default="auto"
         check_tags(tags, scheme, refuse=not auto)
         if scheme == "plain" and self.constrained:
             warn("constrained=True changes nothing: the tags are plain")
-        self.classes_, self.scheme_ = np.array(classes), scheme
+        self._set_outputs(np.array(classes))
+        self.scheme_ = scheme
+
+    def _set_outputs(self, tags: np.ndarray) -> None:
+        self.classes_ = tags
 
     def _check_known(self, rows: list[list[Any]]) -> None:
         """Refuse validation tags if training holds none of their types."""
@@ -337,7 +341,7 @@ default="auto"
             refuse_strays(rows, "y_val")
         known, held = (
             {self._kind(tag) for tag in tags if tag not in ("O", None)}
-            for tags in (self.classes_.tolist(), chain(*rows))
+            for tags in (self._outputs.tolist(), chain(*rows))
         )
         check_known(known, held, "tags" if self.scheme_ == "plain" else "types")
 
@@ -345,7 +349,7 @@ default="auto"
         """The entity type of a tag; in the plain scheme the tag itself."""
         return tag if self.scheme_ == "plain" else split_tag(tag)[1]
 
-    def _windows(self, sentences: list[list[str]]) -> Windows[Window]:
+    def _windows(self, sentences: list[Any]) -> Windows[Window]:
         return encode_sentences(
             self.tokenizer_,
             sentences,
@@ -355,7 +359,7 @@ default="auto"
         )
 
     def _targets(self, windows: Windows[Any], tags: list[list[Any]]) -> Ragged:
-        index = {tag: i for i, tag in enumerate(self.classes_.tolist())}
+        index = {tag: i for i, tag in enumerate(self._outputs.tolist())}
         index[None] = UNKNOWN
         words, kind = windows.columns["words"], np.min_scalar_type(-max(len(index), -UNKNOWN))
         rows = zip(windows.rows.tolist(), words, strict=True)
@@ -363,17 +367,21 @@ default="auto"
         return Ragged(np.fromiter(targets, kind, len(words.values)), words.sizes)
 
     def _decode(self, log_p: Iterable[np.ndarray]) -> list[list[str]]:
-        classes = self.classes_.tolist()
+        classes = self._outputs.tolist()
         return decode(log_p, classes, self.scheme_, constrained=self.constrained)
 
     def _log_tables(self, X: Any) -> Iterator[np.ndarray]:
         self._check_fitted()
-        sentences = as_sentences(X)
-        return map(self._log_table, sentences, self._predicted(sentences))
+        return map(self._log_table, self._predicted(self._inputs(X)))
 
-    def _log_table(self, sentence: list[str], windows: Any) -> np.ndarray:
+    def _inputs(self, X: Any) -> list[Any]:
+        """The checked rows of X."""
+        return as_sentences(X)
+
+    def _log_table(self, windows: Any) -> np.ndarray:
         """Log-probabilities of shape (n_tokens, n_classes)."""
-        table = np.empty((len(sentence), len(self.classes_)))
+        n_words = int(windows[-1][0].words[-1]) + 1 if windows else 0
+        table = np.empty((n_words, len(self._outputs)))
         for window, logits in windows:
             rows = log_softmax(logits, axis=-1)
             if self.label_all_subwords:

@@ -44,6 +44,8 @@ from skdice.text.inputs import as_rows
 _PREDICTIONS = ("predict", "predict_proba", "decision_function", "predict_spans")
 # Fitted attributes that not every estimator has.
 _OPTIONAL = ("positive_", "_seen")
+# Those that are arrays.
+_ARRAYS = ("classes", "tags")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -107,6 +109,11 @@ class TransformerEstimator(PushToHub, NetEstimator, _Backbone):
         return tags
 
     # ---- before training
+
+    @property
+    def _outputs(self) -> np.ndarray:
+        """What the outputs of the head stand for."""
+        return self.classes_
 
     def _check_params(self, mode: Mode = "fresh") -> None:
         """Refuse bad parameters; further training needs no `backbone`, which may be gone."""
@@ -497,4 +504,4 @@ class TransformerEstimator(PushToHub, NetEstimator, _Backbone):
         for name in (*self._saved, *_OPTIONAL):
             key = name.strip("_")
             if name in self._saved or key in state:
-                setattr(self, name, np.array(state[key]) if key == "classes" else state[key])
+                setattr(self, name, np.array(state[key]) if key in _ARRAYS else state[key])

@@ -223,6 +223,18 @@ def encode_sentences(
     Windows
         In the order of the sentences; an empty sentence has none.
     """
+    rows = _subwords_of_words(tokenizer, sentences)
+    yield from windows_of_words(tokenizer, rows, max_length, stride, all_subwords)
+
+
+def windows_of_words(
+    tokenizer: Any,
+    rows: Iterable[list[list[int]]],
+    max_length: int,
+    stride: int | None,
+    all_subwords: bool,
+) -> Iterator[Window]:
+    """The windows of `encode_sentences`, from the subword ids of the words of each row."""
     around = template(tokenizer)
     room = max_length - around.size
     if room < 1:
@@ -235,7 +247,9 @@ def encode_sentences(
             f"stride={stride} must be below {room}, the subwords that fit beside the special "
             f"tokens in max_length={max_length}"
         )
-    for row, words in enumerate(_subwords_of_words(tokenizer, sentences, room)):
+    for row, every in enumerate(rows):
+        # A single word longer than a window keeps its head, where it is predicted.
+        words = [word[:room] for word in every]
         sizes = np.array([len(ids) for ids in words], dtype=np.int64)
         for first, last, keep_first, keep_last in _cut(sizes, room, overlap):
             ids, segments, start = around.build([i for word in words[first:last] for i in word])
@@ -253,7 +267,7 @@ def encode_sentences(
 
 
 def _subwords_of_words(
-    tokenizer: Any, sentences: Sequence[Sequence[str]], room: int
+    tokenizer: Any, sentences: Sequence[Sequence[str]]
 ) -> Iterator[list[list[int]]]:
     """Subword ids of every word; a word that yields none becomes the unknown token."""
     unknown = tokenizer.unk_token_id
@@ -272,8 +286,7 @@ def _subwords_of_words(
                 for subword, word in zip(encoding.ids, encoding.word_ids, strict=True):
                     if word is not None:
                         words[word].append(subword)
-            # A single word longer than a window keeps its head, where it is predicted.
-            yield [word[:room] or [unknown] for word in words]
+            yield [word or [unknown] for word in words]
 
 
 def _cut(sizes: np.ndarray, room: int, overlap: int) -> list[tuple[int, int, int, int]]:

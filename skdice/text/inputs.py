@@ -89,6 +89,9 @@ _TAGS = (
 )
 
 
+_TOKENS = "a list of tokens (for texts as strings use DiceEntityRecognizer)"
+
+
 def _string(value: Any, where: str, remedy: str = _CONVERT) -> str:
     if isinstance(value, str):
         return str(value)
@@ -174,7 +177,7 @@ def as_sentences(X: Any) -> list[list[str]]:
     """
     sentences = []
     for i, row in enumerate(_input_rows(X)):
-        check_ordered(row, f"X[{i}]", "a list of tokens; split the text first")
+        check_ordered(row, f"X[{i}]", _TOKENS)
         sentences.append(_strings(row, f"X[{i}]", _string))
     return sentences
 

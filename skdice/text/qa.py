@@ -163,7 +163,8 @@ def encode_queries(
             f"the query {queries[i]!r} takes {len(asked[i])} of max_length={max_length} subwords "
             "and leaves no room for a sentence: shorten it, or raise max_length"
         )
-    for row, words in enumerate(_subwords_of_words(tokenizer, sentences, room)):
+    for row, every in enumerate(_subwords_of_words(tokenizer, sentences)):
+        words = [word[:room] for word in every]
         sizes = np.array([len(word) for word in words], dtype=np.int64)
         for first, last, *_ in _cut(sizes, room, min(stride, room // 2)):
             subwords = [subword for word in words[first:last] for subword in word]

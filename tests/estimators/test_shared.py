@@ -14,13 +14,20 @@ from sklearn.exceptions import NotFittedError
 
 from skdice import (
     DiceClassifier,
+    DiceEntityRecognizer,
     DiceMRCTagger,
     DiceQuestionAnswerer,
     DiceSequenceClassifier,
     DiceTokenClassifier,
 )
 
-TEXT = [DiceTokenClassifier, DiceSequenceClassifier, DiceQuestionAnswerer, DiceMRCTagger]
+TEXT = [
+    DiceTokenClassifier,
+    DiceSequenceClassifier,
+    DiceQuestionAnswerer,
+    DiceMRCTagger,
+    DiceEntityRecognizer,
+]
 # Parameters that mean something of their own in each task.
 OF_THE_TASK = {"loss", "batch_size", "early_stopping", "max_length", "sampler", "callbacks"}
 

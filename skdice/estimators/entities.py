@@ -1,0 +1,352 @@
+"""DiceEntityRecognizer: raw text in, entities with their characters out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from skdice import backbones
+from skdice._compat import StrOptions
+from skdice.engine.plan import Examples, FitPlan, Mode
+from skdice.estimators.storage import label_names
+from skdice.estimators.token import DiceTokenClassifier
+from skdice.metrics.schemes import infer_scheme, split_tag
+from skdice.text.alignment import align, read_entities, read_texts, warn_of
+from skdice.text.encoding import Window, Windows, compact, windows_of_words
+from skdice.text.inputs import check_weights, object_array
+from skdice.text.spans import ScoredSpan
+from skdice.text.words import Entity, Words, split_texts
+
+_encode = compact(windows_of_words)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class DiceEntityRecognizer(DiceTokenClassifier):
+    """Find entities in raw text with a fine-tuned transformer and a loss made for rare entities.
+
+    Texts of any length are split into the words of the backbone and cut into windows that overlap.
+    Words are tagged by `DiceTokenClassifier` in IOB2, and the tags give entities with their
+    characters. A pipeline of transformers with ``aggregation_strategy="first"`` gives the same ones
+    from the folder that `save_pretrained` writes (see `pipeline_entities`).
+
+    Parameters
+    ----------
+    loss : str or Loss, default="ce_dice"
+        One of `skdice.losses.LOSS_NAMES`, such as ``"ce"``, ``"dsc"`` or ``"ce_dice"``, or a loss
+        object such as ``TverskyLoss(alpha=0.3, beta=0.7)``. Words outside entities are the
+        background.
+    backbone : str, default="sentence-transformers/all-MiniLM-L6-v2"
+        An encoder or decoder that `AutoModel` loads, by hub id or local folder.
+    max_length : int or None, default=None
+        Longest window in subwords; None is what the backbone allows, 512 at most.
+    misaligned : {"expand", "error", "drop"}, default="expand"
+        What `fit` does with an entity that begins or ends inside a word, in white space or outside
+        the text, or is empty: it takes all words that it touches, refuses `y`, or leaves it out.
+    overlapping : {"longest", "error"}, default="longest"
+        What `fit` does with entities that share words: it takes the longest, or refuses `y`.
+    stride : int or None, default=None
+        Overlap of the windows of a long text, in subwords; None is a quarter of a window.
+    label_all_subwords : bool, default=False
+        Train on every subword of a word, and average their probabilities, instead of the first. A
+        pipeline of transformers does not average.
+    constrained : bool, default=False
+        Decode with Viterbi, so that an entity never begins with a tag for its inside. A pipeline of
+        transformers does not.
+    max_epochs : int, default=3
+        Number of passes over the training data.
+    lr : float, default=1e-4
+        Peak learning rate of AdamW. `fit` warns if it was so high that it spoiled the encoder.
+    batch_size : int, default=32
+        Texts, or windows of long texts, in a batch.
+    gradient_accumulation : int, default=1
+        Batches per update: the same update as with one batch of all rows, in less memory.
+    max_grad_norm : float or None, default=1.0
+        The gradient is clipped to this norm; None does not clip.
+    weight_decay : float, default=0.01
+        Weight decay of the weight matrices. Biases and normalisation weights have none.
+    schedule : {"linear", "constant", "cosine", "polynomial", "one_cycle"}, default="linear"
+        How the learning rate changes after warm-up.
+    warmup : float, default=0.1
+        Share of the updates in which the learning rate rises.
+    dropout : float, default=0.1
+        Dropout before the head.
+    frozen : {"none", "embeddings", "encoder"} or int, default="none"
+        Parts not to train. An int freezes the embeddings and that many of the lowest layers.
+    adapter : "lora", peft.PeftConfig or None, default=None
+        Train only the head and small matrices beside the encoder's weights, which saves memory
+        for large models. Needs the extra ``skdice[peft]``; see `merge_adapter`.
+    gradient_checkpointing : bool, default=False
+        Keep only each layer's input for the backward pass: half the memory for long texts.
+    precision : {"auto", "fp32", "fp16", "bf16"}, default="auto"
+        Number format of training and prediction. ``"auto"`` is bf16 on CUDA (fp16 on older GPUs).
+        On a CPU it trains in bf16 if the processor is faster in it, and predicts in fp32. The last
+        layer and the loss are always fp32. On a fitted estimator it acts at once, as do
+        `device`, `batch_size` and `max_length`.
+    device : str, default="auto"
+        ``"auto"`` is CUDA, of several GPUs one for each process, else MPS, else the CPU.
+    early_stopping : bool, default=False
+        Stop when `score` on validation texts stops rising, and restore the best epoch.
+    validation_fraction : float, default=0.1
+        Share of the rows held out by `early_stopping` if `fit` gets no validation data.
+    n_iter_no_change : int, default=3
+        Epochs without a better score before `early_stopping` ends the fit.
+    sampler : imbalanced-learn sampler or None, default=None
+        Resamples the texts before each epoch of `fit`, after the validation texts are set
+        aside: `skdice.resampling.TagOverSampler` or `BackgroundUnderSampler`.
+    callbacks : list of skorch callbacks or None, default=None
+        Callbacks for the skorch net. `LRScheduler` is refused: use `schedule`. Callbacks that score
+        are refused: with ``X_val``, `fit` records ``valid_score``.
+    net_params : dict or None, default=None
+        Further settings of the skorch net, such as ``{"optimizer": torch.optim.SGD}``. With
+        ``{"optimizer__param_groups": [("head*", {"lr": 1e-3})]}`` the parameters of these names
+        (the encoder's begin with ``encoder``) have their own settings; `schedule` scales the rate.
+    warm_start : bool, default=False
+        Start `fit` from the weights of the last fit.
+    checkpoint_dir : str, Path or None, default=None
+        Folder for checkpoints. A fit that was interrupted or killed resumes from the last one when
+        `fit` is called again with the same data and parameters, and ends with the same weights.
+        Each fit has its own subfolder. Needs an int `random_state`.
+    checkpoint_every : int or str, default="60s"
+        Updates, or seconds as in ``"60s"``, between checkpoints. The last two are kept.
+    resume : {"auto", "never"}, default="auto"
+        ``"never"`` deletes the checkpoints of this fit and starts over.
+    random_state : int, RandomState or None, default=None
+        Seeds the head, dropout and batches; the caller's generators are left alone.
+    verbose : int, default=0
+        Above 0, print a line for each epoch, and the time left.
+
+    Attributes
+    ----------
+    classes_ : ndarray of str, shape (n_types,)
+        The entity types.
+    tags_ : ndarray of str, shape (n_tags,)
+        The tags that the words have inside.
+    net_ : FineTuningNet
+        The trained skorch net.
+    tokenizer_ : transformers tokenizer
+    history_ : list of dict
+        An epoch's ``train_loss``, ``lr``, ``dur`` (seconds) and, with validation, ``valid_score``.
+    n_iter_ : int
+        Epochs trained.
+
+    References
+    ----------
+    X. Li, X. Sun, Y. Meng, J. Liang, F. Wu, J. Li, "Dice Loss for Data-imbalanced NLP Tasks",
+    ACL 2020.
+
+    Examples
+    --------
+    >>> from skdice import DiceEntityRecognizer
+    >>> X = ["Ann lives in Rome.", "It rains."]
+    >>> y = [[(0, 3, "PER"), (13, 17, "LOC")], []]
+    >>> recognizer = DiceEntityRecognizer(max_epochs=1, random_state=0).fit(X, y)
+    >>> recognizer.classes_.tolist()
+    ['LOC', 'PER']
+    >>> all(text[e.start : e.end] == e.text for text in X for e in recognizer.predict([text])[0])
+    True
+    """
+
+    task: ClassVar[str] = "entities"
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **{k: v for k, v in DiceTokenClassifier._parameter_constraints.items() if k != "scheme"},
+        "misaligned": [StrOptions({"expand", "error", "drop"})],
+        "overlapping": [StrOptions({"longest", "error"})],
+    }
+
+    misaligned: str = "expand"
+    overlapping: str = "longest"
+    scheme: ClassVar[str] = "iob2"  # type: ignore[misc]  # not a parameter: pipelines read this one
+
+    tags_: np.ndarray = field(init=False)
+
+    _saved: ClassVar[tuple[str, ...]] = ("tags_", "scheme_")
+
+    @property  # type: ignore[misc]
+    def classes_(self) -> np.ndarray:  # type: ignore[override]
+        """The entity types, sorted."""
+        return np.array(sorted({split_tag(tag)[1] for tag in self.tags_.tolist() if tag != "O"}))
+
+    @property
+    def _outputs(self) -> np.ndarray:  # type: ignore[override]
+        return self.tags_
+
+    def _set_outputs(self, tags: np.ndarray) -> None:
+        self.tags_ = tags
+
+    def fit(
+        self, X: Any, y: Any, *, sample_weight: Any = None, X_val: Any = None, y_val: Any = None
+    ) -> Self:
+        """Fine-tune on texts with their entities.
+
+        Parameters
+        ----------
+        X : list of str, array of shape (n,) or (n, 1), Series or frame of one column
+            Texts of any length.
+        y : list of lists of entities
+            For each text its entities: tuples ``(start, end, label)``, in Python's characters with
+            the end exclusive, or dicts or objects with these names. Those of other tools are read
+            too: ``start_offset`` (Doccano), ``entity_group`` (pipelines of transformers),
+            ``start_char`` and ``label_`` (spaCy) and the like.
+        sample_weight : array of shape (n_texts,), default=None
+        X_val, y_val : as X and y, default=None
+            Validation texts: scored after each epoch, and used by `early_stopping`. Some of their
+            types may be missing from `y`, but not all.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            For bad parameters or data, before anything is trained; the message names text and
+            entity.
+
+        Warns
+        -----
+        UserWarning
+            If entities do not fit the words or overlap; it counts them and shows the first.
+        """
+        return self._fit(X, y, sample_weight, X_val, y_val)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Entities of each text.
+
+        Parameters
+        ----------
+        X : as in `fit`
+
+        Returns
+        -------
+        ndarray of object, shape (n_texts,)
+            Each a list of `Entity`, by position: ``(start, end, label, score, text)``, where
+            ``X[i][start:end] == text`` and the score is the probability of the whole entity.
+        """
+        self._check_fitted()
+        texts = read_texts(X)
+        return self._entities(texts, self._tagged(texts))
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of the tags of each word.
+
+        Returns
+        -------
+        ndarray of object, shape (n_texts,)
+            Each an array of shape (n_words, n_tags): a row for each of `words`, and a column for
+            each of `tags_`.
+        """
+        return super().predict_proba(X)
+
+    def words(self, X: Any) -> list[list[tuple[int, int]]]:
+        """Start and end of each word of each text, as they are tagged.
+
+        Words are the tokenizer's own where its vocabulary marks subwords (BERT). Otherwise
+        (RoBERTa, XLM-R) texts are split at blanks, punctuation and symbols, with one character a
+        word in Chinese and Japanese; a rare character may then count as several words.
+        """
+        self._check_fitted()
+        texts = read_texts(X)
+        rows = split_texts(self.tokenizer_, texts)
+        return [list(zip(w.starts.tolist(), w.ends.tolist(), strict=True)) for w in rows]
+
+    def score(self, X: Any, y: Any) -> float:
+        """Micro F1 over exact (start, end, label); see `evaluate`."""
+        return self.evaluate(X, y)["f1"]
+
+    def evaluate(self, X: Any, y: Any) -> dict[str, float]:
+        """Precision, recall and F1 over exact (start, end, label), micro.
+
+        Entities that the words of a text cannot hold count as missed, and so do those of types that
+        `fit` did not see.
+
+        Parameters
+        ----------
+        X, y : as in `fit`
+
+        Returns
+        -------
+        dict
+            ``precision``, ``recall`` and ``f1``, each from 0 to 1.
+        """
+        self._check_fitted()
+        texts = read_texts(X)
+        return _scores(read_entities(y, texts), self.predict(texts))
+
+    # ---- the steps
+
+    def _prepare(self, *args: Any, mode: Mode, **options: Any) -> FitPlan:
+        if mode == "fresh":  # the words are those of the new backbone
+            self.__dict__.pop("tokenizer_", None)
+        return super()._prepare(*args, mode=mode, **options)
+
+    def _inputs(self, X: Any) -> list[Any]:
+        return read_texts(X)
+
+    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Examples:
+        texts = read_texts(X)
+        rows = read_entities(y, texts)
+        weights = check_weights(sample_weight, len(texts))
+        if not hasattr(self, "tokenizer_"):
+            self.tokenizer_ = backbones.load_tokenizer(self.backbone)
+        words = split_texts(self.tokenizer_, texts)
+        tags, misfits = align(texts, rows, words, self.misaligned, self.overlapping)
+        warn_of(misfits, rows)
+        return Examples(texts, tags, weights)
+
+    def _learn_tags(self, tags: list[list[str]], mode: Mode, more: Any = None) -> None:
+        named = [f"{prefix}-{kind}" for kind in more or () for prefix in "BI"]
+        if mode == "fresh" and not named and all(tag == "O" for row in tags for tag in row):
+            raise ValueError("y holds no entity: a recognizer needs some to learn from")
+        super()._learn_tags(tags, mode, ["O", *named])
+
+    def _windows(self, texts: list[Any]) -> Windows[Window]:
+        rows = (words.ids for words in split_texts(self.tokenizer_, texts))
+        settings = self._max_length(), self.stride, self.label_all_subwords
+        return _encode(self.tokenizer_, rows, *settings)
+
+    def _entities(self, texts: list[str], tagged: Iterable[tuple[Any, list[ScoredSpan]]]) -> Any:
+        """Entities of each text, from the spans of its words."""
+        rows = zip(texts, split_texts(self.tokenizer_, texts), tagged, strict=True)
+        return object_array([list(_of_text(text, w, spans)) for text, w, (_, spans) in rows])
+
+    def _validation_score(self, held: Examples) -> float:
+        return _scores([row.entities for row in held.targets], self.predict(held.inputs))["f1"]
+
+    def _fitted_of(self, config: Any) -> dict[str, Any]:
+        names = [
+            tag if tag == "O" or tag[:2] in ("B-", "I-") else f"I-{tag}"
+            for tag in label_names(config)
+        ]
+        scheme = infer_scheme([], names)
+        if scheme not in ("iob1", "iob2"):
+            raise ValueError(
+                f"the model's labels are in the scheme {scheme!r} ({names[:5]}), which a "
+                "recognizer does not read: use DiceTokenClassifier.from_transformers"
+            )
+        return {"tags": sorted(names), "scheme": "iob2", "order": np.argsort(names)}
+
+
+def _of_text(text: str, words: Words, spans: list[ScoredSpan]) -> Iterator[Entity]:
+    for kind, first, last, score in spans:
+        start, end = int(words.starts[first]), int(words.ends[last - 1])
+        if start < end:  # a lone prefix of RoBERTa's subwords has no character
+            yield Entity(start, end, kind, score, text[start:end])
+
+
+def _scores(true: list[list[Any]], predicted: Iterable[list[Entity]]) -> dict[str, float]:
+    """Micro scores; an entity that is there twice can be found once."""
+    pairs = [
+        (row, {entity[:3] for entity in found}) for row, found in zip(true, predicted, strict=True)
+    ]
+    hits = sum(len(found.intersection(row)) for row, found in pairs)
+    n_true, n_found = (sum(map(len, rows)) for rows in zip(*pairs, strict=True))
+    ratios = {
+        "precision": (hits, n_found),
+        "recall": (hits, n_true),
+        "f1": (2 * hits, n_true + n_found),
+    }
+    return {name: a / b if b else 0.0 for name, (a, b) in ratios.items()}

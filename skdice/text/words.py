@@ -1,0 +1,175 @@
+"""The words of a raw text, with their characters: those on which a served pipeline agrees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from skdice.text.encoding import BLOCK
+
+# One character a word in scripts without blanks; a symbol such as an emoji, with its modifiers.
+_OWN_WORD = (
+    r"[\p{Han}\p{Hiragana}\p{Katakana}\u30a0-\u30ff\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]\p{M}*"
+    r"|\p{So}[\p{M}\p{Cf}\p{Sk}]*"
+)
+
+
+class Entity(NamedTuple):
+    """A span of a text, in Python's characters: ``text[start:end] == entity.text``.
+
+    Examples
+    --------
+    >>> from skdice.text.words import Entity
+    >>> Entity(13, 17, "LOC", 0.98, "Rome").label
+    'LOC'
+    """
+
+    start: int
+    end: int
+    label: str
+    score: float
+    text: str
+
+
+@dataclass(slots=True)
+class Words:
+    """The words of one text, as arrays of shape (n_words,) and lists of subwords.
+
+    A pipeline of transformers may see two words where a reader sees one (a lone ``▁`` and the
+    letter after it). These have the same `first` and `last`.
+    """
+
+    starts: np.ndarray  # where a pipeline says that the word begins
+    ends: np.ndarray
+    first: np.ndarray  # where it begins for a reader
+    last: np.ndarray
+    ids: list[list[int]]
+
+
+def marks_subwords(tokenizer: Any) -> bool:
+    """Whether subwords inside a word are marked in the vocabulary, as BERT's ``##ing``.
+
+    Only there a pipeline of transformers tells words apart in raw text. Otherwise (RoBERTa, XLM-R)
+    it takes all between two blanks for one word, with the punctuation.
+    """
+    model = tokenizer.backend_tokenizer.model
+    return bool(getattr(model, "continuing_subword_prefix", None))
+
+
+@cache
+def _splitter() -> Any:
+    from tokenizers import Regex, pre_tokenizers
+
+    symbols = pre_tokenizers.Split(Regex(_OWN_WORD), "isolated")
+    return pre_tokenizers.Sequence([pre_tokenizers.BertPreTokenizer(), symbols])
+
+
+def plain_words(text: str) -> list[tuple[int, int]]:
+    """Start and end of each word of a text: split at blanks, punctuation, and symbols.
+
+    Examples
+    --------
+    >>> from skdice.text.words import plain_words
+    >>> text = "Rome, 東京"
+    >>> [text[start:end] for start, end in plain_words(text)]
+    ['Rome', ',', '東', '京']
+    """
+    return [span for _, span in _splitter().pre_tokenize_str(text)]
+
+
+def split_texts(tokenizer: Any, texts: Sequence[str]) -> Iterator[Words]:
+    """The words of each text as a pipeline with this tokenizer takes them.
+
+    Where the vocabulary marks subwords, they are those of the tokenizer in the raw text. Otherwise
+    they are `plain_words`, encoded one by one.
+    """
+    split = _encoded_texts if marks_subwords(tokenizer) else _encoded_words
+    for start in range(0, len(texts), BLOCK):
+        yield from split(tokenizer, texts[start : start + BLOCK])
+
+
+def _encoded_texts(tokenizer: Any, texts: Sequence[str]) -> Iterator[Words]:
+    encoded = tokenizer(list(texts), add_special_tokens=False, verbose=False).encodings
+    for text, encoding in zip(texts, encoded, strict=True):
+        offsets = np.array(encoding.offsets, dtype=np.int64).reshape(-1, 2)
+        words = np.array(encoding.word_ids, dtype=np.int64)
+        begins = np.flatnonzero(np.diff(words, prepend=-1))
+        stops = np.append(begins, len(words))[1:]
+        starts, ends = offsets[begins, 0], offsets[stops - 1, 1]
+        # The tokenizer may drop characters, such as combining marks; they end the word before.
+        for i, limit in enumerate(np.append(starts, len(text))[1:].tolist()):
+            while ends[i] < limit and not text[ends[i]].isspace():
+                ends[i] += 1
+        borders = zip(begins.tolist(), stops.tolist(), strict=True)
+        every = encoding.ids
+        ids = [every[a:b] for a, b in borders]
+        yield Words(starts, ends, starts, ends, ids)
+
+
+def _encoded_words(tokenizer: Any, texts: Sequence[str]) -> Iterator[Words]:
+    spans = [plain_words(text) for text in texts]
+    rows = [[text[a:b] for a, b in row] for text, row in zip(texts, spans, strict=True)]
+    filled = [row for row in rows if row]
+    options = {"is_split_into_words": True, "add_special_tokens": False, "verbose": False}
+    encoded = iter(tokenizer(filled, **options).encodings if filled else [])
+    for row in spans:
+        ids: list[list[int]] = []
+        places: list[tuple[int, int, int, int]] = []
+        for subword, (start, end), word in _subwords(next(encoded)) if row else ():
+            first, last = row[word]
+            # By this a pipeline tells words apart that are joined by blanks.
+            if start == 0 or not ids or subword == tokenizer.unk_token_id:
+                ids.append([])
+                places.append((first + start, 0, first, last))
+            ids[-1].append(subword)
+            places[-1] = (places[-1][0], first + end, first, last)
+        columns = np.array(places, dtype=np.int64).reshape(-1, 4).T
+        yield Words(columns[0], columns[1], columns[2], columns[3], ids)
+
+
+def _subwords(encoding: Any) -> Iterator[tuple[int, tuple[int, int], int]]:
+    """Id, offsets in the word, and word of each subword."""
+    return zip(encoding.ids, encoding.offsets, encoding.word_ids, strict=True)
+
+
+def pipeline_entities(pipeline: Callable[..., Any], texts: Sequence[str]) -> list[list[Entity]]:
+    """What a token classification pipeline of transformers finds in raw texts.
+
+    The same as `predict` of the `DiceEntityRecognizer` whose folder the pipeline serves. With
+    BERT's kind of tokenizer that is what the pipeline gives by itself. With others (RoBERTa, XLM-R)
+    it cannot tell words from the punctuation at their ends: it gets `plain_words`, as with
+    ``is_split_into_words=True``, and its offsets are put back into the text.
+
+    Parameters
+    ----------
+    pipeline : transformers.TokenClassificationPipeline
+        With ``aggregation_strategy="first"``.
+    texts : list of str
+
+    Returns
+    -------
+    list of list of Entity
+    """
+    rows = []
+    for text in texts:
+        if marks_subwords(pipeline.tokenizer):  # type: ignore[attr-defined]
+            found, places = pipeline(text), np.arange(len(text) + 1)
+        else:
+            spans = plain_words(text)
+            words = [text[start:end] for start, end in spans]
+            found = pipeline([words], is_split_into_words=True)[0] if words else []
+            # Of each character between words joined by blanks, its place in the text.
+            places = np.concatenate([np.arange(a, b + 1) for a, b in [*spans, (0, 0)]])
+        ends = [(int(places[e["start"]]), int(places[e["end"]])) for e in found]
+        rows.append(
+            [
+                Entity(a, b, e["entity_group"], float(e["score"]), text[a:b])
+                for e, (a, b) in zip(found, ends, strict=True)
+                if a < b
+            ]
+        )
+    return rows
