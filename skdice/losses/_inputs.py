@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from skdice._checks import shown
-from skdice.losses._problem import Problem, can_be_read
+from skdice.losses._problem import Problem, is_true
 from skdice.losses._ranks import n_ranks
 
 
@@ -75,12 +74,12 @@ def as_problem(
     if sample_weight is not None:
         given = _like(sample_weight, "sample_weight", like, shape).to(z.dtype)
         given = given.reshape(weight.shape)
-        if _is_true(torch.any, valid & ~((given >= 0) & torch.isfinite(given))):
+        if is_true(torch.any, valid & ~((given >= 0) & torch.isfinite(given))):
             raise ValueError("sample_weight holds a negative, infinite or NaN value")
         weight = torch.where(valid, given, torch.zeros_like(given))
     # A weight of 0 must also stop NaN or infinite logits of padding.
     counts = weight > 0
-    all_count = _is_true(torch.all, counts)
+    all_count = is_true(torch.all, counts)
     if not all_count:
         z = z.masked_fill(~counts, 0.0)
     given_weight = None if all_count and sample_weight is None and len(z) > 0 else weight
@@ -113,7 +112,7 @@ def _check_target(
     values: Tensor, valid: Tensor, top: int, distributions: bool, ignore_index: int
 ) -> None:
     wrong = valid & ~((values >= 0) & (values <= top))
-    if _is_true(torch.any, wrong):
+    if is_true(torch.any, wrong):
         value = values[wrong][0].item()
         raise ValueError(
             f"target holds {value!r}: it must be from 0 to {top}, or ignore_index={ignore_index}"
@@ -121,19 +120,9 @@ def _check_target(
     if distributions:
         total = values.sum(-1, keepdim=True)
         wrong = valid & ((total - 1).abs() > 0.02)  # bfloat16 keeps two to three digits
-        if _is_true(torch.any, wrong):
+        if is_true(torch.any, wrong):
             raise ValueError(
                 f"target has a row that sums to {total[wrong][0].item():.4g}: distributions "
                 "over classes sum to 1; for 0/1 rows of independent labels give "
                 "multilabel=True"
             )
-
-
-def _is_true(test: Callable[[Tensor], Tensor], values: Tensor) -> bool:
-    """Whether `values` pass `torch.any` or `torch.all`; False where it costs time to know."""
-    if not can_be_read(values):
-        return False
-    try:
-        return bool(test(values))
-    except RuntimeError:  # under torch.func.vmap a tensor has no single truth value
-        return False

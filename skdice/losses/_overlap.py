@@ -18,7 +18,6 @@ D its denominator. The weights are constants in the backward pass::
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -27,6 +26,7 @@ from torch import Tensor
 
 from skdice.losses._checks import Number, PerClass, class_vector, is_above_zero
 from skdice.losses._counting import hard_negatives, moving_average
+from skdice.losses._index_sums import sums_of_indices
 from skdice.losses._problem import Problem, at_least_tiny, finite
 
 
@@ -88,50 +88,55 @@ def decayed(losses: Tensor, log_wrong: Callable[[], Tensor], formula: Formula) -
     """Log losses times DSC's power of the probability of the wrong side, from its logarithm."""
     if formula.exponent is None:
         return losses
-    # On a CPU torch computes powers of 2 in a third of the time of others.
-    return losses * torch.exp2(formula.exponent / math.log(2) * finite(log_wrong().detach()))
+    return losses * (formula.exponent * log_wrong().detach()).exp_()
+
+
+def surrogate_sums(
+    problem: Problem, formula: Formula, average: str, factors: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The counts of each class, and the log losses of its positives and negatives: (2, C) each."""
+    sums = sums_of_indices(problem, formula, decayed) if average == "macro" else None
+    if sums is not None:
+        return sums[0], factors * sums[1]
+    counts = soft_counts(problem, problem.p().detach(), formula)
+    right = problem.right_log_p()
+    losses = decayed(-right, lambda: finite(torch.log(-torch.expm1(right))), formula)
+    positives = problem.by_class(losses)
+    if average == "micro" and problem.kind == "multiclass":
+        negatives = _of_background(problem, losses, positives, factors)
+    else:
+        losses = decayed(-problem.log_not_p(), problem.log_p, formula)
+        negatives = factors * problem.by_wrong_class(losses)
+    return counts, torch.stack([factors * positives, negatives])
 
 
 def log_surrogate(
-    blocks: list[Problem],
+    losses: Tensor,
     formula: Formula,
     counts: Tensor,
-    n: Tensor,
+    share: Tensor,
     factors: Tensor,
     smooth: Number,
     average: str,
 ) -> Tensor:
-    """Cross-entropy of n examples, weighted as the ratio without squares weights them.
+    """Cross-entropy, weighted as the ratio without squares weights its examples.
 
-    It is a mean over examples, as cross-entropy is, with a hit counted as 2. The ratio's own
-    gradients are far larger, above all in batches with positives, so that clipping a gradient's
-    norm would shrink these alone.
+    It is a mean over examples, as cross-entropy is, with a hit counted as 2; `share` is that of one
+    example. The ratio's own gradients are far larger, above all in batches with positives, so that
+    clipping a gradient's norm would shrink these alone.
     """
     hits, errors = counts.unbind()
     denominator = at_least_tiny(hits + errors + smooth)
     size = denominator
     if average == "macro":
-        factors = factors / at_least_tiny(factors.sum())
         size = (factors * denominator).sum()
     # The ratio's weights, times its denominator (a mean over classes), with a hit counted as 2.
     of_errors, of_hits = errors / denominator, (hits + smooth) / denominator
-    scale = size / denominator * 2 / formula.tp
-    # A mean over examples. Gradients are averaged over processes, each with a share of these.
-    scale = scale / at_least_tiny(n) * blocks[0].ranks
+    scale = share * size / denominator * 2 / formula.tp
+    positives, negatives = losses.unbind()
     of_positive = scale * (formula.tp * of_errors + formula.fn * of_hits)
     of_negative = scale * formula.fp * of_hits
-    loss = counts.new_zeros(())
-    for block in blocks:
-        right = block.right_log_p()
-        losses = decayed(-right, (-torch.expm1(right)).log, formula)
-        positives = block.by_class(losses)
-        if average == "micro" and block.kind == "multiclass":
-            negatives = _of_background(block, losses, positives, factors)
-        else:
-            losses = decayed(-block.log_not_p(), block.log_p, formula)
-            negatives = factors * block.by_wrong_class(losses)
-        loss = loss + (of_positive * factors * positives + of_negative * negatives).sum()
-    return loss
+    return (of_positive * positives + of_negative * negatives).sum()
 
 
 def _of_background(problem: Problem, losses: Tensor, sums: Tensor, factors: Tensor) -> Tensor:
@@ -185,21 +190,24 @@ def overlap_loss(
     if average == "samples":
         return _mean_over_samples(problem, formula, factors, smooth), running
 
-    blocks = problem.blocks() if surrogate == "log" else [problem]
+    losses = None
     if surrogate == "log":
-        if average == "macro" and problem.kind == "multiclass" and problem.n_classes > 2:
-            for block in blocks:
-                block.one_vs_rest()  # the exponential from which p, log p and log(1 - p) come
+        if average == "macro":
+            factors = factors / at_least_tiny(factors.sum())
         linear = formula._replace(squared=False, squares_targets=False)
-        parts = [soft_counts(block, block.p().detach(), linear) for block in blocks]
-        counts = torch.stack(parts).sum(0)
+        blocks = problem.blocks()
+        parts = [surrogate_sums(block, linear, average, factors) for block in blocks]
+        problem.take_right_log_p(blocks)
+        counts, losses = (torch.stack(tables).sum(0) for tables in zip(*parts, strict=True))
     else:
         counts = soft_counts(problem, scores(problem, formula), formula)
     counts, running = moving_average(problem.total(counts), running, ema_decay)
     if average == "micro":
         counts = (factors * counts).sum(-1)
-    if surrogate == "log":
-        return log_surrogate(blocks, formula, counts, n, factors, smooth, average), running
+    if losses is not None:
+        # A mean over examples. Gradients are averaged over processes, each with a share of these.
+        share = problem.ranks / at_least_tiny(n)
+        return log_surrogate(losses, formula, counts, share, factors, smooth, average), running
     loss = ratio(counts, smooth)
     if average == "macro":
         loss = factors * loss

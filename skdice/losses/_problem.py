@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +11,7 @@ from torch import Tensor, nn
 from skdice.losses._checks import Number, PerClass, check_background, class_vector
 from skdice.losses._ranks import over_ranks
 
-BLOCK = 2**18  # numbers in a block of rows, which a CPU's cache holds
+BLOCK = 2**20  # numbers in a block of rows; larger tables come from fresh memory each time
 
 
 @dataclass(slots=True)
@@ -26,8 +27,9 @@ class Problem:
     reduction: str = "mean"
     ranks: int = 1  # processes whose batches count as one
     # Computed once for all parts of a loss. A `cached_property` would break a compiled graph.
-    _log_softmax: Tensor | None = None
-    _rest: tuple[Tensor, Tensor, Tensor, Tensor] | None = None
+    # `replace` forgets them.
+    _log_softmax: Tensor | None = field(default=None, init=False)
+    _right_log_p: Tensor | None = field(default=None, init=False)
 
     @property
     def n_classes(self) -> int:
@@ -52,7 +54,7 @@ class Problem:
 
     def with_logits(self, logits: Tensor) -> Problem:
         """The same problem with other logits."""
-        return replace(self, logits=logits, _log_softmax=None, _rest=None)
+        return replace(self, logits=logits)
 
     def as_table(self, weight: Tensor | None = None) -> Problem:
         """The same problem with a table of targets in place of class indices, and other weights."""
@@ -74,9 +76,14 @@ class Problem:
         n = -(-len(self.logits) // size)
         rows = [table.split(size) if table is not None else [None] * n for table in tables]
         return [
-            replace(self.with_logits(z), encoded=y, index=index, given_weight=weight)
+            replace(self, logits=z, encoded=y, index=index, given_weight=weight)
             for z, y, index, weight in zip(*rows, strict=True)
         ]
+
+    def take_right_log_p(self, blocks: list[Problem]) -> None:
+        """Keep what the blocks know, for the other parts of a loss."""
+        if all(block._right_log_p is not None for block in blocks):
+            self._right_log_p = torch.cat([block.right_log_p() for block in blocks])
 
     # ---- probabilities
 
@@ -84,10 +91,7 @@ class Problem:
         """Probabilities of shape (N, C)."""
         if self.kind != "multiclass":
             return torch.sigmoid(self.logits)
-        if self._rest is None:
-            return torch.exp(self._log_probabilities())
-        top, _, odds_of_top, minus_p = self._rest
-        return (-minus_p).scatter(-1, top, torch.sigmoid(odds_of_top))
+        return torch.exp(self._log_probabilities())
 
     def log_p(self) -> Tensor:
         """Log-probabilities of shape (N, C), finite also where a logit is -inf."""
@@ -95,9 +99,9 @@ class Problem:
 
     def right_log_p(self) -> Tensor:
         """What `right` takes of `log_p`."""
-        if self._rest is None:
-            return finite(self.right(self._log_probabilities()))
-        return finite(self._log_p_from_rest(self.right(self.logits)))
+        if self._right_log_p is None:
+            self._right_log_p = finite(self.right(self._log_probabilities()))
+        return self._right_log_p
 
     def log_not_p(self) -> Tensor:
         """log(1 - p) of shape (N, C), finite and differentiable also where p rounds to 1."""
@@ -105,42 +109,24 @@ class Problem:
             return finite(nn.functional.logsigmoid(-self.logits))
         if self.n_classes == 2:
             return self.log_p().flip(-1)
-        top, _, odds_of_top, minus_p = self.one_vs_rest()
-        return torch.log1p(minus_p).scatter(-1, top, nn.functional.logsigmoid(-odds_of_top))
-
-    def one_vs_rest(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """The highest class of a softmax, its logit and log-odds, and -p of the others (0 there).
-
-        From then on `p` and `log_p` come from these, so that there is one exponential in all.
-        """
-        if self._rest is None:
-            z = self.logits
-            top = z.detach().max(dim=-1, keepdim=True).indices  # faster than argmax
-            # Only this class can round to 1. Its odds come from the other logits. With the second
-            # highest taken off, the sum of their exponentials is neither 0 nor infinite.
-            others = z.scatter(-1, top, -torch.inf)
-            second = finite(others.detach().amax(dim=-1, keepdim=True))
-            others = others.sub_(second).exp_()
-            total = at_least_tiny(others.sum(-1, keepdim=True))
-            highest = z.gather(-1, top)
-            odds_of_top = finite(highest - second - torch.log(total))
-            minus_p = others * (-torch.sigmoid(-odds_of_top) / total)
-            self._rest = top, highest, odds_of_top, minus_p
-        return self._rest
+        z = self.logits
+        top = z.detach().max(dim=-1, keepdim=True).indices  # faster than argmax
+        # Only this class can round to 1. Its odds come from the other logits. With the second
+        # highest taken off, the sum of their exponentials is neither 0 nor infinite.
+        others = z.scatter(-1, top, -torch.inf)
+        second = finite(others.detach().amax(dim=-1, keepdim=True))
+        others = others.sub_(second).exp_()
+        total = at_least_tiny(others.sum(-1, keepdim=True))
+        odds_of_top = finite(z.gather(-1, top) - second - torch.log(total))
+        p = others * (torch.sigmoid(-odds_of_top) / total)
+        return torch.log1p(-p).scatter(-1, top, nn.functional.logsigmoid(-odds_of_top))
 
     def _log_probabilities(self) -> Tensor:
         if self.kind != "multiclass":
             return nn.functional.logsigmoid(self.logits)
-        if self._rest is not None:
-            return self._log_p_from_rest(self.logits)
         if self._log_softmax is None:
             self._log_softmax = _log_softmax(self.logits)
         return self._log_softmax
-
-    def _log_p_from_rest(self, logits: Tensor) -> Tensor:
-        assert self._rest is not None
-        _, highest, odds_of_top, _ = self._rest
-        return logits - highest + nn.functional.logsigmoid(odds_of_top)
 
     # ---- sums over the examples of a class, and over all others
 
@@ -160,7 +146,10 @@ class Problem:
         """Weighted sums over the examples that are not of each class, of shape (C,)."""
         if self.index is None:
             return (self.weight * (1 - self.target) * table).sum(0)
-        table = table.scatter(-1, self.index.unsqueeze(-1), 0.0)
+        return self.over_rows(table.scatter(-1, self.index.unsqueeze(-1), 0.0))
+
+    def over_rows(self, table: Tensor) -> Tensor:
+        """Weighted sums over all examples, of shape (C,)."""
         return (table if self.given_weight is None else self.given_weight * table).sum(0)
 
     def total(self, values: Tensor) -> Tensor:
@@ -200,6 +189,16 @@ def finite(log_p: Tensor) -> Tensor:
 def can_be_read(values: Tensor) -> bool:
     """Whether to read values costs no time: a step on a GPU would wait, a compiled graph break."""
     return values.device.type == "cpu" and not torch.compiler.is_compiling()
+
+
+def is_true(test: Callable[[Tensor], Tensor], values: Tensor) -> bool:
+    """Whether `values` pass `torch.any` or `torch.all`; False where it costs time to know."""
+    if not can_be_read(values):
+        return False
+    try:
+        return bool(test(values))
+    except RuntimeError:  # under torch.func.vmap a tensor has no single truth value
+        return False
 
 
 def _log_softmax(z: Tensor) -> Tensor:

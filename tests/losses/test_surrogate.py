@@ -8,8 +8,11 @@ from functools import partial
 import pytest
 import torch
 import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from skdice.losses import LOSSES, CompoundLoss, DiceLoss, DSCLoss, TverskyLoss, resolve_loss
+from skdice.losses import _overlap as overlap
 
 torch.manual_seed(0)
 
@@ -160,14 +163,76 @@ def test_blocks_of_rows_are_one_batch(name, n_classes, weighted, monkeypatch):
     # Distributions take another way: a table of all targets.
     expected = F.one_hot(target, n_classes).double()
     loss, values = resolve_loss(name), []
-    for given in (target, expected):
-        value = loss(logits, given, sample_weight=weight)
+    for y in (target, expected):
+        value = loss(logits, y, sample_weight=weight)
         values.append((value, *torch.autograd.grad(3 * value, logits)))
     monkeypatch.undo()
     value = loss(logits, target, sample_weight=weight)
     values.append((value, *torch.autograd.grad(3 * value, logits)))
     torch.testing.assert_close(values[0], values[1], rtol=1e-10, atol=1e-12)
     torch.testing.assert_close(values[0], values[2], rtol=1e-10, atol=1e-12)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    seed=st.integers(0, 2**16),
+    n=st.integers(1, 9),
+    n_classes=st.integers(2, 7),
+    spread=st.sampled_from([0.1, 1.0, 5.0, 12.0, 40.0]),
+    background=st.sampled_from([None, 0]),
+    absent=st.sampled_from(["auto", "include", "ignore"]),
+    smooth=st.sampled_from([0.0, 0.01, 1.0]),
+    exponent=st.sampled_from([None, 0.0, 0.3, 2.0]),
+    weighted=st.booleans(),
+    hits=st.booleans(),
+)
+def test_sums_of_indices_are_those_of_a_table(
+    seed, n, n_classes, spread, background, absent, smooth, exponent, weighted, hits
+):
+    generator = torch.Generator().manual_seed(seed)
+    logits = spread * torch.randn(n, n_classes, generator=generator, dtype=torch.float64)
+    direction = torch.randn(n, n_classes, generator=generator, dtype=torch.float64)
+    target = torch.randint(n_classes, (n,), generator=generator)
+    target = logits.argmax(-1) if hits else target
+    weight = torch.rand(n, generator=generator, dtype=torch.float64) if weighted else None
+    options = {"average": "macro", "background": background, "absent": absent, "smooth": smooth}
+    loss = DiceLoss(**options) if exponent is None else DSCLoss(exponent=exponent, **options)
+    both = CompoundLoss("ce", loss, weight=0.5)
+    for each in (loss, both):
+        results = []
+        # A table of targets takes the long way, for which a naive loop is above.
+        for y in (target, F.one_hot(target, n_classes).double()):
+            z = logits.clone().requires_grad_()
+            value = each(z, y, sample_weight=weight)
+            (first,) = torch.autograd.grad(value, z, create_graph=True)
+            (second,) = torch.autograd.grad((first * direction).sum(), z)
+            results.append((value, first, second))
+        torch.testing.assert_close(*results, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("lead", [10.0, 25.0, 26.0, 90.0])
+def test_sums_of_indices_leave_out_what_float32_does_not_hold(lead, monkeypatch):
+    results = []
+
+    def watched(*args):
+        results.append(sums_of_indices(*args))
+        return results[-1]
+
+    sums_of_indices = overlap.sums_of_indices
+    monkeypatch.setattr(overlap, "sums_of_indices", watched)
+    logits = torch.tensor([[lead, 0.0, 0.0, -1.0], [0.0, 100.0, 0.0, 1.0]], requires_grad=True)
+    target, scale = torch.tensor([1, 1]), 65_536
+    for loss in (DiceLoss(smooth=0.0), DSCLoss(smooth=0.0), TverskyLoss(smooth=0.0)):
+        value = loss(logits, target)
+        assert (results.pop() is None) == (lead > 25.3)
+        (first,) = torch.autograd.grad(scale * value, logits, create_graph=True)
+        (second,) = torch.autograd.grad(first[0, 0], logits)
+        assert torch.isfinite(torch.cat([first, second])).all()
+        monkeypatch.setattr(overlap, "sums_of_indices", lambda *args: None)
+        torch.testing.assert_close(loss(logits, target), value)
+        (want,) = torch.autograd.grad(scale * loss(logits, target), logits)
+        torch.testing.assert_close(first, want, rtol=1e-5, atol=1e-2)
+        monkeypatch.setattr(overlap, "sums_of_indices", watched)
 
 
 @pytest.mark.parametrize("name", ["dice", "tversky", "dsc"])
