@@ -75,9 +75,36 @@ class EncoderModule(nn.Module):
         """The model of transformers that holds the weights of the encoder: here the encoder."""
         return self.encoder
 
+    @property
+    def output_layer(self) -> nn.Linear:
+        """The layer that makes the logits."""
+        raise NotImplementedError
+
     def set_dropout(self, p: float) -> None:
         """Train on with another dropout."""
         self.dropout.p = p
+
+    def grow(self, odds: torch.Tensor) -> None:
+        """Add outputs for new classes; the logits of the others stay.
+
+        A new output starts as in a new head, but for its bias: where the weights say nothing, the
+        class is as likely as its share of the training data, so that it does not appear at once.
+
+        Parameters
+        ----------
+        odds : Tensor of shape (n_new,)
+            Training examples of each new class for one of all the others.
+        """
+        layer = self.output_layer
+        new = nn.Linear(layer.in_features, len(odds))
+        _start_small(new)
+        with torch.no_grad():
+            if layer.bias is not None:
+                new.bias.copy_(layer.bias.logsumexp(0).cpu() + odds.log())
+            for name, old in list(layer.named_parameters()):
+                rows = torch.cat([old, getattr(new, name).to(old)])
+                setattr(layer, name, nn.Parameter(rows, requires_grad=old.requires_grad))
+        layer.out_features += len(odds)
 
     def torch_draws(self, packed: bool) -> bool:
         """Whether other dropout than that of `skdice.engine.dropout` runs in training on a CPU.
@@ -204,6 +231,11 @@ class TaskModel(EncoderModule):
             layer.weight.copy_(new.weight)
             if layer.bias is not None:
                 layer.bias.zero_()
+
+    def grow(self, odds: torch.Tensor) -> None:
+        """Add outputs for new classes, to the configuration too."""
+        super().grow(odds)
+        self.head.num_labels = self.head.config.num_labels = self.output_layer.out_features
 
     def forward(self, positions: torch.Tensor | None = None, **inputs: Any) -> torch.Tensor:
         """Logits of shape (n_positions, n_outputs); without `positions` (n_texts, n_outputs)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from skdice.engine.devices import (
     autocast_dtype,
     cpu_gains_by_bf16,
     resolve_device,
+    seeded,
     to_device,
 )
 from skdice.engine.fit import Fit
@@ -175,6 +177,31 @@ class FineTuningNet(NeuralNet):
         self.lr = lr
         for group, own in zip(self.optimizer_.param_groups, self.own_rates_, strict=True):
             group["lr"] = group["initial_lr"] = lr if own is None else own
+
+    def grow(self, odds: Sequence[float]) -> None:
+        """Add outputs for new classes, as `EncoderModule.grow` does.
+
+        The optimiser keeps what it has averaged, with zeros for what is new.
+        """
+        before, scaler = self.optimizer_, self.scaler_
+        olds = self._parameters()
+        with seeded(self.shuffle_seed, self.device):
+            self.module_.grow(torch.tensor(odds))
+        self.initialize_optimizer()
+        self.set_rate(self.lr)
+        self.scaler_ = scaler
+        for old, new in zip(olds, self._parameters(), strict=True):
+            values = before.state.get(old, {})
+            tables = [v for v in values.values() if isinstance(v, torch.Tensor) and v.ndim]
+            if old.shape != new.shape and any(table.shape != old.shape for table in tables):
+                continue  # of an optimiser that keeps something else for the rows of a weight
+            n_new = len(new) - len(old)
+            self.optimizer_.state[new] = {
+                name: torch.cat([value, value.new_zeros(n_new, *value.shape[1:])])
+                if any(value is table for table in tables)
+                else value
+                for name, value in values.items()
+            }
 
     def start_schedule(self, n_steps: int, schedule: str, warmup: float) -> None:
         """Begin a schedule of so many updates; 0 where nobody knows how many will follow."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar
@@ -75,6 +75,8 @@ class BiasTuned(PushToHub, MetaEstimatorMixin, BaseEstimator):
     cv: Any = None
     random_state: int | np.random.RandomState | None = None
 
+    classes_: np.ndarray = field(init=False)
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags = get_tags(self.estimator).input_tags
@@ -130,10 +132,19 @@ class BiasTuned(PushToHub, MetaEstimatorMixin, BaseEstimator):
         """
         return self._folded().save_pretrained(folder, metrics=metrics)
 
+    def _tuned(self) -> Any:
+        """The estimator whose decision was tuned; it must not have grown since."""
+        check_is_fitted(self)
+        if len(self.estimator_.classes_) != len(self.classes_):
+            raise ValueError(
+                f"the estimator has learnt classes since fit tuned its decision ({self.classes_} "
+                f"then, {self.estimator_.classes_} now): fit the {type(self).__name__} again"
+            )
+        return self.estimator_
+
     def _folded(self) -> Any:
         """A copy of the inner estimator whose head has the biases added to its own."""
-        check_is_fitted(self)
-        inner = self.estimator_
+        inner = self._tuned()
         if not hasattr(inner, "save_pretrained"):
             raise TypeError(
                 f"{type(inner).__name__} has no save_pretrained: pickle the whole, or tune a text "

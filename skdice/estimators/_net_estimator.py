@@ -171,7 +171,7 @@ class NetEstimator(PlainIntegers, BaseEstimator):
             net = self._net_for(plan)
             self.net_, self._obeyed = net, self._at_once()
             if plan.mode == "partial":  # which trains the weights that there are
-                weights = copy.deepcopy(trained_state(net.module_))
+                weights = copy.deepcopy(trained_state(before["net_"].module_))
             self._train(net, plan)
         except BaseException as error:
             if net is None or not isinstance(error, KeyboardInterrupt):

@@ -11,7 +11,6 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import log_softmax
 from sklearn.model_selection import KFold
-from sklearn.utils.validation import check_is_fitted
 
 from skdice._fitting import all_or_nothing, check_params
 from skdice.estimators._bias import BiasTuned, log, stack_rounds
@@ -127,8 +126,7 @@ class BiasTunedTagger(TagScores, BiasTuned):
         return decode(log_p, self.classes_.tolist(), self.scheme_, constrained=constrained)
 
     def _log_tables(self, X: Any) -> list[np.ndarray]:
-        check_is_fitted(self)
-        return [log(rows) + self.bias_ for rows in self.estimator_.predict_proba(X)]
+        return [log(rows) + self.bias_ for rows in self._tuned().predict_proba(X)]
 
     def _splits(self, n_rows: int) -> Any:
         if isinstance(self.cv, Real) and not isinstance(self.cv, Integral):

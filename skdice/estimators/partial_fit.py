@@ -41,7 +41,7 @@ class PartialFit:
             As in `fit`.
         classes : array or list of shape (n_classes,), default=None
             All labels or tags that will ever be seen; needed on the first call unless `y` holds
-            them all.
+            them all. A tagger takes new ones later, too: its head grows by them.
 
         Returns
         -------
@@ -68,7 +68,7 @@ class PartialFit:
         """The loss, prepared with class counts; those of all calls of `partial_fit` add up."""
         seen = np.append(class_counts, n_samples)
         if mode == "partial" and (before := getattr(self, "_seen", None)) is not None:
-            seen = seen + before
+            seen = seen + np.insert(before, -1, np.zeros(len(seen) - len(before)))
         self._seen = seen
         loss = fresh_loss(self.loss).prepare(seen[:-1], n_samples=seen[-1], **problem)
         if mode == "partial":

@@ -15,13 +15,21 @@ from skdice._compat import HasMethods, Interval, StrOptions
 from skdice._warn import warn
 from skdice.engine.arrays import blocks, empty_table
 from skdice.engine.batching import UNKNOWN, EncodedDataset
+from skdice.engine.net import FineTuningNet
 from skdice.engine.plan import Examples, FitPlan, Mode
 from skdice.estimators.checks import check_known, draw_seed
 from skdice.estimators.partial_fit import PartialFit, draw_epochs
 from skdice.estimators.scores import TagScores
 from skdice.estimators.storage import label_names
 from skdice.estimators.transformer import TransformerEstimator
-from skdice.metrics.schemes import SCHEMES, check_tags, infer_scheme, refuse_strays, split_tag
+from skdice.metrics.schemes import (
+    SCHEMES,
+    check_prefixes,
+    check_tags,
+    infer_scheme,
+    refuse_strays,
+    split_tag,
+)
 from skdice.text.decoding import decode
 from skdice.text.encoding import Ragged, Window, Windows, encode_sentences
 from skdice.text.inputs import as_sentences, as_tags, check_weights, object_array
@@ -120,6 +128,7 @@ default="auto"
     Attributes
     ----------
     classes_ : ndarray of str, shape (n_classes,)
+        In sorted order. Tags that `partial_fit` or a warm start adds come after those before.
     scheme_ : str
     net_ : FineTuningNet
         The trained skorch net.
@@ -224,7 +233,21 @@ default="auto"
         counts = np.bincount(targets[known], weights[known], minlength=len(self._outputs))
         background = self._outputs.tolist().index("O") if "O" in self._outputs else None
         criterion = self._prepared_loss(counts, counts.sum(), mode, background=background)
-        return FitPlan(dataset=dataset, criterion=criterion, seed=seed, validation=held, rows=rows)
+        old, new = np.split(self._seen[:-1], [self._module.output_layer.out_features])
+        return FitPlan(
+            dataset=dataset,
+            criterion=criterion,
+            seed=seed,
+            validation=held,
+            rows=rows,
+            new_odds=((new + 1) / (old.sum() + len(old))).tolist(),
+        )
+
+    def _net_for(self, plan: FitPlan) -> FineTuningNet:
+        net = super()._net_for(plan)
+        if plan.new_odds:
+            net.grow(plan.new_odds)
+        return net
 
     def predict(self, X: Any) -> np.ndarray:
         """Tags of every token.
@@ -309,18 +332,18 @@ default="auto"
 
     def _learn_tags(self, tags: list[list[Any]], mode: Mode, more: Any = None) -> None:
         """Set classes and scheme, or check `tags` against those of the last fit."""
-        if mode != "fresh":
-            unseen = {tag for row in tags for tag in row} - {*self._outputs, None}
-            if unseen:
-                raise ValueError(
-                    f"y holds tags that the first fit did not see: {sorted(unseen)}. Name all "
-                    "tags in the first partial_fit(classes=...), or fit with warm_start=False"
-                )
-            if self.scheme != "auto":
-                check_tags(tags, self.scheme_)
-            return
         named = [] if more is None else [str(tag) for tag in more]
         classes = sorted({tag for row in [*tags, named] for tag in row} - {None})
+        if mode != "fresh":
+            before = self._outputs.tolist()
+            new = [tag for tag in classes if tag not in before]
+            if self.scheme_ != "plain":
+                refuse_strays(tags)
+                check_prefixes(new, self.scheme_)
+            if self.scheme != "auto":
+                check_tags(tags, self.scheme_)
+            self._set_outputs(np.array(before + new))
+            return
         if len(classes) < 2:
             what = f"one class only ({classes[0]!r})" if classes else "no tag at all"
             raise ValueError(f"y holds {what}: a tagger needs tokens of 2 classes or more")

@@ -288,12 +288,16 @@ class Loss(nn.Module):
         return self
 
     def take_memory(self, other: nn.Module) -> None:
-        """Take over what `other` remembers of earlier batches, if it is the same loss."""
+        """Take over what `other`, if it is the same loss, remembers of earlier batches.
+
+        Classes that it does not know come after its own.
+        """
         if self != other:
             return
+        n_new = len(self.class_counts_) - len(other.get_buffer("class_counts_"))
         for mine, theirs in zip(self.modules(), other.modules(), strict=True):
-            if getattr(theirs, "running_", None) is not None:
-                mine.running_ = theirs.running_
+            if (running := getattr(theirs, "running_", None)) is not None:
+                mine.running_ = nn.functional.pad(running, (0, n_new))
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         def moved(tensor: Tensor) -> Tensor:
