@@ -15,7 +15,7 @@ from skdice.engine import ranks
 from skdice.engine.devices import resolve_device
 from skdice.losses import Loss, resolve_loss
 from skdice.metrics import positive_class
-from skdice.text.inputs import as_labels
+from skdice.metrics.labels import Labels, read_labels
 
 
 class PlainIntegers:
@@ -81,6 +81,16 @@ def check_known(known: Iterable[Any], held: Iterable[Any], what: str) -> None:
         )
 
 
+def check_occurring(labels: Labels) -> None:
+    """Warn of labels that no row has: nothing about them can be learned."""
+    empty = labels.classes[~labels.values.any(axis=0)].tolist()
+    if empty:
+        warn(
+            f"y has no row with the labels {empty[:20]}, which the model will learn never to "
+            "predict: add such rows, or leave these labels out"
+        )
+
+
 def check_reduction(loss: Loss, name: str = "loss") -> None:
     """Refuse a loss that gives several values, as training needs a single one."""
     if loss.reduction == "none":
@@ -123,10 +133,11 @@ def split_indices(
 
 def with_pos_label(estimator: Any, y: Any) -> Any:
     """The estimator with its positive class fixed before a sampler balances the classes."""
-    if "pos_label" not in estimator.get_params(deep=False) or np.ndim(y) != 1:
+    if "pos_label" not in estimator.get_params(deep=False):
         return estimator
-    classes, counts = np.unique(as_labels(y, len(y)), return_counts=True)
-    if len(classes) != 2:
+    labels = read_labels(y)
+    if labels.multilabel or len(labels.classes) != 2:
         return estimator
+    classes, counts = np.unique(labels.values, return_counts=True)
     label = classes.tolist()[positive_class(classes, counts, estimator.pos_label)]
     return clone(estimator).set_params(pos_label=label)

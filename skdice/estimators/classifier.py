@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 from scipy import sparse
-from scipy.special import softmax
+from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags, column_or_1d
 from sklearn.utils.validation import validate_data
@@ -24,10 +24,16 @@ from skdice.engine.dropout import FastDropout
 from skdice.engine.net import Batch, FineTuningNet
 from skdice.engine.plan import FitPlan
 from skdice.estimators._net_estimator import NetEstimator
-from skdice.estimators.checks import check_device, draw_seed, fresh_loss, split_indices
+from skdice.estimators.checks import (
+    check_device,
+    check_occurring,
+    draw_seed,
+    fresh_loss,
+    split_indices,
+)
 from skdice.estimators.scores import LogitScores
 from skdice.metrics import positive_class
-from skdice.metrics.labels import as_labels
+from skdice.metrics.labels import read_labels
 from skdice.text.inputs import check_weights
 
 
@@ -168,6 +174,8 @@ class DiceClassifier(LogitScores, ClassifierMixin, NetEstimator):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+    multilabel_ : bool
+        Whether a row may have several labels, or none.
     positive_ : int
         Index of the positive class of two.
     n_features_in_ : int
@@ -219,12 +227,15 @@ class DiceClassifier(LogitScores, ClassifierMixin, NetEstimator):
 
     net_: NumericNet = field(init=False)
     classes_: np.ndarray = field(init=False)
+    multilabel_: bool = field(init=False)
     positive_: int = field(init=False)
     n_features_in_: int = field(init=False)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        assert tags.classifier_tags is not None
+        tags.classifier_tags.multi_label = True
         return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -233,7 +244,7 @@ class DiceClassifier(LogitScores, ClassifierMixin, NetEstimator):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_rows, n_features)
-        y : array of shape (n_rows,)
+        y : array of shape (n_rows,); or several labels a row, as for `DiceSequenceClassifier`
         sample_weight : array of shape (n_rows,), default=None
 
         Returns
@@ -250,33 +261,43 @@ class DiceClassifier(LogitScores, ClassifierMixin, NetEstimator):
         kinds = [np.float64, np.float32] if on_cpu else [np.float32]
         with reading_numbers("X"):
             X = validate_data(self, X, accept_sparse="csr", dtype=kinds)
-        labels = as_labels(y, X.shape[0])
-        y = column_or_1d(labels if getattr(y, "ndim", 1) == 1 else y, warn=True)
+        labels = read_labels(y, X.shape[0])
+        if getattr(y, "ndim", 1) == 2 and not labels.multilabel:
+            column_or_1d(y, warn=True)
+        y, multilabel = labels.values, labels.multilabel
         if (weights := check_weights(sample_weight, len(y))) is not None:
             # A row of weight 0 is left out, also from the class counts.
             kept = weights > 0
             X, y, sample_weight = X[kept], y[kept], weights[kept].astype(X.dtype)
-        classes, target = np.unique(y, return_inverse=True)
-        if len(classes) < 2:
+        if multilabel:
+            check_occurring(labels)
+            classes, target = labels.classes, y.astype(X.dtype)
+        else:
+            classes, target = np.unique(y, return_inverse=True)
+        if len(classes) < 2 and not multilabel:
             raise ValueError(
                 f"y holds one class only ({classes.tolist()}): a classifier needs 2 classes or more"
             )
         self.__dict__.pop("positive_", None)
         background = None
-        if len(classes) == 2:
+        if len(classes) == 2 and not multilabel:
             counts = np.bincount(target, weights=sample_weight)
             self.positive_ = positive_class(classes, counts, self.pos_label)
             background = 1 - self.positive_
-        self.classes_ = classes
+        self.classes_, self.multilabel_ = classes, multilabel
         seed, held = draw_seed(self.random_state), None
         if self.early_stopping:
             keys = _row_keys(X)
-            train, validation = split_indices(keys, self.validation_fraction, seed, target)
+            strata = None if multilabel else target
+            train, validation = split_indices(keys, self.validation_fraction, seed, strata)
             held = NumericDataset(X[validation], target[validation])
             X, target = X[train], target[train]
             sample_weight = None if sample_weight is None else sample_weight[train]
-        counts = np.bincount(target, weights=sample_weight, minlength=len(classes))
-        criterion = fresh_loss(self.loss).prepare(counts, background=background)
+        share = np.ones(len(target)) if sample_weight is None else sample_weight
+        counts = share @ target if multilabel else np.bincount(target, share, len(classes))
+        criterion = fresh_loss(self.loss).prepare(
+            counts, background, multilabel, float(share.sum()) if multilabel else None
+        )
         dataset = NumericDataset(X, target, sample_weight)
         self._module = self._make_module(X, seed)
         return FitPlan(
@@ -284,8 +305,9 @@ class DiceClassifier(LogitScores, ClassifierMixin, NetEstimator):
         )
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of shape (n, n_classes)."""
-        return softmax(self._logits(X), axis=1)
+        """Probabilities of shape (n, n_classes); rows sum to 1 unless multi-label."""
+        logits = self._logits(X)
+        return expit(logits) if self.multilabel_ else softmax(logits, axis=1)
 
     # ---- the steps
 
@@ -342,4 +364,5 @@ class DiceClassifier(LogitScores, ClassifierMixin, NetEstimator):
         return self.net_.logits(NumericDataset(X.astype(kind, copy=False)))
 
     def _validation_score(self, held: Any) -> float:
-        return self.score(held.X, self.classes_[held.targets])
+        truth = held.targets if self.multilabel_ else self.classes_[held.targets]
+        return self.score(held.X, truth)

@@ -58,7 +58,8 @@ class ClassScores:
         -------
         dict
             ``precision``, ``recall``, ``f1`` and ``accuracy``, each from 0 to 1. In a multi-label
-            problem accuracy is the share of rows whose labels are all right.
+            problem accuracy is the share of rows whose labels are all right, and there are
+            ``f1_macro`` and, for each label, ``f1 of <label>``.
 
         Raises
         ------
@@ -74,6 +75,24 @@ class ClassScores:
         check_consistent_length(X, labels)
         weights = check_weights(sample_weight, len(labels))
         return class_scores(labels, self.predict(X), self.classes_, self._positive_index(), weights)
+
+    def predict_labels(self, X: Any) -> np.ndarray:
+        """Predictions by name.
+
+        Parameters
+        ----------
+        X : as in `fit`
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            For each row of a multi-label problem a list of names, which may be empty; otherwise
+            what `predict` gives.
+        """
+        predicted = self.predict(X)
+        if not getattr(self, "multilabel_", False):
+            return predicted
+        return object_array([self.classes_[row > 0].tolist() for row in predicted])
 
     @property
     def measure_(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,15 +15,16 @@ from skdice.engine.arrays import blocks, empty_table
 from skdice.engine.module import EncoderWithHead, TaskModel
 from skdice.engine.net import FineTuningNet
 from skdice.engine.plan import Examples, FitPlan, Mode
-from skdice.estimators.checks import check_known, draw_seed
+from skdice.estimators.checks import check_known, check_occurring, draw_seed
 from skdice.estimators.partial_fit import PartialFit, draw_epochs
 from skdice.estimators.scores import LogitScores
 from skdice.estimators.storage import label_names
 from skdice.estimators.transformer import TransformerEstimator
 from skdice.metrics import positive_class
 from skdice.metrics.classification import class_scores
+from skdice.metrics.labels import Labels, rarest_labels, read_labels
 from skdice.text.encoding import Window, Windows, encode_texts
-from skdice.text.inputs import as_labels, as_texts, check_weights, check_width
+from skdice.text.inputs import as_texts, check_weights, check_width
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -114,7 +115,9 @@ class DiceSequenceClassifier(LogitScores, ClassifierMixin, PartialFit, Transform
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+        The labels. In a multi-label problem the names of the columns, or 0, 1, 2... without names.
     multilabel_ : bool
+        Whether a text may have several labels, or none.
     n_features_in_ : int
         1 for texts, 2 for pairs.
     net_ : FineTuningNet
@@ -168,12 +171,14 @@ class DiceSequenceClassifier(LogitScores, ClassifierMixin, PartialFit, Transform
         Parameters
         ----------
         X : list of str or of pairs, array of shape (n,), (n, 1) or (n, 2), Series or frame
-        y : array of shape (n,), array or sparse matrix of shape (n, n_labels)
-            Labels, or 0/1 rows for a multi-label problem.
+        y : array of shape (n,), or array, sparse matrix or frame of shape (n, n_labels), or lists
+            Labels; or for a multi-label problem 0/1 rows, or a list, tuple or set of names for each
+            text. `predict` then gives 0/1 rows in the order of ``classes_``, and `predict_labels`
+            the names.
         sample_weight : array of shape (n,), default=None
         X_val, y_val : as X and y, default=None
             Validation texts: scored after each epoch, and used by `early_stopping`. Some of their
-            labels may be missing from `y`, but not all.
+            labels may be missing from `y`, but not all; of a multi-label problem none.
 
         Returns
         -------
@@ -197,14 +202,18 @@ class DiceSequenceClassifier(LogitScores, ClassifierMixin, PartialFit, Transform
         """Learn the labels, set texts aside, load the backbone and encode."""
         known = None if mode == "fresh" else self.n_features_in_
         self.n_features_in_ = check_width(data.inputs, known, self)
-        self._learn_labels(data.targets, mode, classes)
+        given = data.targets
+        data = replace(data, targets=self._learn_labels(given, mode, classes))
         if held is not None:
-            self._check_held_out(data, held)
+            held = replace(held, targets=self._held_out_labels(held, given))
         seed, draws = draw_seed(self.random_state), None
         if epochs is None:
             strata = None if self.multilabel_ else data.targets
             data, held = self._hold_out(data, held, seed, strata)
-            draws = draw_epochs(self.sampler, data.targets, seed, self._coming_epochs(mode))
+            labels = data.targets
+            if self.multilabel_:
+                labels = rarest_labels(labels, self.classes_)
+            draws = draw_epochs(self.sampler, labels, seed, self._coming_epochs(mode))
         if mode == "fresh":
             self._build(len(self.classes_), seed=seed)
         targets, counts, n, background = self._count(
@@ -268,23 +277,16 @@ class DiceSequenceClassifier(LogitScores, ClassifierMixin, PartialFit, Transform
 
     def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Examples:
         texts = as_texts(X)
-        labels = as_labels(y, len(texts))
+        labels = read_labels(y, len(texts))
         return Examples(texts, labels, check_weights(sample_weight, len(texts)))
 
-    def _learn_labels(self, labels: np.ndarray, mode: Mode, more: Any = None) -> None:
-        """Set classes and kind of problem, or check `labels` against those of the last fit."""
-        if mode == "fresh" and more is not None and labels.ndim == 1:
-            labels = as_labels([*labels.tolist(), *more], len(labels) + len(more))
-        multilabel = labels.ndim == 2
-        classes = np.arange(labels.shape[1]) if multilabel else np.unique(labels)
+    def _learn_labels(self, labels: Labels, mode: Mode, more: Any = None) -> np.ndarray:
+        """Labels, or 0/1 rows in the order of `classes_`, which a new fit sets."""
         if mode != "fresh":
-            unseen = set(classes.tolist()) - set(self.classes_.tolist())
-            if unseen or multilabel != self.multilabel_:
-                raise ValueError(
-                    f"y holds labels that the first fit did not see: {sorted(unseen, key=str)}. "
-                    "Name all in the first partial_fit(classes=...), or fit with warm_start=False"
-                )
-            return
+            return self._known_labels(labels)
+        if more is not None:
+            labels = labels.joined(more)
+        classes, multilabel = labels.classes, labels.multilabel
         if len(classes) < 2 and not multilabel:
             raise ValueError(
                 f"y holds one class only ({classes[0]!r}): a classifier needs 2 classes or more"
@@ -292,17 +294,35 @@ class DiceSequenceClassifier(LogitScores, ClassifierMixin, PartialFit, Transform
         if not multilabel and self.pos_label is not None and len(classes) == 2:
             positive_class(classes, np.zeros(2), self.pos_label)
         self.classes_, self.multilabel_ = classes, multilabel
+        if multilabel and more is None:
+            check_occurring(labels)
+        return labels.values
 
-    def _check_held_out(self, data: Examples, held: Examples) -> None:
-        """Refuse validation texts and labels of another kind."""
-        check_width(held.inputs, self.n_features_in_, self, "X_val")
-        if held.targets.shape[1:] != data.targets.shape[1:]:
+    def _known_labels(self, labels: Labels) -> np.ndarray:
+        """The labels of further training, all of them known from the first."""
+        of_table = self.multilabel_ and labels.given == "table"  # without names
+        unseen = set() if of_table else {*labels.classes.tolist()} - {*self.classes_.tolist()}
+        if unseen or labels.multilabel != self.multilabel_:
             raise ValueError(
-                f"y_val has shape {held.targets.shape} and y {data.targets.shape}: give labels of "
+                f"y holds labels that the first fit did not see: {sorted(unseen, key=str)}. "
+                "Name all in the first partial_fit(classes=...), or fit with warm_start=False"
+            )
+        return labels.among(self.classes_) if self.multilabel_ else labels.values
+
+    def _held_out_labels(self, held: Examples, given: Labels) -> np.ndarray:
+        """The labels of validation texts; refuses texts and labels of another kind than `given`."""
+        check_width(held.inputs, self.n_features_in_, self, "X_val")
+        labels: Labels = held.targets
+        unlike = labels.multilabel != self.multilabel_
+        if unlike or (labels.given == "table" and labels.values.shape[1] != len(self.classes_)):
+            raise ValueError(
+                f"y_val has shape {labels.values.shape} and y {given.values.shape}: give labels of "
                 "the same kind, with a column for each label of a multi-label problem"
             )
-        if not self.multilabel_:
-            check_known(self.classes_.tolist(), held.targets.tolist(), "labels")
+        if self.multilabel_:
+            return labels.among(self.classes_, "y_val")
+        check_known(self.classes_.tolist(), labels.classes.tolist(), "labels")
+        return labels.values
 
     def _windows(self, texts: list[Any]) -> Windows[Window]:
         return encode_texts(self.tokenizer_, texts, self._max_length())
@@ -350,7 +370,9 @@ class DiceSequenceClassifier(LogitScores, ClassifierMixin, PartialFit, Transform
         names = label_names(config)
         state: dict[str, Any] = {"multilabel": False, "n_features_in": None}
         if config.problem_type == "multi_label_classification":
-            return {**state, "multilabel": True, "classes": list(range(len(names)))}
+            numbered = names == [str(i) for i in range(len(names))]  # of 0/1 rows without names
+            classes = list(range(len(names))) if numbered else names
+            return {**state, "multilabel": True, "classes": classes}
         if len(names) == 2:
             positive = names[1] if self.pos_label is None else str(self.pos_label)
             state["positive"] = positive_class(np.array(sorted(names)), np.zeros(2), positive)

@@ -202,8 +202,6 @@ def describe(config: Any, estimator: Any) -> None:
     names = [str(label) for label in estimator._outputs.tolist()]
     if getattr(estimator, "multilabel_", False):
         config.problem_type = "multi_label_classification"
-        known = [config.id2label.get(i) for i in range(len(names))]  # of a wrapped model
-        names = names if any(map(_is_generic, known)) else known
     elif estimator.task == "classification":
         config.problem_type = "single_label_classification"
     config.id2label = dict(enumerate(names))

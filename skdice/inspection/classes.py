@@ -14,6 +14,7 @@ from skdice._checks import as_numbers, as_row_list, check_has, check_lengths, ch
 from skdice.inspection.axes import axes_or_new, label_of
 from skdice.inspection.imbalance import Imbalance, imbalance
 from skdice.inspection.spans import spans_of_tags
+from skdice.metrics.classification import precision_recall_f1
 from skdice.metrics.labels import paired_labels
 from skdice.metrics.span import read_spans
 from skdice.text.inputs import holds_tags
@@ -64,14 +65,6 @@ def row_counts(true: Items, pred: Items) -> tuple[list[str], Any]:
 def summed(counts: Any) -> np.ndarray:
     """Counts of `row_counts` over all rows, of shape (3, n_classes)."""
     return np.asarray(counts.sum(axis=0)).reshape(3, -1)
-
-
-def precision_recall_f1(counts: np.ndarray) -> np.ndarray:
-    """Scores from counts of shape (..., 3, n_classes), as in `summed`; 0 where all counts are 0."""
-    hits, found, there = np.moveaxis(np.asarray(counts, dtype=float), -2, 0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        parts = [hits / found, hits / there, 2 * hits / (found + there)]
-    return np.nan_to_num(np.stack(parts, axis=-2))
 
 
 @checked

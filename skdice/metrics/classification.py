@@ -16,6 +16,7 @@ from skdice.metrics.positive import positive_of
 __all__ = ["ClassScorer", "class_f1_scorer", "class_precision_scorer", "class_recall_scorer"]
 
 MEASURES = ("f1", "precision", "recall")
+OF_LABEL = "f1 of "  # begins the name of the F1 of one of several labels
 
 
 def class_scores(
@@ -25,16 +26,19 @@ def class_scores(
 
     `positive` is the index of the positive class of two. A macro average is over all `classes`, so
     that it does not depend on which of them are predicted; a class that is neither true nor
-    predicted counts as 0.
+    predicted counts as 0. Of 0/1 rows the averages are micro, and macro F1 and the F1 of each label
+    are added.
     """
-    known, y_pred = np.asarray(classes).tolist(), as_labels(y_pred, name="y_pred")
-    if y_pred.ndim != y_true.ndim:
-        raise ValueError(f"y has shape {y_true.shape}, but the predictions {y_pred.shape}")
+    known = np.asarray(classes).tolist()
+    if len(np.shape(y_pred)) != y_true.ndim:
+        raise ValueError(f"y has shape {y_true.shape}, but the predictions {np.shape(y_pred)}")
+    if y_true.ndim == 2:
+        y_pred = known_labels(y_pred, known, True, name="y_pred")
+        return _scores_of_rows(y_true == 1, y_pred == 1, known, sample_weight)
+    y_pred = as_labels(y_pred, name="y_pred")
     accuracy = accuracy_score(y_true, y_pred, sample_weight=sample_weight)
     how: dict[str, Any] = {"average": "macro", "labels": known}
-    if y_true.ndim == 2:
-        how = {"average": "micro"}
-    elif positive is not None:
+    if positive is not None:
         label, how = known[positive], {"average": "binary"}
         y_true, y_pred = y_true == label, y_pred == label
     values = precision_recall_fscore_support(
@@ -42,6 +46,32 @@ def class_scores(
     )
     names = ("precision", "recall", "f1", "accuracy")
     return dict(zip(names, map(float, (*values[:3], accuracy)), strict=True))
+
+
+def _scores_of_rows(
+    true: np.ndarray, found: np.ndarray, names: list[Any], sample_weight: Any
+) -> dict[str, float]:
+    """The scores of several labels a row, from boolean rows."""
+    weight = np.ones(len(true)) if sample_weight is None else np.asarray(sample_weight)
+    counts = np.stack([weight @ (true & found), weight @ found, weight @ true])
+    precision, recall, f1 = precision_recall_f1(counts.sum(axis=1, keepdims=True))[:, 0]
+    of_label = precision_recall_f1(counts)[2]
+    accuracy = weight @ (true == found).all(axis=1) / weight.sum()
+    scores = {"precision": precision, "recall": recall, "f1": f1, "accuracy": accuracy}
+    scores |= {"f1_macro": of_label.mean()}
+    scores |= {f"{OF_LABEL}{name}": of_label[i] for i, name in enumerate(names)}
+    return {name: float(value) for name, value in scores.items()}
+
+
+def precision_recall_f1(counts: np.ndarray) -> np.ndarray:
+    """Scores from hits, predictions and true occurrences, of shape (..., 3, n_classes).
+
+    A score is 0 where all of its counts are.
+    """
+    hits, found, there = np.moveaxis(np.asarray(counts, dtype=float), -2, 0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        parts = [hits / found, hits / there, 2 * hits / (found + there)]
+    return np.nan_to_num(np.stack(parts, axis=-2))
 
 
 class ClassScorer(BaseEstimator):
