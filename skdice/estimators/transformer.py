@@ -41,7 +41,7 @@ from skdice.text.encoding import Window, Windows
 from skdice.text.inputs import as_rows
 
 # Methods of which each estimator has some.
-_PREDICTIONS = ("predict", "predict_proba", "decision_function", "predict_spans")
+_PREDICTIONS = ("predict", "predict_labels", "predict_proba", "decision_function", "predict_spans")
 # Fitted attributes that not every estimator has.
 _OPTIONAL = ("positive_", "_seen")
 # Those that are arrays.

@@ -15,7 +15,7 @@ from skdice.inspection.axes import axes_or_new, label_of
 from skdice.inspection.imbalance import Imbalance, imbalance
 from skdice.inspection.spans import spans_of_tags
 from skdice.metrics.classification import precision_recall_f1
-from skdice.metrics.labels import paired_labels
+from skdice.metrics.labels import is_indicator, known_labels, paired_labels, read_labels
 from skdice.metrics.span import read_spans
 from skdice.text.inputs import holds_tags
 
@@ -25,10 +25,14 @@ Items = list[list[tuple[Any, ...]]]
 def items_of(y_true: Any, y_pred: Any, scheme: str = "auto") -> tuple[Items, Items]:
     """What is counted in each row: its label, the spans of its tags, or its spans.
 
-    Takes labels, tags, or lists of (type, start, end). The class comes first in each item.
+    Takes labels, 0/1 rows, tags, or lists of (type, start, end). The class comes first in each
+    item.
     """
     true: Items
     pred: Items
+    if is_indicator(y_true):
+        names = read_labels(y_true, name="y_true").classes
+        return items_of_several(y_true, y_pred, names, "y_true")
     y_true, y_pred = as_row_list("y_true", y_true), as_row_list("y_pred", y_pred)
     if not holds_tags(y_true):
         labels = paired_labels(y_true, y_pred)
@@ -47,6 +51,18 @@ def _first_item(rows: list[Any]) -> Any:
     kinds = (list, tuple, np.ndarray)
     filled = (row for row in rows if isinstance(row, kinds) and getattr(row, "ndim", 1) > 0)
     return next((item for row in filled for item in row if item is not None), "")
+
+
+def items_of_several(
+    y_true: Any, y_pred: Any, classes: np.ndarray, name: str = "y"
+) -> tuple[Items, Items]:
+    """The labels of each row, which may have several of `classes`."""
+    names = [str(label) for label in classes.tolist()]
+    given = {name: y_true, "y_pred": y_pred}
+    rows = {what: known_labels(y, classes, True, what) for what, y in given.items()}
+    check_lengths(**rows)
+    true, pred = ([[(names[j],) for j in np.flatnonzero(r)] for r in t] for t in rows.values())
+    return true, pred
 
 
 def row_counts(true: Items, pred: Items) -> tuple[list[str], Any]:
@@ -85,13 +101,14 @@ class ImbalanceDisplay:
         self.imbalance = imbalance
 
     @classmethod
-    def from_labels(cls, y: Any, *, background: Any = "auto", ax: Any = None) -> Self:
+    def from_labels(
+        cls, y: Any, *, background: Any = "auto", multilabel: bool = False, ax: Any = None
+    ) -> Self:
         """Draw the labels or tags of a data set.
 
         Parameters
         ----------
-        y : list of tag lists, or labels of shape (n,)
-        background : label or None, default="auto"
+        y, background, multilabel
             As in `skdice.inspection.imbalance`.
         ax : matplotlib axes or None, default=None
 
@@ -106,7 +123,7 @@ class ImbalanceDisplay:
         >>> ImbalanceDisplay.from_labels(["ham"] * 9 + ["spam"]).imbalance.ratio
         9.0
         """
-        return cls(imbalance(y, background=background)).plot(ax=ax)
+        return cls(imbalance(y, background=background, multilabel=multilabel)).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> Self:
         """Draw a bar for each class, the count beside it."""
@@ -154,6 +171,10 @@ class ClassFrequencyDisplay:
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: Any = None) -> Self:
         """Draw what a fitted classifier or tagger predicts for `X` against `y`."""
         check_has("estimator", estimator, "predict")
+        if getattr(estimator, "multilabel_", False):
+            items = items_of_several(y, estimator.predict(X), estimator.classes_)
+            classes, counts = row_counts(*items)
+            return cls(classes, summed(counts)).plot(ax=ax)
         return cls.from_predictions(y, estimator.predict(X), ax=ax)
 
     @classmethod
@@ -165,7 +186,7 @@ class ClassFrequencyDisplay:
 
         Parameters
         ----------
-        y_true, y_pred : labels of shape (n,), or lists of lists of str
+        y_true, y_pred : labels of shape (n,), 0/1 rows of several, or lists of lists of str
         scheme : str, default="auto"
             Of tags, as in `skdice.metrics.span_f1_score`.
         ax : matplotlib axes or None, default=None

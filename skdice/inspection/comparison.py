@@ -35,7 +35,7 @@ class ComparisonDisplay:
 
     def plot(self) -> Self:
         """Draw on a new figure: a bar at the mean, dots for the seeds."""
-        models, measures = self.comparison.rows, self.comparison.measures
+        models, measures = self.comparison.rows, self.comparison.averages
         size = (10, 1.2 + 0.42 * max(len(models), 1))
         figure, axes = pyplot().subplots(
             1, len(measures), figsize=size, sharey=True, layout="constrained"

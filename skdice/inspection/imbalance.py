@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from skdice._checks import as_row_list, checked, position
-from skdice.metrics.labels import is_missing
+from skdice._checks import as_row_list, check_choice, checked, position
+from skdice.metrics.labels import Labels, is_indicator, is_missing, read_labels
 from skdice.text.answers import read_answers
 from skdice.text.entities import as_entities
 from skdice.text.inputs import as_rows, as_sentences, as_texts, holds_tags
@@ -30,7 +30,8 @@ class Imbalance:
     background : str or None
         The negative class; None if there is none, so that all are positives.
     counts : dict
-        Examples of each class, the most frequent first.
+        Examples of each class, the most frequent first. Where a row may have several labels, a row
+        counts for each of them.
     """
 
     unit: str
@@ -56,16 +57,24 @@ class Imbalance:
         return {**asdict(self), "ratio": self.ratio}
 
 
-def imbalance(y: Any, *, background: Any = "auto") -> Imbalance:
+NO_LABEL = "(no label)"
+
+
+def imbalance(y: Any, *, background: Any = "auto", multilabel: bool = False) -> Imbalance:
     """Count negatives and positives, as in Table 1 of Li et al. (2020).
 
     Parameters
     ----------
-    y : list of tag lists, or labels of shape (n,)
+    y : list of tag lists; labels of shape (n,); 0/1 rows of shape (n, n_labels), a frame of such \
+columns, or sets of names
         A tag of None, which marks a token that was not annotated, is not counted.
     background : label or None, default="auto"
         The negative class. ``"auto"`` is ``O`` for tags. For two labels it is 0, -1 or False
-        beside 1 or True, and otherwise the more frequent one. For more labels there is none.
+        beside 1 or True, and otherwise the more frequent one. For more labels there is none. Where
+        a row may have several labels, the rows without any are the negatives.
+    multilabel : bool, default=False
+        Whether lists in `y` are the labels of a row, and not its tags. Sets and 0/1 rows always
+        are.
 
     Returns
     -------
@@ -82,19 +91,19 @@ def imbalance(y: Any, *, background: Any = "auto") -> Imbalance:
     >>> imbalance([["O", "O", "O", "B-PER"], ["O"]]).ratio
     4.0
     """
-    rows = as_row_list("y", y)
-    if not rows:
+    several = multilabel or is_indicator(y)
+    rows = [] if several else as_row_list("y", y)
+    if not several and not rows:
         raise ValueError("y is empty: give at least one label")
     tagged = holds_tags(rows)
-    try:
-        labels = [tag for row in rows for tag in row if tag is not None] if tagged else rows
-        n_of = Counter(label.item() if isinstance(label, np.generic) else label for label in labels)
-    except TypeError as error:  # a sentence that is no list, or a label that is one
-        raise TypeError(f"y must hold labels, or lists of tags: {error}") from None
-    if any(map(is_missing, n_of)):
-        raise ValueError("y holds a missing label (NaN or None): drop the row or label it")
-    if not n_of:
-        raise ValueError("y holds no label: its sentences are empty, or not annotated")
+    if tagged:
+        n_of = _tags_in(rows)
+    else:
+        read = read_labels(y)
+        if read.multilabel:
+            check_choice("background of several labels a row", background, ("auto",))
+            return _of_several(read)
+        n_of = Counter(read.values.tolist())
     counts = dict(sorted(n_of.items(), key=lambda item: (-item[1], str(item[0]))))
     if isinstance(background, str) and background == "auto":
         background = _background(counts, tagged)
@@ -166,6 +175,30 @@ def _are_entities(X: Any, y: Any) -> bool:
     if first is None:  # neither answers nor entities: a question and its context are two texts
         return any(isinstance(row, kinds) and len(row) != 2 for row in as_rows(X, "X"))
     return isinstance(first, str) or (isinstance(first, kinds) and len(first) == 3)
+
+
+def _tags_in(rows: list[Any]) -> Counter[Any]:
+    """The number of each tag; tags are None where nobody annotated."""
+    try:
+        tags = (tag for row in rows for tag in row if tag is not None)
+        n_of = Counter(tag.item() if isinstance(tag, np.generic) else tag for tag in tags)
+    except TypeError as error:  # a sentence that is no list, or a tag that is one
+        raise TypeError(f"y must hold labels, or lists of tags: {error}") from None
+    if any(map(is_missing, n_of)):
+        raise ValueError("y holds a missing label (NaN or None): drop the row or label it")
+    if not n_of:
+        raise ValueError("y holds no label: its sentences are empty, or not annotated")
+    return n_of
+
+
+def _of_several(labels: Labels) -> Imbalance:
+    """The rows of each of several labels, and those of none."""
+    n_of = dict(zip(labels.classes.tolist(), labels.values.sum(axis=0).tolist(), strict=True))
+    positive = int(labels.values.any(axis=1).sum())
+    negative = len(labels.values) - positive
+    n_of[NO_LABEL] = negative
+    counts = dict(sorted(n_of.items(), key=lambda item: (-item[1], str(item[0]))))
+    return Imbalance("examples", negative, positive, NO_LABEL, counts)
 
 
 def _background(counts: dict[Any, int], tagged: bool) -> Any:

@@ -18,13 +18,14 @@ from skdice.inspection.axes import label_of, pyplot
 from skdice.inspection.classes import (
     ClassFrequencyDisplay,
     items_of,
+    items_of_several,
     precision_recall_f1,
     row_counts,
     summed,
 )
 from skdice.inspection.spans import SpanConfusionDisplay, _paired, _Tagged, spans_of_tags
 from skdice.metrics.credit import MODES
-from skdice.metrics.labels import as_labels, paired_labels
+from skdice.metrics.labels import as_labels, known_labels, paired_labels
 from skdice.metrics.span import report_of_spans
 from skdice.text.answers import read_answers
 from skdice.text.entities import as_entities
@@ -192,6 +193,8 @@ def _classes(
     from sklearn.metrics import ConfusionMatrixDisplay
 
     texts = as_texts(X)
+    if getattr(model, "multilabel_", False):
+        return _several(estimator, model, texts, y, y_pred, n_examples, resampled)
     labels = as_labels(y, len(texts))
     if labels.ndim != 1:
         raise ValueError(f"y has shape {labels.shape}: give one label for each row of X")
@@ -220,6 +223,44 @@ def _classes(
     confusion = partial(ConfusionMatrixDisplay.from_predictions, *names, **look)
     table = _class_table(classes, counts, resampled, ("accuracy", "macro average"))
     return _page(table, _pictures(confusion, classes, counts), examples, "Wrong, and most sure")
+
+
+def _several(
+    estimator: Any,
+    model: Any,
+    texts: list[Any],
+    y: Any,
+    y_pred: Any,
+    n_examples: int,
+    resampled: Resampled,
+) -> str:
+    """The page of a classifier that gives a text several labels."""
+    check_lengths(X=texts, y=known_labels(y, model.classes_, True))
+    found = estimator.predict(texts) if y_pred is None else y_pred
+    items = items_of_several(y, found, model.classes_)
+    true, pred = ([{name for (name,) in row} for row in part] for part in items)
+    wrong = [i for i, (t, p) in enumerate(zip(true, pred, strict=True)) if t != p]
+    # Of each text the wrong label whose probability is furthest from the truth.
+    worst = np.zeros(len(wrong))
+    if wrong:
+        proba = np.asarray(estimator.predict_proba([texts[i] for i in wrong]))
+        names = [str(label) for label in model.classes_.tolist()]
+        for at, i in enumerate(wrong):
+            worst[at] = max(
+                abs((n in true[i]) - proba[at, names.index(n)]) for n in true[i] ^ pred[i]
+            )
+    examples = []
+    for at in np.argsort(-worst, kind="stable")[:n_examples]:
+        i = wrong[at]
+        right, ours = (", ".join(sorted(part[i])) or "no label" for part in (true, pred))
+        examples.append(
+            f'<p class="note">row {i}: true <b>{_escaped(right)}</b>, predicted '
+            f"<b>{_escaped(ours)}</b> ({worst[at]:.2f} off)</p><p>{_cut(texts[i])}</p>"
+        )
+    classes, counts = row_counts(*items)
+    table = _class_table(classes, counts, resampled, ("micro average", "macro average"))
+    frequency = _picture(ClassFrequencyDisplay(classes, summed(counts)).plot, (5.5, 3.6))
+    return _page(table, [frequency], examples, "Wrong, and furthest off")
 
 
 def _qa(

@@ -85,7 +85,8 @@ class Labels(NamedTuple):
             _check_name(label, "classes holds the label", "str(label)")
         names = [*self.classes.tolist(), *(n for n in names if n not in self.classes)]
         names = sorted(names) if self.given == "lists" else names
-        return self._replace(values=self.among(names), classes=np.array(names))
+        values = self._replace(given="lists").among(names)  # new columns are 0
+        return self._replace(values=values, classes=np.array(names))
 
     def among(self, classes: Any, name: str = "y") -> np.ndarray:
         """0/1 rows with a column for each of `classes`; refuses other names."""
@@ -163,8 +164,9 @@ def _read(y: Any, n_rows: int | None, name: str) -> Labels:
         return Labels(table, np.array(names, dtype=str), "lists")
     if values.ndim == 2 and values.size:
         _check_indicator(values, columns, name)
-        names = range(values.shape[1]) if columns is None else columns
-        return Labels(values.astype(int), np.array(names), "table" if columns is None else "columns")
+        if columns is None:
+            return Labels(values.astype(int), np.arange(values.shape[1]), "table")
+        return Labels(values.astype(int), np.array(columns), "columns")
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         row = int(np.flatnonzero(~np.isfinite(values))[0])
         _check_label(values[row], f"{name}[{row}]")
@@ -223,6 +225,30 @@ def known_labels(
             "give labels of the type that fit saw and leave other ones out, score the predictions "
             "with sklearn.metrics, or give a search over folds a scorer, as in scoring='f1_macro'"
         )
+    return labels.values
+
+
+def is_indicator(y: Any) -> bool:
+    """Whether `y` is a table of 0 and 1 with two columns or more, or holds sets of names."""
+    rows = plain_values(y)
+    if sparse.issparse(rows) or (isinstance(rows, np.ndarray) and rows.ndim > 1):
+        return bool(rows.ndim == 2 and rows.shape[1] > 1)
+    if not is_ordered(rows) or getattr(rows, "ndim", 1) == 0:
+        return False
+    rows = list(rows)
+    if rows and all(isinstance(row, Set) for row in rows):
+        return True
+    widths = {len(row) if is_ordered(row) else 0 for row in rows}
+    if len(widths) != 1 or max(widths) < 2:
+        return False
+    return all(isinstance(value, Real) and value in (0, 1) for row in rows for value in row)
+
+
+def single_labels(y: Any) -> np.ndarray:
+    """One label a row: of several the rarest, as in `rarest_labels`."""
+    labels = read_labels(y)
+    if labels.multilabel:
+        return rarest_labels(labels.values, labels.classes)
     return labels.values
 
 

@@ -12,6 +12,7 @@ from sklearn.utils import indexable
 from skdice._checks import shown
 from skdice._compat import accepts_sample_weight
 from skdice._warn import warn
+from skdice.metrics.labels import as_labels, read_labels
 
 
 def scorers_of(estimator: Any, scoring: Any, refit: Any) -> tuple[dict[str, Any], str]:
@@ -48,6 +49,8 @@ def folds_of(cv: Any, X: Any, y: Any, classifier: bool, **params: Any) -> list[A
     """The folds of `cv`, pairs of row numbers."""
     indexable(X, y)  # refuses rows that are none, so that what is left is due to cv
     try:
+        if classifier:  # scikit-learn reads no lists of names
+            y = as_labels(y)
         folds = list(check_cv(cv, y, classifier=classifier).split(X, y, **params))
     except (TypeError, AttributeError, ValueError) as error:
         kind = ValueError if isinstance(error, ValueError) else TypeError
@@ -65,18 +68,19 @@ def folds_of(cv: Any, X: Any, y: Any, classifier: bool, **params: Any) -> list[A
     return folds
 
 
-def check_classes(labels: np.ndarray, splits: list[Any]) -> None:
+def check_classes(y: Any, splits: list[Any]) -> None:
     """Refuse labels of one class, and folds that train without a class."""
-    columns = list(np.atleast_2d(labels.T)) if labels.ndim in (1, 2) else []
-    several = len(columns) > 1
-    for number, column in enumerate(columns):
+    labels = read_labels(y)
+    several = labels.multilabel
+    names = labels.classes.tolist() if several else [0]
+    for name, column in zip(names, np.atleast_2d(labels.values.T), strict=True):
         classes = set(np.unique(column).tolist())
         if len(classes) < 2 and not several:  # a constant column of several passes
             raise ValueError(f"y holds one class only {sorted(classes)}: a classifier needs two")
         for fold, (train, _) in enumerate(splits):
             if missing := classes - set(np.unique(column[train]).tolist()):
                 value = sorted(missing, key=str)[0]
-                what = f"value {value!r} of column {number} of y" if several else f"class {value!r}"
+                what = f"value {value!r} of column {name!r} of y" if several else f"class {value!r}"
                 raise ValueError(
                     f"cv leaves the {what} out of the training rows of fold {fold}: use fewer "
                     f"folds, or {'KFold(shuffle=True)' if several else 'StratifiedKFold'}"

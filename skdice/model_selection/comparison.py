@@ -23,7 +23,8 @@ from skdice.datasets.files import parse_json, write_text
 from skdice.engine.checkpoints import digest
 from skdice.estimators.checks import check_validation, with_pos_label
 from skdice.losses import COMPARED
-from skdice.metrics.labels import as_labels, known_labels
+from skdice.metrics.classification import OF_LABEL
+from skdice.metrics.labels import known_labels, read_labels, single_labels
 from skdice.model_selection.compared import ComparedModel, parse_model
 from skdice.resampling.batches import check_sampler, draw_rows
 
@@ -46,7 +47,7 @@ class Comparison:
     settings, environment : dict
         Parameters of the estimator; versions of the packages.
     measures : tuple of str
-        Names of the scores.
+        Names of the scores, in a multi-label problem with ``f1 of <label>`` for each label.
     """
 
     title: str
@@ -55,6 +56,11 @@ class Comparison:
     settings: dict[str, Any]
     environment: dict[str, str]
     measures: tuple[str, ...] = ("precision", "recall", "f1")
+
+    @property
+    def averages(self) -> tuple[str, ...]:
+        """The `measures` without those of single labels."""
+        return tuple(name for name in self.measures if not name.startswith(OF_LABEL))
 
     def to_dict(self) -> dict[str, Any]:
         """All figures as plain values."""
@@ -165,9 +171,8 @@ def compare_losses(
         if value is None:
             raise ValueError(f"{name}=None: give training and test data")
     if estimator.task == "classification":
-        known = as_labels(y)
-        classes = np.arange(known.shape[1]) if known.ndim == 2 else np.unique(known)
-        known_labels(y_test, classes, known.ndim == 2, "y_test")
+        labels = read_labels(y)
+        known_labels(y_test, labels.classes, labels.multilabel, "y_test")
     check_validation(X_val, y_val)
     for rows, labels in ((X, y), (X_test, y_test), (X_val, y_val)):
         check_consistent_length(rows, labels)
@@ -180,7 +185,8 @@ def compare_losses(
         try:
             if "sampler" in estimator.get_params(deep=False):
                 check_sampler(model.sampler)
-                draw_rows(model.sampler, y, chosen[0])
+                drawn = y if estimator.task == "tagging" else single_labels(y)
+                draw_rows(model.sampler, drawn, chosen[0])
             else:
                 clone(model.sampler).fit_resample(X, y)
         except (ValueError, TypeError) as error:

@@ -23,7 +23,6 @@ from skdice._fitting import all_or_nothing, check_params
 from skdice.engine.ranks import check_alone
 from skdice.estimators import DiceTokenClassifier
 from skdice.estimators.checks import draw_seed
-from skdice.metrics.labels import as_labels
 from skdice.model_selection.checks import (
     check_classes,
     check_tags,
@@ -282,11 +281,9 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y "
                 "is None"
             )
-        if classifies:
-            as_labels(y)
         splits = folds_of(self.cv, X, y, classifies, **of_split)
         if classifies:
-            check_classes(np.asarray(y), splits)
+            check_classes(y, splits)
         elif self.scoring is None and isinstance(self.estimator, DiceTokenClassifier):
             check_tags(y, splits)
         return splits

@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from skdice._checks import KINDS, as_row_list, shown
 from skdice._compat import get_sampler_tags
+from skdice.metrics.labels import is_indicator, single_labels
 from skdice.text.inputs import holds_tags
 
 
@@ -36,6 +37,8 @@ def check_sampler(sampler: Any) -> None:
 def draw_rows(sampler: Any, y: Any, seed: int) -> np.ndarray:
     """Row numbers that `sampler` draws for the labels, or tag lists, `y`."""
     tagged = holds_tags(y)
+    if is_indicator(y):
+        y = single_labels(y)
     if tagged and isinstance(sampler, (RandomOverSampler, RandomUnderSampler)):
         raise ValueError(
             f"sampler={sampler!r} draws by one label a row, and a tagged sentence has many: use "
@@ -60,8 +63,9 @@ class BalancedBatchSampler:
     ----------
     sampler : imbalanced-learn sampler
         One that draws rows: `RandomOverSampler`, `RandomUnderSampler`, or one of this package.
-    y : array of shape (n,), or list of lists of str
-        Labels, or tags for a tag sampler.
+    y : array of shape (n,) or (n, n_labels), or list of lists of str
+        Labels, 0/1 rows of several, drawn by the rarest label of each row, or tags for a tag
+        sampler.
     batch_size : int, default=32
     random_state : int, default=0
 

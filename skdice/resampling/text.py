@@ -11,8 +11,8 @@ from imblearn.under_sampling import RandomUnderSampler
 from sklearn.utils import check_consistent_length
 
 from skdice._fitting import all_or_nothing, check_params, reading_strategy
-from skdice.metrics.labels import as_labels, plain_values
-from skdice.text.inputs import as_texts, take
+from skdice.metrics.labels import as_labels, plain_values, read_labels, single_labels
+from skdice.text.inputs import as_texts, holds_tags, take
 
 
 class _Texts:
@@ -22,7 +22,7 @@ class _Texts:
     def fit(self, X: Any, y: Any, **params: Any) -> Self:
         """Check X, y and `sampling_strategy`; `fit_resample` is what draws."""
         check_params(self)
-        return super().fit(_numbered(X, y), plain_values(y), **params)  # type: ignore[misc]
+        return super().fit(_numbered(X, y), single_labels(y), **params)  # type: ignore[misc]
 
     @all_or_nothing
     def fit_resample(self, X: Any, y: Any, **params: Any) -> tuple[Any, Any]:
@@ -32,7 +32,9 @@ class _Texts:
         ----------
         X : list of str or of pairs, array of shape (n,), (n, 1) or (n, 2), Series or frame
             A table of numbers, dense or sparse, is drawn from as imbalanced-learn does.
-        y : array of shape (n,)
+        y : array of shape (n,); or several labels a text, as for `DiceSequenceClassifier`
+            A text of several labels is drawn by the rarest that it has. In `sampling_strategy` ""
+            (or -1 for 0/1 rows without names) stands for the texts without a label.
 
         Returns
         -------
@@ -40,11 +42,11 @@ class _Texts:
             In containers of the same kinds.
         """
         check_params(self)
-        numbered = _numbered(X, y)
-        labels = y if numbered is X else plain_values(y)
+        numbered, several = _numbered(X, y), read_labels(y).multilabel
+        labels = single_labels(y) if several else y if numbered is X else plain_values(y)
         with reading_strategy(self.sampling_strategy):  # type: ignore[attr-defined]
             drawn = super().fit_resample(numbered, labels, **params)  # type: ignore[misc]
-        if numbered is X:
+        if numbered is X and not several:
             return drawn
         rows = self.sample_indices_  # type: ignore[attr-defined]
         return take(X, rows), take(y, rows)
@@ -52,11 +54,14 @@ class _Texts:
 
 def _numbered(X: Any, y: Any) -> Any:
     """Row numbers of shape (n, 1) for texts in lists and 1-D arrays; other tables unchanged."""
-    if isinstance(y, (list, tuple)) and y and isinstance(y[0], (list, tuple)):
-        raise ValueError(
-            "y[0] is a list of tags: draw tagged sentences with TagOverSampler or "
-            "BackgroundUnderSampler"
-        )
+    if holds_tags(y) and isinstance(X, (list, tuple)) and len(X) == len(y):
+        # Tags are as many as tokens; for texts and pairs they are lists of names.
+        tagged = (isinstance(x, list) and len(x) == len(row) for x, row in zip(X, y, strict=True))
+        if all(tagged):
+            raise ValueError(
+                "y[0] is a list of tags: draw tagged sentences with TagOverSampler or "
+                "BackgroundUnderSampler"
+            )
     check_consistent_length(X, as_labels(y))
     rows = X if hasattr(X, "iloc") else plain_values(X)  # imbalanced-learn draws from pandas
     if isinstance(rows, (list, tuple)):

@@ -13,7 +13,7 @@ from scipy import sparse
 from skdice._checks import as_numbers, check_lengths, check_ordered, shown
 from skdice._compat import safe_indexing
 from skdice.metrics.labels import as_labels as as_labels
-from skdice.metrics.labels import check_given, is_ordered, plain_values
+from skdice.metrics.labels import check_given, is_indicator, is_ordered, plain_values
 
 
 def object_array(rows: Sequence[Any]) -> np.ndarray:
@@ -30,7 +30,9 @@ def take(X: Any, indices: np.ndarray) -> Any:
 
 
 def holds_tags(y: Any) -> bool:
-    """Whether the rows of `y` are lists of tags, and not labels."""
+    """Whether the rows of `y` are lists of tags, and not labels, one or several in 0/1 rows."""
+    if is_indicator(y):
+        return False
     rows = plain_values(y)
     if not is_ordered(rows) or getattr(rows, "ndim", 1) == 0 or not len(rows):
         return False

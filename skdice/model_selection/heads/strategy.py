@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
 
 from skdice.estimators import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
 from skdice.losses import Loss
+from skdice.metrics.labels import read_labels
 from skdice.model_selection.full_fits import FullFits
 from skdice.model_selection.heads.data import HeadData
 from skdice.model_selection.records import Settings, TrialRecord
@@ -86,8 +88,8 @@ def why_no_heads(full: FullFits, names: Sequence[str], losses: list[Loss]) -> st
         allowed = {"loss", "lr", "weight_decay"}
     elif not isinstance(estimator, (DiceSequenceClassifier, DiceTokenClassifier)):
         return f"{kind} is not DiceClassifier, DiceSequenceClassifier or DiceTokenClassifier"
-    elif isinstance(estimator, DiceSequenceClassifier) and np.ndim(full.y) != 1:
-        return "the labels are 0/1 rows"
+    if is_classifier(estimator) and read_labels(full.y).multilabel:
+        return "the labels are 0/1 rows or lists, and heads give one label a row"
     for name in unset:
         if getattr(estimator, name, None):
             return f"it has {name}={getattr(estimator, name)!r}"
