@@ -57,5 +57,5 @@ TASKS["entities"] = replace(
     estimator="DiceEntityRecognizer",
     example='["Ann lives in Rome."]',
     keys=("text",),
-    formats=("jsonl",),
+    formats=("jsonl", "doccano", "label-studio", "prodigy", "spacy", "brat"),
 )

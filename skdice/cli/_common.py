@@ -155,8 +155,10 @@ def described(data: Any) -> str:
     columns = {} if data.columns is None else data.columns
     parts = [data.task, *(f"{what} in column {name!r}" for what, name in columns.items())]
     parts.append(f"{len(data)} rows")
-    if data.task in ("classification", "tagging"):
+    if data.task in ("classification", "tagging", "entities"):
         labels = data.y if data.task == "classification" else chain.from_iterable(data.y)
+        if data.task == "entities":
+            labels = [label for _, _, label in labels]
         counts = Counter(label for label in labels if label is not None).most_common()
         parts.append(f"{len(counts)} classes: {', '.join(f'{c} {n}' for c, n in counts[:10])}")
     return f"{data.path.name}: {', '.join(parts)}"

@@ -18,13 +18,20 @@ def report(estimator: Any, data: Any, predicted: Any, *, mode: str, as_json: boo
     from sklearn.metrics import classification_report
 
     from skdice.metrics import span_report
-    from skdice.metrics.span import spans_scores
+    from skdice.metrics.span import report_of_spans, report_text, spans_scores
     from skdice.text.entities import as_entities
 
     how: dict[str, Any]
     if estimator.task == "tagging":
         how = {"scheme": estimator.scheme_, "mode": mode, "output_dict": as_json}
         return span_report(data.y, predicted, **how)
+    if estimator.task == "entities":
+        true, found = (
+            [[(label, start, end) for start, end, label, *_ in row] for row in y]
+            for y in (data.y, predicted)
+        )
+        table = report_of_spans(true, found, mode)
+        return table if as_json else report_text(table)
     if estimator.task == "classification":
         how = {"output_dict": as_json, "zero_division": 0, "digits": 3}
         return classification_report(data.y, list(map(str, predicted)), **how)

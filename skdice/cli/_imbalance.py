@@ -10,6 +10,7 @@ import typer
 from rich.table import Table
 
 from skdice.cli._common import OUT
+from skdice.datasets.annotations.words import tagged_words
 from skdice.tasks import TASKS
 
 
@@ -17,6 +18,8 @@ def counts_of(data: Any) -> Any:
     """Counts of a data set, by its task."""
     from skdice.inspection import imbalance, reading_imbalance
 
+    if data.task == "entities":
+        return imbalance([tags for _, tags in tagged_words(data.X, data.y)])
     if TASKS[data.task].has_classes:
         return imbalance(data.y)
     return reading_imbalance(data.X, data.y)

@@ -34,9 +34,13 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     return with_fields
 
 
-Task = Literal["auto", "tagging", "classification", "qa", "mrc-ner"]
+Task = Literal["auto", "tagging", "classification", "qa", "mrc-ner", "entities"]
 Misaligned = Literal["raise", "drop", "fix"]
-Format = Literal["auto", "conll", "jsonl", "spans"]
+Tool = Literal["doccano", "label-studio", "prodigy", "spacy", "brat", "jsonl", "conll"]
+Offsets = Literal["auto", "codepoints", "utf16", "bytes"]
+Format = Literal[
+    "auto", "conll", "jsonl", "spans", "doccano", "label-studio", "prodigy", "spacy", "brat"
+]
 Mode = Literal["strict", "exact", "partial", "type", "fair"]
 Strategy = Literal["auto", "full", "shared"]
 
@@ -63,7 +67,7 @@ class Columns:
     header: Annotated[bool | None, Option(help="Whether the first line names the columns.")] = None
     encoding: Annotated[str, Option(help="Encoding of the files, such as latin-1.")] = "utf-8"
 
-    on_misaligned = "raise"  # an option in `Files` only
+    on_misaligned, offsets = "raise", "auto"  # options in `Files` only
 
     def of_table(self) -> dict[str, Any]:
         """Options for the readers of tables, without those that were not given."""
@@ -81,12 +85,22 @@ class Columns:
         }
         return {name: value for name, value in given.items() if value is not None}
 
+    def of_entities(self) -> dict[str, Any]:
+        """Options for `read_annotations`."""
+        if len(self.text_column or ()) > 1:
+            raise typer.BadParameter("--text-column is given more than once: texts have no pair")
+        text_column = self.text_column[0] if self.text_column else None
+        how = {"offsets": self.offsets, "on_misaligned": self.on_misaligned}
+        return {**how, "text_column": text_column, "encoding": self.encoding}
+
     def read(self, path: Path, task: str, **options: Any) -> Any:
         """A `Dataset` from a file."""
         from skdice.datasets.auto import find_task, read_dataset
 
         if task == "auto":
             task = find_task(path, self.encoding)
+        if task == "entities":
+            return read_dataset(path, task=task, **self.of_entities())
         options |= self.of_table()
         if task == "qa":
             options["on_misaligned"] = self.on_misaligned
@@ -102,8 +116,12 @@ class Files(Columns):
 
     on_misaligned: Annotated[
         Misaligned,
-        Option(help="Answers that are not at their offset in the context: raise, drop or fix."),
+        Option(help="Answers and entities that are not at their offset: raise, drop or fix."),
     ] = "raise"
+    offsets: Annotated[
+        Offsets,
+        Option(help="What offsets of entities count: codepoints, utf16 or bytes; auto finds out."),
+    ] = "auto"
 
 
 Device = Annotated[str, Option(help="auto, cpu, cuda, cuda:1 or mps.")]

@@ -12,8 +12,10 @@ from typing import Any
 
 import typer
 
+from skdice.cli import _entities
 from skdice.cli._options import Columns
 from skdice.datasets import read_dataset, read_texts
+from skdice.datasets.annotations.records import without
 from skdice.datasets.auto import find_task, holds_columns
 from skdice.datasets.conll import Line, columns_of
 from skdice.datasets.files import is_json, is_record, parse_json, read_lines, replacing
@@ -40,7 +42,7 @@ def _inputs_of(estimator: Any, file: Path, columns: Columns) -> tuple[list[Any],
         return questions.X, questions.ids or []
     lines = read_lines(file, encoding)
     if is_json(file, lines):
-        return read_dataset(file, task=task, encoding=encoding).X, []
+        return read_dataset(file, task=task, encoding=encoding, with_tags=False).X, []
     if all("\t" not in line and len(line.split()) < 2 for line in lines):
         blocks = "\n".join(line.strip() for line in lines).strip("\n").split("\n\n")
         return [[token for token in block.split("\n") if token] for block in blocks], []
@@ -54,7 +56,8 @@ def _refuse_text(where: str, lines: list[str], estimator: Any) -> None:
     if not holds_columns(lines, getattr(estimator, "classes_", ())):
         raise ValueError(
             f"{where} holds running text ({lines[0]:.40}): write one token a line and blank lines "
-            "between sentences, or name the column of tokens (--text-column)"
+            "between sentences, or name the column of tokens (--text-column); running text is for "
+            "a recognizer, which skdice train makes from texts with entities"
         )
 
 
@@ -149,9 +152,22 @@ def write(
 
 def stream(estimator: Any, how: str, out: Path | None) -> int:
     """Predict standard input block by block; returns the number of rows."""
+    if estimator.task == "entities":
+        return _entities.write(estimator, how, _texts(sys.stdin), out, block_size=BLOCK)
     rows = enumerate(_rows(estimator, sys.stdin))
     named = ((x, name or str(i)) for i, (x, name) in rows)
     return write(estimator, "jsonl" if how == "squad" else how, named, out, block_size=BLOCK)
+
+
+def _texts(lines: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Texts with the other fields of their records, which only JSON has."""
+    for number, line in enumerate(lines, 1):
+        line = line.rstrip("\r\n").removeprefix("\ufeff")
+        if is_record(line):
+            record = parse_json(line, "standard input", number)
+            yield _read_record("entities", number, line)[0], without(record, "text")
+        elif line.strip():
+            yield line, {}
 
 
 def _rows(estimator: Any, lines: Iterable[str]) -> Iterator[tuple[Any, str]]:

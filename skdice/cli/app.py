@@ -1,4 +1,4 @@
-"""skdice imbalance, train, predict, evaluate, export, compare and tune."""
+"""skdice imbalance, train, predict, convert, evaluate, export, compare and tune."""
 
 from __future__ import annotations
 
@@ -101,11 +101,12 @@ def train(
     source: options.Files,
     fit: options.Fit,
 ) -> None:
-    """Train a tagger, a text classifier or a reader and save it.
+    """Train a tagger, a recognizer, a text classifier or a reader and save it.
 
-    Tagged tokens are read from CoNLL columns or CoNLL-U; texts and pairs from TSV, CSV or JSON
-    lines with a column for the label; questions, and entities by query, from the JSON of SQuAD and
-    of BERT-MRC.
+    Tagged tokens are read from CoNLL columns or CoNLL-U; texts with entities from the files of
+    Doccano, Label Studio, Prodigy, spaCy and brat; texts and pairs from TSV, CSV or JSON lines with
+    a column for the label; questions, and entities by query, from the JSON of SQuAD and of
+    BERT-MRC.
 
     [bold]Examples[/bold]
 
@@ -118,6 +119,8 @@ def train(
     skdice train squad-train.json --dev squad-dev.json --out reader
 
     skdice train train.conll --task mrc-ner --out mrc-tagger
+
+    skdice train notes.jsonl --out recognizer
     """
     _common.new_folder(out, "--out", holds_model=(out / "skdice.json").exists() and not force)
     data = source.read(file, task)
@@ -144,7 +147,11 @@ def predict(
     out: Annotated[Path | None, Option(help="File to write; default: the screen.")] = None,
     form: Annotated[
         options.Format,
-        Option("--format", help="conll, jsonl or spans; auto is the format described above."),
+        Option(
+            "--format",
+            help="conll, jsonl or spans; for a recognizer jsonl, doccano, label-studio, prodigy, "
+            "spacy or brat; auto is the format described above.",
+        ),
     ] = "auto",
     device: options.Device = "auto",
     force: options.ForceFile = False,
@@ -152,6 +159,9 @@ def predict(
     columns: options.Columns,
 ) -> None:
     """Predict a file: token TAB tag lines for a tagger, label TAB text lines for a classifier.
+
+    A recognizer reads texts, one on each line or from the file of an annotation tool, and writes
+    their entities as JSON lines, or as a tool imports them, with scores.
 
     The model is one that train wrote, or any fine-tuned model of transformers for the task. A file
     without labels has one token (or one text) on each line. In .csv, .tsv and .jsonl files
@@ -174,6 +184,8 @@ def predict(
     cat messages.txt | skdice predict classifier - --format jsonl
 
     skdice predict folder-of-transformers test.conll --format spans
+
+    skdice predict recognizer new.txt --format label-studio --out tasks.json
     """
     from skdice.cli import _predict
 
@@ -182,10 +194,48 @@ def predict(
     how = _predict.format_of(estimator, form)
     if str(file) == "-":
         n_rows = _predict.stream(estimator, how, out)
+    elif estimator.task == "entities":
+        from skdice.cli import _entities
+
+        n_rows = _entities.write(estimator, how, _entities.rows_of(file, columns), out)
     else:
         n_rows = _predict.write(estimator, how, _predict.rows_of(estimator, file, columns), out)
     if out is not None:
         OUT.print(f"wrote {n_rows} predictions to {out}")
+
+
+@command
+def convert(
+    file: Annotated[Path, Argument(help="File, or folder of brat, to read.")],
+    out: Annotated[Path, Argument(help="File, or folder of brat, to write.")],
+    read_as: Annotated[
+        Literal["auto", options.Tool], Option("--from", help="Format to read; auto looks at it.")
+    ] = "auto",
+    write_as: Annotated[
+        options.Tool | None, Option("--to", help="Format to write; default: by the name.")
+    ] = None,
+    force: options.ForceFile = False,
+    *,
+    source: options.Files,
+) -> None:
+    """Write texts with entities from one annotation tool as another reads them.
+
+    Formats are doccano, label-studio, prodigy, spacy (JSON, or a .spacy file), brat, jsonl and
+    conll. Ids and other fields go along.
+
+    [bold]Examples[/bold]
+
+    skdice convert notes.jsonl tasks.json --to label-studio
+
+    skdice convert brat-folder notes.jsonl --to prodigy
+
+    skdice convert tasks.json train.spacy
+    """
+    from skdice.cli import _entities
+
+    _common.new_file(out, "OUT", force)
+    how = source.of_entities()
+    OUT.print(_entities.convert(file, out, read_as, write_as, **how), soft_wrap=True)
 
 
 @command
@@ -229,8 +279,10 @@ def evaluate(
 
     _common.new_file(page, "--report", force)
     estimator = _common.load(model, device)
-    if mode != "strict" and estimator.task != "tagging":
-        raise typer.BadParameter(f"--mode {mode} is for taggers, not for {estimator.task}")
+    if mode != "strict" and estimator.task not in ("tagging", "entities"):
+        raise typer.BadParameter(
+            f"--mode {mode} is for taggers and recognizers, not for {estimator.task}"
+        )
     data = source.read(file, estimator.task)
     predicted = _evaluate.predictions(estimator, data)
     scores = _evaluate.report(estimator, data, predicted, mode=mode, as_json=as_json)

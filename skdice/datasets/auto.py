@@ -9,10 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from skdice._checks import check_choice, checked
+from skdice.datasets.annotations.api import find_format, read_annotations
+from skdice.datasets.annotations.jsonl import read_tokens, token_fields
+from skdice.datasets.annotations.records import Source
 from skdice.datasets.conll import DOCUMENT, TAG, is_conllu, read_conll, read_conllu
-from skdice.datasets.files import first_line, is_json, json_values, read_lines, suffix_of
+from skdice.datasets.files import fault, first_line, is_json, read_lines, suffix_of
 from skdice.datasets.records import read_table, token_table
 from skdice.datasets.squad import read_mrc_ner, read_squad
+from skdice.metrics.schemes import to_tags
 from skdice.tasks import TASKS
 
 
@@ -24,7 +28,7 @@ class Dataset:
     Attributes
     ----------
     X, y : list
-    task : {"tagging", "classification", "qa", "mrc-ner"}
+    task : {"tagging", "classification", "qa", "mrc-ner", "entities"}
     path : Path or None
     ids : list of str or None
         Of questions.
@@ -59,16 +63,18 @@ def read_dataset(
     Parameters
     ----------
     path : str or Path
-    task : {"auto", "tagging", "classification", "qa", "mrc-ner"}, default="auto"
+    task : {"auto", "tagging", "classification", "qa", "mrc-ner", "entities"}, default="auto"
         ``"auto"`` looks at the file. CoNLL-U, or columns in blocks between blank lines, is tagging
         (columns are separated by tabs, or by spaces with tags such as ``O`` and ``B-PER`` in the
         last or first), and so is a table whose header names a token, a tag and a sentence (as
-        Kaggle's ``Sentence #,Word,POS,Tag``). JSON is SQuAD's, BERT-MRC's, or records of texts
-        with labels, by the keys of its first record. Other tables are texts with labels. Tagged
-        sentences can also be read for ``task="mrc-ner"``.
+        Kaggle's ``Sentence #,Word,POS,Tag``). JSON is SQuAD's, BERT-MRC's, lists of tokens and
+        tags, texts with entities as annotation tools write them (see `read_annotations`), or
+        records of texts with labels, by its keys. Other tables are texts with labels. Tagged
+        sentences can also be read for ``task="mrc-ner"`` and ``"entities"``.
     encoding : str, default="utf-8"
     **options
-        Of `read_table`, `read_conll`, `read_conllu` or `read_squad`, whichever reads the file.
+        Of `read_table`, `read_conll`, `read_conllu`, `read_squad` or `read_annotations`, whichever
+        reads the file.
 
     Returns
     -------
@@ -83,9 +89,13 @@ def read_dataset(
     """
     check_choice("task", task, ("auto", *TASKS))
     path = Path(path)
-    lines = read_lines(path, encoding)
     if task == "auto":
-        task = _task_of(path, lines)
+        task = find_task(path, encoding)
+    if task == "entities":
+        _check(read_annotations, options)
+        texts, entities, _ = read_annotations(path, encoding=encoding, **options)
+        return Dataset(texts, entities, task, path)
+    lines = read_lines(path, encoding)
     if task == "qa":
         if not is_json(path, lines):
             raise ValueError(f"{str(path)!r} is not a SQuAD file: questions are read from JSON")
@@ -103,16 +113,36 @@ def read_dataset(
                 remedy = "for tagged sentences, give task='tagging' (--task tagging)"
                 raise ValueError(f"{error}; or, {remedy}") from error
             raise
-    if is_json(path, lines) or suffix_of(path) == ".ann":
-        remedy = "tagged sentences are read from CoNLL columns (see write_conll)"
-        kind = "brat's" if suffix_of(path) == ".ann" else "JSON"
-        raise ValueError(f"{str(path)!r} is {kind}: {remedy}")
+    if is_json(path, lines):
+        return _from_tokens(path, lines, task, options.get("with_tags", True))
     table = token_table(path, lines, options.get("separator"), options.get("with_tags", True))
     if table is not None:
         _check(token_table, options)
         return Dataset(*table[:2], task, path, columns=table[2])
     reader = read_conllu if is_conllu(lines) else read_conll
     return _from_columns(reader, path, task, encoding=encoding, **options)
+
+
+def _from_tokens(path: Path, lines: list[str], task: str, with_tags: bool) -> Dataset:
+    """Lists of tokens with their tags, or with spans of tokens, from JSON."""
+    source = Source(path)
+    source.lines = lines
+    if not any(token_fields(value) for _, value in source.values):
+        remedy = "for texts with entities, give task='entities' (--task entities)"
+        raise ValueError(f"{str(path)!r} holds no lists of tokens and tags: {remedy}")
+    rows = list(read_tokens(source, with_tags))
+    y: list[Any] = [row for _, _, row in rows]
+    if task == "tagging":
+        for i, (place, tokens, row) in enumerate(rows):
+            if row and not isinstance(row[0], str):
+                try:
+                    y[i] = to_tags(row, len(tokens))
+                except ValueError as error:
+                    remedy = "give task='mrc-ner' (--task mrc-ner)"
+                    raise fault(path, place, f"{error}; for nested spans, {remedy}") from error
+            elif not row:
+                y[i] = ["O"] * len(tokens)
+    return Dataset([tokens for _, tokens, _ in rows], y, task, path)
 
 
 def _from_columns(reader: Any, path: Path, task: str, **options: Any) -> Dataset:
@@ -129,18 +159,27 @@ def _check(reader: Any, options: dict[str, Any]) -> None:
 
 def find_task(path: str | Path, encoding: str = "utf-8") -> str:
     """The task that ``task="auto"`` finds for a file."""
-    return _task_of(Path(path), read_lines(path, encoding))
+    path = Path(path)
+    if path.is_dir() or suffix_of(path) in (".ann", ".spacy"):
+        return "entities"
+    return _task_of(path, read_lines(path, encoding))
 
 
 def _task_of(path: Path, lines: list[str]) -> str:
     if is_json(path, lines):
-        _, first = next(iter(json_values(path, lines)), ("", None))
-        keys = set(first) if isinstance(first, dict) else set()
-        if {"query", "entity_label"} <= keys:
+        source = Source(path)
+        source.lines = lines
+        _, first = next(iter(source.values), ("", None))
+        record = first if isinstance(first, dict) else {}
+        if {"query", "entity_label"} <= set(record):
             return "mrc-ner"
-        return "qa" if keys >= {"question", "context"} or "data" in keys else "classification"
+        if {"question", "context"} <= set(record) or isinstance(record.get("data"), list):
+            return "qa"
+        if any(token_fields(value) for _, value in source.values):
+            return "tagging"
+        return "classification" if find_format(source) is None else "entities"
     begins = first_line(lines).startswith(("#begin document", DOCUMENT))
-    if begins or suffix_of(path) == ".ann" or is_conllu(lines) or _in_blocks(lines):
+    if begins or is_conllu(lines) or _in_blocks(lines):
         return "tagging"
     return "classification" if token_table(path, lines, with_tags=False) is None else "tagging"
 

@@ -283,7 +283,7 @@ class _Table:
         remedy = "mend the line, or name other columns with text_columns and label_column "
         remedy += "(--text-column, --label-column)"
         if isinstance(value, (list, dict)) or wanted == "one label":
-            remedy = "spans and tags, as Doccano's, are read from CoNLL columns (see write_conll)"
+            remedy = "texts with entities are read with task='entities' (--task entities)"
         return fault(self.path, place, f"{name!r} is {what}, not {wanted}: {remedy}")
 
 

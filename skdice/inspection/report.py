@@ -27,6 +27,7 @@ from skdice.inspection.spans import SpanConfusionDisplay, _paired, _Tagged, span
 from skdice.metrics.credit import MODES
 from skdice.metrics.labels import as_labels, known_labels, paired_labels
 from skdice.metrics.span import report_of_spans
+from skdice.text.alignment import read_entities, read_texts
 from skdice.text.answers import read_answers
 from skdice.text.entities import as_entities
 from skdice.text.inputs import as_sentences, as_tags, as_texts
@@ -115,7 +116,13 @@ def html_report(
     model = _model_of(estimator)
     pyplot()  # refuses a missing matplotlib before the predictions are made
     resampled = partial(_resampled, n_boot=n_bootstraps, draw=np.random.default_rng(random_state))
-    parts = {"qa": _qa, "tagging": _spans, "mrc-ner": _spans, "classification": _classes}
+    parts = {
+        "qa": _qa,
+        "tagging": _spans,
+        "mrc-ner": _spans,
+        "entities": _spans,
+        "classification": _classes,
+    }
     body = parts[model.task](estimator, model, X, y, y_pred, int(n_examples), resampled)
     name = _escaped(title if title is not None else type(estimator).__name__)
     kinds = dict.fromkeys([type(estimator).__name__, type(model).__name__])
@@ -155,12 +162,14 @@ def _model_of(estimator: Any) -> Any:
 def _spans(
     estimator: Any, model: Any, X: Any, y: Any, y_pred: Any, n_examples: int, resampled: Resampled
 ) -> str:
-    """The page of a tagger, by spans."""
-    sentences = as_sentences(X)
-
-    tagged = model.task == "tagging"
+    """The page of a tagger or a recognizer, by spans."""
+    tagged, in_text = model.task == "tagging", model.task == "entities"
+    sentences: list[Any] = read_texts(X) if in_text else as_sentences(X)
 
     def read(rows: Any) -> list[list[Any]]:
+        if in_text:
+            found = read_entities(rows, sentences)
+            return [[(label, start, end) for start, end, label in row] for row in found]
         return as_tags(rows, sentences) if tagged else as_entities(rows, sentences)[0]
 
     true = read(y)
@@ -174,13 +183,13 @@ def _spans(
     for i, scored in zip(hardest, _scored(estimator, [sentences[i] for i in hardest]), strict=True):
         spans = [scored.get(tuple(span), span) for span in found[i]]
         rows = [(sentences[i], _outer(row)) for row in (true[i], spans)]
-        right, ours = _Tagged(rows, classes)._repr_html_().split("\n")
+        right, ours = (_Tagged([row], classes)._repr_html_() for row in rows)
         examples.append(
             f'<p class="note">row {i}, {wrong[i]} wrong; true:</p>{right}'
             f'<p class="note">predicted:</p>{ours}'
         )
     table = _class_table(classes, counts, resampled, ("micro average", "macro average"))
-    if tagged and model.scheme_ != "plain":  # entities of queries may be nested
+    if in_text or (tagged and model.scheme_ != "plain"):  # entities of queries may be nested
         table += f"<h2>Partly right spans</h2>{_credit(true, found)}"
     pictures = _pictures(SpanConfusionDisplay._of_spans(true, found).plot, classes, counts)
     return _page(table, pictures, examples, "Sentences with the most wrong spans")
@@ -313,6 +322,11 @@ def _credit(true: list[list[Any]], found: list[list[Any]]) -> str:
 
 def _scored(estimator: Any, sentences: list[list[str]]) -> list[dict[Any, Any]]:
     """The spans that are predicted for each sentence, with their scores where it gives any."""
+    if sentences and isinstance(sentences[0], str):
+        rows = estimator.predict(sentences)
+        return [
+            {(e.label, e.start, e.end): (e.label, *e[:2], e.score) for e in row} for row in rows
+        ]
     if not (sentences and hasattr(estimator, "predict_spans")):
         return [{} for _ in sentences]
     return [{span[:3]: span for span in row} for row in estimator.predict_spans(sentences)]

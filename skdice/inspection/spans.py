@@ -264,7 +264,8 @@ class SpanConfusionDisplay:
 class _Tagged:
     """Sentences with their spans: HTML in a notebook, colours in a terminal, brackets elsewhere.
 
-    A span is (type, start, end), or with its score, which HTML shows.
+    A sentence is a list of tokens, or a text, whose spans are of characters. A span is (type,
+    start, end), or with its score, which HTML shows.
     """
 
     # Light backgrounds under black text; the type is written beside each span as well.
@@ -288,7 +289,9 @@ class _Tagged:
                 parts += [(tokens[at : span[1]], None), (tokens[span[1] : span[2]], span)]
                 at = span[2]
             parts.append((tokens[at:], None))
-            lines.append(" ".join(show(" ".join(words), span) for words, span in parts if words))
+            between = "" if isinstance(tokens, str) else " "
+            shown = (show(between.join(words), span) for words, span in parts if words)
+            lines.append(between.join(shown))
         return lines
 
     def _repr_html_(self) -> str:

@@ -402,8 +402,11 @@ def span_report(
     true, pred, scheme = read_tags(y_true, y_pred, scheme)
     there, found = ([get_spans(row, scheme) for row in rows] for rows in (true, pred))
     table = report_of_spans(there, found, mode)
-    if output_dict:
-        return table
+    return table if output_dict else report_text(table, digits)
+
+
+def report_text(table: dict[str, dict[str, Any]], digits: int = 3) -> str:
+    """The lines of a report."""
     width = max(len(printable(name)) for name in table)
     columns = ("precision", "recall", "f1")
     lines = [" " * width + "".join(f"{column:>11}" for column in (*columns, "support"))]

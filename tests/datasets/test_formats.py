@@ -262,8 +262,10 @@ def test_json_records_and_numbers(tmp_path):
     with pytest.raises(ValueError, match="record 2: 5 is not a JSON object"):
         read_table(put(tmp_path, '[{"text": "a", "label": 1}, 5]', "a.json"))
     spans = '{"id": 1, "text": "Ann sings", "label": [[0, 3, "PER"]]}\n'
-    with pytest.raises(ValueError, match=r"Doccano.*CoNLL columns"):
-        read_dataset(put(tmp_path, spans, "a.jsonl"))
+    data = read_dataset(put(tmp_path, spans, "a.jsonl"))
+    assert (data.X, data.y, data.task) == (["Ann sings"], [[(0, 3, "PER")]], "entities")
+    with pytest.raises(ValueError, match=r"task='entities' \(--task entities\)"):
+        read_table(tmp_path / "a.jsonl")
 
 
 def test_flat_squad(tmp_path):
@@ -298,7 +300,7 @@ def test_encodings(tmp_path):
     [
         ("a.parquet", b"PAR1\x15\x04", "a Parquet file: read it with pandas"),
         ("a.xlsx", b"PK\x03\x04\x14\x00", "a spreadsheet: .*save it as CSV"),
-        ("a.ann", b"T1\tPerson 0 3\tAnn\n", "brat's: .* CoNLL columns"),
+        ("a.ann", b"T1\tPerson 0 3\tAnn\n", "there is no a.txt beside it"),
     ],
 )
 def test_other_files_name_the_way_out(tmp_path, name, content, message):

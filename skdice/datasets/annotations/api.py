@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from types import ModuleType
@@ -13,7 +12,15 @@ from skdice._checks import KINDS, as_row_list, check_choice, check_lengths, chec
 from skdice._warn import warn
 from skdice.datasets.annotations import brat, conll, doccano, jsonl, label_studio, prodigy, spacy
 from skdice.datasets.annotations.offsets import UNITS, resolve, units_before
-from skdice.datasets.annotations.records import Entity, Row, Source, marks, span_of, without
+from skdice.datasets.annotations.records import (
+    Entity,
+    Row,
+    Source,
+    as_json,
+    marks,
+    span_of,
+    without,
+)
 from skdice.datasets.files import first_line, is_json, suffix_of, write_text
 from skdice.datasets.hub import named_rows
 
@@ -259,50 +266,50 @@ def write_annotations(
     metadata = [{} for _ in texts] if metadata is None else as_row_list("metadata", metadata)
     check_lengths("texts", texts=texts, metadata=metadata)
     rows = [
-        _row(i, *row, format) for i, row in enumerate(zip(texts, entities, metadata, strict=True))
+        as_row(i, *row, format) for i, row in enumerate(zip(texts, entities, metadata, strict=True))
     ]
     if predicted is None:
         predicted = any(entity.score is not None for row in rows for entity in row.entities)
     rows = [row._replace(predicted=bool(predicted)) for row in rows]
-    if format in LINES:
-        write_text(path, "".join(f"{line}\n" for line in lines_of(rows, format, offsets)))
-        return path
-    if offsets not in ("auto", "codepoints"):
+    if format not in LINES and offsets not in ("auto", "codepoints"):
         raise ValueError(f"offsets={offsets!r} is for {LINES}: {format} counts code points")
-    if hasattr(FORMATS[format], "write") and (format != "spacy" or suffix_of(path) == ".spacy"):
-        FORMATS[format].write(path, rows)
+    if is_text(path, format):
+        write_text(path, "".join(pieces_of(rows, format, offsets)))
     else:
-        values = (_json(FORMATS[format].dump(row)) for row in rows)
-        write_text(path, "[\n" + ",\n".join(values) + "\n]\n")
+        FORMATS[format].write(path, rows)
     return path
 
 
-def lines_of(rows: Any, format: str, offsets: str = "auto") -> Iterator[str]:
-    """A line of JSON for each row."""
+def is_text(path: Path | None, format: str) -> bool:
+    """Whether a format is text that can be written row by row, as `pieces_of` gives it."""
+    is_binary = path is not None and suffix_of(path) == ".spacy"
+    return hasattr(FORMATS[format], "dump") and not (format == "spacy" and is_binary)
+
+
+def pieces_of(rows: Iterable[Row], format: str, offsets: str = "auto") -> Iterator[str]:
+    """The text of a file of JSON, in pieces that each end with a row."""
+    if format in LINES:
+        yield from (f"{line}\n" for line in _lines(rows, format, offsets))
+        return
+    begin = "[\n"
+    for row in rows:
+        yield begin + as_json(FORMATS[format].dump(row))
+        begin = ",\n"
+    yield "\n]\n" if begin == ",\n" else "[]\n"
+
+
+def _lines(rows: Iterable[Row], format: str, offsets: str) -> Iterator[str]:
     for row in rows:
         unit = FORMATS[format].UNIT if offsets == "auto" else offsets
         before = units_before(row.text, unit)
         if before[-1] == len(row.text):
-            yield _json(FORMATS[format].dump(row))
+            yield as_json(FORMATS[format].dump(row))
             continue
         moved = [e._replace(start=before[e.start], end=before[e.end]) for e in row.entities]
-        yield _json({**FORMATS[format].dump(row._replace(entities=moved)), "offsets": unit})
+        yield as_json({**FORMATS[format].dump(row._replace(entities=moved)), "offsets": unit})
 
 
-# Some programs end a line at these.
-_LINE_ENDS = {ord(c): f"\\u{ord(c):04x}" for c in "\x85\u2028\u2029"}
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, default=_plain).translate(_LINE_ENDS)
-
-
-def _plain(value: Any) -> Any:
-    """A value of metadata that JSON lacks: numbers of numpy, dates, paths."""
-    return value.item() if hasattr(value, "item") else str(value)
-
-
-def _row(i: int, text: Any, entities: Any, metadata: Any, format: str) -> Row:
+def as_row(i: int, text: Any, entities: Any, metadata: Any, format: str) -> Row:
     """A text to write, checked."""
     if not isinstance(text, str):
         raise TypeError(f"texts[{i}] is {shown(text)}, not a string")

@@ -11,13 +11,12 @@ or as one, and a byte order mark at all, is seen from the text in the third colu
 from __future__ import annotations
 
 import codecs
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from skdice.datasets.annotations.records import Entity, Record, Row, Source, Span
+from skdice.datasets.annotations.records import Entity, Record, Row, Source, Span, as_json
 from skdice.datasets.files import fault, parse_json, read_text
 from skdice.folders import replaced
 
@@ -38,6 +37,8 @@ def read(source: Source) -> Iterator[Record]:
         documents = {p for p in documents if p.with_name(p.name + ".txt").is_file() or _has_ann(p)}
     else:
         documents = {path.with_suffix("")}
+    if not documents:
+        raise FileNotFoundError(f"there is no file .txt or .ann in the folder {str(path)!r}")
     metadata: dict[str, Any] = {}
     if (folder / _METADATA).is_file():
         lines = read_text(folder / _METADATA).split("\n")
@@ -109,7 +110,7 @@ def write(path: Path, rows: list[Row]) -> None:
             (folder / f"{name}.ann").write_bytes("".join(lines).encode())
         if not plain or names != sorted(names):
             values = ({"file": n, "metadata": m} for n, m in zip(names, metadata, strict=True))
-            lines = [json.dumps(value, ensure_ascii=False) + "\n" for value in values]
+            lines = [as_json(value) + "\n" for value in values]
             (folder / _METADATA).write_bytes("".join(lines).encode())
 
 

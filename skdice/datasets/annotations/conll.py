@@ -18,11 +18,10 @@ from typing import Any
 from skdice._checks import shown
 from skdice._warn import warn
 from skdice.datasets.annotations.jsonl import token_records
-from skdice.datasets.annotations.records import Record, Row, Source
-from skdice.datasets.annotations.words import longest, words_of
+from skdice.datasets.annotations.records import Record, Row, Source, as_json
+from skdice.datasets.annotations.words import longest, tags_of
 from skdice.datasets.conll import read_conll
 from skdice.datasets.files import first_line, write_text
-from skdice.metrics.schemes import to_tags
 
 UNIT = "codepoints"
 MARK = '# text = "'  # begins our own files
@@ -91,17 +90,17 @@ def write(path: Path, rows: list[Row]) -> None:
         kept = longest([e for e in row.entities if e.text == e.text.strip()])
         left = Counter(row.entities) - Counter(kept)
         lost += [(i, entity) for entity in left.elements()]
-        words = words_of(row.text, kept)
-        if not words:
+        if not row.text.strip():
             raise ValueError(f"texts[{i}] is {row.text!r}: CoNLL holds no text without words")
         for e in kept:
             if not isinstance(e.label, str) or e.label != " ".join(e.label.split()):
                 problem = "CoNLL needs a name without tabs, line breaks and outer blanks"
                 raise ValueError(f"entities[{i}] has the label {e.label!r}: {problem}")
-        starts, ends = ({place[k]: j for j, place in enumerate(words)} for k in (0, 1))
-        tags = to_tags(((e.label, starts[e.start], ends[e.end] + 1) for e in kept), len(words))
+        words, tags = tags_of(row.text, kept)
         comments = {"text": row.text, **{n: v for n, v in row.metadata.items() if n != "text"}}
-        lines = [f"# {name} = {json.dumps(value)}" for name, value in comments.items()]
+        lines = [
+            f"# {name} = {as_json(value, ensure_ascii=True)}" for name, value in comments.items()
+        ]
         lines += [f"{row.text[a:b]}\t{tag}" for (a, b), tag in zip(words, tags, strict=True)]
         blocks.append("".join(f"{line}\n" for line in lines))
     write_text(path, "\n".join(blocks))

@@ -144,7 +144,7 @@ def dump(row: Row) -> dict[str, Any]:
         out["annotations"] = [{"result": result + (others if isinstance(others, list) else [])}]
     else:
         scores = [entity.score for entity in row.entities if entity.score is not None]
-        mean = {"score": sum(scores) / len(scores)} if scores else {}
+        mean = {"score": round(sum(scores) / len(scores), 6)} if scores else {}
         out["predictions"] = [{"model_version": "skdice", **mean, "result": result}]
     for name, value in without(row.metadata, "entity_ids", "result", "text").items():
         (out if name in ("id", "meta") else out["data"])[name] = value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -140,6 +141,20 @@ def spans_of(source: Source, place: str, items: Any) -> list[Span]:
 def without(record: Mapping[str, Any], *names: str | None) -> dict[str, Any]:
     """All of a record but some of its fields."""
     return {name: value for name, value in record.items() if name not in names}
+
+
+# Some programs end a line at these.
+_LINE_ENDS = {ord(c): f"\\u{ord(c):04x}" for c in "\x85\u2028\u2029"}
+
+
+def as_json(value: Any, ensure_ascii: bool = False) -> str:
+    """A value on one line; numbers of numpy are numbers, and what JSON lacks is its string."""
+
+    def plain(each: Any) -> Any:
+        return each.item() if hasattr(each, "item") else str(each)
+
+    text = json.dumps(value, ensure_ascii=ensure_ascii, default=plain)
+    return text.translate(_LINE_ENDS)
 
 
 class Entity(NamedTuple):

@@ -17,7 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from skdice._checks import shown
-from skdice.datasets.annotations.records import Record, Row, Source, Span, spans_of, without
+from skdice.datasets.annotations.records import (
+    Record,
+    Row,
+    Source,
+    Span,
+    as_json,
+    spans_of,
+    without,
+)
 from skdice.datasets.annotations.words import longest, words_of
 from skdice.datasets.files import replacing, suffix_of
 from skdice.metrics.schemes import get_spans
@@ -177,7 +185,7 @@ def write(path: Path, rows: list[Row]) -> None:
         doc.ents = [doc.char_span(e.start, e.end, label=e.label) for e in flat]
         if len(flat) < len(spans):
             doc.spans["sc"] = spans
-        doc.user_data["metadata"] = json.dumps(row.metadata)
+        doc.user_data["metadata"] = as_json(row.metadata)
         docs.add(doc)
     with replacing(path, "wb") as file:
         file.write(docs.to_bytes())

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
+from typing import Any
 
 from skdice.datasets.annotations.records import Entity
+from skdice.metrics.schemes import to_tags
 
 # Runs without white space and punctuation, or one sign of it; joiners stay in their emoji.
 _WORD = re.compile(
@@ -36,3 +38,20 @@ def longest(entities: list[Entity]) -> list[Entity]:
         ):
             kept.insert(i, entity)
     return kept
+
+
+def tags_of(text: str, entities: list[Entity]) -> tuple[list[tuple[int, int]], list[str]]:
+    """Where each word stands, and its tag, of entities that do not overlap."""
+    words = words_of(text, entities)
+    starts, ends = ({place[k]: j for j, place in enumerate(words)} for k in (0, 1))
+    spans = [(e.label, starts[e.start], ends[e.end] + 1) for e in entities]
+    return words, to_tags(spans, len(words))
+
+
+def tagged_words(texts: list[str], entities: Any) -> Iterator[tuple[list[str], list[str]]]:
+    """Words and tags of texts with entities; of those that overlap, the longest."""
+    for text, row in zip(texts, entities, strict=True):
+        found = [Entity(a, b, label, text[a:b]) for a, b, label in row]
+        kept = [e for e in longest(found) if e.text == e.text.strip() and e.label is not None]
+        words, tags = tags_of(text, kept)
+        yield [text[start:end] for start, end in words], tags

@@ -1,0 +1,192 @@
+"""The files of annotation tools in the commands, end to end on a tiny model."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from skdice import DiceEntityRecognizer
+from skdice.cli.app import app
+from skdice.datasets import read_annotations, read_dataset, write_annotations
+
+ROWS = [
+    ("anna lives in rome", [(0, 4, "PER"), (14, 18, "LOC")]),
+    ("bob sleeps", [(0, 3, "PER")]),
+    ("👍 it rains in berlin", [(14, 20, "LOC")]),
+    ("nothing", []),
+] * 4
+TEXTS, ENTITIES = (list(part) for part in zip(*ROWS, strict=True))
+IDS = [{"id": i, "source": "x"} for i in range(len(TEXTS))]
+
+
+def run(*args, **how):
+    return CliRunner().invoke(app, [str(a) for a in args], **how)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, tiny_backbone):
+    """A file of Doccano and the recognizer that the command makes of it."""
+    folder = tmp_path_factory.mktemp("annotations")
+    write_annotations(folder / "notes.jsonl", TEXTS, ENTITIES, "doccano", IDS)
+    (folder / "new.txt").write_text("anna is in rome, 👍\r\n\r\nbob sings 👍 in paris\r\n")
+    options = ("--backbone", tiny_backbone, "--epochs", 3, "--lr", 3e-3)
+    result = run("train", folder / "notes.jsonl", "--out", folder / "m", *options)
+    assert result.exit_code == 0, result.output
+    assert "notes.jsonl: entities, 16 rows, 2 classes: PER 8, LOC 8" in " ".join(
+        result.output.split()
+    )
+    return folder
+
+
+@pytest.mark.parametrize(
+    "format", ["auto", "jsonl", "doccano", "label-studio", "prodigy", "spacy", "brat"]
+)
+def test_predictions_are_what_the_tool_imports(folder, tmp_path, format):
+    new = ["anna is in rome, 👍", "bob sings 👍 in paris"]
+    recognizer = DiceEntityRecognizer.from_pretrained(folder / "m")
+    expected = recognizer.predict(new)
+    assert any(map(len, expected))
+    out = tmp_path / "out"
+    result = run("predict", folder / "m", folder / "new.txt", "--format", format, "--out", out)
+    assert result.exit_code == 0, result.output
+    assert f"wrote 2 predictions to {out}" in " ".join(result.output.split()).replace("\n", "")
+    if format == "brat":
+        assert "AnnotatorNotes T1\tscore 0." in (out / "text-0.ann").read_text()
+    else:
+        out.rename(tmp_path / "out.jsonl")
+        out = tmp_path / "out.jsonl"
+        assert (
+            out.read_text()
+            == run("predict", folder / "m", folder / "new.txt", "--format", format).output
+        )
+        score = next(e.score for row in expected for e in row)
+        assert str(round(score, 6)) in out.read_text()
+    back = read_annotations(out)
+    assert back.texts == new
+    assert back.entities == [[entity[:3] for entity in row] for row in expected]
+
+
+def test_predictions_of_standard_input_and_of_tasks(folder, tmp_path):
+    lines = "bob sings\n\n" + json.dumps({"text": "anna sings", "id": 7}) + "\n"
+    result = run("predict", folder / "m", "-", "--format", "label-studio", input=lines)
+    first, second = json.loads(result.output)
+    assert first["data"] == {"text": "bob sings"}
+    assert (second["id"], second["data"]) == (7, {"text": "anna sings"})
+    assert "annotations" not in first
+    tasks = [{"id": 3, "data": {"text": "anna sings", "url": "u"}}]
+    (tmp_path / "tasks.json").write_text(json.dumps(tasks))
+    record = json.loads(run("predict", folder / "m", tmp_path / "tasks.json").output)
+    assert (record["id"], record["url"], record["text"]) == (3, "u", "anna sings")
+    (tmp_path / "t.csv").write_text('id,text\n1,"anna, bob"\n')
+    record = json.loads(run("predict", folder / "m", tmp_path / "t.csv").output)
+    assert record["text"] == "anna, bob"
+    (tmp_path / "body.jsonl").write_text(json.dumps({"body": "anna", "id": 1}))
+    named = run("predict", folder / "m", tmp_path / "body.jsonl", "--text-column", "body")
+    assert json.loads(named.output)["text"] == "anna"
+    result = run("predict", folder / "m", tmp_path / "body.jsonl")
+    assert result.exit_code == 1
+    assert "--text-column" in result.output
+    assert run("predict", folder / "m", folder / "new.txt", "--format", "brat").exit_code == 2
+    assert run("predict", folder / "m", folder / "new.txt", "--format", "conll").exit_code == 2
+    assert run("predict", folder / "m", "-", input="\n").exit_code == 1
+
+
+def test_evaluate_and_the_page(folder, tmp_path):
+    notes = folder / "notes.jsonl"
+    page = tmp_path / "r.html"
+    result = run("evaluate", folder / "m", notes, "--json", "--report", page)
+    assert result.exit_code == 0, result.output
+    scores = json.loads(result.stdout)
+    recognizer = DiceEntityRecognizer.from_pretrained(folder / "m")
+    assert scores["micro avg"]["f1"] == pytest.approx(recognizer.score(TEXTS, ENTITIES))
+    assert scores["PER"]["support"] == 8
+    assert "micro avg" in run("evaluate", folder / "m", notes, "--mode", "partial").output
+    text = page.read_text()
+    assert "<mark" in text
+    assert "berlin" in text
+
+
+def test_imbalance_counts_words(folder):
+    (counts,) = json.loads(run("imbalance", folder / "notes.jsonl", "--json").output).values()
+    assert counts["counts"] == {"O": 32, "B-PER": 8, "B-LOC": 8}
+
+
+def test_compare(folder, tmp_path, tiny_backbone):
+    options = ("--losses", "ce,dice", "--seeds", 1, "--epochs", 1, "--backbone", tiny_backbone)
+    result = run("compare", "--train", folder / "notes.jsonl", *options, "--out", tmp_path / "c")
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "c" / "comparison.json").is_file()
+
+
+@pytest.mark.parametrize(
+    ("name", "to"),
+    [
+        ("a.json", "label-studio"),
+        ("a.jsonl", "prodigy"),
+        ("a.json", "spacy"),
+        ("a", None),
+        ("a.jsonl", None),
+        ("a.conll", None),
+    ],
+)
+def test_convert(folder, tmp_path, name, to):
+    out = tmp_path / name
+    options = () if to is None else ("--to", to)
+    result = run("convert", folder / "notes.jsonl", out, *options)
+    assert result.exit_code == 0, result.output
+    assert "wrote 16 texts with 16 entities to" in " ".join(result.output.split())
+    back = read_annotations(out)
+    assert (back.texts, back.entities, back.metadata) == (TEXTS, ENTITIES, IDS)
+    assert run("convert", folder / "notes.jsonl", out, *options).exit_code == 2
+    assert run("convert", folder / "notes.jsonl", out, *options, "--force").exit_code == 0
+    again = run("convert", out, tmp_path / "again.jsonl", "--to", "doccano")
+    assert again.exit_code == 0, again.output
+    assert (tmp_path / "again.jsonl").read_text() == (folder / "notes.jsonl").read_text()
+
+
+def test_convert_names_what_it_needs(folder, tmp_path):
+    result = run("convert", folder / "notes.jsonl", tmp_path / "a.json")
+    assert result.exit_code == 2
+    assert "give --to" in result.output
+    (tmp_path / "bad.jsonl").write_text('{"text": "Ann", "entities": [[0, 9, "PER"]]}')
+    result = run("convert", tmp_path / "bad.jsonl", tmp_path / "b.jsonl")
+    assert result.exit_code == 1
+    assert "line 1: the entity 'PER' from 0 to 9" in " ".join(result.output.split())
+    assert not (tmp_path / "b.jsonl").exists()
+    how = ("--on-misaligned", "drop")
+    with pytest.warns(UserWarning, match="1 of 1 entities are misaligned"):
+        assert run("convert", tmp_path / "bad.jsonl", tmp_path / "b.jsonl", *how).exit_code == 0
+    (tmp_path / "u.jsonl").write_text('{"text": "👍 Ann", "entities": [[3, 6, "PER"]]}')
+    assert run("convert", tmp_path / "u.jsonl", tmp_path / "c.jsonl").exit_code == 1
+    assert (
+        run("convert", tmp_path / "u.jsonl", tmp_path / "c.jsonl", "--offsets", "utf16").exit_code
+        == 0
+    )
+    assert read_annotations(tmp_path / "c.jsonl").entities == [[(2, 5, "PER")]]
+
+
+def test_our_own_tags_can_be_read_back(tmp_path):
+    rows = [{"tokens": ["Ann", "sings"], "tags": ["B-PER", "O"]}, {"tokens": ["No"], "tags": ["O"]}]
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    data = read_dataset(path)
+    assert (data.task, data.X, data.y) == (
+        "tagging",
+        [["Ann", "sings"], ["No"]],
+        [["B-PER", "O"], ["O"]],
+    )
+    data = read_dataset(path, task="entities")
+    assert (data.X, data.y) == (["Ann sings", "No"], [[(0, 3, "PER")], []])
+    spans = {
+        "tokens": ["Ann", "sings"],
+        "spans": [{"type": "PER", "start": 0, "end": 1, "text": "Ann"}],
+    }
+    path.write_text(json.dumps(spans))
+    assert read_dataset(path).y == [["B-PER", "O"]]
+    assert read_dataset(path, task="mrc-ner").y == [[("PER", 0, 1)]]
+    path.write_text(json.dumps({**spans, "spans": [["A", 0, 2], ["B", 0, 1]]}))
+    assert read_dataset(path, task="mrc-ner").y == [[("A", 0, 2), ("B", 0, 1)]]
+    with pytest.raises(ValueError, match=r"line 1: .*--task mrc-ner"):
+        read_dataset(path)
