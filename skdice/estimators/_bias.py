@@ -34,6 +34,11 @@ def log(probabilities: np.ndarray) -> np.ndarray:
     return np.log(np.maximum(probabilities, np.finfo(np.float64).tiny))
 
 
+def outputs_of(model: Any) -> np.ndarray:
+    """What the columns of ``predict_proba`` stand for."""
+    return model._outputs if hasattr(model, "_outputs") else model.classes_
+
+
 def stack_rounds(
     classes: np.ndarray, rounds: Iterable[tuple[Any, np.ndarray, Iterable[Any]]]
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -46,7 +51,7 @@ def stack_rounds(
     tables, truth = [], []
     for model, probabilities, answers in rounds:
         table = np.zeros((len(probabilities), len(index)))
-        table[:, [index[label] for label in model.classes_.tolist()]] = probabilities
+        table[:, [index[label] for label in outputs_of(model).tolist()]] = probabilities
         tables.append(log(table))
         truth += [index.get(label, -1) for label in answers]
     return np.concatenate(tables), np.array(truth)

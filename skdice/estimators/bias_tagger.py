@@ -13,13 +13,13 @@ from scipy.special import log_softmax
 from sklearn.model_selection import KFold
 
 from skdice._fitting import all_or_nothing, check_params
-from skdice.estimators._bias import BiasTuned, log, stack_rounds
+from skdice.estimators._bias import BiasTuned, log, outputs_of, stack_rounds
 from skdice.estimators.checks import check_validation, draw_seed
 from skdice.estimators.scores import TagScores
 from skdice.metrics.counting import SpanCounter
 from skdice.metrics.decisions import tune_bias
 from skdice.text.decoding import decode
-from skdice.text.inputs import as_sentences, as_tags, object_array
+from skdice.text.inputs import object_array
 
 
 @dataclass(eq=False, repr=False)
@@ -87,16 +87,17 @@ class BiasTunedTagger(TagScores, BiasTuned):
         check_params(self)
         params = self._routed(params)
         check_validation(X_val, y_val)
-        X = as_sentences(X)
-        y = as_tags(y, X)
+        X, y = self._checked(X, y)
         splits: Any = ()
         if X_val is not None:
-            X_val = as_sentences(X_val)
-            y_val = as_tags(y_val, X_val)
+            X_val, y_val = self._checked(X_val, y_val)
         elif self.cv != "prefit":
             splits = list(self._splits(len(X)))
-        rounds = self._fit_rounds(X, y, X_val, y_val, params, splits)
-        self.classes_, self.scheme_ = self.estimator_.classes_, self.estimator_.scheme_
+        rounds = [
+            (tagger, rows, _reader(tagger)._true_tags(rows, answers))
+            for tagger, rows, answers in self._fit_rounds(X, y, X_val, y_val, params, splits)
+        ]
+        self.classes_, self.scheme_ = outputs_of(self.estimator_), self.estimator_.scheme_
         held = [
             (tagger, np.concatenate(list(tagger.predict_proba(sentences))), chain(*tags))
             for tagger, sentences, tags in rounds
@@ -108,14 +109,24 @@ class BiasTunedTagger(TagScores, BiasTuned):
         return self
 
     def predict(self, X: Any) -> np.ndarray:
-        """Tags of every token, as a 1-D object array of lists."""
-        return object_array(self._decode(self._log_tables(X)))
+        """Tags of every token, or entities, as the estimator's own ``predict`` gives them."""
+        check_is_fitted(self)
+        return self._answers(X, self._tagged(X))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities after the biases, an array (n_tokens, n_classes) for each sentence."""
         return object_array([np.exp(log_softmax(rows, axis=1)) for rows in self._log_tables(X)])
 
     # ---- the steps
+
+    def _checked(self, X: Any, y: Any) -> tuple[list[Any], list[Any]]:
+        return _reader(self.estimator)._checked(X, y)
+
+    def _answers(self, X: Any, tagged: Iterable[tuple[Any, Any]]) -> np.ndarray:
+        return _reader(self.estimator_)._answers(X, tagged)
+
+    def _rated(self, true: list[Any], predicted: Iterable[Any]) -> dict[str, float]:
+        return _reader(self.estimator_)._rated(true, predicted)
 
     @property
     def _outputs(self) -> np.ndarray:  # type: ignore[override]
@@ -138,3 +149,12 @@ class BiasTunedTagger(TagScores, BiasTuned):
             seed = draw_seed(self.random_state)
             return KFold(int(n_folds), shuffle=True, random_state=seed).split(np.zeros(n_rows))
         return n_folds.split(np.zeros(n_rows))
+
+
+def _reader(estimator: Any) -> TagScores:
+    """What knows the rows of a tagger's data; those of others than skdice's are tokens and tags."""
+    return estimator if isinstance(estimator, TagScores) else _Tokens()
+
+
+class _Tokens(TagScores):
+    scheme_ = "auto"

@@ -13,6 +13,7 @@ from skdice import __version__, backbones
 from skdice.engine.module import TaskModel
 from skdice.losses import resolve_loss
 from skdice.tasks import TASKS
+from skdice.text.words import marks_subwords
 
 _READER = """\
 from transformers import AutoModelForQuestionAnswering, AutoTokenizer
@@ -68,7 +69,7 @@ def _data(estimator: Any) -> list[str]:
     labels = [str(label) for label in estimator._outputs.tolist()]
     counts = dict(zip(labels, np.asarray(seen)[:-1], strict=True))
     unit, negative = "examples", None
-    if estimator.task == "tagging":
+    if estimator.task in ("tagging", "entities"):
         unit, negative = "tokens", "O"
     elif hasattr(estimator, "positive_"):
         negative = labels[1 - estimator.positive_]
@@ -96,12 +97,23 @@ model.predict({TASKS[task].example})"""
     if task == "qa":
         return [_block(own), _block(_READER)]
     caveat = scheme_caveat(estimator)
-    more = ', aggregation_strategy="first"' if task == "tagging" and not caveat else ""
-    pipeline = f"""\
+    joins = task == "entities" or (task == "tagging" and not caveat)
+    more = ', aggregation_strategy="first"' if joins else ""
+    lines = f"""\
 from transformers import pipeline
 model = pipeline("{TASKS[task].hub_tag}", "FOLDER_OR_REPO_ID"{more})
-model("Ann lives in Rome")"""
-    return [_block(own), _block(pipeline), *([f"{caveat}\n"] if caveat else [])]
+"""
+    if task == "entities" and not marks_subwords(estimator.tokenizer_):
+        lines += """\
+from skdice.text import pipeline_entities
+pipeline_entities(model, ["Ann lives in Rome."])"""
+        caveat = (
+            "With this kind of tokenizer a pipeline takes all between two blanks for one word, "
+            "punctuation included: `pipeline_entities` gives it the words."
+        )
+    else:
+        lines += 'model("Ann lives in Rome")'
+    return [_block(own), _block(lines), *([f"{caveat}\n"] if caveat else [])]
 
 
 def scheme_caveat(estimator: Any) -> str:

@@ -14,7 +14,7 @@ from skdice.engine.plan import Examples, FitPlan, Mode
 from skdice.estimators.storage import label_names
 from skdice.estimators.token import DiceTokenClassifier
 from skdice.metrics.schemes import infer_scheme, split_tag
-from skdice.text.alignment import align, read_entities, read_texts, warn_of
+from skdice.text.alignment import Span, align, read_entities, read_texts, warn_of
 from skdice.text.encoding import Window, Windows, compact, windows_of_words
 from skdice.text.inputs import check_weights, object_array
 from skdice.text.spans import ScoredSpan
@@ -190,7 +190,8 @@ class DiceEntityRecognizer(DiceTokenClassifier):
             For each text its entities: tuples ``(start, end, label)``, in Python's characters with
             the end exclusive, or dicts or objects with these names. Those of other tools are read
             too: ``start_offset`` (Doccano), ``entity_group`` (pipelines of transformers),
-            ``start_char`` and ``label_`` (spaCy) and the like.
+            ``start_char`` and ``label_`` (spaCy) and the like. A label of None marks a region that
+            was not annotated: its words do not count in the loss, in class counts or in scores.
         sample_weight : array of shape (n_texts,), default=None
         X_val, y_val : as X and y, default=None
             Validation texts: scored after each epoch, and used by `early_stopping`. Some of their
@@ -228,7 +229,7 @@ class DiceEntityRecognizer(DiceTokenClassifier):
         """
         self._check_fitted()
         texts = read_texts(X)
-        return self._entities(texts, self._tagged(texts))
+        return self._answers(texts, self._tagged(texts))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the tags of each word.
@@ -240,6 +241,18 @@ class DiceEntityRecognizer(DiceTokenClassifier):
             each of `tags_`.
         """
         return super().predict_proba(X)
+
+    def predict_spans(self, X: Any) -> np.ndarray:
+        """The entities of `predict` as named tuples ``(type, start, end, score)``, in characters.
+
+        Returns
+        -------
+        ndarray of object, shape (n_texts,)
+        """
+        rows = self.predict(X)
+        return object_array(
+            [[ScoredSpan(e.label, e.start, e.end, e.score) for e in r] for r in rows]
+        )
 
     def words(self, X: Any) -> list[list[tuple[int, int]]]:
         """Start and end of each word of each text, as they are tagged.
@@ -257,25 +270,6 @@ class DiceEntityRecognizer(DiceTokenClassifier):
         """Micro F1 over exact (start, end, label); see `evaluate`."""
         return self.evaluate(X, y)["f1"]
 
-    def evaluate(self, X: Any, y: Any) -> dict[str, float]:
-        """Precision, recall and F1 over exact (start, end, label), micro.
-
-        Entities that the words of a text cannot hold count as missed, and so do those of types that
-        `fit` did not see.
-
-        Parameters
-        ----------
-        X, y : as in `fit`
-
-        Returns
-        -------
-        dict
-            ``precision``, ``recall`` and ``f1``, each from 0 to 1.
-        """
-        self._check_fitted()
-        texts = read_texts(X)
-        return _scores(read_entities(y, texts), self.predict(texts))
-
     # ---- the steps
 
     def _prepare(self, *args: Any, mode: Mode, **options: Any) -> FitPlan:
@@ -287,8 +281,7 @@ class DiceEntityRecognizer(DiceTokenClassifier):
         return read_texts(X)
 
     def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Examples:
-        texts = read_texts(X)
-        rows = read_entities(y, texts)
+        texts, rows = self._checked(X, y)
         weights = check_weights(sample_weight, len(texts))
         if not hasattr(self, "tokenizer_"):
             self.tokenizer_ = backbones.load_tokenizer(self.backbone)
@@ -297,9 +290,9 @@ class DiceEntityRecognizer(DiceTokenClassifier):
         warn_of(misfits, rows)
         return Examples(texts, tags, weights)
 
-    def _learn_tags(self, tags: list[list[str]], mode: Mode, more: Any = None) -> None:
+    def _learn_tags(self, tags: list[list[Any]], mode: Mode, more: Any = None) -> None:
         named = [f"{prefix}-{kind}" for kind in more or () for prefix in "BI"]
-        if mode == "fresh" and not named and all(tag == "O" for row in tags for tag in row):
+        if mode == "fresh" and not named and all(tag in ("O", None) for row in tags for tag in row):
             raise ValueError("y holds no entity: a recognizer needs some to learn from")
         super()._learn_tags(tags, mode, ["O", *named])
 
@@ -308,21 +301,41 @@ class DiceEntityRecognizer(DiceTokenClassifier):
         settings = self._max_length(), self.stride, self.label_all_subwords
         return _encode(self.tokenizer_, rows, *settings)
 
-    def _entities(self, texts: list[str], tagged: Iterable[tuple[Any, list[ScoredSpan]]]) -> Any:
-        """Entities of each text, from the spans of its words."""
+    def _checked(self, X: Any, y: Any) -> tuple[list[Any], list[Any]]:
+        texts = read_texts(X)
+        return texts, read_entities(y, texts)
+
+    def _true_tags(self, X: list[Any], y: list[Any]) -> list[Any]:
+        words = split_texts(self.tokenizer_, X)
+        return align(X, y, words, self.misaligned, self.overlapping)[0]
+
+    def _answers(self, X: Any, tagged: Iterable[tuple[Any, Any]]) -> np.ndarray:
+        texts = read_texts(X)
         rows = zip(texts, split_texts(self.tokenizer_, texts), tagged, strict=True)
         return object_array([list(_of_text(text, w, spans)) for text, w, (_, spans) in rows])
 
+    def _rated(self, true: list[list[Span]], predicted: Iterable[list[Entity]]) -> dict[str, float]:
+        """Micro scores; an entity that is there twice can be found once."""
+        hits = n_true = n_found = 0
+        for spans, row in zip(true, predicted, strict=True):
+            known = [span for span in spans if span[2] is not None]
+            unknown = [span for span in spans if span[2] is None]
+            found = {entity[:3] for entity in row if not _unjudged(entity, known, unknown)}
+            hits += len(found.intersection(known))
+            n_true, n_found = n_true + len(known), n_found + len(found)
+        ratios = {"precision": n_found, "recall": n_true, "f1": (n_true + n_found) / 2}
+        return {name: hits / n if n else 0.0 for name, n in ratios.items()}
+
     def _validation_score(self, held: Examples) -> float:
-        return _scores([row.entities for row in held.targets], self.predict(held.inputs))["f1"]
+        true = [row.entities for row in held.targets]
+        return self._rated(true, self.predict(held.inputs))["f1"]
 
     def _fitted_of(self, config: Any) -> dict[str, Any]:
-        names = [
-            tag if tag == "O" or tag[:2] in ("B-", "I-") else f"I-{tag}"
-            for tag in label_names(config)
-        ]
+        names = label_names(config)
         scheme = infer_scheme([], names)
-        if scheme not in ("iob1", "iob2"):
+        if scheme == "plain":  # a pipeline joins neighbours of one type
+            names = [tag if tag == "O" else f"I-{tag}" for tag in names]
+        elif scheme not in ("iob1", "iob2"):
             raise ValueError(
                 f"the model's labels are in the scheme {scheme!r} ({names[:5]}), which a "
                 "recognizer does not read: use DiceTokenClassifier.from_transformers"
@@ -337,16 +350,7 @@ def _of_text(text: str, words: Words, spans: list[ScoredSpan]) -> Iterator[Entit
             yield Entity(start, end, kind, score, text[start:end])
 
 
-def _scores(true: list[list[Any]], predicted: Iterable[list[Entity]]) -> dict[str, float]:
-    """Micro scores; an entity that is there twice can be found once."""
-    pairs = [
-        (row, {entity[:3] for entity in found}) for row, found in zip(true, predicted, strict=True)
-    ]
-    hits = sum(len(found.intersection(row)) for row, found in pairs)
-    n_true, n_found = (sum(map(len, rows)) for rows in zip(*pairs, strict=True))
-    ratios = {
-        "precision": (hits, n_found),
-        "recall": (hits, n_true),
-        "f1": (2 * hits, n_true + n_found),
-    }
-    return {name: a / b if b else 0.0 for name, (a, b) in ratios.items()}
+def _unjudged(entity: Entity, known: list[Span], unknown: list[Span]) -> bool:
+    """Whether an entity lies in a region that was not annotated, and touches no known entity."""
+    inside = any(start <= entity.start and entity.end <= end for start, end, _ in unknown)
+    return inside and all(entity.end <= start or end <= entity.start for start, end, _ in known)

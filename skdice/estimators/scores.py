@@ -184,14 +184,32 @@ class TagScores:
         dict
             ``precision``, ``recall`` and ``f1``, each from 0 to 1.
         """
-        sentences = as_sentences(X)
-        tags, predicted = as_tags(y, sentences), self.predict(sentences)
-        *values, _ = span_precision_recall_fscore_support(
-            tags, predicted, average="micro", scheme=self.scheme_
-        )
-        return dict(zip(("precision", "recall", "f1"), values, strict=True))
+        X, y = self._checked(X, y)
+        return self._rated(y, self.predict(X))
 
     @property
     def measure_(self) -> str:
         """What `evaluate` counts."""
         return "tokens, micro" if self.scheme_ == "plain" else "spans, micro"
+
+    # ---- what differs where the words are not given: see `DiceEntityRecognizer`
+
+    def _checked(self, X: Any, y: Any) -> tuple[list[Any], list[Any]]:
+        """The rows of X and of y."""
+        sentences = as_sentences(X)
+        return sentences, as_tags(y, sentences)
+
+    def _true_tags(self, X: list[Any], y: list[Any]) -> list[Any]:
+        """The tags of the words of checked rows."""
+        return y
+
+    def _answers(self, X: list[Any], tagged: Iterable[tuple[Any, Any]]) -> np.ndarray:
+        """What `predict` gives for checked rows, from their tags and spans."""
+        return object_array([tags for tags, _ in tagged])
+
+    def _rated(self, true: list[Any], predicted: Iterable[Any]) -> dict[str, float]:
+        """Micro precision, recall and F1 of what `predict` gives."""
+        *values, _ = span_precision_recall_fscore_support(
+            true, list(predicted), average="micro", scheme=self.scheme_
+        )
+        return dict(zip(("precision", "recall", "f1"), values, strict=True))

@@ -59,7 +59,7 @@ class ComparedModel:
         if self.decision is None:
             return model
         bias = DECISIONS[self.decision]
-        if estimator.task == "tagging":
+        if estimator.task in ("tagging", "entities"):
             return BiasTunedTagger(model, bias=bias, cv=0.2, random_state=seed)
         # This is for fits without validation data. A fit on features takes seconds, so there are
         # five folds; otherwise a fifth of the rows is held out.

@@ -27,6 +27,7 @@ from skdice.metrics.classification import OF_LABEL
 from skdice.metrics.labels import known_labels, read_labels, single_labels
 from skdice.model_selection.compared import ComparedModel, parse_model
 from skdice.resampling.batches import check_sampler, draw_rows
+from skdice.text.alignment import tags_of_texts
 
 MOST_SEEDS = 100_000
 
@@ -185,7 +186,9 @@ def compare_losses(
         try:
             if "sampler" in estimator.get_params(deep=False):
                 check_sampler(model.sampler)
-                drawn = y if estimator.task == "tagging" else single_labels(y)
+                drawn = tags_of_texts(X, y) if estimator.task == "entities" else y
+                if estimator.task == "classification":
+                    drawn = single_labels(y)
                 draw_rows(model.sampler, drawn, chosen[0])
             else:
                 clone(model.sampler).fit_resample(X, y)

@@ -18,14 +18,16 @@ from torch.serialization import safe_globals
 from skdice._checks import check_has, checked, shown
 from skdice._compat import check_method_params, safe_indexing
 from skdice.engine.checkpoints import Checkpoints, check_folder, digest
+from skdice.estimators._bias import outputs_of
 from skdice.estimators.checks import with_pos_label
 from skdice.metrics.labels import as_labels, check_given, plain_values
 from skdice.model_selection.checks import folds_of
 from skdice.model_selection.comparison import environment
 from skdice.text.inputs import object_array
 from skdice.text.spans import ScoredSpan
+from skdice.text.words import Entity
 
-NAMED: list[Any] = [ScoredSpan]  # tuples that predictions hold
+NAMED: list[Any] = [ScoredSpan, Entity]  # tuples that predictions hold
 
 
 class OutOfFold(NamedTuple):
@@ -167,7 +169,8 @@ def _held_out(
     model = clone(estimator).fit(rows, safe_indexing(y, train), **chosen)
     classes, table = None, None
     if hasattr(model, "predict_proba"):
-        classes, table = model.classes_, model.predict_proba(held)
+        best = getattr(model, "best_estimator_", model)
+        classes, table = outputs_of(best), model.predict_proba(held)
         if isinstance(table, list):  # a table (n, 2) for each label, as of a random forest
             table = np.column_stack([of_label[:, 1] for of_label in table])
             classes = np.arange(table.shape[1])

@@ -284,7 +284,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         splits = folds_of(self.cv, X, y, classifies, **of_split)
         if classifies:
             check_classes(y, splits)
-        elif self.scoring is None and isinstance(self.estimator, DiceTokenClassifier):
+        elif self.scoring is None and type(self.estimator) is DiceTokenClassifier:
             check_tags(y, splits)
         return splits
 

@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from skdice._compat import Interval, StrOptions
 from skdice._fitting import all_or_nothing, check_params, reading_strategy
 from skdice.metrics.schemes import get_spans, infer_scheme
+from skdice.text.alignment import holds_texts, tags_of_texts
 from skdice.text.inputs import as_sentences, as_tags, take
 
 
@@ -33,10 +34,11 @@ class TagSampler(BaseSampler):
 
         Parameters
         ----------
-        X : list of lists of str
-            Tokens.
-        y : list of lists of str or None
-            One tag for each token. None, a token that was not annotated, counts nowhere.
+        X : list of lists of str, or list of str
+            Tokens, or texts.
+        y : list of lists of str or None, or list of lists of entities
+            One tag for each token. None, a token that was not annotated, counts nowhere. For texts
+            their entities, as in `DiceEntityRecognizer`; tokens are then words.
 
         Returns
         -------
@@ -50,7 +52,7 @@ class TagSampler(BaseSampler):
             strategy cannot be met.
         """
         check_params(self)
-        tags = as_tags(y, as_sentences(X))
+        tags = tags_of_texts(X, y) if holds_texts(X) else as_tags(y, as_sentences(X))
         self.sample_indices_ = self._draw(tags, check_random_state(self.random_state))
         return take(X, self.sample_indices_), take(y, self.sample_indices_)
 

@@ -11,16 +11,19 @@ import numpy as np
 
 from skdice._checks import check_ordered, shown
 from skdice._warn import warn
+from skdice.metrics.labels import is_ordered, plain_values
 from skdice.text.inputs import _string, _target_rows, as_texts, is_whole_number
-from skdice.text.words import Words
+from skdice.text.words import Words, plain_words
 
 # What annotation tools and libraries call the parts of an entity. In spaCy and Stanza `start` and
-# `end` count tokens, and `label` is a number: so these names come first.
-_START = ("start_char", "start_offset", "start_position", "start", "begin")
-_END = ("end_char", "end_offset", "end_position", "end")
-_LABEL = ("label_", "label", "entity_group", "entity_type", "type", "tag")
+# `end` count tokens, and `label` is a number: so the last names come last.
+_NAMES = {
+    "start": ("start_char", "start_offset", "start_position", "start", "begin"),
+    "end": ("end_char", "end_offset", "end_position", "end"),
+    "label": ("label_", "label", "entity_group", "entity_type", "type", "tag"),
+}
 
-Span = tuple[int, int, str]
+Span = tuple[int, int, str | None]  # a label of None: not annotated
 
 
 class Misfit(NamedTuple):
@@ -36,7 +39,7 @@ class Misfit(NamedTuple):
     action: str
 
 
-class TextTags(list[str]):
+class TextTags(list[str | None]):
     """The tags of a text's words, and the entities that they were made from."""
 
     entities: Sequence[Span]
@@ -59,6 +62,20 @@ def read_texts(X: Any) -> list[str]:
     return texts
 
 
+def holds_texts(X: Any) -> bool:
+    """Whether the rows of X are texts, and not lists of tokens."""
+    rows = plain_values(X)
+    return is_ordered(rows) and len(rows) > 0 and isinstance(next(iter(rows)), str)
+
+
+def tags_of_texts(X: Any, y: Any) -> list[Any]:
+    """Tags of `plain_words`, for what has no tokenizer and looks at no word."""
+    texts = read_texts(X)
+    spans = [np.array(plain_words(text), dtype=np.int64).reshape(-1, 2) for text in texts]
+    words = (Words(s[:, 0], s[:, 1], s[:, 0], s[:, 1], [[]] * len(s)) for s in spans)
+    return list(align(texts, read_entities(y, texts), words)[0])
+
+
 def read_entities(y: Any, texts: Sequence[str]) -> list[list[Span]]:
     """The entities of each text as (start, end, label), in the user's order.
 
@@ -66,13 +83,14 @@ def read_entities(y: Any, texts: Sequence[str]) -> list[list[Span]]:
     ----------
     y : list of lists of entities
         Tuples ``(start, end, label)``, or dicts or objects with these names or those of spaCy,
-        Doccano, Prodigy, Stanza, Flair, Presidio or a pipeline of transformers.
+        Doccano, Prodigy, Stanza, Flair, Presidio or a pipeline of transformers. A label of None
+        marks a region that was not annotated.
     texts : list of str
     """
     rows = _target_rows(y, len(texts), "a list of entities for each text", "texts")
     spans = []
     for i, row in enumerate(rows):
-        wanted = "a list of entities (start, end, label), which is [] for a text without any"
+        wanted = "a list of entities, as in [(0, 3, 'PER')], which is [] for a text without any"
         check_ordered(row, f"y[{i}]", wanted)
         spans.append([_span(entity, f"y[{i}][{j}]") for j, entity in enumerate(row)])
     return spans
@@ -87,7 +105,7 @@ def _span(entity: Any, where: str) -> Span:
             )
         start, end, label = entity
     else:
-        start, end, label = (_part(entity, names, where) for names in (_START, _END, _LABEL))
+        start, end, label = (_part(entity, name, where) for name in _NAMES)
     for name, value in (("start", start), ("end", end)):
         if isinstance(value, bool) or not is_whole_number(value):
             raise TypeError(
@@ -99,6 +117,8 @@ def _span(entity: Any, where: str) -> Span:
             f"{where} is {shown(entity)}: start and end count characters from 0, and the end is "
             "not before the start"
         )
+    if label is None:
+        return int(start), int(end), None
     label = _string(label, f"the label of {where}", "give the entity's type as a string")
     if label != label.strip() or label in ("", "O") or "\x00" in label:
         raise ValueError(
@@ -108,18 +128,18 @@ def _span(entity: Any, where: str) -> Span:
     return int(start), int(end), label
 
 
-def _part(entity: Any, names: Sequence[str], where: str) -> Any:
-    for name in names:
+def _part(entity: Any, part: str, where: str) -> Any:
+    for name in _NAMES[part]:
         if isinstance(entity, Mapping) and name in entity:
             return entity[name]
         if not isinstance(entity, (Mapping, str)) and hasattr(entity, name):
             return getattr(entity, name)
-    remedy = "it may also be called " + ", ".join(n for n in names if n != names[-1])
+    remedy = f"other names of {part} are {', '.join(n for n in _NAMES[part] if n != part)}"
     if isinstance(entity, Mapping) and "entity" in entity:
         remedy = "call the pipeline with an aggregation_strategy, which joins tokens to entities"
     raise TypeError(
-        f"{where} is {shown(entity)}, which has no {names[-1]}: give (start, end, label), or a "
-        f"dict or an object with these names; {remedy}"
+        f"{where} is {shown(entity)}, which has no {part}: give (start, end, label), or a dict or "
+        f"an object with these names; {remedy}"
     )
 
 
@@ -148,41 +168,43 @@ def align(
     tags: list[TextTags] = []
     misfits: list[Misfit] = []
     for i, (text, spans, words) in enumerate(zip(texts, rows, words_of_texts, strict=True)):
-        found = dict(_misaligned(text, spans, words, misaligned))
-        kept, lost = _without_overlaps(text, spans, words, found)
+        # The words that each entity touches, the second index exclusive.
+        starts = [min(start, len(text) + 1) for start, _, _ in spans]
+        ends = [min(end, len(text) + 1) for _, end, _ in spans]
+        first = np.searchsorted(words.last, starts, side="right").tolist()
+        covered = list(zip(first, np.searchsorted(words.first, ends).tolist(), strict=True))
+        off = dict(_misaligned(text, spans, words, covered, misaligned))
+        row = TextTags(["O"] * len(words.ids))
+        row.entities = spans
+        lost = _write(row, spans, covered, {j for j, why in off.items() if why[1] == "dropped"})
         problems = [
-            *((j, "misaligned", *why) for j, why in found.items()),
+            *((j, "misaligned", *why) for j, why in off.items()),
             *((j, "overlapping", why, "dropped") for j, why in lost.items()),
         ]
         for j, parameter, reason, action in sorted(problems):
             start, end, label = spans[j]
-            misfits.append(Misfit(i, j, start, end, label, text[start:end], reason, action))
+            misfits.append(Misfit(i, j, start, end, str(label), text[start:end], reason, action))
             if (misaligned if parameter == "misaligned" else overlapping) == "error":
                 others = "'expand' or 'drop'" if parameter == "misaligned" else "'longest'"
                 raise ValueError(
                     f"{_told(misfits[-1])}: mend it, or set {parameter}={others}; "
                     "skdice.inspection.alignment_report lists all such entities"
                 )
-        row = TextTags(["O"] * len(words.ids))
-        row.entities = spans
-        for label, first, last in kept:
-            row[first:last] = [f"B-{label}", *[f"I-{label}"] * (last - first - 1)]
         tags.append(row)
     return tags, misfits
 
 
-def _covered(span: Span, words: Words) -> tuple[int, int]:
-    """The words that a span touches, the second index exclusive."""
-    first = np.searchsorted(words.last, span[0], side="right")
-    return int(first), int(np.searchsorted(words.first, span[1], side="left"))
-
-
 def _misaligned(
-    text: str, spans: Sequence[Span], words: Words, misaligned: str
+    text: str,
+    spans: Sequence[Span],
+    words: Words,
+    covered: Sequence[tuple[int, int]],
+    misaligned: str,
 ) -> Iterator[tuple[int, tuple[str, str]]]:
     """Index, reason and action of each entity that does not begin and end with a word."""
-    for j, (start, end, label) in enumerate(spans):
-        first, last = _covered((start, end, label), words)
+    for j, ((start, end, label), (first, last)) in enumerate(zip(spans, covered, strict=True)):
+        if label is None:
+            continue
         if start == end or first >= last:
             yield j, ("is empty" if start == end else "covers no word", "dropped")
             continue
@@ -198,25 +220,26 @@ def _misaligned(
             yield j, (" and ".join(reasons), expanded if misaligned == "expand" else "dropped")
 
 
-def _without_overlaps(
-    text: str, spans: Sequence[Span], words: Words, misfits: dict[int, tuple[str, str]]
-) -> tuple[list[tuple[str, int, int]], dict[int, str]]:
-    """Entities as (label, first word, last word), the longest first; and why others are not."""
-    free = np.ones(len(words.ids), dtype=bool)
-    kept: list[tuple[str, int, int]] = []
+def _write(
+    row: TextTags, spans: Sequence[Span], covered: Sequence[tuple[int, int]], dropped: set[int]
+) -> dict[int, str]:
+    """Write the tags of entities, the longest first; give those that overlap one, with reasons."""
+    written: set[Span] = set()
     lost: dict[int, str] = {}
-    for j in sorted(range(len(spans)), key=lambda j: (spans[j][0] - spans[j][1], spans[j][0], j)):
-        if misfits.get(j, ("", ""))[1] == "dropped":
+    order = sorted(range(len(spans)), key=lambda j: (spans[j][0] - spans[j][1], spans[j][0], j))
+    for j in order:
+        label, (first, last) = spans[j][2], covered[j]
+        if label is None or j in dropped:
             continue
-        first, last = _covered(spans[j], words)
-        if free[first:last].all():
-            free[first:last] = False
-            kept.append((spans[j][2], first, last))
-        elif spans[j] in spans[:j]:
-            lost[j] = "is there twice"
-        else:
-            lost[j] = "overlaps another"
-    return kept, lost
+        if any(tag != "O" for tag in row[first:last]):
+            lost[j] = "is there twice" if spans[j] in written else "overlaps another"
+            continue
+        written.add(spans[j])
+        row[first:last] = [f"B-{label}", *[f"I-{label}"] * (last - first - 1)]
+    for (_, _, label), (first, last) in zip(spans, covered, strict=True):
+        if label is None:
+            row[first:last] = [None if tag == "O" else tag for tag in row[first:last]]
+    return lost
 
 
 def _told(misfit: Misfit) -> str:
@@ -230,7 +253,7 @@ def warn_of(misfits: Sequence[Misfit], rows: Sequence[Sequence[Span]]) -> None:
     if not misfits:
         return
     reasons = Counter(misfit.reason for misfit in misfits).most_common()
-    counts = ", ".join(f"{n} {reason}" for reason, n in reasons)
+    counts = ", ".join(f"{reason} ({n})" for reason, n in reasons)
     warn(
         f"{len({misfit[:2] for misfit in misfits})} of {sum(map(len, rows))} entities do not fit "
         f"the words of their texts, or each other: {counts}. First: {_told(misfits[0])}: "

@@ -15,7 +15,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
 
-from skdice import DiceEntityRecognizer, DiceTokenClassifier
+from skdice import BiasTunedTagger, DiceEntityRecognizer, DiceTokenClassifier, resampling
+from skdice.export import export_onnx, with_onnx
+from skdice.model_selection import LossSearchCV, compare_losses, out_of_fold
+from skdice.resampling import TagOverSampler
 from skdice.text import Entity, pipeline_entities
 
 TEXTS = [
@@ -134,3 +137,135 @@ def test_scikit_learns_tools(tiny_backbone, fitted):
 def test_unfitted():
     with pytest.raises(NotFittedError):
         DiceEntityRecognizer().predict(["a"])
+
+
+# ---- what the tagger can
+
+
+def test_a_tuned_decision(tiny_backbone, tmp_path):
+    model = recognizer(tiny_backbone, max_epochs=2)
+    tuned = BiasTunedTagger(model, cv=0.3, random_state=0).fit(X, y)
+    assert tuned.bias_.shape == tuned.estimator_.tags_.shape
+    assert tuned.score(X, y) == tuned.evaluate(X, y)["f1"]
+    predicted = tuned.predict(X)
+    assert all(isinstance(entity, Entity) for row in predicted for entity in row)
+    tuned.save_pretrained(tmp_path / "m")
+    saved = DiceEntityRecognizer.from_pretrained(tmp_path / "m").predict(X)
+    assert [[e[:3] for e in r] for r in saved] == [[e[:3] for e in r] for r in predicted]
+    held = BiasTunedTagger(model).fit(X, y, X_val=TEXTS, y_val=[marked(t) for t in TEXTS])
+    assert held.evaluate(X, y)["f1"] > 0
+
+
+def test_comparing_losses_samplers_and_tuned_decisions(tiny_backbone):
+    rows = ["ce", "dice + TagOverSampler", "ce + tuned"]
+    test = {"X_test": TEXTS, "y_test": [marked(t) for t in TEXTS]}
+    model = recognizer(tiny_backbone, max_epochs=1)
+    found = compare_losses(model, X, y, losses=rows, seeds=1, **test)
+    assert [len(row.runs) for row in found.rows] == [1, 1, 1]
+    assert found.measure == "spans, micro"
+
+
+def test_a_search_over_losses(tiny_backbone):
+    search = LossSearchCV(
+        recognizer(tiny_backbone, max_epochs=1), {"loss": ["ce", "dice"]}, n_trials=2, cv=2,
+        random_state=0,
+    )  # fmt: skip
+    assert search.fit(X, y).predict(TEXTS).shape == (len(TEXTS),)
+    with pytest.raises(ValueError, match="finds its words in texts"):
+        clone(search).set_params(strategy="shared").fit(X, y)
+
+
+def test_samplers_draw_texts(tiny_backbone):
+    sampler = TagOverSampler(random_state=0)
+    model = recognizer(tiny_backbone, max_epochs=1, sampler=sampler).fit(X, y)
+    drawn, entities = sampler.fit_resample(X, y)
+    assert [marked(text) for text in drawn] == entities
+    counts = [sum(e[2] == kind for row in entities for e in row) for kind in model.classes_]
+    assert min(counts) >= max(sum(e[2] == kind for r in y for e in r) for kind in model.classes_)
+    piped = resampling.make_pipeline(sampler, recognizer(tiny_backbone, max_epochs=1)).fit(X, y)
+    assert piped.predict(TEXTS).shape == (len(TEXTS),)
+
+
+def test_out_of_fold(tiny_backbone, tmp_path):
+    settings = dict(cv=2, checkpoint_dir=tmp_path)
+    found = out_of_fold(recognizer(tiny_backbone, max_epochs=1), X, y, **settings)
+    again = out_of_fold(recognizer(tiny_backbone, max_epochs=1), X, y, **settings)
+    assert again.predictions.tolist() == found.predictions.tolist()
+    assert found.predictions.shape == (len(X),)
+    assert found.probabilities[0].shape == (5, 5)  # words and tags
+
+
+def test_further_training(tiny_backbone, fitted):
+    model = recognizer(tiny_backbone).partial_fit(X[:4], y[:4], classes=["LOC", "ORG", "PER"])
+    assert model.tags_.tolist() == ["B-LOC", "B-ORG", "B-PER", "I-LOC", "I-ORG", "I-PER", "O"]
+    for _ in range(8):
+        model.partial_fit(X, y)
+    assert model.score(X, y) > 0.5
+    warm = pickle.loads(pickle.dumps(fitted)).set_params(warm_start=True, max_epochs=1, lr=1e-6)
+    assert warm.fit(X, y).score(X, y) == 1
+
+
+def test_validation_checkpoints_and_weights(tiny_backbone, tmp_path):
+    params = dict(max_epochs=3, checkpoint_dir=tmp_path / "c", checkpoint_every=1)
+    model = recognizer(tiny_backbone, early_stopping=True, **params)
+    model.fit(X, y, X_val=TEXTS, y_val=[marked(t) for t in TEXTS])
+    assert model.history_[-1]["valid_score"] == model.score(TEXTS, [marked(t) for t in TEXTS])
+    again = clone(model).fit(X, y, X_val=TEXTS, y_val=[marked(t) for t in TEXTS])
+    assert again.predict(X).tolist() == model.predict(X).tolist()
+    held = recognizer(tiny_backbone, early_stopping=True, max_epochs=1).fit(
+        X + [f"{text} now" for text in X], y + y, sample_weight=np.ones(2 * len(X))
+    )
+    assert "valid_score" in held.history_[0]
+
+
+def test_another_backbone_has_other_words(raw_text_backbones, tiny_backbone):
+    model = recognizer(tiny_backbone, max_epochs=1).fit(X, y)
+    model.set_params(backbone=raw_text_backbones["roberta"]).fit(X, y)
+    assert "Roberta" in type(model.tokenizer_).__name__
+    assert model.words(["the bus."])[0][-1] == (7, 8)
+
+
+@pytest.mark.slow
+def test_onnx(fitted, tmp_path):
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript")
+    folder = export_onnx(fitted, tmp_path)
+    found = with_onnx(fitted, folder / "model.onnx").predict(X)
+    assert [[e[:3] for e in row] for row in found] == y
+
+
+def test_the_model_card(fitted, raw_text_backbones, tmp_path):
+    card = (fitted.save_pretrained(tmp_path / "a") / "README.md").read_text()
+    assert 'aggregation_strategy="first"' in card
+    assert "`B-PER` | 12 |" in card
+    other = recognizer(raw_text_backbones["xlm-roberta"], max_epochs=1).fit(X, y)
+    assert (
+        "pipeline_entities(model"
+        in (other.save_pretrained(tmp_path / "b") / "README.md").read_text()
+    )
+
+
+@pytest.mark.parametrize(
+    ("labels", "names"),
+    [
+        (["O", "B-PER", "I-PER"], ["B-PER", "I-PER", "O"]),
+        (["PER", "O", "LOC"], ["I-LOC", "I-PER", "O"]),
+        (["O", "B-PER", "E-PER", "I-PER", "S-PER"], None),
+    ],
+)
+def test_models_of_others(labels, names, tiny_backbone, tmp_path):
+    model = transformers.AutoModelForTokenClassification.from_pretrained(
+        tiny_backbone, num_labels=len(labels), id2label=dict(enumerate(labels))
+    )
+    model.save_pretrained(tmp_path)
+    transformers.AutoTokenizer.from_pretrained(tiny_backbone).save_pretrained(tmp_path)
+    if names is None:
+        with pytest.raises(ValueError, match=r"scheme 'bioes'.*DiceTokenClassifier"):
+            DiceEntityRecognizer.from_transformers(tmp_path)
+        return
+    wrapped = DiceEntityRecognizer.from_transformers(tmp_path)
+    assert wrapped.tags_.tolist() == names
+    pipe = transformers.pipeline("token-classification", str(tmp_path), device="cpu")
+    served = pipe(TEXTS[0], aggregation_strategy="first", ignore_labels=["O"])
+    found = [(e["start"], e["end"], e["entity_group"]) for e in served]
+    assert [e[:3] for e in wrapped.predict(TEXTS[:1])[0]] == found

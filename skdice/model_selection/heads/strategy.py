@@ -88,6 +88,8 @@ def why_no_heads(full: FullFits, names: Sequence[str], losses: list[Loss]) -> st
         allowed = {"loss", "lr", "weight_decay"}
     elif not isinstance(estimator, (DiceSequenceClassifier, DiceTokenClassifier)):
         return f"{kind} is not DiceClassifier, DiceSequenceClassifier or DiceTokenClassifier"
+    elif estimator.task == "entities":
+        return f"{kind} finds its words in texts"
     if is_classifier(estimator) and read_labels(full.y).multilabel:
         return "the labels are 0/1 rows or lists, and heads give one label a row"
     for name in unset:
