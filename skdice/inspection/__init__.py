@@ -1,12 +1,13 @@
 """Looking at data and results."""
 
+from skdice.inspection.alignment import alignment_report
 from skdice.inspection.bias import BiasDisplay
 from skdice.inspection.classes import ClassFrequencyDisplay, ImbalanceDisplay
 from skdice.inspection.comparison import ComparisonDisplay
 from skdice.inspection.gradients import LossGradientDisplay
 from skdice.inspection.imbalance import Imbalance, imbalance, reading_imbalance
 from skdice.inspection.report import html_report
-from skdice.inspection.spans import SpanConfusionDisplay, show_tags, span_errors
+from skdice.inspection.spans import SpanConfusionDisplay, show_entities, show_tags, span_errors
 from skdice.inspection.sweep import TverskySweepDisplay
 from skdice.inspection.threshold import ThresholdDisplay
 from skdice.inspection.training import TrainingHistoryDisplay
@@ -23,9 +24,11 @@ __all__ = [
     "ThresholdDisplay",
     "TrainingHistoryDisplay",
     "TverskySweepDisplay",
+    "alignment_report",
     "html_report",
     "imbalance",
     "reading_imbalance",
+    "show_entities",
     "show_tags",
     "span_errors",
     "span_probabilities",

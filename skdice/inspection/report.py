@@ -23,11 +23,18 @@ from skdice.inspection.classes import (
     row_counts,
     summed,
 )
-from skdice.inspection.spans import SpanConfusionDisplay, _paired, _Tagged, spans_of_tags
+from skdice.inspection.spans import (
+    SpanConfusionDisplay,
+    _paired,
+    _Tagged,
+    outer,
+    spans_of_tags,
+    spans_of_texts,
+)
 from skdice.metrics.credit import MODES
 from skdice.metrics.labels import as_labels, known_labels, paired_labels
 from skdice.metrics.span import report_of_spans
-from skdice.text.alignment import read_entities, read_texts
+from skdice.text.alignment import read_texts
 from skdice.text.answers import read_answers
 from skdice.text.entities import as_entities
 from skdice.text.inputs import as_sentences, as_tags, as_texts
@@ -116,14 +123,8 @@ def html_report(
     model = _model_of(estimator)
     pyplot()  # refuses a missing matplotlib before the predictions are made
     resampled = partial(_resampled, n_boot=n_bootstraps, draw=np.random.default_rng(random_state))
-    parts = {
-        "qa": _qa,
-        "tagging": _spans,
-        "mrc-ner": _spans,
-        "entities": _spans,
-        "classification": _classes,
-    }
-    body = parts[model.task](estimator, model, X, y, y_pred, int(n_examples), resampled)
+    parts = {"qa": _qa, "classification": _classes}
+    body = parts.get(model.task, _spans)(estimator, model, X, y, y_pred, int(n_examples), resampled)
     name = _escaped(title if title is not None else type(estimator).__name__)
     kinds = dict.fromkeys([type(estimator).__name__, type(model).__name__])
     about = (
@@ -162,14 +163,13 @@ def _model_of(estimator: Any) -> Any:
 def _spans(
     estimator: Any, model: Any, X: Any, y: Any, y_pred: Any, n_examples: int, resampled: Resampled
 ) -> str:
-    """The page of a tagger or a recognizer, by spans."""
-    tagged, in_text = model.task == "tagging", model.task == "entities"
-    sentences: list[Any] = read_texts(X) if in_text else as_sentences(X)
+    """The page of a tagger, by spans."""
+    tagged, of_texts = model.task == "tagging", model.task == "entities"
+    sentences: list[Any] = read_texts(X) if of_texts else as_sentences(X)
 
     def read(rows: Any) -> list[list[Any]]:
-        if in_text:
-            found = read_entities(rows, sentences)
-            return [[(label, start, end) for start, end, label in row] for row in found]
+        if of_texts:
+            return spans_of_texts(sentences, rows)
         return as_tags(rows, sentences) if tagged else as_entities(rows, sentences)[0]
 
     true = read(y)
@@ -182,14 +182,14 @@ def _spans(
     examples = []
     for i, scored in zip(hardest, _scored(estimator, [sentences[i] for i in hardest]), strict=True):
         spans = [scored.get(tuple(span), span) for span in found[i]]
-        rows = [(sentences[i], _outer(row)) for row in (true[i], spans)]
-        right, ours = (_Tagged([row], classes)._repr_html_() for row in rows)
+        rows = [(sentences[i], outer(row)) for row in (true[i], spans)]
+        right, ours = _Tagged(rows, classes)._repr_html_().split("\n")
         examples.append(
             f'<p class="note">row {i}, {wrong[i]} wrong; true:</p>{right}'
             f'<p class="note">predicted:</p>{ours}'
         )
     table = _class_table(classes, counts, resampled, ("micro average", "macro average"))
-    if in_text or (tagged and model.scheme_ != "plain"):  # entities of queries may be nested
+    if (tagged or of_texts) and model.scheme_ != "plain":  # entities of queries may be nested
         table += f"<h2>Partly right spans</h2>{_credit(true, found)}"
     pictures = _pictures(SpanConfusionDisplay._of_spans(true, found).plot, classes, counts)
     return _page(table, pictures, examples, "Sentences with the most wrong spans")
@@ -417,15 +417,6 @@ def _picture(plot: Any, size: tuple[float, float]) -> str:
         figure.savefig(drawn, format="svg", metadata={"Date": None})
     code = base64.b64encode(drawn.getvalue()).decode()
     return f'<img alt="" src="data:image/svg+xml;base64,{code}">'
-
-
-def _outer(spans: list[Any]) -> list[Any]:
-    """Spans that do not overlap: of nested ones, the outer."""
-    kept: list[Any] = []
-    for span in sorted(spans, key=lambda s: (s[1], -s[2])):
-        if not kept or span[1] >= kept[-1][2]:
-            kept.append(span)
-    return kept
 
 
 def _cut(text: Any) -> str:

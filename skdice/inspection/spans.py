@@ -14,6 +14,7 @@ from skdice._checks import as_numbers, as_row_list, check_has, checked, printabl
 from skdice.inspection.axes import axes_or_new, label_of
 from skdice.metrics.schemes import get_spans
 from skdice.metrics.span import read_tags
+from skdice.text.alignment import holds_texts, read_entities, read_texts
 from skdice.text.inputs import as_sentences
 from skdice.text.posterior import span_probabilities
 
@@ -203,8 +204,12 @@ class SpanConfusionDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: Any = None) -> Self:
-        """Draw what a fitted tagger predicts for `X` against `y`."""
+        """Draw what a fitted tagger or recognizer predicts for `X` against `y`."""
         check_has("estimator", estimator, "predict")
+        if holds_texts(X):
+            texts = read_texts(X)
+            true, found = (spans_of_texts(texts, rows) for rows in (y, estimator.predict(texts)))
+            return cls._of_spans(true, found).plot(ax=ax)
         return cls.from_predictions(y, estimator.predict(X), ax=ax)
 
     @classmethod
@@ -273,7 +278,7 @@ class _Tagged:
     ANSI = (36, 33, 32, 35, 34, 31)
 
     def __init__(
-        self, rows: list[tuple[list[str], list[Any]]], types: Sequence[str] | None = None
+        self, rows: list[tuple[list[str] | str, list[Any]]], types: Sequence[str] | None = None
     ) -> None:
         self.rows = rows
         types = types or sorted({span[0] for _, spans in rows for span in spans})
@@ -289,20 +294,21 @@ class _Tagged:
                 parts += [(tokens[at : span[1]], None), (tokens[span[1] : span[2]], span)]
                 at = span[2]
             parts.append((tokens[at:], None))
-            between = "" if isinstance(tokens, str) else " "
-            shown = (show(between.join(words), span) for words, span in parts if words)
-            lines.append(between.join(shown))
+            # A text is shown as it is, and tokens with blanks between them.
+            join = ("" if isinstance(tokens, str) else " ").join
+            lines.append(join(show(join(words), span) for words, span in parts if words))
         return lines
 
     def _repr_html_(self) -> str:
         def show(text: str, span: Any) -> str:
+            text = html.escape(text).replace("\n", "<br>")
             if span is None:
-                return html.escape(text)
+                return text
             kind, colour = html.escape(span[0]), self.HTML[self.index[span[0]] % len(self.HTML)]
             score = "".join(f" {score:.2f}" for score in span[3:])
             return (
                 f'<mark style="background:{colour};color:#000;padding:0 .25em;'
-                f'border-radius:.25em">{html.escape(text)} <small><b>{kind}</b>{score}'
+                f'border-radius:.25em">{text} <small><b>{kind}</b>{score}'
                 "</small></mark>"
             )
 
@@ -361,3 +367,47 @@ def show_tags(X: Any, tags: Any, *, scheme: str = "auto") -> Any:
     if [len(row) for row in sentences] != [len(row) for row in rows]:
         raise ValueError("tags must hold one tag for each token of X, sentence by sentence")
     return _Tagged([(x, get_spans(t, scheme)) for x, t in zip(sentences, rows, strict=True)])
+
+
+@checked
+def show_entities(X: Any, entities: Any) -> Any:
+    """Texts with their entities highlighted.
+
+    Parameters
+    ----------
+    X : list of str, or str
+        Texts, or one text.
+    entities : as X
+        True entities, or those that `predict` of a `DiceEntityRecognizer` gives; the entities of
+        one text if `X` is one. Of overlapping ones the first is shown, of nested ones the outer.
+
+    Returns
+    -------
+    object
+        As from `show_tags`.
+
+    Examples
+    --------
+    >>> from skdice.inspection import show_entities
+    >>> show_entities("Ann Lee rests.", [(0, 7, "PER")])
+    [Ann Lee PER] rests.
+    """
+    if isinstance(X, str):
+        X, entities = [X], [entities]
+    texts = read_texts(X)
+    return _Tagged(list(zip(texts, map(outer, spans_of_texts(texts, entities)), strict=True)))
+
+
+def spans_of_texts(texts: list[str], entities: Any) -> list[list[Span]]:
+    """Entities as (type, start, end)."""
+    rows = read_entities(entities, texts)
+    return [[(kind, start, end) for start, end, kind in row if kind is not None] for row in rows]
+
+
+def outer(spans: list[Any]) -> list[Any]:
+    """Spans that do not overlap: of nested ones, the outer."""
+    kept: list[Any] = []
+    for span in sorted(spans, key=lambda s: (s[1], -s[2])):
+        if not kept or span[1] >= kept[-1][2]:
+            kept.append(span)
+    return kept

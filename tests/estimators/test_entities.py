@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 
 from skdice import BiasTunedTagger, DiceEntityRecognizer, DiceTokenClassifier, resampling
 from skdice.export import export_onnx, with_onnx
+from skdice.inspection import SpanConfusionDisplay, html_report, show_entities
 from skdice.model_selection import LossSearchCV, compare_losses, out_of_fold
 from skdice.resampling import TagOverSampler
 from skdice.text import Entity, pipeline_entities
@@ -269,3 +270,17 @@ def test_models_of_others(labels, names, tiny_backbone, tmp_path):
     served = pipe(TEXTS[0], aggregation_strategy="first", ignore_labels=["O"])
     found = [(e["start"], e["end"], e["entity_group"]) for e in served]
     assert [e[:3] for e in wrapped.predict(TEXTS[:1])[0]] == found
+
+
+def test_reports_and_pictures(fitted):
+    texts = [*TEXTS, "one <b>\nand Anna"]
+    entities = [*map(marked, TEXTS), [(0, 3, "PER"), (12, 16, "PER"), (4, 5, None)]]
+    page = html_report(fitted, texts, entities, n_bootstraps=10)
+    assert "&lt;b&gt;<br>and" in page
+    assert "<td>PER</td>" in page
+    display = SpanConfusionDisplay.from_estimator(fitted, TEXTS, [marked(t) for t in TEXTS])
+    assert display.counts.diagonal()[:3].tolist() == [3, 2, 4]
+    shown = show_entities(TEXTS[:1], fitted.predict(TEXTS[:1]))
+    assert str(shown) == "[Anna PER] went to [Paris LOC]."
+    assert "went to <mark" in shown._repr_html_()
+    assert str(show_entities("a b", [(0, 3, "X"), (2, 3, "Y")])) == "[a b X]"

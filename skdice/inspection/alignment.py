@@ -1,0 +1,73 @@
+"""Which entities do not fit the words of their texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from skdice._checks import check_choice, check_has, checked
+from skdice.backbones import DEFAULT_BACKBONE, load_tokenizer
+from skdice.text.alignment import Misfit, align, read_entities, read_texts
+from skdice.text.words import split_texts
+
+
+@checked
+def alignment_report(
+    texts: Any,
+    entities: Any,
+    words_of: Any = DEFAULT_BACKBONE,
+    *,
+    misaligned: str = "expand",
+    overlapping: str = "longest",
+) -> Any:
+    """Every entity that the tags of words cannot hold as it is, and what `fit` does with it.
+
+    Parameters
+    ----------
+    texts : list of str
+    entities : list of lists of entities
+        As in `DiceEntityRecognizer.fit`.
+    words_of : str, Path, tokenizer or DiceEntityRecognizer, default=the default backbone
+        The backbone or its tokenizer, whose words are meant.
+    misaligned : {"expand", "drop"}, default="expand"
+    overlapping : {"longest"}, default="longest"
+        As in `DiceEntityRecognizer`.
+
+    Returns
+    -------
+    pandas.DataFrame or list of Misfit
+        A row for each such entity: ``row`` (of the text), ``entity`` (its number), ``start``,
+        ``end``, ``label``, ``text``, ``reason``, such as "begins inside a word", and ``action``,
+        such as "expanded to 'Anna'" or "dropped". A list of named tuples where pandas is not
+        installed.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For entities that are none, or a backbone that cannot be loaded.
+
+    Examples
+    --------
+    >>> from skdice.inspection import alignment_report
+    >>> report = alignment_report(["Anna's here"], [[(1, 4, "PER"), (5, 6, "X")]])
+    >>> report[["text", "reason", "action"]].values.tolist()
+    [['nna', 'begins inside a word', "expanded to 'Anna'"]]
+    """
+    check_choice("misaligned", misaligned, ("expand", "drop"))
+    check_choice("overlapping", overlapping, ("longest",))
+    rows = read_texts(texts)
+    spans = read_entities(entities, rows)
+    source = getattr(words_of, "tokenizer_", getattr(words_of, "backbone", words_of))
+    tokenizer = load_tokenizer(str(source)) if isinstance(source, (str, Path)) else source
+    check_has("words_of", tokenizer, "backend_tokenizer")
+    _, misfits = align(rows, spans, split_texts(tokenizer, rows), misaligned, overlapping)
+    return _table(misfits)
+
+
+def _table(misfits: Iterable[Misfit]) -> Any:
+    try:
+        import pandas as pd
+    except ImportError:
+        return list(misfits)
+    return pd.DataFrame(misfits, columns=list(Misfit._fields))
