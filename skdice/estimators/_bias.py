@@ -140,10 +140,10 @@ class BiasTuned(PushToHub, MetaEstimatorMixin, BaseEstimator):
     def _tuned(self) -> Any:
         """The estimator whose decision was tuned; it must not have grown since."""
         check_is_fitted(self)
-        if len(self.estimator_.classes_) != len(self.classes_):
+        if len(outputs_of(self.estimator_)) != len(self.classes_):
             raise ValueError(
                 f"the estimator has learnt classes since fit tuned its decision ({self.classes_} "
-                f"then, {self.estimator_.classes_} now): fit the {type(self).__name__} again"
+                f"then, {outputs_of(self.estimator_)} now): fit the {type(self).__name__} again"
             )
         return self.estimator_
 

@@ -110,7 +110,7 @@ class BiasTunedTagger(TagScores, BiasTuned):
 
     def predict(self, X: Any) -> np.ndarray:
         """Tags of every token, or entities, as the estimator's own ``predict`` gives them."""
-        check_is_fitted(self)
+        self._tuned()  # refuses one that is not fitted
         return self._answers(X, self._tagged(X))
 
     def predict_proba(self, X: Any) -> np.ndarray:

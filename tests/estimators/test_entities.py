@@ -284,3 +284,25 @@ def test_reports_and_pictures(fitted):
     assert str(shown) == "[Anna PER] went to [Paris LOC]."
     assert "went to <mark" in shown._repr_html_()
     assert str(show_entities("a b", [(0, 3, "X"), (2, 3, "Y")])) == "[a b X]"
+
+
+def test_new_types_grow_the_head(fitted):
+    model = pickle.loads(pickle.dumps(fitted))
+    model.partial_fit(["a prize in Oslo"] * 4, [[(2, 7, "PRIZE"), (11, 15, "LOC")]] * 4)
+    assert model.classes_.tolist() == ["LOC", "ORG", "PER", "PRIZE"]
+    assert model.tags_.tolist()[:5] == fitted.tags_.tolist()
+    for _ in range(15):
+        model.partial_fit(["a prize in Oslo", *TEXTS], [[(2, 7, "PRIZE")], *map(marked, TEXTS)])
+    assert [e.label for e in model.predict(["a prize in Paris"])[0]] == ["PRIZE", "LOC"]
+
+
+def test_regions_that_nobody_annotated(tiny_backbone):
+    known = [[*row, (0, len(text), None)] for text, row in zip(X, y, strict=True)]
+    some = [row if i < len(TEXTS) else known[i] for i, row in enumerate(y)]
+    model = recognizer(tiny_backbone).fit(X, some)
+    assert model.score(X, y) == 1
+    counts = dict(zip(model.tags_.tolist(), model._seen.tolist(), strict=False))
+    assert counts["B-PER"] == 12
+    assert counts["O"] == sum(map(len, model.words(TEXTS))) - sum(
+        len(model.words([text[a:b]])[0]) for text in TEXTS for a, b, _ in marked(text)
+    )
