@@ -150,16 +150,25 @@ def estimator_for(data: Any, **params: Any) -> Any:
     return getattr(estimators, TASKS[data.task].estimator)(**given)
 
 
+def has_several_labels(data: Any) -> bool:
+    """Whether a text of a data set may have several labels."""
+    return data.task == "classification" and any(isinstance(row, list) for row in data.y)
+
+
 def described(data: Any) -> str:
     """One line on a data set: its file, what its columns are taken for, rows and classes."""
     columns = {} if data.columns is None else data.columns
     parts = [data.task, *(f"{what} in column {name!r}" for what, name in columns.items())]
     parts.append(f"{len(data)} rows")
     if data.task in ("classification", "tagging", "entities"):
-        labels = data.y if data.task == "classification" else chain.from_iterable(data.y)
+        nested = data.task != "classification" or has_several_labels(data)
+        labels = chain.from_iterable(data.y) if nested else data.y
         if data.task == "entities":
             labels = [label for _, _, label in labels]
-        counts = Counter(label for label in labels if label is not None).most_common()
+        counted = Counter(label for label in labels if label is not None)
+        if isinstance(named := columns.get("label"), list):
+            counted.update({str(name): 0 for name in named})  # also those that no row has
+        counts = counted.most_common()
         parts.append(f"{len(counts)} classes: {', '.join(f'{c} {n}' for c, n in counts[:10])}")
     return f"{data.path.name}: {', '.join(parts)}"
 

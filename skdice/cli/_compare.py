@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,8 @@ from skdice.cli import _common
 from skdice.cli._common import ERR, OUT
 from skdice.datasets.auto import Dataset
 from skdice.engine.callbacks import AfterEpoch
+from skdice.metrics.classification import OF_LABEL
+from skdice.metrics.labels import single_labels
 from skdice.model_selection.compared import ComparedModel, parse_model
 from skdice.model_selection.comparison import Comparison, compare_losses
 
@@ -51,7 +54,9 @@ def read_parts(
         splitter = GroupShuffleSplit(1, test_size=0.2, random_state=0)
         kept, held = next(splitter.split(rows, groups=groups))
     else:
-        strata = data.y if data.task == "classification" else None
+        strata = single_labels(data.y) if data.task == "classification" else None
+        if _common.has_several_labels(data) and 1 in Counter(strata).values():
+            strata = None
         kept, held = train_test_split(rows, test_size=0.2, random_state=0, stratify=strata)
     for name, part in (("train", kept), ("test", held)):
         X, y = [data.X[i] for i in part], [data.y[i] for i in part]
@@ -126,22 +131,33 @@ def run(
                 report(latest, output)
 
 
+def _figure(model: ComparedModel, name: str) -> str:
+    """The mean of a score, with its standard deviation."""
+    spread = f" ± {100 * model.sd(name):4.1f}" if len(model.runs) > 1 else ""
+    return f"{100 * model.mean(name):.1f}{spread}"
+
+
 def report(comparison: Comparison, output: Path) -> None:
     """Print the table, draw the chart, and print where they are."""
     table = Table(title=f"F1 and its parts, in % ({comparison.measure})", header_style="bold")
     table.add_column("row")
-    for name in (*comparison.measures, "seconds"):
-        table.add_column("F1" if name == "f1" else name.replace("_", " "), justify="right")
+    for name in (*comparison.averages, "seconds"):
+        table.add_column(name.replace("f1", "F1").replace("_", " "), justify="right")
     models = [model for model in comparison.rows if model.runs]
     best = max(models, key=lambda model: model.mean("f1"))
     for model in models:
-        cells = []
-        for name in comparison.measures:
-            spread = f" ± {100 * model.sd(name):4.1f}" if len(model.runs) > 1 else ""
-            cells.append(f"{100 * model.mean(name):.1f}{spread}")
+        cells = [_figure(model, name) for name in comparison.averages]
         style = "bold" if model is best else None
         table.add_row(model.label, *cells, f"{model.mean('seconds'):.1f}", style=style)
     OUT.print(table)
+    if of_labels := comparison.measures[len(comparison.averages) :]:
+        table = Table("label", title="F1 of each label, in %", header_style="bold")
+        for model in models:
+            table.add_column(model.label, justify="right")
+        for name in of_labels:
+            cells = [_figure(model, name) for model in models]
+            table.add_row(name.removeprefix(OF_LABEL), *cells)
+        OUT.print(table)
     runs = max(len(model.runs) for model in models)
     OUT.print(f"mean ± standard deviation over {runs} seed(s)")
     OUT.print(f"figures: {output / 'comparison.json'}")

@@ -18,6 +18,7 @@ def report(estimator: Any, data: Any, predicted: Any, *, mode: str, as_json: boo
     from sklearn.metrics import classification_report
 
     from skdice.metrics import span_report
+    from skdice.metrics.labels import known_labels
     from skdice.metrics.span import report_of_spans, report_text, spans_scores
     from skdice.text.entities import as_entities
 
@@ -34,6 +35,10 @@ def report(estimator: Any, data: Any, predicted: Any, *, mode: str, as_json: boo
         return table if as_json else report_text(table)
     if estimator.task == "classification":
         how = {"output_dict": as_json, "zero_division": 0, "digits": 3}
+        if estimator.multilabel_:
+            names = estimator.classes_.astype(str)
+            true = known_labels(data.y, names, True)
+            return classification_report(true, predicted, target_names=names, **how)
         return classification_report(data.y, list(map(str, predicted)), **how)
     if estimator.task == "qa":
         scores = _qa_scores(estimator, data, predicted)
@@ -48,14 +53,15 @@ def write_page(estimator: Any, data: Any, predicted: Any, path: Path, title: str
     from skdice.datasets.files import write_text
     from skdice.inspection import html_report
 
-    if estimator.task == "classification":  # the labels of a file are strings
+    if estimator.task == "classification" and not estimator.multilabel_:
+        # The labels of a file are strings.
         predicted = list(map(str, predicted))
     write_text(path, html_report(estimator, data.X, data.y, y_pred=predicted, title=title))
 
 
 def unseen_labels(estimator: Any, data: Any) -> list[str]:
     """Labels of a file that a classifier was not trained on."""
-    if estimator.task != "classification":
+    if estimator.task != "classification" or estimator.multilabel_:
         return []
     return sorted(set(data.y) - {str(label) for label in estimator.classes_})
 

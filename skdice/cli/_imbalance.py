@@ -9,7 +9,7 @@ from typing import Any
 import typer
 from rich.table import Table
 
-from skdice.cli._common import OUT
+from skdice.cli._common import OUT, has_several_labels
 from skdice.datasets.annotations.words import tagged_words
 from skdice.tasks import TASKS
 
@@ -21,7 +21,7 @@ def counts_of(data: Any) -> Any:
     if data.task == "entities":
         return imbalance([tags for _, tags in tagged_words(data.X, data.y)])
     if TASKS[data.task].has_classes:
-        return imbalance(data.y)
+        return imbalance(data.y, multilabel=has_several_labels(data))
     return reading_imbalance(data.X, data.y)
 
 

@@ -12,6 +12,8 @@ from typing import Annotated, Any, Literal
 import typer
 from typer import Argument, Option
 
+from skdice.cli._common import split_commas
+
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
     """Let a command end with dataclasses of options: typer sees their fields instead."""
@@ -60,6 +62,13 @@ class Columns:
             "target, class, y or tag, and for tags what the rows show."
         ),
     ] = None
+    label_columns: Annotated[
+        str | None,
+        Option(
+            help="Columns of 0 and 1, one for each of several labels, separated by commas, as in "
+            "toxic,obscene,threat."
+        ),
+    ] = None
     separator: Annotated[
         str | None, Option(help=r"Between columns: one character, or \t; default: as found.")
     ] = None
@@ -79,6 +88,7 @@ class Columns:
         given = {
             "text_columns": texts[0] if len(texts) == 1 else texts or None,
             "label_column": _column(self.label_column[0]) if self.label_column else None,
+            "label_columns": [*map(_column, split_commas(self.label_columns or ""))] or None,
             "header": self.header,
             "separator": self.separator and self.separator.replace(r"\t", "\t"),
             "quoting": self.quoting,

@@ -83,6 +83,8 @@ def lines_of(
     """A line for each row, which is an input with its id, without the lines' ends."""
     labelled = estimator.task == "classification" and how == "jsonl"
     method = "predict_proba" if labelled else "predict"
+    if how == "tsv":
+        method = "predict_labels"
     rows, ahead = tee(rows)
     inputs = (x for x, _ in ahead)
     if hasattr(estimator, "_tagged") and how != "conll":
@@ -91,7 +93,8 @@ def lines_of(
         predicted = estimator.iter_predict(inputs, method, block_size)
     for i, ((x, name), found) in enumerate(zip(rows, predicted, strict=True)):
         if how == "tsv":
-            cells = [str(found), *([x] if isinstance(x, str) else x)]
+            label = ",".join(map(str, found)) if isinstance(found, list) else str(found)
+            cells = [label, *([x] if isinstance(x, str) else x)]
             yield "\t".join(" ".join(cell.split()) for cell in cells)
         elif how == "conll":
             lines = "\n".join(f"{token}\t{tag}" for token, tag in zip(x, found, strict=True))
@@ -103,7 +106,7 @@ def lines_of(
 def _record(estimator: Any, how: str, x: Any, name: str, found: Any) -> dict[str, Any]:
     if estimator.task == "classification":  # `found` are probabilities
         classes = estimator.classes_.tolist()
-        label: Any = (found > 0.5).astype(int).tolist()
+        label: Any = [name for name, p in zip(classes, found, strict=True) if p > 0.5]
         if not estimator.multilabel_:
             label = classes[found.argmax()]
         texts = {"text": x} if isinstance(x, str) else {"text": x[0], "text_pair": x[1]}

@@ -83,6 +83,8 @@ def scorer_for(data: Dataset) -> Any:
         return make_scorer(span_f1_score, scheme=infer_scheme(data.y))
     if data.task != "classification":
         return None
+    if _common.has_several_labels(data):
+        return ClassScorer()
     classes, counts = np.unique(data.y, return_counts=True)
     positive = positive_class(classes, counts) if len(classes) == 2 else None
     return ClassScorer(pos_label=None if positive is None else classes.tolist()[positive])

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from skdice._checks import KINDS, as_row_list, checked, shown
 from skdice.datasets.conll import TAG_NAMES, TOKEN_NAMES, has_entities
 from skdice.datasets.files import fault, first_line, is_json, json_values, read_lines, suffix_of
+from skdice.datasets.several import label_columns_of, lists_of_names, names_of_columns
 
 Column = int | str
 
@@ -36,6 +37,7 @@ def read_table(
     *,
     text_columns: int | str | Sequence[int | str] | None = None,
     label_column: int | str | None = None,
+    label_columns: Sequence[int | str] | None = None,
     separator: str | None = None,
     header: bool | None = None,
     quoting: bool | None = None,
@@ -60,7 +62,10 @@ def read_table(
     label_column : int, str or None, default=None
         By index or by name. None is the one column named ``label``, ``target``, ``class``, ``y``,
         ``tag``, ``labels``, ``gold_label``, ``is_duplicate`` or ``quality``, or the only column
-        that `text_columns` leaves. It is never guessed from the values.
+        that `text_columns` leaves. It is never guessed from the values. A column of lists of
+        names, in JSON or as its text (``["toxic", "threat"]``), gives a text several labels.
+    label_columns : list of int or str or None, default=None
+        Columns of 0 and 1, one for each of several labels, by index or by name.
     separator : str or None, default=None
         None takes what the first line has: a tab, else a comma, else a semicolon in a ``.csv``
         file.
@@ -79,7 +84,8 @@ def read_table(
     Returns
     -------
     X : list of str or list of (str, str)
-    y : list of str
+    y : list of str, or list of lists of str
+        Labels, or the names of several for each text.
     columns : dict
         With ``return_columns``: the columns of ``"text"`` and of ``"label"``, by name, or by index
         in a file without a header.
@@ -104,19 +110,26 @@ def read_table(
     (['Free, now', 'Lunch?'], ['spam', 'ham'])
     """
     path, how = Path(path), _Format(separator, header, quoting, encoding)
-    table, texts, label = _load(path, how, text_columns, label_column)
+    labels_in = label_columns_of(label_column, label_columns)
+    table, texts, labels = _load(path, how, text_columns, labels_in)
     if table.width < 2:
         problem = "one column only; a text and a label are needed: check separator (--separator)"
         raise fault(path, table.rows[0][0], problem)
-    if label is None:
-        label = table.find_label([i for i in table.columns if i not in texts], bool(texts))
+    if not labels:
+        labels = [table.find_label([i for i in table.columns if i not in texts], bool(texts))]
     if not texts:
-        texts = table.find_texts([i for i in table.columns if i != label], 2)
-    X, y = table.texts(texts), table.labels(label)
+        texts = table.find_texts([i for i in table.columns if i not in labels], 2)
+    names: Sequence[Column] = table.names or range(table.width)
+    if label_columns is None:
+        X, y = table.texts(texts), table.labels(labels[0])
+    else:
+        X = table.texts(texts)
+        y = names_of_columns(path, table.rows, {i: str(names[i]) for i in labels})
     if not return_columns:
         return X, y
-    names: Sequence[Column] = table.names or range(table.width)
-    return X, y, {"text": [names[i] for i in texts], "label": names[label]}
+    of_labels = [names[i] for i in labels]
+    of_label = of_labels[0] if label_columns is None else of_labels
+    return X, y, {"text": [names[i] for i in texts], "label": of_label}
 
 
 @checked
@@ -126,6 +139,7 @@ def read_texts(
     n_texts: int = 1,
     text_columns: int | str | Sequence[int | str] | None = None,
     label_column: int | str | None = None,
+    label_columns: Sequence[int | str] | None = None,
     classes: str | Iterable[Any] = (),
     separator: str | None = None,
     header: bool | None = None,
@@ -144,7 +158,8 @@ def read_texts(
         Columns of the texts. None takes all but the label's and those that hold no text, as
         `read_table` tells them by their names.
     label_column : int, str or None, default=None
-        A column that is not text.
+    label_columns : list of int or str or None, default=None
+        Columns that are not text.
     classes : list, default=()
         Where there are more than `n_texts` columns, one that holds nothing but these labels is
         not text.
@@ -180,9 +195,10 @@ def read_texts(
     if n_texts not in (1, 2):
         raise ValueError(f"n_texts={n_texts!r} must be 1, or 2 for pairs")
     how = _Format(separator, header, quoting, encoding)
-    table, texts, label = _load(Path(path), how, text_columns, label_column, may_be_lines=True)
+    labels_in = label_columns_of(label_column, label_columns)
+    table, texts, labels = _load(Path(path), how, text_columns, labels_in, may_be_lines=True)
     if not texts:
-        left = [i for i in table.columns if i != label and not table.is_named(i, LABEL_NAMES)]
+        left = [i for i in table.columns if i not in labels and not table.is_named(i, LABEL_NAMES)]
         if len(left) > n_texts:
             known = {"", *map(str, classes)}
             others = [i for i in left if any(str(v).strip() not in known for v in table.values(i))]
@@ -262,7 +278,10 @@ class _Table:
         read = operator.itemgetter(*columns)  # a value of one column, a tuple of two
         return [read(cells) for _, cells in self.rows]
 
-    def labels(self, i: int) -> list[str]:
+    def labels(self, i: int) -> list[Any]:
+        lists = lists_of_names(self.path, [(place, cells[i]) for place, cells in self.rows])
+        if lists is not None and not self.is_named(i, ("tag",)):  # of tokens
+            return lists
         labels = []
         for place, cells in self.rows:
             value = cells[i]
@@ -319,9 +338,9 @@ class _Format(NamedTuple):
 
 
 def _load(
-    path: Path, how: _Format, texts_in: Any, label_in: Any, may_be_lines: bool = False
-) -> tuple[_Table, list[int], int | None]:
-    """The table of a file, and the columns of texts and of the label that were asked for.
+    path: Path, how: _Format, texts_in: Any, labels_in: list[Any], may_be_lines: bool = False
+) -> tuple[_Table, list[int], list[int]]:
+    """The table of a file, and the columns of texts and of labels that were asked for.
 
     With `may_be_lines`, a line without a tab is one text where nothing asks for columns.
     """
@@ -332,7 +351,7 @@ def _load(
         wanted = as_row_list("text_columns", texts_in)
     if len(wanted) > 2:
         raise ValueError(f"text_columns={shown(texts_in)} names more than two columns")
-    asked = [*wanted, *([] if label_in is None else [label_in])]
+    asked = [*wanted, *labels_in]
     if separator is None and may_be_lines and suffix_of(path) != ".csv":
         separator = None if (asked or header) and "," in first_line(lines) else "\t"
     if is_json(path, lines):
@@ -349,8 +368,8 @@ def _load(
         names = [cell.strip() for cell in rows[0][1]] if header else None
         table = _Table(path, names, rows[1:] if header else rows)
     texts = [table.index(column, "text_columns") for column in wanted]
-    label = None if label_in is None else table.index(label_in, "label_column")
-    return table, texts, label
+    what = "label_column" if len(labels_in) < 2 else "label_columns"
+    return table, texts, [table.index(column, what) for column in labels_in]
 
 
 def _names_columns(rows: list[list[str]]) -> bool:

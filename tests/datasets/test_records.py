@@ -91,7 +91,7 @@ def test_json_lines_are_tables(tmp_path, name):
         (['{"text": "a", "label": 1}', '{"text": "b"}'], {}, "line 2: 'label' is missing"),
         (['{"text": "a", "label": true}'], {}, "line 1: 'label' is True, not a string or a number"),
         (['{"text": "a", "label": NaN}'], {}, "line 1: 'label' is nan"),
-        (['{"text": "a", "label": ["b"]}'], {}, r"line 1: 'label' is \['b'\]"),
+        (['{"text": "a", "label": [["b"]]}'], {}, r"line 1: 'label' is \[\['b'\]\]"),
         (['{"text": "a", "label": " "}'], {}, "line 1: the label is empty"),
         (['{"tokens": ["a"], "tag": ["O"]}'], {}, r"line 1: 'tokens' is \['a'\], not a string"),
         (['{"tokens": "a", "tag": ["O"]}'], {}, r"line 1: 'tag' is \['O'\], not a string"),

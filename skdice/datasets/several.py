@@ -1,0 +1,68 @@
+"""Several labels a row of a table: lists of names, or a column of 0 and 1 for each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from skdice._checks import as_row_list, shown
+from skdice.datasets.files import fault
+
+_FLAGS = {"0": False, "1": True, "false": False, "true": True}
+
+
+def label_columns_of(one: Any, several: Any) -> list[Any]:
+    """The columns of labels that were asked for."""
+    if one is not None and several is not None:
+        raise ValueError("label_column and label_columns are both given: give one of them")
+    if several is None:
+        return [] if one is None else [one]
+    columns = as_row_list("label_columns", several)
+    if not columns or len({str(column) for column in columns}) < len(columns):
+        raise ValueError(f"label_columns={shown(several)} must name columns, each once")
+    return columns
+
+
+def lists_of_names(path: Path, cells: Sequence[tuple[str, Any]]) -> list[list[str]] | None:
+    """The names in a column of lists, or of JSON's text of them; None if it holds other values.
+
+    A cell comes with its place in the file.
+    """
+    rows = [_parsed(value) for _, value in cells]
+    first = next((value for row in rows if isinstance(row, list) for value in row), "")
+    if not any(isinstance(row, list) for row in rows) or not isinstance(first, str):
+        return None
+    for (place, value), row in zip(cells, rows, strict=True):
+        if not isinstance(row, list) or not all(isinstance(n, str) and n.strip() for n in row):
+            problem = f"{value!r:.60} is no list of names, as the other rows hold: give "
+            raise fault(path, place, problem + '["a", "b"], or [] for a row without labels')
+    return [[name.strip() for name in row] for row in rows]
+
+
+def _parsed(value: Any) -> Any:
+    """A list for the text of a JSON list."""
+    if isinstance(value, str) and value.lstrip().startswith("["):
+        try:
+            return json.loads(value)
+        except ValueError:
+            return value
+    return value
+
+
+def names_of_columns(
+    path: Path, rows: Sequence[tuple[str, Sequence[Any]]], columns: dict[int, str]
+) -> list[list[str]]:
+    """The names of the `columns`, from index to name, that hold 1 in each row."""
+    names: list[list[str]] = []
+    for place, cells in rows:
+        names.append([])
+        for i, name in columns.items():
+            flag = str(cells[i]).strip().lower().removesuffix(".0")
+            if flag not in _FLAGS:
+                problem = f"{name!r} is {cells[i]!r:.60}, and a column of a label holds 0 or 1: "
+                raise fault(path, place, problem + "check label_columns (--label-columns)")
+            if _FLAGS[flag]:
+                names[-1].append(name)
+    return names

@@ -1,0 +1,109 @@
+"""Several labels a text on the command line."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from skdice.cli.app import app
+from skdice.datasets import read_table
+from tests.estimators.test_several_labels import COLUMNS, NAMES, ROWS, TEXTS
+
+NAMED = [sorted(row) for row in NAMES]
+
+
+def run(*args):
+    return CliRunner().invoke(app, [str(a) for a in args])
+
+
+@pytest.fixture
+def files(tmp_path):
+    table = zip(TEXTS, ROWS.tolist(), strict=True)
+    lines = ["text," + ",".join(COLUMNS), *(f"{t}," + ",".join(map(str, r)) for t, r in table)]
+    (tmp_path / "a.csv").write_text("\n".join(lines) + "\n")
+    rows = zip(TEXTS, NAMES, strict=True)
+    records = [json.dumps({"text": text, "labels": row}) for text, row in rows]
+    (tmp_path / "a.jsonl").write_text("\n".join(records) + "\n")
+    return tmp_path
+
+
+def test_tables_of_several_labels(files):
+    X, y, columns = read_table(files / "a.csv", label_columns=COLUMNS, return_columns=True)
+    assert (X, y) == (TEXTS, NAMED)
+    assert columns == {"text": ["text"], "label": COLUMNS}
+    assert read_table(files / "a.csv", label_columns=[1, 3])[1][:4] == [
+        ["money"],
+        [],
+        [],
+        ["travel"],
+    ]
+    assert read_table(files / "a.jsonl") == (TEXTS, NAMES)
+    cells = files / "b.tsv"
+    cells.write_text('text\tlabels\nwin now\t["spam", "money"]\nlunch\t[]\n')
+    assert read_table(cells) == (["win now", "lunch"], [["spam", "money"], []])
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "options", "message"),
+    [
+        ("a.csv", "text,a,b\nx,1,2\n", {"label_columns": ["a", "b"]}, "line 2: 'b' is '2'"),
+        ("a.csv", "text,a,b\nx,1,0\n", {"label_columns": ["a", "c"]}, "label_columns='c' is not"),
+        ("a.csv", "text,a,b\nx,1,0\n", {"label_columns": ["a", "a"]}, "each once"),
+        ("a.csv", "text,a,b\nx,1,0\n", {"label_columns": []}, "must name columns"),
+        ("a.csv", "text,a\nx,1\n", {"label_columns": ["a"], "label_column": "a"}, "one of them"),
+        ("a.jsonl", '{"text": "a", "labels": ["b"]}\n{"text": "c", "labels": "d"}\n', {}, "line 2"),
+        ("a.jsonl", '{"text": "a", "labels": ["b", 1]}\n', {}, "line 1.*no list of names"),
+        ("a.jsonl", '{"text": "a", "labels": [[0, 1, "PER"]]}\n', {}, "write_conll"),
+    ],
+)
+def test_tables_of_other_labels_are_refused(tmp_path, name, text, options, message):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ValueError, match=message):
+        read_table(tmp_path / name, **options)
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_the_life_of_a_model(files, tiny_backbone, kind):
+    file, columns = files / f"a.{kind}", []
+    if kind == "csv":
+        columns = ["--label-columns", "money, spam,travel"]
+    model = files / "m"
+    train = ["train", file, "--out", model, "--backbone", tiny_backbone, "--loss", "ce", *columns]
+    result = run(*train, "--epochs", 40, "--lr", "1e-2", "--batch-size", 8)
+    assert result.exit_code == 0, result.output
+    assert "3 classes: spam 12, money 6, travel 6" in result.output
+    result = run("evaluate", model, file, "--json", "--report", files / "page.html", *columns)
+    scores = json.loads(result.stdout)
+    assert [scores[name]["support"] for name in COLUMNS] == [6, 12, 6]
+    assert scores["micro avg"]["f1-score"] == 1
+    assert "micro average" in (files / "page.html").read_text()
+    result = run("predict", model, file, *columns)
+    lines = [line.split("\t") for line in result.stdout.splitlines()]
+    assert lines == [[",".join(row), text] for row, text in zip(NAMED, TEXTS, strict=True)]
+    out = files / "p.jsonl"
+    assert run("predict", model, file, "--format", "jsonl", "--out", out, *columns).exit_code == 0
+    first = json.loads(out.read_text().splitlines()[0])
+    assert first["label"] == ["money", "spam"]
+    assert list(first["probabilities"]) == COLUMNS
+    assert read_table(out, text_columns="text", label_column="label")[1] == NAMED
+    result = run("imbalance", file, "--json", *columns)
+    assert json.loads(result.stdout)[str(file)]["counts"]["(no label)"] == 6
+
+
+def test_compare_and_tune(files, tiny_backbone):
+    csv = ["--label-columns", ",".join(COLUMNS), "--backbone", tiny_backbone, "--features"]
+    out = files / "c"
+    rows = "ce, dsc"
+    result = run(
+        "compare", "--train", files / "a.csv", "--rows", rows, "--seeds", 1, "--out", out, *csv
+    )
+    assert result.exit_code == 0, result.output
+    assert "F1 of each label" in result.output
+    figures = json.loads((out / "comparison.json").read_text())
+    assert "f1 of travel" in figures["rows"][0]
+    assert (out / "comparison.png").is_file()
+    how = ["--trials", 1, "--folds", 2, "--out", files / "t", *csv]
+    result = run("tune", files / "a.csv", "--losses", "ce", *how)
+    assert result.exit_code == 0, result.output
