@@ -37,8 +37,8 @@ def report(estimator: Any, data: Any, predicted: Any, *, mode: str, as_json: boo
         how = {"output_dict": as_json, "zero_division": 0, "digits": 3}
         if estimator.multilabel_:
             names = estimator.classes_.astype(str)
-            true = known_labels(data.y, names, True)
-            return classification_report(true, predicted, target_names=names, **how)
+            rows = known_labels(data.y, names, True)
+            return classification_report(rows, predicted, target_names=names, **how)
         return classification_report(data.y, list(map(str, predicted)), **how)
     if estimator.task == "qa":
         scores = _qa_scores(estimator, data, predicted)
