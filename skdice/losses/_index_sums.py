@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from skdice.losses._problem import Problem, is_true
+from skdice.losses._problem import FEW_CLASSES, Problem, is_true
 
 if TYPE_CHECKING:
     from skdice.losses._overlap import Formula
@@ -28,7 +28,8 @@ def sums_of_indices(
     """`surrogate_sums` of a softmax without a background; None where they need the other way."""
     if problem.index is None:
         return None
-    p = torch.softmax(problem.logits, -1)
+    few = problem.n_classes <= FEW_CLASSES
+    p = problem.p() if few else torch.softmax(problem.logits, -1)  # slow over short rows
     right = problem.index.unsqueeze(-1)
     top = p.detach().max(-1, keepdim=True).indices  # faster than argmax
     apart = torch.cat([top, right], -1)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from skdice.losses._checks import Number, PerClass, check_background, class_vector
 from skdice.losses._ranks import over_ranks
 
+FEW_CLASSES = 32  # of which torch's softmax over many rows is slow
 BLOCK = 2**20  # numbers in a block of rows; larger tables come from fresh memory each time
 
 
@@ -202,7 +203,7 @@ def is_true(test: Callable[[Tensor], Tensor], values: Tensor) -> bool:
 
 
 def _log_softmax(z: Tensor) -> Tensor:
-    if z.shape[-1] <= 32 < 4096 < len(z):  # torch's own is slow over many short rows
+    if z.shape[-1] <= FEW_CLASSES and len(z) > 4096:  # torch's own is slow over many short rows
         z = z - z.detach().amax(-1, keepdim=True)
         return z - torch.logsumexp(z, dim=-1, keepdim=True)
     return torch.log_softmax(z, dim=-1)
