@@ -8,15 +8,16 @@
 
 # ruff: noqa: F403, I001
 # Every loss. The order is that of all lists. A new loss takes one line here.
-from skdice.losses.cross_entropy import *
-from skdice.losses.focal import *
-from skdice.losses.dice import *
-from skdice.losses.tversky import *
-from skdice.losses.dsc import *
-from skdice.losses.compound import *
-from skdice.losses.sigmoid_f1 import *
-from skdice.losses.asymmetric import *
-from skdice.losses.mom import *
+from skdice.losses.cross_entropy import CrossEntropyLoss as CrossEntropyLoss
+from skdice.losses.cross_entropy import WeightedCrossEntropyLoss as WeightedCrossEntropyLoss
+from skdice.losses.focal import FocalLoss as FocalLoss
+from skdice.losses.dice import DiceLoss as DiceLoss
+from skdice.losses.tversky import TverskyLoss as TverskyLoss
+from skdice.losses.dsc import DSCLoss as DSCLoss
+from skdice.losses.compound import CompoundLoss as CompoundLoss
+from skdice.losses.sigmoid_f1 import SigmoidF1Loss as SigmoidF1Loss
+from skdice.losses.asymmetric import AsymmetricLoss as AsymmetricLoss
+from skdice.losses.mom import MoMLoss as MoMLoss
 from skdice.losses.functional import *
 
 from skdice.losses._base import Loss as Loss

@@ -15,10 +15,6 @@ from skdice.losses._checks import INF, Number, PerClass, is_above_zero
 from skdice.losses._overlap import Formula, overlap_loss
 from skdice.losses._problem import Problem, with_background
 
-AVERAGES = ("auto", "micro", "macro", "samples")
-ABSENT = ("auto", "include", "ignore")
-SURROGATES = ("none", "log")
-
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class OverlapLoss(Loss):
@@ -29,7 +25,12 @@ class OverlapLoss(Loss):
 
     formula: ClassVar[Callable[..., Formula]]
     bounds = {"smooth": (0, INF), "ohem_ratio": (0, INF), "ema_decay": (0, 1)}
-    choices = {**Loss.choices, "average": AVERAGES, "absent": ABSENT, "surrogate": SURROGATES}
+    choices = {
+        **Loss.choices,
+        "average": ("auto", "micro", "macro", "samples"),
+        "absent": ("auto", "include", "ignore"),
+        "surrogate": ("none", "log"),
+    }
     leaves_background_out = True
     printed: ClassVar[dict[str, Any]] = {"average": "samples", "smooth": 1.0, "surrogate": "none"}
 

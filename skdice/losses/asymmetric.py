@@ -12,8 +12,6 @@ from skdice.losses._checks import INF, Number, scalar
 from skdice.losses._problem import Problem, with_background
 from skdice.losses._spaces import Range
 
-__all__ = ["AsymmetricLoss"]
-
 
 def asymmetric(
     problem: Problem,

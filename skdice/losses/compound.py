@@ -13,8 +13,6 @@ from skdice.losses._checks import Number, check_single, scalar
 from skdice.losses._problem import Problem
 from skdice.losses._spaces import Range
 
-__all__ = ["CompoundLoss"]
-
 
 class CompoundLoss(Loss):
     """A mean of two losses: (1 - weight) first + weight second.

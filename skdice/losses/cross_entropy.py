@@ -14,8 +14,6 @@ from skdice.losses._checks import INF, TINY, Number, PerClass, is_above_zero
 from skdice.losses._problem import Problem, class_sides
 from skdice.losses._spaces import Range
 
-__all__ = ["CrossEntropyLoss", "WeightedCrossEntropyLoss"]
-
 
 def cross_entropy(
     problem: Problem,

@@ -10,8 +10,6 @@ from skdice.losses._overlap import Formula
 from skdice.losses._overlap_base import OverlapLoss
 from skdice.losses._spaces import Range
 
-__all__ = ["DiceLoss"]
-
 
 def dice_formula(squared: bool = True) -> Formula:
     """A hit counts 2, an error 1: with squares, 2 p y + (p - y)^2 is p^2 + y^2."""

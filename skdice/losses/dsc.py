@@ -11,8 +11,6 @@ from skdice.losses._overlap import Formula
 from skdice.losses._spaces import Range
 from skdice.losses.dice import DiceLoss, dice_formula
 
-__all__ = ["DSCLoss"]
-
 
 def dsc_formula(exponent: Number = 0.1, squared: bool = True) -> Formula:
     """The dice formula, with p replaced by (1 - p)^exponent p."""

@@ -15,8 +15,6 @@ from skdice.losses._problem import Problem, class_sides, with_background
 from skdice.losses._spaces import Range
 from skdice.losses.cross_entropy import log_losses
 
-__all__ = ["FocalLoss"]
-
 
 def focal(
     problem: Problem, *, gamma: Number, alpha: Number | PerClass, background: int | None

@@ -17,15 +17,7 @@ from typing import Any
 
 from torch import Tensor
 
-from skdice.losses._base import Loss
-from skdice.losses.asymmetric import AsymmetricLoss
-from skdice.losses.cross_entropy import CrossEntropyLoss, WeightedCrossEntropyLoss
-from skdice.losses.dice import DiceLoss
-from skdice.losses.dsc import DSCLoss
-from skdice.losses.focal import FocalLoss
-from skdice.losses.mom import MoMLoss
-from skdice.losses.sigmoid_f1 import SigmoidF1Loss
-from skdice.losses.tversky import TverskyLoss
+from skdice.losses._registry import LOSSES
 
 __all__ = [
     "asymmetric_loss",
@@ -40,7 +32,9 @@ __all__ = [
 ]
 
 
-def _function_of(cls: type[Loss], name: str) -> Callable[..., Tensor]:
+def _function_of(loss_name: str, name: str) -> Callable[..., Tensor]:
+    cls = LOSSES[loss_name]
+
     def function(logits: Tensor, target: Tensor, **options: Any) -> Tensor:
         inputs = {key: options.pop(key, None) for key in ("sample_weight", "mask")}
         known = {key: options.pop(key, None) for key in cls.needs}
@@ -66,12 +60,12 @@ def _function_of(cls: type[Loss], name: str) -> Callable[..., Tensor]:
     return function
 
 
-asymmetric_loss = _function_of(AsymmetricLoss, "asymmetric_loss")
-cross_entropy = _function_of(CrossEntropyLoss, "cross_entropy")
-dice_loss = _function_of(DiceLoss, "dice_loss")
-dsc_loss = _function_of(DSCLoss, "dsc_loss")
-focal_loss = _function_of(FocalLoss, "focal_loss")
-mom_loss = _function_of(MoMLoss, "mom_loss")
-sigmoid_f1_loss = _function_of(SigmoidF1Loss, "sigmoid_f1_loss")
-tversky_loss = _function_of(TverskyLoss, "tversky_loss")
-weighted_cross_entropy = _function_of(WeightedCrossEntropyLoss, "weighted_cross_entropy")
+asymmetric_loss = _function_of("asymmetric", "asymmetric_loss")
+cross_entropy = _function_of("ce", "cross_entropy")
+dice_loss = _function_of("dice", "dice_loss")
+dsc_loss = _function_of("dsc", "dsc_loss")
+focal_loss = _function_of("focal", "focal_loss")
+mom_loss = _function_of("mom", "mom_loss")
+sigmoid_f1_loss = _function_of("sigmoid_f1", "sigmoid_f1_loss")
+tversky_loss = _function_of("tversky", "tversky_loss")
+weighted_cross_entropy = _function_of("weighted_ce", "weighted_cross_entropy")

@@ -14,8 +14,6 @@ from skdice.losses._problem import Problem, at_least_tiny, with_background
 from skdice.losses._spaces import Range
 from skdice.losses.cross_entropy import log_losses
 
-__all__ = ["MoMLoss"]
-
 
 def mom(
     problem: Problem, *, lam: Number, background: int | None, class_counts: Tensor | None

@@ -13,8 +13,6 @@ from skdice.losses._problem import Problem, with_background
 from skdice.losses._spaces import Range
 from skdice.losses.dice import dice_formula
 
-__all__ = ["SigmoidF1Loss"]
-
 
 def sigmoid_f1(
     problem: Problem,

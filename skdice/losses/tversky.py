@@ -9,8 +9,6 @@ from skdice.losses._overlap import Formula
 from skdice.losses._overlap_base import OverlapLoss
 from skdice.losses._spaces import OneMinus, Range
 
-__all__ = ["TverskyLoss"]
-
 
 def tversky_formula(alpha: Number = 0.3, beta: Number = 0.7, squared: bool = True) -> Formula:
     """A hit counts 1, a false positive alpha and a false negative beta."""
