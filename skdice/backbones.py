@@ -162,9 +162,9 @@ def _prefix_space(tokenizer: Any) -> None:
     from tokenizers import normalizers, pre_tokenizers
 
     backend: Any = getattr(tokenizer, "backend_tokenizer", None)
-    found: Any = getattr(backend, "pre_tokenizer", None)
-    nested = isinstance(found, pre_tokenizers.Sequence)
-    steps = found if nested else [found]
+    splitter: Any = getattr(backend, "pre_tokenizer", None)
+    nested = isinstance(splitter, pre_tokenizers.Sequence)
+    steps = splitter if nested else [splitter]
     levels = [step for step in steps if isinstance(step, pre_tokenizers.ByteLevel)]
     if not levels:
         return
@@ -344,8 +344,8 @@ def _load(cls: Any, backbone: str, config: Any) -> Any:
     with explained(f"backbone={backbone!r}", where):
         model, faults = load_weights(cls, where, config)
     body = f"{model.base_model_prefix}." if model.base_model is not model else ""
-    found = sorted({*faults["missing"], *faults["mismatched"]})
-    if lost := [name for name in found if name.startswith(body) and "pooler" not in name]:
+    not_loaded = sorted({*faults["missing"], *faults["mismatched"]})
+    if lost := [name for name in not_loaded if name.startswith(body) and "pooler" not in name]:
         raise ValueError(
             f"backbone={backbone!r} holds no weights for {len(lost)} tensors of its encoder, "
             f"such as {lost[0]!r}: give a folder that save_pretrained of a transformers model, "
@@ -407,9 +407,9 @@ def embedding_modules(encoder: Any) -> list[Any]:
 
     named = encoder.named_modules()
     # Beside "embeddings" also their projection to the layers' size (ELECTRA, ALBERT).
-    found = [part for name, part in named if name.rpartition(".")[2].startswith("embedding")]
-    if found:
-        return found
+    embeddings = [part for name, part in named if name.rpartition(".")[2].startswith("embedding")]
+    if embeddings:
+        return embeddings
     words = encoder.get_input_embeddings()
     parent = next(part for part in encoder.modules() if words in list(part.children()))
     # Embeddings of words, and of positions (GPT-2).

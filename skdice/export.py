@@ -120,11 +120,11 @@ def with_onnx(estimator: Any, path: str | Path) -> Any:
     _check(estimator)
     if not Path(path).is_file():
         raise FileNotFoundError(f"path={str(path)!r} is no file: give what export_onnx wrote")
-    found = estimator._draft()
-    found.net_ = copy.copy(estimator.net_)
-    found.net_.module_ = _Graph(Path(path))
-    found.net_.device = "cpu"
-    return found
+    exported = estimator._draft()
+    exported.net_ = copy.copy(estimator.net_)
+    exported.net_.module_ = _Graph(Path(path))
+    exported.net_.device = "cpu"
+    return exported
 
 
 def _check(estimator: Any) -> None:

@@ -33,5 +33,5 @@ def _rows(estimator: Any, data: Any) -> tuple[Any, Any] | None:
     if estimator.task != "tagging":
         return None
     X, y = load_town_notes(subset="test")
-    own = {tag for row in y for tag in row}
-    return (X, y) if own <= set(estimator.classes_.tolist()) else None
+    tags = {tag for row in y for tag in row}
+    return (X, y) if tags <= set(estimator.classes_.tolist()) else None

@@ -130,9 +130,9 @@ def report(search: Any, output: Path) -> None:
         best["shared_f1" if shared else "f1"] = search.best_score_
         of = " (of heads: no full fit ended)" if shared else ""
         OUT.print(f"best{of}: {search.best_params_}")
-    found: dict[str, Any] = {"best": best, "strategy": search.strategy_, "trials": trials}
+    report: dict[str, Any] = {"best": best, "strategy": search.strategy_, "trials": trials}
     if hasattr(search, "agreement_"):
-        found["agreement"] = search.agreement_
+        report["agreement"] = search.agreement_
         OUT.print(f"heads and full fits agree by {search.agreement_:.2f} (Spearman)")
-    write_text(output / "trials.json", json.dumps(found, indent=2) + "\n")
+    write_text(output / "trials.json", json.dumps(report, indent=2) + "\n")
     OUT.print(f"trials:  {output / 'trials.json'}")

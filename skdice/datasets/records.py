@@ -425,7 +425,7 @@ def token_table(
             problem = "no column says where a sentence begins: add one named 'Sentence #', or "
             raise fault(path, "line 1", problem + "write CoNLL columns (see write_conll)")
         return None
-    wanted = [names.index(found[0]) for found in (of_tokens, of_tags, of_sentences)]
+    wanted = [names.index(columns[0]) for columns in (of_tokens, of_tags, of_sentences)]
     X: list[list[str]] = []
     y: list[list[str]] = []
     sentence = None

@@ -29,8 +29,8 @@ def settle_attention(module: Any, device: str, *, packed: bool = False) -> None:
         Whether the next batch is a `Packing`.
     """
     encoder: Any = getattr(module, "encoder", None)
-    found = attention_of(encoder)
-    if found not in ("sdpa", UNPADDED):
+    implementation = attention_of(encoder)
+    if implementation not in ("sdpa", UNPADDED):
         return
     wanted = UNPADDED if packed or torch.device(device).type != "cpu" else "sdpa"
     if wanted == UNPADDED:
@@ -38,7 +38,7 @@ def settle_attention(module: Any, device: str, *, packed: bool = False) -> None:
 
         AttentionInterface.register(UNPADDED, _attention)
         AttentionMaskInterface.register(UNPADDED, _mask)
-    if found != wanted:
+    if implementation != wanted:
         encoder.set_attn_implementation(wanted)
 
 
@@ -59,8 +59,8 @@ def _attention(
         from transformers import AttentionInterface
 
         kwargs |= {"dropout": dropout, "scaling": scaling}
-        found: Any = AttentionInterface()["sdpa"]
-        return found(module, query, key, value, attention_mask, **kwargs)
+        attention: Any = AttentionInterface()["sdpa"]
+        return attention(module, query, key, value, attention_mask, **kwargs)
     # One row of each head after the other, so that matrix products find their factors in one piece.
     heads = query.shape[1]
     parts = [packing.pad(part[0].transpose(0, 1)) for part in (query, key, value)]
@@ -68,10 +68,10 @@ def _attention(
     for q, k, v, mask in zip(*parts, packing.masks, strict=True):
         shown = None if mask is None else mask[:, None, None]
         if dropout and query.device.type == "cpu":
-            found = _drawn_attention(q, k, v, shown, dropout, scaling)
+            mixed = _drawn_attention(q, k, v, shown, dropout, scaling)
         else:
-            found = F.scaled_dot_product_attention(q, k, v, shown, dropout, scale=scaling)
-        seen.append(found)
+            mixed = F.scaled_dot_product_attention(q, k, v, shown, dropout, scale=scaling)
+        seen.append(mixed)
     return packing.join(seen, heads)[None], None
 
 

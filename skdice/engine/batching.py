@@ -238,11 +238,11 @@ class Padder:
             Pack all groups into one, with this position id for the first subword of each row.
         """
         chunks = length_chunks(lengths, unit)
-        found = [[dataset[int(i)] for i in rows[chunk]] for chunk in chunks]
+        parts = [[dataset[int(i)] for i in rows[chunk]] for chunk in chunks]
         if first is None:
-            groups = [self(part) for part in found]
+            groups = [self(part) for part in parts]
         else:
-            groups = [self(list(chain(*found)), [len(part) for part in found], first)]
+            groups = [self(list(chain(*parts)), [len(part) for part in parts], first)]
         return [group[0] for group in groups], *targets_of(groups)
 
     def _padded(self, windows: Sequence[Window]) -> tuple[dict[str, Any], np.ndarray]:
@@ -273,9 +273,9 @@ class Padder:
         target = weight = None
         if rows[0][1] is not None:
             stack = np.concatenate if per_word else np.stack
-            given = stack([np.asarray(row[1]) for row in rows])
-            whole = given.dtype.kind == "i"
-            target = torch.from_numpy(given.astype(np.int64, copy=False) if whole else given)
+            targets = stack([np.asarray(row[1]) for row in rows])
+            whole = targets.dtype.kind == "i"
+            target = torch.from_numpy(targets.astype(np.int64, copy=False) if whole else targets)
         if rows[0][2] is not None:
             counts = [row[0].n_predictions if per_word else 1 for row in rows]
             weight = torch.from_numpy(

@@ -118,9 +118,9 @@ def check_callbacks(
     validated : bool, default=True
         Whether the fit has a validation set.
     """
-    given = [*(callbacks or []), *((net_params or {}).get("callbacks") or [])]
-    given = [c[1] if isinstance(c, tuple) and len(c) == 2 else c for c in given]
-    for callback in given:
+    chosen = [*(callbacks or []), *((net_params or {}).get("callbacks") or [])]
+    chosen = [c[1] if isinstance(c, tuple) and len(c) == 2 else c for c in chosen]
+    for callback in chosen:
         kind = callback if isinstance(callback, type) else type(callback)
         if not hasattr(kind, "set_params"):
             raise TypeError(f"callbacks holds {shown(callback)}, which is no callback of skorch")
@@ -141,7 +141,7 @@ def check_callbacks(
                 "X_val and y_val where it takes them, or early_stopping=True, and each epoch's "
                 "score is its valid_score in history_"
             )
-        others = [other for other in given if other is not callback]
+        others = [other for other in chosen if other is not callback]
         if not any(map(_records, others)) and (name := _monitored(callback)) is not None:
             names = ["train_loss", "lr", "dur", "skipped_updates"]
             names += ["valid_score", "valid_score_best"] if validated else []
@@ -158,10 +158,10 @@ def _monitored(callback: Any) -> str | None:
     """The entry of the history that a callback waits for, if there is one."""
     if isinstance(callback, type):
         parameter = signature(callback).parameters.get("monitor")
-        found = None if parameter is None else parameter.default
+        monitor = None if parameter is None else parameter.default
     else:
-        found = getattr(callback, "monitor", None)
-    return found if isinstance(found, str) else None
+        monitor = getattr(callback, "monitor", None)
+    return monitor if isinstance(monitor, str) else None
 
 
 def _records(callback: Any) -> bool:

@@ -107,13 +107,13 @@ class Draws:
     def __init__(self, seed: int, device: str) -> None:
         where = torch.device(device)
         self.others = [where] if where.type in ("cuda", "mps") else []  # beside the CPU
-        self.own = [torch.Generator(d) for d in (torch.device("cpu"), *self.others)]
-        self.live: Sequence[Any] = self.own
+        self.of_fit = [torch.Generator(d) for d in (torch.device("cpu"), *self.others)]
+        self.live: Sequence[Any] = self.of_fit
         self.seed(seed)
 
     def seed(self, seed: int) -> None:
         """Begin anew."""
-        for generator in self.own:
+        for generator in self.of_fit:
             generator.manual_seed(seed)
 
     def states(self) -> list[torch.Tensor]:
@@ -133,7 +133,7 @@ class Draws:
         """
         torch_draws = torch_draws or bool(self.others)
         before = generator_of_fit()
-        _thread.generator = None if torch_draws else self.own[0]
+        _thread.generator = None if torch_draws else self.of_fit[0]
         try:
             with self._lent_to_torch() if torch_draws else contextlib.nullcontext():
                 yield
@@ -150,7 +150,7 @@ class Draws:
                 self.set_states(states)
                 yield
             finally:
-                states, self.live = self.states(), self.own
+                states, self.live = self.states(), self.of_fit
                 self.set_states(states)
 
 

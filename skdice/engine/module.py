@@ -276,10 +276,10 @@ class TaskModel(EncoderModule):
             "attention_mask": torch.ones(1, 3, dtype=torch.long, device=self.encoder.device),
         }
         try:
-            found = self.encoder(**inputs).last_hidden_state
+            logits = self.encoder(**inputs).last_hidden_state
             for part in parts.values():
-                found = part(found)
-            same = torch.equal(found, self.all_logits(inputs))
+                logits = part(logits)
+            same = torch.equal(logits, self.all_logits(inputs))
         except (RuntimeError, TypeError, AttributeError, IndexError):
             same = False  # a head that pools, or that another rule puts together
         self.train(training)
@@ -428,15 +428,15 @@ def parameter_groups(
     for pattern, settings in [*patterns, ("*", {})]:
         chosen = [left.pop(name) for name in fnmatch.filter(left, pattern)]
         if not weight_decay or "weight_decay" in settings:
-            own = {} if weight_decay is None else {"weight_decay": weight_decay}
-            found = [{"params": chosen, **own, **settings}]
+            decay = {} if weight_decay is None else {"weight_decay": weight_decay}
+            of_pattern = [{"params": chosen, **decay, **settings}]
         else:
             # Vectors are biases and normalisation weights, whatever an architecture calls them.
             decayed = [p for p in chosen if p.ndim >= 2]
             spared = [p for p in chosen if p.ndim < 2]
-            found = [
+            of_pattern = [
                 {"params": decayed, "weight_decay": weight_decay, **settings},
                 {"params": spared, "weight_decay": 0.0, **settings},
             ]
-        groups = found + groups
+        groups = of_pattern + groups
     return [group for group in groups if group["params"]]

@@ -66,9 +66,9 @@ def start(module: nn.Module, targets: Any, *values: Any) -> Sequence[Any]:
     """
     if (n := join()) == 1:
         return values
-    found: list[Any] = [None] * n
-    distributed.all_gather_object(found, digest(targets))
-    if len(set(found)) > 1:
+    digests: list[Any] = [None] * n
+    distributed.all_gather_object(digests, digest(targets))
+    if len(set(digests)) > 1:
         raise ValueError(
             f"the {n} processes that train this model have different training data: give fit the "
             "same in each, as each trains on its part of every batch"

@@ -153,5 +153,5 @@ def _derivative(loss: Loss, p: float, side: int, others: Any, labels: Any) -> fl
     value = torch.tensor([p], dtype=torch.float64, requires_grad=True)
     logits = torch.logit(torch.cat([value, others]))
     target = torch.cat([torch.tensor([side]), labels])
-    (found,) = torch.autograd.grad(loss(logits, target), value)
-    return float(found) * len(target)
+    (slope,) = torch.autograd.grad(loss(logits, target), value)
+    return float(slope) * len(target)

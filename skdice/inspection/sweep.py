@@ -98,8 +98,8 @@ class TverskySweepDisplay:
                 f"estimator={type(estimator).__name__}() reads answers, which have no precision "
                 "and recall to draw: sweep a classifier or a tagger"
             )
-        own = isinstance(estimator.loss, TverskyLoss)
-        loss = estimator.loss if own else resolve_loss("tversky")
+        is_tversky = isinstance(estimator.loss, TverskyLoss)
+        loss = estimator.loss if is_tversky else resolve_loss("tversky")
         estimator = clone(with_pos_label(estimator, y)).set_params(loss=loss)
         splits = folds_of(cv, X, y, is_classifier(estimator))
         values = {name: np.empty((len(alphas), len(splits))) for name in MEASURES}
@@ -109,9 +109,9 @@ class TverskySweepDisplay:
             for j, (train, test) in enumerate(splits):
                 model = clone(estimator).set_params(**weights)
                 model.fit(take(X, train), take(y, train))
-                found, measure = model.evaluate(take(X, test), take(y, test)), model.measure_
+                scores, measure = model.evaluate(take(X, test), take(y, test)), model.measure_
                 for name in MEASURES:
-                    values[name][i, j] = found[name]
+                    values[name][i, j] = scores[name]
         return cls(alphas, values, measure).plot()
 
     @classmethod
@@ -142,8 +142,8 @@ class TverskySweepDisplay:
         if not keys:
             raise ValueError("the search has no loss__alpha: search loss_space('tversky')")
         loss_name = keys[0].removeprefix("param_").removesuffix("__alpha")
-        own = search.estimator.get_params().get(loss_name)
-        losses = [params.get(loss_name, own) for params in results["params"]]
+        of_estimator = search.estimator.get_params().get(loss_name)
+        losses = [params.get(loss_name, of_estimator) for params in results["params"]]
         is_tversky = [loss == "tversky" or isinstance(loss, TverskyLoss) for loss in losses]
         searched = np.array(is_tversky) & ~np.ma.getmaskarray(results[keys[0]])
         if not searched.any():

@@ -85,8 +85,8 @@ class TrainingHistoryDisplay:
             n, plt = len(curves), pyplot()
             _, grid = plt.subplots(1, n, figsize=(4.2 * n, 3), squeeze=False, layout="constrained")
             axes = list(grid[0])
-        given = given_axes("axes", axes, len(curves))
-        for ax, (title, values) in zip(given, curves.items(), strict=False):
+        panels = given_axes("axes", axes, len(curves))
+        for ax, (title, values) in zip(panels, curves.items(), strict=False):
             n_before = sum(len(line.get_xdata()) > 1 for line in ax.lines)
             style = ("-", "--", "-.", ":")[n_before % 4]
             epochs = np.arange(len(values)) + 1
@@ -99,5 +99,5 @@ class TrainingHistoryDisplay:
             ax.set(title=title, xlabel="epoch")
             ax.grid(alpha=0.25)
             ax.legend(fontsize=8)
-        self.figure_, self.axes_ = given[0].figure, axes
+        self.figure_, self.axes_ = panels[0].figure, axes
         return self

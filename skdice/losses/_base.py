@@ -277,10 +277,10 @@ class Loss(nn.Module):
         self.register_buffer("class_counts_", torch.tensor(counts))
         self.register_buffer("n_samples_", torch.tensor(n, dtype=torch.float64))
         # As buffers, factors of classes move to the device once and not in every step.
-        given = {name: getattr(self, name, None) for name in PER_CLASS}
+        factors = {name: getattr(self, name, None) for name in PER_CLASS}
         self._factors_on_device = {
             name: value
-            for name, value in given.items()
+            for name, value in factors.items()
             if isinstance(value, (Sequence, np.ndarray))
         }
         for name, value in self._factors_on_device.items():

@@ -31,11 +31,11 @@ def as_problem(
     mask: Tensor | None = None,
 ) -> Problem:
     """Logits and target of any allowed shape in one form; `Loss` lists the shapes and errors."""
-    for name, given in (("logits", logits), ("target", target)):
-        if not isinstance(given, Tensor):
-            raise TypeError(f"{name} is a {type(given).__name__}: give a torch.Tensor")
-        if given.layout is not torch.strided:
-            raise TypeError(f"{name} is a tensor of layout {given.layout}: give {name}.to_dense()")
+    for name, tensor in (("logits", logits), ("target", target)):
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{name} is a {type(tensor).__name__}: give a torch.Tensor")
+        if tensor.layout is not torch.strided:
+            raise TypeError(f"{name} is a tensor of layout {tensor.layout}: give {name}.to_dense()")
     wrong = ValueError(
         f"logits of shape {tuple(logits.shape)} and target of shape {tuple(target.shape)} and "
         f"{target.dtype} do not fit: give (N,) and 0/1 (N,); (N, C) and class indices, which "
@@ -72,11 +72,11 @@ def as_problem(
     values = torch.where(valid, values, torch.zeros_like(values))
     weight = valid.to(z.dtype)
     if sample_weight is not None:
-        given = _like(sample_weight, "sample_weight", like, shape).to(z.dtype)
-        given = given.reshape(weight.shape)
-        if is_true(torch.any, valid & ~((given >= 0) & torch.isfinite(given))):
+        weights = _like(sample_weight, "sample_weight", like, shape).to(z.dtype)
+        weights = weights.reshape(weight.shape)
+        if is_true(torch.any, valid & ~((weights >= 0) & torch.isfinite(weights))):
             raise ValueError("sample_weight holds a negative, infinite or NaN value")
-        weight = torch.where(valid, given, torch.zeros_like(given))
+        weight = torch.where(valid, weights, torch.zeros_like(weights))
     # A weight of 0 must also stop NaN or infinite logits of padding.
     counts = weight > 0
     all_count = is_true(torch.all, counts)

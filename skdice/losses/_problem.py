@@ -59,8 +59,8 @@ class Problem:
 
     def as_table(self, weight: Tensor | None = None) -> Problem:
         """The same problem with a table of targets in place of class indices, and other weights."""
-        given = self.given_weight if weight is None else weight
-        return replace(self, encoded=self.target, index=None, given_weight=given)
+        kept = self.given_weight if weight is None else weight
+        return replace(self, encoded=self.target, index=None, given_weight=kept)
 
     def as_two_logits(self) -> Problem:
         """A binary problem as a softmax over its two classes."""

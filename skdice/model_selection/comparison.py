@@ -158,14 +158,14 @@ def compare_losses(
         estimator, or `y_test` holds labels that `y` does not; before anything is trained.
     """
     check_has("estimator", estimator, "fit", "get_params", "task", "loss")
-    given: Any = range(min(int(seeds), MOST_SEEDS + 1)) if isinstance(seeds, Integral) else seeds
-    whole = all(isinstance(seed, Integral) and 0 <= int(seed) < 2**32 for seed in given)
-    if not whole or not 1 <= len(given) <= MOST_SEEDS:
+    numbers: Any = range(min(int(seeds), MOST_SEEDS + 1)) if isinstance(seeds, Integral) else seeds
+    whole = all(isinstance(seed, Integral) and 0 <= int(seed) < 2**32 for seed in numbers)
+    if not whole or not 1 <= len(numbers) <= MOST_SEEDS:
         raise ValueError(
             f"seeds={shown(seeds)} must be a number from 1 to {MOST_SEEDS:,}, or a list of as many "
             "seeds from 0 to 2**32 - 1"
         )
-    chosen = [int(seed) for seed in given]
+    chosen = [int(seed) for seed in numbers]
     if not len(losses):
         raise ValueError(f"losses={losses!r} must name at least one")
     for name, value in (("X", X), ("y", y), ("X_test", X_test), ("y_test", y_test)):

@@ -60,8 +60,10 @@ class FullFits:
 
     def scored(self, rows: Any) -> tuple[list[Any], dict[str, dict[str, Any]]]:
         """X and y of some rows, and each scorer's own parameters for them."""
-        given = self.score_params.items()
-        return self.take(rows), {name: check_method_params(self.X, p, rows) for name, p in given}
+        of_scorer = self.score_params.items()
+        return self.take(rows), {
+            name: check_method_params(self.X, p, rows) for name, p in of_scorer
+        }
 
     def score(self, name: str, model: Any, scored: Any, record: TrialRecord) -> float:
         """One score, or `score_of_error` if its scorer fails."""

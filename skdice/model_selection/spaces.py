@@ -73,24 +73,24 @@ def as_spaces(param_distributions: Any, estimator: Any) -> list[Space]:
                 f"a name and is {loss!r}: give param_distributions, such as loss_space('tversky')"
             )
         param_distributions = loss_space(loss)
-    given = param_distributions
-    given = [given] if isinstance(given, Mapping) else given
-    if not isinstance(given, Sequence) or not all(isinstance(space, Mapping) for space in given):
+    spaces = param_distributions
+    spaces = [spaces] if isinstance(spaces, Mapping) else spaces
+    if not isinstance(spaces, Sequence) or not all(isinstance(space, Mapping) for space in spaces):
         raise TypeError(
             f"param_distributions={param_distributions!r} must be a dict from parameter to a "
             "distribution, or a list of such dicts"
         )
-    if not given or not all(given):
+    if not spaces or not all(spaces):
         raise ValueError("param_distributions is empty: name at least one parameter to search")
     distribution = import_optuna().distributions.BaseDistribution
-    for name, values in (entry for space in given for entry in space.items()):
+    for name, values in (entry for space in spaces for entry in space.items()):
         choices = isinstance(values, (list, tuple, np.ndarray)) and len(values)
         if not (choices or callable(values) or isinstance(values, distribution)):
             raise ValueError(
                 f"param_distributions[{name!r}]={values!r} must be an Optuna distribution such as "
                 "FloatDistribution(0.1, 0.9), a list of choices, or a function of other parameters"
             )
-    return [dict(space) for space in given]
+    return [dict(space) for space in spaces]
 
 
 def suggest(trial: Any, spaces: Sequence[Space]) -> dict[str, Any]:

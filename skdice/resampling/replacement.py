@@ -65,11 +65,11 @@ def build_gazetteer(X: Any, y: Any) -> dict[str, list[list[str]]]:
     sentences = as_sentences(X)
     tags = as_tags(y, sentences)
     scheme = infer_scheme(tags)
-    found: dict[str, dict[tuple[str, ...], None]] = {}
+    by_kind: dict[str, dict[tuple[str, ...], None]] = {}
     for tokens, row in zip(sentences, tags, strict=True):
         for kind, start, end in get_spans(row, scheme):
-            found.setdefault(kind, {})[tuple(tokens[start:end])] = None
-    return {kind: [list(tokens) for tokens in mentions] for kind, mentions in found.items()}
+            by_kind.setdefault(kind, {})[tuple(tokens[start:end])] = None
+    return {kind: [list(tokens) for tokens in mentions] for kind, mentions in by_kind.items()}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -196,8 +196,8 @@ class EntityReplacement(TagSampler):
             tags = list(self.gazetteer.predict(sentences))
         elif not isinstance(self.gazetteer, str):
             return _read_gazetteer(self.gazetteer, of_texts=False)
-        found = build_gazetteer(sentences, tags)
-        return {kind: {tuple(m): tuple(m) for m in rows} for kind, rows in found.items()}
+        by_kind = build_gazetteer(sentences, tags)
+        return {kind: {tuple(m): tuple(m) for m in rows} for kind, rows in by_kind.items()}
 
     def _resample_texts(self, X: Any, y: Any, random_state: Any) -> tuple[Any, Any]:
         texts = as_texts(X)
@@ -210,8 +210,8 @@ class EntityReplacement(TagSampler):
                 "from type to mentions, or a fitted DiceTokenClassifier"
             )
         rows = [(text,) if isinstance(text, str) else text for text in texts]
-        found, forms = self._find([text for row in rows for text in row])
-        sides = iter(found)
+        of_texts, forms = self._find([text for row in rows for text in row])
+        sides = iter(of_texts)
         mentions = [[next(sides) for _ in row] for row in rows]
         others = _Others(forms)
         self.gazetteer_ = others.gazetteer
@@ -324,24 +324,26 @@ def _look_up(
 ) -> list[Mention]:
     """Mentions among the words of a text, the longest first at every word."""
     keys = _key(match.group() for match in words)
-    found, i = [], 0
+    mentions, i = [], 0
     while i < len(words):
         for size in range(min(longest, len(words) - i), 0, -1):
             key = keys[i : i + size]
             if key in known:
-                found.append(Mention(known[key], words[i].start(), words[i + size - 1].end(), key))
+                mentions.append(
+                    Mention(known[key], words[i].start(), words[i + size - 1].end(), key)
+                )
                 i += size - 1
                 break
         i += 1
-    return found
+    return mentions
 
 
 def _swap(row: Any, mentions: list[Mention], chosen: Swaps) -> list[Any]:
     """A text, or list of tokens, in pieces: those between mentions, and old or new mentions."""
     pieces, done = [], 0
     for mention in mentions:
-        own = row[mention.start : mention.end]
-        pieces += [row[done : mention.start], chosen.get(mention.name, own)]
+        as_it_is = row[mention.start : mention.end]
+        pieces += [row[done : mention.start], chosen.get(mention.name, as_it_is)]
         done = mention.end
     return [*pieces, row[done:]]
 

@@ -315,7 +315,7 @@ def test_states_go_back_to_where_they_were():
             assert torch.equal(torch.rand(3, generator=generator_of_fit()), first)
         after = draws.states()
         assert not torch.equal(after[0], start[0])
-        assert draws.live is draws.own
+        assert draws.live is draws.of_fit
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
