@@ -26,6 +26,9 @@ from skdice._compat import (
     routing_enabled,
 )
 from skdice.estimators.hub import PushToHub
+from skdice.metrics.calibration import calibrate
+from skdice.metrics.decisions import Rows, tune
+from skdice.metrics.scoring import LOG_LOSS
 from skdice.text.inputs import take
 
 
@@ -37,6 +40,14 @@ def log(probabilities: np.ndarray) -> np.ndarray:
 def outputs_of(model: Any) -> np.ndarray:
     """What the columns of ``predict_proba`` stand for."""
     return model._outputs if hasattr(model, "_outputs") else model.classes_
+
+
+def log_odds(probabilities: Any) -> np.ndarray:
+    """Log-odds of labels, shape (n, n_labels); finite for 0 and 1 too."""
+    if isinstance(probabilities, list):  # a table (n, 2) for each label, as of a random forest
+        probabilities = np.column_stack([table[:, 1] for table in probabilities])
+    p = np.asarray(probabilities, dtype=np.float64)
+    return log(p) - np.log(np.maximum(1 - p, np.finfo(np.float64).epsneg))
 
 
 def stack_rounds(
@@ -63,7 +74,9 @@ class BiasTuned(PushToHub, MetaEstimatorMixin, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [HasMethods(["fit", "predict_proba"])],
+        "scoring": "no_validation",  # `resolve_scoring` checks it
         "bias": [StrOptions({"per_class", "prior"})],
+        "n_bootstraps": [Interval(Integral, 0, None, closed="left")],
         "cv": [
             Interval(RealNotInt, 0, 1, closed="neither"),
             Interval(Integral, 2, None, closed="left"),
@@ -76,7 +89,9 @@ class BiasTuned(PushToHub, MetaEstimatorMixin, BaseEstimator):
 
     estimator: Any
     _: KW_ONLY
+    scoring: Any = "auto"
     bias: str = "per_class"
+    n_bootstraps: int = 10
     cv: Any = None
     random_state: int | np.random.RandomState | None = None
 
@@ -111,8 +126,9 @@ class BiasTuned(PushToHub, MetaEstimatorMixin, BaseEstimator):
     ) -> Path:
         """Write the fitted estimator with the tuned decision in its head.
 
-        A bias on log-probabilities is the same as a bias of the head. So every reader of the
-        folder, such as ``pipeline`` of transformers, makes the tuned decision.
+        A bias on log-probabilities is the same as a bias of the head, and a temperature the same
+        as smaller weights. So every reader of the folder, such as ``pipeline`` of transformers,
+        makes the tuned decision and shows the same probabilities.
 
         Parameters
         ----------
@@ -148,7 +164,7 @@ class BiasTuned(PushToHub, MetaEstimatorMixin, BaseEstimator):
         return self.estimator_
 
     def _folded(self) -> Any:
-        """A copy of the inner estimator whose head has the biases added to its own."""
+        """A copy of the inner estimator whose head has the biases and the temperature."""
         inner = self._tuned()
         if not hasattr(inner, "save_pretrained"):
             raise TypeError(
@@ -169,9 +185,34 @@ class BiasTuned(PushToHub, MetaEstimatorMixin, BaseEstimator):
         tuned = inner._draft()
         tuned._module = copy.deepcopy(inner._module)
         with torch.no_grad():
-            bias = tuned._module.output_layer.bias
-            bias += torch.as_tensor(self.bias_, dtype=bias.dtype, device=bias.device)
+            layer = tuned._module.output_layer
+            layer.bias += torch.as_tensor(self.bias_).to(layer.bias)
+            for values in (layer.weight, layer.bias):
+                values /= self.temperature_
         return tuned
+
+    def _tune(self, rows: Rows, objective: Any, logits: np.ndarray, truth: np.ndarray) -> None:
+        """Set the biases and the temperature; `logits` and `truth` are those of `rows`."""
+        self.gains_ = np.zeros(0)
+        try:
+            if objective == LOG_LOSS:
+                self.temperature_, self.bias_ = calibrate(logits, truth, biases=True)
+                return
+            tuning = tune(
+                rows,
+                objective,
+                per_class=self.bias == "per_class",
+                n_draws=int(self.n_bootstraps),
+            )
+        except ValueError as error:
+            error.estimator = self.estimator_  # type: ignore[attr-defined]
+            raise
+        self.gains_, self.bias_ = tuning.gains, self._as_biases(tuning.bias)
+        self.temperature_, _ = calibrate(logits + self.bias_, truth, biases=False)
+
+    def _as_biases(self, bias: np.ndarray) -> np.ndarray:
+        """A bias for each class."""
+        return bias
 
     def _fit_rounds(
         self,

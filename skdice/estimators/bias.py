@@ -1,49 +1,62 @@
-"""BiasTunedClassifier: a decision tuned for F1 on held-out data."""
+"""BiasTunedClassifier: a decision tuned for an objective on held-out data."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import log_softmax
+from scipy.special import log_expit, log_softmax
 from sklearn.base import ClassifierMixin
-from sklearn.metrics import accuracy_score, balanced_accuracy_score
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 from sklearn.utils import Tags, check_consistent_length, column_or_1d, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
-from skdice._compat import StrOptions
 from skdice._fitting import all_or_nothing, check_params
-from skdice.estimators._bias import BiasTuned, log, stack_rounds
-from skdice.estimators.checks import check_known, check_validation
+from skdice.estimators._bias import BiasTuned, log, log_odds, stack_rounds
+from skdice.estimators.checks import check_known, check_validation, draw_seed
 from skdice.estimators.scores import ClassScores
 from skdice.metrics import positive_class
-from skdice.metrics.decisions import tune_bias
+from skdice.metrics.decided import Classes, Margins
+from skdice.metrics.decisions import Rows
 from skdice.metrics.labels import as_labels
 from skdice.metrics.positive import positive_of
+from skdice.metrics.scoring import resolve_scoring
 
 
 @dataclass(eq=False, repr=False)
 class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
-    """A classifier whose decision is tuned for F1 on held-out data.
+    """A classifier whose decision is tuned for F1, a cost or a bound on held-out data.
 
     The baseline that any loss has to beat: train with cross-entropy, then add a bias for each class
     to the log-probabilities. With two classes that is threshold tuning, as in scikit-learn's
-    `TunedThresholdClassifierCV`; this one also takes more classes.
+    `TunedThresholdClassifierCV`; this one also takes more classes, and several labels a text.
 
     Parameters
     ----------
     estimator : classifier with ``predict_proba``
-    scoring : {"auto", "f1", "f1_macro", "accuracy", "balanced_accuracy"} or callable, \
-default="auto"
-        What to maximise. ``"auto"`` is the F1 of the positive class for two classes and macro F1
-        for more. A callable takes true and predicted labels.
+    scoring : str, objective or callable, default="auto"
+        What to maximise on held-out rows:
+
+        - ``"auto"``: the F1 of the positive class of two, macro F1 for more classes, micro F1 for
+          several labels.
+        - ``"f1"`` (with several labels, each label's own), ``"f1_micro"``, ``"f1_macro"``,
+          ``"accuracy"``, ``"balanced_accuracy"``, or another scorer of scikit-learn that judges
+          labels.
+        - ``Fbeta(2)``, ``Cost([[0, 1], [20, 0]])``, and, for two classes or several labels, the
+          bounds ``RecallAtPrecision(0.9)``, ``PrecisionAtRecall(0.9)`` and ``AlertBudget(50)``, all
+          of `skdice.metrics`.
+        - ``"neg_log_loss"``: biases and a temperature that make the probabilities calibrated.
+        - A function of true and predicted labels, higher being better.
     bias : {"per_class", "prior"}, default="per_class"
         ``"per_class"`` tunes one bias for each class. ``"prior"`` tunes one number, tau in b = -tau
-        log(prior).
+        log(prior). Bounds and ``"neg_log_loss"`` do not use it.
+    n_bootstraps : int, default=10
+        The bias is the mean of the best ones of as many bootstrap draws of the held-out rows. It is
+        used only if it gains on the rows outside the draws, by more than a standard deviation;
+        otherwise the decision stays as it is. 0 tunes once, and uses the result in any case.
+        Bounds and ``"neg_log_loss"`` do not use it.
     pos_label : label or None, default=None
         The positive class of two. None is the estimator's own where it has one, and else chosen
         as in `DiceSequenceClassifier`.
@@ -52,42 +65,50 @@ default="auto"
         ``"prefit"``, which is all rows for an estimator that is fitted already. With folds or a
         share the estimator is fitted on all rows at the end. Ignored if `fit` gets ``X_val``.
     random_state : int, RandomState or None, default=None
-        Seed of the split, if `cv` is a share.
+        Seed of the split, if `cv` is a share, or a number of folds for several labels.
 
     Attributes
     ----------
     estimator_ : fitted classifier
     bias_ : ndarray of shape (n_classes,)
-        Added to the log-probabilities.
+        Added to the log-probabilities, or to the log-odds of several labels.
+    temperature_ : float
+        What the sums are then divided by. The decision does not change with it. It makes the
+        probabilities likeliest on the held-out rows.
+    gains_ : ndarray of shape (n_bootstraps,)
+        What each draw gained on the rows outside it; empty for bounds.
     classes_ : ndarray of shape (n_classes,)
     positive_ : int
         Index of the positive class of two.
+    multilabel_ : bool
+
+    Notes
+    -----
+    Of several labels, those with few positives take mostly a bias that is common to all.
 
     References
     ----------
-    A. K. Menon et al., "Long-tail learning via logit adjustment", ICLR 2021.
+    A. K. Menon et al., "Long-tail learning via logit adjustment", ICLR 2021. C. Guo et al., "On
+    Calibration of Modern Neural Networks", ICML 2017.
 
     Examples
     --------
     >>> from sklearn.datasets import make_classification
     >>> from skdice import BiasTunedClassifier, DiceClassifier
-    >>> X, y = make_classification(weights=[0.9], random_state=0)
-    >>> tuned = BiasTunedClassifier(DiceClassifier(loss="ce", random_state=0)).fit(X, y)
+    >>> from skdice.metrics import RecallAtPrecision
+    >>> X, y = make_classification(600, weights=[0.8], class_sep=2, random_state=0)
+    >>> model = DiceClassifier(loss="ce", random_state=0)
+    >>> tuned = BiasTunedClassifier(model, scoring=RecallAtPrecision(0.8)).fit(X, y)
     >>> tuned.bias_.shape
     (2,)
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **BiasTuned._parameter_constraints,
-        "scoring": [
-            StrOptions({"auto", "f1", "f1_macro", "accuracy", "balanced_accuracy"}),
-            callable,
-        ],
         "pos_label": "no_validation",
     }
 
     _: KW_ONLY
-    scoring: str | Callable[[Any, Any], float] = "auto"
     pos_label: Any = None
 
     def __sklearn_tags__(self) -> Tags:
@@ -95,6 +116,7 @@ default="auto"
         inner = get_tags(self.estimator).classifier_tags
         if inner is not None and tags.classifier_tags is not None:
             tags.classifier_tags.multi_class = inner.multi_class
+            tags.classifier_tags.multi_label = inner.multi_label
         return tags
 
     @all_or_nothing
@@ -104,6 +126,7 @@ default="auto"
         Parameters
         ----------
         X, y : as the estimator takes them
+            `y` may hold 0/1 rows of shape (n, n_labels), if the estimator takes several labels.
         X_val, y_val : as X and y, default=None
             Rows to tune on, also passed to the estimator's ``fit`` if that takes them.
         **params : dict
@@ -117,74 +140,89 @@ default="auto"
         ------
         ValueError
             For bad parameters, if one of `X_val` and `y_val` is missing, or if they share no label
-            with `y`.
+            with `y`. Also if no threshold holds the bound that `scoring` asks for: the message
+            names the best that can be had, and the error's `estimator` is the fitted classifier.
         """
         check_params(self)
         params = self._routed(params)
         check_validation(X_val, y_val)
         if X is None:
             raise TypeError("X=None must hold a row for each label of y")
-        labels = column_or_1d(as_labels(y))
-        X, y = indexable(X, y)
+        labels, several = _labels(y)
+        X, y = indexable(X, labels if several else y)
         if self.cv == "prefit" and X_val is None:
             check_is_fitted(self.estimator)
-            classes = self.estimator.classes_
+            classes = np.asarray(self.estimator.classes_)
         else:
-            classes = np.unique(labels)
-        self._check_classes(classes)
+            classes = np.arange(labels.shape[1]) if several else np.unique(labels)
+        self._check_classes(classes, several)
         splits: Any = ()
         if X_val is not None:
-            y_val = column_or_1d(as_labels(y_val, name="y_val"))
-            check_known(labels.tolist(), y_val.tolist(), "labels")
+            y_val, held_several = _labels(y_val, "y_val")
+            if several != held_several or labels.shape[1:] != y_val.shape[1:]:
+                raise ValueError(f"y_val has shape {y_val.shape} and y {labels.shape}: give alike")
+            if not several:
+                check_known(labels.tolist(), y_val.tolist(), "labels")
             check_consistent_length(X_val, y_val)
             if (width := _width(X_val)) != _width(X) and None not in (width, _width(X)):
                 raise ValueError(f"X_val has {width} columns and X {_width(X)}: give the same")
         elif self.cv != "prefit":
             splits = list(self._splits(X, labels))
         rounds = self._fit_rounds(X, y, X_val, y_val, params, splits)
+        self.multilabel_ = several
         self.classes_ = self.estimator_.classes_
+        if several and isinstance(self.classes_, list):  # of a random forest
+            self.classes_ = np.arange(len(self.classes_))
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
-        if len(self.classes_) == 2:
+        if self._kind == "two":
             self.positive_ = positive_of(self.estimator_, labels, self.pos_label)
-        held = [(m, m.predict_proba(rows), column_or_1d(truth)) for m, rows, truth in rounds]
-        log_p, known = stack_rounds(self.classes_, held)
-        score = self._score_of(known, np.concatenate([truth for _, _, truth in held]))
-        self.bias_ = tune_bias(log_p, known, score, per_class=self.bias == "per_class")
+        self._tune(*self._held_out(rounds))
         return self
 
     def predict(self, X: Any) -> np.ndarray:
-        """Labels of shape (n,)."""
-        best = self.decide(X).argmax(axis=1)
-        return self.classes_[best]
+        """Labels of shape (n,); 0/1 rows of shape (n, n_labels) for several labels."""
+        scores = self.decide(X)
+        if self.multilabel_:
+            return (scores > 0).astype(int)
+        return self.classes_[scores.argmax(axis=1)]
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of shape (n, n_classes) after the biases."""
+        """Probabilities of shape (n, n_classes) after the biases and the temperature."""
         return np.exp(self.predict_log_proba(X))
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
-        """Log-probabilities of shape (n, n_classes) after the biases."""
-        return log_softmax(self.decide(X), axis=1)
+        """Log-probabilities of shape (n, n_classes) after the biases and the temperature."""
+        scores = self.decide(X)
+        return log_expit(scores) if self.multilabel_ else log_softmax(scores, axis=1)
 
     def decide(self, X: Any) -> np.ndarray:
-        """Log-probabilities plus biases, of shape (n, n_classes)."""
+        """Logits of shape (n, n_classes): log-probabilities plus biases, over the temperature."""
         check_is_fitted(self)
-        return log(self.estimator_.predict_proba(X)) + self.bias_
+        of_proba = log_odds if self.multilabel_ else log
+        logits: np.ndarray = of_proba(self.estimator_.predict_proba(X)) + self.bias_
+        return logits / self.temperature_
 
-    def _check_classes(self, classes: np.ndarray) -> None:
+    @property
+    def _kind(self) -> str:
+        """What is decided, as `resolve_scoring` calls it."""
+        if self.multilabel_:
+            return "labels"
+        return "two" if len(self.classes_) == 2 else "classes"
+
+    def _check_classes(self, classes: np.ndarray, several: bool) -> None:
         """Refuse an objective and a positive class that these classes cannot have."""
-        if self.scoring == "f1" and len(classes) != 2:
-            raise ValueError(
-                f"scoring='f1' is for two classes, and y has {len(classes)}: use 'f1_macro'"
-            )
-        if len(classes) == 2:
-            positive_class(classes, np.zeros(2), self.pos_label)
+        kind = "labels" if several else "two" if len(classes) == 2 else "classes"
+        positive = positive_class(classes, np.zeros(2), self.pos_label) if kind == "two" else None
+        resolve_scoring(self.scoring, kind, classes, positive)
 
     def _splits(self, X: Any, labels: np.ndarray) -> Any:
         """Train and held-out indices."""
         rows = np.zeros(len(labels))
         cv: Any = 5 if self.cv is None else self.cv
+        if labels.ndim == 2 and isinstance(cv, Real):
+            return _label_splits(labels, cv, draw_seed(self.random_state))
         if isinstance(cv, Real) and not isinstance(cv, Integral):
             splitter = StratifiedShuffleSplit(
                 1, test_size=float(cv), random_state=self.random_state
@@ -200,29 +238,48 @@ default="auto"
             )
         return StratifiedKFold(min(int(cv), smallest)).split(rows, labels)
 
-    def _score_of(self, truth: np.ndarray, held: np.ndarray) -> Callable[[np.ndarray], float]:
-        """The objective, from predicted class indices.
+    def _held_out(self, rounds: Any) -> tuple[Rows, Any, np.ndarray, np.ndarray]:
+        """Held-out rows, the objective, and the rows' logits and truth."""
+        positive = self.positive_ if self._kind == "two" else None
+        objective = resolve_scoring(self.scoring, self._kind, self.classes_, positive)
+        answers = np.concatenate([_labels(truth)[0] for _, _, truth in rounds])
+        if self.multilabel_:
+            odds = np.concatenate([log_odds(m.predict_proba(rows)) for m, rows, _ in rounds])
+            labels = self.classes_.tolist()
+            return Margins(odds, answers == 1, answers, None, labels), objective, odds, answers == 1
+        held = [(m, m.predict_proba(rows), column_or_1d(truth)) for m, rows, truth in rounds]
+        log_p, truth = stack_rounds(self.classes_, held)
+        if positive is None:
+            return Classes(log_p, truth, answers, self.classes_), objective, log_p, truth
+        margins = log_p[:, [positive]] - log_p[:, [1 - positive]]
+        names = self.classes_[[1 - positive, positive]]
+        return Margins(margins, truth[:, None] == positive, answers, names), objective, log_p, truth
 
-        `truth` holds the indices of the `held` labels, -1 for one that training did not hold.
-        """
-        kind, n_classes = self.scoring, len(self.classes_)
-        if callable(kind):
-            metric, names = kind, self.classes_
-            return lambda predicted: float(metric(held, names[predicted]))
-        if kind == "accuracy":
-            return lambda predicted: float(accuracy_score(truth, predicted))
-        if kind == "balanced_accuracy":
-            return lambda predicted: float(balanced_accuracy_score(truth, predicted))
-        positive = self.positive_ if kind != "f1_macro" and n_classes == 2 else None
-        support = np.bincount(truth[truth >= 0], minlength=n_classes)
+    def _as_biases(self, bias: np.ndarray) -> np.ndarray:
+        """A bias for each class; of two, the positive one has it."""
+        return np.eye(2)[self.positive_] * bias[0] if self._kind == "two" else bias
 
-        def f1(predicted: np.ndarray) -> float:
-            hits = np.bincount(predicted[predicted == truth], minlength=n_classes)
-            total = support + np.bincount(predicted, minlength=n_classes)
-            of_class = 2 * hits / np.maximum(total, 1)
-            return float(of_class.mean() if positive is None else of_class[positive])
 
-        return f1
+def _labels(y: Any, name: str = "y") -> tuple[np.ndarray, bool]:
+    """Labels of shape (n,), or 0/1 rows, and whether they are rows."""
+    labels = as_labels(y, name=name)
+    several = labels.ndim == 2 and labels.shape[1] > 1
+    return (labels if several else column_or_1d(labels)), several
+
+
+def _label_splits(labels: np.ndarray, cv: Any, seed: int) -> Any:
+    """Train and held-out indices that share the rows of each label, the rarest first."""
+    rarest = np.where(labels == 1, labels.sum(axis=0), np.inf).argmin(axis=1)
+    rarest[labels.sum(axis=1) == 0] = -1
+    order = np.random.default_rng(seed).permutation(len(labels))
+    place = np.argsort(rarest[order], kind="stable")
+    n_folds = int(cv) if isinstance(cv, Integral) else round(1 / float(cv))
+    if len(labels) < n_folds:
+        raise ValueError(f"cv={cv!r} needs {n_folds} rows, and y holds {len(labels)}")
+    fold = np.empty(len(labels), dtype=int)
+    fold[order[place]] = np.arange(len(labels)) % max(n_folds, 2)
+    folds = range(n_folds) if isinstance(cv, Integral) else [0]
+    return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in folds]
 
 
 def _width(X: Any) -> int | None:

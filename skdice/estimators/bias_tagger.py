@@ -1,4 +1,4 @@
-"""BiasTunedTagger: a tagger's decision tuned for span F1 on held-out sentences."""
+"""BiasTunedTagger: a tagger's decision tuned for an objective on held-out sentences."""
 
 from __future__ import annotations
 
@@ -16,24 +16,40 @@ from skdice._fitting import all_or_nothing, check_params
 from skdice.estimators._bias import BiasTuned, log, outputs_of, stack_rounds
 from skdice.estimators.checks import check_validation, draw_seed
 from skdice.estimators.scores import TagScores
-from skdice.metrics.counting import SpanCounter
-from skdice.metrics.decisions import tune_bias
+from skdice.metrics.decided import Spans
+from skdice.metrics.scoring import resolve_scoring
 from skdice.text.decoding import decode
 from skdice.text.inputs import object_array
 
 
 @dataclass(eq=False, repr=False)
 class BiasTunedTagger(TagScores, BiasTuned):
-    """A tagger whose decision is tuned for span F1 on held-out sentences.
+    """A tagger whose decision is tuned for span F1, a cost or a bound on held-out sentences.
 
     A bias for each tag is added to the log-probabilities of every token before decoding.
 
     Parameters
     ----------
     estimator : DiceTokenClassifier
+    scoring : str, objective or callable, default="auto"
+        What to maximise over spans:
+
+        - ``"auto"``, ``"f1"`` or ``"f1_micro"`` for all types together, ``"f1_macro"`` for the mean
+          of the types.
+        - ``Fbeta(2)``, ``Cost([[0, 1], [20, 0]])`` of false and missed spans, and the bounds
+          ``RecallAtPrecision(0.9)``, ``PrecisionAtRecall(0.9)`` and ``AlertBudget(50)``, all of
+          `skdice.metrics`. A bound is for all types together, or with ``each=True`` for each.
+        - ``"neg_log_loss"``: biases and a temperature that make the tags' probabilities calibrated.
+        - A function of true and predicted lists of tags, higher being better, or a scorer such as
+          `span_f1_scorer`.
     bias : {"per_class", "prior"}, default="per_class"
         ``"per_class"`` tunes one bias for each class. ``"prior"`` tunes one number, tau in b = -tau
-        log(prior).
+        log(prior). Bounds and ``"neg_log_loss"`` do not use it.
+    n_bootstraps : int, default=10
+        The bias is the mean of the best ones of as many bootstrap draws of the held-out sentences.
+        It is used only if it gains on the sentences outside the draws, by more than a standard
+        deviation; otherwise the decision stays as it is. 0 tunes once, and uses the result in any
+        case. Bounds and ``"neg_log_loss"`` do not use it.
     cv : int, float, splitter, "prefit" or None, default=None
         Where held-out sentences come from: a number of folds (None is 5), a share, or ``"prefit"``,
         which is all sentences for a tagger that is fitted already. With folds or a share the tagger
@@ -45,8 +61,18 @@ class BiasTunedTagger(TagScores, BiasTuned):
     ----------
     estimator_ : fitted tagger
     bias_ : ndarray of shape (n_classes,)
+    temperature_ : float
+        What the biased log-probabilities are divided by. The decision does not change with it. It
+        makes the probabilities likeliest on the held-out sentences.
+    gains_ : ndarray of shape (n_bootstraps,)
+        What each draw gained on the sentences outside it; empty for bounds.
     classes_ : ndarray of str, shape (n_classes,)
     scheme_ : str
+
+    Notes
+    -----
+    A bound with ``each=True`` is tested for one type after the other, and types compete for tokens:
+    the confidence of each is approximate.
 
     References
     ----------
@@ -82,11 +108,14 @@ class BiasTunedTagger(TagScores, BiasTuned):
         Raises
         ------
         ValueError, TypeError
-            For bad parameters or data, before anything is trained.
+            For bad parameters or data, before anything is trained. Afterwards, if no threshold
+            holds the bound that `scoring` asks for: the message names the best that can be had, and
+            the error's `estimator` is the fitted tagger.
         """
         check_params(self)
         params = self._routed(params)
         check_validation(X_val, y_val)
+        resolve_scoring(self.scoring, "spans", ())
         X, y = self._checked(X, y)
         splits: Any = ()
         if X_val is not None:
@@ -103,9 +132,9 @@ class BiasTunedTagger(TagScores, BiasTuned):
             for tagger, sentences, tags in rounds
         ]
         log_p, known = stack_rounds(self.classes_, held)
-        tags = [row for _, _, rows in rounds for row in rows]
-        counter = SpanCounter(tags, list(self.classes_), self.scheme_)
-        self.bias_ = tune_bias(log_p, known, counter.f1, per_class=self.bias == "per_class")
+        tags = [row for _, _, tagged in rounds for row in tagged]
+        spans = Spans(log_p, known, tags, list(self.classes_), self.scheme_)
+        self._tune(spans, resolve_scoring(self.scoring, "spans", self.classes_), log_p, known)
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -114,7 +143,7 @@ class BiasTunedTagger(TagScores, BiasTuned):
         return self._answers(X, self._tagged(X))
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities after the biases, an array (n_tokens, n_classes) for each sentence."""
+        """Probabilities after biases and temperature: (n_tokens, n_classes) for each sentence."""
         return object_array([np.exp(log_softmax(rows, axis=1)) for rows in self._log_tables(X)])
 
     # ---- the steps
@@ -137,7 +166,8 @@ class BiasTunedTagger(TagScores, BiasTuned):
         return decode(log_p, self.classes_.tolist(), self.scheme_, constrained=constrained)
 
     def _log_tables(self, X: Any) -> list[np.ndarray]:
-        return [log(rows) + self.bias_ for rows in self._tuned().predict_proba(X)]
+        tables = self._tuned().predict_proba(X)
+        return [(log(rows) + self.bias_) / self.temperature_ for rows in tables]
 
     def _splits(self, n_rows: int) -> Any:
         if isinstance(self.cv, Real) and not isinstance(self.cv, Integral):

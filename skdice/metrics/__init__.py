@@ -1,10 +1,19 @@
 """Metrics over classes, spans and tokens, and scorers for scikit-learn's model selection."""
 
 # ruff: noqa: F403
-from skdice.metrics import classification, positive, qa, span
+from skdice.metrics import calibration, classification, objectives, positive, qa, span
+from skdice.metrics.calibration import *
 from skdice.metrics.classification import *
+from skdice.metrics.objectives import *
 from skdice.metrics.positive import *
 from skdice.metrics.qa import *
 from skdice.metrics.span import *
 
-__all__ = [*classification.__all__, *positive.__all__, *qa.__all__, *span.__all__]
+__all__ = [
+    *calibration.__all__,
+    *classification.__all__,
+    *objectives.__all__,
+    *positive.__all__,
+    *qa.__all__,
+    *span.__all__,
+]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from skdice.metrics.objectives import Counts
 from skdice.metrics.schemes import borders
 
 
@@ -37,10 +38,12 @@ class SpanCounter:
         index = {tag: i for i, tag in enumerate(tags)}
         n = len(tags)  # the index of the border between sentences
         types, self.starts, self.ends = borders(tags, scheme)
-        self.kinds = np.unique(types, return_inverse=True)[1]
+        kinds, self.kinds = np.unique(types, return_inverse=True)
+        self.types = [str(kind) for kind in kinds[1:]]  # the first is that of no span
         self.lengths = np.array([len(row) for row in y_true], dtype=np.int64)
         # A border precedes every sentence, and one ends the text.
         borders_before = np.repeat(np.arange(len(self.lengths)) + 1, self.lengths)
+        self.sentence = np.repeat(np.arange(len(self.lengths) + 1), np.append(self.lengths + 1, 0))
         self.places = np.arange(self.lengths.sum()) + borders_before
         self.text = np.full(self.lengths.sum() + len(self.lengths) + 1, n, dtype=np.int64)
         flat = np.array([index.get(tag, n) for row in y_true for tag in row], dtype=np.int64)  # type: ignore[arg-type]
@@ -50,6 +53,7 @@ class SpanCounter:
         self.end_at = np.full(len(self.text), -1)
         self.kind_at = np.full(len(self.text), -1)
         self.end_at[starts], self.kind_at[starts] = ends, kinds
+        self.true = np.bincount(kinds, minlength=len(self.types) + 1)[1:]
 
     def f1(self, predicted: np.ndarray) -> float:
         """F1 of class indices of shape (n_tokens,), all sentences in a row."""
@@ -57,6 +61,17 @@ class SpanCounter:
         hits = ((self.end_at[starts] == ends) & (self.kind_at[starts] == kinds)).sum()
         total = self.n_true + len(starts)
         return float(2 * hits / total) if total else 0.0
+
+    def counts(self, predicted: np.ndarray, kinds: Sequence[int] | None = None) -> Counts:
+        """Counts of each of `types`, or of some of them; alerts are sentences with a span."""
+        starts, ends, found = self._spans(predicted)
+        hits = (self.end_at[starts] == ends) & (self.kind_at[starts] == found)
+        which = slice(None) if kinds is None else list(kinds)
+        n = len(self.types) + 1
+        shown = np.isin(found - 1, np.arange(n - 1)[which])
+        alerts = np.unique(self.sentence[starts[shown]]).size
+        right, predicted = (np.bincount(k, minlength=n)[1:][which] for k in (found[hits], found))
+        return Counts(right, predicted, self.true[which], np.asarray(alerts), len(self.lengths))
 
     def _spans(self, flat: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         self.text[self.places] = np.where(self.unknown, self.border, flat)

@@ -1,13 +1,133 @@
-"""A search for class biases with which the predicted classes score best."""
+"""Biases with which decisions reach an objective, from the probabilities of held-out rows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol, Self
 
 import numpy as np
 
+from skdice.metrics.objectives import Constraint, Counts, Objective
+
 _OFFSETS = np.concatenate([-np.geomspace(0.1, 8, 12), np.geomspace(0.1, 8, 12)])
-_TAUS = np.arange(-0.5, 2.01, 0.125)
+TAUS = np.array(sorted(np.arange(-0.5, 2.01, 0.125), key=abs))  # of equals the first wins
+
+# An objective, or a function from true and predicted labels to a number.
+Score = Objective | Callable[[Any, Any], float]
+
+
+class Rows(Protocol):
+    """Held-out rows whose decision is tuned; see `decided`."""
+
+    n_rows: int
+    n_biases: int
+
+    def decide(self, bias: np.ndarray) -> np.ndarray:
+        """Decisions with a bias."""
+        ...
+
+    def score(self, objective: Score, decisions: np.ndarray) -> float:
+        """How good decisions are; higher is better."""
+        ...
+
+    def drawn(self, chosen: np.ndarray) -> Self:
+        """Some of the rows, perhaps twice."""
+        ...
+
+    def tuned(self, objective: Score, per_class: bool) -> np.ndarray:
+        """The bias that scores best on these rows."""
+        ...
+
+    def groups(self, each: bool) -> dict[str, list[int]]:
+        """Biases that move together: those of a label or type, or all."""
+        ...
+
+    def steps(self, together: list[int], bias: np.ndarray) -> tuple[np.ndarray, Counts]:
+        """What to add to some biases, from strict to loose, and the counts with each."""
+        ...
+
+
+@dataclass
+class Tuning:
+    """A tuned decision.
+
+    Attributes
+    ----------
+    bias : ndarray of shape (n_biases,)
+    gains : ndarray of shape (n_draws,)
+        What each draw's bias gains on the rows that are not in the draw.
+    biases : ndarray of shape (n_draws, n_biases)
+    """
+
+    bias: np.ndarray
+    gains: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    biases: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+
+
+def tune(rows: Rows, objective: Score, *, per_class: bool = True, n_draws: int = 10) -> Tuning:
+    """The bias that reaches an objective, or none where tuning shows no gain on other rows.
+
+    Parameters
+    ----------
+    rows : Margins, Classes or Spans
+        Of `skdice.metrics.decided`.
+    objective : objective or callable
+    per_class : bool, default=True
+        False tunes one number, tau in b = -tau log(prior).
+    n_draws : int, default=10
+        The bias is the mean of those of as many bootstrap draws of the rows. It is kept if its mean
+        gain on the rows outside the draws is above one standard deviation. 0 tunes once on all
+        rows, and keeps the result.
+    """
+    if isinstance(objective, Constraint):
+        return Tuning(_constrained(rows, objective))
+    if n_draws == 0:
+        return Tuning(rows.tuned(objective, per_class))
+    random, none = np.random.default_rng(0), np.zeros(rows.n_biases)
+    biases: list[np.ndarray] = []
+    gains: list[float] = []
+    for _ in range(n_draws):
+        chosen = random.integers(rows.n_rows, size=rows.n_rows)
+        biases.append(rows.drawn(chosen).tuned(objective, per_class))
+        others = np.setdiff1d(np.arange(rows.n_rows), chosen)
+        if len(others):
+            held = rows.drawn(others)
+            tuned, plain = (held.score(objective, held.decide(b)) for b in (biases[-1], none))
+            gains.append(tuned - plain)
+    kept = bool(gains) and float(np.mean(gains)) > max(float(np.std(gains)), 1e-12)
+    bias = np.mean(biases, axis=0) if kept else none
+    return Tuning(bias, np.array(gains), np.array(biases))
+
+
+def _constrained(rows: Rows, objective: Constraint) -> np.ndarray:
+    """The bias with which a bound holds for new rows, and the rest is as good as can be."""
+    bias = np.zeros(rows.n_biases)
+    groups = rows.groups(objective.each)
+    while groups:
+        missed = {}
+        for name, together in groups.items():
+            shifts, steps = rows.steps(together, bias)
+            held = objective.promised(steps)
+            if held.any():
+                values = np.where(held, objective.value(steps), -np.inf)
+                bias[together] += shifts[int(values.argmax())]
+            else:
+                missed[name] = together
+        if not missed:
+            return bias
+        if len(groups) == 1:
+            break
+        # Those that are too rare to reach it by themselves are to reach it together.
+        groups = {", ".join(missed): [i for together in missed.values() for i in together]}
+    best, n_true = objective.best(steps), int(steps.true.max(initial=0))
+    told = objective.told(best) if best else f"no {objective.what} at all"
+    of = f" of {name}" if name else ""
+    raise ValueError(
+        f"scoring={objective!r} cannot be met{of}: with {rows.n_rows} rows to tune on, of which "
+        f"{n_true} are positive, the best that can be promised at {objective.confidence:.0%} "
+        f"confidence is {told}. Ask for that, lower the confidence, or give more rows to tune on"
+    )
 
 
 def tune_bias(
@@ -58,7 +178,7 @@ def tune_bias(
     prior = np.log((np.bincount(known, minlength=n_classes) + 1.0) / (len(known) + n_classes))
     best = score(log_p.argmax(axis=1))
     bias = np.zeros(n_classes)
-    for tau in sorted(_TAUS, key=abs):  # among equal scores the smallest change wins
+    for tau in TAUS:
         value = score((log_p - tau * prior).argmax(axis=1))
         if value > best + 1e-12:
             best, bias = value, -tau * prior
@@ -75,10 +195,9 @@ def tune_bias(
             # Above this bias, a row is predicted as class k.
             flip = others[np.arange(len(rival)), rival] - log_p[:, k]
             # F1 of class k is best just above the flip of a row of class k.
-            order = np.sort(flip)
-            own = flip[truth == k]
-            after = np.minimum(np.searchsorted(order, own, "right"), len(order) - 1)
-            between = np.unique((own + np.maximum(order[after], own + 1e-6)) / 2)
+            own, edges = flip[truth == k], np.unique(flip)
+            following = np.append(edges, edges[-1:] + 2)[np.searchsorted(edges, own, "right")]
+            between = np.unique((own + following) / 2)
             if len(between) > 64:
                 between = between[np.linspace(0, len(between) - 1, 64).astype(int)]
             candidates = np.concatenate([bias[k] + _OFFSETS, between])

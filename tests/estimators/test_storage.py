@@ -24,6 +24,7 @@ from transformers import (
     AutoModelForQuestionAnswering,
     AutoModelForSequenceClassification,
     AutoModelForTokenClassification,
+    AutoTokenizer,
     pipeline,
 )
 
@@ -36,6 +37,7 @@ from skdice import (
     DiceTokenClassifier,
 )
 from skdice.engine.batching import EncodedDataset
+from skdice.estimators._bias import log_odds
 from skdice.estimators.card import model_card
 from skdice.metrics import convert_scheme
 from skdice.metrics.schemes import SCHEMES, to_tags
@@ -220,7 +222,7 @@ def test_a_tuned_tagger_takes_its_decision_along(tiny_backbones, kind, sentences
     X, y = sentences
     model = DiceTokenClassifier(backbone=tiny_backbones[kind], **SETTINGS)
     tuned = BiasTunedTagger(model, cv=2, random_state=0).fit(X, y)
-    tuned.bias_ = np.linspace(-1, 2, len(tuned.bias_))
+    tuned.bias_, tuned.temperature_ = np.linspace(-1, 2, len(tuned.bias_)), 0.6
     before = tuned.estimator_.predict_proba(X)
     folder = tuned.save_pretrained(tmp_path / "m")
     for a, b in zip(before, tuned.estimator_.predict_proba(X), strict=True):
@@ -241,7 +243,7 @@ def test_a_tuned_tagger_takes_its_decision_along(tiny_backbones, kind, sentences
 def test_a_tuned_classifier_takes_its_decision_along(tiny_backbone, pooling, tmp_path):
     model = DiceSequenceClassifier(backbone=tiny_backbone, pooling=pooling, **SETTINGS)
     tuned = BiasTunedClassifier(model, cv=2, random_state=0).fit(TEXTS, LABELS)
-    tuned.bias_ = np.array([0.0, 0.7])
+    tuned.bias_, tuned.temperature_ = np.array([0.0, 0.7]), 1.8
     folder = tuned.save_pretrained(tmp_path / "m")
     read = DiceSequenceClassifier.from_pretrained(folder)
     np.testing.assert_allclose(read.predict_proba(TEXTS), tuned.predict_proba(TEXTS), atol=1e-6)
@@ -249,6 +251,26 @@ def test_a_tuned_classifier_takes_its_decision_along(tiny_backbone, pooling, tmp
     if pooling == "native":
         judge = pipeline("text-classification", str(folder))
         assert [f["label"] for f in judge(TEXTS)] == tuned.predict(TEXTS).tolist()
+
+
+def test_tuned_labels_are_served_by_plain_transformers(tiny_backbone, tmp_path):
+    labels = np.array([[i % 2, i % 3 == 0, i % 4 == 0] for i in range(len(TEXTS))], dtype=int)
+    model = DiceSequenceClassifier(backbone=tiny_backbone, pooling="native", **SETTINGS)
+    tuned = BiasTunedClassifier(model, scoring="f1", cv=2, n_bootstraps=0, random_state=0)
+    tuned.fit(TEXTS, labels)
+    assert tuned.bias_.shape == (3,)
+    tuned.bias_, tuned.temperature_ = tuned.bias_ + np.array([0.3, -0.2, 0.1]), 1.7
+    folder = tuned.save_pretrained(tmp_path / "m")
+    plain = read_whole(AutoModelForSequenceClassification, folder)
+    tokens = AutoTokenizer.from_pretrained(folder)(TEXTS, padding=True, return_tensors="pt")
+    with torch.no_grad():
+        logits = plain.eval()(**tokens).logits
+    np.testing.assert_allclose(torch.sigmoid(logits), tuned.predict_proba(TEXTS), atol=1e-5)
+    np.testing.assert_array_equal((logits > 0).int(), tuned.predict(TEXTS))
+    odds = log_odds(tuned.estimator_.predict_proba(TEXTS)) + tuned.bias_
+    np.testing.assert_array_equal(odds > 0, tuned.predict(TEXTS))  # whatever the temperature
+    read = DiceSequenceClassifier.from_pretrained(folder)
+    np.testing.assert_allclose(read.predict_proba(TEXTS), tuned.predict_proba(TEXTS), atol=1e-5)
 
 
 def test_a_bias_that_no_head_can_hold_is_refused(tiny_backbone, sentences, tmp_path):

@@ -1,0 +1,109 @@
+"""Probabilities that mean what they say: how far off they are, and a scale that corrects them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit, log_expit, log_softmax
+
+from skdice._checks import checked, same_length
+
+__all__ = ["expected_calibration_error"]
+
+
+@checked
+def expected_calibration_error(y_true: Any, y_proba: Any, *, n_bins: int = 15) -> float:
+    """The mean distance between the probability of an event and how often it happens.
+
+    Rows are sorted by probability into bins of equal width. Each bin counts by its rows.
+
+    Parameters
+    ----------
+    y_true : array of bool or of 0 and 1, shape (n,)
+        Whether the event happened: the row is positive, or the predicted class is right.
+    y_proba : array of shape (n,)
+        Its probability.
+    n_bins : int, default=15
+
+    Returns
+    -------
+    float
+        From 0 to 1; 0 is calibrated.
+
+    Raises
+    ------
+    ValueError
+        If the lengths differ, `y_true` holds anything but 0 and 1, or `y_proba` holds anything but
+        probabilities.
+
+    References
+    ----------
+    C. Guo et al., "On Calibration of Modern Neural Networks", ICML 2017, Equation 3.
+
+    Examples
+    --------
+    >>> from skdice.metrics import expected_calibration_error
+    >>> round(expected_calibration_error([1, 1, 1, 0], [0.9, 0.9, 0.9, 0.9]), 3)
+    0.15
+    """
+    true, p = same_length(("y_true", "y_proba"), (y_true, y_proba))
+    if not np.isin(true, (0, 1)).all():
+        raise ValueError("y_true must hold 0 and 1 only, 1 where the event happened")
+    if not ((p >= 0) & (p <= 1)).all():
+        raise ValueError("y_proba must hold probabilities, from 0 to 1")
+    if n_bins < 1:
+        raise ValueError(f"n_bins={n_bins} must be at least 1")
+    bins = np.minimum((p * n_bins).astype(int), n_bins - 1)
+    off = np.bincount(bins, p - true)
+    return float(np.abs(off).sum() / max(len(p), 1))
+
+
+def calibrate(logits: np.ndarray, truth: np.ndarray, *, biases: bool) -> tuple[float, np.ndarray]:
+    """A temperature and biases that make the truth likeliest: of (logits + bias) / temperature.
+
+    Parameters
+    ----------
+    logits : ndarray of shape (n, n_outputs)
+        Log-probabilities of classes, or log-odds of labels.
+    truth : ndarray of int, shape (n,), or of bool, shape (n, n_outputs)
+        Indices of classes, where rows of -1 do not count, or whether each label is true.
+    biases : bool
+        False finds the temperature only.
+
+    Returns
+    -------
+    temperature : float
+    bias : ndarray of shape (n_outputs,)
+
+    References
+    ----------
+    C. Guo et al., "On Calibration of Modern Neural Networks", ICML 2017: temperature scaling, and
+    vector scaling with one scale for all.
+    """
+    several = truth.ndim == 2
+    if not several:
+        logits, truth = logits[truth >= 0], truth[truth >= 0]
+        truth = truth[:, None] == np.arange(logits.shape[1])
+    logits = np.maximum(logits, -100.0)  # log of 0 is the logarithm of the smallest float
+
+    def loss(params: np.ndarray) -> tuple[float, np.ndarray]:
+        scores = params[0] * logits + (params[1:] if biases else 0)
+        if several:
+            p = expit(scores)
+            value = -np.where(truth, log_expit(scores), log_expit(-scores)).sum()
+        else:
+            log_p = log_softmax(scores, axis=1)
+            p, value = np.exp(log_p), -log_p[truth].sum()
+        off = p - truth
+        # A weak prior keeps rows that are all right from scaling without end.
+        prior = params - start
+        slope = np.append((off * logits).sum(), off.sum(axis=0) if biases else []) + prior
+        return value + (prior**2).sum() / 2, slope
+
+    start = np.append(1.0, np.zeros(logits.shape[1] if biases else 0))
+    bounds = [(0.02, 50.0), *[(None, None)] * (len(start) - 1)]
+    scale, *shifts = minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B").x
+    bias = np.array(shifts) / scale if biases else np.zeros(logits.shape[1])
+    return float(1 / scale), bias

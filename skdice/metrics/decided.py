@@ -1,0 +1,283 @@
+"""Held-out rows with their probabilities and truth, decided with any bias: see `decisions.tune`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from skdice.metrics.counting import SpanCounter
+from skdice.metrics.decisions import TAUS, Score, tune_bias
+from skdice.metrics.objectives import Cost, Counts, Fbeta
+
+_N_STEPS = 64  # thresholds of a label, where not all are tried
+_POOLED = 20  # positives with which a label's own bias counts as much as the common one
+_GRID = np.array([-40.0, -20.0, -12.0, *np.arange(-8, 8.01, 0.25), 12.0, 20.0, 40.0])
+
+
+@dataclass
+class Margins:
+    """Yes or no for each label, or for the positive class of two: yes above a margin of 0.
+
+    Attributes
+    ----------
+    margins : ndarray of shape (n_rows, n_labels)
+        Log-odds.
+    truth : ndarray of bool, shape (n_rows, n_labels)
+    answers : ndarray
+        The truth as the user gave it.
+    names : ndarray of two labels, or None
+        The negative and the positive class of two.
+    labels : list of str
+    """
+
+    margins: np.ndarray
+    truth: np.ndarray
+    answers: np.ndarray
+    names: np.ndarray | None = None
+    labels: Sequence[Any] = ("",)
+
+    def __post_init__(self) -> None:
+        self.n_rows, self.n_biases = self.margins.shape
+
+    def decide(self, bias: np.ndarray) -> np.ndarray:
+        """Whether each label is predicted, of shape (n_rows, n_labels)."""
+        decisions: np.ndarray = self.margins + bias > 0
+        return decisions
+
+    def score(self, objective: Score, decisions: np.ndarray) -> float:
+        """How good decisions are."""
+        if not callable(objective):
+            hits, predicted = (decisions & self.truth).sum(axis=0), decisions.sum(axis=0)
+            return float(objective.value(self._counts(hits, predicted)))
+        named = decisions.astype(int)
+        if self.names is not None:
+            named = self.names[named[:, 0]]
+        return float(objective(self.answers, named))
+
+    def _counts(self, hits: np.ndarray, predicted: np.ndarray) -> Counts:
+        """Counts of shape (..., n_labels), or of both classes."""
+        n, true, alerts = self.n_rows, self.truth.sum(axis=0), predicted.max(axis=-1)
+        if self.names is None:
+            return Counts(hits, predicted, true, alerts, n)
+        hits = np.concatenate([n - predicted - true + hits, hits], axis=-1)
+        both = np.concatenate([n - predicted, predicted], axis=-1)
+        return Counts(hits, both, np.append(n - true, true), alerts, n, positive=1)
+
+    def drawn(self, chosen: np.ndarray) -> Self:
+        """Some of the rows, perhaps twice."""
+        parts = self.margins[chosen], self.truth[chosen], self.answers[chosen]
+        return type(self)(*parts, self.names, self.labels)
+
+    def tuned(self, objective: Score, per_class: bool) -> np.ndarray:
+        """The best bias; of labels with few positives, mostly the common one."""
+        true = self.truth.sum(axis=0)
+        if not per_class:
+            prior = np.log((true + 1) / (self.n_rows - true + 1))
+            scores = [self.score(objective, self.decide(-tau * prior)) for tau in TAUS]
+            return -TAUS[int(np.argmax(scores))] * prior
+        bias = np.zeros(self.n_biases)
+        for _ in range(3):
+            before = bias.copy()
+            for label in range(self.n_biases):
+                bias[label] = self._best(objective, bias, label)
+            if (bias == before).all():
+                break
+        if self.n_biases == 1:
+            return bias
+        shifts, steps = self.steps([*range(self.n_biases)], np.zeros(self.n_biases))
+        common = shifts[int(Fbeta().value(steps).argmax())]
+        own = true / (true + _POOLED)
+        mixed: np.ndarray = own * bias + (1 - own) * common
+        return mixed
+
+    def _best(self, objective: Score, bias: np.ndarray, label: int) -> float:
+        """The best bias of a label; of equally good ones the nearest to the one it has."""
+        shifts, steps = self.steps([label], np.zeros(self.n_biases))
+        hits, predicted = steps.hits[:, 0], steps.predicted[:, 0]
+        # A threshold is best right below a positive row, or where none or all are predicted.
+        kept = np.unique([0, *(np.flatnonzero(np.diff(hits)) + 1), len(shifts) - 1])
+        if len(kept) > _N_STEPS and (callable(objective) or self.n_biases > 1):
+            kept = kept[np.linspace(0, len(kept) - 1, _N_STEPS).astype(int)]
+        decisions = self.decide(bias)
+        now = self.score(objective, decisions)
+        if callable(objective):
+            values = []
+            for shift in shifts[kept]:
+                decisions[:, label] = self.margins[:, label] + shift > 0
+                values.append(self.score(objective, decisions))
+            scores = np.array(values)
+        else:
+            others = (decisions & self.truth).sum(axis=0), decisions.sum(axis=0)
+            tables = [np.tile(part, (len(kept), 1)) for part in others]
+            tables[0][:, label], tables[1][:, label] = hits[kept], predicted[kept]
+            scores = objective.value(self._counts(*tables))
+        if scores.max() <= now + 1e-12:
+            return float(bias[label])
+        ties = shifts[kept][scores >= scores.max() - 1e-12]
+        return float(ties[np.abs(ties - bias[label]).argmin()])
+
+    def groups(self, each: bool) -> dict[str, list[int]]:
+        """Each label, or all."""
+        if not each or self.n_biases == 1:
+            return {"": [*range(self.n_biases)]}
+        return {str(label): [i] for i, label in enumerate(self.labels)}
+
+    def steps(self, together: list[int], bias: np.ndarray) -> tuple[np.ndarray, Counts]:
+        """Every threshold for some labels; between two margins, the middle."""
+        margins = self.margins[:, together] + bias[together]
+        order = np.argsort(-margins, axis=None, kind="stable")
+        sorted_margins = margins.ravel()[order]
+        ends = np.append(np.flatnonzero(np.diff(sorted_margins)) + 1, len(order))
+        n_predicted = np.append(0, ends)
+        edges = np.concatenate([sorted_margins[:1] + 2, sorted_margins, sorted_margins[-1:] - 2])
+        above, below = edges[n_predicted], edges[n_predicted + 1]
+        middle = (above + below) / 2
+        shifts = -np.where(middle < above, middle, below)
+        hits = np.append(0, np.cumsum(self.truth[:, together].ravel()[order]))[n_predicted]
+        highest = np.sort(margins.max(axis=1))
+        alerts = self.n_rows - np.searchsorted(highest, -shifts, "right")
+        true = self.truth[:, together].sum()
+        counts = Counts(hits[:, None], n_predicted[:, None], true[None], alerts, self.n_rows)
+        return shifts, counts
+
+
+@dataclass
+class Classes:
+    """One of three classes or more: the one with the highest log-probability after the biases.
+
+    Attributes
+    ----------
+    log_p : ndarray of shape (n_rows, n_classes)
+    truth : ndarray of int, shape (n_rows,)
+        Indices; -1 for a class that the model does not know.
+    answers : ndarray of shape (n_rows,)
+        The truth as the user gave it.
+    names : ndarray of shape (n_classes,)
+    """
+
+    log_p: np.ndarray
+    truth: np.ndarray
+    answers: np.ndarray
+    names: np.ndarray
+
+    def __post_init__(self) -> None:
+        self.n_rows, self.n_biases = self.log_p.shape
+
+    def decide(self, bias: np.ndarray) -> np.ndarray:
+        """Indices of classes, of shape (n_rows,)."""
+        return (self.log_p + bias).argmax(axis=1)
+
+    def score(self, objective: Score, decisions: np.ndarray) -> float:
+        """How good decisions are."""
+        if callable(objective):
+            return float(objective(self.answers, self.names[decisions]))
+        if isinstance(objective, Cost):
+            known = self.truth >= 0
+            costs = np.array(objective.matrix)[self.truth[known], decisions[known]]
+            return -float(costs.mean()) if len(costs) else 0.0
+        hits, predicted, true = (
+            np.bincount(classes[classes >= 0], minlength=self.n_biases)
+            for classes in (decisions[decisions == self.truth], decisions, self.truth)
+        )
+        counts = Counts(hits, predicted, true, np.zeros(()), self.n_rows)
+        return float(objective.value(counts))
+
+    def drawn(self, chosen: np.ndarray) -> Self:
+        """Some of the rows, perhaps twice."""
+        parts = self.log_p[chosen], self.truth[chosen], self.answers[chosen]
+        return type(self)(*parts, self.names)
+
+    def tuned(self, objective: Score, per_class: bool) -> np.ndarray:
+        """The best bias that `tune_bias` finds."""
+        return tune_bias(
+            self.log_p, self.truth, lambda d: self.score(objective, d), per_class=per_class
+        )
+
+    def groups(self, each: bool) -> dict[str, list[int]]:
+        """None: some class is always predicted."""
+        raise ValueError("a bound on precision, recall or alerts needs a class that is background")
+
+    def steps(self, together: list[int], bias: np.ndarray) -> tuple[np.ndarray, Counts]:
+        """None, as there are no groups."""
+        raise NotImplementedError
+
+
+@dataclass
+class Spans:
+    """Tags of tokens, judged by the spans that they make.
+
+    Attributes
+    ----------
+    log_p : ndarray of shape (n_tokens, n_classes)
+    truth : ndarray of int, shape (n_tokens,)
+        Indices; -1 for a tag that the model does not know.
+    tags : list of lists of str
+        The truth of each sentence.
+    classes : list of str
+    scheme : str
+    """
+
+    log_p: np.ndarray
+    truth: np.ndarray
+    tags: Sequence[Sequence[str]]
+    classes: Sequence[str]
+    scheme: str
+
+    def __post_init__(self) -> None:
+        self.n_rows, self.n_biases = len(self.tags), len(self.classes)
+        self.counter = SpanCounter(self.tags, self.classes, self.scheme)
+        self.ends = np.cumsum(self.counter.lengths)
+
+    def decide(self, bias: np.ndarray) -> np.ndarray:
+        """Indices of tags, of shape (n_tokens,)."""
+        return (self.log_p + bias).argmax(axis=1)
+
+    def score(self, objective: Score, decisions: np.ndarray) -> float:
+        """How good decisions are."""
+        if not callable(objective):
+            return float(objective.value(self.counter.counts(decisions)))
+        named = np.asarray(self.classes)[decisions]
+        return float(objective(self.tags, [r.tolist() for r in np.split(named, self.ends[:-1])]))
+
+    def drawn(self, chosen: np.ndarray) -> Self:
+        """Some of the sentences, perhaps twice."""
+        sizes = self.counter.lengths[chosen]
+        first = np.repeat((self.ends - self.counter.lengths)[chosen], sizes)
+        tokens = first + np.arange(len(first)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        tags = [self.tags[i] for i in chosen]
+        return type(self)(self.log_p[tokens], self.truth[tokens], tags, self.classes, self.scheme)
+
+    def tuned(self, objective: Score, per_class: bool) -> np.ndarray:
+        """The best bias that `tune_bias` finds."""
+        return tune_bias(
+            self.log_p, self.truth, lambda d: self.score(objective, d), per_class=per_class
+        )
+
+    def groups(self, each: bool) -> dict[str, list[int]]:
+        """The tags of each type, or all but the background."""
+        kinds = self.counter.kinds[: self.n_biases].tolist()
+        groups: dict[str, list[int]] = {}
+        for i, kind in enumerate(kinds):
+            if kind:
+                groups.setdefault(self.counter.types[kind - 1] if each else "", []).append(i)
+        if 0 not in kinds or not groups:
+            raise ValueError("a bound on precision, recall or alerts needs the tag 'O' and others")
+        return groups
+
+    def steps(self, together: list[int], bias: np.ndarray) -> tuple[np.ndarray, Counts]:
+        """A grid of shifts: a strict one cuts spans into pieces, so tests begin near the middle."""
+        biased, shifts = self.log_p + bias, _GRID
+        kinds = sorted({int(self.counter.kinds[i]) - 1 for i in together})
+        moved = np.zeros(self.n_biases)
+        moved[together] = 1
+        found = [self.counter.counts((biased + s * moved).argmax(axis=1), kinds) for s in shifts]
+        hits, predicted, alerts = (
+            np.array([getattr(counts, name) for counts in found])
+            for name in ("hits", "predicted", "alerts")
+        )
+        starts = tuple(np.searchsorted(shifts, [-2.0, -1.0, 0.0, 1.0, 2.0]).tolist())
+        counts = Counts(hits, predicted, found[0].true, alerts, self.n_rows, starts=starts)
+        return shifts, counts

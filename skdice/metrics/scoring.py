@@ -1,0 +1,140 @@
+"""From what a user asks for to an objective, or to a function of true and predicted labels."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.metrics import get_scorer, get_scorer_names
+
+from skdice._checks import shown
+from skdice._lock import PROCESS
+from skdice.metrics.decisions import Score
+from skdice.metrics.objectives import BalancedAccuracy, Constraint, Cost, Fbeta
+
+_MICRO, _MACRO, _BALANCED = Fbeta(average="micro"), Fbeta(average="macro"), BalancedAccuracy()
+# By what is decided: one of two classes, one of more, several labels, or spans.
+_NAMED: dict[str, dict[str, Score]] = {
+    "auto": {"two": Fbeta(), "classes": _MACRO, "labels": _MICRO, "spans": _MICRO},
+    "f1": {"two": Fbeta(), "labels": _MACRO, "spans": _MICRO},
+    "f1_micro": dict.fromkeys(("two", "classes", "labels", "spans"), _MICRO),
+    "f1_macro": dict.fromkeys(("two", "classes", "labels", "spans"), _MACRO),
+    "accuracy": dict.fromkeys(("two", "classes"), _MICRO),
+    "balanced_accuracy": dict.fromkeys(("two", "classes"), _BALANCED),
+}
+LOG_LOSS = "neg_log_loss"
+
+
+def resolve_scoring(scoring: Any, kind: str, classes: Any, positive: int | None = None) -> Any:
+    """The objective that `scoring` stands for.
+
+    Parameters
+    ----------
+    scoring : str, objective or callable
+    kind : {"two", "classes", "labels", "spans"}
+    classes : ndarray of shape (n_classes,)
+    positive : int or None, default=None
+        Of two classes.
+
+    Returns
+    -------
+    objective, callable of true and predicted labels, or ``LOG_LOSS``
+
+    Raises
+    ------
+    ValueError, TypeError
+        If these classes or tags cannot have the objective.
+    """
+    if isinstance(scoring, str):
+        if scoring == LOG_LOSS:
+            return scoring
+        if scoring in _NAMED and kind in _NAMED[scoring]:
+            return _NAMED[scoring][kind]
+        if scoring == "f1":
+            n = len(classes)
+            raise ValueError(f"scoring='f1' is for two classes, and y has {n}: use 'f1_macro'")
+        if kind == "spans" or scoring not in get_scorer_names():
+            names = [*_NAMED, LOG_LOSS][: 4 if kind == "spans" else None]
+            more = "" if kind == "spans" else ", a scorer of scikit-learn"
+            raise ValueError(
+                f"scoring={scoring!r} must be one of {tuple(names)}{more}, an objective such as "
+                "Fbeta(2) of skdice.metrics, or a function of true and predicted labels"
+            )
+        function = _of_scorer(get_scorer(scoring), classes, positive)
+        sample = np.eye(len(classes), dtype=int) if kind == "labels" else np.asarray(classes)
+        try:
+            function(sample, sample)
+        except (AttributeError, ValueError, TypeError) as error:
+            raise ValueError(
+                f"scoring={scoring!r} does not score predicted labels, which is what biases change:"
+                " use an F1, or 'neg_log_loss' for calibrated probabilities"
+            ) from error
+        return function
+    if isinstance(scoring, type) or not (callable(scoring) or hasattr(scoring, "value")):
+        raise TypeError(
+            f"scoring={shown(scoring)} must be a name, an objective such as Fbeta(2), or a function"
+        )
+    if isinstance(scoring, Fbeta) and scoring.average == "auto" and kind != "two":
+        return replace(scoring, average="macro" if kind == "classes" else "micro")
+    if isinstance(scoring, Constraint) and kind == "classes":
+        raise ValueError(
+            f"scoring={scoring!r} is for two classes, several labels and spans, and y has "
+            f"{len(classes)} classes, of which one is always predicted: use 'f1_macro' or Cost"
+        )
+    if isinstance(scoring, Cost):
+        size = len(classes) if kind == "classes" else 2
+        if len(scoring.matrix) != size:
+            raise ValueError(f"scoring={scoring!r} must have {size} rows, and has another number")
+        if kind == "spans" and scoring.matrix[0][0] != 0:
+            raise ValueError(f"scoring={scoring!r}: matrix[0][0] must be 0, as no span is no row")
+    if callable(scoring) and not hasattr(scoring, "value") and _n_arguments(scoring) >= 3:
+        return _of_scorer(scoring, classes, None)
+    return scoring
+
+
+def _n_arguments(function: Callable[..., Any]) -> int:
+    """How many arguments must be given by place; a scorer takes an estimator, X and y."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # of a builtin
+        return 2
+    places = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return sum(p.kind in places and p.default is p.empty for p in parameters)
+
+
+class _Decided(ClassifierMixin, BaseEstimator):
+    """What a scorer takes for a fitted classifier: its predictions are given."""
+
+    def __init__(self, predicted: Any = None, classes: Any = None) -> None:
+        self.predicted = predicted
+        self.classes = classes
+
+    @property
+    def classes_(self) -> Any:
+        return self.classes
+
+    def predict(self, X: Any) -> Any:
+        return self.predicted
+
+
+def _of_scorer(scorer: Any, classes: Any, positive: int | None) -> Callable[[Any, Any], float]:
+    """A function of true and predicted labels."""
+
+    def score(true: Any, predicted: Any) -> float:
+        known = classes
+        if positive is not None and np.isin(true, classes).all():
+            # Scorers by name take 1 for the positive class, whatever it is called.
+            true, predicted = true == classes[positive], predicted == classes[positive]
+            true, predicted, known = true.astype(int), predicted.astype(int), np.array([0, 1])
+        with PROCESS, warnings.catch_warnings():
+            # A search tries decisions without any positive too.
+            warnings.simplefilter("ignore", UndefinedMetricWarning)
+            return float(scorer(_Decided(predicted, known), np.zeros((len(true), 1)), true))
+
+    return score
