@@ -96,7 +96,8 @@ class BiasDisplay:
         at = position("label", label, classes, "classes")
         values = np.linspace(-4, 4, 41) if bias is None else same_length(["bias"], [bias])[0]
         scores_of = (_of_tags if hasattr(estimator, "scheme_") else _of_labels)(estimator, X, y)
-        scores = [scores_of(value * (np.arange(len(classes)) == at)) for value in values]
+        of_class = (np.arange(len(classes)) == at) / getattr(estimator, "temperature_", 1.0)
+        scores = [scores_of(value * of_class) for value in values]
         precision, recall, f1 = np.transpose(scores)
         return cls(values, precision, recall, f1, str(label)).plot(ax=ax)
 
