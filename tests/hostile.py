@@ -323,6 +323,19 @@ class Makers:
     def a_ThresholdDisplay_from_predictions_y_true(self, kind: str) -> Any:  # noqa: N802
         return [0, 1, 0, 1, 1, 0]
 
+    a_expected_calibration_error_y_true = a_ThresholdDisplay_from_predictions_y_true
+
+    def a_per_thousand(self, kind: str) -> Any:
+        return 50
+
+    def a_matrix(self, kind: str) -> Any:
+        return [[0, 1], [20, 0]]
+
+    def a_RecallAtPrecision_precision(self, kind: str) -> Any:  # noqa: N802
+        return 0.9
+
+    a_PrecisionAtRecall_recall = a_RecallAtPrecision_precision  # noqa: N815
+
     def a_y_proba(self, kind: str) -> Any:
         return [0.2, 0.7, 0.4, 0.9, 0.3, 0.1]
 

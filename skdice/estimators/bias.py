@@ -20,7 +20,7 @@ from skdice.estimators.scores import ClassScores
 from skdice.metrics import positive_class
 from skdice.metrics.decided import Classes, Margins
 from skdice.metrics.decisions import Rows
-from skdice.metrics.labels import as_labels
+from skdice.metrics.labels import as_labels, known_labels, read_labels
 from skdice.metrics.positive import positive_of
 from skdice.metrics.scoring import resolve_scoring
 
@@ -126,7 +126,8 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         Parameters
         ----------
         X, y : as the estimator takes them
-            `y` may hold 0/1 rows of shape (n, n_labels), if the estimator takes several labels.
+            `y` may hold several labels a row, if the estimator takes them: 0/1 rows, a frame of
+            such columns, or lists of names.
         X_val, y_val : as X and y, default=None
             Rows to tune on, also passed to the estimator's ``fit`` if that takes them.
         **params : dict
@@ -148,20 +149,21 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         check_validation(X_val, y_val)
         if X is None:
             raise TypeError("X=None must hold a row for each label of y")
-        labels, several = _labels(y)
-        X, y = indexable(X, labels if several else y)
+        labels, classes, several = _labels(y)
         if self.cv == "prefit" and X_val is None:
             check_is_fitted(self.estimator)
-            classes = np.asarray(self.estimator.classes_)
-        else:
-            classes = np.arange(labels.shape[1]) if several else np.unique(labels)
+            names = self.estimator.classes_
+            if several and not isinstance(names, list):
+                labels = known_labels(y, names)
+            classes = classes if isinstance(names, list) else np.asarray(names)
+        X, y = indexable(X, labels if several else y)
         self._check_classes(classes, several)
         splits: Any = ()
         if X_val is not None:
-            y_val, held_several = _labels(y_val, "y_val")
-            if several != held_several or labels.shape[1:] != y_val.shape[1:]:
-                raise ValueError(f"y_val has shape {y_val.shape} and y {labels.shape}: give alike")
-            if not several:
+            if several:
+                y_val = known_labels(y_val, classes, True, "y_val")
+            else:
+                y_val = column_or_1d(as_labels(y_val, name="y_val"))
                 check_known(labels.tolist(), y_val.tolist(), "labels")
             check_consistent_length(X_val, y_val)
             if (width := _width(X_val)) != _width(X) and None not in (width, _width(X)):
@@ -170,9 +172,9 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
             splits = list(self._splits(X, labels))
         rounds = self._fit_rounds(X, y, X_val, y_val, params, splits)
         self.multilabel_ = several
-        self.classes_ = self.estimator_.classes_
-        if several and isinstance(self.classes_, list):  # of a random forest
-            self.classes_ = np.arange(len(self.classes_))
+        if several and self.cv != "prefit" and hasattr(self.estimator_, "multilabel_"):
+            self.estimator_.classes_ = classes  # it was fitted on rows without names
+        self.classes_ = classes if several else self.estimator_.classes_
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
@@ -242,7 +244,7 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         """Held-out rows, the objective, and the rows' logits and truth."""
         positive = self.positive_ if self._kind == "two" else None
         objective = resolve_scoring(self.scoring, self._kind, self.classes_, positive)
-        answers = np.concatenate([_labels(truth)[0] for _, _, truth in rounds])
+        answers = np.concatenate([as_labels(truth) for _, _, truth in rounds])
         if self.multilabel_:
             odds = np.concatenate([log_odds(m.predict_proba(rows)) for m, rows, _ in rounds])
             labels = self.classes_.tolist()
@@ -260,11 +262,12 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         return np.eye(2)[self.positive_] * bias[0] if self._kind == "two" else bias
 
 
-def _labels(y: Any, name: str = "y") -> tuple[np.ndarray, bool]:
-    """Labels of shape (n,), or 0/1 rows, and whether they are rows."""
-    labels = as_labels(y, name=name)
-    several = labels.ndim == 2 and labels.shape[1] > 1
-    return (labels if several else column_or_1d(labels)), several
+def _labels(y: Any) -> tuple[np.ndarray, np.ndarray, bool]:
+    """Labels of shape (n,) or 0/1 rows, the classes or names, and whether they are rows."""
+    labels = read_labels(y)
+    if labels.multilabel:
+        return labels.values, labels.classes, True
+    return column_or_1d(labels.values), labels.classes, False
 
 
 def _label_splits(labels: np.ndarray, cv: Any, seed: int) -> Any:

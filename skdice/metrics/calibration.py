@@ -53,8 +53,8 @@ def expected_calibration_error(y_true: Any, y_proba: Any, *, n_bins: int = 15) -
         raise ValueError("y_true must hold 0 and 1 only, 1 where the event happened")
     if not ((p >= 0) & (p <= 1)).all():
         raise ValueError("y_proba must hold probabilities, from 0 to 1")
-    if n_bins < 1:
-        raise ValueError(f"n_bins={n_bins} must be at least 1")
+    if not 1 <= n_bins <= 1_000_000:
+        raise ValueError(f"n_bins={n_bins} must be from 1 to 1,000,000")
     bins = np.minimum((p * n_bins).astype(int), n_bins - 1)
     off = np.bincount(bins, p - true)
     return float(np.abs(off).sum() / max(len(p), 1))

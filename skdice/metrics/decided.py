@@ -51,7 +51,7 @@ class Margins:
         """How good decisions are."""
         if not callable(objective):
             hits, predicted = (decisions & self.truth).sum(axis=0), decisions.sum(axis=0)
-            return float(objective.value(self._counts(hits, predicted)))
+            return float(objective._value(self._counts(hits, predicted)))
         named = decisions.astype(int)
         if self.names is not None:
             named = self.names[named[:, 0]]
@@ -88,7 +88,7 @@ class Margins:
         if self.n_biases == 1:
             return bias
         shifts, steps = self.steps([*range(self.n_biases)], np.zeros(self.n_biases))
-        common = shifts[int(Fbeta().value(steps).argmax())]
+        common = shifts[int(Fbeta()._value(steps).argmax())]
         own = true / (true + _POOLED)
         mixed: np.ndarray = own * bias + (1 - own) * common
         return mixed
@@ -113,7 +113,7 @@ class Margins:
             others = (decisions & self.truth).sum(axis=0), decisions.sum(axis=0)
             tables = [np.tile(part, (len(kept), 1)) for part in others]
             tables[0][:, label], tables[1][:, label] = hits[kept], predicted[kept]
-            scores = objective.value(self._counts(*tables))
+            scores = objective._value(self._counts(*tables))
         if scores.max() <= now + 1e-12:
             return float(bias[label])
         ties = shifts[kept][scores >= scores.max() - 1e-12]
@@ -183,7 +183,7 @@ class Classes:
             for classes in (decisions[decisions == self.truth], decisions, self.truth)
         )
         counts = Counts(hits, predicted, true, np.zeros(()), self.n_rows)
-        return float(objective.value(counts))
+        return float(objective._value(counts))
 
     def drawn(self, chosen: np.ndarray) -> Self:
         """Some of the rows, perhaps twice."""
@@ -238,7 +238,7 @@ class Spans:
     def score(self, objective: Score, decisions: np.ndarray) -> float:
         """How good decisions are."""
         if not callable(objective):
-            return float(objective.value(self.counter.counts(decisions)))
+            return float(objective._value(self.counter.counts(decisions)))
         named = np.asarray(self.classes)[decisions]
         return float(objective(self.tags, [r.tolist() for r in np.split(named, self.ends[:-1])]))
 

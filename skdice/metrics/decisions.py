@@ -108,9 +108,9 @@ def _constrained(rows: Rows, objective: Constraint) -> np.ndarray:
         missed = {}
         for name, together in groups.items():
             shifts, steps = rows.steps(together, bias)
-            held = objective.promised(steps)
+            held = objective._promised(steps)
             if held.any():
-                values = np.where(held, objective.value(steps), -np.inf)
+                values = np.where(held, objective._value(steps), -np.inf)
                 bias[together] += shifts[int(values.argmax())]
             else:
                 missed[name] = together
@@ -120,8 +120,8 @@ def _constrained(rows: Rows, objective: Constraint) -> np.ndarray:
             break
         # Those that are too rare to reach it by themselves are to reach it together.
         groups = {", ".join(missed): [i for together in missed.values() for i in together]}
-    best, n_true = objective.best(steps), int(steps.true.max(initial=0))
-    told = objective.told(best) if best else f"no {objective.what} at all"
+    best, n_true = objective._best(steps), int(steps.true.max(initial=0))
+    told = objective._told(best) if best else f"no {objective.what} at all"
     of = f" of {name}" if name else ""
     raise ValueError(
         f"scoring={objective!r} cannot be met{of}: with {rows.n_rows} rows to tune on, of which "

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from numbers import Real
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from scipy.stats import binom
 
-from skdice._checks import as_numbers, shown
+from skdice._checks import as_numbers, check_choice, checked, shown
 
 __all__ = ["AlertBudget", "Cost", "Fbeta", "PrecisionAtRecall", "RecallAtPrecision"]
 
@@ -59,11 +58,12 @@ class Counts:
 class Objective(Protocol):
     """What `BiasTunedClassifier` and `BiasTunedTagger` can maximise."""
 
-    def value(self, counts: Counts) -> np.ndarray:
+    def _value(self, counts: Counts) -> np.ndarray:
         """A number for each decision in `counts`; higher is better."""
         ...
 
 
+@checked
 @dataclass(frozen=True)
 class Fbeta:
     """The F-beta score: recall counts `beta` times as much as precision.
@@ -86,11 +86,10 @@ class Fbeta:
     average: str = "auto"
 
     def __post_init__(self) -> None:
-        _check_number("beta", self.beta, 0, float("inf"))
-        if self.average not in ("auto", "micro", "macro"):
-            raise ValueError(f"average={shown(self.average)} must be 'auto', 'micro' or 'macro'")
+        _check_number("beta", self.beta, 0, 1e6)
+        check_choice("average", self.average, ("auto", "micro", "macro"))
 
-    def value(self, counts: Counts) -> np.ndarray:
+    def _value(self, counts: Counts) -> np.ndarray:
         """The score; a macro average is over the kinds that are true or predicted."""
         if self.average == "auto":
             hits, predicted, true = counts.of_positives
@@ -110,13 +109,14 @@ class Fbeta:
 class BalancedAccuracy:
     """The mean of the classes' recalls."""
 
-    def value(self, counts: Counts) -> np.ndarray:
+    def _value(self, counts: Counts) -> np.ndarray:
         """The mean over the classes that are true."""
         recalls = counts.hits / np.maximum(counts.true, 1)
         mean: np.ndarray = recalls.sum(axis=-1) / np.maximum((counts.true > 0).sum(axis=-1), 1)
         return mean
 
 
+@checked
 @dataclass(frozen=True)
 class Cost:
     """What decisions cost, to be as low as possible.
@@ -146,7 +146,7 @@ class Cost:
             )
         object.__setattr__(self, "matrix", tuple(map(tuple, table.tolist())))
 
-    def value(self, counts: Counts) -> np.ndarray:
+    def _value(self, counts: Counts) -> np.ndarray:
         """The mean cost of a row, negative."""
         hits, predicted, true = counts.of_positives
         (right, alarm), (missed, hit) = self.matrix
@@ -179,32 +179,30 @@ class Constraint:
 
     def __post_init__(self) -> None:
         _check_number("confidence", self.confidence, 0, 1)
-        if not isinstance(self.each, (bool, np.bool_)):
-            raise TypeError(f"each={shown(self.each)} must be True or False")
 
     @property
-    def level(self) -> float:
+    def _level(self) -> float:
         """The error of a test."""
         return (1 - self.confidence) / 5
 
     @property
-    def share(self) -> float:
-        """The share that `trials` must exceed."""
+    def _share(self) -> float:
+        """The share that `_trials` must exceed."""
         raise NotImplementedError
 
-    def trials(self, steps: Counts) -> tuple[np.ndarray, np.ndarray]:
+    def _trials(self, steps: Counts) -> tuple[np.ndarray, np.ndarray]:
         """Successes and trials of the share that is bounded, for each step."""
         raise NotImplementedError
 
-    def value(self, counts: Counts) -> np.ndarray:
+    def _value(self, counts: Counts) -> np.ndarray:
         """Recall, which the bound leaves to be maximised."""
         hits, _, true = counts.pooled
         return hits / np.maximum(true, 1)
 
-    def promised(self, steps: Counts, share: float | None = None) -> np.ndarray:
+    def _promised(self, steps: Counts, share: float | None = None) -> np.ndarray:
         """Which steps hold the bound for new rows; steps go from strict to loose thresholds."""
-        share = self.share if share is None else share
-        successes, trials = self.trials(steps)
+        share = self._share if share is None else share
+        successes, trials = self._trials(steps)
         turn = slice(None, None, -1 if self.loose_first else 1)
         successes, trials = successes[turn], trials[turn]
         order, starts = self._order(trials, share)
@@ -215,7 +213,7 @@ class Constraint:
         p = binom.sf(successes[order] - 1, trials[order], share)
         held = np.zeros(len(successes), dtype=bool)
         for start in starts:
-            fails = np.flatnonzero(p[start:] > self.level)
+            fails = np.flatnonzero(p[start:] > self._level)
             held[order[start : start + fails[0] if len(fails) else None]] = True
         return held[turn]
 
@@ -223,16 +221,17 @@ class Constraint:
         """Which steps are tested, and where in them the tests begin."""
         return np.arange(len(trials)), [0]
 
-    def best(self, steps: Counts) -> float:
+    def _best(self, steps: Counts) -> float:
         """The highest share that could have been promised."""
-        shares = self.share * np.arange(199, 0, -1) / 200
-        return next((float(s) for s in shares if self.promised(steps, s).any()), 0.0)
+        shares = self._share * np.arange(199, 0, -1) / 200
+        return next((float(s) for s in shares if self._promised(steps, s).any()), 0.0)
 
-    def told(self, share: float) -> str:
+    def _told(self, share: float) -> str:
         """A share in words."""
         return f"{self.what} {share:.3g}"
 
 
+@checked
 @dataclass(frozen=True)
 class RecallAtPrecision(Constraint):
     """The highest recall at a precision that holds for new rows too.
@@ -272,11 +271,11 @@ class RecallAtPrecision(Constraint):
         _check_number("precision", self.precision, 0, 1)
 
     @property
-    def share(self) -> float:
+    def _share(self) -> float:
         """The precision."""
         return self.precision
 
-    def trials(self, steps: Counts) -> tuple[np.ndarray, np.ndarray]:
+    def _trials(self, steps: Counts) -> tuple[np.ndarray, np.ndarray]:
         """Hits among the predicted."""
         hits, predicted, _ = steps.pooled
         return hits, predicted
@@ -284,13 +283,14 @@ class RecallAtPrecision(Constraint):
     def _order(self, trials: np.ndarray, share: float) -> tuple[np.ndarray, list[int]]:
         # Sizes grow by a tenth. One false alarm among the surest rows would end a single sequence,
         # so there is a second one.
-        least = np.ceil(np.log(self.level) / np.log(share))
+        least = np.ceil(np.log(self._level) / np.log(share))
         sizes = least * 1.1 ** np.arange(400)
         order = np.unique(np.searchsorted(trials, sizes[sizes <= trials.max(initial=0)]))
         starts = np.searchsorted(trials[order], [least, 4 * least])
         return order, [int(start) for start in starts if start < len(order)]
 
 
+@checked
 @dataclass(frozen=True)
 class PrecisionAtRecall(Constraint):
     """The highest precision at a recall that holds for new rows too.
@@ -326,21 +326,22 @@ class PrecisionAtRecall(Constraint):
         _check_number("recall", self.recall, 0, 1)
 
     @property
-    def share(self) -> float:
+    def _share(self) -> float:
         """The recall."""
         return self.recall
 
-    def trials(self, steps: Counts) -> tuple[np.ndarray, np.ndarray]:
+    def _trials(self, steps: Counts) -> tuple[np.ndarray, np.ndarray]:
         """Hits among the true."""
         hits, _, true = steps.pooled
         return hits, true
 
-    def value(self, counts: Counts) -> np.ndarray:
+    def _value(self, counts: Counts) -> np.ndarray:
         """Precision."""
         hits, predicted, _ = counts.pooled
         return hits / np.maximum(predicted, 1)
 
 
+@checked
 @dataclass(frozen=True)
 class AlertBudget(Constraint):
     """The highest recall with no more alerts than a budget, on new rows too.
@@ -372,22 +373,20 @@ class AlertBudget(Constraint):
         _check_number("per_thousand", self.per_thousand, 0, 1000)
 
     @property
-    def share(self) -> float:
+    def _share(self) -> float:
         """The rows without an alert."""
         return 1 - self.per_thousand / 1000
 
-    def trials(self, steps: Counts) -> tuple[np.ndarray, np.ndarray]:
+    def _trials(self, steps: Counts) -> tuple[np.ndarray, np.ndarray]:
         """Rows without an alert among all."""
         return steps.n_rows - steps.alerts, np.full(len(steps.alerts), steps.n_rows)
 
-    def told(self, share: float) -> str:
+    def _told(self, share: float) -> str:
         """Alerts in 1,000 rows."""
         return f"{1000 * (1 - share):.3g} {self.what}"
 
 
-def _check_number(name: str, value: Any, low: float, high: float) -> None:
-    """Refuse what is not a number between two others, ends excluded."""
-    if not isinstance(value, Real) or isinstance(value, (bool, np.bool_)):
-        raise TypeError(f"{name}={shown(value)} must be a number")
-    if not low < float(value) < high:
+def _check_number(name: str, value: float, low: float, high: float) -> None:
+    """Refuse what is not between two numbers, ends excluded."""
+    if not low < value < high:
         raise ValueError(f"{name}={shown(value)} must be above {low} and below {high:g}")

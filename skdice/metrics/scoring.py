@@ -76,7 +76,8 @@ def resolve_scoring(scoring: Any, kind: str, classes: Any, positive: int | None 
                 " use an F1, or 'neg_log_loss' for calibrated probabilities"
             ) from error
         return function
-    if isinstance(scoring, type) or not (callable(scoring) or hasattr(scoring, "value")):
+    ours = isinstance(scoring, (Fbeta, Cost, Constraint))
+    if isinstance(scoring, type) or not (callable(scoring) or ours):
         raise TypeError(
             f"scoring={shown(scoring)} must be a name, an objective such as Fbeta(2), or a function"
         )
@@ -93,7 +94,7 @@ def resolve_scoring(scoring: Any, kind: str, classes: Any, positive: int | None 
             raise ValueError(f"scoring={scoring!r} must have {size} rows, and has another number")
         if kind == "spans" and scoring.matrix[0][0] != 0:
             raise ValueError(f"scoring={scoring!r}: matrix[0][0] must be 0, as no span is no row")
-    if callable(scoring) and not hasattr(scoring, "value") and _n_arguments(scoring) >= 3:
+    if callable(scoring) and not ours and _n_arguments(scoring) >= 3:
         return _of_scorer(scoring, classes, None)
     return scoring
 

@@ -6,6 +6,7 @@ import pickle
 from copy import copy
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -307,8 +308,8 @@ def test_objectives_of_a_classifier():
     other = BiasTunedClassifier(GaussianNB(), scoring=Cost([[0, 1], [30, 0]]), pos_label=0)
     zero_one = other.fit(X, 1 - Y)
     np.testing.assert_array_equal(zero_one.predict(X) == 0, dear == "rare")
-    for scoring in ("precision", "recall", "jaccard", "f1_weighted", class_recall_scorer):
-        assert fitted(scoring, n_bootstraps=2).bias_.shape == (2,)
+    for scoring in ("precision", class_recall_scorer):
+        assert fitted(scoring, n_bootstraps=0, cv=2).bias_.shape == (2,)
     with pytest.raises(ValueError, match="'roc_auc' does not score predicted labels"):
         fitted("roc_auc")
     with pytest.raises(ValueError, match="cannot be met") as error:
@@ -336,6 +337,11 @@ def test_several_labels_of_any_classifier():
     assert pickle.loads(pickle.dumps(tuned)).predict(rows).tolist() == tuned.predict(rows).tolist()
     with pytest.raises(ValueError, match="y_val has shape"):
         BiasTunedClassifier(inner).fit(rows, labels, X_val=rows, y_val=labels[:, :2])
+    frame = pd.DataFrame(labels, columns=["a", "b", "c"])
+    named = BiasTunedClassifier(inner, scoring="f1", cv=3, random_state=0).fit(rows, frame)
+    assert named.classes_.tolist() == ["a", "b", "c"]
+    np.testing.assert_array_equal(named.bias_, tuned.bias_)
+    assert named.score(rows, frame) == tuned.score(rows, labels)
     with pytest.raises(ValueError, match="y_val has shape"):
         BiasTunedClassifier(inner).fit(rows, labels, X_val=rows, y_val=labels[:, 0])
     with pytest.raises(ValueError, match="cv=50 needs 50 rows"):

@@ -257,11 +257,13 @@ def test_tuned_labels_are_served_by_plain_transformers(tiny_backbone, tmp_path):
     labels = np.array([[i % 2, i % 3 == 0, i % 4 == 0] for i in range(len(TEXTS))], dtype=int)
     model = DiceSequenceClassifier(backbone=tiny_backbone, pooling="native", **SETTINGS)
     tuned = BiasTunedClassifier(model, scoring="f1", cv=2, n_bootstraps=0, random_state=0)
-    tuned.fit(TEXTS, labels)
-    assert tuned.bias_.shape == (3,)
+    names = np.array(["odd", "third", "fourth"])
+    tuned.fit(TEXTS, [names[row == 1].tolist() for row in labels])
+    assert tuned.classes_.tolist() == ["fourth", "odd", "third"]
     tuned.bias_, tuned.temperature_ = tuned.bias_ + np.array([0.3, -0.2, 0.1]), 1.7
     folder = tuned.save_pretrained(tmp_path / "m")
     plain = read_whole(AutoModelForSequenceClassification, folder)
+    assert list(plain.config.id2label.values()) == ["fourth", "odd", "third"]
     tokens = AutoTokenizer.from_pretrained(folder)(TEXTS, padding=True, return_tensors="pt")
     with torch.no_grad():
         logits = plain.eval()(**tokens).logits

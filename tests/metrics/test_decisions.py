@@ -233,8 +233,8 @@ def test_a_bound_holds_for_new_rows(objective):
                 return found[truth == 1].mean()
             return (~found).mean()
 
-        kept += share(new, new_truth) >= objective.share
-        sure += share(*endless) >= objective.share
+        kept += share(new, new_truth) >= objective._share
+        sure += share(*endless) >= objective._share
     assert n_chosen >= 180
     assert kept >= 0.95 * n_chosen - 4  # the count's standard deviation is 3
     assert sure >= 0.97 * n_chosen
@@ -262,7 +262,7 @@ def test_a_bound_out_of_reach_is_named():
         tune(rows, AlertBudget(1))
     # What is named can be had.
     best = RecallAtPrecision(0.99)
-    share = best.best(rows.steps([0], np.zeros(1))[1])
+    share = best._best(rows.steps([0], np.zeros(1))[1])
     tune(rows, RecallAtPrecision(share - 1e-9))
 
 
@@ -339,7 +339,7 @@ def test_bounds_of_spans(each):
         tags = as_tags(new, bias)
         how = {"average": None, "labels": names} if each and at == 0 else {"average": "micro"}
         values = span_precision_recall_fscore_support(new.tags, tags, **how)[at]
-        assert np.min(values) >= objective.share
+        assert np.min(values) >= objective._share
         assert at or np.min(values) < 0.87  # a lower threshold than the plain one
     if each:
         assert bias[0] == bias[2]  # all tags of a type move together
@@ -406,13 +406,13 @@ def test_what_scoring_stands_for():
     ("make", "error", "match"),
     [
         (lambda: Fbeta(0), ValueError, "beta=0 must be above 0"),
-        (lambda: Fbeta("2"), TypeError, "beta='2' must be a number"),
+        (lambda: Fbeta("2"), TypeError, "beta='2' must be"),
         (lambda: Fbeta(1, "weighted"), ValueError, "average='weighted'"),
         (lambda: RecallAtPrecision(90), ValueError, "precision=90 must be .* below 1"),
         (lambda: PrecisionAtRecall(float("nan")), ValueError, "recall=nan must"),
         (lambda: AlertBudget(0), ValueError, "per_thousand=0 must"),
         (lambda: AlertBudget(5, confidence=95), ValueError, "confidence=95 must"),
-        (lambda: AlertBudget(5, each="A"), TypeError, "each='A' must be True or False"),
+        (lambda: AlertBudget(5, each="A"), TypeError, "each='A'"),
         (lambda: Cost([1, 2]), ValueError, "matrix"),
         (lambda: Cost([[1, 2]]), ValueError, r"matrix has shape \(1, 2\)"),
         (lambda: Cost([["a", 1], [1, 0]]), TypeError, "matrix"),
