@@ -134,7 +134,7 @@ def _from_tokens(path: Path, lines: list[str], task: str, with_tags: bool) -> Da
     y: list[Any] = [row for _, _, row in rows]
     if task == "tagging":
         for i, (place, tokens, row) in enumerate(rows):
-            if row and not isinstance(row[0], str):
+            if row and isinstance(row[0], tuple):
                 try:
                     y[i] = to_tags(row, len(tokens))
                 except ValueError as error:

@@ -124,6 +124,8 @@ def json_values(path: Path, lines: list[str]) -> list[tuple[str, Any]]:
         return [(f"record {number}", value) for number, value in enumerate(values, 1)]
     if suffix_of(path) == ".json" and not is_record(first):
         return [("line 1", parse_json("\n".join(lines), path))]
+    if first.strip() == "{":  # one object on many lines
+        return [("line 1", parse_json("\n".join(lines), path))]
     return [(f"line {number}", parse_json(line, path, number)) for number, line in filled]
 
 

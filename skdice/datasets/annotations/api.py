@@ -180,7 +180,8 @@ def find_format(source: Source) -> str | None:
             return "conll" if ours or _has_tags(source) else None
     values = [value for _, value in islice(source.values, 1000)]
     names = (name for name in FORMATS if hasattr(FORMATS[name], "fits"))
-    return next((name for name in names if any(map(FORMATS[name].fits, values))), None)
+    found = next((name for name in names if any(map(FORMATS[name].fits, values))), None)
+    return found or ("doccano" if values and all(map(doccano.is_empty, values)) else None)
 
 
 def _beside_ann(path: Path) -> bool:

@@ -42,6 +42,12 @@ def fits(value: Any) -> bool:
     return name in ("label", "labels") and isinstance(first, list) and span_of(first) is not None
 
 
+def is_empty(value: Any) -> bool:
+    """Whether a JSON value is a text with an empty list of entities."""
+    name = _entities(value) if isinstance(value, dict) and "text" in value else None
+    return name is not None and not value[name]
+
+
 def read(source: Source) -> Iterator[Record]:
     """The records of a file."""
     for place, record in source.records():

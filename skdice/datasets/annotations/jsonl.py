@@ -37,7 +37,9 @@ def fits(value: Any) -> bool:
     """Whether a JSON value is a record of this format."""
     if fields := token_fields(value):
         return fields[1] is not None
-    return isinstance(value, dict) and isinstance(value.get("entities"), (list, dict))
+    return isinstance(value, dict) and isinstance(
+        value.get("entities", 0), (list, dict, type(None))
+    )
 
 
 def read_tokens(source: Source, with_tags: bool = True) -> Iterator[tuple[str, Any, list[Any]]]:
@@ -51,9 +53,12 @@ def read_tokens(source: Source, with_tags: bool = True) -> Iterator[tuple[str, A
         if any(isinstance(tag, int) for tag in tags):
             problem = f"{fields[1]!r} holds ids: write the names of the tags, or give the "
             raise source.fault(place, problem + "data set of Hugging Face, which has them")
-        if tags and isinstance(tags[0], str) and len(tags) != len(tokens):
-            raise source.fault(place, f"{len(tokens)} tokens, but {len(tags)} tags")
-        spans = [span if isinstance(span, str) else _token_span(span) for span in tags]
+        if all(tag is None or isinstance(tag, str) for tag in tags):
+            if tags and len(tags) != len(tokens):
+                raise source.fault(place, f"{len(tokens)} tokens, but {len(tags)} tags")
+            yield place, tokens, tags
+            continue
+        spans = list(map(_token_span, tags))
         if None in spans:
             raise source.fault(place, f"{shown(tags)} are no tags, or spans (type, start, end)")
         yield place, tokens, spans
@@ -62,8 +67,13 @@ def read_tokens(source: Source, with_tags: bool = True) -> Iterator[tuple[str, A
 def _token_span(item: Any) -> tuple[str, int, int] | None:
     if isinstance(item, dict):
         item = [item.get(name) for name in ("type", "start", "end")]
-    fine = isinstance(item, list) and len(item) == 3 and isinstance(item[0], str)
-    return tuple(item) if fine and all(isinstance(i, int) for i in item[1:]) else None
+    if not isinstance(item, list) or [type(each) for each in item[:3]] != [str, int, int]:
+        return None
+    return item[0], item[1], item[2]  # without its score
+
+
+def _are_spans(row: list[Any]) -> bool:
+    return bool(row) and isinstance(row[0], tuple)
 
 
 def joined(tokens: list[str]) -> tuple[str, list[tuple[int, int]]]:
@@ -79,7 +89,7 @@ def token_records(
     source: Source, rows: list[tuple[str, Any, list[Any]]], metadata: list[dict[str, Any]]
 ) -> Iterator[Record]:
     """Records of tokens with tags or spans."""
-    tags = [row for _, _, row in rows if row and isinstance(row[0], str)]
+    tags = [[tag or "O" for tag in row] for _, _, row in rows if row and not _are_spans(row)]
     scheme = infer_scheme(tags)
     if scheme == "plain" and any(tag != "O" for row in tags for tag in row):
         raise ValueError(
@@ -87,8 +97,9 @@ def token_records(
         )
     for (place, tokens, spans), more in zip(rows, metadata, strict=True):
         text, places = joined(tokens)
-        if spans and isinstance(spans[0], str):
-            spans = get_spans(spans, scheme)
+        if not _are_spans(spans):  # a tag of None is a token that nobody annotated
+            unknown = [(None, i, i + 1) for i, tag in enumerate(spans) if tag is None]
+            spans = [*get_spans([tag or "O" for tag in spans], scheme), *unknown]
         for kind, start, end in spans:
             if not 0 <= start < end <= len(tokens):
                 problem = f"the span {kind!r} from {start} to {end} is outside {len(tokens)} tokens"

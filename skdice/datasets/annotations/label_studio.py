@@ -101,6 +101,8 @@ def _record(
         if value is None or labels is None:  # of a choice, a relation or a rating
             others.append(item)
             continue
+        if "start" not in value:
+            raise source.fault(place, f"a region of {item.get('type')!r} is no stretch of a text")
         part = (value.get("start"), value.get("end"))
         if not all(isinstance(offset, int) for offset in part) and "globalOffsets" in value:
             part = tuple(value["globalOffsets"].get(name) for name in ("start", "end"))

@@ -57,7 +57,7 @@ def _locate(span: Span, text: str, ruler: Rulers, unit: str) -> tuple[int, int] 
             return _Fault("it is empty" if start == end else "it ends before it begins")
         for offset in (start, end):
             if offset not in ruler:
-                size = max(ruler)
+                size = next(reversed(ruler))
                 if 0 < offset < size:
                     return _Fault(
                         f"offset {offset} is inside a character of several {_NAMES[unit]}"
@@ -100,7 +100,10 @@ def _find_unit(path: Path, records: list[Record], tool_unit: str) -> str:
         text = record.texts[0]
         if record.unit or not text or max(text) <= "\uffff":
             continue
-        trials = {unit: _located(record, text, unit) for unit in costs}
+        in_codepoints = _located(record, text, "codepoints")
+        if not (guessed or any(isinstance(place, _Fault) for place in in_codepoints)):
+            continue
+        trials = {"codepoints": in_codepoints, "utf16": _located(record, text, "utf16")}
         for i, span in enumerate((*record.spans, *record.checks)):
             if trials["codepoints"][i] == trials["utf16"][i] or (span.text is None and not guessed):
                 continue
@@ -133,6 +136,8 @@ def _hint(record: Record, unit: str) -> str:
         return not any(isinstance(place, _Fault) and place.hull is None for place in places)
 
     text = record.texts[0]
+    if fit(text, unit):  # so that it is a label that is wrong
+        return ""
     others = {f"offsets={other!r} (--offsets {other})": (text, other) for other in UNITS}
     for form in ("NFC", "NFD"):
         others[f"the text in {form}"] = (unicodedata.normalize(form, text), unit)

@@ -7,7 +7,7 @@ import json
 import datasets as hf
 import pytest
 
-from skdice.datasets import read_annotations
+from skdice.datasets import read_annotations, read_dataset
 
 
 def put(folder, name, *values, lines=True, end="\n", begin=""):
@@ -302,7 +302,7 @@ def test_a_text_that_contradicts_its_offsets(tmp_path, format):
         ([None, 3, "X"], "its start is None"),
         ([0, 3, ""], "its label is '', not a name"),
         ([0, 3, [1]], r"its label is \[1\]"),
-        ({"start": 0, "end": 3, "category": "PER"}, "its label is '', not a name"),
+        ({"start": 0, "end": 3, "category": "PER"}, "its label is '', not a name: mend the file"),
     ],
 )
 def test_spans_that_cannot_be_right(tmp_path, span, problem):
@@ -523,11 +523,16 @@ def test_tokens_and_tags(tmp_path):
     for name, values in (("ner_tags", tagged["tags"]), ("tags", ["U-PER", "O", "B-LOC", "L-LOC"])):
         record = {"id": 1, "tokens": tagged["tokens"], name: values}
         assert read_annotations(put(tmp_path, "a.jsonl", record)) == (*expected, [{"id": 1}])
-    spans = [["PER", 0, 1], ["LOC", 2, 4], ["X", 0, 4]]
+    record = {"tokens": tagged["tokens"], "tags": ["B-PER", None, None, "O"]}
+    path = put(tmp_path, "a.jsonl", record)
+    unknown = [(0, 3, "PER"), (4, 6, None), (7, 10, None)]
+    assert read_annotations(path).entities == [unknown]
+    assert read_dataset(path).y == [record["tags"]]
+    spans = [["PER", 0, 1, 0.5], ["LOC", 2, 4], ["X", 0, 4]]
     both = [(0, 3, "PER"), (7, 15, "LOC"), (0, 15, "X")]
     path = put(tmp_path, "a.jsonl", {"tokens": tagged["tokens"], "spans": spans})
     assert read_annotations(path).entities == [both]
-    named = [{"type": kind, "start": a, "end": b, "text": "x"} for kind, a, b in spans]
+    named = [{"type": kind, "start": a, "end": b, "text": "x"} for kind, a, b, *_ in spans]
     path = put(tmp_path, "a.jsonl", {"tokens": tagged["tokens"], "spans": named})
     assert read_annotations(path).entities == [both]
 
@@ -656,3 +661,38 @@ def test_files_that_are_none(tmp_path):
         read_annotations(put(tmp_path, "b.jsonl", 3), "doccano")
     with pytest.raises(ValueError, match=r"line 1: .* is no entity"):
         read_annotations(put(tmp_path, "b.jsonl", {"text": "Ann", "label": ["a"]}), "doccano")
+
+
+def test_texts_in_which_nobody_marked_anything(tmp_path):
+    for record in ({"text": "Ann", "label": []}, {"text": "Ann", "entities": None}):
+        assert read_annotations(put(tmp_path, "a.jsonl", record, record)).entities == [[], []]
+    path = put(tmp_path, "b.jsonl", {"text": "Ann", "label": []}, {"text": "Ann", "label": ["a"]})
+    with pytest.raises(ValueError, match=r"of no format"):
+        read_annotations(path)  # labels of texts
+
+
+def test_an_object_on_many_lines(tmp_path):
+    (tmp_path / "a.jsonl").write_text(
+        json.dumps({"text": "Ann", "label": [[0, 3, "PER"]]}, indent=1)
+    )
+    assert read_annotations(tmp_path / "a.jsonl").entities == [[(0, 3, "PER")]]
+
+
+def test_pictures_are_no_texts(tmp_path):
+    box = {"type": "rectanglelabels", "value": {"x": 1, "y": 2, "rectanglelabels": ["A"]}}
+    boxes = {"data": {"image": "x.jpg"}, "annotations": [{"result": [box]}]}
+    with pytest.raises(ValueError, match=r"a region of 'rectanglelabels' is no stretch of a text"):
+        read_annotations(put(tmp_path, "a.json", boxes, lines=False))
+    dialogue = {"data": {"dialogue": [{"text": "Ann"}]}, "annotations": [{"result": []}]}
+    with pytest.raises(ValueError, match=r"no text under 'text', but \['dialogue'\]"):
+        read_annotations(put(tmp_path, "a.json", dialogue, lines=False))
+
+
+def test_a_long_text_with_many_entities(tmp_path):
+    from skdice.datasets import write_annotations
+
+    text = "Ann lives in Rome 👍. " * 2000
+    entities = [(i, i + 3, "PER") for i in range(0, len(text), 21)]
+    for format, name in (("label-studio", "a.json"), ("brat", "a"), ("conll", "a.conll")):
+        path = write_annotations(tmp_path / name, [text], [entities], format)
+        assert read_annotations(path).entities == [entities]
