@@ -87,7 +87,7 @@ def lines_of(
         method = "predict_labels"
     rows, ahead = tee(rows)
     inputs = (x for x, _ in ahead)
-    if hasattr(estimator, "_tagged") and how != "conll":
+    if estimator.task in ("tagging", "mrc-ner") and how != "conll":
         predicted = estimator._by_blocks(inputs, estimator._tagged, block_size)
     else:
         predicted = estimator.iter_predict(inputs, method, block_size)

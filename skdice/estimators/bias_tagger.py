@@ -20,6 +20,7 @@ from skdice.metrics.decided import Spans
 from skdice.metrics.scoring import resolve_scoring
 from skdice.text.decoding import decode
 from skdice.text.inputs import object_array
+from skdice.text.posterior import SpanScales, judged
 
 
 @dataclass(eq=False, repr=False)
@@ -64,6 +65,9 @@ class BiasTunedTagger(TagScores, BiasTuned):
     temperature_ : float
         What the biased log-probabilities are divided by. The decision does not change with it. It
         makes the probabilities likeliest on the held-out sentences.
+    span_scales_ : SpanScales
+        Slope and offset of the log-odds of each type, which calibrate the scores of
+        `predict_spans` on the held-out sentences. A saved folder does not hold them.
     gains_ : ndarray of shape (n_bootstraps,)
         What each draw gained on the sentences outside it; empty for bounds.
     classes_ : ndarray of str, shape (n_classes,)
@@ -135,6 +139,11 @@ class BiasTunedTagger(TagScores, BiasTuned):
         tags = [row for _, _, tagged in rounds for row in tagged]
         spans = Spans(log_p, known, tags, list(self.classes_), self.scheme_)
         self._tune(spans, resolve_scoring(self.scoring, "spans", self.classes_), log_p, known)
+        ends = np.cumsum([len(row) for row in tags])
+        tables = np.split((log_p + self.bias_) / self.temperature_, ends[:-1])
+        scored = self._with_spans(tables, None)
+        pairs = (judged(s, row, self.scheme_) for (_, s), row in zip(scored, tags, strict=True))
+        self.span_scales_ = SpanScales([*chain.from_iterable(pairs)])
         return self
 
     def predict(self, X: Any) -> np.ndarray:

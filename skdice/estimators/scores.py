@@ -14,7 +14,7 @@ from skdice.metrics.classification import class_scores
 from skdice.metrics.labels import known_labels
 from skdice.metrics.schemes import get_spans
 from skdice.text.inputs import as_sentences, as_tags, check_weights, object_array
-from skdice.text.posterior import SpanPosterior
+from skdice.text.posterior import SpanPosterior, SpanScales
 from skdice.text.spans import ScoredSpan
 
 
@@ -158,14 +158,20 @@ class TagScores:
 
     def _tagged(self, X: Any) -> list[tuple[list[str], list[ScoredSpan]]]:
         """Tags of each sentence with their spans."""
-        tables = list(self._log_tables(X))
+        return self._with_spans(list(self._log_tables(X)), getattr(self, "span_scales_", None))
+
+    def _with_spans(
+        self, tables: list[np.ndarray], scales: SpanScales | None
+    ) -> list[tuple[list[str], list[ScoredSpan]]]:
+        """Tags and spans from log-probabilities; `scales` calibrate the scores."""
         rows = self._decode(tables)
         posterior = SpanPosterior(self._outputs.tolist(), self.scheme_)
         scored = []
         for table, tags in zip(tables, rows, strict=True):
             spans = get_spans(tags, self.scheme_)
             scores = posterior(table, spans).tolist()
-            scored.append([ScoredSpan(*s, p) for s, p in zip(spans, scores, strict=True)])
+            row = [ScoredSpan(*s, p) for s, p in zip(spans, scores, strict=True)]
+            scored.append(row if scales is None else scales(row))
         return list(zip(rows, scored, strict=True))
 
     def score(self, X: Any, y: Any) -> float:

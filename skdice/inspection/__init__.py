@@ -6,6 +6,7 @@ from skdice.inspection.classes import ClassFrequencyDisplay, ImbalanceDisplay
 from skdice.inspection.comparison import ComparisonDisplay
 from skdice.inspection.gradients import LossGradientDisplay
 from skdice.inspection.imbalance import Imbalance, imbalance, reading_imbalance
+from skdice.inspection.reliability import SpanReliabilityDisplay
 from skdice.inspection.report import html_report
 from skdice.inspection.spans import SpanConfusionDisplay, show_entities, show_tags, span_errors
 from skdice.inspection.sweep import TverskySweepDisplay
@@ -21,6 +22,7 @@ __all__ = [
     "ImbalanceDisplay",
     "LossGradientDisplay",
     "SpanConfusionDisplay",
+    "SpanReliabilityDisplay",
     "ThresholdDisplay",
     "TrainingHistoryDisplay",
     "TverskySweepDisplay",

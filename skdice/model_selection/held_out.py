@@ -135,7 +135,7 @@ def out_of_fold(
     predictions, tables, classes = map(list, zip(*parts, strict=True))
     order = np.argsort(np.concatenate(tests), kind="stable")
     folds = np.repeat(np.arange(len(tests)), [len(test) for test in tests])
-    if predictions[0].ndim == 2:  # a column for each label
+    if predictions[0].ndim == 2 and classes[0] is not None:  # a column for each label
         predictions = _aligned(predictions, classes)
     probabilities = None
     if tables[0] is not None:

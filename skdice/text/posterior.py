@@ -6,13 +6,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from scipy.special import expit, logit
 
 from skdice._checks import as_numbers, as_row_list, check_choice, check_lengths, checked
-from skdice.metrics.schemes import SCHEMES, Span, borders, infer_scheme, transitions
+from skdice.metrics.calibration import calibrate
+from skdice.metrics.schemes import SCHEMES, Span, borders, get_spans, infer_scheme, transitions
 from skdice.metrics.span import read_spans
+from skdice.text.spans import ScoredSpan
 
 # The log of a probability of 0. It is finite, so that tags which are all improbable still compare.
 _FLOOR = -1e5
+_FEW = 200  # spans with which a correction counts half
 
 
 @checked
@@ -152,3 +156,81 @@ def _sweep(log_p: np.ndarray, steps: np.ndarray, first: Any = 0.0) -> np.ndarray
     for i in range(1, len(sums)):
         sums[i] += _log_sum(sums[i - 1][:, None] + steps)
     return sums
+
+
+# ---- scores that mean what they say
+
+
+def judged(
+    spans: Sequence[ScoredSpan], true: Sequence[Any], scheme: str | None
+) -> list[tuple[ScoredSpan, bool]]:
+    """Predicted spans of a sentence, each with whether it is there.
+
+    Those with a token that was not annotated are left out. `true` holds tags, or without a scheme
+    spans.
+    """
+    if scheme is None:
+        return [(span, span[:3] in true) for span in spans]
+    there = set(get_spans(true, scheme))
+    return [(s, s[:3] in there) for s in spans if None not in true[s.start : s.end]]
+
+
+class SpanScales:
+    """Slope and offset of the log-odds of spans, for each type, from held-out spans.
+
+    They are those of all types together, corrected for each type by its own spans. The fewer spans
+    there are, the less is corrected.
+
+    Parameters
+    ----------
+    pairs : list of (ScoredSpan, bool)
+        Spans predicted for sentences that the model did not see, and whether each is there.
+
+    Attributes
+    ----------
+    of_all : tuple of float
+        Slope (the inverse of a temperature) and offset of all types.
+    of_type : dict of tuple of float
+        Those of each type, which come after.
+
+    References
+    ----------
+    J. Platt, "Probabilistic Outputs for Support Vector Machines", 1999.
+    """
+
+    def __init__(self, pairs: Sequence[tuple[ScoredSpan, bool]]) -> None:
+        self.of_type: dict[str, tuple[float, float]] = {}
+        self.of_all = (1.0, 0.0)
+        if not pairs:
+            return
+        spans, right = zip(*pairs, strict=True)
+        truth, kinds = np.array(right), np.array([span.type for span in spans])
+        log_odds = _log_odds([span.score for span in spans])
+        self.of_all = _scale(log_odds, truth)
+        log_odds = _scaled(log_odds, self.of_all)
+        for kind in sorted(set(kinds.tolist())):
+            self.of_type[kind] = _scale(log_odds[kinds == kind], truth[kinds == kind])
+
+    def __call__(self, spans: Sequence[ScoredSpan]) -> list[ScoredSpan]:
+        """The spans with corrected scores."""
+        corrected = []
+        for span in spans:
+            log_odds = _scaled(_log_odds(span.score), self.of_all)
+            log_odds = _scaled(log_odds, self.of_type.get(span.type, (1.0, 0.0)))
+            corrected.append(span._replace(score=float(expit(log_odds))))
+        return corrected
+
+
+def _log_odds(scores: Any) -> np.ndarray:
+    return logit(np.clip(scores, 1e-9, 1 - 1e-9))
+
+
+def _scale(log_odds: np.ndarray, truth: np.ndarray) -> tuple[float, float]:
+    temperature, (bias,) = calibrate(log_odds[:, None], truth[:, None], biases=True)
+    share = len(truth) / (len(truth) + _FEW)
+    return 1 + share * (1 / temperature - 1), share * float(bias) / temperature
+
+
+def _scaled(log_odds: Any, scale: tuple[float, float]) -> Any:
+    slope, offset = scale
+    return slope * log_odds + offset

@@ -48,6 +48,8 @@ from skdice.metrics import (
 from skdice.metrics.counting import SpanCounter
 from skdice.metrics.decisions import tune_bias
 from skdice.metrics.schemes import SCHEMES, get_spans
+from skdice.text.posterior import SpanScales, judged
+from skdice.text.spans import ScoredSpan
 
 X, Y = make_classification(600, weights=[0.9], flip_y=0.05, random_state=0)
 
@@ -274,9 +276,17 @@ def test_a_tagger(tiny_backbone, sentences, constrained):
         spans = estimator.predict_spans(X)
         rows = [[span[:3] for span in row] for row in spans]
         assert rows == [get_spans(tags, "iob2") for tags in estimator.predict(X)]
-        scores = [[span.score for span in row] for row in spans]
-        expected = span_probabilities(estimator.predict_proba(X), rows, estimator.classes_)
-        np.testing.assert_allclose(np.concatenate(scores), np.concatenate(expected), atol=1e-6)
+        proba = span_probabilities(estimator.predict_proba(X), rows, estimator.classes_)
+        pairs = zip(rows, proba, strict=True)
+        raw = [[ScoredSpan(*s, p) for s, p in zip(*pair, strict=True)] for pair in pairs]
+        expected = raw if estimator is plain else [tuned.span_scales_(row) for row in raw]
+        scores = [[span.score for row in part for span in row] for part in (spans, expected)]
+        np.testing.assert_allclose(*scores, atol=1e-6)
+    judgements = [judged(row, tags, "iob2") for row, tags in zip(raw, y, strict=True)]
+    scales = SpanScales([pair for row in judgements for pair in row])
+    assert set(scales.of_type) == set(tuned.span_scales_.of_type)
+    for kind, scale in scales.of_type.items():
+        assert scale == pytest.approx(tuned.span_scales_.of_type[kind], rel=1e-3)
     assert sum(map(len, rows)) > 5
     if not constrained:
         assert [list(tuned.classes_[t.argmax(axis=1)]) for t in tables] == list(tuned.predict(X))

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from itertools import count
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,6 +22,9 @@ import torch
 from sklearn.base import BaseEstimator, clone
 
 from skdice.losses import resolve_loss
+from skdice.metrics.schemes import faults, get_spans
+from skdice.text.decoding import decode
+from skdice.text.posterior import SpanPosterior
 
 FOLDER = Path(__file__).parents[2] / "examples" / "paper"
 COMMON = {"precision": "fp32"}
@@ -30,7 +34,7 @@ COMMON = {"precision": "fp32"}
 def harness() -> Iterator[dict[str, ModuleType]]:
     pytest.importorskip("matplotlib")
     names = ("tasks", "rival_losses", "experiments", "tried_losses", "run", "report")
-    names += ("budget", "decisions")
+    names += ("budget", "decisions", "span_scores")
     sys.path.insert(0, str(FOLDER))
     try:
         found = {name: importlib.import_module(name) for name in names}
@@ -626,3 +630,38 @@ def test_a_temperature_of_1_changes_nothing_and_another_keeps_the_slope_at_a_hal
     )
     for temperature in (0.5, 2.0):
         torch.testing.assert_close(slopes(tempered("dsc", temperature), even)[1], slope)
+
+
+def test_scores_of_spans_are_calibrated_on_the_development_rows(harness):
+    """Probabilities of which the truth was drawn, sharpened: too sure by a known temperature."""
+    random = np.random.default_rng(0)
+    classes, parts = ["B-X", "I-X", "O"], {}
+    posterior = SpanPosterior(classes, "iob2")
+    for name in ("dev", "test"):
+        tables, tags = [], []
+        for _ in range(300):
+            p = random.dirichlet([0.4, 0.3, 1.0], size=5)
+            draws = ((p.cumsum(axis=1) > random.random((5, 1))).argmax(axis=1) for _ in count())
+            rows = ([classes[i] for i in draw] for draw in draws)
+            tags.append(next(row for row in rows if not [*faults(row, "iob2")]))
+            tables.append(p)
+        log_p = np.log(np.concatenate(tables))
+        groups = np.split(np.arange(len(log_p)), len(tables))
+        truth = np.array([classes.index(tag) for row in tags for tag in row])
+        part = harness["decisions"].Part(log_p, truth, groups, tags, classes, None)
+        scripts = harness["span_scores"]
+        found = scripts.predicted(part, np.zeros(3), 1.0)
+        assert scripts.error(found) < 0.05  # the scores are the probabilities themselves
+        rows = [get_spans(row, "iob2") for row in decode(tables_of(part), classes, "iob2")]
+        expected = [posterior(t, row) for t, row in zip(tables_of(part), rows, strict=True)]
+        np.testing.assert_allclose([s.score for s, _ in found], np.concatenate(expected))
+        part.log_p = log_p * 3
+        parts[name] = part
+    errors = scripts.errors_of(parts, 0)
+    assert errors["before"] > 0.15
+    assert errors["scores tuned"] < errors["before"] / 2
+    assert errors["chance"] < 0.05
+
+
+def tables_of(part):
+    return [part.log_p[rows] for rows in part.groups]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import BaseEstimator
 from sklearn.datasets import make_classification
 from sklearn.metrics import f1_score
 
@@ -18,12 +19,14 @@ from skdice import (
 from skdice.inspection import (
     BiasDisplay,
     LossGradientDisplay,
+    SpanReliabilityDisplay,
     ThresholdDisplay,
     TverskySweepDisplay,
     reading_imbalance,
 )
 from skdice.losses import DiceLoss, DSCLoss, FocalLoss, TverskyLoss
 from skdice.model_selection import LossSearchCV, compare_losses, loss_space
+from skdice.text.spans import ScoredSpan
 
 pytest.importorskip("matplotlib")
 
@@ -295,3 +298,41 @@ def test_bias_of_a_classifier(n_classes):
     assert display.f1[0] == pytest.approx(f1_score(y, model.predict(X), **average))
     with pytest.raises(ValueError, match="label='x' is not among the classes"):
         BiasDisplay.from_estimator(model, X, y, label="x")
+
+
+def test_reliability_of_spans():
+    scores = np.array([0.05, 0.15, 0.15, 0.85, 0.88, 1.0])
+    right = np.array([0, 0, 1, 1, 1, 1])
+    display = SpanReliabilityDisplay(right, scores).plot()
+    assert display.counts.tolist() == [1, 2, 2, 1]
+    np.testing.assert_allclose(display.mean_score, [0.05, 0.15, 0.865, 1.0])
+    np.testing.assert_allclose(display.share_right, [0, 0.5, 1, 1])
+    assert display.error == pytest.approx((0.05 + 2 * 0.35 + 2 * 0.135 + 0) / 6)
+    assert "6 spans" in display.ax_.get_title()
+
+    class Tagger(BaseEstimator):
+        scheme_ = "iob2"
+
+        def fit(self, X, y):
+            return self
+
+        def __sklearn_is_fitted__(self):
+            return True
+
+        def predict_spans(self, X):
+            return [[ScoredSpan("A", 0, 2, 0.9), ScoredSpan("A", 2, 3, 0.7)] for _ in X]
+
+    X = [["a", "b", "c"]] * 2
+    y = [["B-A", "I-A", "O"], ["B-A", "O", None]]
+    display = SpanReliabilityDisplay.from_estimator(Tagger(), X, y)
+    assert display.counts.tolist() == [1, 2]  # what was not annotated is not known
+    assert display.share_right.tolist() == [0, 0.5]
+    nested = Tagger()
+    nested.scheme_ = None
+    display = SpanReliabilityDisplay.from_estimator(nested, X, [[("A", 0, 2), ("A", 0, 1)], []])
+    assert display.share_right.tolist() == [0, 0.5]
+    nested.predict_spans = lambda X: [[], []]
+    with pytest.raises(ValueError, match="no span is predicted"):
+        SpanReliabilityDisplay.from_estimator(nested, X, [[], [("A", 0, 1)]])
+    with pytest.raises(ValueError, match="right, scores must have the same length"):
+        SpanReliabilityDisplay([], [])

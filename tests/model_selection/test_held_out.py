@@ -59,6 +59,7 @@ def test_groups_stay_together():
         expected = cross_val_predict(estimator, X, Y, groups=groups, cv=splitter)
         np.testing.assert_allclose(found.predictions, expected)
     assert out_of_fold(LinearRegression(), X, Y).probabilities is None
+    assert out_of_fold(LinearRegression(), X, X[:, :3]).predictions.shape == (40, 3)
 
 
 def test_a_class_that_a_fold_lacks_has_probability_0():

@@ -7,10 +7,13 @@ import time
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 from skdice.inspection import span_probabilities
+from skdice.metrics import expected_calibration_error
 from skdice.metrics.schemes import faults, get_spans
-from skdice.text.posterior import SpanPosterior
+from skdice.text.posterior import SpanPosterior, SpanScales, judged
+from skdice.text.spans import ScoredSpan
 
 PREFIXES = {
     "iob1": "BI",
@@ -124,3 +127,58 @@ def test_empty_sentences_and_lists():
     classes = ["B-X", "I-X", "O"]
     assert span_probabilities([], [], classes) == []
     assert [len(row) for row in span_probabilities([np.empty((0, 3))], [[]], classes)] == [0]
+
+
+def drawn_spans(n, seed=0):
+    """Spans of two types that are too sure or not sure enough, each with whether it is there."""
+    draw = np.random.default_rng(seed)
+    pairs = []
+    for kind, temperature, bias in (("X", 2.5, -0.5), ("Y", 0.6, 0.3)):
+        log_odds = draw.normal(0.5, 1.5, n)
+        right = draw.random(n) < expit((log_odds + bias) / temperature)
+        pairs += [
+            (ScoredSpan(kind, i, i + 1, p), bool(r))
+            for i, (p, r) in enumerate(zip(expit(log_odds), right, strict=True))
+        ]
+    return pairs
+
+
+def test_scales_of_each_type_are_found():
+    scales = SpanScales(drawn_spans(4000))
+    spans = [ScoredSpan(kind, 0, 1, 0.9) for kind in "XY"]
+    log_odds = np.log(9)
+    expected = expit([(log_odds - 0.5) / 2.5, (log_odds + 0.3) / 0.6])
+    scaled = scales(spans)
+    np.testing.assert_allclose([span.score for span in scaled], expected, atol=0.03)
+    assert [span[:3] for span in scaled] == [span[:3] for span in spans]
+    pairs = drawn_spans(4000, seed=1)
+    right = [known for _, known in pairs]
+    for kind in "XY":  # on spans that were not seen
+        of_kind = [(s, r) for s, r in pairs if s.type == kind]
+        right = [known for _, known in of_kind]
+        before, after = (
+            expected_calibration_error(right, [span.score for span in spans])
+            for spans in ([s for s, _ in of_kind], scales([s for s, _ in of_kind]))
+        )
+        assert after < 0.03 < 0.06 < before
+    # A type that was not there has the scale of all.
+    (unknown,) = scales([ScoredSpan("Z", 0, 1, 0.9)])
+    assert scaled[0].score < unknown.score < scaled[1].score
+
+
+def test_scales_of_few_spans_change_little():
+    span = ScoredSpan("X", 0, 1, 0.8)
+    assert SpanScales([])([span]) == [pytest.approx(span)]
+    for right in (True, False):
+        (scaled,) = SpanScales([(span, right)])([span])
+        assert 0.5 < scaled.score < 0.95
+    sure = SpanScales([(ScoredSpan("X", 0, 1, 1.0), True)] * 50)
+    assert 0.9 < sure([ScoredSpan("X", 0, 1, 1.0)])[0].score <= 1
+    assert 0 <= sure([ScoredSpan("X", 0, 1, 0.0)])[0].score < 0.1
+
+
+def test_spans_that_nobody_annotated_are_not_judged():
+    spans = [ScoredSpan("X", 0, 1, 0.5), ScoredSpan("X", 1, 3, 0.5), ScoredSpan("Y", 3, 4, 0.5)]
+    pairs = judged(spans, ["B-X", None, "O", "O"], "iob2")
+    assert pairs == [(spans[0], True), (spans[2], False)]
+    assert [known for _, known in judged(spans, [("X", 1, 3)], None)] == [False, True, False]

@@ -1,0 +1,94 @@
+"""Do the scores of spans mean what they say? On saved probabilities; no model is fitted.
+
+    python run.py starts --data FOLDER --probabilities /tmp/probabilities ...
+    python span_scores.py /tmp/probabilities --data FOLDER
+
+Prints the expected calibration error (10 bins) of the spans that are predicted for the test
+sentences: without tuning, and with a decision and scores tuned on the development sentences, as
+`BiasTunedTagger` tunes them. "chance" is the error that perfect scores have, as spans are few.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+from decisions import Part, parts_of, per_class
+from scipy.special import log_softmax
+
+from skdice.metrics import expected_calibration_error
+from skdice.metrics.calibration import calibrate
+from skdice.metrics.schemes import get_spans
+from skdice.text.decoding import decode
+from skdice.text.posterior import SpanPosterior, SpanScales, judged
+from skdice.text.spans import ScoredSpan
+
+Pairs = list[tuple[ScoredSpan, bool]]
+
+
+def predicted(part: Part, bias: np.ndarray, temperature: float) -> Pairs:
+    """The spans that are predicted, each with whether it is there."""
+    log_p = log_softmax((part.log_p + bias) / temperature, axis=1)
+    tables = [log_p[rows] for rows in part.groups]
+    posterior = SpanPosterior(part.classes, "iob2")
+    pairs: Pairs = []
+    rows = zip(tables, decode(tables, part.classes, "iob2"), part.tags, strict=True)
+    for table, tags, true in rows:
+        spans = get_spans(tags, "iob2")
+        scored = (
+            map(ScoredSpan, *zip(*spans, strict=True), posterior(table, spans)) if spans else []
+        )
+        pairs += judged([*scored], true, "iob2")
+    return pairs
+
+
+def error(pairs: Pairs) -> float:
+    scores, right = [span.score for span, _ in pairs], [known for _, known in pairs]
+    return expected_calibration_error(right, scores, n_bins=10)
+
+
+def errors_of(parts: dict[str, Part], seed: int) -> dict[str, float]:
+    """The errors on the test spans of one run."""
+    dev, test = parts["dev"], parts["test"]
+    bias = per_class(dev, seed)
+    temperature, _ = calibrate(dev.log_p + bias, dev.truth, biases=False)
+    scales = SpanScales(predicted(dev, bias, temperature))
+    tuned = predicted(test, bias, temperature)
+    scaled = [*zip(scales([span for span, _ in tuned]), [known for _, known in tuned], strict=True)]
+    draw = np.random.default_rng(seed)
+    chance = [[(span, draw.random() < span.score) for span, _ in scaled] for _ in range(20)]
+    return {
+        "before": error(predicted(test, np.zeros(len(bias)), 1.0)),
+        "decision tuned": error(tuned),
+        "scores tuned": error(scaled),
+        "chance": float(np.mean([error(pairs) for pairs in chance])),
+        "spans": len(scaled),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("probabilities", type=Path)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--losses", nargs="+", default=["ce", "ce_dice"])
+    parser.add_argument("--tasks", nargs="+", default=["wnut17", "bc5cdr"])
+    args = parser.parse_args()
+    runs = defaultdict(list)
+    for file in sorted(args.probabilities.glob("*.npz")):
+        with np.load(file, allow_pickle=True) as saved:
+            job = dict(json.loads(str(saved["job"])))
+        if job["task"] in args.tasks and job["loss"] in args.losses:
+            _, parts = parts_of(file, args.data)
+            row = job["task"], job["loss"], job["max_epochs"]
+            runs[row].append(errors_of(parts, job["seed"]))
+    for row, found in sorted(runs.items()):
+        means = {name: np.mean([errors[name] for errors in found]) for name in found[0]}
+        figures = ", ".join(f"{name} {mean:.3f}" for name, mean in means.items() if name != "spans")
+        print(*row, f"({len(found)} runs, {means['spans']:.0f} spans): {figures}")
+
+
+if __name__ == "__main__":
+    main()
