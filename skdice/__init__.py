@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from skdice.estimators import (
         BiasTunedClassifier,
         BiasTunedTagger,
+        CRFTagger,
         DiceClassifier,
         DiceEntityRecognizer,
         DiceMRCTagger,
         DiceQuestionAnswerer,
         DiceSequenceClassifier,
         DiceTokenClassifier,
+        TfidfClassifier,
         TransformerFeatures,
     )
 
@@ -27,12 +29,14 @@ __version__ = "0.1.0"
 __all__ = [
     "BiasTunedClassifier",
     "BiasTunedTagger",
+    "CRFTagger",
     "DiceClassifier",
     "DiceEntityRecognizer",
     "DiceMRCTagger",
     "DiceQuestionAnswerer",
     "DiceSequenceClassifier",
     "DiceTokenClassifier",
+    "TfidfClassifier",
     "TransformerFeatures",
     "__version__",
 ]

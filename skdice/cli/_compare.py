@@ -86,7 +86,8 @@ def run(
     train, test, held = parts["train"], parts["test"], parts.get("dev")
     # A tuned model without a dev set is fitted on a part, or on folds, and then on everything.
     again = 0 if held is not None else 5 if features else 1
-    fits = sum(1 + (again if model.decision else 0) for model in models)
+    of_losses = [model for model in models if not model.is_baseline]
+    fits = sum(1 + (again if model.decision else 0) for model in of_losses)
     sizes = ", ".join(f"{len(part)} {name}" for name, part in parts.items())
     OUT.print(f"{title}: {sizes}; {len(losses)} rows x {n_seeds} seeds")
 
@@ -102,9 +103,8 @@ def run(
             last = model.runs[-1]
             score = f"F1 {100 * last['f1']:.1f}"
             progress.update(bar, description=f"{model.label} {score}")
-            if not ERR.is_terminal:
-                seconds = f"{last['seconds']:.0f} s"
-                ERR.print(f"  {model.label}, seed {last['seed']}: {score} in {seconds}")
+            seconds = f"{last['seconds']:.0f} s"
+            ERR.print(f"  {model.label}, seed {last['seed']}: {score} in {seconds}")
 
         estimator.set_params(callbacks=[AfterEpoch(lambda net: progress.advance(bar))])
         try:

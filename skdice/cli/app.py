@@ -336,8 +336,8 @@ def compare(
             "--rows",
             "--losses",
             help="What to compare, separated by commas: losses, also with a sampler or a tuned "
-            "decision, as in 'ce + RandomOverSampler, ce + tuned, dsc'; default: the paper's six "
-            "losses and ce_dice.",
+            "decision, as in 'ce + RandomOverSampler, ce + tuned, dsc', and baselines, tfidf for "
+            "texts and crf for tags; default: the paper's six losses and ce_dice.",
         ),
     ] = None,
     features: options.Features = False,
@@ -363,6 +363,8 @@ def compare(
     skdice compare --train wnut17train.conll --dev emerging.dev.conll --test emerging.test.annotated
 
     skdice compare --train sms.tsv --label-column 0 --losses ce,dsc --seeds 5
+
+    skdice compare --train messages.csv --rows "tfidf, tfidf + tuned, ce, ce_dice + tuned"
 
     skdice compare --train messages.csv --rows "ce, ce + tuned, ce + SMOTE, dsc" --features
 

@@ -1,5 +1,6 @@
 """scikit-learn estimators, one file for each task."""
 
+from skdice.estimators.baselines import CRFTagger, TfidfClassifier
 from skdice.estimators.bias import BiasTunedClassifier
 from skdice.estimators.bias_tagger import BiasTunedTagger
 from skdice.estimators.classifier import DiceClassifier
@@ -13,11 +14,13 @@ from skdice.estimators.token import DiceTokenClassifier
 __all__ = [
     "BiasTunedClassifier",
     "BiasTunedTagger",
+    "CRFTagger",
     "DiceClassifier",
     "DiceEntityRecognizer",
     "DiceMRCTagger",
     "DiceQuestionAnswerer",
     "DiceSequenceClassifier",
     "DiceTokenClassifier",
+    "TfidfClassifier",
     "TransformerFeatures",
 ]

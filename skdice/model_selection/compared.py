@@ -10,11 +10,19 @@ from imblearn import combine, over_sampling, under_sampling
 from sklearn.base import clone
 
 from skdice import resampling
-from skdice.estimators import BiasTunedClassifier, BiasTunedTagger, DiceClassifier
+from skdice.estimators import (
+    BiasTunedClassifier,
+    BiasTunedTagger,
+    CRFTagger,
+    DiceClassifier,
+    TfidfClassifier,
+)
+from skdice.estimators.baselines import crfsuite
 from skdice.losses import Loss, resolve_loss
 from skdice.tasks import TASKS
 
 DECISIONS = {"tuned": "per_class", "prior": "prior"}
+BASELINES: dict[str, Any] = {"tfidf": TfidfClassifier, "crf": CRFTagger}  # in place of a loss
 
 
 @dataclass
@@ -47,7 +55,11 @@ class ComparedModel:
                 f"the row {self.label!r} is not possible: {type(estimator).__name__} takes no "
                 "sampler and has no classes to tune"
             )
-        model = clone(estimator).set_params(loss=clone(self.loss, safe=False), random_state=seed)
+        if self.is_baseline:
+            model = self._baseline(estimator).set_params(random_state=seed)
+        else:
+            loss = clone(self.loss, safe=False)
+            model = clone(estimator).set_params(loss=loss, random_state=seed)
         if self.sampler is not None:
             sampler = clone(self.sampler)
             if "random_state" in sampler.get_params():
@@ -63,10 +75,28 @@ class ComparedModel:
             return BiasTunedTagger(model, bias=bias, cv=0.2, random_state=seed)
         # This is for fits without validation data. A fit on features takes seconds, so there are
         # five folds; otherwise a fifth of the rows is held out.
-        cv = 5 if isinstance(estimator, DiceClassifier) else 0.2
+        cv = 5 if self.is_baseline or isinstance(estimator, DiceClassifier) else 0.2
         return BiasTunedClassifier(
             model, bias=bias, cv=cv, pos_label=estimator.pos_label, random_state=seed
         )
+
+    @property
+    def is_baseline(self) -> bool:
+        """Whether it is no loss of the estimator, but a model of its own."""
+        return isinstance(self.loss, str) and self.loss in BASELINES
+
+    def _baseline(self, estimator: Any) -> Any:
+        cls = BASELINES[str(self.loss)]
+        if cls.task != estimator.task or isinstance(estimator, DiceClassifier):
+            reads = "texts" if cls is TfidfClassifier else "tagged tokens"
+            raise ValueError(
+                f"the row {self.label!r} is not possible: {cls.__name__} is for {reads}, and "
+                f"{type(estimator).__name__} is not"
+            )
+        if cls is TfidfClassifier:
+            return cls(pos_label=estimator.pos_label)
+        crfsuite()  # refuses a missing one before anything is trained
+        return cls()
 
 
 def parse_model(model: str | Loss | ComparedModel) -> ComparedModel:
@@ -75,9 +105,11 @@ def parse_model(model: str | Loss | ComparedModel) -> ComparedModel:
     Parameters
     ----------
     model : str, Loss or ComparedModel
-        A string starts with the name of a loss. It may add, after plus signs, the class of a
-        sampler of imbalanced-learn or `skdice.resampling`; and ``tuned``, a bias for each class
-        chosen on held-out data, or ``prior``, one number for all (post-hoc logit adjustment).
+        A string starts with the name of a loss, or of a baseline: ``"tfidf"`` for texts and pairs
+        (`TfidfClassifier`), ``"crf"`` for tags (`CRFTagger`). It may add, after plus signs, the
+        class of a sampler of imbalanced-learn or `skdice.resampling`; and ``tuned``, a bias for
+        each class chosen on held-out data, or ``prior``, one number for all (post-hoc logit
+        adjustment).
 
     Raises
     ------
@@ -97,7 +129,8 @@ sampler=RandomOverSampler(), decision='tuned')
         resolve_loss(model)
         return ComparedModel(repr(model), model)
     loss, *others = [part.strip() for part in model.split("+")]
-    resolve_loss(loss)
+    if loss not in BASELINES:
+        resolve_loss(loss)
     compared = ComparedModel(" + ".join([loss, *others]), loss)
     for part in others:
         if part in DECISIONS and compared.decision is None:

@@ -136,7 +136,8 @@ def compare_losses(
     losses : list of str or Loss, default=`skdice.losses.COMPARED`
         Losses by name or as objects; a string may add a sampler and a tuned decision, as in
         ``"ce + RandomOverSampler"`` and ``"ce + tuned"`` (see
-        `skdice.model_selection.compared.parse_model`).
+        `skdice.model_selection.compared.parse_model`). Baselines are fitted first: ``"tfidf"`` for
+        texts and pairs (`TfidfClassifier`), ``"crf"`` for tags (`CRFTagger`).
     seeds : int or list of int, default=3
         Seeds of the runs. An int is that many seeds, from 0.
     title : str, default=""
@@ -209,7 +210,7 @@ def compare_losses(
         comparison.take_runs(resume_from, chosen)
     # The loop goes seed by seed, so that an interrupted comparison has runs of all models.
     for seed in chosen:
-        for model in models:
+        for model in sorted(models, key=lambda model: not model.is_baseline):
             if any(run["seed"] == seed for run in model.runs):
                 continue
             fitted = model.build(estimator, seed)

@@ -1,0 +1,402 @@
+"""What to try before a transformer: n-grams for texts, and a random field for tags."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, groupby
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import f1_score, make_scorer
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.pipeline import FeatureUnion
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from skdice._compat import HasMethods, Interval, StrOptions
+from skdice._fitting import all_or_nothing, check_params
+from skdice.estimators.checks import draw_seed
+from skdice.estimators.partial_fit import draw_epochs
+from skdice.estimators.scores import ClassScores, TagScores
+from skdice.metrics.positive import positive_class
+from skdice.metrics.schemes import SCHEMES, check_tags, infer_scheme
+from skdice.text.inputs import (
+    as_labels,
+    as_sentences,
+    as_tags,
+    as_texts,
+    check_weights,
+    check_width,
+    object_array,
+)
+
+
+class _Baseline(BaseEstimator):
+    """Base of the baselines, which read text."""
+
+    sampler: Any
+    random_state: Any
+
+    def _rows(self, y: Any) -> np.ndarray:
+        """The rows to fit to."""
+        drawn = draw_epochs(self.sampler, y, draw_seed(self.random_state), [1])
+        return np.arange(len(y)) if drawn is None else drawn[0]
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.two_d_array = False
+        tags.input_tags.string = True
+        return tags
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class TfidfClassifier(ClassScores, ClassifierMixin, _Baseline):
+    """Classify texts or pairs by their n-grams: a baseline that is fitted in seconds.
+
+    TF-IDF of the words' and characters' n-grams goes into a logistic regression with balanced
+    classes. Its strength `C` is chosen on inner folds by F1: of the positive class of two, macro
+    for more. A pair has the n-grams of both texts, what they share (the smaller value), how they
+    differ (the absolute difference), and their cosine similarity.
+
+    Parameters
+    ----------
+    word_ngrams : (int, int), default=(1, 2)
+        Shortest and longest n-gram of words.
+    char_ngrams : (int, int), default=(2, 4)
+        Shortest and longest n-gram of characters, inside words. Of 1,000 rows or more, n-grams of
+        either kind that only one text holds are left out.
+    Cs : list of float, default=(1, 10, 100)
+        Inverse strengths of the regularisation to choose from. A single one is not searched.
+    cv : int, default=3
+        Inner folds; fewer where a class has fewer rows. With a class of one row there are none, and
+        the second of `Cs` is taken.
+    pos_label : label or None, default=None
+        The positive class of two. None is 1 of {0, 1} or {-1, 1}, and otherwise the rarer one.
+    sampler : imbalanced-learn sampler or None, default=None
+        Resamples the rows, once `C` is chosen: `RandomOverSampler` or one of `skdice.resampling`.
+    random_state : int, RandomState or None, default=None
+        Seed of the inner folds and the sampler.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    positive_ : int
+        Index of the positive class of two.
+    vectorizer_ : FeatureUnion
+    model_ : LogisticRegression
+        Its class k is ``classes_[k]``.
+
+    Examples
+    --------
+    >>> from skdice import TfidfClassifier
+    >>> X = ["win money now", "free prize", "lunch today?", "see you there"] * 3
+    >>> model = TfidfClassifier(random_state=0).fit(X, ["spam", "spam", "ham", "ham"] * 3)
+    >>> model.predict(["free money", "lunch there?"]).tolist()
+    ['spam', 'ham']
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "word_ngrams": [tuple, list],
+        "char_ngrams": [tuple, list],
+        "Cs": [tuple, list],
+        "cv": [Interval(Integral, 2, None, closed="left")],
+        "pos_label": "no_validation",
+        "sampler": [HasMethods("fit_resample"), None],
+        "random_state": ["random_state"],
+    }
+
+    word_ngrams: tuple[int, int] = (1, 2)
+    char_ngrams: tuple[int, int] = (2, 4)
+    Cs: tuple[float, ...] = (1, 10, 100)
+    cv: int = 3
+    pos_label: Any = None
+    sampler: Any = None
+    random_state: int | np.random.RandomState | None = None
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Count n-grams, choose `C`, and fit.
+
+        Parameters
+        ----------
+        X : list, array, Series or frame of texts, or of pairs of texts
+        y : array of shape (n,)
+        sample_weight : array of shape (n,), default=None
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            For bad parameters or data.
+        """
+        check_params(self)
+        _check_numbers("Cs", self.Cs, Real, "numbers above 0")
+        for name in ("word_ngrams", "char_ngrams"):
+            wanted = "two whole numbers, the sizes of the shortest and longest n-gram"
+            sizes = getattr(self, name)
+            _check_numbers(name, sizes if len(sizes) == 2 else (), Integral, wanted)
+        texts = as_texts(X)
+        labels = as_labels(y, len(texts))
+        weights = check_weights(sample_weight, len(texts))
+        if labels.ndim == 2:
+            raise ValueError(
+                f"y has shape {labels.shape}, and a TfidfClassifier gives one label a row: fit one "
+                "for each column, or use DiceSequenceClassifier"
+            )
+        self._width = check_width(texts, None, self)
+        self.classes_, target = np.unique(labels, return_inverse=True)
+        counts = np.bincount(target)
+        if len(counts) < 2:
+            raise ValueError(
+                f"y holds one class only ({self.classes_.tolist()[0]!r}): give two or more"
+            )
+        scorer = make_scorer(f1_score, average="macro", zero_division=0.0)
+        if len(counts) == 2:
+            self.positive_ = positive_class(self.classes_, counts, self.pos_label)
+            scorer = make_scorer(f1_score, pos_label=self.positive_, zero_division=0.0)
+        least = 2 if len(texts) >= 1000 else 1
+        make = partial(TfidfVectorizer, sublinear_tf=True, min_df=least, dtype=np.float32)
+        words = make(ngram_range=tuple(self.word_ngrams), token_pattern=r"\w+|[^\w\s]+")
+        characters = make(ngram_range=tuple(self.char_ngrams), analyzer="char_wb")
+        self.vectorizer_ = FeatureUnion([("words", words), ("characters", characters)])
+        if not any(text.strip() for text in _texts_of(texts)):
+            raise ValueError("X holds no text that is not blank: there are no n-grams")
+        self.vectorizer_.fit(list(_texts_of(texts)))
+        n_folds = min(self.cv, int(counts.min()))
+        self.model_ = LogisticRegression(class_weight="balanced", max_iter=1000, C=self.Cs[:2][-1])
+        table, rows = self._table(texts), self._rows(labels)
+        if len(self.Cs) > 1 and n_folds > 1:
+            folds = StratifiedKFold(
+                n_folds, shuffle=True, random_state=draw_seed(self.random_state)
+            )
+            search = GridSearchCV(
+                self.model_, {"C": list(self.Cs)}, scoring=scorer, cv=folds, refit=False
+            ).fit(table, target, sample_weight=weights)
+            self.model_.set_params(**search.best_params_)
+        weights = None if weights is None else weights[rows]
+        self.model_.fit(table[rows], target[rows], sample_weight=weights)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Labels of shape (n,)."""
+        table = self._features(X)
+        return self.classes_[self.model_.predict(table)]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of shape (n, n_classes), in the order of `classes_`."""
+        table = self._features(X)
+        return self.model_.predict_proba(table)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Log-odds of `classes_[1]`, of shape (n,); logits of shape (n, n_classes) otherwise."""
+        table = self._features(X)
+        return self.model_.decision_function(table)
+
+    def _features(self, X: Any) -> Any:
+        check_is_fitted(self)
+        texts = as_texts(X)
+        check_width(texts, self._width, self)
+        return self._table(texts)
+
+    def _table(self, texts: list[Any]) -> Any:
+        if isinstance(texts[0], str):
+            return self.vectorizer_.transform(texts)
+        a, b = (self.vectorizer_.transform(side) for side in zip(*texts, strict=True))
+        similarity = sparse.csr_matrix(a.multiply(b).sum(axis=1))
+        return sparse.hstack([a, b, a.minimum(b), abs(a - b), similarity], format="csr")
+
+
+def _texts_of(rows: list[Any]) -> Iterator[str]:
+    """All texts, those of pairs one after the other."""
+    return iter(rows) if isinstance(rows[0], str) else chain.from_iterable(rows)
+
+
+def _check_numbers(name: str, values: Any, kind: Any, wanted: str) -> None:
+    """Refuse anything but ascending numbers above 0."""
+    numbers = all(isinstance(v, kind) and not isinstance(v, bool) and v > 0 for v in values)
+    if not numbers or not len(values) or list(values) != sorted(values):
+        raise ValueError(f"{name}={values!r} must hold {wanted}, in ascending order")
+
+
+def crfsuite() -> Any:
+    """The library, or an error that says how to get it."""
+    try:
+        import pycrfsuite
+    except ImportError as error:
+        raise ImportError("a CRFTagger needs python-crfsuite: pip install 'skdice[crf]'") from error
+    return pycrfsuite
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class CRFTagger(TagScores, _Baseline):
+    """Tag tokens with a conditional random field: a baseline that is fitted in seconds.
+
+    A linear chain over the usual features of named entity recognition: each word in lower case, its
+    prefixes and suffixes of two and three characters, its shape, whether it is a title, in capitals
+    or digits, and the same of its neighbours. Needs the extra ``skdice[crf]``.
+
+    Parameters
+    ----------
+    c1, c2 : float, default=0.1
+        Strengths of the L1 and L2 regularisation.
+    max_iterations : int, default=100
+        Of L-BFGS.
+    scheme : {"auto", "iob1", "iob2", "ioe1", "ioe2", "bioes", "bmes", "bilou", "plain"}, \
+default="auto"
+        How the tags mark spans, as in `DiceTokenClassifier`.
+    sampler : imbalanced-learn sampler or None, default=None
+        Resamples the sentences: `skdice.resampling.TagOverSampler` or `BackgroundUnderSampler`.
+    random_state : int, RandomState or None, default=None
+        Seed of the sampler; nothing else is random.
+
+    Attributes
+    ----------
+    classes_ : ndarray of str, shape (n_classes,)
+    scheme_ : str
+    model_ : bytes
+        As CRFsuite writes it to a file.
+
+    References
+    ----------
+    J. Lafferty, A. McCallum, F. Pereira, "Conditional Random Fields", ICML 2001.
+    N. Okazaki, "CRFsuite: a fast implementation of Conditional Random Fields", 2007.
+
+    Examples
+    --------
+    >>> from skdice import CRFTagger
+    >>> X = [["Ann", "lives", "in", "Rome"], ["it", "rains"]]
+    >>> y = [["B-PER", "O", "O", "B-LOC"], ["O", "O"]]
+    >>> CRFTagger().fit(X, y).predict([["Ann", "rains"]])[0]
+    ['B-PER', 'O']
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "c1": [Interval(Real, 0, None, closed="left")],
+        "c2": [Interval(Real, 0, None, closed="left")],
+        "max_iterations": [Interval(Integral, 1, None, closed="left")],
+        "scheme": [StrOptions({"auto", *SCHEMES})],
+        "sampler": [HasMethods("fit_resample"), None],
+        "random_state": ["random_state"],
+    }
+
+    c1: float = 0.1
+    c2: float = 0.1
+    max_iterations: int = 100
+    scheme: str = "auto"
+    sampler: Any = None
+    random_state: int | np.random.RandomState | None = None
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit on tagged sentences.
+
+        Parameters
+        ----------
+        X : list of lists of str
+            Tokens.
+        y : list of lists of str or None
+            One tag for each token; None for one that was not annotated, where the chain breaks.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ImportError
+            If python-crfsuite is not installed.
+        ValueError, TypeError
+            For bad parameters or data.
+        """
+        check_params(self)
+        library = crfsuite()
+        sentences = as_sentences(X)
+        tags = as_tags(y, sentences)
+        classes = sorted({tag for row in tags for tag in row} - {None})
+        if len(classes) < 2:
+            raise ValueError(f"y holds the tags {classes}: a tagger needs two or more")
+        auto = self.scheme == "auto"
+        scheme = infer_scheme(tags) if auto else self.scheme
+        check_tags(tags, scheme, refuse=not auto)
+        trainer = library.Trainer("lbfgs", verbose=False)
+        trainer.set_params(
+            {
+                "c1": float(self.c1),
+                "c2": float(self.c2),
+                "max_iterations": int(self.max_iterations),
+                "feature.possible_transitions": True,
+            }
+        )
+        for i in self._rows(tags):
+            pairs = zip(features_of(sentences[i]), tags[i], strict=True)
+            for annotated, run in groupby(pairs, key=lambda pair: pair[1] is not None):
+                if annotated:
+                    trainer.append(*zip(*run, strict=True))
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "model")
+            trainer.train(str(path))
+            self.model_ = path.read_bytes()
+        self.classes_, self.scheme_ = np.array(classes), scheme
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable tags of each sentence, as a 1-D object array of lists."""
+        check_is_fitted(self)
+        tagger = self._tagger()
+        return object_array(
+            [tagger.tag(features_of(row)) if row else [] for row in as_sentences(X)]
+        )
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of each tag, an array (n_tokens, n_classes) for each sentence."""
+        check_is_fitted(self)
+        tagger, names, tables = self._tagger(), self.classes_.tolist(), []
+        for row in as_sentences(X):
+            if row:
+                tagger.set(features_of(row))
+            values = (tagger.marginal(name, t) for t in range(len(row)) for name in names)
+            tables.append(np.fromiter(values, np.float64).reshape(len(row), len(names)))
+        return object_array(tables)
+
+    def _tagger(self) -> Any:
+        tagger = crfsuite().Tagger()
+        tagger.open_inmemory(self.model_)
+        return tagger
+
+
+def features_of(tokens: list[str]) -> list[list[str]]:
+    """The features of each token of a sentence."""
+    words = [_of_word(token) for token in tokens]
+    rows = []
+    for i, features in enumerate(words):
+        row = ["bias", *features]
+        for step in (-1, 1):
+            inside = 0 <= i + step < len(words)
+            near = words[i + step] if inside else ["border"]
+            row += [f"{step:+d}:{feature}" for feature in near]
+        rows.append(row)
+    return rows
+
+
+def _of_word(token: str) -> list[str]:
+    lower = token.lower()
+    kinds = [("X", str.isupper), ("x", str.islower), ("d", str.isdigit)]
+    shape = "".join(next((k for k, holds in kinds if holds(c)), c) for c in token)
+    features = [f"lower={lower}", "shape=" + re.sub(r"(?s)(.)\1+", r"\1", shape)]
+    features += [f"prefix={lower[:n]}" for n in (2, 3)] + [f"suffix={lower[-n:]}" for n in (2, 3)]
+    tests = [("title", str.istitle), ("upper", str.isupper), ("digits", str.isdigit)]
+    return features + [name for name, holds in tests if holds(token)]
