@@ -478,6 +478,22 @@ def test_compare_rows_on_features_and_on_tags(files, tiny_backbone):
         assert "--features" in result.output
 
 
+def test_compare_prints_the_baseline_before_a_transformer_is_trained(files, tiny_backbone):
+    result = run(
+        "compare", "--train", files / "sms.tsv", "--rows", "ce, tfidf + tuned, tfidf", "--seeds", 1,
+        "--epochs", 1, "--backbone", tiny_backbone, "--out", files / "t",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    rows = [line.split(",")[0].strip() for line in result.output.splitlines() if "seed 0:" in line]
+    assert rows == ["tfidf + tuned", "tfidf", "ce"]
+    with_features = run(
+        "compare", "--train", files / "sms.tsv", "--rows", "tfidf", "--features", "--backbone",
+        tiny_backbone, "--out", files / "f",
+    )  # fmt: skip
+    assert with_features.exit_code == 1
+    assert "'tfidf' is not possible" in " ".join(with_features.output.split())
+
+
 def test_features_of_a_dev_file_tune_the_decisions(files, tiny_backbone):
     sets = [
         option for name in ("train", "dev", "test") for option in (f"--{name}", files / "sms.tsv")
