@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.special import log_softmax
 
+from skdice._checks import as_row_list
 from skdice._compat import HasMethods, Interval, StrOptions
 from skdice._warn import warn
 from skdice.engine.arrays import blocks, empty_table
@@ -332,13 +333,14 @@ default="auto"
 
     def _learn_tags(self, tags: list[list[Any]], mode: Mode, more: Any = None) -> None:
         """Set classes and scheme, or check `tags` against those of the last fit."""
-        named = [] if more is None else [str(tag) for tag in more]
+        named = [] if more is None else [str(tag) for tag in as_row_list("classes", more)]
         classes = sorted({tag for row in [*tags, named] for tag in row} - {None})
         if mode != "fresh":
             before = self._outputs.tolist()
             new = [tag for tag in classes if tag not in before]
             if self.scheme_ != "plain":
                 refuse_strays(tags)
+                check_prefixes(named, self.scheme_, "classes")
                 check_prefixes(new, self.scheme_)
             if self.scheme != "auto":
                 check_tags(tags, self.scheme_)
