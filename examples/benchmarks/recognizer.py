@@ -2,7 +2,7 @@
 
     python recognizer.py FOLDER --out results/recognizer.jsonl
 
-Raw text is the tokens joined by blanks. Both models see 1,500 training sentences for two epochs.
+Raw text is the tokens joined by blanks. Both models see 1,500 training sentences.
 Each run of the recognizer also compares `predict` with a pipeline of transformers on 200 test
 sentences. FOLDER is as for wnut17.py. Each finished run is one JSON line in --out; runs that --out
 holds are not repeated.
@@ -26,7 +26,6 @@ from skdice.metrics.schemes import get_spans
 
 SETTINGS = {
     "loss": "ce_dice",
-    "max_epochs": 2,
     "lr": 3e-4,
     "batch_size": 16,
     "precision": "bf16",
@@ -48,7 +47,7 @@ def raw(sentences: list[list[str]], tags: list[list[str]]) -> tuple[list[str], l
 def agreement(model: DiceEntityRecognizer, texts: list[str]) -> dict[str, int]:
     """What a plain pipeline finds in texts beside `predict`."""
     with tempfile.TemporaryDirectory() as folder:
-        model.save_pretrained(folder)
+        model.set_params(precision="fp32").save_pretrained(folder)
         serve = pipeline("token-classification", folder, aggregation_strategy="first", device="cpu")
         served = [{(e["start"], e["end"], e["entity_group"]) for e in serve(t)} for t in texts]
     ours = [{entity[:3] for entity in row} for row in model.predict(texts)]
@@ -68,23 +67,27 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--rows", type=int, default=1500)
+    parser.add_argument("--epochs", type=int, default=2)
+    parser.add_argument("--models", nargs="+", default=["tagger", "recognizer"])
     args = parser.parse_args()
     names = "wnut17train.conll", "emerging.test.annotated"
     train, test = ([*read_conll(args.folder / name)[:2]] for name in names)
     train = [part[: args.rows] for part in train]
     data = {"tagger": (train, test), "recognizer": (raw(*train), raw(*test))}
     classes = {"tagger": DiceTokenClassifier, "recognizer": DiceEntityRecognizer}
+    settings = {**SETTINGS, "max_epochs": args.epochs}
     done = [json.loads(line) for line in args.out.open()] if args.out.exists() else []
     for seed in range(args.seeds):
-        for name, cls in classes.items():
-            run = {"model": name, "seed": seed, "rows": args.rows, **SETTINGS}
+        for name in args.models:
+            run = {"model": name, "seed": seed, "rows": args.rows, **settings}
             if any(run.items() <= record.items() for record in done):
                 continue
             (X, y), (X_test, y_test) = data[name]
             started = time.perf_counter()
-            model = cls(**SETTINGS, random_state=seed).fit(X, y)
+            model = classes[name](**settings, random_state=seed).fit(X, y)
             record = {**run, "seconds": time.perf_counter() - started}
-            record |= model.evaluate(X_test, y_test)
+            scores = model.evaluate(X_test, y_test)
+            record |= {"f1": scores["f1"], "P": scores["precision"], "R": scores["recall"]}
             if name == "recognizer":
                 record["pipeline"] = agreement(model, X_test[:200])
             record |= {
@@ -97,8 +100,9 @@ def main() -> None:
                 file.write(json.dumps(record) + "\n")
             done.append(record)
             print(f"{name:10} seed {seed}  F1 {100 * record['f1']:.1f}", flush=True)
-    for name in classes:
-        f1 = [100 * record["f1"] for record in done if record["model"] == name]
+    for name in args.models:
+        wanted = {"model": name, "rows": args.rows, **settings}
+        f1 = [100 * record["f1"] for record in done if wanted.items() <= record.items()]
         print(f"{name:10} {np.mean(f1):.2f} ± {np.std(f1, ddof=1):.2f} over {len(f1)} seeds")
 
 

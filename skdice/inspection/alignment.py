@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from skdice._checks import check_choice, check_has, checked
+from skdice._checks import check_choice, check_has, checked, naming
 from skdice.backbones import DEFAULT_BACKBONE, load_tokenizer
 from skdice.text.alignment import Misfit, align, read_entities, read_texts
 from skdice.text.words import split_texts
@@ -56,10 +56,12 @@ def alignment_report(
     """
     check_choice("misaligned", misaligned, ("expand", "drop"))
     check_choice("overlapping", overlapping, ("longest",))
-    rows = read_texts(texts)
-    spans = read_entities(entities, rows)
+    with naming({"X": "texts", "y": "entities"}):
+        rows = read_texts(texts)
+        spans = read_entities(entities, rows)
     source = getattr(words_of, "tokenizer_", getattr(words_of, "backbone", words_of))
-    tokenizer = load_tokenizer(str(source)) if isinstance(source, (str, Path)) else source
+    with naming({"backbone": "words_of"}):
+        tokenizer = load_tokenizer(str(source)) if isinstance(source, (str, Path)) else source
     check_has("words_of", tokenizer, "backend_tokenizer")
     _, misfits = align(rows, spans, split_texts(tokenizer, rows), misaligned, overlapping)
     return _table(misfits)

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from skdice._checks import as_numbers, as_row_list, check_has, checked, printable
+from skdice._checks import as_numbers, as_row_list, check_has, checked, naming, printable
 from skdice.inspection.axes import axes_or_new, label_of
 from skdice.metrics.schemes import get_spans
 from skdice.metrics.span import read_tags
@@ -395,7 +395,9 @@ def show_entities(X: Any, entities: Any) -> Any:
     if isinstance(X, str):
         X, entities = [X], [entities]
     texts = read_texts(X)
-    return _Tagged(list(zip(texts, map(outer, spans_of_texts(texts, entities)), strict=True)))
+    with naming({"y": "entities (those of one text if X is one)"}):
+        spans = spans_of_texts(texts, entities)
+    return _Tagged(list(zip(texts, map(outer, spans), strict=True)))
 
 
 def spans_of_texts(texts: list[str], entities: Any) -> list[list[Span]]:

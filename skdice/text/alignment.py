@@ -65,7 +65,9 @@ def read_texts(X: Any) -> list[str]:
 def holds_texts(X: Any) -> bool:
     """Whether the rows of X are texts, and not lists of tokens."""
     rows = plain_values(X)
-    return is_ordered(rows) and len(rows) > 0 and isinstance(next(iter(rows)), str)
+    if not is_ordered(rows) or getattr(rows, "ndim", 1) == 0 or not len(rows):
+        return False
+    return isinstance(next(iter(rows)), str)
 
 
 def tags_of_texts(X: Any, y: Any) -> list[Any]:
