@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
+from math import isfinite
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -139,6 +140,11 @@ def read_annotations(
     left_out = ", ".join(f"{n} {what}" for what, n in source.skipped.items()) or "none"
     if not records:
         raise ValueError(f"{str(source.path)!r} holds no annotated text; left out: {left_out}")
+    if with_entities and name in ("label-studio", "prodigy", "spacy", "doccano"):
+        other = None if any(record.spans for record in records) else find_format(source)
+        if other not in (None, name):
+            problem = f"format={name!r} (--from {name}) finds no entity"
+            raise ValueError(f"{str(source.path)!r}: {problem}; the file looks like {other!r}")
     if source.skipped:
         warn(f"{str(source.path)!r}: left out {left_out}; {len(records)} texts are read")
     how = offsets, on_misaligned, FORMATS[name].UNIT, name == "jsonl"
@@ -334,6 +340,9 @@ def as_row(i: int, text: Any, entities: Any, metadata: Any, format: str) -> Row:
             label is not None or format != "jsonl"
         ):
             raise ValueError(f"{where} has the label {shown(label)}: it must be a name")
-        score = None if span.score is None else round(float(span.score), 6)
+        score = span.score
+        if score is not None and not (KINDS["float"][1](score) and isfinite(score)):
+            raise TypeError(f"{where} has the score {shown(score)}: it must be a finite number")
+        score = None if score is None else round(float(score), 6)
         row.append(Entity(start, end, label, text[start:end], score))
     return Row(text, row, without(metadata, *marks(metadata)))

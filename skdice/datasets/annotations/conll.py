@@ -97,7 +97,10 @@ def write(path: Path, rows: list[Row]) -> None:
                 problem = "CoNLL needs a name without tabs, line breaks and outer blanks"
                 raise ValueError(f"entities[{i}] has the label {e.label!r}: {problem}")
         words, tags = tags_of(row.text, kept)
-        comments = {"text": row.text, **{n: v for n, v in row.metadata.items() if n != "text"}}
+        comments = {
+            "text": row.text,
+            **{" ".join(str(n).split()): v for n, v in row.metadata.items() if n != "text"},
+        }
         lines = [
             f"# {name} = {as_json(value, ensure_ascii=True)}" for name, value in comments.items()
         ]

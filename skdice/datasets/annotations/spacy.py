@@ -158,7 +158,7 @@ def _read_binary(source: Source) -> Iterator[Record]:
         known = {(s.start_char, s.end_char, s.label_) for s in spans}
         spans += [s for s in doc.ents if (s.start_char, s.end_char, s.label_) not in known]
         found = [Span(((s.start_char, s.end_char),), s.label_, s.text) for s in spans]
-        metadata = json.loads(doc.user_data.get("metadata", "{}"))
+        metadata = json.loads(doc.user_data.get("skdice", "{}"))
         yield Record(f"document {i}", (doc.text,), found if source.with_entities else [], metadata)
 
 
@@ -185,7 +185,7 @@ def write(path: Path, rows: list[Row]) -> None:
         doc.ents = [doc.char_span(e.start, e.end, label=e.label) for e in flat]
         if len(flat) < len(spans):
             doc.spans["sc"] = spans
-        doc.user_data["metadata"] = as_json(row.metadata)
+        doc.user_data["skdice"] = as_json(row.metadata)
         docs.add(doc)
     with replacing(path, "wb") as file:
         file.write(docs.to_bytes())

@@ -227,6 +227,7 @@ def test_entities_of_other_kinds(tmp_path):
         (["Ann"], [[(0.5, 1, "X")]], "jsonl", r"must be \(start, end, label\)"),
         (["Ann"], [[(0, 1, "")]], "doccano", "has the label ''"),
         (["Ann"], [[(0, 1, None)]], "prodigy", "has the label None"),
+        (["Ann"], [[{"start": 0, "end": 1, "label": "X", "score": "a"}]], "jsonl", "the score 'a'"),
         (["Ann"], [], "jsonl", "texts holds 1 texts and entities 0"),
         ([3], [[]], "jsonl", r"texts\[0\] is 3, not a string"),
         (["x\ud83d"], [[]], "jsonl", r"texts\[0\] holds half of a surrogate pair"),
@@ -256,11 +257,27 @@ def test_an_earlier_file_stays_if_the_new_one_fails(tmp_path):
     assert read_annotations(path).texts == ["Rome", "Ann"]
 
 
+def in_order(entities):
+    """Entities by position, as spaCy has them."""
+    return [sorted(row) for row in entities]
+
+
 def test_spacy_files(tmp_path):
     pytest.importorskip("spacy")
     path = tmp_path / "a.spacy"
     write_annotations(path, TEXTS, ENTITIES, "spacy", METADATA)
-    assert read_annotations(path) == (TEXTS, ENTITIES, METADATA)
+    texts, entities, metadata = read_annotations(path)
+    assert (texts, in_order(entities), metadata) == (TEXTS, in_order(ENTITIES), METADATA)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=annotated())
+def test_any_spacy_files(tmp_path_factory, data):
+    pytest.importorskip("spacy")
+    path = tmp_path_factory.mktemp("a") / "a.spacy"
+    write_annotations(path, *data, "spacy")
+    back = read_annotations(path)
+    assert (back.texts, in_order(back.entities)) == (data[0], in_order(data[1]))
 
 
 def test_a_spacy_file_without_spacy(tmp_path, monkeypatch):

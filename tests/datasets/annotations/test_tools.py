@@ -671,6 +671,15 @@ def test_texts_in_which_nobody_marked_anything(tmp_path):
         read_annotations(path)  # labels of texts
 
 
+def test_a_format_that_would_lose_the_entities(tmp_path):
+    path = put(tmp_path, "a.jsonl", {"text": "Ann", "entities": [[0, 3, "PER"]]})
+    for format in ("label-studio", "prodigy"):
+        with pytest.raises(
+            ValueError, match=rf"--from {format}\) finds no entity; .* like 'jsonl'"
+        ):
+            read_annotations(path, format)
+
+
 def test_an_object_on_many_lines(tmp_path):
     (tmp_path / "a.jsonl").write_text(
         json.dumps({"text": "Ann", "label": [[0, 3, "PER"]]}, indent=1)
