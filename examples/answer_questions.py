@@ -25,7 +25,7 @@ def make_questions():
 def main(**settings):
     """Train on generated questions, and answer two about a new text."""
     X, y = make_questions()
-    settings = {"max_epochs": 10, "lr": 3e-4, "batch_size": 8, "random_state": 0, **settings}
+    settings = {"random_state": 0, **settings}
     reader = DiceQuestionAnswerer(loss="dsc", **settings).fit(X, y)
     context = "In the autumn Ida moved to Lima and opened a school."
     for question in ("Where did Ida move?", "Who repaired the bridge?"):

@@ -96,6 +96,9 @@ def fit_predict(backbone, train, test, *, epochs, lr, batch_size, seed, dev=None
     tokenizer = AutoTokenizer.from_pretrained(backbone)
     model = PlainTagger(backbone, len(classes))
     rows = encode(tokenizer, X, y, index)
+    counts = np.bincount([t for _, labels in rows for t in labels if t >= 0])
+    with torch.no_grad():
+        model.head.bias.copy_(torch.as_tensor(np.log(counts / counts.sum())))
     optimizer = optimizer_for(model, lr)
     n_steps = epochs * -(-len(rows) // batch_size)
     rising = int(np.ceil(0.1 * n_steps))

@@ -64,7 +64,7 @@ def main() -> None:
         for seed in range(args.seeds):
             for precision in PRECISIONS:
                 model = DiceTokenClassifier(
-                    loss=loss, lr=3e-4, precision=precision, random_state=seed
+                    loss=loss, lr=3e-4, max_epochs=3, precision=precision, random_state=seed
                 )
                 start = time.perf_counter()
                 model.fit(X[:1500], y[:1500])

@@ -15,6 +15,7 @@ from skdice.cli import _common
 from skdice.cli._common import ERR, OUT
 from skdice.datasets.auto import Dataset
 from skdice.engine.callbacks import AfterEpoch
+from skdice.engine.recipe import MOST_EPOCHS
 from skdice.metrics.classification import OF_LABEL
 from skdice.metrics.labels import single_labels
 from skdice.model_selection.compared import ComparedModel, parse_model
@@ -82,7 +83,8 @@ def run(
     else:
         estimator = _common.estimator_for(parts["train"], early_stopping="dev" in parts, **params)
         # With a dev set every epoch is run and the best one kept: all losses cost the same.
-        estimator.set_params(n_iter_no_change=estimator.max_epochs)
+        epochs = estimator.max_epochs if estimator.max_epochs != "auto" else MOST_EPOCHS
+        estimator.set_params(n_iter_no_change=epochs)
     train, test, held = parts["train"], parts["test"], parts.get("dev")
     # A tuned model without a dev set is fitted on a part, or on folds, and then on everything.
     again = 0 if held is not None else 5 if features else 1
@@ -94,7 +96,10 @@ def run(
     latest: Comparison | None = None
     n_made = 0
     with Progress(console=ERR, disable=not ERR.is_terminal) as progress:
-        bar = progress.add_task("training", total=fits * n_seeds * estimator.max_epochs)
+        bar = progress.add_task("training", total=fits * n_seeds)
+
+        def advance(net: Any) -> None:
+            progress.advance(bar, 1 / net.max_epochs)
 
         def on_run(comparison: Comparison, model: ComparedModel) -> None:
             nonlocal latest, n_made
@@ -106,7 +111,7 @@ def run(
             seconds = f"{last['seconds']:.0f} s"
             ERR.print(f"  {model.label}, seed {last['seed']}: {score} in {seconds}")
 
-        estimator.set_params(callbacks=[AfterEpoch(lambda net: progress.advance(bar))])
+        estimator.set_params(callbacks=[AfterEpoch(advance)])
         try:
             latest = compare_losses(
                 estimator,

@@ -134,6 +134,23 @@ class Files(Columns):
     ] = "auto"
 
 
+def _epochs(text: Any) -> int | str:
+    """A number of epochs, or "auto"."""
+    if text == "auto":
+        return "auto"
+    if str(text).isdecimal() and int(text) > 0:
+        return int(text)
+    raise typer.BadParameter(f"{text!r} is not 'auto' or a whole number of at least 1")
+
+
+def _rate(text: Any) -> float | str:
+    """A learning rate, or "auto"."""
+    try:
+        return "auto" if text == "auto" else float(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not 'auto' or a number, such as 3e-4") from None
+
+
 Device = Annotated[str, Option(help="auto, cpu, cuda, cuda:1 or mps.")]
 
 
@@ -142,8 +159,12 @@ class Fit:
     """How a model is trained: parameters of the estimators."""
 
     backbone: Annotated[str | None, Option(help="Hub id or local folder of the encoder.")] = None
-    max_epochs: Annotated[int | None, Option("--epochs", min=1, help="Number of epochs.")] = None
-    lr: Annotated[float | None, Option(help="Peak learning rate.")] = None
+    max_epochs: Annotated[
+        Any, Option("--epochs", parser=_epochs, metavar="N|auto", help="Number of epochs.")
+    ] = "auto"
+    lr: Annotated[Any, Option(parser=_rate, metavar="RATE|auto", help="Peak learning rate.")] = (
+        "auto"
+    )
     batch_size: Annotated[int | None, Option(min=1, help="Examples in a batch.")] = None
     max_length: Annotated[
         int | None, Option(help="Longest input, in subwords; what is longer is cut or split.")
@@ -158,7 +179,7 @@ class Fit:
 
     def params(self) -> dict[str, Any]:
         """Parameters of an estimator, without those that were not given."""
-        given = {name: value for name, value in vars(self).items() if value is not None}
+        given = {n: v for n, v in vars(self).items() if v is not None and v != "auto"}
         if given.get("frozen", "").isdigit():
             given["frozen"] = int(given["frozen"])
         return given

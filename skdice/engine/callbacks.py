@@ -23,16 +23,19 @@ from skdice.engine.schedules import SCHEDULES
 
 
 class ProgressBar(Callback):
-    """Shows how far a fit is and how long it will take, if the net's `verbose` is above 0.
+    """Shows what a fit does and how long it will take, if the net's `verbose` is above 0.
 
-    In a terminal or notebook this is a bar; elsewhere, as in a log file, a line a minute.
+    It says how long after the first updates. Then, in a terminal or notebook, there is a bar;
+    elsewhere, as in a log file, a line a minute.
     """
 
     EVERY = 60.0  # seconds
+    ENOUGH = 3.0, 10  # seconds or updates from which the time of a fit is told
 
     def on_train_begin(self, net: Any, **kwargs: Any) -> None:
         """Forget an earlier fit."""
         self.bar_: Any = None
+        self.told_time_ = False
         self.started_: tuple[float, int] | None = None
 
     def on_batch_begin(self, net: Any, **kwargs: Any) -> None:
@@ -41,6 +44,9 @@ class ProgressBar(Callback):
             return
         done = net.schedule_.last_epoch  # not 0 where a fit goes on from a checkpoint
         self.started_, self.told_ = (time.monotonic(), done), time.monotonic()
+        self.second_: tuple[float, int] | None = None  # when the first update was done
+        size = net.batch_size * net.gradient_accumulation
+        print(f"lr {net.lr:g}, {_length(net)}batches of {size}", flush=True)
         if sys.stderr.isatty() or "ipykernel" in sys.modules:
             from tqdm.auto import tqdm
 
@@ -51,6 +57,7 @@ class ProgressBar(Callback):
         """Count one more update."""
         if self.started_ is None:
             return
+        self._tell_time(net)
         if self.bar_ is not None:
             self.bar_.set_description(f"epoch {len(net.history)}", refresh=False)
             self.bar_.update()
@@ -59,6 +66,23 @@ class ProgressBar(Callback):
             done, self.told_ = net.schedule_.last_epoch, now
             left = (now - began) / max(done - before, 1) * (net.n_steps_ - done)
             print(f"update {done:,} of {net.n_steps_:,}, {_time(left)} left", flush=True)
+
+    def _tell_time(self, net: Any) -> None:
+        """Say once how long the fit takes, and a shorter one; the first update is slow."""
+        now, done = time.monotonic(), net.schedule_.last_epoch
+        began, before = self.second_ = self.second_ or (now, done)
+        seconds, updates = self.ENOUGH
+        known = done - before >= min(updates, net.n_steps_ // 10) or now - began >= seconds
+        if self.told_time_ or not net.n_steps_ or done == before or not known:
+            return
+        self.told_time_ = True
+        whole, epochs = (now - began) / (done - before) * net.n_steps_, net.max_epochs
+        text = f"the fit takes about {_time(whole)}"
+        if epochs > 2:
+            text += f"; max_epochs={epochs // 3}, about {_time(whole * (epochs // 3) / epochs)}"
+        if self.bar_ is not None:
+            self.bar_.clear()
+        print(text, flush=True)
 
     def on_epoch_end(self, net: Any, **kwargs: Any) -> None:
         """Make room for the line of the epoch."""
@@ -76,7 +100,7 @@ class EpochLog(PrintLog):
     """skorch's table of epochs, with colours in a terminal only."""
 
     def __init__(self) -> None:
-        super().__init__(sink=_print)
+        super().__init__(sink=_print, keys_ignored=["max_epochs", "peak_lr"])
 
     def on_epoch_end(self, net: Any, **kwargs: Any) -> None:
         """Print a line, if the net's `verbose` is above 0."""
@@ -93,6 +117,13 @@ class AfterEpoch(Callback):
     def on_epoch_end(self, net: Any, **kwargs: Any) -> None:
         """Call it."""
         self.call(net)
+
+
+def _length(net: Any) -> str:
+    """The number of epochs and updates of a fit; nothing where nobody knows it."""
+    if not net.n_steps_:
+        return ""
+    return f"{net.max_epochs} epochs, {net.n_steps_:,} updates, "
 
 
 def _print(text: str) -> None:

@@ -105,6 +105,8 @@ class Fit:
         net.notify("on_epoch_begin", dataset_train=self.dataset, dataset_valid=None)
         progress.lr = progress.lr or float(net.schedule_.get_last_lr()[0])
         net.history.record("lr", progress.lr)
+        net.history.record("peak_lr", float(net.lr))
+        net.history.record("max_epochs", int(self.epochs or net.max_epochs))
         batches = self.batches(len(net.history), progress.update)
         if torch.device(net.device).type != "cpu":
             batches = ahead(batches)

@@ -14,6 +14,8 @@ from skdice.backbones import embedding_modules, encoder_layers, shared_by_layers
 from skdice.engine.dropout import FastDropout, use_fast_dropout
 from skdice.engine.packing import narrow_last_layer, states_at
 
+MOST_BIAS = 13.8  # that of a class with one example in a million
+
 
 def pool(hidden: torch.Tensor, mask: torch.Tensor, how: str, cls_last: bool) -> torch.Tensor:
     """Pool hidden states `(N, L, H)` under `mask` `(N, L)` to `(N, H)`: cls, mean or max."""
@@ -79,6 +81,14 @@ class EncoderModule(nn.Module):
     def output_layer(self) -> nn.Linear:
         """The layer that makes the logits."""
         raise NotImplementedError
+
+    @torch.no_grad()
+    def start_from(self, bias: torch.Tensor | None) -> None:
+        """Let the layer that makes the logits begin with this bias, if it has one."""
+        layer = self.output_layer
+        if bias is not None and layer.bias is not None:
+            # A class that the loss does not count would begin at minus infinity.
+            layer.bias.copy_(bias.nan_to_num(0.0).clamp(-MOST_BIAS, MOST_BIAS))
 
     def set_dropout(self, p: float) -> None:
         """Train on with another dropout."""

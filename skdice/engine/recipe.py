@@ -32,7 +32,9 @@ MOST_UPDATES = 6000  # of a fit that makes no more than `LEAST_EPOCHS`
 LEAST_EPOCHS, MOST_EPOCHS = 3, 30
 
 
-def choose_rate(width: int, frozen: Any = "none", adapter: Any = None) -> float:
+def choose_rate(
+    width: int, frozen: Any = "none", *, adapted: bool = False, constant: bool = False
+) -> float:
     """The peak learning rate for an encoder of this width.
 
     Parameters
@@ -40,18 +42,26 @@ def choose_rate(width: int, frozen: Any = "none", adapter: Any = None) -> float:
     width : int
         Its hidden size.
     frozen : {"none", "embeddings", "encoder"} or int, default="none"
-    adapter : object, default=None
+    adapted : bool, default=False
+        Whether an adapter is trained in place of the encoder's weights.
+    constant : bool, default=False
+        Whether the rate does not fall, as in `partial_fit`: it is then lower.
 
     Examples
     --------
     >>> from skdice.engine.recipe import choose_rate
-    >>> choose_rate(384), choose_rate(768), choose_rate(768, adapter="lora")
+    >>> choose_rate(384), choose_rate(768), choose_rate(768, adapted=True)
     (0.0003, 5e-05, 0.0005)
     """
-    if frozen == "encoder":
-        return RATE_OF_HEAD
-    full, adapted = next(rates for widest, rates in RATES.items() if width <= widest)
-    return full if adapter is None else adapted
+    of_weights, of_adapter = next(rates for widest, rates in RATES.items() if width <= widest)
+    rate = RATE_OF_HEAD if frozen == "encoder" else of_adapter if adapted else of_weights
+    return float(f"{rate / 3:.1g}") if constant else rate
+
+
+def is_adam(optimizer: Any) -> bool:
+    """Whether an optimiser is one that the rates are for: Adam or one of its kin."""
+    name = getattr(getattr(optimizer, "func", optimizer), "__name__", "")
+    return "adam" in name.lower()
 
 
 def choose_epochs(n_rows: int, rows_of_update: int) -> int:

@@ -27,7 +27,7 @@ from skdice.engine.net import FineTuningNet
 from skdice.engine.plan import FitPlan
 from skdice.engine.progress import trained_state
 from skdice.engine.schedules import SCHEDULES
-from skdice.estimators.checks import PlainIntegers, check_device, check_reduction
+from skdice.estimators.checks import PlainIntegers, check_device, check_numbers, check_reduction
 from skdice.losses import Loss, resolve_loss
 
 # A net has collapsed if its outputs differ between examples by less than this share of their
@@ -76,8 +76,8 @@ class NetEstimator(PlainIntegers, BaseEstimator):
     }
 
     loss: str | Loss = "ce_dice"
-    max_epochs: int
-    lr: float
+    max_epochs: int | str
+    lr: float | str
     batch_size: int
     weight_decay: float
     schedule: str = "linear"
@@ -86,7 +86,7 @@ class NetEstimator(PlainIntegers, BaseEstimator):
     device: str = "auto"
     early_stopping: bool = False
     validation_fraction: float = 0.1
-    n_iter_no_change: int
+    n_iter_no_change: int | str
     callbacks: list[Any] | None = None
     net_params: dict[str, Any] | None = None
     checkpoint_dir: str | Path | None = None
@@ -98,6 +98,8 @@ class NetEstimator(PlainIntegers, BaseEstimator):
     net_: FineTuningNet = field(init=False)
     history_: list[dict[str, Any]] = field(init=False)
     n_iter_: int = field(init=False)
+    lr_: float = field(init=False)
+    max_epochs_: int = field(init=False)
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; ``loss__alpha`` also works while `loss` is a name."""
@@ -115,6 +117,7 @@ class NetEstimator(PlainIntegers, BaseEstimator):
         self._check_at_once()
         check_reduction(resolve_loss(self.loss))
         check_callbacks(self.callbacks, self.net_params)
+        check_numbers(self.net_params or {})
         parse_interval(self.checkpoint_every)
         if self.checkpoint_dir is None:
             return
@@ -168,6 +171,7 @@ class NetEstimator(PlainIntegers, BaseEstimator):
         before, net, weights = self.__dict__, None, None
         try:
             self.__dict__ = dict(plan.fitted)
+            self._settle(plan)
             net = self._net_for(plan)
             self.net_, self._obeyed = net, self._at_once()
             if plan.mode == "partial":  # which trains the weights that there are
@@ -181,6 +185,31 @@ class NetEstimator(PlainIntegers, BaseEstimator):
             raise
         return self
 
+    def _settle(self, plan: FitPlan) -> None:
+        """Settle the rate and the number of epochs of a fit."""
+        n_rows = len(plan.dataset if plan.rows is None else plan.rows[0])
+        self.max_epochs_ = plan.epochs or self._epochs_for(n_rows)
+        if plan.rows is not None:
+            self.max_epochs_ = min(self.max_epochs_, len(plan.rows))
+        self.lr_ = float(self._rate(constant=plan.epochs is not None))
+
+    def _given(self, *names: str) -> Any:
+        """What `net_params` says, by the first of these names, or the parameter by the last."""
+        given = self.net_params or {}
+        return next((given[name] for name in names if name in given), getattr(self, names[-1]))
+
+    def _epochs_for(self, n_rows: int) -> int:
+        """The number of epochs of a fit on so many rows."""
+        return int(self._given("max_epochs"))
+
+    def _patience(self) -> int:
+        """Epochs without a better score that `early_stopping` waits for."""
+        return int(self.n_iter_no_change)
+
+    def _rate(self, *, constant: bool) -> float:
+        """The learning rate of a fit."""
+        return float(self._given("optimizer__lr", "lr"))
+
     def _train(self, net: FineTuningNet, plan: FitPlan) -> None:
         checkpoints = self._checkpoints(plan)
         spread, score = self._spread(plan), None
@@ -190,9 +219,9 @@ class NetEstimator(PlainIntegers, BaseEstimator):
             net.partial_fit(
                 plan.dataset,
                 epochs=plan.epochs,
-                rows=plan.rows,
+                rows=plan.rows and plan.rows[: self.max_epochs_],
                 validation_score=score,
-                patience=self.n_iter_no_change if self.early_stopping else None,
+                patience=self._patience() if self.early_stopping else None,
                 checkpoints=checkpoints,
             )
         finally:
@@ -204,8 +233,8 @@ class NetEstimator(PlainIntegers, BaseEstimator):
             self.n_iter_ = len(self.history_)
         if spread > 0 and not self._spread(plan) > COLLAPSED * spread:
             warn(
-                f"the fitted model predicts the same for every example. With lr={self.lr} the "
-                f"encoder has lost what it knew: try lr={self.lr / 10:.1g}, or warmup above "
+                f"the fitted model predicts the same for every example. With lr={self.lr_} the "
+                f"encoder has lost what it knew: try lr={self.lr_ / 10:.1g}, or warmup above "
                 f"{self.warmup}",
                 ConvergenceWarning,
             )
@@ -218,6 +247,7 @@ class NetEstimator(PlainIntegers, BaseEstimator):
         if self.checkpoint_dir is None or plan.epochs is not None or ranks.rank() > 0:
             return None
         settings = {k: v for k, v in self.get_params(deep=False).items() if k not in NO_MATTER}
+        settings |= {"lr": self.lr_, "max_epochs": self.max_epochs_}
         settings["batch_size"] *= ranks.n_processes()
         module, criterion = self.net_.module_.state_dict(), dict(plan.criterion.named_buffers())
         identity = digest(settings, vars(plan.dataset), plan.validation, module, criterion)
@@ -232,8 +262,7 @@ class NetEstimator(PlainIntegers, BaseEstimator):
             self._check_fitted()
             net = self.net_.twin()
             net.criterion_ = plan.criterion.to(net.device)
-            given = self.net_params or {}
-            net.set_rate(given.get("optimizer__lr", given.get("lr", self.lr)))
+            net.set_rate(self.lr_)
             return net
         try:
             net = self._make_net(plan.criterion, plan.seed)
@@ -259,8 +288,9 @@ class NetEstimator(PlainIntegers, BaseEstimator):
             schedule=self.schedule,
             warmup=self.warmup,
             shuffle_seed=seed,
-            max_epochs=self.max_epochs,
-            lr=self.lr,
+            # A model that was read has had no fit here.
+            max_epochs=getattr(self, "max_epochs_", 1),
+            lr=getattr(self, "lr_", 1.0),
             batch_size=self.batch_size,
             device=self.device,
             train_split=None,

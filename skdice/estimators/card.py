@@ -43,7 +43,8 @@ def model_card(estimator: Any, metrics: dict[str, float]) -> str:
         ("Architecture", type(estimator._module.model if native else estimator._module).__name__),
         ("Loss", f"{_code(estimator.loss)}, that is {_code(repr(resolve_loss(estimator.loss)))}"),
         ("Epochs", f"{estimator.n_iter_}"),
-        ("Peak learning rate, batch size", f"{estimator.lr}, {estimator.batch_size}"),
+        ("Peak learning rate", f"{estimator.lr_:g}" if hasattr(estimator, "lr_") else "unknown"),
+        ("Batch size", f"{estimator.batch_size}"),
         ("skdice", __version__),
         *((package, version(package)) for package in ("torch", "transformers", "scikit-learn")),
     ]

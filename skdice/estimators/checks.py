@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import torch
 from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 
+from skdice._checks import shown
 from skdice._warn import warn
 from skdice.engine import ranks
 from skdice.engine.devices import resolve_device
@@ -60,6 +62,21 @@ def check_validation(X_val: Any, y_val: Any) -> None:
     if (X_val is None) != (y_val is None):
         missing = "X_val" if X_val is None else "y_val"
         raise ValueError(f"{missing} is missing: give X_val and y_val together, or neither")
+
+
+def check_numbers(net_params: dict[str, Any]) -> None:
+    """Refuse rates and numbers of epochs in `net_params` that are no numbers, such as "auto"."""
+    given = [(name, net_params.get(name)) for name in ("lr", "optimizer__lr", "max_epochs")]
+    for pattern, settings in net_params.get("optimizer__param_groups") or ():
+        given.append((f"optimizer__param_groups, {pattern!r}, lr", settings.get("lr")))
+    for name, value in given:
+        kind, least = (Integral, 1) if name == "max_epochs" else (Real, 0)
+        known = isinstance(value, kind) and not isinstance(value, bool)
+        if value is not None and not (known and least <= value < np.inf):
+            raise ValueError(
+                f"net_params: {name}={shown(value)} must be a number of at least {least}. Only "
+                "the estimator's own lr and max_epochs may be 'auto'"
+            )
 
 
 def fresh_loss(loss: str | Loss) -> Loss:

@@ -18,10 +18,10 @@ class PartialFit:
     """Further training of an estimator that counts the examples of each class."""
 
     loss: str | Loss
-    max_epochs: int
-    net_params: dict[str, Any] | None
+    sampler: Any
     net_: FineTuningNet
     _draft: Callable[[], Any]
+    _epochs_for: Callable[[int], int]
     _run: Callable[[FitPlan], Any]
 
     # Numbers of examples since the last fit, of each class and in total; partial_fit adds to them.
@@ -31,6 +31,8 @@ class PartialFit:
         self, X: Any, y: Any, classes: Any = None, *, sample_weight: Any = None
     ) -> Self:
         """Train one more epoch on these examples, at the constant rate `lr`.
+
+        With ``lr="auto"`` that is a third of the rate of `fit`, whose rate falls.
 
         Class counts for the loss add up over all calls since the last `fit`, and its memory of
         earlier batches (`ema_decay`) is kept. `sampler` is not used.
@@ -57,10 +59,15 @@ class PartialFit:
         self._run(draft._prepare(X, y, sample_weight, mode=mode, classes=classes, epochs=1))
         return self
 
-    def _coming_epochs(self, mode: Mode) -> range:
-        """The numbers in the history that the epochs of a fit will have."""
+    def _draw_epochs(self, y: Any, seed: int, mode: Mode) -> list[np.ndarray] | None:
+        """The rows that `sampler` draws for each epoch; None without a sampler."""
+        # The numbers in the history that the epochs will have.
         first = 1 + (len(self.net_.history) if mode == "warm" else 0)
-        return range(first, first + int((self.net_params or {}).get("max_epochs", self.max_epochs)))
+        rows = draw_epochs(self.sampler, y, seed, [first])
+        if rows is None:
+            return None
+        others = range(first + 1, first + self._epochs_for(len(rows[0])))
+        return rows + (draw_epochs(self.sampler, y, seed, others) or [])
 
     def _prepared_loss(
         self, class_counts: np.ndarray, n_samples: float, mode: Mode, **problem: Any

@@ -60,10 +60,12 @@ class DiceQuestionAnswerer(TransformerEstimator):
         answer and question out; or take the nearest place that holds it.
     language : {"en", "zh"}, default="en"
         How `score` compares answers: by words, or by Chinese characters.
-    max_epochs : int, default=2
-        Number of passes over the training data.
-    lr : float, default=1e-4
-        Peak learning rate of AdamW. `fit` warns if it was so high that it spoiled the encoder.
+    max_epochs : int or "auto", default="auto"
+        Number of passes over the training data. ``"auto"`` takes many passes over few rows and few
+        over many: about 500 updates, in 3 to 30 passes. See :doc:`/guide/recipe`.
+    lr : float or "auto", default="auto"
+        Peak learning rate of AdamW. ``"auto"`` follows from the width of the encoder, `frozen` and
+        `adapter`. `fit` warns if it was so high that it spoiled the encoder.
     batch_size : int, default=16
         Windows in a batch; the overlap losses count over their tokens.
     gradient_accumulation : int, default=1
@@ -96,17 +98,18 @@ class DiceQuestionAnswerer(TransformerEstimator):
         Stop when F1 on validation questions stops rising, and restore the best epoch.
     validation_fraction : float, default=0.1
         Share of the rows held out by `early_stopping` if `fit` gets no validation data.
-    n_iter_no_change : int, default=3
-        Epochs without a better score before `early_stopping` ends the fit.
+    n_iter_no_change : int or "auto", default="auto"
+        Epochs without a better score before `early_stopping` ends the fit. ``"auto"``
+        is a third of the epochs, but at least 3.
     callbacks : list of skorch callbacks or None, default=None
         Callbacks for the skorch net. `LRScheduler` is refused: use `schedule`. Callbacks that score
         are refused: with ``X_val``, `fit` records ``valid_score``.
     net_params : dict or None, default=None
-        Further settings of the skorch net, such as ``{"optimizer": torch.optim.SGD}``. With
+        Further settings of the skorch net, such as ``{"optimizer": torch.optim.NAdam}``. With
         ``{"optimizer__param_groups": [("head*", {"lr": 1e-3})]}`` the parameters of these names
         (the encoder's begin with ``encoder``) have their own settings; `schedule` scales the rate.
     warm_start : bool, default=False
-        Start `fit` from the weights of the last fit.
+        Start `fit` from the weights of the last fit. Rate and epochs are chosen as for a first fit.
     checkpoint_dir : str, Path or None, default=None
         Folder for checkpoints. A fit that was interrupted or killed resumes from the last one when
         `fit` is called again with the same data and parameters, and ends with the same weights.
@@ -118,7 +121,8 @@ class DiceQuestionAnswerer(TransformerEstimator):
     random_state : int, RandomState or None, default=None
         Seeds the head, dropout and batches; the caller's generators are left alone.
     verbose : int, default=0
-        Above 0, print a line for each epoch, and the time left.
+        Above 0, print rate and number of epochs, after the first updates how long the fit takes,
+        and a line for each epoch.
 
     Attributes
     ----------
@@ -128,6 +132,11 @@ class DiceQuestionAnswerer(TransformerEstimator):
     tokenizer_ : transformers tokenizer
     history_ : list of dict
     n_iter_ : int
+        Epochs trained.
+    lr_ : float
+        The peak learning rate of the last fit.
+    max_epochs_ : int
+        The number of epochs that it was to make.
 
     Notes
     -----
@@ -170,7 +179,6 @@ class DiceQuestionAnswerer(TransformerEstimator):
     null_threshold: str | float = "auto"
     on_misaligned: str = "raise"
     language: str = "en"
-    max_epochs: int = 2
     batch_size: int = 16
 
     null_threshold_: float = field(init=False)

@@ -16,7 +16,7 @@ from skdice.engine.module import EncoderWithHead, TaskModel
 from skdice.engine.net import FineTuningNet
 from skdice.engine.plan import Examples, FitPlan, Mode
 from skdice.estimators.checks import check_known, check_occurring, draw_seed
-from skdice.estimators.partial_fit import PartialFit, draw_epochs
+from skdice.estimators.partial_fit import PartialFit
 from skdice.estimators.scores import LogitScores
 from skdice.estimators.storage import label_names
 from skdice.estimators.transformer import TransformerEstimator
@@ -50,10 +50,12 @@ class DiceSequenceClassifier(LogitScores, ClassifierMixin, PartialFit, Transform
     max_length : int or None, default=None
         Longest text or pair, in subwords. The rest is cut. None is what the backbone allows, 512 at
         most.
-    max_epochs : int, default=3
-        Number of passes over the training data.
-    lr : float, default=1e-4
-        Peak learning rate of AdamW. `fit` warns if it was so high that it spoiled the encoder.
+    max_epochs : int or "auto", default="auto"
+        Number of passes over the training data. ``"auto"`` takes many passes over few rows and few
+        over many: about 500 updates, in 3 to 30 passes. See :doc:`/guide/recipe`.
+    lr : float or "auto", default="auto"
+        Peak learning rate of AdamW. ``"auto"`` follows from the width of the encoder, `frozen` and
+        `adapter`. `fit` warns if it was so high that it spoiled the encoder.
     batch_size : int, default=32
     gradient_accumulation : int, default=1
         Batches per update: the same update as with one batch of all rows, in less memory.
@@ -85,8 +87,9 @@ class DiceSequenceClassifier(LogitScores, ClassifierMixin, PartialFit, Transform
         Stop when `score` on validation texts stops rising, and restore the best epoch.
     validation_fraction : float, default=0.1
         Share of the rows held out by `early_stopping` if `fit` gets no validation data.
-    n_iter_no_change : int, default=3
-        Epochs without a better score before `early_stopping` ends the fit.
+    n_iter_no_change : int or "auto", default="auto"
+        Epochs without a better score before `early_stopping` ends the fit. ``"auto"``
+        is a third of the epochs, but at least 3.
     sampler : imbalanced-learn sampler or None, default=None
         Resamples the texts before each epoch of `fit`, after the validation texts are set aside:
         `RandomOverSampler`, `RandomUnderSampler` or one of `skdice.resampling`.
@@ -94,11 +97,11 @@ class DiceSequenceClassifier(LogitScores, ClassifierMixin, PartialFit, Transform
         Callbacks for the skorch net. `LRScheduler` is refused: use `schedule`. Callbacks that score
         are refused: with ``X_val``, `fit` records ``valid_score``.
     net_params : dict or None, default=None
-        Further settings of the skorch net, such as ``{"optimizer": torch.optim.SGD}``. With
+        Further settings of the skorch net, such as ``{"optimizer": torch.optim.NAdam}``. With
         ``{"optimizer__param_groups": [("head*", {"lr": 1e-3})]}`` the parameters of these names
         (the encoder's begin with ``encoder``) have their own settings; `schedule` scales the rate.
     warm_start : bool, default=False
-        Start `fit` from the weights of the last fit.
+        Start `fit` from the weights of the last fit. Rate and epochs are chosen as for a first fit.
     checkpoint_dir : str, Path or None, default=None
         Folder for checkpoints. A fit that was interrupted or killed resumes from the last one when
         `fit` is called again with the same data and parameters, and ends with the same weights.
@@ -110,7 +113,8 @@ class DiceSequenceClassifier(LogitScores, ClassifierMixin, PartialFit, Transform
     random_state : int, RandomState or None, default=None
         Seeds the head, dropout and batches; the caller's generators are left alone.
     verbose : int, default=0
-        Above 0, print a line for each epoch, and the time left.
+        Above 0, print rate and number of epochs, after the first updates how long the fit takes,
+        and a line for each epoch.
 
     Attributes
     ----------
@@ -124,6 +128,11 @@ class DiceSequenceClassifier(LogitScores, ClassifierMixin, PartialFit, Transform
     tokenizer_ : transformers tokenizer
     history_ : list of dict
     n_iter_ : int
+        Epochs trained.
+    lr_ : float
+        The peak learning rate of the last fit.
+    max_epochs_ : int
+        The number of epochs that it was to make.
 
     References
     ----------
@@ -213,7 +222,7 @@ class DiceSequenceClassifier(LogitScores, ClassifierMixin, PartialFit, Transform
             labels = data.targets
             if self.multilabel_:
                 labels = rarest_labels(labels, self.classes_)
-            draws = draw_epochs(self.sampler, labels, seed, self._coming_epochs(mode))
+            draws = self._draw_epochs(labels, seed, mode)
         if mode == "fresh":
             self._build(len(self.classes_), seed=seed)
         targets, counts, n, background = self._count(

@@ -40,6 +40,8 @@ _MODEL_FILES = re.compile(
     r"|(special_tokens_map|vocab|tekken)\.json|(vocab|merges)\.txt|additional_chat_templates"
     r"|(tokenizer|spiece|spm|sentencepiece.*|tiktoken)\.model"
 )
+# What the last fit chose, or was given.
+_CHOSEN = ("lr_", "max_epochs_")
 # Settings of training that may hold code; a loaded estimator predicts without them.
 _NOT_STORED = ("callbacks", "net_params", "random_state", "sampler")
 
@@ -107,6 +109,7 @@ def save(estimator: Any, folder: str | Path, metrics: dict[str, float] | None = 
         "params": _params(estimator),
         "fitted": {name: _plain(value, name) for name, value in fitted.items()},
         "history": _history(estimator),
+        "chosen": {name: vars(estimator)[name] for name in _CHOSEN if name in vars(estimator)},
     }
     card = model_card(estimator, metrics or {})
     if caveat := scheme_caveat(estimator):
@@ -258,6 +261,7 @@ def _load(cls: type[Any], folder: Path, device: str) -> Any:
         for name in {"loss", "end_loss", "match_loss"} & set(params):
             params[name] = _loss_from_json(params[name])
         estimator = cls(**{**params, "device": device})
+        vars(estimator).update(state.get("chosen", {}))
         estimator._restore_fitted(state["fitted"])
     where = folder if state["task_model"] else folder / "encoder"
     estimator._module = _read_module(estimator, where, state)

@@ -34,8 +34,8 @@ from skdice.engine.module import (
 from skdice.engine.net import FineTuningNet
 from skdice.engine.plan import Examples, FitPlan, Mode
 from skdice.estimators import storage
-from skdice.estimators._net_estimator import NetEstimator
 from skdice.estimators.checks import check_validation, split_indices
+from skdice.estimators.chosen import Chosen
 from skdice.estimators.hub import PushToHub, local_folder
 from skdice.text.encoding import Window, Windows
 from skdice.text.inputs import as_rows
@@ -54,7 +54,7 @@ class _Backbone:  # the last base, whose field is the first parameter of a signa
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class TransformerEstimator(PushToHub, NetEstimator, _Backbone):
+class TransformerEstimator(PushToHub, Chosen, _Backbone):
     """Base of the text estimators.
 
     A subclass adds the parameters of its task, and defines ``_read`` (X and y as `Examples`),
@@ -63,7 +63,7 @@ class TransformerEstimator(PushToHub, NetEstimator, _Backbone):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **NetEstimator._parameter_constraints,
+        **Chosen._parameter_constraints,
         "backbone": [str, Path],
         "max_length": [Interval(Integral, 4, None, closed="left"), None],
         "gradient_accumulation": [Interval(Integral, 1, None, closed="left")],
@@ -78,8 +78,6 @@ class TransformerEstimator(PushToHub, NetEstimator, _Backbone):
         "warm_start": ["boolean"],
     }
     max_length: int | None = None
-    max_epochs: int = 3
-    lr: float = 1e-4
     batch_size: int = 32
     gradient_accumulation: int = 1
     max_grad_norm: float | None = 1.0
@@ -90,7 +88,6 @@ class TransformerEstimator(PushToHub, NetEstimator, _Backbone):
     adapter: Any = None
     gradient_checkpointing: bool = False
     precision: str = "auto"
-    n_iter_no_change: int = 3
     warm_start: bool = False
 
     tokenizer_: Any = field(init=False)

@@ -128,8 +128,8 @@ def html_report(
     name = _escaped(title if title is not None else type(estimator).__name__)
     kinds = dict.fromkeys([type(estimator).__name__, type(model).__name__])
     about = (
-        f"{' of '.join(kinds)}, loss {model.loss}, {len(y):,} rows; intervals hold 95 % "
-        f"of {n_bootstraps:,} bootstrap draws of rows; skdice {__version__}"
+        f"{' of '.join(kinds)}, loss {model.loss}, {_length(model)}{len(y):,} rows; intervals "
+        f"hold 95 % of {n_bootstraps:,} bootstrap draws of rows; skdice {__version__}"
     )
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{name}</title>'
@@ -137,6 +137,13 @@ def html_report(
         f"<style>{STYLE}</style></head><body><h1>{name}</h1>"
         f'<p class="note">{_escaped(about)}</p>{body}</body></html>\n'
     )
+
+
+def _length(model: Any) -> str:
+    """The rate and the epochs of a model's fit, if they are known."""
+    if not hasattr(model, "lr_"):
+        return ""
+    return f"lr {model.lr_:g}, {model.n_iter_} of {model.max_epochs_} epochs, "
 
 
 def _model_of(estimator: Any) -> Any:

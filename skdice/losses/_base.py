@@ -229,6 +229,10 @@ class Loss(nn.Module):
 
     # ---- what it knows of the training data, and remembers
 
+    def start_bias(self) -> Tensor | None:
+        """Where the bias of a new head begins, of shape (n_classes,); None is at zero."""
+        return None
+
     @checked
     def prepare(
         self,

@@ -74,21 +74,47 @@ def _with_log_prior(
             f"CrossEntropyLoss(tau={tau!r}) needs class counts: call prepare(class_counts=...) "
             "first, or leave tau at 0"
         )
-    counts = _at_least_one(class_counts, n_samples)  # or a log-prior would be infinite
     n_wanted = 2 if problem.kind == "binary" else problem.n_classes
-    if len(counts) != n_wanted:
+    if len(class_counts) != n_wanted:
         raise ValueError(
-            f"class_counts={counts.tolist()!r} has {len(counts)} counts, and tau={tau!r} needs "
+            f"class_counts={class_counts.tolist()!r} has {len(class_counts)} counts, and "
+            f"tau={tau!r} needs "
             f"{n_wanted} with these logits: give prepare one for each class, and (2,) for one "
             "logit"
         )
-    if problem.kind == "multiclass":
-        prior = torch.log(counts / counts.sum())
-    elif problem.kind == "binary":
-        prior = torch.log(counts[1:] / counts[0])
-    else:
-        prior = torch.log(counts / _at_least_one(n_samples - counts, n_samples))
+    prior = log_prior(class_counts, n_samples, multilabel=problem.kind == "multilabel")
+    if problem.kind == "binary":
+        prior = prior[1:] - prior[0]
     return problem.with_logits(problem.logits + tau * prior.to(problem.logits))
+
+
+def log_prior(
+    counts: Tensor,
+    n_samples: Any,
+    *,
+    multilabel: bool,
+    positive: Any = None,
+    negative: Number | Tensor = 1.0,
+) -> Tensor:
+    """The logarithm of each class's share; of several labels the log-odds of each.
+
+    `positive` holds the factor of each class, and `negative` that of the negatives of each label.
+    """
+    counts = _at_least_one(counts, n_samples)  # or a log-prior would be infinite
+    factors = torch.ones(()) if positive is None else torch.as_tensor(positive)
+    if factors.ndim and len(factors) != len(counts):
+        factors = torch.ones(())  # the loss refuses these factors when it is called
+    weighted = counts * factors.to(counts)
+    if multilabel:
+        return torch.log(weighted / (_at_least_one(n_samples - counts, n_samples) * negative))
+    return torch.log(weighted / weighted.sum())
+
+
+def prior_of(loss: Loss, positive: Any = None, negative: Number | Tensor = 1.0) -> Tensor:
+    """The `log_prior` of what `prepare` told a loss."""
+    counts, n = loss.class_counts_, loss.n_samples_
+    multilabel = loss.is_multilabel
+    return log_prior(counts, n, multilabel=multilabel, positive=positive, negative=negative)
 
 
 def _at_least_one(counts: Tensor, n_samples: Any) -> Tensor:
@@ -145,6 +171,10 @@ class CrossEntropyLoss(Loss):
     def _keywords(self, params: Mapping[str, Any], state: Mapping[str, Tensor]) -> dict[str, Any]:
         keywords = super()._keywords(params, state)
         return keywords if self.training else {**keywords, "tau": 0.0}
+
+    def start_bias(self) -> Tensor:
+        """The log-prior, weighted as the loss is, less the part of it that `tau` adds."""
+        return prior_of(self, self.class_weight) - self.tau * prior_of(self)
 
 
 def class_weights(counts: Tensor, n_samples: Any, K: Number) -> Tensor:
@@ -232,3 +262,10 @@ class WeightedCrossEntropyLoss(Loss):
     def weights_(self) -> Tensor:
         """The weight of each class, of shape (n_classes,)."""
         return class_weights(self.class_counts_, self.n_samples_, self.K)
+
+    def start_bias(self) -> Tensor:
+        """The log-prior, weighted as the loss is."""
+        if self.class_weight is not None:
+            return prior_of(self, self.class_weight)
+        negative = class_weights(self.n_samples_ - self.class_counts_, self.n_samples_, self.K)
+        return prior_of(self, self.weights_, negative)

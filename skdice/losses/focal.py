@@ -13,7 +13,7 @@ from skdice.losses._base import Loss
 from skdice.losses._checks import INF, Number, PerClass, check_number, check_per_class, scalar
 from skdice.losses._problem import Problem, class_sides, with_background
 from skdice.losses._spaces import Range
-from skdice.losses.cross_entropy import log_losses
+from skdice.losses.cross_entropy import log_losses, prior_of
 
 
 def focal(
@@ -83,6 +83,20 @@ class FocalLoss(Loss):
     gamma: Number = 2.0
     alpha: Number | PerClass = None
     background: int | str | None = "auto"
+
+    def start_bias(self) -> Tensor:
+        """The log-prior, weighted as the loss is (section 4.1 of Lin et al.)."""
+        alpha: Any = self.alpha
+        if not _is_number(alpha):
+            return prior_of(self, alpha)
+        if self.is_multilabel:
+            return prior_of(self, alpha, 1.0 - alpha)
+        background = self.background_ if self.background == "auto" else self.background
+        if background is None:
+            return prior_of(self)
+        factors = [alpha] * len(self.class_counts_)
+        factors[int(background)] = 1.0 - alpha
+        return prior_of(self, factors)
 
     def _check(self) -> None:
         super()._check()

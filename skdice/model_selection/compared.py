@@ -33,6 +33,7 @@ class ComparedModel:
     loss: str | Loss
     sampler: Any = None  # of imbalanced-learn or skdice.resampling
     decision: str | None = None  # "tuned" or "prior"
+    max_epochs: int | None = field(default=None, repr=False)  # instead of the estimator's
     runs: list[dict[str, float]] = field(default_factory=list, repr=False)  # those that are done
 
     def values(self, name: str) -> list[float]:
@@ -60,6 +61,8 @@ class ComparedModel:
         else:
             loss = clone(self.loss, safe=False)
             model = clone(estimator).set_params(loss=loss, random_state=seed)
+            if self.max_epochs is not None:
+                model.set_params(max_epochs=self.max_epochs)
         if self.sampler is not None:
             sampler = clone(self.sampler)
             if "random_state" in sampler.get_params():

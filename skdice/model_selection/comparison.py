@@ -125,6 +125,9 @@ def compare_losses(
 ) -> Comparison:
     """Fit `estimator` once for each of `losses` and each seed, and score it on the test data.
 
+    With ``max_epochs="auto"`` all rows make the same number of updates, to rounding, also those
+    whose sampler draws more or fewer rows.
+
     Parameters
     ----------
     estimator : any estimator of skdice that has a loss
@@ -179,18 +182,25 @@ def compare_losses(
     for rows, labels in ((X, y), (X_test, y_test), (X_val, y_val)):
         check_consistent_length(rows, labels)
     models = [parse_model(loss) for loss in losses]
-    estimator = with_pos_label(estimator, y)
+    estimator, n_updates = clone(with_pos_label(estimator, y)), 0
+    has_sampler = "sampler" in estimator.get_params(deep=False)
+    if has_sampler and estimator._given("max_epochs") == "auto":
+        size = estimator.batch_size * estimator.gradient_accumulation
+        estimator.set_params(max_epochs=estimator._epochs_for(len(y)))
+        n_updates = estimator.max_epochs * -(-len(y) // size)
     for model in models:
         model.build(estimator, chosen[0])
         if model.sampler is None:
             continue
         try:
-            if "sampler" in estimator.get_params(deep=False):
+            if has_sampler:
                 check_sampler(model.sampler)
                 drawn = tags_of_texts(X, y) if estimator.task == "entities" else y
                 if estimator.task == "classification":
                     drawn = single_labels(y)
-                draw_rows(model.sampler, drawn, chosen[0])
+                n_rows = len(draw_rows(model.sampler, drawn, chosen[0]))
+                if n_updates:
+                    model.max_epochs = max(round(n_updates / -(-n_rows // size)), 1)
             else:
                 clone(model.sampler).fit_resample(X, y)
         except (ValueError, TypeError) as error:

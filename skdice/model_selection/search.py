@@ -65,7 +65,8 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
     param_distributions : dict, list of dicts or None, default=None
         Maps each parameter to an Optuna distribution, a list of choices, or a function of the other
         parameters, such as ``OneMinus("loss__alpha")``. A list of dicts searches all of them. None
-        is `loss_space` of the estimator's loss.
+        is `loss_space` of the estimator's loss. ``{"lr": "auto"}`` searches from a third to three
+        times the estimator's rate, which a text estimator chooses by its backbone.
     n_trials : int, default=32
         Number of trials. With a storage, the number in the whole study; several processes may run a
         few more.

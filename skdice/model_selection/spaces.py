@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from skdice._checks import checked
+from skdice.estimators._net_estimator import NetEstimator
 from skdice.losses import LOSSES, Loss, OneMinus, TverskyLoss, resolve_loss
 
 Space = dict[str, Any]
@@ -83,6 +84,7 @@ def as_spaces(param_distributions: Any, estimator: Any) -> list[Space]:
     if not spaces or not all(spaces):
         raise ValueError("param_distributions is empty: name at least one parameter to search")
     distribution = import_optuna().distributions.BaseDistribution
+    spaces = [{n: _around(v, n, estimator) for n, v in space.items()} for space in spaces]
     for name, values in (entry for space in spaces for entry in space.items()):
         choices = isinstance(values, (list, tuple, np.ndarray)) and len(values)
         if not (choices or callable(values) or isinstance(values, distribution)):
@@ -90,7 +92,19 @@ def as_spaces(param_distributions: Any, estimator: Any) -> list[Space]:
                 f"param_distributions[{name!r}]={values!r} must be an Optuna distribution such as "
                 "FloatDistribution(0.1, 0.9), a list of choices, or a function of other parameters"
             )
-    return [dict(space) for space in spaces]
+    return spaces
+
+
+def _around(values: Any, name: str, estimator: Any) -> Any:
+    """The range around the rate that an estimator has or would choose, for ``"lr": "auto"``."""
+    owner, _, parameter = str(name).rpartition("__")
+    if not isinstance(values, str) or (parameter, values) != ("lr", "auto"):
+        return values
+    part = estimator.get_params().get(owner) if owner else estimator
+    if not isinstance(part, NetEstimator):
+        return values
+    rate = clone(part)._rate(constant=False)
+    return import_optuna().distributions.FloatDistribution(rate / 3, rate * 3, log=True)
 
 
 def suggest(trial: Any, spaces: Sequence[Space]) -> dict[str, Any]:

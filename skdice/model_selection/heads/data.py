@@ -22,11 +22,11 @@ from skdice.model_selection.heads.training import Fold, train_heads
 from skdice.text.inputs import as_sentences, as_tags, as_texts
 
 # No head on the frozen encoder diverges at this rate on vectors of this norm. The heads train for
-# as many epochs as the estimator, since losses rank differently after few epochs than after
+# as many epochs as the estimator does, since losses rank differently after few epochs than after
 # many (docs/searching.md).
 LR, NORM = 1e-2, 4.0
 BATCH_SIZE = {"classification": 32, "tagging": 128}
-OF_ESTIMATOR = ("max_epochs", "pos_label", "device", "random_state")
+OF_ESTIMATOR = ("pos_label", "device", "random_state")
 
 
 @dataclass(frozen=True)
@@ -114,6 +114,7 @@ class HeadData:
             given = self.estimator.get_params(deep=False)
             how = {"lr": LR, "batch_size": BATCH_SIZE[self.estimator.task], **settings}
             how |= {name: given[name] for name in OF_ESTIMATOR if name in given}
+            how["max_epochs"] = self.estimator._epochs_for(max(map(len, train_rows)))
             models = [DiceClassifier(loss=clone(m.loss, safe=False), **how) for m in models]
         rows = [self._places(rows) for rows in train_rows]
         if self.known is not None:

@@ -1,0 +1,408 @@
+"""Rates, numbers of epochs and starts of the head that the estimators choose."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
+
+from skdice import (
+    DiceClassifier,
+    DiceMRCTagger,
+    DiceQuestionAnswerer,
+    DiceSequenceClassifier,
+    DiceTokenClassifier,
+)
+from skdice.engine import recipe
+from skdice.inspection import html_report
+from skdice.model_selection import LossSearchCV, compare_losses
+from skdice.model_selection.heads.data import HeadData
+from skdice.resampling import TextOverSampler
+
+TEXTS = ["win a free prize now", "call now", "lunch today", "the bus is late", "a good road"]
+TEXTS = [f"{text} {word}" for text in TEXTS for word in ("anna", "bob", "rome", "oslo")]
+LABELS = ["spam"] * 4 + ["ham"] * 16
+
+
+@pytest.fixture(autouse=True)
+def _short(monkeypatch):
+    """Fits of a few updates, by the same rule."""
+    monkeypatch.setattr(recipe, "UPDATES", 6)
+    monkeypatch.setattr(recipe, "MOST_EPOCHS", 4)
+
+
+def classifier(backbone, **params):
+    return DiceSequenceClassifier(**{"backbone": backbone, "random_state": 0} | params)
+
+
+def rates(model):
+    return [epoch["lr"] for epoch in model.history_]
+
+
+# ---- what is chosen
+
+
+@pytest.mark.parametrize(
+    ("params", "epochs"),
+    [
+        ({}, 4),
+        ({"batch_size": 4}, 3),
+        ({"batch_size": 8}, 3),
+        ({"batch_size": 8, "gradient_accumulation": 2}, 3),
+        ({"batch_size": 16, "gradient_accumulation": 2}, 4),
+        ({"net_params": {"batch_size": 10}}, 3),
+        ({"max_epochs": 2}, 2),
+        ({"net_params": {"max_epochs": 1}}, 1),
+        ({"lr": 1e-3}, 4),
+    ],
+)
+def test_epochs_follow_from_rows_and_batches(tiny_backbone, params, epochs):
+    model = classifier(tiny_backbone, **params).fit(TEXTS, LABELS)
+    assert (model.max_epochs_, model.n_iter_, model.net_.max_epochs) == (epochs,) * 3
+    assert [epoch["max_epochs"] for epoch in model.history_] == [epochs] * epochs
+    # A number given alone does not spoil the other.
+    assert model.lr_ == model.net_.lr == params.get("lr", 3e-4)
+    assert {epoch["peak_lr"] for epoch in model.history_} == {model.lr_}
+
+
+@pytest.mark.parametrize(
+    ("params", "rate"),
+    [
+        ({}, recipe.RATES[512][0]),
+        ({"frozen": 1}, recipe.RATES[512][0]),
+        ({"frozen": "encoder"}, recipe.RATE_OF_HEAD),
+        ({"lr": 7e-5}, 7e-5),
+        ({"net_params": {"lr": 8e-5}}, 8e-5),
+        ({"lr": 7e-5, "net_params": {"optimizer__lr": 9e-5}}, 9e-5),
+        ({"net_params": {"optimizer": torch.optim.SGD, "lr": 0.1}}, 0.1),
+    ],
+)
+def test_the_rate_follows_from_the_encoder_unless_it_is_given(tiny_backbone, params, rate):
+    model = classifier(tiny_backbone, schedule="constant", warmup=0.0, **params)
+    model.fit(TEXTS, LABELS)
+    assert model.lr_ == rate
+    assert rates(model) == [rate] * 4
+    assert model.net_.optimizer_.param_groups[0]["lr"] == rate
+
+
+def test_an_adapter_has_a_rate_of_its_own(tiny_backbone):
+    pytest.importorskip("peft")
+    model = classifier(tiny_backbone, adapter="lora", loss="ce").fit(TEXTS, LABELS)
+    assert model.lr_ == recipe.RATES[512][1]
+    assert model.merge_adapter().lr_ == recipe.RATES[512][1]
+
+
+def test_the_width_decides(tmp_path, tiny_backbone, monkeypatch):
+    monkeypatch.setattr(recipe, "RATES", {15: (1.0, 1.0), 16: (1e-5, 1e-5)})
+    assert classifier(tiny_backbone).fit(TEXTS, LABELS).lr_ == 1e-5
+
+
+def test_rows_held_out_do_not_count_and_rows_drawn_do(tiny_backbone):
+    def epochs(**params):
+        settings = {"batch_size": 5, **params}
+        return classifier(tiny_backbone, **settings).fit(TEXTS, LABELS).max_epochs_
+
+    assert epochs() == 3
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert epochs(early_stopping=True, validation_fraction=0.5) == 3
+        assert epochs(early_stopping=True, validation_fraction=0.5, batch_size=10) == 4
+    drawn = classifier(tiny_backbone, batch_size=16, sampler=TextOverSampler(random_state=0))
+    drawn.fit(TEXTS, LABELS)  # 32 rows
+    assert (drawn.max_epochs_, drawn.n_iter_) == (3, 3)
+    assert classifier(tiny_backbone, batch_size=20).fit(TEXTS, LABELS).max_epochs_ == 4
+
+
+def test_every_window_counts(tiny_backbone, sentences):
+    X, y = sentences
+    mrc = DiceMRCTagger(backbone=tiny_backbone, batch_size=16, random_state=0).fit(X, y)
+    windows = len(X) * len(mrc.queries_)
+    assert mrc.max_epochs_ == recipe.choose_epochs(windows, 16) < recipe.choose_epochs(len(X), 16)
+    long = [[word for row in X for word in row]]
+    tagger = DiceTokenClassifier(backbone=tiny_backbone, batch_size=1, random_state=0)
+    tagger.fit(long, [[tag for row in y for tag in row]])
+    n_windows = len(tagger._encode(long).windows)
+    assert n_windows > 1
+    assert tagger.max_epochs_ == recipe.choose_epochs(n_windows, 1)
+
+
+def test_questions_have_the_same_rule(tiny_backbone):
+    X = [("who met anna", "bob met anna near the river")] * 20
+    reader = DiceQuestionAnswerer(backbone=tiny_backbone, max_length=40, stride=4, random_state=0)
+    reader.fit(X, [(0, "bob")] * 20)
+    assert reader.max_epochs_ == recipe.choose_epochs(20, 16)
+    assert reader.lr_ == 3e-4
+
+
+# ---- every way to train
+
+
+def test_a_series_of_partial_fits_has_a_lower_constant_rate(tiny_backbone):
+    model = classifier(tiny_backbone)
+    for _ in range(2):
+        model.partial_fit(TEXTS, LABELS)
+        assert (model.lr_, model.max_epochs_) == (1e-4, 1)
+    assert rates(model) == [1e-4, 1e-4]
+    model.fit(TEXTS, LABELS)
+    assert (model.lr_, model.max_epochs_) == (3e-4, 4)
+    assert model.set_params(lr=1e-5).partial_fit(TEXTS, LABELS).lr_ == 1e-5
+
+
+def test_a_warm_start_chooses_again(tiny_backbone):
+    model = classifier(tiny_backbone, warm_start=True).fit(TEXTS, LABELS)
+    before = model.net_.module_.head.weight.detach().clone()
+    model.set_params(batch_size=4).fit(TEXTS, LABELS)
+    assert (model.max_epochs_, model.n_iter_) == (3, 7)
+    assert not torch.equal(before, model.net_.module_.head.weight)
+
+
+def test_early_stopping_waits_for_a_third_of_the_epochs(tiny_backbone, monkeypatch):
+    monkeypatch.setattr(recipe, "MOST_EPOCHS", 12)
+    monkeypatch.setattr(recipe, "UPDATES", 100)
+    model = classifier(tiny_backbone, early_stopping=True, lr=1e-12)  # no score is better
+    dev = {"X_val": TEXTS[:6], "y_val": LABELS[:6]}
+    assert model.fit(TEXTS, LABELS, **dev).n_iter_ == 1 + 12 // 3
+    assert model.set_params(n_iter_no_change=1).fit(TEXTS, LABELS, **dev).n_iter_ == 2
+    model.set_params(n_iter_no_change="auto", max_epochs=5)
+    assert model.fit(TEXTS, LABELS, **dev).n_iter_ == 1 + 3
+
+
+def test_a_grid_of_rates_may_hold_the_chosen_one(tiny_backbone):
+    grid = GridSearchCV(classifier(tiny_backbone, max_epochs=1), {"lr": ["auto", 1e-5]}, cv=2)
+    grid.fit(TEXTS, LABELS)
+    assert grid.best_estimator_.lr_ in (3e-4, 1e-5)
+    assert clone(grid.best_estimator_).get_params() == grid.best_estimator_.get_params()
+
+
+def test_a_search_of_rates_is_around_the_chosen_one(tiny_backbone):
+    pytest.importorskip("optuna")
+    search = LossSearchCV(
+        classifier(tiny_backbone, max_epochs=1, loss="ce"),
+        {"lr": "auto"},
+        n_trials=3,
+        cv=2,
+        strategy="full",
+        random_state=0,
+    )
+    tried = search.fit(TEXTS, LABELS).cv_results_["param_lr"].data.astype(float)
+    assert len(set(tried)) == 3
+    assert ((tried >= 1e-4) & (tried <= 9e-4)).all()
+    of_numbers = LossSearchCV(DiceClassifier(lr=0.3), {"lr": "auto"}, n_trials=2, random_state=0)
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    tried = of_numbers.fit(X, X[:, 0] > 0).cv_results_["param_lr"].data.astype(float)
+    assert ((tried >= 0.1 - 1e-9) & (tried <= 0.9 + 1e-9)).all()
+
+
+def test_heads_of_a_search_train_as_many_epochs(tiny_backbone, monkeypatch):
+    made = []
+
+    class Noted(DiceClassifier):
+        def __init__(self, **params):
+            made.append(params)
+            super().__init__(**params)
+
+    monkeypatch.setattr("skdice.model_selection.heads.data.DiceClassifier", Noted)
+    heads = HeadData(classifier(tiny_backbone), TEXTS, LABELS)
+    heads.fit([classifier(tiny_backbone)], [np.arange(10), np.arange(20)])
+    assert made[0]["max_epochs"] == 4
+
+
+def test_a_comparison_makes_as_many_updates_in_every_row(tiny_backbone, monkeypatch):
+    monkeypatch.setattr(recipe, "MOST_EPOCHS", 12)
+    monkeypatch.setattr(recipe, "UPDATES", 20)
+    made = {}
+
+    def note(self, plan, settle=DiceSequenceClassifier._settle):
+        settle(self, plan)
+        n = [len(rows) for rows in plan.rows or [plan.dataset] * self.max_epochs_]
+        made[type(self.sampler).__name__] = sum(-(-k // 4) for k in n[: self.max_epochs_])
+
+    monkeypatch.setattr(DiceSequenceClassifier, "_settle", note)
+    data = {"X_test": TEXTS, "y_test": LABELS, "seeds": 1}
+    rows = ["ce", "ce + TextOverSampler", "ce + TextUnderSampler"]
+    given = classifier(tiny_backbone, batch_size=4)
+    found = compare_losses(given, TEXTS, LABELS, losses=rows, **data)
+    assert made == {"NoneType": 20, "TextOverSampler": 16, "TextUnderSampler": 20}
+    assert found.settings["max_epochs"] == 4
+    assert given.max_epochs == "auto"
+    compare_losses(given.set_params(max_epochs=1), TEXTS, LABELS, losses=rows, **data)
+    assert made == {"NoneType": 5, "TextOverSampler": 8, "TextUnderSampler": 2}
+
+
+def test_a_fit_goes_on_from_the_checkpoints_of_one_with_the_same_numbers(tiny_backbone, tmp_path):
+    folder = {"checkpoint_dir": tmp_path, "checkpoint_every": 1}
+    chosen = classifier(tiny_backbone, **folder).fit(TEXTS, LABELS)
+    assert len(list(tmp_path.iterdir())) == 1
+    classifier(tiny_backbone, lr=chosen.lr_, max_epochs=chosen.max_epochs_, **folder).fit(
+        TEXTS, LABELS
+    )
+    assert len(list(tmp_path.iterdir())) == 1
+    classifier(tiny_backbone, lr=1e-5, **folder).fit(TEXTS, LABELS)
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_what_was_chosen_is_saved_and_shown(tiny_backbone, tmp_path, capsys):
+    model = classifier(tiny_backbone, verbose=1).fit(TEXTS, LABELS)
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first == "lr 0.0003, 4 epochs, 4 updates, batches of 32"
+    read = DiceSequenceClassifier.from_pretrained(model.save_pretrained(tmp_path / "model"))
+    for other in (read, pickle.loads(pickle.dumps(model))):
+        assert (other.lr_, other.max_epochs_) == (3e-4, 4)
+        assert (other.lr, other.max_epochs) == ("auto", "auto")
+        assert other.partial_fit(TEXTS, LABELS).lr_ == 1e-4
+    assert "| Peak learning rate | 0.0003 |" in (tmp_path / "model" / "README.md").read_text()
+    json.dumps(model.history_)
+    pytest.importorskip("matplotlib")
+    assert "lr 0.0003, 4 of 4 epochs" in html_report(model, TEXTS, LABELS, n_bootstraps=2)
+
+
+def test_a_model_of_others_has_no_rate_until_it_is_trained(tiny_backbone, tmp_path):
+    saved = classifier(tiny_backbone, pooling="native", max_epochs=1).fit(TEXTS, LABELS)
+    saved.save_pretrained(tmp_path / "model")
+    model = DiceSequenceClassifier.from_transformers(tmp_path / "model")
+    assert not hasattr(model, "lr_")
+    model.save_pretrained(tmp_path / "again")
+    assert "| Peak learning rate | unknown |" in (tmp_path / "again" / "README.md").read_text()
+    assert model.partial_fit(TEXTS, LABELS).lr_ == 1e-4
+    model.set_params(warm_start=True).fit(TEXTS, LABELS)
+    assert (model.lr_, model.max_epochs_) == (3e-4, 4)
+
+
+def test_a_refused_fit_leaves_what_was_chosen(tiny_backbone):
+    model = classifier(tiny_backbone).fit(TEXTS, LABELS)
+    with pytest.raises(ValueError, match="max_epochs"):
+        model.set_params(max_epochs=0).fit(TEXTS, LABELS)
+    assert (model.lr_, model.max_epochs_) == (3e-4, 4)
+
+
+# ---- bad input
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"lr": "fast"}, "lr.*'auto'.*'fast'"),
+        ({"lr": 0}, "lr.*Got 0"),
+        ({"max_epochs": 0}, "max_epochs.*'auto'.*Got 0"),
+        ({"max_epochs": "many"}, "max_epochs.*'auto'.*'many'"),
+        ({"n_iter_no_change": "long"}, "n_iter_no_change.*'auto'"),
+        ({"net_params": {"lr": "auto"}}, "net_params: lr='auto' must be a number"),
+        ({"net_params": {"max_epochs": "auto"}}, "net_params: max_epochs='auto' must be"),
+        ({"net_params": {"max_epochs": 0}}, "net_params: max_epochs=0 must be"),
+        ({"net_params": {"optimizer__lr": True}}, "optimizer__lr=True must be a number"),
+        ({"net_params": {"optimizer__lr": float("nan")}}, "optimizer__lr=nan must be a number"),
+        (
+            {"net_params": {"optimizer__param_groups": [("head*", {"lr": "auto"})]}},
+            r"param_groups, 'head\*', lr='auto' must be a number",
+        ),
+        ({"net_params": {"optimizer": torch.optim.SGD}}, "SGD.*give lr as a number"),
+    ],
+)
+def test_what_is_no_number_is_refused_before_anything_is_loaded(params, message):
+    model = DiceTokenClassifier(**{"backbone": "no/such-backbone", **params})
+    with pytest.raises(ValueError, match=message):
+        model.fit([["anna"]], [["B-PER"]])
+    with pytest.raises(NotFittedError):
+        model.predict([["anna"]])
+
+
+def test_a_head_of_numbers_has_numbers():
+    with pytest.raises(ValueError, match="'lr' parameter of DiceClassifier must be a float"):
+        DiceClassifier(lr="auto").fit([[0.0], [1.0]], [0, 1])
+
+
+@pytest.mark.filterwarnings("always:training has")
+@pytest.mark.parametrize(
+    ("rows", "labels", "what"),
+    [
+        ([0, 4], None, "two rows"),
+        ([0, *range(4, 12)], None, "one positive example"),
+        ([0, 1, *range(4, 12)], None, None),
+    ],
+)
+def test_a_few_examples_train_with_a_word_about_them(tiny_backbone, rows, labels, what):
+    X, y = [TEXTS[i] for i in rows], [LABELS[i] for i in rows]
+    model = classifier(tiny_backbone, pos_label="spam")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        assert len(model.fit(X, y).predict(X)) == len(X)
+    said = [str(w.message) for w in said if str(w.message).startswith("training has")]
+    assert [text.split(":")[0] for text in said] == ([f"training has {what}"] if what else [])
+
+
+@pytest.mark.filterwarnings("always:training has")
+def test_one_sentence_trains(tiny_backbone):
+    with pytest.warns(UserWarning, match="training has one row"):
+        DiceTokenClassifier(backbone=tiny_backbone).fit([["anna", "met"]], [["B-PER", "O"]])
+
+
+# ---- where the head begins
+
+
+def begun(model, X, y, **arguments):
+    """The model before its first update."""
+    draft = model._draft()
+    draft._settle(draft._prepare(X, y, mode="fresh", **arguments))
+    return draft._module
+
+
+@pytest.mark.parametrize("pooling", ["mean", "native"])
+def test_a_classifier_begins_at_the_shares(tiny_backbone, pooling):
+    weights = np.array([2.0] * 4 + [1.0] * 16)
+    for given, shares in ((None, [0.8, 0.2]), (weights, [16 / 24, 8 / 24])):
+        model = classifier(tiny_backbone, loss="ce", pooling=pooling)
+        layer = begun(model, TEXTS, LABELS, sample_weight=given).output_layer
+        np.testing.assert_allclose(torch.softmax(layer.bias.detach(), 0), shares, rtol=1e-5)
+    model = classifier(tiny_backbone, loss="dice", pooling=pooling)
+    assert begun(model, TEXTS, LABELS).output_layer.bias.tolist() == [0, 0]
+
+
+def test_labels_begin_at_their_shares(tiny_backbone):
+    y = np.array([[int(i < 5), int(i % 2)] for i in range(20)])
+    layer = begun(classifier(tiny_backbone, loss="ce"), TEXTS, y).output_layer
+    np.testing.assert_allclose(torch.sigmoid(layer.bias.detach()), [0.25, 0.5], rtol=1e-5)
+
+
+def test_a_tagger_begins_at_the_shares_of_tokens(tiny_backbone, sentences):
+    X, y = sentences
+    model = DiceTokenClassifier(backbone=tiny_backbone, loss="focal", random_state=0)
+    layer = begun(model, X, y).output_layer
+    tags = [tag for row in y for tag in row]
+    shares = [tags.count(tag) / len(tags) for tag in sorted(set(tags))]
+    np.testing.assert_allclose(torch.softmax(layer.bias.detach(), 0), shares, rtol=1e-5)
+
+
+def test_an_adapted_head_begins_there_too(tiny_backbone, sentences):
+    pytest.importorskip("peft")
+    X, y = sentences
+    model = DiceTokenClassifier(backbone=tiny_backbone, loss="ce", adapter="lora", random_state=0)
+    module = begun(model, X, y)
+    logits = module.all_logits(
+        {"input_ids": torch.zeros(1, 3, dtype=int), "attention_mask": torch.ones(1, 3, dtype=int)}
+    )
+    tags = [tag for row in y for tag in row]
+    share = tags.count("O") / len(tags)
+    assert abs(torch.softmax(logits, -1)[..., -1].mean().item() - share) < 0.05
+
+
+def test_heads_of_readers_begin_at_zero(tiny_backbone, sentences):
+    module = begun(DiceMRCTagger(backbone=tiny_backbone, loss="ce", random_state=0), *sentences)
+    assert module.output_layer.bias.tolist() == [0, 0, 0]
+    reader = DiceQuestionAnswerer(backbone=tiny_backbone, loss="ce", random_state=0)
+    layer = begun(reader, [("who met anna", "bob met anna")] * 3, [(0, "bob")] * 3).output_layer
+    assert layer.bias.tolist() == [0, 0]
+
+
+def test_a_model_that_is_trained_on_keeps_its_bias(tiny_backbone):
+    model = classifier(tiny_backbone, loss="ce", warm_start=True, lr=1e-9, weight_decay=0.0)
+    bias = model.fit(TEXTS, LABELS).net_.module_.head.bias.detach().clone()
+    np.testing.assert_allclose(torch.softmax(bias, 0), [0.8, 0.2], rtol=1e-3)
+    model.fit(TEXTS[:8], LABELS[:8])
+    np.testing.assert_allclose(model.net_.module_.head.bias.detach(), bias, atol=1e-6)
