@@ -15,7 +15,7 @@ from skdice.cli._options import Columns
 from skdice.datasets import read_annotations, read_texts, write_annotations
 from skdice.datasets.annotations.api import as_row, find_format, is_text, pieces_of
 from skdice.datasets.annotations.records import Source
-from skdice.datasets.files import is_json, replacing
+from skdice.datasets.files import is_json, replacing, suffix_of
 
 _BY_SUFFIX = {".jsonl": "jsonl", ".conll": "conll", ".spacy": "spacy", "": "brat"}
 Rows = Iterable[tuple[str, dict[str, Any]]]  # texts with their metadata
@@ -37,7 +37,11 @@ def rows_of(file: Path, columns: Columns) -> Rows:
     source = Source(file, columns.encoding)
     form = find_format(source)
     if form is None and not is_json(file, source.lines):
-        texts = read_texts(file, encoding=columns.encoding, **columns.of_table())
+        table = columns.of_table()
+        if table or suffix_of(file) in (".csv", ".tsv"):
+            texts = read_texts(file, encoding=columns.encoding, **table)
+        else:
+            texts = [line for line in source.lines if line.strip()]
         return [(text, {}) for text in texts]
     how = columns.of_entities()
     found = read_annotations(file, form or "jsonl", with_entities=False, **how)

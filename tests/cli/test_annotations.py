@@ -79,6 +79,9 @@ def test_predictions_of_standard_input_and_of_tasks(folder, tmp_path):
     (tmp_path / "tasks.json").write_text(json.dumps(tasks))
     record = json.loads(run("predict", folder / "m", tmp_path / "tasks.json").output)
     assert (record["id"], record["url"], record["text"]) == (3, "u", "anna sings")
+    (tmp_path / "t.txt").write_text("anna\tsings, twice\n\nbob\n")  # no table
+    records = run("predict", folder / "m", tmp_path / "t.txt").output.splitlines()
+    assert [json.loads(record)["text"] for record in records] == ["anna\tsings, twice", "bob"]
     (tmp_path / "t.csv").write_text('id,text\n1,"anna, bob"\n')
     record = json.loads(run("predict", folder / "m", tmp_path / "t.csv").output)
     assert record["text"] == "anna, bob"
