@@ -163,6 +163,9 @@ class BiasTunedTagger(TagScores, BiasTuned):
     def _answers(self, X: Any, tagged: Iterable[tuple[Any, Any]]) -> np.ndarray:
         return _reader(self.estimator_)._answers(X, tagged)
 
+    def _placed(self, X: Any, tagged: Iterable[tuple[Any, Any]]) -> np.ndarray:
+        return _reader(self.estimator_)._placed(X, tagged)
+
     def _rated(self, true: list[Any], predicted: Iterable[Any]) -> dict[str, float]:
         return _reader(self.estimator_)._rated(true, predicted)
 

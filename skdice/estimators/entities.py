@@ -257,10 +257,7 @@ class DiceEntityRecognizer(DiceTokenClassifier):
         -------
         ndarray of object, shape (n_texts,)
         """
-        rows = self.predict(X)
-        return object_array(
-            [[ScoredSpan(e.label, e.start, e.end, e.score) for e in r] for r in rows]
-        )
+        return super().predict_spans(X)
 
     def words(self, X: Any) -> list[list[tuple[int, int]]]:
         """Start and end of each word of each text, as they are tagged.
@@ -321,6 +318,12 @@ class DiceEntityRecognizer(DiceTokenClassifier):
         texts = read_texts(X)
         rows = zip(texts, split_texts(self.tokenizer_, texts), tagged, strict=True)
         return object_array([list(_of_text(text, w, spans)) for text, w, (_, spans) in rows])
+
+    def _placed(self, X: Any, tagged: Iterable[tuple[Any, Any]]) -> np.ndarray:
+        rows = self._answers(X, tagged)
+        return object_array(
+            [[ScoredSpan(e.label, e.start, e.end, e.score) for e in row] for row in rows]
+        )
 
     def _rated(self, true: list[list[Span]], predicted: Iterable[list[Entity]]) -> dict[str, float]:
         """Micro scores; an entity that is there twice can be found once."""

@@ -154,7 +154,7 @@ class TagScores:
             borders: see `skdice.inspection.span_probabilities`. For plain tags each token whose tag
             is not ``O`` is a span.
         """
-        return object_array([spans for _, spans in self._tagged(X)])
+        return self._placed(X, self._tagged(X))
 
     def _tagged(self, X: Any) -> list[tuple[list[str], list[ScoredSpan]]]:
         """Tags of each sentence with their spans."""
@@ -212,6 +212,10 @@ class TagScores:
     def _answers(self, X: list[Any], tagged: Iterable[tuple[Any, Any]]) -> np.ndarray:
         """What `predict` gives for checked rows, from their tags and spans."""
         return object_array([tags for tags, _ in tagged])
+
+    def _placed(self, X: Any, tagged: Iterable[tuple[Any, Any]]) -> np.ndarray:
+        """What `predict_spans` gives for checked rows, from their tags and spans."""
+        return object_array([spans for _, spans in tagged])
 
     def _rated(self, true: list[Any], predicted: Iterable[Any]) -> dict[str, float]:
         """Micro precision, recall and F1 of what `predict` gives."""

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdice._checks import check_has, checked, same_length
 from skdice.inspection.axes import axes_or_new
 from skdice.metrics import expected_calibration_error
+from skdice.text.alignment import read_entities, read_texts
 from skdice.text.entities import as_entities
 from skdice.text.inputs import as_sentences, as_tags
 from skdice.text.posterior import judged
@@ -59,14 +60,14 @@ class SpanReliabilityDisplay:
     def from_estimator(
         cls, estimator: Any, X: Any, y: Any, *, n_bins: int = 10, ax: Any = None
     ) -> Self:
-        """Draw the spans that a fitted tagger predicts for sentences that it has not seen.
+        """Draw the spans that a fitted tagger predicts for rows that it has not seen.
 
         Parameters
         ----------
-        estimator : fitted tagger
+        estimator : fitted tagger or recognizer
             With ``predict_spans``, tuned or not.
-        X, y : sentences, and their tags or spans
-            A span with a token that was not annotated, whose tag is None, does not count.
+        X, y : as in its `score`
+            A span that reaches into what nobody annotated, such as a tag of None, does not count.
         n_bins : int, default=10
         ax : matplotlib axes or None, default=None
 
@@ -78,20 +79,25 @@ class SpanReliabilityDisplay:
         Examples
         --------
         >>> from skdice import DiceTokenClassifier
-        >>> from skdice.datasets import load_town_notes
         >>> from skdice.inspection import SpanReliabilityDisplay
-        >>> X, y = load_town_notes(subset="dev")
-        >>> tagger = DiceTokenClassifier(max_epochs=3, lr=1e-3, random_state=0).fit(X, y)
-        >>> display = SpanReliabilityDisplay.from_estimator(tagger, X, y)
-        >>> 0 <= display.error <= 1
-        True
+        >>> X, y = [["dogs", "bark"], ["cats", "purr"]], [["NOUN", "VERB"]] * 2
+        >>> tagger = DiceTokenClassifier(max_epochs=1, random_state=0).fit(X, y)
+        >>> SpanReliabilityDisplay.from_estimator(tagger, X, y).counts.sum()
+        np.int64(4)
         """
         check_has("estimator", estimator, "predict_spans")
         check_is_fitted(estimator)
-        sentences = as_sentences(X)
+        inputs: Any
+        true: list[Any] = []
         scheme = getattr(estimator, "scheme_", None)
-        true = as_entities(y, sentences)[0] if scheme is None else as_tags(y, sentences)
-        rows = zip(estimator.predict_spans(sentences), true, strict=True)
+        if getattr(getattr(estimator, "estimator_", estimator), "task", "") == "entities":
+            inputs, scheme = read_texts(X), None
+            for row in read_entities(y, inputs):
+                true.append([(kind, start, end) for start, end, kind in row])
+        else:
+            inputs = as_sentences(X)
+            true = as_entities(y, inputs)[0] if scheme is None else as_tags(y, inputs)
+        rows = zip(estimator.predict_spans(inputs), true, strict=True)
         pairs = [pair for spans, row in rows for pair in judged(spans, row, scheme)]
         if not pairs:
             raise ValueError("no span is predicted for X: there is no score to draw")

@@ -166,11 +166,13 @@ def judged(
 ) -> list[tuple[ScoredSpan, bool]]:
     """Predicted spans of a sentence, each with whether it is there.
 
-    Those with a token that was not annotated are left out. `true` holds tags, or without a scheme
-    spans.
+    Those that reach into what nobody annotated are left out. `true` holds tags, or without a scheme
+    spans, whose type is None where nobody annotated.
     """
     if scheme is None:
-        return [(span, span[:3] in true) for span in spans]
+        gaps = [span for span in true if span[0] is None]
+        known = (s for s in spans if not any(s.start < g[2] and g[1] < s.end for g in gaps))
+        return [(span, span[:3] in true) for span in known]
     there = set(get_spans(true, scheme))
     return [(s, s[:3] in there) for s in spans if None not in true[s.start : s.end]]
 

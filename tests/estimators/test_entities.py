@@ -17,7 +17,12 @@ from sklearn.pipeline import make_pipeline
 
 from skdice import BiasTunedTagger, DiceEntityRecognizer, DiceTokenClassifier, resampling
 from skdice.export import export_onnx, with_onnx
-from skdice.inspection import SpanConfusionDisplay, html_report, show_entities
+from skdice.inspection import (
+    SpanConfusionDisplay,
+    SpanReliabilityDisplay,
+    html_report,
+    show_entities,
+)
 from skdice.model_selection import LossSearchCV, compare_losses, out_of_fold
 from skdice.resampling import TagOverSampler
 from skdice.text import Entity, pipeline_entities
@@ -150,6 +155,15 @@ def test_a_tuned_decision(tiny_backbone, tmp_path):
     assert tuned.score(X, y) == tuned.evaluate(X, y)["f1"]
     predicted = tuned.predict(X)
     assert all(isinstance(entity, Entity) for row in predicted for entity in row)
+    assert sum(map(len, predicted))
+    for estimator in (tuned, tuned.estimator_):
+        spans, entities = estimator.predict_spans(X), estimator.predict(X)
+        for found, row in zip(spans, entities, strict=True):
+            assert found == [(e.label, e.start, e.end, e.score) for e in row]
+    display = SpanReliabilityDisplay.from_estimator(tuned, X, y)
+    assert display.counts.sum() == sum(map(len, predicted))
+    right = [tuple(e[:3]) in row for e_row, row in zip(predicted, y, strict=True) for e in e_row]
+    assert display.counts @ display.share_right == pytest.approx(sum(right))
     tuned.save_pretrained(tmp_path / "m")
     saved = DiceEntityRecognizer.from_pretrained(tmp_path / "m").predict(X)
     assert [[e[:3] for e in r] for r in saved] == [[e[:3] for e in r] for r in predicted]

@@ -182,3 +182,4 @@ def test_spans_that_nobody_annotated_are_not_judged():
     pairs = judged(spans, ["B-X", None, "O", "O"], "iob2")
     assert pairs == [(spans[0], True), (spans[2], False)]
     assert [known for _, known in judged(spans, [("X", 1, 3)], None)] == [False, True, False]
+    assert judged(spans, [(None, 2, 9), ("X", 0, 1)], None) == [(spans[0], True)]
