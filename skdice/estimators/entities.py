@@ -45,6 +45,10 @@ class DiceEntityRecognizer(DiceTokenClassifier):
     misaligned : {"expand", "error", "drop"}, default="expand"
         What `fit` does with an entity that begins or ends inside a word, in white space or outside
         the text, or is empty: it takes all words that it touches, refuses `y`, or leaves it out.
+    unlabeled : {"negative", "unknown"}, default="negative"
+        What the words outside the entities of `y` are: no entities; or not annotated, for texts in
+        which only some entities were marked. Then mark some regions that hold no entity with the
+        label ``"O"``: without any, a recognizer would learn to find entities everywhere.
     overlapping : {"longest", "error"}, default="longest"
         What `fit` does with entities that share words: it takes the longest, or refuses `y`.
     stride : int or None, default=None
@@ -163,10 +167,12 @@ class DiceEntityRecognizer(DiceTokenClassifier):
         **{k: v for k, v in DiceTokenClassifier._parameter_constraints.items() if k != "scheme"},
         "misaligned": [StrOptions({"expand", "error", "drop"})],
         "overlapping": [StrOptions({"longest", "error"})],
+        "unlabeled": [StrOptions({"negative", "unknown"})],
     }
 
     misaligned: str = "expand"
     overlapping: str = "longest"
+    unlabeled: str = "negative"
     scheme: ClassVar[str] = "iob2"  # type: ignore[misc]  # not a parameter: pipelines read this one
 
     tags_: np.ndarray = field(init=False)
@@ -200,6 +206,7 @@ class DiceEntityRecognizer(DiceTokenClassifier):
             too: ``start_offset`` (Doccano), ``entity_group`` (pipelines of transformers),
             ``start_char`` and ``label_`` (spaCy) and the like. A label of None marks a region that
             was not annotated: its words do not count in the loss, in class counts or in scores.
+            The label ``"O"`` marks one that was, and holds no entity.
         sample_weight : array of shape (n_texts,), default=None
         X_val, y_val : as X and y, default=None
             Validation texts: scored after each epoch, and used by `early_stopping`. Some of their
@@ -299,6 +306,13 @@ class DiceEntityRecognizer(DiceTokenClassifier):
         named = [f"{prefix}-{kind}" for kind in more or () for prefix in "BI"]
         if mode == "fresh" and not named and all(tag in ("O", None) for row in tags for tag in row):
             raise ValueError("y holds no entity: a recognizer needs some to learn from")
+        found = {tag for row in tags for tag in row}
+        if mode == "fresh" and None in found and "O" not in found:
+            raise ValueError(
+                "no word of y is known to be outside of entities, and a recognizer that learns "
+                "from entities alone finds them everywhere: mark some regions without entities "
+                f"with the label 'O'; unlabeled={self.unlabeled!r} could also be 'negative'"
+            )
         super()._learn_tags(tags, mode, ["O", *named])
 
     def _windows(self, texts: list[Any]) -> Windows[Window]:
@@ -308,7 +322,10 @@ class DiceEntityRecognizer(DiceTokenClassifier):
 
     def _checked(self, X: Any, y: Any) -> tuple[list[Any], list[Any]]:
         texts = read_texts(X)
-        return texts, read_entities(y, texts)
+        rows: list[Any] = read_entities(y, texts)
+        if self.unlabeled == "unknown":
+            rows = [[*row, (0, len(text), None)] for text, row in zip(texts, rows, strict=True)]
+        return texts, rows
 
     def _true_tags(self, X: list[Any], y: list[Any]) -> list[Any]:
         words = split_texts(self.tokenizer_, X)
@@ -330,10 +347,11 @@ class DiceEntityRecognizer(DiceTokenClassifier):
         hits = n_true = n_found = 0
         for spans, row in zip(true, predicted, strict=True):
             known = [span for span in spans if span[2] is not None]
+            there = [span for span in known if span[2] != "O"]
             unknown = [span for span in spans if span[2] is None]
             found = {entity[:3] for entity in row if not _unjudged(entity, known, unknown)}
-            hits += len(found.intersection(known))
-            n_true, n_found = n_true + len(known), n_found + len(found)
+            hits += len(found.intersection(there))
+            n_true, n_found = n_true + len(there), n_found + len(found)
         ratios = {"precision": n_found, "recall": n_true, "f1": (n_true + n_found) / 2}
         return {name: hits / n if n else 0.0 for name, n in ratios.items()}
 

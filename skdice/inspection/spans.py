@@ -14,7 +14,7 @@ from skdice._checks import as_numbers, as_row_list, check_has, checked, naming, 
 from skdice.inspection.axes import axes_or_new, label_of
 from skdice.metrics.schemes import get_spans
 from skdice.metrics.span import read_tags
-from skdice.text.alignment import holds_texts, read_entities, read_texts
+from skdice.text.alignment import REGIONS, holds_texts, read_entities, read_texts
 from skdice.text.inputs import as_sentences
 from skdice.text.posterior import span_probabilities
 
@@ -403,7 +403,7 @@ def show_entities(X: Any, entities: Any) -> Any:
 def spans_of_texts(texts: list[str], entities: Any) -> list[list[Span]]:
     """Entities as (type, start, end)."""
     rows = read_entities(entities, texts)
-    return [[(kind, start, end) for start, end, kind in row if kind is not None] for row in rows]
+    return [[(kind, start, end) for start, end, kind in row if kind not in REGIONS] for row in rows]
 
 
 def outer(spans: list[Any]) -> list[Any]:

@@ -23,7 +23,9 @@ _NAMES = {
     "label": ("label_", "label", "entity_group", "entity_type", "type", "tag"),
 }
 
-Span = tuple[int, int, str | None]  # a label of None: not annotated
+Span = tuple[int, int, str | None]
+# Labels of regions, not entities: one that was not annotated, and one that holds no entity.
+REGIONS = (None, "O")
 
 
 class Misfit(NamedTuple):
@@ -86,7 +88,7 @@ def read_entities(y: Any, texts: Sequence[str]) -> list[list[Span]]:
     y : list of lists of entities
         Tuples ``(start, end, label)``, or dicts or objects with these names or those of spaCy,
         Doccano, Prodigy, Stanza, Flair, Presidio or a pipeline of transformers. A label of None
-        marks a region that was not annotated.
+        marks a region that was not annotated, and ``"O"`` one that holds no entity.
     texts : list of str
     """
     rows = _target_rows(y, len(texts), "a list of entities for each text", "texts")
@@ -122,10 +124,10 @@ def _span(entity: Any, where: str) -> Span:
     if label is None:
         return int(start), int(end), None
     label = _string(label, f"the label of {where}", "give the entity's type as a string")
-    if label != label.strip() or label in ("", "O") or "\x00" in label:
+    if label != label.strip() or label == "" or "\x00" in label:
         raise ValueError(
             f"the label of {where} is {label!r}: a type is a name without white space at its ends "
-            "or null characters, and not 'O', which is the tag of all other words"
+            "or null characters"
         )
     return int(start), int(end), label
 
@@ -205,7 +207,7 @@ def _misaligned(
 ) -> Iterator[tuple[int, tuple[str, str]]]:
     """Index, reason and action of each entity that does not begin and end with a word."""
     for j, ((start, end, label), (first, last)) in enumerate(zip(spans, covered, strict=True)):
-        if label is None:
+        if label in REGIONS:
             continue
         if start == end or first >= last:
             yield j, ("is empty" if start == end else "covers no word", "dropped")
@@ -231,16 +233,17 @@ def _write(
     order = sorted(range(len(spans)), key=lambda j: (spans[j][0] - spans[j][1], spans[j][0], j))
     for j in order:
         label, (first, last) = spans[j][2], covered[j]
-        if label is None or j in dropped:
+        if label in REGIONS or j in dropped:
             continue
         if any(tag != "O" for tag in row[first:last]):
             lost[j] = "is there twice" if spans[j] in written else "overlaps another"
             continue
         written.add(spans[j])
         row[first:last] = [f"B-{label}", *[f"I-{label}"] * (last - first - 1)]
-    for (_, _, label), (first, last) in zip(spans, covered, strict=True):
-        if label is None:
-            row[first:last] = [None if tag == "O" else tag for tag in row[first:last]]
+    for region in REGIONS:  # in this order: what was annotated is within what was not
+        for (_, _, label), (first, last) in zip(spans, covered, strict=True):
+            if label == region:
+                row[first:last] = [t if t not in REGIONS else region for t in row[first:last]]
     return lost
 
 

@@ -320,3 +320,41 @@ def test_regions_that_nobody_annotated(tiny_backbone):
     assert counts["O"] == sum(map(len, model.words(TEXTS))) - sum(
         len(model.words([text[a:b]])[0]) for text in TEXTS for a, b, _ in marked(text)
     )
+
+
+def test_texts_in_which_only_some_entities_were_marked(tiny_backbone):
+    outside = [
+        [*row, (max(text.find(" "), 0), len(text), "O")] for text, row in zip(X, y, strict=True)
+    ]
+    model = recognizer(tiny_backbone, unlabeled="unknown").fit(X, outside)
+    words = [word for text in X for word in model.words([text])[0]]
+    # Inside the marked regions all is known, as if the first words alone had not been annotated.
+    first = [
+        [*row, (0, max(text.find(" "), 0), None)] if text else row
+        for text, row in zip(X, y, strict=True)
+    ]
+    other = recognizer(tiny_backbone).fit(X, first)
+    assert model._seen.tolist() == other._seen.tolist()
+    assert 0 < model._seen[-1] < len(words)
+    for a, b in zip(model.predict_proba(X), other.predict_proba(X), strict=True):
+        np.testing.assert_array_equal(a, b)
+    again = pickle.loads(pickle.dumps(model))
+    assert again.unlabeled == clone(model).unlabeled == "unknown"
+
+
+def test_scores_of_texts_in_which_only_some_entities_were_marked(fitted):
+    model = pickle.loads(pickle.dumps(fitted)).set_params(unlabeled="unknown")
+    some = [row[:1] for row in y]
+    assert model.evaluate(X, some) == {"precision": 1, "recall": 1, "f1": 1}  # others are unknown
+    assert str(show_entities("Anna went", [(0, 4, "PER"), (5, 9, "O")])) == "[Anna PER] went"
+    predicted = model.predict(X[:1])[0]
+    wrong = [(predicted[0].start, predicted[0].end, "O")]
+    assert model.evaluate(X[:1], [[*wrong, predicted[1]]])["precision"] == 0.5
+
+
+def test_entities_alone_teach_nothing(tiny_backbone):
+    model = recognizer(tiny_backbone, unlabeled="unknown")
+    with pytest.raises(ValueError, match=r"mark some regions without entities.*'O'"):
+        model.fit(X, y)
+    with pytest.raises(ValueError, match="unlabeled"):
+        model.set_params(unlabeled="ignore").fit(X, y)

@@ -168,7 +168,6 @@ def test_entities_of_other_tools(entity):
         ([[(0, 3, 5)]], r"the label of y\[0\]\[0\] is 5, not a string"),
         ([[(0, 3, float("nan"))]], r"the label of y\[0\]\[0\] is nan"),
         ([[(0, 3, " PER")]], r"white space"),
-        ([[(0, 3, "O")]], r"not 'O'"),
         ([[{"start": 0, "label": "X"}]], r"has no end.*end_offset"),
         ([[{"entity": "B-PER", "start": 0, "end": 3}]], r"aggregation_strategy"),
         ([[], []], r"X holds 1 texts and y 2|texts holds 1|X.*1.*y.*2"),
