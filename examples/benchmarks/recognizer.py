@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import tempfile
 import time
 from pathlib import Path
@@ -24,6 +25,7 @@ from skdice import DiceEntityRecognizer, DiceTokenClassifier, __version__
 from skdice.datasets import read_conll
 from skdice.metrics.schemes import get_spans
 
+MODELS = ["tagger", "recognizer", "recognizer, handles unknown"]
 SETTINGS = {
     "loss": "ce_dice",
     "lr": 3e-4,
@@ -42,6 +44,15 @@ def raw(sentences: list[list[str]], tags: list[list[str]]) -> tuple[list[str], l
         spans = get_spans(row)
         entities.append([(int(starts[a]), int(ends[b - 1]), kind) for kind, a, b in spans])
     return texts, entities
+
+
+def without_handles(texts: list[str], entities: list[list[tuple]]) -> list[list[tuple]]:
+    """Entities, and handles and hashtags as regions that nobody annotated (but for their mark)."""
+    regions = [
+        [(m.start() + 1, m.end(), None) for m in re.finditer(r"(?<!\S)[@#]\S+", text)]
+        for text in texts
+    ]
+    return [[*row, *more] for row, more in zip(entities, regions, strict=True)]
 
 
 def agreement(model: DiceEntityRecognizer, texts: list[str]) -> dict[str, int]:
@@ -65,30 +76,35 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--rows", type=int, default=1500)
     parser.add_argument("--epochs", type=int, default=2)
-    parser.add_argument("--models", nargs="+", default=["tagger", "recognizer"])
+    parser.add_argument("--models", nargs="+", default=MODELS)
     args = parser.parse_args()
     names = "wnut17train.conll", "emerging.test.annotated"
     train, test = ([*read_conll(args.folder / name)[:2]] for name in names)
     train = [part[: args.rows] for part in train]
-    data = {"tagger": (train, test), "recognizer": (raw(*train), raw(*test))}
-    classes = {"tagger": DiceTokenClassifier, "recognizer": DiceEntityRecognizer}
+    texts, entities = raw(*train)
+    data = {
+        "tagger": (train, test),
+        "recognizer": ((texts, entities), raw(*test)),
+        "recognizer, handles unknown": ((texts, without_handles(texts, entities)), raw(*test)),
+    }
     settings = {**SETTINGS, "max_epochs": args.epochs}
     done = [json.loads(line) for line in args.out.open()] if args.out.exists() else []
-    for seed in range(args.seeds):
+    for seed in args.seeds:
         for name in args.models:
             run = {"model": name, "seed": seed, "rows": args.rows, **settings}
             if any(run.items() <= record.items() for record in done):
                 continue
             (X, y), (X_test, y_test) = data[name]
             started = time.perf_counter()
-            model = classes[name](**settings, random_state=seed).fit(X, y)
+            cls = DiceTokenClassifier if name == "tagger" else DiceEntityRecognizer
+            model = cls(**settings, random_state=seed).fit(X, y)
             record = {**run, "seconds": time.perf_counter() - started}
             scores = model.evaluate(X_test, y_test)
             record |= {"f1": scores["f1"], "P": scores["precision"], "R": scores["recall"]}
-            if name == "recognizer":
+            if cls is DiceEntityRecognizer:
                 record["pipeline"] = agreement(model, X_test[:200])
             record |= {
                 "skdice": __version__,
@@ -99,11 +115,13 @@ def main() -> None:
             with args.out.open("a") as file:
                 file.write(json.dumps(record) + "\n")
             done.append(record)
-            print(f"{name:10} seed {seed}  F1 {100 * record['f1']:.1f}", flush=True)
+            print(f"{name:27} seed {seed}  F1 {100 * record['f1']:.1f}", flush=True)
     for name in args.models:
         wanted = {"model": name, "rows": args.rows, **settings}
         f1 = [100 * record["f1"] for record in done if wanted.items() <= record.items()]
-        print(f"{name:10} {np.mean(f1):.2f} ± {np.std(f1, ddof=1):.2f} over {len(f1)} seeds")
+        print(
+            f"{name:27} {np.mean(f1):.2f} ± {np.std(f1, ddof=min(1, len(f1) - 1)):.2f} over {len(f1)} seeds"
+        )
 
 
 if __name__ == "__main__":
