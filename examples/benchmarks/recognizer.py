@@ -119,9 +119,8 @@ def main() -> None:
     for name in args.models:
         wanted = {"model": name, "rows": args.rows, **settings}
         f1 = [100 * record["f1"] for record in done if wanted.items() <= record.items()]
-        print(
-            f"{name:27} {np.mean(f1):.2f} ± {np.std(f1, ddof=min(1, len(f1) - 1)):.2f} over {len(f1)} seeds"
-        )
+        sd = np.std(f1, ddof=1) if len(f1) > 1 else np.nan
+        print(f"{name:27} {np.mean(f1):.2f} ± {sd:.2f} over {len(f1)} seeds")
 
 
 if __name__ == "__main__":

@@ -292,6 +292,9 @@ class DiceEntityRecognizer(DiceTokenClassifier):
     def _inputs(self, X: Any) -> list[Any]:
         return read_texts(X)
 
+    def _sizes(self, inputs: list[Any]) -> Iterable[int]:
+        return (len(words.ids) for words in split_texts(self.tokenizer_, inputs))
+
     def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Examples:
         texts, rows = self._checked(X, y)
         weights = check_weights(sample_weight, len(texts))

@@ -319,10 +319,10 @@ default="auto"
             `numpy.memmap` in a temporary file.
         """
         self._check_params()
-        sentences = as_sentences(X)
+        sentences = self._inputs(X)
         blank = self._draft()
         blank._build(2, seed=0)
-        first = np.cumsum([0, *map(len, sentences)])
+        first = np.cumsum([0, *blank._sizes(sentences)])
         table = empty_table(int(first[-1]), blank._module.encoder.config.hidden_size)
         for part in blocks(len(sentences)):
             # A word without a subword, such as a lone emoji modifier, has no vector of its own.
@@ -410,6 +410,10 @@ default="auto"
     def _inputs(self, X: Any) -> list[Any]:
         """The checked rows of X."""
         return as_sentences(X)
+
+    def _sizes(self, inputs: list[Any]) -> Iterable[int]:
+        """The number of words of each row."""
+        return map(len, inputs)
 
     def _log_table(self, windows: Any) -> np.ndarray:
         """Log-probabilities of shape (n_tokens, n_classes)."""

@@ -300,6 +300,13 @@ def test_reports_and_pictures(fitted):
     assert str(show_entities("a b", [(0, 3, "X"), (2, 3, "Y")])) == "[a b X]"
 
 
+def test_vectors_of_words(fitted, tiny_backbone):
+    vectors = fitted.frozen_vectors(["the bus, now", "", "rain"])
+    tagger = DiceTokenClassifier(backbone=tiny_backbone)
+    of_tokens = tagger.frozen_vectors([["the", "bus", ",", "now"], [], ["rain"]])
+    np.testing.assert_allclose(vectors, of_tokens, atol=1e-6)
+
+
 def test_new_types_grow_the_head(fitted):
     model = pickle.loads(pickle.dumps(fitted))
     model.partial_fit(["a prize in Oslo"] * 4, [[(2, 7, "PRIZE"), (11, 15, "LOC")]] * 4)
