@@ -4,6 +4,7 @@
     python decisions.py /tmp/probabilities --data FOLDER
 
 Each way is tuned on the development rows of a run and scored on its test rows. No model is fitted.
+The same rows show how far the probabilities are off, before and after a temperature.
 """
 
 from __future__ import annotations
@@ -20,8 +21,11 @@ import numpy as np
 import tasks
 from experiments import SETTINGS
 
+from skdice.metrics import Fbeta, expected_calibration_error
+from skdice.metrics.calibration import calibrate
 from skdice.metrics.counting import SpanCounter
-from skdice.metrics.decisions import tune_bias
+from skdice.metrics.decided import Margins, Spans
+from skdice.metrics.decisions import Tuning, tune, tune_bias
 
 HERE = Path(__file__).parent
 DRAWS = 10
@@ -68,6 +72,18 @@ class Part:
             return float(2 * (right & found).sum() / total) if total else 0.0
 
         return f1
+
+    def tuning(self) -> Tuning:
+        """What the package makes of these rows: ten draws, their biases and gains."""
+        if self.tags is not None:
+            rows: Any = Spans(self.log_p, self.truth, self.tags, self.classes, "iob2")
+            return tune(rows, Fbeta(average="micro"))
+        of = [1 - self.positive, self.positive]
+        margins = self.log_p[:, of[1:]] - self.log_p[:, of[:1]]
+        truth = self.truth == self.positive
+        found = tune(Margins(margins, truth[:, None], truth, np.array([0, 1])), Fbeta())
+        columns = np.eye(2)[self.positive]
+        return Tuning(found.bias * columns, found.gains, found.biases * columns)
 
     @property
     def n_positives(self) -> int:
@@ -118,6 +134,64 @@ def frequent(part: Part) -> int:
     return int(np.bincount(part.truth[part.truth >= 0]).argmax())
 
 
+TUNED: dict[int, Tuning] = {}  # by the development rows of the run at hand
+
+
+def kept(deviations: float, strength: float = 0.0) -> Callable[[Part, int], np.ndarray]:
+    """The mean of draws, perhaps shrunk, if it gains enough on the rows outside the draws."""
+
+    def way(part: Part, seed: int) -> np.ndarray:
+        if id(part) not in TUNED:
+            TUNED.clear()
+            TUNED[id(part)] = part.tuning()
+        found = TUNED[id(part)]
+        gains = found.gains.mean() > max(deviations * found.gains.std(), 1e-12)
+        share = part.n_positives / (part.n_positives + strength)
+        return found.biases.mean(axis=0) * share * gains
+
+    return way
+
+
+def errors(dev: Part, test: Part) -> dict[str, float]:
+    """Expected calibration error, in points, that a test row is positive or a token tagged."""
+    from scipy.special import softmax
+
+    at = frequent(dev) if dev.positive is None else 1 - dev.positive
+    event = test.truth != at
+    default = kept(1)(dev, 0)
+    likely = calibrate(dev.log_p, dev.truth, biases=True)
+    found = {}
+    for name, (temperature, bias) in {
+        "as it is": (1.0, np.zeros(len(dev.classes))),
+        "temperature": calibrate(dev.log_p, dev.truth, biases=False),
+        "tuned": (1.0, default),
+        "tuned, temperature": (
+            calibrate(dev.log_p + default, dev.truth, biases=False)[0],
+            default,
+        ),
+        "neg_log_loss": likely,
+    }.items():
+        p = 1 - softmax((test.log_p + bias) / temperature, axis=1)[:, at]
+        found[name] = 100 * expected_calibration_error(event, np.clip(p, 0, 1))
+    return found
+
+
+def error_table(found: list[dict[str, Any]]) -> list[str]:
+    """The mean calibration error by loss, each data set alike."""
+    names = list(found[0]["ece"])
+    lines = ["| loss | fits | " + " | ".join(names) + " |", "|---" * (len(names) + 2) + "|"]
+    for loss in dict.fromkeys(record["job"]["loss"] for record in found):
+        rows = [record for record in found if record["job"]["loss"] == loss]
+        sets = dict.fromkeys(record["job"]["task"] for record in rows)
+        means = [
+            np.mean([np.mean([r["ece"][n] for r in rows if r["job"]["task"] == s]) for s in sets])
+            for n in names
+        ]
+        cells = " | ".join(f"{mean:.2f}" for mean in means)
+        lines.append(f"| {loss} | {len(rows)} | {cells} |")
+    return lines
+
+
 def plug_in(part: Part, seed: int) -> np.ndarray:
     """A positive where its probability is above half of the best F1, after a temperature.
 
@@ -156,6 +230,10 @@ WAYS: dict[str, Callable[[Part, int], np.ndarray]] = {
     "prior, shrunk (50)": shrunk(prior, 50),
     "mean of draws, shrunk (50)": shrunk(averaged(per_class), 50),
     "plug-in": plug_in,
+    "mean of draws, kept above 0": kept(0),
+    "mean of draws, kept above 1 sd": kept(1),  # the default
+    "mean of draws, kept above 2 sd": kept(2),
+    "mean of draws, shrunk (25), kept above 1 sd": kept(1, 25),
 }
 
 
@@ -193,6 +271,7 @@ def tried(given: tuple[Path, Path]) -> dict[str, Any]:
     return {
         "job": job,
         "n_positives": parts["dev"].n_positives,
+        "ece": errors(parts["dev"], test),
         "f1": {
             name: 100 * score((test.log_p + way(parts["dev"], job["seed"])).argmax(axis=1))
             for name, way in WAYS.items()
@@ -212,7 +291,7 @@ def table(found: list[dict[str, Any]]) -> list[str]:
         "| decision | " + " | ".join(heads) + " | mean | share of fits that lose over 0.5 |",
         "|---" * (len(heads) + 3) + "|",
     ]
-    for way in WAYS:
+    for way in found[0]["f1"]:
         gains = [[r["f1"][way] - r["f1"]["plain"] for r in rows] for rows in groups.values()]
         losing = np.mean([gain < -0.5 for rows in gains for gain in rows])
         means = [np.mean(rows) for rows in gains]
@@ -229,10 +308,13 @@ def main() -> None:
     parser.add_argument("probabilities", type=Path)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--ways", nargs="+", choices=WAYS, help="plain, and some of the others")
     parser.add_argument("--losses", nargs="+", default=["ce", "focal", "ce_dice", "dsc"])
     parser.add_argument("--epochs", nargs="+", type=int, default=[2, 4])
     parser.add_argument("--out", type=Path, default=HERE / "results" / "decisions.json")
     args = parser.parse_args()
+    for way in set(WAYS) - {"plain", *(args.ways or WAYS)}:
+        del WAYS[way]
     chosen = []
     for file in sorted(args.probabilities.glob("*.npz")):
         with np.load(file, allow_pickle=True) as saved:
@@ -247,7 +329,7 @@ def main() -> None:
             gains = ", ".join(f"{k} {v:.1f}" for k, v in record["f1"].items())
             print(record["job"]["task"], record["job"]["loss"], gains, flush=True)
     args.out.write_text(json.dumps(found, indent=1))
-    print("\n".join(table(found)))
+    print("\n".join([*table(found), "", *error_table(found)]))
 
 
 if __name__ == "__main__":

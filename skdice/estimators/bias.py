@@ -56,7 +56,8 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         The bias is the mean of the best ones of as many bootstrap draws of the held-out rows. It is
         used only if it gains on the rows outside the draws, by more than a standard deviation;
         otherwise the decision stays as it is. 0 tunes once, and uses the result in any case.
-        Bounds and ``"neg_log_loss"`` do not use it.
+        Bounds and ``"neg_log_loss"`` do not use it. A function is called hundreds of times for
+        each class and draw, so with a slow one give few draws.
     pos_label : label or None, default=None
         The positive class of two. None is the estimator's own where it has one, and else chosen
         as in `DiceSequenceClassifier`.
@@ -150,6 +151,8 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         if X is None:
             raise TypeError("X=None must hold a row for each label of y")
         labels, classes, several = _labels(y)
+        if not len(labels):
+            raise ValueError("y holds 0 samples: a decision is tuned on one at least")
         if self.cv == "prefit" and X_val is None:
             check_is_fitted(self.estimator)
             names = self.estimator.classes_

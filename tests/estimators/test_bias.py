@@ -354,6 +354,8 @@ def test_several_labels_of_any_classifier():
     assert named.score(rows, frame) == tuned.score(rows, labels)
     with pytest.raises(ValueError, match="y_val has shape"):
         BiasTunedClassifier(inner).fit(rows, labels, X_val=rows, y_val=labels[:, 0])
+    with pytest.raises(ValueError, match="y holds 0 samples"):
+        BiasTunedClassifier(GaussianNB()).fit(X[:0], Y[:0])
     with pytest.raises(ValueError, match="cv=50 needs 50 rows"):
         BiasTunedClassifier(inner, cv=50).fit(rows[:40], labels[:40])
 
