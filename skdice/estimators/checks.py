@@ -67,8 +67,15 @@ def check_validation(X_val: Any, y_val: Any) -> None:
 def check_numbers(net_params: dict[str, Any]) -> None:
     """Refuse rates and numbers of epochs in `net_params` that are no numbers, such as "auto"."""
     given = [(name, net_params.get(name)) for name in ("lr", "optimizer__lr", "max_epochs")]
-    for pattern, settings in net_params.get("optimizer__param_groups") or ():
-        given.append((f"optimizer__param_groups, {pattern!r}, lr", settings.get("lr")))
+    for group in net_params.get("optimizer__param_groups") or ():
+        if not (
+            isinstance(group, (tuple, list)) and len(group) == 2 and isinstance(group[1], dict)
+        ):
+            raise ValueError(
+                f"net_params: optimizer__param_groups holds {shown(group)}: give pairs of a "
+                'pattern and a dict, such as ("head*", {"lr": 1e-3})'
+            )
+        given.append((f"optimizer__param_groups, {group[0]!r}, lr", group[1].get("lr")))
     for name, value in given:
         kind, least = (Integral, 1) if name == "max_epochs" else (Real, 0)
         known = isinstance(value, kind) and not isinstance(value, bool)

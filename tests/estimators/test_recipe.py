@@ -302,6 +302,8 @@ def test_a_refused_fit_leaves_what_was_chosen(tiny_backbone):
             {"net_params": {"optimizer__param_groups": [("head*", {"lr": "auto"})]}},
             r"param_groups, 'head\*', lr='auto' must be a number",
         ),
+        ({"net_params": {"optimizer__param_groups": ["head*"]}}, "holds 'head[*]': give pairs"),
+        ({"net_params": {"optimizer__param_groups": [("head*", 1)]}}, "give pairs of a pattern"),
         ({"net_params": {"optimizer": torch.optim.SGD}}, "SGD.*give lr as a number"),
     ],
 )
