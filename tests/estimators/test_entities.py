@@ -148,15 +148,11 @@ def test_unfitted():
 # ---- what the tagger can
 
 
-def test_a_tuned_decision(tiny_backbone, tmp_path):
-    model = recognizer(tiny_backbone, max_epochs=2)
-    tuned = BiasTunedTagger(model, cv=0.3, random_state=0).fit(X, y)
-    assert tuned.bias_.shape == tuned.estimator_.tags_.shape
-    assert tuned.score(X, y) == tuned.evaluate(X, y)["f1"]
+def test_tuned_spans_and_their_reliability(fitted):
+    tuned = BiasTunedTagger(fitted, cv="prefit").fit(X, y)
     predicted = tuned.predict(X)
-    assert all(isinstance(entity, Entity) for row in predicted for entity in row)
     assert sum(map(len, predicted))
-    for estimator in (tuned, tuned.estimator_):
+    for estimator in (tuned, fitted):
         spans, entities = estimator.predict_spans(X), estimator.predict(X)
         for found, row in zip(spans, entities, strict=True):
             assert found == [(e.label, e.start, e.end, e.score) for e in row]
@@ -164,6 +160,15 @@ def test_a_tuned_decision(tiny_backbone, tmp_path):
     assert display.counts.sum() == sum(map(len, predicted))
     right = [tuple(e[:3]) in row for e_row, row in zip(predicted, y, strict=True) for e in e_row]
     assert display.counts @ display.share_right == pytest.approx(sum(right))
+
+
+def test_a_tuned_decision(tiny_backbone, tmp_path):
+    model = recognizer(tiny_backbone, max_epochs=2)
+    tuned = BiasTunedTagger(model, cv=0.3, random_state=0).fit(X, y)
+    assert tuned.bias_.shape == tuned.estimator_.tags_.shape
+    assert tuned.score(X, y) == tuned.evaluate(X, y)["f1"]
+    predicted = tuned.predict(X)
+    assert all(isinstance(entity, Entity) for row in predicted for entity in row)
     tuned.save_pretrained(tmp_path / "m")
     saved = DiceEntityRecognizer.from_pretrained(tmp_path / "m").predict(X)
     assert [[e[:3] for e in r] for r in saved] == [[e[:3] for e in r] for r in predicted]
