@@ -123,8 +123,8 @@ def test_the_folder_predicts_the_same(fitted, tmp_path):
 
 
 def test_an_entity_at_a_border_of_windows_is_found_once(fitted):
-    model = clone(fitted).set_params(max_length=16).fit(X, y)
     texts = ["rain " * k + "Bob Dan" + " today" * 40 for k in range(20)]
+    model = clone(fitted).set_params(max_length=16).fit(texts, [*map(marked, texts)])
     found = [[entity.text for entity in row] for row in model.predict(texts)]
     assert found == [["Bob Dan"]] * 20
 
