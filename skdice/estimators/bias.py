@@ -183,7 +183,9 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
                 setattr(self, name, getattr(self.estimator_, name))
         if self._kind == "two":
             self.positive_ = positive_of(self.estimator_, labels, self.pos_label)
-        self._tune(*self._held_out(rounds))
+        held = self._held_out(rounds)
+        self._tune(*held)
+        self._held = held[2:]  # logits and truth, for `adapt_prior`
         return self
 
     def predict(self, X: Any) -> np.ndarray:

@@ -1,0 +1,317 @@
+"""Move a decision to rows in which the classes have other frequencies."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, softmax
+from sklearn.utils.validation import check_consistent_length
+
+from skdice._checks import check_has, checked, naming, position, shown
+from skdice._warn import warn
+from skdice.estimators import BiasTunedClassifier
+from skdice.estimators._bias import log, log_odds
+from skdice.estimators.checks import check_validation
+from skdice.metrics.calibration import calibrate
+from skdice.metrics.labels import known_labels
+from skdice.metrics.objectives import Constraint
+from skdice.metrics.positive import positive_of
+from skdice.metrics.prior import mixture_weights, shift_p_value
+
+DOUBTFUL = 0.01  # p-value up to which more than the frequencies has changed
+
+
+@dataclass(frozen=True)
+class PriorShift:
+    """What `adapt_prior` found; prints as a table.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (n_classes,)
+    before, after : ndarray of shape (n_classes,)
+        Frequencies in the held-out and in the new rows, from 0 to 1.
+    low, high : ndarray of shape (n_classes,)
+        Ends of the 95 % interval of `after`; equal to it where the user gave it.
+    p_value : float or None
+        How often new rows would differ as much from the held-out ones if only frequencies had
+        shifted; None where the user gave them. Of several labels the smallest, times their number.
+    """
+
+    classes: np.ndarray
+    before: np.ndarray
+    after: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    p_value: float | None
+
+    def __str__(self) -> str:
+        columns = (self.before, self.after, self.low, self.high)
+        lines = [f"{'class':<20} {'before':>8} {'after':>8}   95 % interval"]
+        for name, *figures in zip(self.classes.tolist(), *columns, strict=True):
+            before, after, low, high = (f"{100 * figure:.2f}%" for figure in figures)
+            lines.append(f"{name!s:<20} {before:>8} {after:>8}   {low} to {high}")
+        if self.p_value is not None:
+            lines.append(f"only the frequencies changed: p = {self.p_value:.3f}")
+        return "\n".join(lines)
+
+
+@checked
+def adapt_prior(
+    model: Any,
+    X_new: Any = None,
+    *,
+    X_val: Any = None,
+    y_val: Any = None,
+    prior: dict[Any, float] | None = None,
+    n_bootstraps: int = 100,
+    random_state: int = 0,
+) -> BiasTunedClassifier:
+    """Move a classifier's decision to rows in which the classes have other frequencies.
+
+    The probabilities are calibrated on held-out rows by a temperature and a bias for each class.
+    Those frequencies are then found that make `X_new` likeliest, without its labels. This holds if
+    the texts of each class are as they were, and only the frequencies have shifted.
+
+    Parameters
+    ----------
+    model : fitted classifier with ``predict_proba``
+        `BiasTunedClassifier` keeps its tuned decision: a row is positive from the same calibrated
+        probability on, or, with a cost, at the same cost. Any other classifier then predicts the
+        most probable class; for F1 tune it first, as by ``BiasTunedClassifier(model,
+        cv="prefit").fit(X_val, y_val)``.
+    X_new : as for ``model.predict``, default=None
+        Rows without labels, of the kind that is to be predicted; some hundreds or more.
+    X_val, y_val : rows and labels that the model was not trained on, default=None
+        A `BiasTunedClassifier` has its own, from its tuning. With `prior` a
+        `DiceSequenceClassifier` needs none: its probabilities are taken as they are, and the
+        frequencies are those of training.
+    prior : dict or None, default=None
+        The new frequencies, where they are known, as in ``{"spam": 0.18}``, in place of `X_new`.
+        Classes that it does not name share the rest as they did before.
+    n_bootstraps : int, default=100
+        Number of draws for the interval, and for the test.
+    random_state : int, default=0
+
+    Returns
+    -------
+    BiasTunedClassifier
+        With the moved decision, which `save_pretrained` writes into the head. Its ``prior_shift_``
+        is a `PriorShift`, to be printed. `model` stays as it is.
+
+    Warns
+    -----
+    UserWarning
+        If the new rows do not look like held-out rows with other frequencies: their probabilities
+        are further from the best mixture of the classes than in 99 % of draws.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If there are neither new rows nor `prior`, or both; no held-out rows, or none of a class; or
+        if the decision was tuned for a bound, which holds for the old frequencies only.
+
+    References
+    ----------
+    M. Saerens, P. Latinne, C. Decaestecker, "Adjusting the Outputs of a Classifier to New a Priori
+    Probabilities", Neural Computation 2002. A. Alexandari, A. Kundaje, A. Shrikumar, "Maximum
+    Likelihood with Bias-Corrected Calibration is Hard-To-Beat at Label Shift Adaptation", ICML
+    2020.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from skdice import BiasTunedClassifier, DiceClassifier
+    >>> from skdice.model_selection import adapt_prior
+    >>> X, y = make_classification(900, weights=[0.9], class_sep=2, random_state=0)
+    >>> tuned = BiasTunedClassifier(DiceClassifier(loss="ce", random_state=0)).fit(X, y)
+    >>> moved = adapt_prior(tuned, prior={1: 0.3})
+    >>> moved.prior_shift_.after.tolist()
+    [0.7, 0.3]
+    """
+    tuned = isinstance(model, BiasTunedClassifier)
+    check_has("model", model, "predict_proba", "classes_")
+    check_validation(X_val, y_val)
+    if (X_new is None) == (prior is None):
+        raise ValueError(
+            "give X_new, rows without labels, or prior, known frequencies: one of them"
+        )
+    if n_bootstraps < 1 or random_state < 0:
+        raise ValueError(f"n_bootstraps={n_bootstraps} must be 1 or more, and random_state 0")
+    if tuned and isinstance(model.scoring, Constraint):
+        raise ValueError(
+            f"model was tuned for {model.scoring!r}, a bound that was promised for the frequencies "
+            "of its held-out rows only: tune it for an F1 or a cost, or give its estimator_"
+        )
+    inner = model.estimator_ if tuned else model
+    several = bool(getattr(model, "multilabel_", False))
+    classes = np.asarray(model.classes_)
+    logits_of = log_odds if several else log
+    held = _held_out(model, inner, X_val, y_val, several)
+    if held is not None:
+        logits, truth = held
+        counts = truth.sum(axis=0) if several else np.bincount(truth, minlength=len(classes))
+        before = counts / len(truth)
+        temperature, bias = calibrate(logits, truth, biases=True)
+    elif prior is not None and hasattr(inner, "_seen"):
+        before, temperature = np.asarray(inner._seen)[:-1] / inner._seen[-1], 1.0
+        bias = np.zeros(len(classes))
+    else:
+        raise ValueError(
+            "X_val and y_val are missing: give labelled rows that the model was not trained on, or "
+            "tune it first by BiasTunedClassifier, which keeps its held-out rows"
+        )
+    if absent := classes[(before <= 0) | (before >= 1 if several else False)].tolist():
+        without = ", or none without them" if several else ""
+        raise ValueError(f"y_val has no row of {absent}{without}: give such rows")
+    if prior is not None:
+        after = _known(prior, classes, before, several)
+        found = PriorShift(classes, before, after, after, after, None)
+    else:
+        assert held is not None
+        estimate = _Estimate(*held, before, several, np.random.default_rng(random_state))
+        with naming({"X": "X_new"}):
+            rows = logits_of(inner.predict_proba(X_new))
+        found = estimate.shift(classes, rows, temperature, bias, int(n_bootstraps))
+        if found.p_value is not None and found.p_value <= DOUBTFUL:
+            warn(
+                "X_new does not look like the held-out rows with other frequencies "
+                f"(p = {found.p_value:.3f}): the texts of a class have changed too. The estimate "
+                "may be off, so check the decision on some labelled rows"
+            )
+    moved = copy.copy(model) if tuned else _wrapped(model, several, y_val)
+    if not tuned:
+        moved.bias_, moved.temperature_ = bias, temperature
+    odds = _log_odds if several else np.log
+    moved.bias_ = moved.bias_ + temperature * (odds(found.after) - odds(before))
+    moved.prior_shift_ = found
+    return moved
+
+
+def _held_out(
+    model: Any, inner: Any, X_val: Any, y_val: Any, several: bool
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Logits and truth of held-out rows; None without any."""
+    if X_val is None:
+        if not hasattr(model, "_held"):
+            return None
+        logits, truth = model._held
+        known = truth >= 0 if truth.ndim == 1 else slice(None)  # -1 is no class of the model's
+        return logits[known], truth[known]
+    classes = np.asarray(model.classes_)
+    labels = known_labels(y_val, classes, several, "y_val")
+    check_consistent_length(X_val, labels)
+    with naming({"X": "X_val"}):
+        proba = inner.predict_proba(X_val)
+    if several:
+        return log_odds(proba), labels == 1
+    return log(proba), np.searchsorted(classes, labels)
+
+
+def _log_odds(p: np.ndarray) -> np.ndarray:
+    return np.log(p) - np.log1p(-p)
+
+
+def _wrapped(model: Any, several: bool, y_val: Any) -> BiasTunedClassifier:
+    """A fitted `BiasTunedClassifier` around a classifier, without a tuned decision."""
+    moved = BiasTunedClassifier(model, cv="prefit")
+    moved.estimator_, moved.multilabel_, moved.gains_ = model, several, np.zeros(0)
+    moved.classes_ = np.asarray(model.classes_)
+    if hasattr(model, "n_features_in_"):
+        moved.n_features_in_ = model.n_features_in_
+    if len(moved.classes_) == 2 and not several:
+        labels = moved.classes_ if y_val is None else known_labels(y_val, moved.classes_, False)
+        moved.positive_ = positive_of(model, labels)
+    return moved
+
+
+def _known(
+    prior: Mapping[Any, float], classes: np.ndarray, before: np.ndarray, several: bool
+) -> np.ndarray:
+    """Frequencies that the user gave, and the others in proportion to those before."""
+    after, named = before.copy(), np.zeros(len(classes), dtype=bool)
+    for label, value in prior.items():
+        at = position("prior's label", label, classes.tolist(), "classes")
+        if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+            raise TypeError(f"prior[{label!r}]={shown(value)} must be a number between 0 and 1")
+        if not 0 < value < 1:
+            raise ValueError(
+                f"prior[{label!r}]={value!r} must be between 0 and 1, without the ends"
+            )
+        after[at], named[at] = value, True
+    if not named.any():
+        raise ValueError("prior is empty: give the frequency of one class at least")
+    if several:
+        return after
+    rest = 1 - after[named].sum()
+    if (named.all() and abs(rest) > 1e-6) or (not named.all() and rest <= 0):
+        raise ValueError(f"prior={shown(dict(prior))} sums to {1 - rest:g}: all classes make 1")
+    if not named.all():
+        after[~named] *= rest / after[~named].sum()
+    return after / after.sum()
+
+
+@dataclass(frozen=True)
+class _Estimate:
+    """Held-out logits with their truth, from which frequencies of new rows are estimated."""
+
+    logits: np.ndarray
+    truth: np.ndarray
+    before: np.ndarray
+    several: bool
+    random: np.random.Generator
+
+    def tables(self, logits: np.ndarray, temperature: float, bias: np.ndarray) -> list[np.ndarray]:
+        """Calibrated probabilities: of the classes, or of no and yes for each label."""
+        scores = (logits + bias) / temperature
+        if self.several:
+            return [np.column_stack([1 - p, p]) for p in expit(scores).T]
+        return [softmax(scores, axis=1)]
+
+    def weights(self, tables: list[np.ndarray], counts: np.ndarray | None = None) -> np.ndarray:
+        """The frequencies that make the rows of the tables likeliest."""
+        if self.several:
+            pairs = zip(tables, self.before, strict=True)
+            return np.array([mixture_weights(t / [1 - f, f], counts)[1] for t, f in pairs])
+        return mixture_weights(tables[0] / self.before, counts)
+
+    def shift(
+        self,
+        classes: np.ndarray,
+        rows: np.ndarray,
+        temperature: float,
+        bias: np.ndarray,
+        n_draws: int,
+    ) -> PriorShift:
+        """The frequencies in new rows, with an interval and the test of the shift."""
+        new, held = (self.tables(part, temperature, bias) for part in (rows, self.logits))
+        # No class is rarer than half a row: it could not come back.
+        least = 0.5 / len(rows)
+        after = np.clip(self.weights(new), least, 1 - least)
+        after = after if self.several else after / after.sum()
+        draws = [self.drawn(rows) for _ in range(n_draws)]
+        low, high = np.percentile(draws, [2.5, 97.5], axis=0)
+        if self.several:
+            problems = [
+                (n, h, t.astype(int), np.array([1 - q, q]))
+                for n, h, t, q in zip(new, held, self.truth.T, after, strict=True)
+            ]
+        else:
+            problems = [(new[0], held[0], self.truth, after)]
+        p_values = [shift_p_value(*problem, n_draws, self.random) for problem in problems]
+        p_value = min(1.0, min(p_values) * len(p_values))
+        return PriorShift(classes, self.before, after, low, high, p_value)
+
+    def drawn(self, rows: np.ndarray) -> np.ndarray:
+        """The frequencies from draws of the new rows, and of the held-out rows of each class."""
+        kinds = np.unique(self.truth, axis=0, return_inverse=True)[1].ravel()
+        order = np.argsort(kinds, kind="stable")
+        sizes = np.bincount(kinds)
+        first = np.repeat(np.cumsum(sizes) - sizes, sizes)
+        chosen = order[first + self.random.integers(np.repeat(sizes, sizes))]
+        calibration = calibrate(self.logits[chosen], self.truth[chosen], biases=True)
+        counts = self.random.multinomial(len(rows), np.full(len(rows), 1 / len(rows)))
+        return self.weights(self.tables(rows, *calibration), counts)
