@@ -23,6 +23,7 @@ from skdice.metrics.positive import positive_of
 from skdice.metrics.prior import mixture_weights, shift_p_value
 
 DOUBTFUL = 0.01  # p-value up to which more than the frequencies has changed
+FEWEST = 5  # held-out rows of a class from which its distribution can be told
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,8 @@ class PriorShift:
         Ends of the 95 % interval of `after`; equal to it where the user gave it.
     p_value : float or None
         How often new rows would differ as much from the held-out ones if only frequencies had
-        shifted; None where the user gave them. Of several labels the smallest, times their number.
+        shifted; None where the user gave them, or a class has fewer than 5 held-out rows. Of
+        several labels the smallest, times their number.
     """
 
     classes: np.ndarray
@@ -301,8 +303,12 @@ class _Estimate:
             ]
         else:
             problems = [(new[0], held[0], self.truth, after)]
-        p_values = [shift_p_value(*problem, n_draws, self.random) for problem in problems]
-        p_value = min(1.0, min(p_values) * len(p_values))
+        p_values = [
+            shift_p_value(*problem, n_draws, self.random)
+            for problem in problems
+            if np.bincount(problem[2], minlength=len(problem[3])).min() >= FEWEST
+        ]
+        p_value = min(1.0, min(p_values) * len(p_values)) if p_values else None
         return PriorShift(classes, self.before, after, low, high, p_value)
 
     def drawn(self, rows: np.ndarray) -> np.ndarray:

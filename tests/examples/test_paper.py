@@ -34,7 +34,7 @@ COMMON = {"precision": "fp32"}
 def harness() -> Iterator[dict[str, ModuleType]]:
     pytest.importorskip("matplotlib")
     names = ("tasks", "rival_losses", "experiments", "tried_losses", "run", "report")
-    names += ("budget", "decisions", "span_scores")
+    names += ("budget", "decisions", "span_scores", "prior_shift")
     sys.path.insert(0, str(FOLDER))
     try:
         found = {name: importlib.import_module(name) for name in names}
@@ -413,6 +413,24 @@ def test_the_plug_in_rule_finds_the_best_threshold_of_true_probabilities(harness
     best = max(score((p > t).astype(int)) for t in np.linspace(0.01, 0.99, 99))
     assert found == pytest.approx(best, abs=0.005)
     assert found > score(log_p.argmax(axis=1)) + 0.02
+
+
+def test_a_shifted_prior_is_compared_with_labels_of_the_target(harness):
+    random = np.random.default_rng(0)
+
+    def part(n, frequency):
+        truth = (random.random(n) < frequency).astype(int)
+        odds = 2 * random.normal(2 * truth - 1) + np.log(0.05 / 0.95)
+        log_p = -np.logaddexp(0, np.stack([odds, -odds], axis=1))
+        return harness["decisions"].Part(log_p, truth, [], None, ["no", "yes"], 1)
+
+    found = harness["prior_shift"].scores(part(2000, 0.05), part(1000, 0.3))
+    assert found["estimated frequency, %"] == pytest.approx(30, abs=6)
+    gains = [found[name] - found["as trained"] for name in list(found)[1:5]]
+    assert min(gains[1:]) > 0.8 * gains[-1] > 0
+    lines = harness["prior_shift"].table([found])
+    assert lines[2].endswith("| 0% |")
+    assert lines[-1].endswith("| 100% |")
 
 
 def test_packages_are_asked_for_before_anything_runs(harness, command, tmp_path, monkeypatch):
