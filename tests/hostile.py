@@ -694,6 +694,7 @@ def packages() -> list[str]:
 
 # Names without a valid call, and why.
 NO_CALL = {
+    "skdice.model_selection.adapt_prior": "needs one of two options; refusals are in test_prior",
     "skdice.losses.Loss": "the base has no kernel; each loss is attacked by itself",
     "skdice.DiceMRCTagger.from_transformers": "refuses every folder, since no model has its heads",
     "skdice.model_selection.LossSearchCV.predict_log_proba": "no estimator of skdice has it",

@@ -3,7 +3,7 @@
 from skdice.losses import OneMinus
 from skdice.model_selection.comparison import Comparison, compare_losses
 from skdice.model_selection.held_out import OutOfFold, out_of_fold
-from skdice.model_selection.prior import PriorShift, adapt_prior
+from skdice.model_selection.prior import adapt_prior
 from skdice.model_selection.search import LossSearchCV
 from skdice.model_selection.spaces import loss_space
 
@@ -12,7 +12,6 @@ __all__ = [
     "LossSearchCV",
     "OneMinus",
     "OutOfFold",
-    "PriorShift",
     "adapt_prior",
     "compare_losses",
     "loss_space",

@@ -102,7 +102,7 @@ def adapt_prior(
     -------
     BiasTunedClassifier
         With the moved decision, which `save_pretrained` writes into the head. Its ``prior_shift_``
-        is a `PriorShift`, to be printed. `model` stays as it is.
+        holds the frequencies, to be printed. `model` stays as it is.
 
     Warns
     -----
