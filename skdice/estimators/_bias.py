@@ -26,28 +26,11 @@ from skdice._compat import (
     routing_enabled,
 )
 from skdice.estimators.hub import PushToHub
-from skdice.metrics.calibration import calibrate
+from skdice.estimators.scores import outputs_of
+from skdice.metrics.calibration import calibrate, log
 from skdice.metrics.decisions import Rows, tune
 from skdice.metrics.scoring import LOG_LOSS
 from skdice.text.inputs import take
-
-
-def log(probabilities: np.ndarray) -> np.ndarray:
-    """Logarithms; finite for 0 too."""
-    return np.log(np.maximum(probabilities, np.finfo(np.float64).tiny))
-
-
-def outputs_of(model: Any) -> np.ndarray:
-    """What the columns of ``predict_proba`` stand for."""
-    return model._outputs if hasattr(model, "_outputs") else model.classes_
-
-
-def log_odds(probabilities: Any) -> np.ndarray:
-    """Log-odds of labels, shape (n, n_labels); finite for 0 and 1 too."""
-    if isinstance(probabilities, list):  # a table (n, 2) for each label, as of a random forest
-        probabilities = np.column_stack([table[:, 1] for table in probabilities])
-    p = np.asarray(probabilities, dtype=np.float64)
-    return log(p) - np.log(np.maximum(1 - p, np.finfo(np.float64).epsneg))
 
 
 def stack_rounds(

@@ -14,10 +14,11 @@ from sklearn.utils import Tags, check_consistent_length, column_or_1d, get_tags,
 from sklearn.utils.validation import check_is_fitted
 
 from skdice._fitting import all_or_nothing, check_params
-from skdice.estimators._bias import BiasTuned, log, log_odds, stack_rounds
+from skdice.estimators._bias import BiasTuned, stack_rounds
 from skdice.estimators.checks import check_known, check_validation, draw_seed
 from skdice.estimators.scores import ClassScores
 from skdice.metrics import positive_class
+from skdice.metrics.calibration import log, log_odds
 from skdice.metrics.decided import Classes, Margins
 from skdice.metrics.decisions import Rows
 from skdice.metrics.labels import as_labels, known_labels, read_labels

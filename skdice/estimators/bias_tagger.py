@@ -13,9 +13,10 @@ from scipy.special import log_softmax
 from sklearn.model_selection import KFold
 
 from skdice._fitting import all_or_nothing, check_params
-from skdice.estimators._bias import BiasTuned, log, outputs_of, stack_rounds
+from skdice.estimators._bias import BiasTuned, stack_rounds
 from skdice.estimators.checks import check_validation, draw_seed
-from skdice.estimators.scores import TagScores
+from skdice.estimators.scores import TagScores, outputs_of
+from skdice.metrics.calibration import log
 from skdice.metrics.decided import Spans
 from skdice.metrics.scoring import resolve_scoring
 from skdice.text.decoding import decode

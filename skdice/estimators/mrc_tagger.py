@@ -268,6 +268,7 @@ class DiceMRCTagger(TransformerEstimator):
         ndarray of object, shape (n_sentences,)
             Each a list of tags without overlaps, or a list of (type, start, end).
         """
+        self._check_fitted()
         return object_array([row for row, _ in self._tagged(X)])
 
     def predict_spans(self, X: Any) -> np.ndarray:

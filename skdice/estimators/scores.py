@@ -18,6 +18,11 @@ from skdice.text.posterior import SpanPosterior, SpanScales
 from skdice.text.spans import ScoredSpan
 
 
+def outputs_of(model: Any) -> np.ndarray:
+    """What the columns of ``predict_proba`` stand for."""
+    return model._outputs if hasattr(model, "_outputs") else model.classes_
+
+
 class ClassScores:
     """Scores of classes, for estimators with `classes_` and, of two, `positive_`."""
 

@@ -101,10 +101,12 @@ def log_prior(
     `positive` holds the factor of each class, and `negative` that of the negatives of each label.
     """
     counts = _at_least_one(counts, n_samples)  # or a log-prior would be infinite
-    factors = torch.ones(()) if positive is None else torch.as_tensor(positive)
-    if factors.ndim and len(factors) != len(counts):
-        factors = torch.ones(())  # the loss refuses these factors when it is called
-    weighted = counts * factors.to(counts)
+    weighted = counts
+    if positive is not None:
+        factors = torch.as_tensor(positive).to(counts)
+        # The loss refuses factors of another length when it is called.
+        if not factors.ndim or len(factors) == len(counts):
+            weighted = counts * factors
     if multilabel:
         return torch.log(weighted / (_at_least_one(n_samples - counts, n_samples) * negative))
     return torch.log(weighted / weighted.sum())

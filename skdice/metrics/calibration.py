@@ -107,3 +107,16 @@ def calibrate(logits: np.ndarray, truth: np.ndarray, *, biases: bool) -> tuple[f
     scale, *shifts = minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B").x
     bias = np.array(shifts) / scale if biases else np.zeros(logits.shape[1])
     return float(1 / scale), bias
+
+
+def log(probabilities: np.ndarray) -> np.ndarray:
+    """Logarithms; finite for 0 too."""
+    return np.log(np.maximum(probabilities, np.finfo(np.float64).tiny))
+
+
+def log_odds(probabilities: Any) -> np.ndarray:
+    """Log-odds of labels, shape (n, n_labels); finite for 0 and 1 too."""
+    if isinstance(probabilities, list):  # a table (n, 2) for each label, as of a random forest
+        probabilities = np.column_stack([table[:, 1] for table in probabilities])
+    p = np.asarray(probabilities, dtype=np.float64)
+    return log(p) - np.log(np.maximum(1 - p, np.finfo(np.float64).epsneg))

@@ -14,9 +14,8 @@ from sklearn.utils.validation import check_consistent_length
 from skdice._checks import check_has, checked, naming, position, shown
 from skdice._warn import warn
 from skdice.estimators import BiasTunedClassifier
-from skdice.estimators._bias import log, log_odds
 from skdice.estimators.checks import check_validation
-from skdice.metrics.calibration import calibrate
+from skdice.metrics.calibration import calibrate, log, log_odds
 from skdice.metrics.labels import known_labels
 from skdice.metrics.objectives import Constraint
 from skdice.metrics.positive import positive_of

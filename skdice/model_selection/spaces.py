@@ -11,7 +11,8 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from skdice._checks import checked
-from skdice.estimators._net_estimator import NetEstimator
+from skdice.estimators.chosen import Chosen
+from skdice.estimators.classifier import DiceClassifier
 from skdice.losses import LOSSES, Loss, OneMinus, TverskyLoss, resolve_loss
 
 Space = dict[str, Any]
@@ -101,7 +102,7 @@ def _around(values: Any, name: str, estimator: Any) -> Any:
     if not isinstance(values, str) or (parameter, values) != ("lr", "auto"):
         return values
     part = estimator.get_params().get(owner) if owner else estimator
-    if not isinstance(part, NetEstimator):
+    if not isinstance(part, (Chosen, DiceClassifier)):
         return values
     rate = clone(part)._rate(constant=False)
     return import_optuna().distributions.FloatDistribution(rate / 3, rate * 3, log=True)
