@@ -260,6 +260,11 @@ SPANS = [
     [("PER", 0, 1), ("LOC", 5, 6)],
     [("PER", 0, 1)],
 ]
+# The spans by their characters.
+ENTITIES = [
+    [(len(" ".join(["", *row[:a]])), len(" ".join(row[:b])), kind) for kind, a, b in spans]
+    for row, spans in zip(WORDS, SPANS, strict=True)
+]
 ANSWERS = [[(0, "anna")], [(4, "bank")], [], [(0, "dan")], [(0, "carla")], [(0, "bob")]]
 LABELS = ["spam", "ham", "ham", "spam", "ham", "ham"]
 QUICK = {
@@ -276,7 +281,7 @@ PARTNERS = {"X_val": "y_val", "y_val": "X_val"}
 class Makers:
     """Valid arguments by name, for one kind of data; models are fitted once."""
 
-    KINDS = ("numbers", "texts", "tags", "spans", "answers", "files")
+    KINDS = ("numbers", "texts", "tags", "spans", "answers", "files", "entities")
 
     def __init__(self, folder: Path, backbone: str) -> None:
         self.folder, self.backbone = folder, backbone
@@ -299,12 +304,15 @@ class Makers:
         rows = {
             "numbers": np.array([[i % 2, i / 6, 1.0] for i in range(6)]),
             "texts": texts,
+            "entities": texts,
             "answers": [("who is it", text) for text in texts],
         }
         return copy.deepcopy(rows.get(kind, WORDS))
 
     def a_y(self, kind: str) -> Any:
-        rows = {"tags": TAGS, "files": TAGS, "spans": SPANS, "answers": ANSWERS}
+        rows = {
+            "tags": TAGS, "files": TAGS, "spans": SPANS, "answers": ANSWERS, "entities": ENTITIES,
+        }  # fmt: skip
         return copy.deepcopy(rows.get(kind, LABELS))
 
     a_X_test = a_X_val = a_X  # noqa: N815
@@ -317,6 +325,15 @@ class Makers:
 
     a_predictions = a_y_pred
 
+    def a_proba(self, kind: str) -> Any:
+        return [np.full((len(row), 5), 0.2) for row in WORDS]
+
+    def a_span_probabilities_classes(self, kind: str) -> Any:
+        return ["B-LOC", "B-PER", "I-LOC", "I-PER", "O"]
+
+    def a_spans(self, kind: str) -> Any:
+        return copy.deepcopy(SPANS)
+
     def a_ids(self, kind: str) -> Any:
         return [f"q{i}" for i in range(len(ANSWERS))]
 
@@ -324,6 +341,10 @@ class Makers:
         return [0, 1, 0, 1, 1, 0]
 
     a_expected_calibration_error_y_true = a_ThresholdDisplay_from_predictions_y_true
+    a_right = a_ThresholdDisplay_from_predictions_y_true
+
+    def a_scores(self, kind: str) -> Any:
+        return [0.2, 0.7, 0.4, 0.9, 0.3, 0.1]
 
     def a_per_thousand(self, kind: str) -> Any:
         return 50
@@ -359,6 +380,7 @@ class Makers:
             "texts": skdice.DiceSequenceClassifier,
             "answers": skdice.DiceQuestionAnswerer,
             "spans": skdice.DiceMRCTagger,
+            "entities": skdice.DiceEntityRecognizer,
         }.get(kind, skdice.DiceTokenClassifier)
         model = cls(max_epochs=1, batch_size=4, random_state=0, device="cpu")
         if hasattr(model, "backbone"):
@@ -367,6 +389,13 @@ class Makers:
 
     def a_estimator(self, kind: str) -> Any:
         return self.model(kind)
+
+    @functools.cache  # noqa: B019
+    def a_pipeline(self, kind: str) -> Any:
+        from transformers import pipeline
+
+        folder = str(self.a_from_pretrained_folder("entities"))
+        return pipeline("ner", model=folder, device="cpu", aggregation_strategy="first")
 
     def a_BiasTunedClassifier_estimator(self, kind: str) -> Any:  # noqa: N802
         return self.model(kind, fitted=False)
@@ -695,6 +724,8 @@ def packages() -> list[str]:
 # Names without a valid call, and why.
 NO_CALL = {
     "skdice.model_selection.adapt_prior": "needs one of two options; refusals are in test_prior",
+    "skdice.model_selection.OutOfFold": "a named tuple, which checks nothing",
+    "skdice.text.Entity": "a named tuple, which checks nothing",
     "skdice.losses.Loss": "the base has no kernel; each loss is attacked by itself",
     "skdice.DiceMRCTagger.from_transformers": "refuses every folder, since no model has its heads",
     "skdice.model_selection.LossSearchCV.predict_log_proba": "no estimator of skdice has it",

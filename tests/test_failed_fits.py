@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 import torch
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import FeatureUnion
 
 import skdice
 import skdice.model_selection
@@ -35,6 +37,7 @@ NUMBERS = np.random.default_rng(0).normal(size=(12, 3))
 TEXTS = ["win free money", "lunch today", "free prize call now", "the bus was late"] * 3
 SENTENCES = [["anna", "went", "to", "paris"], ["rain"], ["bob", "works"], ["acme", "is", "old"]] * 3
 TAGS = [["B-PER", "O", "O", "B-LOC"], ["O"], ["B-PER", "O"], ["B-ORG", "O", "O"]] * 3
+ENTITIES = [[(0, 4, "PER"), (13, 18, "LOC")], [], [(0, 3, "PER")], [(0, 4, "ORG")]] * 3
 QUESTIONS = [("who went", "today anna went to paris"), ("where to", "the bus to rome is old")] * 6
 ANSWERS = [[(6, "anna")], [(11, "rome")]] * 6
 LABELS = np.array([1, 0, 0, 0] * 3)
@@ -66,9 +69,11 @@ def make(name, backbone):
         return model, SENTENCES, TAGS
     if task == "qa":
         return model, QUESTIONS, ANSWERS
+    if task == "entities":
+        return model, [" ".join(row) for row in SENTENCES], ENTITIES
     if task in ("tagging", "mrc-ner"):
         return model, SENTENCES, TAGS
-    texts = "backbone" in names or name.startswith("Text") or name == "EntityReplacement"
+    texts = "backbone" in names or name.startswith(("Text", "Tfidf")) or name == "EntityReplacement"
     return model, TEXTS if texts else NUMBERS, LABELS
 
 
@@ -82,7 +87,8 @@ def state(model):
     fitted = {key: value for key, value in vars(model).items() if key not in names}
     net = fitted.get("net_")
     weights = {} if net is None else net.module_.state_dict()
-    arrays = {key: value for key, value in fitted.items() if isinstance(value, (np.ndarray, dict))}
+    kinds = (np.ndarray, dict, LogisticRegression, FeatureUnion)
+    arrays = {key: value for key, value in fitted.items() if isinstance(value, kinds)}
     fingerprint = joblib.hash([{k: v.numpy() for k, v in weights.items()}, list(arrays.items())])
     return fitted, fingerprint
 

@@ -125,7 +125,8 @@ CLEAN = (
     "skdice.inspection", "skdice.metrics", "skdice.export", "skdice.model_selection",
     "skdice.losses", "skdice.datasets", "skdice.resampling",
     "skdice.DiceSequenceClassifier", "skdice.DiceTokenClassifier", "skdice.DiceQuestionAnswerer",
-    "skdice.DiceMRCTagger", "skdice.TransformerFeatures",
+    "skdice.DiceMRCTagger", "skdice.TransformerFeatures", "skdice.DiceEntityRecognizer",
+    "skdice.TfidfClassifier", "skdice.CRFTagger", "skdice.text",
 )  # fmt: skip
 # Each of their calls fits or draws: these get a part of the values.
 SLOW = ("LossSearchCV", "export_onnx", "html_report", ".plot", "from_estimator", "compare_losses")

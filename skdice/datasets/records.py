@@ -338,7 +338,11 @@ class _Format(NamedTuple):
 
 
 def _load(
-    path: Path, how: _Format, texts_in: Any, labels_in: list[Any], may_be_lines: bool = False
+    path: Path,
+    how: _Format,
+    texts_in: Any,
+    labels_in: list[tuple[str, Any]],
+    may_be_lines: bool = False,
 ) -> tuple[_Table, list[int], list[int]]:
     """The table of a file, and the columns of texts and of labels that were asked for.
 
@@ -351,7 +355,7 @@ def _load(
         wanted = as_row_list("text_columns", texts_in)
     if len(wanted) > 2:
         raise ValueError(f"text_columns={shown(texts_in)} names more than two columns")
-    asked = [*wanted, *labels_in]
+    asked = [*wanted, *(column for _, column in labels_in)]
     if separator is None and may_be_lines and suffix_of(path) != ".csv":
         separator = None if (asked or header) and "," in first_line(lines) else "\t"
     if is_json(path, lines):
@@ -368,8 +372,7 @@ def _load(
         names = [cell.strip() for cell in rows[0][1]] if header else None
         table = _Table(path, names, rows[1:] if header else rows)
     texts = [table.index(column, "text_columns") for column in wanted]
-    what = "label_column" if len(labels_in) < 2 else "label_columns"
-    return table, texts, [table.index(column, what) for column in labels_in]
+    return table, texts, [table.index(column, name) for name, column in labels_in]
 
 
 def _names_columns(rows: list[list[str]]) -> bool:

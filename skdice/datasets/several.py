@@ -7,22 +7,29 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from skdice._checks import as_row_list, shown
+from skdice._checks import KINDS, as_row_list, shown
 from skdice.datasets.files import fault
 
 _FLAGS = {"0": False, "1": True, "false": False, "true": True}
 
 
-def label_columns_of(one: Any, several: Any) -> list[Any]:
-    """The columns of labels that were asked for."""
+def label_columns_of(one: Any, several: Any) -> list[tuple[str, Any]]:
+    """The columns of labels that were asked for, each with the parameter that named it."""
     if one is not None and several is not None:
         raise ValueError("label_column and label_columns are both given: give one of them")
     if several is None:
-        return [] if one is None else [one]
+        return [] if one is None else [("label_column", one)]
     columns = as_row_list("label_columns", several)
+    is_column = KINDS["str"][1], KINDS["int"][1]
+    for column in columns:
+        if not any(fits(column) for fits in is_column):
+            raise TypeError(
+                f"label_columns={shown(several)} holds {shown(column)}, which is no name or "
+                "index of a column"
+            )
     if not columns or len({str(column) for column in columns}) < len(columns):
         raise ValueError(f"label_columns={shown(several)} must name columns, each once")
-    return columns
+    return [("label_columns", column) for column in columns]
 
 
 def lists_of_names(path: Path, cells: Sequence[tuple[str, Any]]) -> list[list[str]] | None:

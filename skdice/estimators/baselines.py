@@ -28,6 +28,7 @@ from skdice._fitting import all_or_nothing, check_params
 from skdice.estimators.checks import draw_seed
 from skdice.estimators.partial_fit import draw_epochs
 from skdice.estimators.scores import ClassScores, TagScores
+from skdice.metrics.calibration import log
 from skdice.metrics.positive import positive_class
 from skdice.metrics.schemes import SCHEMES, check_tags, infer_scheme
 from skdice.text.inputs import (
@@ -39,6 +40,7 @@ from skdice.text.inputs import (
     check_width,
     object_array,
 )
+from skdice.text.spans import ScoredSpan
 
 
 class _Baseline(BaseEstimator):
@@ -371,6 +373,14 @@ default="auto"
             values = (tagger.marginal(name, t) for t in range(len(row)) for name in names)
             tables.append(np.fromiter(values, np.float64).reshape(len(row), len(names)))
         return object_array(tables)
+
+    @property
+    def _outputs(self) -> np.ndarray:  # type: ignore[override]
+        return self.classes_
+
+    def _tagged(self, X: Any) -> list[tuple[list[str], list[ScoredSpan]]]:
+        tables = [log(table) for table in self.predict_proba(X)]
+        return self._with_spans(tables, self.predict(X).tolist())
 
     def _tagger(self) -> Any:
         tagger = crfsuite().Tagger()

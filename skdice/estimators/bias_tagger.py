@@ -142,7 +142,7 @@ class BiasTunedTagger(TagScores, BiasTuned):
         self._tune(spans, resolve_scoring(self.scoring, "spans", self.classes_), log_p, known)
         ends = np.cumsum([len(row) for row in tags])
         tables = np.split((log_p + self.bias_) / self.temperature_, ends[:-1])
-        scored = self._with_spans(tables, None)
+        scored = self._with_spans(tables, self._decode(tables))
         pairs = (judged(s, row, self.scheme_) for (_, s), row in zip(scored, tags, strict=True))
         self.span_scales_ = SpanScales([*chain.from_iterable(pairs)])
         return self

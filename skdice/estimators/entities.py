@@ -9,14 +9,15 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from skdice import backbones
+from skdice._checks import as_row_list
 from skdice._compat import StrOptions
 from skdice.engine.plan import Examples, FitPlan, Mode
 from skdice.estimators.storage import label_names
 from skdice.estimators.token import DiceTokenClassifier
 from skdice.metrics.schemes import infer_scheme, split_tag
-from skdice.text.alignment import Span, align, read_entities, read_texts, warn_of
+from skdice.text.alignment import REGIONS, Span, align, check_type, read_entities, warn_of
 from skdice.text.encoding import Window, Windows, compact, windows_of_words
-from skdice.text.inputs import check_weights, object_array
+from skdice.text.inputs import check_weights, object_array, read_texts
 from skdice.text.spans import ScoredSpan
 from skdice.text.words import Entity, Words, split_texts
 
@@ -306,7 +307,9 @@ class DiceEntityRecognizer(DiceTokenClassifier):
         return Examples(texts, tags, weights)
 
     def _learn_tags(self, tags: list[list[Any]], mode: Mode, more: Any = None) -> None:
-        named = [f"{prefix}-{kind}" for kind in more or () for prefix in "BI"]
+        kinds = [] if more is None else as_row_list("classes", more)
+        kinds = [check_type(kind, f"classes[{i}]") for i, kind in enumerate(kinds)]
+        named = [f"{prefix}-{kind}" for kind in kinds if kind not in REGIONS for prefix in "BI"]
         if mode == "fresh" and not named and all(tag in ("O", None) for row in tags for tag in row):
             raise ValueError("y holds no entity: a recognizer needs some to learn from")
         found = {tag for row in tags for tag in row}

@@ -163,13 +163,13 @@ class TagScores:
 
     def _tagged(self, X: Any) -> list[tuple[list[str], list[ScoredSpan]]]:
         """Tags of each sentence with their spans."""
-        return self._with_spans(list(self._log_tables(X)), getattr(self, "span_scales_", None))
+        tables = list(self._log_tables(X))
+        return self._with_spans(tables, self._decode(tables), getattr(self, "span_scales_", None))
 
     def _with_spans(
-        self, tables: list[np.ndarray], scales: SpanScales | None
+        self, tables: list[np.ndarray], rows: list[list[str]], scales: SpanScales | None = None
     ) -> list[tuple[list[str], list[ScoredSpan]]]:
-        """Tags and spans from log-probabilities; `scales` calibrate the scores."""
-        rows = self._decode(tables)
+        """Tags and their spans, scored by log-probabilities; `scales` calibrate the scores."""
         posterior = SpanPosterior(self._outputs.tolist(), self.scheme_)
         scored = []
         for table, tags in zip(tables, rows, strict=True):

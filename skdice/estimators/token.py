@@ -11,7 +11,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.special import log_softmax
 
-from skdice._checks import as_row_list
 from skdice._compat import HasMethods, Interval, StrOptions
 from skdice._warn import warn
 from skdice.engine.arrays import blocks, empty_table
@@ -33,7 +32,7 @@ from skdice.metrics.schemes import (
 )
 from skdice.text.decoding import decode
 from skdice.text.encoding import Ragged, Window, Windows, encode_sentences
-from skdice.text.inputs import as_sentences, as_tags, check_weights, object_array
+from skdice.text.inputs import as_names, as_sentences, as_tags, check_weights, object_array
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -341,7 +340,7 @@ default="auto"
 
     def _learn_tags(self, tags: list[list[Any]], mode: Mode, more: Any = None) -> None:
         """Set classes and scheme, or check `tags` against those of the last fit."""
-        named = [] if more is None else [str(tag) for tag in as_row_list("classes", more)]
+        named = [] if more is None else as_names("classes", more)
         classes = sorted({tag for row in [*tags, named] for tag in row} - {None})
         if mode != "fresh":
             before = self._outputs.tolist()

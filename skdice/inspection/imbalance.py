@@ -60,6 +60,7 @@ class Imbalance:
 NO_LABEL = "(no label)"
 
 
+@checked
 def imbalance(y: Any, *, background: Any = "auto", multilabel: bool = False) -> Imbalance:
     """Count negatives and positives, as in Table 1 of Li et al. (2020).
 
@@ -84,6 +85,8 @@ columns, or sets of names
     ------
     ValueError
         If `y` is empty or `background` is not in it.
+    TypeError
+        If `multilabel` is not True or False.
 
     Examples
     --------

@@ -34,10 +34,9 @@ from skdice.inspection.spans import (
 from skdice.metrics.credit import MODES
 from skdice.metrics.labels import as_labels, known_labels, paired_labels
 from skdice.metrics.span import report_of_spans
-from skdice.text.alignment import read_texts
 from skdice.text.answers import read_answers
 from skdice.text.entities import as_entities
-from skdice.text.inputs import as_sentences, as_tags, as_texts
+from skdice.text.inputs import as_sentences, as_tags, as_texts, read_texts
 
 STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;color:#1b1b1b;background:#fff;max-width:60rem;

@@ -14,8 +14,8 @@ from skdice._checks import as_numbers, as_row_list, check_has, checked, naming, 
 from skdice.inspection.axes import axes_or_new, label_of
 from skdice.metrics.schemes import get_spans
 from skdice.metrics.span import read_tags
-from skdice.text.alignment import REGIONS, holds_texts, read_entities, read_texts
-from skdice.text.inputs import as_sentences
+from skdice.text.alignment import REGIONS, holds_texts, read_entities
+from skdice.text.inputs import as_sentences, read_texts
 from skdice.text.posterior import span_probabilities
 
 KINDS = ("type", "boundary", "both", "missed", "spurious")

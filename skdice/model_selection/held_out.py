@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
 from numbers import Integral
 from pathlib import Path
@@ -97,8 +98,8 @@ def out_of_fold(
     Raises
     ------
     ValueError, TypeError
-        If `cv` does not hold out each row once, or X, y and `groups` do not match, before anything
-        is fitted.
+        If `cv` does not hold out each row once, X, y and `groups` do not match, `fit` has no such
+        `params`, or `n_jobs` is no number of processes, before anything is fitted.
 
     Examples
     --------
@@ -111,6 +112,17 @@ def out_of_fold(
     """
     check_has("estimator", estimator, "fit", "predict", "get_params")
     check_given(y, "a target for each row")
+    params = dict(params or {})
+    try:
+        inspect.signature(estimator.fit).bind(X, y, **params)
+    except TypeError as error:
+        raise TypeError(
+            f"params={shown(params)} is not for the fit of {type(estimator).__name__}: {error}"
+        ) from None
+    if n_jobs is not None and (n_jobs == 0 or not -(2**31) <= n_jobs < 2**31):
+        raise ValueError(
+            f"n_jobs={shown(n_jobs)} must be a number of processes, None, or -1 for all processors"
+        )
     check_consistent_length(X, y, groups)
     classifies = is_classifier(estimator)
     if groups is not None and isinstance(cv, Integral) and not isinstance(cv, bool):
@@ -127,10 +139,7 @@ def out_of_fold(
         check_folder(checkpoint_dir)
     if classifies:
         estimator = with_pos_label(estimator, y)
-    jobs = (
-        delayed(_held_out)(estimator, X, y, *split, params or {}, checkpoint_dir)
-        for split in splits
-    )
+    jobs = (delayed(_held_out)(estimator, X, y, *split, params, checkpoint_dir) for split in splits)
     parts: list[Any] = list(Parallel(n_jobs=n_jobs)(jobs))
     predictions, tables, classes = map(list, zip(*parts, strict=True))
     order = np.argsort(np.concatenate(tests), kind="stable")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -12,7 +11,7 @@ import numpy as np
 from skdice._checks import check_ordered, shown
 from skdice._warn import warn
 from skdice.metrics.labels import is_ordered, plain_values
-from skdice.text.inputs import _string, _target_rows, as_texts, is_whole_number
+from skdice.text.inputs import _string, _target_rows, is_whole_number, read_texts
 from skdice.text.words import Words, plain_words
 
 # What annotation tools and libraries call the parts of an entity. In spaCy and Stanza `start` and
@@ -45,23 +44,6 @@ class TextTags(list[str | None]):
     """The tags of a text's words, and the entities that they were made from."""
 
     entities: Sequence[Span]
-
-
-def read_texts(X: Any) -> list[str]:
-    """Texts, one a row."""
-    texts = as_texts(X)
-    if not isinstance(texts[0], str):
-        raise ValueError(
-            f"X[0] holds {len(texts[0])} strings, and a recognizer reads one text a row: join them "
-            "to one, or use DiceTokenClassifier for lists of tokens"
-        )
-    for i, text in enumerate(texts):
-        if re.search("[\ud800-\udfff]", text):
-            raise ValueError(
-                f"X[{i}] holds half of a surrogate pair, which is no character: decode the text "
-                "anew, as by text.encode('utf-16', 'surrogatepass').decode('utf-16')"
-            )
-    return texts
 
 
 def holds_texts(X: Any) -> bool:
@@ -123,13 +105,18 @@ def _span(entity: Any, where: str) -> Span:
         )
     if label is None:
         return int(start), int(end), None
-    label = _string(label, f"the label of {where}", "give the entity's type as a string")
+    return int(start), int(end), check_type(label, f"the label of {where}")
+
+
+def check_type(label: Any, where: str) -> str:
+    """An entity type, checked."""
+    label = _string(label, where, "give the entity's type as a string")
     if label != label.strip() or label == "" or "\x00" in label:
         raise ValueError(
-            f"the label of {where} is {label!r}: a type is a name without white space at its ends "
-            "or null characters"
+            f"{where} is {label!r}: a type is a name without white space at its ends or null "
+            "characters"
         )
-    return int(start), int(end), label
+    return label
 
 
 def _part(entity: Any, part: str, where: str) -> Any:

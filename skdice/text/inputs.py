@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence, Set
 from numbers import Integral, Real
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from skdice._checks import as_numbers, check_lengths, check_ordered, shown
+from skdice._checks import as_numbers, as_row_list, check_lengths, check_ordered, shown
 from skdice._compat import safe_indexing
 from skdice.metrics.labels import as_labels as as_labels
 from skdice.metrics.labels import check_given, is_indicator, is_ordered, plain_values
@@ -111,6 +112,11 @@ def _tag_or_none(value: Any, where: str) -> str | None:
     return None if value is None else _tag(value, where)
 
 
+def as_names(name: str, values: Any) -> list[str]:
+    """The tags or types that a parameter lists."""
+    return [_tag(value, f"{name}[{i}]") for i, value in enumerate(as_row_list(name, values))]
+
+
 def _strings(row: Any, where: str, read: Callable[[Any, str], Any]) -> list[Any]:
     """The values of a row; a list of plain strings is not copied."""
     if type(row) is list and all(type(value) is str and "\x00" not in value for value in row):
@@ -154,6 +160,28 @@ def as_texts(X: Any) -> list[str] | list[tuple[str, str]]:
             raise ValueError(f"X[{i}] is {row!r}: each row must be a list of {width} text(s)")
         pairs.append(tuple(_string(value, f"X[{i}][{j}]") for j, value in enumerate(row)))
     return [pair[0] for pair in pairs] if width == 1 else pairs  # type: ignore[return-value]
+
+
+def read_texts(X: Any) -> list[str]:
+    """Texts, one a row."""
+    texts = as_texts(X)
+    if not isinstance(texts[0], str):
+        raise ValueError(
+            f"X[0] holds {len(texts[0])} strings, and a recognizer reads one text a row: join them "
+            "to one, or use DiceTokenClassifier for lists of tokens"
+        )
+    for i, text in enumerate(texts):
+        check_characters(text, f"X[{i}]")
+    return texts
+
+
+def check_characters(text: Any, where: str) -> None:
+    """Refuse what no tokenizer reads."""
+    if re.search("[\ud800-\udfff]", text):
+        raise ValueError(
+            f"{where} holds half of a surrogate pair, which is no character: decode the text "
+            "anew, as by text.encode('utf-16', 'surrogatepass').decode('utf-16')"
+        )
 
 
 def check_width(texts: list[Any], width: int | None, owner: Any, what: str = "X") -> int:

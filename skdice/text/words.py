@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from skdice._checks import check_has, checked, naming, shown
 from skdice.text.encoding import BLOCK
+from skdice.text.inputs import check_characters, read_texts
 
 # One character a word in scripts without blanks; a symbol such as an emoji, with its modifiers.
 _OWN_WORD = (
@@ -68,6 +70,7 @@ def _splitter() -> Any:
     return pre_tokenizers.Sequence([pre_tokenizers.BertPreTokenizer(), symbols])
 
 
+@checked
 def plain_words(text: str) -> list[tuple[int, int]]:
     """Start and end of each word of a text: split at blanks, punctuation, and symbols.
 
@@ -78,6 +81,7 @@ def plain_words(text: str) -> list[tuple[int, int]]:
     >>> [text[start:end] for start, end in plain_words(text)]
     ['Rome', ',', '東', '京']
     """
+    check_characters(text, "text")
     return [span for _, span in _splitter().pre_tokenize_str(text)]
 
 
@@ -153,7 +157,15 @@ def pipeline_entities(pipeline: Callable[..., Any], texts: Sequence[str]) -> lis
     Returns
     -------
     list of list of Entity
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `texts` holds no texts, or the pipeline gives tokens and no entities.
     """
+    check_has("pipeline", pipeline, "tokenizer", "__call__")
+    with naming({"X": "texts"}):
+        texts = read_texts(texts)
     rows = []
     for text in texts:
         if marks_subwords(pipeline.tokenizer):  # type: ignore[attr-defined]
@@ -164,6 +176,11 @@ def pipeline_entities(pipeline: Callable[..., Any], texts: Sequence[str]) -> lis
             found = pipeline([words], is_split_into_words=True)[0] if words else []
             # Of each character between words joined by blanks, its place in the text.
             places = np.concatenate([np.arange(a, b + 1) for a, b in [*spans, (0, 0)]])
+        if any("entity_group" not in entity for entity in found):
+            raise ValueError(
+                f"pipeline={shown(pipeline)} gives no entities: make it by transformers.pipeline("
+                "'token-classification', model=folder, aggregation_strategy='first')"
+            )
         ends = [(int(places[e["start"]]), int(places[e["end"]])) for e in found]
         rows.append(
             [

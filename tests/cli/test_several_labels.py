@@ -52,6 +52,8 @@ def test_tables_of_several_labels(files):
         ("a.csv", "text,a,b\nx,1,0\n", {"label_columns": ["a", "c"]}, "label_columns='c' is not"),
         ("a.csv", "text,a,b\nx,1,0\n", {"label_columns": ["a", "a"]}, "each once"),
         ("a.csv", "text,a,b\nx,1,0\n", {"label_columns": []}, "must name columns"),
+        ("a.csv", "text,a,b\nx,1,0\n", {"label_columns": ["a", None]}, "holds None, which"),
+        ("a.csv", "text,a,b\nx,1,0\n", {"label_columns": [["a"]]}, "label_columns=.*no name"),
         ("a.csv", "text,a\nx,1\n", {"label_columns": ["a"], "label_column": "a"}, "one of them"),
         ("a.jsonl", '{"text": "a", "labels": ["b"]}\n{"text": "c", "labels": "d"}\n', {}, "line 2"),
         ("a.jsonl", '{"text": "a", "labels": ["b", 1]}\n', {}, "line 1.*no list of names"),
@@ -60,7 +62,7 @@ def test_tables_of_several_labels(files):
 )
 def test_tables_of_other_labels_are_refused(tmp_path, name, text, options, message):
     (tmp_path / name).write_text(text)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         read_table(tmp_path / name, **options)
 
 

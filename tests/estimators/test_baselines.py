@@ -30,7 +30,9 @@ from skdice import (
 from skdice.datasets import load_town_notes
 from skdice.estimators.baselines import features_of
 from skdice.estimators.partial_fit import draw_epochs
+from skdice.inspection import span_probabilities
 from skdice.metrics import span_f1_scorer
+from skdice.metrics.schemes import get_spans
 from skdice.model_selection import compare_losses
 
 X = ["win money now", "free prize, call!", "win a prize", "lunch today?", "see you there"] * 4
@@ -198,6 +200,19 @@ def test_probabilities_are_those_of_all_sequences(tagged):
             with_k = [value for path, value in total.items() if path[t] == k]
             p = np.exp(logsumexp(with_k) - logsumexp(list(total.values())))
             assert tagger.predict_proba([sentence])[0][t, k] == pytest.approx(p, abs=1e-4)
+
+
+def test_spans_are_those_of_the_tags_with_their_probabilities(tagged):
+    (X, y), (X_test, _) = tagged
+    tagger = CRFTagger(max_iterations=20).fit(X[:200], y[:200])
+    found = tagger.predict_spans([*X_test[:50], []])
+    tags, tables = tagger.predict(X_test[:50]), tagger.predict_proba(X_test[:50])
+    spans = [get_spans(row, "iob2") for row in tags]
+    assert [[span[:3] for span in row] for row in found] == [*spans, []]
+    scores = span_probabilities(tables, spans, tagger.classes_, scheme="iob2")
+    for row, wanted in zip(found, scores, strict=False):
+        np.testing.assert_allclose([span.score for span in row], wanted)
+    assert sum(map(len, spans)) > 10
 
 
 def test_features_are_of_the_word_and_its_neighbours():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -223,6 +224,30 @@ def test_further_training(tiny_backbone, fitted):
     assert model.score(X, y) > 0.5
     warm = pickle.loads(pickle.dumps(fitted)).set_params(warm_start=True, max_epochs=1, lr=1e-6)
     assert warm.fit(X, y).score(X, y) == 1
+
+
+@pytest.mark.parametrize("classes", ["LOC", 3, ["LOC", None], [7], [""], np.array(3)])
+def test_types_of_further_training_are_named(tiny_backbone, classes):
+    with pytest.raises((TypeError, ValueError), match="classes"):
+        recognizer(tiny_backbone).partial_fit(X[:4], y[:4], classes=classes)
+
+
+def test_an_outside_label_is_no_type(tiny_backbone):
+    model = recognizer(tiny_backbone).partial_fit(X[:4], y[:4], classes=np.array(["ORG", "O"]))
+    assert "ORG" in model.classes_.tolist()
+    assert "B-O" not in model.tags_.tolist()
+
+
+@pytest.mark.parametrize("texts", [None, "Ann", ["Ann", 3], ["\ud800"], [["Ann", "sings"]], []])
+def test_a_pipeline_is_given_texts(fitted, tmp_path, texts):
+    fitted.save_pretrained(tmp_path / "m")
+    load = partial(transformers.pipeline, "token-classification", str(tmp_path / "m"), device="cpu")
+    with pytest.raises((TypeError, ValueError), match="texts"):
+        pipeline_entities(load(aggregation_strategy="first"), texts)
+    with pytest.raises(ValueError, match="aggregation_strategy='first'"):
+        pipeline_entities(load(), TEXTS)
+    with pytest.raises(TypeError, match="pipeline=None"):
+        pipeline_entities(None, TEXTS)
 
 
 def test_validation_checkpoints_and_weights(tiny_backbone, tmp_path):

@@ -196,6 +196,8 @@ def test_tags_that_do_not_fit_are_refused(tagger, sentences):
             tagger.partial_fit(NEW_X[:1], [[tag, "O", "O", "O"]])
     with pytest.raises(ValueError, match="'S-FIRM'"):
         tagger.partial_fit(X, y, classes=["S-FIRM"])
+    with pytest.raises(TypeError, match=r"classes\[1\] is None"):
+        tagger.partial_fit(X, y, classes=["O", None])
     assert tagger.classes_.tolist() == before
 
 

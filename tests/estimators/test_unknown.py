@@ -241,7 +241,7 @@ def test_inspection_of_unknown_tags():
     assert imbalance([["O", None, "B-PER"], [None]]).counts == {"B-PER": 1, "O": 1}
     with pytest.raises(ValueError, match="not annotated"):
         imbalance([[None], []])
-    with pytest.raises(ValueError, match="missing label"):
+    with pytest.raises(ValueError, match=r"y\[1\] is missing"):
         imbalance(["ham", None])
     true, pred = [[None, "B-PER", None]], [["B-LOC", "B-PER", "I-PER"]]
     assert len(span_errors(true, pred)) == 0

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from skdice.inspection import imbalance
+from skdice.inspection import ImbalanceDisplay, imbalance
 
 
 def test_imbalance():
@@ -23,6 +23,9 @@ def test_imbalance():
             imbalance(bad)
     with pytest.raises(ValueError, match="background='z'"):
         imbalance(["a", "b"], background="z")
+    for value in (None, 0.5, "auto", [True]):
+        with pytest.raises(TypeError, match=r"multilabel=.*True or False"):
+            ImbalanceDisplay.from_labels([["a"], []], multilabel=value)
 
 
 def test_tensors_are_counted_as_numbers():

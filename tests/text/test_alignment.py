@@ -14,7 +14,8 @@ from skdice import DiceEntityRecognizer, DiceTokenClassifier
 from skdice.backbones import load_tokenizer
 from skdice.inspection import alignment_report
 from skdice.text import plain_words
-from skdice.text.alignment import align, read_entities, read_texts, tags_of_texts
+from skdice.text.alignment import align, read_entities, tags_of_texts
+from skdice.text.inputs import read_texts
 from skdice.text.words import split_texts
 
 TEXT = "Joanna's in  Paris."
