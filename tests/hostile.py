@@ -613,7 +613,7 @@ class Makers:
         return [-1.0, 0.0, 1.0]
 
     a_f1 = a_threshold = a_alphas = a_train_loss = lambda self, kind: [0.2, 0.5, 0.7]
-    a_precision = a_recall = a_p = a_f1
+    a_precision = a_recall = a_p = a_score = a_f1
 
     def a_values(self, kind: str) -> Any:
         return {name: np.full((3, 2), 0.5) for name in ("precision", "recall", "f1")}

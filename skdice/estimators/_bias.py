@@ -176,7 +176,7 @@ class BiasTuned(PushToHub, MetaEstimatorMixin, BaseEstimator):
 
     def _tune(self, rows: Rows, objective: Any, logits: np.ndarray, truth: np.ndarray) -> None:
         """Set the biases and the temperature; `logits` and `truth` are those of `rows`."""
-        self.gains_ = np.zeros(0)
+        self.gains_, self.bias_draws_ = np.zeros(0), np.zeros((0, len(self.classes_)))
         try:
             if objective == LOG_LOSS:
                 self.temperature_, self.bias_ = calibrate(logits, truth, biases=True)
@@ -191,6 +191,8 @@ class BiasTuned(PushToHub, MetaEstimatorMixin, BaseEstimator):
             error.estimator = self.estimator_  # type: ignore[attr-defined]
             raise
         self.gains_, self.bias_ = tuning.gains, self._as_biases(tuning.bias)
+        if len(tuning.biases):
+            self.bias_draws_ = np.array([self._as_biases(bias) for bias in tuning.biases])
         self.temperature_, _ = calibrate(logits + self.bias_, truth, biases=False)
 
     def _as_biases(self, bias: np.ndarray) -> np.ndarray:

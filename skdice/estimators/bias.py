@@ -13,6 +13,7 @@ from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 from sklearn.utils import Tags, check_consistent_length, column_or_1d, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
+from skdice._checks import check_lengths
 from skdice._fitting import all_or_nothing, check_params
 from skdice.estimators._bias import BiasTuned, stack_rounds
 from skdice.estimators.checks import check_known, check_validation, draw_seed
@@ -79,6 +80,8 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         probabilities likeliest on the held-out rows.
     gains_ : ndarray of shape (n_bootstraps,)
         What each draw gained on the rows outside it; empty for bounds.
+    bias_draws_ : ndarray of shape (n_bootstraps, n_classes)
+        The best biases of each draw, whether or not they are used.
     classes_ : ndarray of shape (n_classes,)
     positive_ : int
         Index of the positive class of two.
@@ -245,6 +248,13 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
                 "class out, or give X_val and y_val"
             )
         return StratifiedKFold(min(int(cv), smallest)).split(rows, labels)
+
+    def _judged(self, X: Any, y: Any) -> tuple[Rows, Any]:
+        """Rows as those that the decision was tuned on, and the objective."""
+        labels = known_labels(y, self.classes_, self.multilabel_)
+        rows, objective = self._held_out([(self.estimator_, X, labels)])[:2]
+        check_lengths(X=range(rows.n_rows), y=labels)
+        return rows, objective
 
     def _held_out(self, rounds: Any) -> tuple[Rows, Any, np.ndarray, np.ndarray]:
         """Held-out rows, the objective, and the rows' logits and truth."""

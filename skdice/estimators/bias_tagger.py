@@ -71,6 +71,8 @@ class BiasTunedTagger(TagScores, BiasTuned):
         `predict_spans` on the held-out sentences. A saved folder does not hold them.
     gains_ : ndarray of shape (n_bootstraps,)
         What each draw gained on the sentences outside it; empty for bounds.
+    bias_draws_ : ndarray of shape (n_bootstraps, n_classes)
+        The best biases of each draw, whether or not they are used.
     classes_ : ndarray of str, shape (n_classes,)
     scheme_ : str
 
@@ -132,15 +134,9 @@ class BiasTunedTagger(TagScores, BiasTuned):
             for tagger, rows, answers in self._fit_rounds(X, y, X_val, y_val, params, splits)
         ]
         self.classes_, self.scheme_ = outputs_of(self.estimator_), self.estimator_.scheme_
-        held = [
-            (tagger, np.concatenate(list(tagger.predict_proba(sentences))), chain(*tags))
-            for tagger, sentences, tags in rounds
-        ]
-        log_p, known = stack_rounds(self.classes_, held)
-        tags = [row for _, _, tagged in rounds for row in tagged]
-        spans = Spans(log_p, known, tags, list(self.classes_), self.scheme_)
-        self._tune(spans, resolve_scoring(self.scoring, "spans", self.classes_), log_p, known)
-        ends = np.cumsum([len(row) for row in tags])
+        spans, objective, log_p, known = self._held_out(rounds)
+        self._tune(spans, objective, log_p, known)
+        tags, ends = spans.tags, spans.ends
         tables = np.split((log_p + self.bias_) / self.temperature_, ends[:-1])
         scored = self._with_spans(tables, self._decode(tables))
         pairs = (judged(s, row, self.scheme_) for (_, s), row in zip(scored, tags, strict=True))
@@ -160,6 +156,24 @@ class BiasTunedTagger(TagScores, BiasTuned):
 
     def _checked(self, X: Any, y: Any) -> tuple[list[Any], list[Any]]:
         return _reader(self.estimator)._checked(X, y)
+
+    def _judged(self, X: Any, y: Any) -> tuple[Spans, Any]:
+        """Rows as those that the decision was tuned on, and the objective."""
+        X, y = self._checked(X, y)
+        return self._held_out([(self.estimator_, X, _reader(self.estimator_)._true_tags(X, y))])[:2]
+
+    def _held_out(self, rounds: Any) -> tuple[Spans, Any, np.ndarray, np.ndarray]:
+        """Held-out sentences, the objective, and the tokens' logits and truth."""
+        held = [
+            (tagger, np.concatenate(list(tagger.predict_proba(sentences))), chain(*tags))
+            for tagger, sentences, tags in rounds
+        ]
+        log_p, known = stack_rounds(self.classes_, held)
+        tags = [row for _, _, tagged in rounds for row in tagged]
+        spans = Spans(log_p, known, tags, list(self.classes_), self.scheme_)
+        return spans, resolve_scoring(self.scoring, self._kind, self.classes_), log_p, known
+
+    _kind = "spans"
 
     def _answers(self, X: Any, tagged: Iterable[tuple[Any, Any]]) -> np.ndarray:
         return _reader(self.estimator_)._answers(X, tagged)

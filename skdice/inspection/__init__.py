@@ -4,6 +4,7 @@ from skdice.inspection.alignment import alignment_report
 from skdice.inspection.bias import BiasDisplay
 from skdice.inspection.classes import ClassFrequencyDisplay, ImbalanceDisplay
 from skdice.inspection.comparison import ComparisonDisplay
+from skdice.inspection.decision import DecisionDisplay
 from skdice.inspection.gradients import LossGradientDisplay
 from skdice.inspection.imbalance import Imbalance, imbalance, reading_imbalance
 from skdice.inspection.reliability import SpanReliabilityDisplay
@@ -18,6 +19,7 @@ __all__ = [
     "BiasDisplay",
     "ClassFrequencyDisplay",
     "ComparisonDisplay",
+    "DecisionDisplay",
     "Imbalance",
     "ImbalanceDisplay",
     "LossGradientDisplay",

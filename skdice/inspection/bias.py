@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from skdice._checks import check_has, checked, position, same_length
+from skdice._checks import checked, position, same_length
 from skdice.inspection.axes import draw_scores, label_of
-from skdice.metrics.classification import class_scores
-from skdice.metrics.labels import known_labels
-from skdice.metrics.span import span_precision_recall_fscore_support
-from skdice.text.decoding import decode
+from skdice.inspection.decision import as_tuned, decision_of, in_rows
+from skdice.metrics.classification import precision_recall_f1
+from skdice.metrics.decided import Classes, Spans
 
 
 @checked
@@ -86,18 +84,28 @@ class BiasDisplay:
         >>> BiasDisplay.from_estimator(tuned, X, y, bias=[-1, 0, 1]).label
         'O'
         """
-        check_has("estimator", estimator, "predict_proba")
-        check_is_fitted(estimator)
-        classes = np.asarray(estimator.classes_).tolist()
-        if label is None and hasattr(estimator, "scheme_") and "O" in classes:
+        tuned = as_tuned(estimator)
+        classes, kind = np.asarray(tuned.classes_).tolist(), tuned._kind
+        if label is None and kind == "spans" and "O" in classes:
             label = "O"
         elif label is None:
-            label = classes[int(getattr(estimator, "positive_", 0))]
+            label = classes[int(tuned.positive_) if kind == "two" else 0]
         at = position("label", label, classes, "classes")
         values = np.linspace(-4, 4, 41) if bias is None else same_length(["bias"], [bias])[0]
-        scores_of = (_of_tags if hasattr(estimator, "scheme_") else _of_labels)(estimator, X, y)
-        of_class = (np.arange(len(classes)) == at) / getattr(estimator, "temperature_", 1.0)
-        scores = [scores_of(value * of_class) for value in values]
+        rows = tuned._judged(X, y)[0]
+        decide = decision_of(tuned, rows)
+        scores = []
+        for value in values:
+            moved = tuned.bias_ + value * (np.arange(len(classes)) == at)
+            decisions = decide(in_rows(tuned, moved))
+            if isinstance(rows, Spans):
+                counts = rows.counter.counts(decisions)
+            else:
+                counts = rows.counted(decisions, [*range(rows.n_biases)])
+            parts = (counts.hits, counts.predicted, counts.true)
+            of_each = isinstance(rows, Classes)
+            table = np.stack(parts if of_each else [[part] for part in counts.pooled])
+            scores.append(precision_recall_f1(table).mean(axis=1))
         precision, recall, f1 = np.transpose(scores)
         return cls(values, precision, recall, f1, str(label)).plot(ax=ax)
 
@@ -112,33 +120,3 @@ class BiasDisplay:
         ax = draw_scores(self, ax, self.bias, usual=0, xlabel=f"bias of {label_of(self.label)}")
         self.figure_, self.ax_ = ax.figure, ax
         return self
-
-
-def _of_tags(estimator: Any, X: Any, y: Any) -> Callable[[np.ndarray], Any]:
-    """A function from the biases of all classes to precision, recall and F1 of spans."""
-    with np.errstate(divide="ignore"):
-        tables = [np.log(table) for table in estimator.predict_proba(X)]
-    constrained = getattr(estimator, "estimator_", estimator).constrained
-    scheme = estimator.scheme_
-
-    def scores(bias: np.ndarray) -> Any:
-        biased = [table + bias for table in tables]
-        tags = decode(biased, estimator.classes_, scheme, constrained=constrained)
-        return span_precision_recall_fscore_support(y, tags, average="micro", scheme=scheme)[:3]
-
-    return scores
-
-
-def _of_labels(estimator: Any, X: Any, y: Any) -> Callable[[np.ndarray], Any]:
-    """The same for the positive class of two, or for the macro average of more."""
-    classes = np.asarray(estimator.classes_)
-    y = known_labels(y, classes)
-    with np.errstate(divide="ignore"):
-        log_p = np.log(estimator.predict_proba(X))
-    positive = estimator.positive_ if len(classes) == 2 else None
-
-    def scores(bias: np.ndarray) -> Any:
-        labels = classes[(log_p + bias).argmax(axis=1)]
-        return list(class_scores(y, labels, classes, positive).values())[:3]
-
-    return scores

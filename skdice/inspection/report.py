@@ -6,6 +6,7 @@ import base64
 import html
 import io
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -14,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdice import __version__
 from skdice._checks import as_row_list, check_has, check_lengths, checked, printable, shown
+from skdice.estimators._bias import BiasTuned
 from skdice.inspection.axes import label_of, pyplot
 from skdice.inspection.classes import (
     ClassFrequencyDisplay,
@@ -23,6 +25,7 @@ from skdice.inspection.classes import (
     row_counts,
     summed,
 )
+from skdice.inspection.decision import DecisionDisplay
 from skdice.inspection.spans import (
     SpanConfusionDisplay,
     _paired,
@@ -124,6 +127,11 @@ def html_report(
     resampled = partial(_resampled, n_boot=n_bootstraps, draw=np.random.default_rng(random_state))
     parts = {"qa": _qa, "classification": _classes}
     body = parts.get(model.task, _spans)(estimator, model, X, y, y_pred, int(n_examples), resampled)
+    if isinstance(estimator, BiasTuned) and y_pred is None:
+        with suppress(ValueError):  # y may hold labels that fit did not see
+            draw = partial(DecisionDisplay.from_estimator, estimator, X, y)
+            drawn = _picture(lambda ax: draw(axes=ax), (5.5, 3.6))
+            body += f"<h2>Decision</h2>{drawn}"
     name = _escaped(title if title is not None else type(estimator).__name__)
     kinds = dict.fromkeys([type(estimator).__name__, type(model).__name__])
     about = (

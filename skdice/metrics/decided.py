@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -65,6 +65,13 @@ class Margins:
         hits = np.concatenate([n - predicted - true + hits, hits], axis=-1)
         both = np.concatenate([n - predicted, predicted], axis=-1)
         return Counts(hits, both, np.append(n - true, true), alerts, n, positive=1)
+
+    def counted(self, decisions: np.ndarray, together: list[int]) -> Counts:
+        """Counts of some labels."""
+        parts = self.margins[:, together], self.truth[:, together], self.answers
+        some, predicted = type(self)(*parts, self.names), decisions[:, together]
+        counts = some._counts((predicted & some.truth).sum(axis=0), predicted.sum(axis=0))
+        return replace(counts, alerts=predicted.any(axis=1).sum())
 
     def drawn(self, chosen: np.ndarray) -> Self:
         """Some of the rows, perhaps twice."""
@@ -178,12 +185,15 @@ class Classes:
             known = self.truth >= 0
             costs = np.array(objective.matrix)[self.truth[known], decisions[known]]
             return -float(costs.mean()) if len(costs) else 0.0
+        return float(objective._value(self.counted(decisions, [*range(self.n_biases)])))
+
+    def counted(self, decisions: np.ndarray, together: list[int]) -> Counts:
+        """Counts of some classes."""
         hits, predicted, true = (
-            np.bincount(classes[classes >= 0], minlength=self.n_biases)
+            np.bincount(classes[classes >= 0], minlength=self.n_biases)[together]
             for classes in (decisions[decisions == self.truth], decisions, self.truth)
         )
-        counts = Counts(hits, predicted, true, np.zeros(()), self.n_rows)
-        return float(objective._value(counts))
+        return Counts(hits, predicted, true, np.zeros(()), self.n_rows)
 
     def drawn(self, chosen: np.ndarray) -> Self:
         """Some of the rows, perhaps twice."""
@@ -242,6 +252,10 @@ class Spans:
         named = np.asarray(self.classes)[decisions]
         return float(objective(self.tags, [r.tolist() for r in np.split(named, self.ends[:-1])]))
 
+    def counted(self, decisions: np.ndarray, together: list[int]) -> Counts:
+        """Counts of the types of some tags."""
+        return self.counter.counts(decisions, sorted({*self.counter.kinds[together] - 1}))
+
     def drawn(self, chosen: np.ndarray) -> Self:
         """Some of the sentences, perhaps twice."""
         sizes = self.counter.lengths[chosen]
@@ -256,24 +270,27 @@ class Spans:
             self.log_p, self.truth, lambda d: self.score(objective, d), per_class=per_class
         )
 
-    def groups(self, each: bool) -> dict[str, list[int]]:
+    def of_types(self, each: bool) -> dict[str, list[int]]:
         """The tags of each type, or all but the background."""
-        kinds = self.counter.kinds[: self.n_biases].tolist()
         groups: dict[str, list[int]] = {}
-        for i, kind in enumerate(kinds):
+        for i, kind in enumerate(self.counter.kinds[: self.n_biases].tolist()):
             if kind:
                 groups.setdefault(self.counter.types[kind - 1] if each else "", []).append(i)
-        if 0 not in kinds or not groups:
+        return groups
+
+    def groups(self, each: bool) -> dict[str, list[int]]:
+        """The same, of tags with a background."""
+        groups = self.of_types(each)
+        if not groups or sum(map(len, groups.values())) == self.n_biases:
             raise ValueError("a bound on precision, recall or alerts needs the tag 'O' and others")
         return groups
 
     def steps(self, together: list[int], bias: np.ndarray) -> tuple[np.ndarray, Counts]:
         """A grid of shifts: a strict one cuts spans into pieces, so tests begin near the middle."""
         biased, shifts = self.log_p + bias, _GRID
-        kinds = sorted({int(self.counter.kinds[i]) - 1 for i in together})
         moved = np.zeros(self.n_biases)
         moved[together] = 1
-        found = [self.counter.counts((biased + s * moved).argmax(axis=1), kinds) for s in shifts]
+        found = [self.counted((biased + s * moved).argmax(axis=1), together) for s in shifts]
         hits, predicted, alerts = (
             np.array([getattr(counts, name) for counts in found])
             for name in ("hits", "predicted", "alerts")

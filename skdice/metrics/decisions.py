@@ -31,6 +31,10 @@ class Rows(Protocol):
         """How good decisions are; higher is better."""
         ...
 
+    def counted(self, decisions: np.ndarray, together: list[int]) -> Counts:
+        """Counts of some labels, classes or types."""
+        ...
+
     def drawn(self, chosen: np.ndarray) -> Self:
         """Some of the rows, perhaps twice."""
         ...

@@ -379,7 +379,7 @@ class AlertBudget(Constraint):
 
     def _trials(self, steps: Counts) -> tuple[np.ndarray, np.ndarray]:
         """Rows without an alert among all."""
-        return steps.n_rows - steps.alerts, np.full(len(steps.alerts), steps.n_rows)
+        return steps.n_rows - steps.alerts, np.full(np.shape(steps.alerts), steps.n_rows)
 
     def _told(self, share: float) -> str:
         """Alerts in 1,000 rows."""

@@ -188,6 +188,7 @@ def adapt_prior(
         moved.bias_, moved.temperature_ = bias, temperature
     odds = _log_odds if several else np.log
     moved.bias_ = moved.bias_ + temperature * (odds(found.after) - odds(before))
+    moved.bias_draws_ = np.zeros((0, len(classes)))  # were drawn for the frequencies before
     moved.prior_shift_ = found
     return moved
 

@@ -21,6 +21,7 @@ import pytest
 import torch
 from sklearn.base import BaseEstimator, clone
 
+from skdice import DiceClassifier
 from skdice.losses import resolve_loss
 from skdice.metrics.schemes import faults, get_spans
 from skdice.text.decoding import decode
@@ -34,7 +35,7 @@ COMMON = {"precision": "fp32"}
 def harness() -> Iterator[dict[str, ModuleType]]:
     pytest.importorskip("matplotlib")
     names = ("tasks", "rival_losses", "experiments", "tried_losses", "run", "report")
-    names += ("budget", "decisions", "span_scores", "prior_shift")
+    names += ("budget", "decisions", "span_scores", "prior_shift", "several_labels")
     sys.path.insert(0, str(FOLDER))
     try:
         found = {name: importlib.import_module(name) for name in names}
@@ -431,6 +432,33 @@ def test_a_shifted_prior_is_compared_with_labels_of_the_target(harness):
     lines = harness["prior_shift"].table([found])
     assert lines[2].endswith("| 0% |")
     assert lines[-1].endswith("| 100% |")
+
+
+def test_joined_questions_have_the_labels_of_their_intents(harness, monkeypatch):
+    several, random = harness["several_labels"], np.random.default_rng(0)
+    labels = [f"label {i}" for i in range(12)]
+    rows = [[f"q{i} {name}", name] for i in range(3) for name in [*labels, "a", "b"]]
+    texts, y = several.joined(rows, labels, 20_000, random)
+    np.testing.assert_allclose(y.mean(axis=0), several.FREQUENCIES, rtol=0.25)
+    assert {text.count(". ") for text in texts} == {0, 1, 2}
+    for text, row in zip(texts, y, strict=True):
+        there = {name.split(" ", 1)[1] for name in text.split(". ")} & set(labels)
+        assert there == {labels[i] for i in np.flatnonzero(row)}
+
+    # The head is sure of too little, alike for each label.
+    monkeypatch.setattr(several.decided, "_POOLED", 20)
+    model = DiceClassifier(loss="ce", max_epochs=3, random_state=0)
+    X = random.normal(size=(600, 3))
+    truth = (X + random.normal(size=X.shape) / 3 > 1.5).astype(int)
+    model.fit(X, truth)
+    found = several.scores(model, (X, truth), (X, truth))
+    assert several.SHIPPED in found
+    once = [score for name, score in found.items() if name.endswith("tuned once")]
+    assert min(once) > found["0.5"]
+    record = {"loss": "ce", "n_dev": 600, "macro_f1": found}
+    lines = several.table([record, record])
+    assert f"| 0.5 | {found['0.5']:.1f} ± 0.0 |" in lines[2]
+    assert len(lines) == 2 + len(found)
 
 
 def test_packages_are_asked_for_before_anything_runs(harness, command, tmp_path, monkeypatch):

@@ -244,6 +244,7 @@ def test_a_model_in_a_tuner_a_pipeline_or_a_search_has_a_page(tiny_backbone):
         assert "DiceSequenceClassifier" in page
         assert "loss ce_dice" in page
         assert "\x1b" not in page
+        assert ("<h2>Decision</h2>" in page) is (outer is tuned)
     with pytest.raises(TypeError, match="title=5"):
         html_report(model, X, y, title=5)
 

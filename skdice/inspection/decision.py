@@ -1,0 +1,293 @@
+"""A tuned decision on other rows: its objective against the bias, and precision against recall."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from skdice._checks import as_numbers, check_has, checked, position, same_length
+from skdice.estimators._bias import BiasTuned, outputs_of
+from skdice.estimators.bias import BiasTunedClassifier
+from skdice.estimators.bias_tagger import BiasTunedTagger
+from skdice.inspection.axes import given_axes, label_of, pyplot
+from skdice.metrics.decided import Classes, Spans
+from skdice.metrics.objectives import AlertBudget, Constraint, Cost, Fbeta
+from skdice.metrics.scoring import LOG_LOSS, resolve_scoring
+
+
+@checked
+class DecisionDisplay:
+    """The objective of a tuned decision against a bias, and precision against recall.
+
+    The ring is the chosen bias. The band holds the best biases of the bootstrap draws of the tuner:
+    a wide one, or one on both sides of 0, says that the rows do not tell which bias is best.
+
+    Parameters
+    ----------
+    bias, score, precision, recall : arrays of shape (n_points,)
+        A bias in rising order, and what it gives.
+    chosen : int, default=0
+        Index of the tuned bias.
+    draws : list of float, default=()
+        The best bias of each bootstrap draw.
+    holds : list of bool or None, default=None
+        Whether a bound holds at each point; None is all of them.
+    bound : dict or None, default=None
+        What is bounded, such as ``{"precision": 0.9}``.
+    measure : str, default="score"
+        What is tuned.
+    label : str, default=""
+        What the bias is of.
+
+    Attributes
+    ----------
+    figure_, axes_ : matplotlib figure and list of axes, after `plot`
+    """
+
+    def __init__(
+        self,
+        bias: Any,
+        score: Any,
+        precision: Any,
+        recall: Any,
+        *,
+        chosen: int = 0,
+        draws: Sequence[float] = (),
+        holds: Sequence[bool] | None = None,
+        bound: dict[str, float] | None = None,
+        measure: str = "score",
+        label: str = "",
+    ) -> None:
+        names, given = ("bias", "score", "precision", "recall"), (bias, score, precision, recall)
+        self.bias, self.score, self.precision, self.recall = same_length(names, given)
+        if not 0 <= chosen < len(self.bias):
+            raise ValueError(f"chosen={chosen} must be the index of one of {len(self.bias)} biases")
+        everywhere = np.ones(len(self.bias)) if holds is None else holds
+        self.holds = same_length(("bias", "holds"), (self.bias, everywhere))[1] > 0
+        self.chosen, self.draws = int(chosen), as_numbers("draws", draws)
+        self.bound = dict(bound or {})
+        as_numbers("bound", list(self.bound.values()))
+        self.measure, self.label = measure, label
+
+    @classmethod
+    @checked
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        label: Any = None,
+        bias: Sequence[float] | None = None,
+        axes: Any = None,
+    ) -> Self:
+        """Draw a fitted estimator on rows that it was not tuned on.
+
+        Parameters
+        ----------
+        estimator : fitted `BiasTunedClassifier` or `BiasTunedTagger`
+            Or a fitted classifier or tagger: its bias is 0, and its objective ``"auto"``.
+        X, y : rows and their labels or tags
+        label : label, type of span or None, default=None
+            What gets the bias, and whose objective is drawn; with three classes or more, and for a
+            function, the objective of all. None is the positive class of two, the rarest of more,
+            all labels together, or all types of spans.
+        bias : list of float or None, default=None
+            None is 61 values around 0, the tuned bias and its draws. The tuned one is added.
+            Where several biases move together, it is their mean. It is over the mean of the
+            others, where one of several classes or tags is predicted.
+        axes : list of one or two matplotlib axes or None, default=None
+            On a single one the objective alone is drawn.
+
+        Raises
+        ------
+        TypeError, NotFittedError
+            If `estimator` is no fitted classifier or tagger.
+        ValueError
+            If `label` is unknown, or X and y do not match.
+
+        Notes
+        -----
+        ``"neg_log_loss"`` tunes no decision: for it the F1 of ``"auto"`` is drawn.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_classification
+        >>> from skdice import BiasTunedClassifier, DiceClassifier
+        >>> from skdice.inspection import DecisionDisplay
+        >>> X, y = make_classification(600, weights=[0.9], random_state=0)
+        >>> tuned = BiasTunedClassifier(DiceClassifier(random_state=0), random_state=0)
+        >>> tuned.fit(X[:400], y[:400])
+        BiasTunedClassifier(estimator=DiceClassifier(random_state=0), random_state=0)
+        >>> display = DecisionDisplay.from_estimator(tuned, X[400:], y[400:])
+        >>> bool(display.score[display.chosen] == tuned.score(X[400:], y[400:]))
+        True
+        """
+        tuned = as_tuned(estimator)
+        rows, objective = tuned._judged(X, y)
+        if objective == LOG_LOSS:
+            objective = resolve_scoring("auto", tuned._kind, tuned.classes_)
+        classes = tuned.classes_.tolist()
+        names = {name: [i] for i, name in enumerate(classes)}
+        if tuned._kind == "two":
+            names = {classes[tuned.positive_]: [0]}
+        elif isinstance(rows, Spans):
+            names = rows.of_types(True)
+        of_all = label is None or callable(objective) or isinstance(rows, Classes)
+        everything = [i for group in names.values() for i in group]
+        if label is not None:
+            at = position("label", label, list(names), "labels")
+            together = list(names.values())[at]
+        elif isinstance(rows, Classes):
+            counts = np.bincount(rows.truth[rows.truth >= 0], minlength=rows.n_biases)
+            together = [int(np.where(counts, counts, np.inf).argmin())]
+            label = classes[together[0]]
+        else:
+            together = everything
+            label = "" if len(names) > 1 else next(iter(names), "")
+            if isinstance(rows, Spans) and len(together) == rows.n_biases:
+                raise ValueError(f"label=None needs the tag 'O': give one of {list(names)}")
+        bounded = together if getattr(objective, "each", True) else everything
+        curves = _curves(tuned, rows, objective, together, bounded, of_all, bias)
+        measure = _measure(objective, tuned.scoring)
+        return cls(**curves, measure=measure, label=str(label)).plot(axes=axes)
+
+    def plot(self, *, axes: Any = None) -> Self:
+        """Draw the objective, and precision against recall beside it."""
+        if axes is None:
+            _, axes = pyplot().subplots(1, 2, figsize=(8.4, 3.4), layout="constrained")
+        panels = given_axes("axes", axes, 1)[:2]
+        shown = (self.bias, self.score), (self.recall, self.precision)
+        for ax, (x, values) in zip(panels, shown, strict=False):
+            kept = (x > 0) | (x is self.bias)  # without any recall there is no precision
+            ax.plot(x[kept], values[kept], ":", color="#888888")
+            ax.plot(x[kept], np.where(self.holds, values, np.nan)[kept])
+            at = x[self.chosen], values[self.chosen]
+            ax.plot(*at, "o", color="black", fillstyle="none", markersize=9)
+            ax.grid(alpha=0.25)
+        of, told = label_of(self.label), "".join(f", {k} {v:g}" for k, v in self.bound.items())
+        measure, score = label_of(self.measure), self.score[self.chosen]
+        panels[0].axvline(0, color="#999999", linewidth=1)
+        if len(self.draws):
+            ends = self.draws.min(), self.draws.max()
+            panels[0].axvspan(*ends, alpha=0.15, label=f"best of {len(self.draws)} draws")
+            panels[0].legend(fontsize=8)
+        title = f"{measure} {score:.2f} at {self.bias[self.chosen]:.2f}{label_of(told)}"
+        panels[0].set(xlabel=f"bias of {of}" if of else "bias", ylabel=measure, title=title)
+        for ax in panels[1:]:
+            for name, line in (("precision", ax.axhline), ("recall", ax.axvline)):
+                if name in self.bound:
+                    line(self.bound[name], color="#b22222", linestyle="--", linewidth=1)
+            ax.set(xlabel="recall", ylabel="precision", xlim=(0, 1.03), ylim=(0, 1.03))
+            chosen = self.precision[self.chosen], self.recall[self.chosen]
+            ax.set_title("precision {:.2f}, recall {:.2f}".format(*chosen))
+        self.figure_, self.axes_ = panels[0].figure, panels
+        return self
+
+
+def _curves(
+    tuned: Any,
+    rows: Any,
+    objective: Any,
+    together: list[int],
+    bounded: list[int],
+    of_all: bool,
+    bias: Any,
+) -> dict[str, Any]:
+    """Arguments of the display whose biases in `together` move by the same."""
+    start = in_rows(tuned, tuned.bias_)
+    others = np.setdiff1d(np.arange(len(start)), together)
+    if tuned._kind in ("two", "labels"):
+        others = others[:0]
+
+    def place(biases: np.ndarray) -> np.ndarray:
+        """Where biases lie on the axis."""
+        over = biases[..., others].mean(axis=-1) if len(others) else 0.0
+        at: np.ndarray = biases[..., together].mean(axis=-1) - over
+        return at
+
+    now = float(place(start))
+    draws = place(in_rows(tuned, tuned.bias_draws_))
+    if bias is None:
+        ends = np.array([0.0, now, *draws])
+        grid = np.linspace(ends.min() - 3, ends.max() + 3, 61)
+    else:
+        grid = same_length(["bias"], [bias])[0]
+    grid = np.union1d(grid, [now])
+    decide, points = decision_of(tuned, rows), []
+    moves = np.isin(np.arange(len(start)), together)
+    for value in grid:
+        decisions = decide(start + (value - now) * moves)
+        counts = rows.counted(decisions, together)
+        score = rows.score(objective, decisions) if of_all else objective._value(counts)
+        hits, predicted, true = counts.pooled
+        share = np.inf
+        if isinstance(objective, Constraint):
+            right, trials = objective._trials(rows.counted(decisions, bounded))
+            share = right / np.maximum(trials, 1)
+        points.append((score, hits / max(predicted, 1), hits / max(true, 1), share))
+    score, precision, recall, share = np.array(points, dtype=float).T
+    bound, holds = None, None
+    if isinstance(objective, Constraint):
+        bound, holds = {objective.what: objective._share}, share >= objective._share
+        if isinstance(objective, AlertBudget):
+            bound = {objective.what: objective.per_thousand}
+    chosen = int(np.searchsorted(grid, now))
+    curves = {"bias": grid, "score": score, "precision": precision, "recall": recall}
+    return {**curves, "chosen": chosen, "draws": draws, "holds": holds, "bound": bound}
+
+
+def as_tuned(estimator: Any) -> Any:
+    """A tuned estimator; one that is not gets biases of 0."""
+    check_has("estimator", estimator, "predict_proba")
+    check_is_fitted(estimator)
+    if isinstance(estimator, BiasTuned):
+        return estimator
+    tagger = hasattr(estimator, "scheme_")
+    tuned = (BiasTunedTagger if tagger else BiasTunedClassifier)(estimator, cv="prefit")
+    tuned.estimator_, tuned.classes_ = estimator, np.asarray(outputs_of(estimator))
+    tuned.multilabel_ = bool(getattr(estimator, "multilabel_", False))
+    tuned.scheme_, tuned.positive_ = (
+        getattr(estimator, name, usual) for name, usual in (("scheme_", ""), ("positive_", 1))
+    )
+    tuned.bias_ = np.zeros(len(tuned.classes_))
+    tuned.bias_draws_ = np.zeros((0, len(tuned.classes_)))
+    return tuned
+
+
+def in_rows(tuned: Any, biases: np.ndarray) -> np.ndarray:
+    """Biases as the held-out rows have them: of two classes the positive one's alone."""
+    if tuned._kind != "two":
+        return biases
+    at = tuned.positive_
+    return biases[..., [at]] - biases[..., [1 - at]]
+
+
+def decision_of(tuned: Any, rows: Any) -> Callable[[np.ndarray], np.ndarray]:
+    """A function from biases to decisions, those of `predict`."""
+    if not (isinstance(rows, Spans) and getattr(tuned.estimator_, "constrained", False)):
+        decide: Callable[[np.ndarray], np.ndarray] = rows.decide
+        return decide
+    index = {tag: i for i, tag in enumerate(rows.classes)}
+
+    def constrained(bias: np.ndarray) -> np.ndarray:
+        tags = tuned._decode(np.split(rows.log_p + bias, rows.ends[:-1]))
+        return np.array([index[tag] for row in tags for tag in row])
+
+    return constrained
+
+
+def _measure(objective: Any, scoring: Any) -> str:
+    """What is tuned, in words."""
+    if isinstance(scoring, str) and scoring not in ("auto", LOG_LOSS):
+        return scoring
+    if isinstance(objective, Fbeta):
+        return f"F{objective.beta:g}"
+    if isinstance(objective, Cost):
+        return "minus the mean cost"
+    if isinstance(objective, Constraint):
+        return objective.other
+    return str(getattr(scoring, "__name__", "score"))
