@@ -187,7 +187,7 @@ class BiasTuned(PushToHub, MetaEstimatorMixin, BaseEstimator):
                 per_class=self.bias == "per_class",
                 n_draws=int(self.n_bootstraps),
             )
-        except ValueError as error:
+        except Exception as error:  # of a function of the user's too
             error.estimator = self.estimator_  # type: ignore[attr-defined]
             raise
         self.gains_, self.bias_ = tuning.gains, self._as_biases(tuning.bias)

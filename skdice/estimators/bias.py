@@ -163,6 +163,8 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
             if several and not isinstance(names, list):
                 labels = known_labels(y, names)
             classes = classes if isinstance(names, list) else np.asarray(names)
+            if not several:
+                check_known(classes.tolist(), labels.tolist(), "classes", "the estimator", "y")
         X, y = indexable(X, labels if several else y)
         self._check_classes(classes, several)
         splits: Any = ()

@@ -95,13 +95,15 @@ def fresh_loss(loss: str | Loss) -> Loss:
     return fresh
 
 
-def check_known(known: Iterable[Any], held: Iterable[Any], what: str) -> None:
+def check_known(
+    known: Iterable[Any], held: Iterable[Any], what: str, of: str = "y", name: str = "y_val"
+) -> None:
     """Refuse validation labels if training holds none of them: their score would always be 0."""
     known, held = set(known), set(held)
     if held and not known & held:
         raise ValueError(
-            f"y_val holds none of the {what} of y: it has {sorted(held, key=str)}, and y has "
-            f"{sorted(known, key=str)}: give both in the same form"
+            f"{name} holds none of the {what} of {of}: it has {sorted(held, key=str)}, and {of} "
+            f"has {sorted(known, key=str)}: give both in the same form"
         )
 
 

@@ -8,13 +8,28 @@ from typing import Any, Self
 
 import numpy as np
 
+from skdice._checks import shown
 from skdice.metrics.counting import SpanCounter
 from skdice.metrics.decisions import TAUS, Score, tune_bias
-from skdice.metrics.objectives import Cost, Counts, Fbeta
+from skdice.metrics.objectives import Cost, Counts
 
 _N_STEPS = 64  # thresholds of a label, where not all are tried
 _POOLED = 20  # positives with which a label's own bias counts as much as the common one
 _GRID = np.array([-40.0, -20.0, -12.0, *np.arange(-8, 8.01, 0.25), 12.0, 20.0, 40.0])
+
+
+def _number(value: Any) -> float:
+    """What a function of the user's gave; refuses what is no finite number."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = np.nan
+    if not np.isfinite(number):
+        raise ValueError(
+            f"the function given as scoring returned {shown(value)}: it must return a finite "
+            "number for all decisions, also where nothing is predicted"
+        )
+    return number
 
 
 @dataclass
@@ -55,7 +70,7 @@ class Margins:
         named = decisions.astype(int)
         if self.names is not None:
             named = self.names[named[:, 0]]
-        return float(objective(self.answers, named))
+        return _number(objective(self.answers, named))
 
     def _counts(self, hits: np.ndarray, predicted: np.ndarray) -> Counts:
         """Counts of shape (..., n_labels), or of both classes."""
@@ -94,11 +109,19 @@ class Margins:
                 break
         if self.n_biases == 1:
             return bias
-        shifts, steps = self.steps([*range(self.n_biases)], np.zeros(self.n_biases))
-        common = shifts[int(Fbeta()._value(steps).argmax())]
+        common = self._common(objective)
         own = true / (true + _POOLED)
         mixed: np.ndarray = own * bias + (1 - own) * common
         return mixed
+
+    def _common(self, objective: Score) -> float:
+        """The best bias that all labels share, where they count together."""
+        shifts, steps = self.steps([*range(self.n_biases)], np.zeros(self.n_biases))
+        if not callable(objective):
+            return float(shifts[objective._value(steps).argmax()])
+        shifts = shifts[np.linspace(0, len(shifts) - 1, _N_STEPS).astype(int)]
+        scores = [self.score(objective, self.decide(shift)) for shift in shifts]
+        return float(shifts[int(np.argmax(scores))])
 
     def _best(self, objective: Score, bias: np.ndarray, label: int) -> float:
         """The best bias of a label; of equally good ones the nearest to the one it has."""
@@ -106,6 +129,8 @@ class Margins:
         hits, predicted = steps.hits[:, 0], steps.predicted[:, 0]
         # A threshold is best right below a positive row, or where none or all are predicted.
         kept = np.unique([0, *(np.flatnonzero(np.diff(hits)) + 1), len(shifts) - 1])
+        if isinstance(objective, Cost):  # or right above one, where a false alarm is a gain
+            kept = np.union1d(kept, np.flatnonzero(np.diff(hits)))
         if len(kept) > _N_STEPS and (callable(objective) or self.n_biases > 1):
             kept = kept[np.linspace(0, len(kept) - 1, _N_STEPS).astype(int)]
         decisions = self.decide(bias)
@@ -180,7 +205,7 @@ class Classes:
     def score(self, objective: Score, decisions: np.ndarray) -> float:
         """How good decisions are."""
         if callable(objective):
-            return float(objective(self.answers, self.names[decisions]))
+            return _number(objective(self.answers, self.names[decisions]))
         if isinstance(objective, Cost):
             known = self.truth >= 0
             costs = np.array(objective.matrix)[self.truth[known], decisions[known]]
@@ -249,8 +274,8 @@ class Spans:
         """How good decisions are."""
         if not callable(objective):
             return float(objective._value(self.counter.counts(decisions)))
-        named = np.asarray(self.classes)[decisions]
-        return float(objective(self.tags, [r.tolist() for r in np.split(named, self.ends[:-1])]))
+        named = np.split(np.asarray(self.classes)[decisions], self.ends[:-1])
+        return _number(objective(self.tags, [row.tolist() for row in named]))
 
     def counted(self, decisions: np.ndarray, together: list[int]) -> Counts:
         """Counts of the types of some tags."""

@@ -126,11 +126,12 @@ def _constrained(rows: Rows, objective: Constraint) -> np.ndarray:
         groups = {", ".join(missed): [i for together in missed.values() for i in together]}
     best, n_true = objective._best(steps), int(steps.true.max(initial=0))
     told = objective._told(best) if best else f"no {objective.what} at all"
-    of = f" of {name}" if name else ""
+    of = f" for {name}" if name else ""
     raise ValueError(
         f"scoring={objective!r} cannot be met{of}: with {rows.n_rows} rows to tune on, of which "
-        f"{n_true} are positive, the best that can be promised at {objective.confidence:.0%} "
-        f"confidence is {told}. Ask for that, lower the confidence, or give more rows to tune on"
+        f"{n_true} are positive, the best that can be promised at {100 * objective.confidence:g}% "
+        f"confidence is {told}. {'Ask for that, lower' if best else 'Lower'} the confidence, or "
+        "give more rows to tune on"
     )
 
 

@@ -223,8 +223,10 @@ class Constraint:
 
     def _best(self, steps: Counts) -> float:
         """The highest share that could have been promised."""
-        shares = self._share * np.arange(199, 0, -1) / 200
-        return next((float(s) for s in shares if self._promised(steps, s).any()), 0.0)
+        # In thousandths, as they are told.
+        shares = np.unique(np.floor(self._share * np.arange(1, 200) * 5) / 1000)[::-1]
+        held = (float(s) for s in shares if s > 0 and self._promised(steps, s).any())
+        return next(held, 0.0)
 
     def _told(self, share: float) -> str:
         """A share in words."""

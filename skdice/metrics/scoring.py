@@ -66,16 +66,7 @@ def resolve_scoring(scoring: Any, kind: str, classes: Any, positive: int | None 
                 f"scoring={scoring!r} must be one of {tuple(names)}{more}, an objective such as "
                 "Fbeta(2) of skdice.metrics, or a function of true and predicted labels"
             )
-        function = _of_scorer(get_scorer(scoring), classes, positive)
-        sample = np.eye(len(classes), dtype=int) if kind == "labels" else np.asarray(classes)
-        try:
-            function(sample, sample)
-        except (AttributeError, ValueError, TypeError) as error:
-            raise ValueError(
-                f"scoring={scoring!r} does not score predicted labels, which is what biases change:"
-                " use an F1, or 'neg_log_loss' for calibrated probabilities"
-            ) from error
-        return function
+        return _of_scorer(scoring, kind, classes, positive)
     ours = isinstance(scoring, (Fbeta, Cost, Constraint))
     if isinstance(scoring, type) or not (callable(scoring) or ours):
         raise TypeError(
@@ -94,19 +85,29 @@ def resolve_scoring(scoring: Any, kind: str, classes: Any, positive: int | None 
             raise ValueError(f"scoring={scoring!r} must have {size} rows, and has another number")
         if kind == "spans" and scoring.matrix[0][0] != 0:
             raise ValueError(f"scoring={scoring!r}: matrix[0][0] must be 0, as no span is no row")
-    if callable(scoring) and not ours and _n_arguments(scoring) >= 3:
-        return _of_scorer(scoring, classes, None)
+    if callable(scoring) and not ours and (n_arguments := _n_arguments(scoring)) != 2:
+        if n_arguments != 3:
+            raise TypeError(
+                f"scoring={shown(scoring)} must be a function of two arguments, the true and the "
+                f"predicted labels, and takes {n_arguments}"
+            )
+        return _of_scorer(scoring, kind, classes, None)
     return scoring
 
 
 def _n_arguments(function: Callable[..., Any]) -> int:
-    """How many arguments must be given by place; a scorer takes an estimator, X and y."""
+    """How many arguments it takes, 2 if it can; a scorer takes an estimator, X and y."""
     try:
-        parameters = inspect.signature(function).parameters.values()
+        signature = inspect.signature(function)
     except (TypeError, ValueError):  # of a builtin
         return 2
-    places = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return sum(p.kind in places and p.default is p.empty for p in parameters)
+    for n in (2, 3):
+        try:
+            signature.bind(*[None] * n)
+        except TypeError:
+            continue
+        return n
+    return len(signature.parameters)
 
 
 class _Decided(ClassifierMixin, BaseEstimator):
@@ -124,8 +125,11 @@ class _Decided(ClassifierMixin, BaseEstimator):
         return self.predicted
 
 
-def _of_scorer(scorer: Any, classes: Any, positive: int | None) -> Callable[[Any, Any], float]:
-    """A function of true and predicted labels."""
+def _of_scorer(
+    scoring: Any, kind: str, classes: Any, positive: int | None
+) -> Callable[[Any, Any], float]:
+    """A function of true and predicted labels from a scorer; refuses one of probabilities."""
+    scorer = get_scorer(scoring)
 
     def score(true: Any, predicted: Any) -> float:
         known = classes
@@ -138,4 +142,14 @@ def _of_scorer(scorer: Any, classes: Any, positive: int | None) -> Callable[[Any
             warnings.simplefilter("ignore", UndefinedMetricWarning)
             return float(scorer(_Decided(predicted, known), np.zeros((len(true), 1)), true))
 
+    if kind == "spans":
+        return score
+    sample = np.eye(len(classes), dtype=int) if kind == "labels" else np.asarray(classes)
+    try:
+        score(sample, sample)
+    except (AttributeError, ValueError, TypeError) as error:
+        raise ValueError(
+            f"scoring={scoring!r} does not score predicted labels, which is what biases change: "
+            "use an F1, or 'neg_log_loss' for calibrated probabilities"
+        ) from error
     return score

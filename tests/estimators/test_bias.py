@@ -322,9 +322,21 @@ def test_objectives_of_a_classifier():
         assert fitted(scoring, n_bootstraps=0, cv=2).bias_.shape == (2,)
     with pytest.raises(ValueError, match="'roc_auc' does not score predicted labels"):
         fitted("roc_auc")
-    with pytest.raises(ValueError, match="cannot be met") as error:
-        fitted(RecallAtPrecision(0.99))
-    assert error.value.estimator.predict(X).shape == (600,)
+    for scoring, match in (
+        (RecallAtPrecision(0.99), "cannot be met"),
+        (lambda true, predicted: float("nan"), "returned nan: it must return a finite number"),
+        (lambda true, predicted: "good", "returned 'good'"),
+        (lambda true, predicted: [][0], "index out of range"),
+    ):
+        with pytest.raises((ValueError, IndexError), match=match) as error:
+            fitted(scoring, cv=2)
+        assert error.value.estimator.predict(X).shape == (600,)
+
+
+def test_a_fitted_classifier_is_tuned_on_its_own_labels():
+    tuned = BiasTunedClassifier(GaussianNB().fit(X, Y), cv="prefit")
+    with pytest.raises(ValueError, match="y holds none of the classes of the estimator: it has"):
+        tuned.fit(X, Y.astype(str))
 
 
 def test_several_labels_of_any_classifier():

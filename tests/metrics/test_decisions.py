@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.special import expit, log_softmax
 from scipy.stats import beta
-from sklearn.metrics import f1_score, log_loss
+from sklearn.metrics import f1_score, log_loss, make_scorer
 
 from skdice.metrics import (
     AlertBudget,
@@ -70,6 +72,7 @@ OF_TWO = {
     "balanced": (BalancedAccuracy(), lambda t, p: (p[t == 1].mean() + 1 - p[t == 0].mean()) / 2),
     "cost": (Cost([[0, 1], [20, 0]]), cost([[0, 1], [20, 0]])),
     "gain": (Cost([[0, 2], [3, -5]]), cost([[0, 2], [3, -5]])),
+    "false": (Cost([[2, 0], [1, 2]]), cost([[2, 0], [1, 2]])),  # false alarms are what pays
 }
 
 
@@ -84,7 +87,7 @@ def test_two_classes_reach_the_best_threshold(name, seed, n, ties):
     rows = two_classes(margins, truth)
     thresholds = [*np.unique(margins), np.inf]
     best = max(metric(truth, (margins >= t).astype(int)) for t in thresholds)
-    for given_objective in (objective, metric):
+    for given_objective in (objective, metric)[: 1 if name == "false" else 2]:
         bias = tune(rows, given_objective, n_draws=0).bias
         reached = metric(truth, rows.decide(bias)[:, 0].astype(int))
         assert reached == pytest.approx(best, abs=1e-9)
@@ -150,6 +153,30 @@ def test_labels_with_few_positives_take_the_common_bias():
     n = truth.sum(axis=0)
     np.testing.assert_allclose(bias, (n * own + 20 * common) / (n + 20), rtol=1e-6)
     assert abs(bias[0] - own[0]) < 0.1 < abs(bias[3] - own[3])
+
+
+@pytest.mark.parametrize(
+    ("objective", "loss"),
+    [
+        (Cost([[0, 1], [20, 0]]), lambda t, p: (20 * (t & ~p) + (p & ~t)).sum()),
+        (Fbeta(3, "micro"), lambda t, p: -f_beta(3)(t.ravel(), p.ravel())),
+    ],
+)
+def test_the_common_bias_is_the_best_for_what_is_asked(monkeypatch, objective, loss):
+    rng = np.random.default_rng(0)
+    truth = rng.uniform(size=(300, 3)) < [0.02, 0.03, 0.1]
+    margins = rng.normal(size=(300, 3)) + 2 * truth - 1.5
+    rows = Margins(margins, truth, truth.astype(int), None, list("abc"))
+    monkeypatch.setattr(decided, "_POOLED", 1e12)
+    common = tune(rows, objective, n_draws=0).bias
+    best = min(loss(truth, margins >= t) for t in np.unique(margins))
+    assert loss(truth, rows.decide(common)) == pytest.approx(best)
+
+    def called(true, predicted):
+        return -loss(true == 1, predicted == 1)
+
+    near = loss(truth, rows.decide(tune(rows, called, n_draws=0).bias))
+    assert near - best <= 0.05 * abs(best)  # 64 thresholds are tried
 
 
 @settings(max_examples=20, deadline=None)
@@ -260,10 +287,25 @@ def test_a_bound_out_of_reach_is_named():
         tune(rows, PrecisionAtRecall(0.95))
     with pytest.raises(ValueError, match=r"is \d+(\.\d)? alerts per 1,000 rows"):
         tune(rows, AlertBudget(1))
-    # What is named can be had.
-    best = RecallAtPrecision(0.99)
-    share = best._best(rows.steps([0], np.zeros(1))[1])
-    tune(rows, RecallAtPrecision(share - 1e-9))
+    with pytest.raises(ValueError, match=r"at 99\.9% confidence is no precision at all\. Lower"):
+        tune(two_classes(margins, 0 * truth), RecallAtPrecision(0.9, confidence=0.999))
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (RecallAtPrecision(0.97), "precision "),
+        (PrecisionAtRecall(0.99), "recall "),
+        (AlertBudget(1), ""),
+    ],
+)
+def test_what_is_named_can_be_had(asked, words):
+    for seed in range(12):
+        rows = two_classes(*drawn_margins(seed, 40 + 30 * seed, 0.2))
+        with pytest.raises(ValueError, match="cannot be met") as error:
+            tune(rows, asked)
+        best = re.search(rf"confidence is {words}([\d.]*\d)", str(error.value))
+        tune(rows, type(asked)(float(best[1])))
 
 
 def test_bounds_of_several_labels_alone_and_together():
@@ -284,7 +326,7 @@ def test_bounds_of_several_labels_alone_and_together():
     assert truth[predicted].mean() >= 0.9
     flagged = (margins + tune(rows, AlertBudget(200)).bias > 0).any(axis=1)
     assert 0.15 < flagged.mean() <= 0.2
-    with pytest.raises(ValueError, match="cannot be met of c, d"):
+    with pytest.raises(ValueError, match="cannot be met for c, d"):
         tune(rows.drawn(np.arange(600)), RecallAtPrecision(0.9, each=True))
 
 
@@ -397,6 +439,18 @@ def test_what_scoring_stands_for():
     ):
         with pytest.raises(ValueError, match=match):
             resolve_scoring(scoring, kind, three if kind == "classes" else names, 1)
+    scorer = make_scorer(f1_score, response_method="predict_proba")
+    with pytest.raises(ValueError, match="does not score predicted labels"):
+        resolve_scoring(scorer, "two", names, 1)
+    for kind, function in (
+        ("two", lambda t: 0),
+        ("two", lambda: 0),
+        ("spans", lambda a, b, c, d: 0),
+    ):
+        with pytest.raises(TypeError, match="must be a function of two arguments"):
+            resolve_scoring(function, kind, names, 1)
+    for function in (lambda t, p, k=1: k, max, f1_score, lambda *both: 1):
+        assert resolve_scoring(function, "two", names, 1) is function
     for scoring in (None, 3, Fbeta, ["f1"]):
         with pytest.raises(TypeError, match=r"scoring=.* must be a name"):
             resolve_scoring(scoring, "two", names, 1)
