@@ -439,6 +439,22 @@ def test_a_decision_of_spans_is_that_of_the_tagger(tiny_backbone, sentences, con
         DecisionDisplay.from_estimator(tuned, X, y, label="X")
 
 
+def test_a_constrained_decision_is_decoded(tiny_backbone, sentences):
+    X, y = sentences
+    # Hardly trained, it puts I- without B- before it.
+    how = dict(loss="ce", backbone=tiny_backbone, max_epochs=1, lr=1e-3, random_state=0)
+    tagger = DiceTokenClassifier(constrained=True, **how).fit(X, y)
+    free = DiceTokenClassifier(**how).fit(X, y)
+    scores = []
+    for model in (tagger, free):
+        tuned = BiasTunedTagger(model, cv="prefit", n_bootstraps=0).fit(X, y)
+        tuned.bias_ = np.where(np.char.startswith(tuned.classes_.astype(str), "I-"), 2.0, 0.0)
+        display = DecisionDisplay.from_estimator(tuned, X, y)
+        assert display.score[display.chosen] == pytest.approx(tuned.score(X, y))
+        scores.append(display.score)
+    assert not np.allclose(*scores)
+
+
 def test_a_bound_is_drawn_where_it_holds():
     X, y = make_classification(2000, weights=[0.7], class_sep=1.5, random_state=0)
     model = DiceClassifier(loss="ce", max_epochs=5, random_state=0).fit(X, y)
