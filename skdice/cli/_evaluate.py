@@ -38,6 +38,8 @@ def report(estimator: Any, data: Any, predicted: Any, *, mode: str, as_json: boo
         if estimator.multilabel_:
             names = estimator.classes_.astype(str)
             rows = known_labels(data.y, names, True)
+            if len(names) == 1:  # which scikit-learn takes for two classes
+                how["labels"] = [1]
             return classification_report(rows, predicted, target_names=names, **how)
         return classification_report(data.y, list(map(str, predicted)), **how)
     if estimator.task == "qa":

@@ -157,6 +157,11 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         labels, classes, several = _labels(y)
         if not len(labels):
             raise ValueError("y holds 0 samples: a decision is tuned on one at least")
+        if several and len(classes) == 1:
+            raise ValueError(
+                f"y names one label only, {str(classes[0])!r}: give a yes or no for each row, as "
+                f"in [{str(classes[0])!r} in row for row in y]"
+            )
         if self.cv == "prefit" and X_val is None:
             check_is_fitted(self.estimator)
             names = self.estimator.classes_

@@ -94,6 +94,15 @@ def test_the_life_of_a_model(files, tiny_backbone, kind):
     assert json.loads(result.stdout)[str(file)]["counts"]["(no label)"] == 6
 
 
+def test_one_label_is_evaluated(files, tiny_backbone):
+    one = ["--label-columns", "money"]
+    train = ["train", files / "a.csv", "--out", files / "m", "--backbone", tiny_backbone, *one]
+    assert run(*train, "--loss", "ce", "--epochs", 1).exit_code == 0
+    result = run("evaluate", files / "m", files / "a.csv", "--json", *one)
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["money"]["support"] == 6
+
+
 def test_compare_and_tune(files, tiny_backbone):
     csv = ["--label-columns", ",".join(COLUMNS), "--backbone", tiny_backbone, "--features"]
     out = files / "c"

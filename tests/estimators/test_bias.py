@@ -339,6 +339,14 @@ def test_a_fitted_classifier_is_tuned_on_its_own_labels():
         tuned.fit(X, Y.astype(str))
 
 
+def test_one_label_is_tuned_as_a_yes_or_no():
+    names = [["rare"] if rare else [] for rare in Y]
+    tuned = BiasTunedClassifier(GaussianNB(), cv=2)
+    with pytest.raises(ValueError, match=r"one label only, 'rare': give .*\['rare' in row for row"):
+        tuned.fit(X, names)
+    assert tuned.fit(X, ["rare" in row for row in names]).bias_.shape == (2,)
+
+
 def test_several_labels_of_any_classifier():
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(600, 3))
