@@ -19,7 +19,7 @@ from skdice.text.alignment import REGIONS, Span, align, check_type, read_entitie
 from skdice.text.encoding import Window, Windows, compact, windows_of_words
 from skdice.text.inputs import check_weights, object_array, read_texts
 from skdice.text.spans import ScoredSpan
-from skdice.text.words import Entity, Words, split_texts
+from skdice.text.words import Entity, Words, apart, split_texts
 
 _encode = compact(windows_of_words)
 
@@ -340,7 +340,7 @@ class DiceEntityRecognizer(DiceTokenClassifier):
     def _answers(self, X: Any, tagged: Iterable[tuple[Any, Any]]) -> np.ndarray:
         texts = read_texts(X)
         rows = zip(texts, split_texts(self.tokenizer_, texts), tagged, strict=True)
-        return object_array([list(_of_text(text, w, spans)) for text, w, (_, spans) in rows])
+        return object_array([apart(_of_text(text, w, spans)) for text, w, (_, spans) in rows])
 
     def _placed(self, X: Any, tagged: Iterable[tuple[Any, Any]]) -> np.ndarray:
         rows = self._answers(X, tagged)
@@ -381,8 +381,7 @@ class DiceEntityRecognizer(DiceTokenClassifier):
 def _of_text(text: str, words: Words, spans: list[ScoredSpan]) -> Iterator[Entity]:
     for kind, first, last, score in spans:
         start, end = int(words.starts[first]), int(words.ends[last - 1])
-        if start < end:  # a lone prefix of RoBERTa's subwords has no character
-            yield Entity(start, end, kind, score, text[start:end])
+        yield Entity(start, end, kind, score, text[start:end])
 
 
 def _unjudged(entity: Entity, known: list[Span], unknown: list[Span]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
@@ -50,6 +50,26 @@ class Words:
     first: np.ndarray  # where it begins for a reader
     last: np.ndarray
     ids: list[list[int]]
+
+
+def apart(entities: Iterable[Entity]) -> list[Entity]:
+    """Entities by position without blanks at their ends, of which no two share a character.
+
+    A byte-level tokenizer may see several words in one rare character, and a model an entity in
+    each: then the longest stays, or else the first.
+    """
+    kept: list[Entity] = []
+    for entity in entities:
+        start = entity.end - len(entity.text.lstrip())
+        end = entity.start + len(entity.text.rstrip())
+        if start >= end:  # a lone prefix of a subword has no character
+            continue
+        entity = entity._replace(start=start, end=end, text=entity.text.strip())
+        if not kept or kept[-1].end <= start:
+            kept.append(entity)
+        elif end - start > kept[-1].end - kept[-1].start:
+            kept[-1] = entity
+    return kept
 
 
 def marks_subwords(tokenizer: Any) -> bool:
@@ -183,10 +203,9 @@ def pipeline_entities(pipeline: Callable[..., Any], texts: Sequence[str]) -> lis
             )
         ends = [(int(places[e["start"]]), int(places[e["end"]])) for e in found]
         rows.append(
-            [
+            apart(
                 Entity(a, b, e["entity_group"], float(e["score"]), text[a:b])
                 for e, (a, b) in zip(found, ends, strict=True)
-                if a < b
-            ]
+            )
         )
     return rows
