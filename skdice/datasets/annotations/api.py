@@ -182,8 +182,9 @@ def find_format(source: Source) -> str | None:
         if suffix_of(path) == ".spacy":
             return "spacy"
         if not is_json(path, source.lines):
-            ours = first_line(source.lines).startswith(conll.MARK)
-            return "conll" if ours or _has_tags(source) else None
+            begins = first_line(source.lines).startswith(conll.MARK)
+            named = begins or suffix_of(path) == ".conll"
+            return "conll" if named or _has_tags(source) else None
     values = [value for _, value in islice(source.values, 1000)]
     names = (name for name in FORMATS if hasattr(FORMATS[name], "fits"))
     found = next((name for name in names if any(map(FORMATS[name].fits, values))), None)

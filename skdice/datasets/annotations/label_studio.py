@@ -29,6 +29,10 @@ def _labels(value: dict[str, Any]) -> list[Any] | None:
     return next(lists, None)
 
 
+def _is_of_labels(item: dict[str, Any]) -> bool:
+    return str(item.get("type")).endswith("labels")
+
+
 def fits(value: Any) -> bool:
     """Whether a JSON value is a task, or a record of JSON-MIN."""
     if not isinstance(value, dict):
@@ -98,6 +102,8 @@ def _record(
     for item in items:
         value = item.get("value") if isinstance(item, dict) else None
         labels = _labels(value) if isinstance(value, dict) else None
+        if isinstance(value, dict) and "start" in value and _is_of_labels(item):
+            labels = labels or []
         if value is None or labels is None:  # of a choice, a relation or a rating
             others.append(item)
             continue

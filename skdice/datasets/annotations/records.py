@@ -17,7 +17,6 @@ from skdice.datasets.files import fault, json_values, read_lines
 _STARTS = ("start", "start_offset", "start_char", "begin", "startOffset")
 _ENDS = ("end", "end_offset", "end_char", "stop", "endOffset")
 _LABELS = ("label", "entity_group", "label_", "type", "tag", "entity")
-_TEXTS = ("text", "word")
 
 
 class Span(NamedTuple):
@@ -102,9 +101,10 @@ def span_of(item: Any) -> Span | None:
         return Span(((item[0], item[1]),), item[2], text, score)
     fields = item if isinstance(item, Mapping) else _Fields(item)
     unnamed = isinstance(item, Mapping) and not set(_LABELS) & set(item)
+    # A pipeline's `word` is what its tokenizer decodes, which may be in lower case: no evidence.
     start, end, label, text, score = (
         next((value for name in names if (value := fields.get(name)) is not None), None)
-        for names in (_STARTS, _ENDS, _LABELS, _TEXTS, ("score",))
+        for names in (_STARTS, _ENDS, _LABELS, ("text",), ("score",))
     )
     if start is None and end is None:
         return None

@@ -221,6 +221,10 @@ def test_label_studio_of_odd_regions(tmp_path):
     path = put(tmp_path, "a.json", task({"result": [none, hyper]}), lines=False)
     with pytest.warns(UserWarning, match=r"left out 1 regions without a label"):
         assert read_annotations(path).entities == [[(0, 3, "B")]]
+    del none["value"]["labels"]
+    path = put(tmp_path, "a.json", task({"result": [none]}), lines=False)
+    with pytest.warns(UserWarning, match=r"left out 1 regions without a label"):
+        assert read_annotations(path).entities == [[]]
     path = put(tmp_path, "a.json", task({"result": None}), lines=False)
     assert read_annotations(path).entities == [[]]
     path = put(tmp_path, "a.json", task(17), lines=False)
@@ -606,6 +610,7 @@ def test_data_sets_of_hugging_face(tmp_path):
         {"start": 0, "end": 3, "label": "PER", "score": 0.9, "text": "Ann"},
         {"start_offset": 0, "end_offset": 3, "label": "PER"},
         {"entity_group": "PER", "score": 0.9, "word": "Ann", "start": 0, "end": 3},
+        {"entity_group": "PER", "score": 0.9, "word": "ann", "start": 0, "end": 3},  # uncased
         {"start_char": 0, "end_char": 3, "label_": "PER"},
     ],
 )
@@ -705,3 +710,11 @@ def test_a_long_text_with_many_entities(tmp_path):
     for format, name in (("label-studio", "a.json"), ("brat", "a"), ("conll", "a.conll")):
         path = write_annotations(tmp_path / name, [text], [entities], format)
         assert read_annotations(path).entities == [entities]
+
+
+@pytest.mark.parametrize("tags", [("B-PER", "I-PER", "O"), ("B-PER", "E-PER", "O")])
+def test_one_sentence_of_columns_by_its_name(tmp_path, tags):
+    words = zip(("Ann", "Lee", "sings"), tags, strict=True)
+    path = tmp_path / "a.conll"
+    path.write_text("".join(f"{word} {tag}\n" for word, tag in words))
+    assert read_annotations(path)[:2] == (["Ann Lee sings"], [[(0, 7, "PER")]])
