@@ -118,7 +118,10 @@ def test_no_character_is_in_two_entities(kind, raw_text_backbones):
     with torch.no_grad():  # something is found everywhere, most often of one word
         model._module.output_layer.bias.zero_()[model.tags_.tolist().index("O")] -= 2
     # Of a rare character a byte-level tokenizer makes several subwords, with the same offsets.
-    texts = ["\ud55c\uad6d Bob\u3000\U0001f44d\U0001f3fd \u0301\xa0\u1e9e", "x\u200b \ufdfd\t\u0e17\u0e22"]
+    texts = [
+        "\ud55c\uad6d Bob\u3000\U0001f44d\U0001f3fd \u0301\xa0\u1e9e",
+        "x\u200b \ufdfd\t\u0e17\u0e22",
+    ]
     for text, row in zip(texts, model.predict(texts), strict=True):
         assert row
         assert [text[e.start : e.end] for e in row] == [e.text.strip() for e in row]
