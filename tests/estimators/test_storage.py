@@ -37,9 +37,9 @@ from skdice import (
     DiceTokenClassifier,
 )
 from skdice.engine.batching import EncodedDataset
-from skdice.estimators._bias import log_odds
 from skdice.estimators.card import model_card
 from skdice.metrics import convert_scheme
+from skdice.metrics.calibration import log_odds
 from skdice.metrics.schemes import SCHEMES, to_tags
 from tests.estimators import readers
 from tests.fake_hub import fake_hub, use_hub
