@@ -9,9 +9,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skdice._checks import as_numbers, check_has, checked, position, same_length
-from skdice.estimators._bias import BiasTuned, outputs_of
 from skdice.estimators.bias import BiasTunedClassifier
 from skdice.estimators.bias_tagger import BiasTunedTagger
+from skdice.estimators.scores import outputs_of
 from skdice.inspection.axes import given_axes, label_of, pyplot
 from skdice.metrics.decided import Classes, Spans
 from skdice.metrics.objectives import AlertBudget, Constraint, Cost, Fbeta
@@ -244,7 +244,7 @@ def as_tuned(estimator: Any) -> Any:
     """A tuned estimator; one that is not gets biases of 0."""
     check_has("estimator", estimator, "predict_proba")
     check_is_fitted(estimator)
-    if isinstance(estimator, BiasTuned):
+    if isinstance(estimator, (BiasTunedClassifier, BiasTunedTagger)):
         return estimator
     tagger = hasattr(estimator, "scheme_")
     tuned = (BiasTunedTagger if tagger else BiasTunedClassifier)(estimator, cv="prefit")

@@ -15,7 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdice import __version__
 from skdice._checks import as_row_list, check_has, check_lengths, checked, printable, shown
-from skdice.estimators._bias import BiasTuned
+from skdice.estimators.bias import BiasTunedClassifier
+from skdice.estimators.bias_tagger import BiasTunedTagger
 from skdice.inspection.axes import label_of, pyplot
 from skdice.inspection.classes import (
     ClassFrequencyDisplay,
@@ -127,7 +128,7 @@ def html_report(
     resampled = partial(_resampled, n_boot=n_bootstraps, draw=np.random.default_rng(random_state))
     parts = {"qa": _qa, "classification": _classes}
     body = parts.get(model.task, _spans)(estimator, model, X, y, y_pred, int(n_examples), resampled)
-    if isinstance(estimator, BiasTuned) and y_pred is None:
+    if isinstance(estimator, (BiasTunedClassifier, BiasTunedTagger)) and y_pred is None:
         with suppress(ValueError):  # y may hold labels that fit did not see
             draw = partial(DecisionDisplay.from_estimator, estimator, X, y)
             drawn = _picture(lambda ax: draw(axes=ax), (5.5, 3.6))
