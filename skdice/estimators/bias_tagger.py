@@ -146,7 +146,7 @@ class BiasTunedTagger(TagScores, BiasTuned):
     def predict(self, X: Any) -> np.ndarray:
         """Tags of every token, or entities, as the estimator's own ``predict`` gives them."""
         self._tuned()  # refuses one that is not fitted
-        return self._answers(X, self._tagged(X))
+        return _reader(self.estimator_)._predicted_by(self, X)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities after biases and temperature: (n_tokens, n_classes) for each sentence."""
@@ -174,9 +174,6 @@ class BiasTunedTagger(TagScores, BiasTuned):
         return spans, resolve_scoring(self.scoring, self._kind, self.classes_), log_p, known
 
     _kind = "spans"
-
-    def _answers(self, X: Any, tagged: Iterable[tuple[Any, Any]]) -> np.ndarray:
-        return _reader(self.estimator_)._answers(X, tagged)
 
     def _placed(self, X: Any, tagged: Iterable[tuple[Any, Any]]) -> np.ndarray:
         return _reader(self.estimator_)._placed(X, tagged)

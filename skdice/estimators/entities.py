@@ -337,6 +337,9 @@ class DiceEntityRecognizer(DiceTokenClassifier):
         words = split_texts(self.tokenizer_, X)
         return align(X, y, words, self.misaligned, self.overlapping)[0]
 
+    def _predicted_by(self, model: Any, X: Any) -> np.ndarray:
+        return self._answers(X, model._tagged(X))
+
     def _answers(self, X: Any, tagged: Iterable[tuple[Any, Any]]) -> np.ndarray:
         texts = read_texts(X)
         rows = zip(texts, split_texts(self.tokenizer_, texts), tagged, strict=True)

@@ -214,9 +214,9 @@ class TagScores:
         """The tags of the words of checked rows."""
         return y
 
-    def _answers(self, X: list[Any], tagged: Iterable[tuple[Any, Any]]) -> np.ndarray:
-        """What `predict` gives for checked rows, from their tags and spans."""
-        return object_array([tags for tags, _ in tagged])
+    def _predicted_by(self, model: Any, X: Any) -> np.ndarray:
+        """What `predict` of a model gives that decides on the tables of this one."""
+        return object_array(model._decode(model._log_tables(X)))
 
     def _placed(self, X: Any, tagged: Iterable[tuple[Any, Any]]) -> np.ndarray:
         """What `predict_spans` gives for checked rows, from their tags and spans."""

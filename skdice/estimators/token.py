@@ -269,7 +269,7 @@ default="auto"
         ndarray of object, shape (n_sentences,)
             Each a list of str, as long as its sentence.
         """
-        return object_array(self._decode(self._log_tables(X)))
+        return self._predicted_by(self, X)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the tags.
