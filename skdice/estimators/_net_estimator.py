@@ -173,6 +173,7 @@ class NetEstimator(PlainIntegers, BaseEstimator):
             self.__dict__ = dict(plan.fitted)
             self._settle(plan)
             net = self._net_for(plan)
+            net.set_training(True)  # from here on, whoever predicts takes a copy of the module
             self.net_, self._obeyed = net, self._at_once()
             if plan.mode == "partial":  # which trains the weights that there are
                 weights = copy.deepcopy(trained_state(before["net_"].module_))
@@ -183,6 +184,9 @@ class NetEstimator(PlainIntegers, BaseEstimator):
                 if weights is not None:
                     self.net_.go_back(weights)
             raise
+        finally:
+            if net is not None:
+                net.set_training(False)
         return self
 
     def _settle(self, plan: FitPlan) -> None:

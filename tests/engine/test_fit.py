@@ -165,6 +165,24 @@ def test_a_thread_that_predicts_changes_nothing(case, kind, few, monkeypatch):
     assert_same(model, alone)
 
 
+@pytest.mark.parametrize("kind", ["tagger", "texts", "numbers"])
+def test_who_predicts_before_the_first_update_holds_a_copy(case, kind, monkeypatch):
+    model, X, y = case(kind)
+    handed, train = [], FineTuningNet.partial_fit
+
+    def look(net, *args, **kwargs):
+        handed.append(net.module_to_predict())
+        return train(net, *args, **kwargs)
+
+    monkeypatch.setattr(FineTuningNet, "partial_fit", look)
+    model.fit(X, y)
+    assert handed[0] is not model.net_.module_
+    if kind != "numbers":
+        model.partial_fit(X, y)
+        assert handed[1] is not model.net_.module_
+    assert model.net_.module_to_predict() is model.net_.module_  # at rest
+
+
 # ---- fits that fail
 
 
