@@ -1,7 +1,11 @@
 """The site: `make docs`."""
 
 import importlib.metadata
+import sys
 from datetime import date
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 project = "skdice"
 author = "The skdice developers"
@@ -14,16 +18,19 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx_copybutton",
+    "sphinx_design",
     "sphinx_gallery.gen_gallery",
+    "extension",
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "gallery/README.rst"]
 
-myst_enable_extensions = ["colon_fence"]
+myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 # Docstrings that scikit-learn hands down refer to its own glossary.
 suppress_warnings = ["ref.ref", "ref.term"]
 
+html_math_renderer = "mathml"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 

@@ -1,0 +1,81 @@
+"""What our site adds to Sphinx: links from code to the API, lists of examples, formulas as MathML."""
+
+from __future__ import annotations
+
+from docutils import nodes
+from names import examples, public_names, target_of
+from sphinx import addnodes
+from sphinx.transforms import SphinxTransform
+from sphinx.util.docutils import SphinxDirective
+
+
+class LinkCode(SphinxTransform):
+    """Turn inline code that names something public into a link to its page."""
+
+    default_priority = 400
+
+    def apply(self, **kwargs):
+        """Link all but headings, links and a page's mentions of its own subject."""
+        page = self.env.docname
+        for node in [*self.document.findall(nodes.literal)] + [
+            *self.document.findall(nodes.title_reference)
+        ]:
+            target = target_of(node.astext())
+            inside = (nodes.title, nodes.reference, addnodes.pending_xref, nodes.term)
+            parent = node.parent
+            while parent is not None and not isinstance(parent, inside):
+                parent = parent.parent
+            if target is None or parent is not None or page == f"api/{target}":
+                continue
+            link = addnodes.pending_xref(
+                "", refdomain="py", reftype="obj", reftarget=target, refdoc=page, refwarn=True
+            )
+            link += nodes.literal("", node.astext(), classes=["xref"])
+            node.replace_self(link)
+
+
+class Examples(SphinxDirective):
+    """``.. examples:: skdice.DiceClassifier`` lists the pages that use a name."""
+
+    required_arguments = 1
+
+    def run(self):
+        """Links, or nothing where no page uses the name."""
+        (name,) = self.arguments
+        things = public_names()
+        module, _, attribute = name.rpartition(".")
+        if name not in things:  # listed under a second name
+            thing = getattr(__import__(module, fromlist=[attribute]), attribute)
+            name = next((other for other, one in things.items() if one is thing), name)
+        pages = examples().get(name, [])
+        if not pages:
+            return []
+        items = nodes.bullet_list()
+        for where, title in pages:
+            link = addnodes.pending_xref(
+                "", refdomain="std", reftype="doc", reftarget=f"/{where}", refexplicit=True,
+                refdoc=self.env.docname, refwarn=True,
+            )  # fmt: skip
+            link += nodes.inline("", title)
+            items += nodes.list_item("", nodes.paragraph("", "", link))
+        return [nodes.rubric("", f"Examples that use {attribute}"), items]
+
+
+def mathml(block):
+    """Write a formula as MathML, which browsers show without a script."""
+    from latex2mathml.converter import convert
+
+    def visit(self, node):
+        text = convert(node.astext(), display="block" if block else "inline")
+        self.body.append(f'<div class="math">{text}</div>' if block else text)
+        raise nodes.SkipNode
+
+    return visit, None
+
+
+def setup(app):
+    """Tell Sphinx."""
+    app.add_transform(LinkCode)
+    app.add_directive("examples", Examples)
+    app.add_html_math_renderer("mathml", mathml(False), mathml(True))
+    return {"parallel_read_safe": True}
