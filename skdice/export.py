@@ -116,6 +116,13 @@ def with_onnx(estimator: Any, path: str | Path) -> Any:
     -------
     estimator
         It predicts and scores; it cannot be trained further.
+
+    Examples
+    --------
+    >>> from skdice.export import with_onnx
+    >>> fast = with_onnx(tagger, "graph/model.onnx")  # doctest: +SKIP
+    >>> (fast.predict(X) == tagger.predict(X)).all()  # doctest: +SKIP
+    True
     """
     _check(estimator)
     if not Path(path).is_file():

@@ -36,6 +36,13 @@ class Dataset:
         Maps each entity type to its question in a BERT-MRC file.
     columns : dict or None
         What was read from which column of a table or of CoNLL columns.
+
+    Examples
+    --------
+    >>> from skdice.datasets import Dataset
+    >>> data = Dataset([["Ann", "sings"]], [["B-PER", "O"]], "tagging")
+    >>> len(data), data.task
+    (1, 'tagging')
     """
 
     X: list[Any]
@@ -58,7 +65,7 @@ class Dataset:
 def read_dataset(
     path: str | Path, *, task: str = "auto", encoding: str = "utf-8", **options: Any
 ) -> Dataset:
-    """Read tagged sentences, labelled texts, or questions with answers.
+    r"""Read tagged sentences, labelled texts, or questions with answers.
 
     Parameters
     ----------
@@ -86,6 +93,18 @@ def read_dataset(
         As the reader does, and for an unknown `task`.
     TypeError
         If the reader has no such option.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from skdice.datasets import read_dataset
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "messages.csv"
+    ...     _ = path.write_text("text,label\nwin money,spam\nsee you,ham\n")
+    ...     data = read_dataset(path)
+    >>> data.task, list(data.y)
+    ('classification', ['spam', 'ham'])
     """
     check_choice("task", task, ("auto", *TASKS))
     path = Path(path)

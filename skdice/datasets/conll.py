@@ -327,7 +327,7 @@ def read_conllu(
     with_tags: bool = True,
     return_columns: bool = False,
 ) -> Any:
-    """Read tokens and one column of a CoNLL-U file.
+    r"""Read tokens and one column of a CoNLL-U file.
 
     The lines of multiword tokens (``1-2``) and empty nodes (``1.1``) are skipped: their words have
     lines of their own.
@@ -353,6 +353,18 @@ def read_conllu(
     ------
     FileNotFoundError, ValueError
         As in `read_conll`, and if the treebank comes without its words or without these tags.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from skdice.datasets import read_conllu
+    >>> cells = ["1", "Ann", "Ann", "PROPN", "_", "_", "0", "root", "_", "_"]
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "one.conllu"
+    ...     _ = path.write_text("\t".join(cells) + "\n")
+    ...     read_conllu(path)
+    ([['Ann']], [['PROPN']])
     """
     if isinstance(tag_column, int):
         tag_column = dict(enumerate(CONLLU_COLUMNS)).get(tag_column, str(tag_column))

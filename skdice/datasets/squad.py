@@ -149,6 +149,18 @@ def write_squad_predictions(path: str | Path, ids: Any, predictions: Any) -> Pat
         If an id or a prediction is not a string.
     ValueError
         If lengths differ or an id occurs twice.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from skdice.datasets import write_squad_predictions
+    >>> with TemporaryDirectory() as folder:
+    ...     path = write_squad_predictions(f"{folder}/answers.json", ["q1", "q2"], ["Ann", ""])
+    ...     print(path.read_text())
+    {
+     "q1": "Ann",
+     "q2": ""
+    }
     """
     path, ids = Path(path), as_row_list("ids", ids)
     predictions = as_row_list("predictions", predictions)
@@ -189,6 +201,26 @@ def read_mrc_ner(
     ------
     ValueError
         If the file has another form, or a span lies outside its sentence.
+
+    Examples
+    --------
+    >>> import json
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from skdice.datasets import read_mrc_ner
+    >>> record = {
+    ...     "qas_id": "0.1",
+    ...     "context": "Ann sings",
+    ...     "query": "find every person",
+    ...     "entity_label": "PER",
+    ...     "start_position": [0],
+    ...     "end_position": [0],
+    ... }
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "train.json"
+    ...     _ = path.write_text(json.dumps([record]))
+    ...     read_mrc_ner(path)
+    ([['Ann', 'sings']], [[('PER', 0, 1)]], {'PER': 'find every person'})
     """
     path = Path(path)
     sentences: dict[str, tuple[list[str], list[tuple[str, int, int]]]] = {}

@@ -32,6 +32,13 @@ class Imbalance:
     counts : dict
         Examples of each class, the most frequent first. Where a row may have several labels, a row
         counts for each of them.
+
+    Examples
+    --------
+    >>> from skdice.inspection import Imbalance
+    >>> counts = Imbalance("examples", 90, 10, "ham", {"ham": 90, "spam": 10})
+    >>> counts.ratio
+    9.0
     """
 
     unit: str

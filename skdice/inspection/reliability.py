@@ -41,6 +41,13 @@ class SpanReliabilityDisplay:
         The expected calibration error, as in `skdice.metrics.expected_calibration_error`.
     figure_, ax_ : matplotlib figure and axes, after `plot`
 
+    Examples
+    --------
+    >>> from skdice.inspection import SpanReliabilityDisplay
+    >>> display = SpanReliabilityDisplay([True, True, False], [0.9, 0.9, 0.2])
+    >>> display.counts.tolist(), display.share_right.tolist()
+    ([1, 2], [0.0, 1.0])
+
     References
     ----------
     C. Guo et al., "On Calibration of Modern Neural Networks", ICML 2017.

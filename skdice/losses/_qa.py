@@ -32,6 +32,16 @@ class SpanEndsLoss(nn.Module):
     Notes
     -----
     The target has shape (n, 3): 0/1 for start and end, and 1 at the first position of a window.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skdice.losses import CrossEntropyLoss, SpanEndsLoss
+    >>> loss = SpanEndsLoss(CrossEntropyLoss())
+    >>> logits = torch.zeros(4, 2)  # one window of four tokens: its start and its end
+    >>> target = torch.tensor([[0, 0, 1], [1, 0, 0], [0, 1, 0], [0, 0, 0]])
+    >>> print(f"{loss(logits, target):.3f}")  # log 4
+    1.386
     """
 
     def __init__(self, loss: Loss) -> None:
@@ -95,6 +105,15 @@ class HeadsLoss(nn.Module):
     Notes
     -----
     The target has shape (n, 2): 0/1, and the index of the element's head.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from skdice.losses import CrossEntropyLoss, HeadsLoss
+    >>> loss = HeadsLoss([CrossEntropyLoss(), CrossEntropyLoss()], [0.75, 0.25])
+    >>> target = torch.tensor([[1, 0], [0, 0], [0, 1]])  # the third element is of the second head
+    >>> print(f"{loss(torch.zeros(3), target):.3f}")  # log 2
+    0.693
     """
 
     @checked

@@ -20,6 +20,12 @@ class Range:
     low, high : float
     log : bool, default=False
         Search on a logarithmic scale.
+
+    Examples
+    --------
+    >>> from skdice.losses import Range, TverskyLoss
+    >>> TverskyLoss.search_space()["alpha"] == Range(0.1, 0.9)
+    True
     """
 
     low: float
@@ -44,6 +50,12 @@ class OneMinus:
     ----------
     name : str
         The other parameter, as in ``loss__alpha``.
+
+    Examples
+    --------
+    >>> from skdice.losses import OneMinus
+    >>> print(OneMinus("loss__alpha")({"loss__alpha": 0.3}))
+    0.7
     """
 
     name: str

@@ -57,6 +57,16 @@ def _function_of(loss_name: str, name: str) -> Callable[..., Tensor]:
     )
     if cls.needs:
         function.__doc__ += " `class_counts` are those of `Loss.prepare`."
+    counts = ", class_counts=[2, 1, 1]" if cls.needs else ""
+    function.__doc__ += f"""
+
+Examples
+--------
+>>> import torch
+>>> from skdice.losses.functional import {name}
+>>> logits, target = torch.zeros(4, 3, requires_grad=True), torch.tensor([0, 0, 1, 2])
+>>> {name}(logits, target{counts}).backward()
+"""
     return function
 
 

@@ -32,6 +32,12 @@ def positive_class(classes: np.ndarray, counts: np.ndarray, pos_label: Any = Non
     ------
     ValueError
         If there are not two classes and two counts, or `pos_label` is none of the classes.
+
+    Examples
+    --------
+    >>> from skdice.metrics import positive_class
+    >>> positive_class(["ham", "spam"], [90, 10])
+    1
     """
     names, counts = as_row_list("classes", classes), as_numbers("counts", counts)
     if len(names) != 2 or counts.shape != (2,):

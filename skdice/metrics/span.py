@@ -224,7 +224,14 @@ def _scores(true: Spans, pred: Spans, average: Any, labels: Any, zero_division: 
 def span_precision_score(
     y_true: Any, y_pred: Any, *, average: str | None = "micro", **options: Any
 ) -> Any:
-    """Share of predicted spans that are right; see `span_precision_recall_fscore_support`."""
+    """Share of predicted spans that are right; see `span_precision_recall_fscore_support`.
+
+    Examples
+    --------
+    >>> from skdice.metrics import span_precision_score
+    >>> span_precision_score([["B-PER", "B-LOC"]], [["B-PER", "O"]])
+    1.0
+    """
     return span_precision_recall_fscore_support(y_true, y_pred, average=average, **options)[0]
 
 
@@ -232,7 +239,14 @@ def span_precision_score(
 def span_recall_score(
     y_true: Any, y_pred: Any, *, average: str | None = "micro", **options: Any
 ) -> Any:
-    """Share of true spans that are found; see `span_precision_recall_fscore_support`."""
+    """Share of true spans that are found; see `span_precision_recall_fscore_support`.
+
+    Examples
+    --------
+    >>> from skdice.metrics import span_recall_score
+    >>> span_recall_score([["B-PER", "B-LOC"]], [["B-PER", "O"]])
+    0.5
+    """
     return span_precision_recall_fscore_support(y_true, y_pred, average=average, **options)[1]
 
 

@@ -49,6 +49,17 @@ class Comparison:
         Parameters of the estimator; versions of the packages.
     measures : tuple of str
         Names of the scores, in a multi-label problem with ``f1 of <label>`` for each label.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from skdice import DiceClassifier
+    >>> from skdice.model_selection import compare_losses
+    >>> X, y = make_classification(200, weights=[0.9], random_state=0)
+    >>> options = {"losses": ["ce", "dsc"], "seeds": 1, "X_test": X, "y_test": y}
+    >>> result = compare_losses(DiceClassifier(max_epochs=1), X, y, **options)
+    >>> [row.label for row in result.rows], result.measures
+    (['ce', 'dsc'], ('precision', 'recall', 'f1', 'accuracy'))
     """
 
     title: str

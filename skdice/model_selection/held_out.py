@@ -46,6 +46,18 @@ class OutOfFold(NamedTuple):
         and None for an estimator that gives no probabilities.
     folds : ndarray of int, shape (n,)
         The number of the fold in which a row was held out.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from skdice import DiceClassifier
+    >>> from skdice.model_selection import out_of_fold
+    >>> X, y = make_classification(60, random_state=0)
+    >>> held_out = out_of_fold(DiceClassifier(max_epochs=1, random_state=0), X, y, cv=3)
+    >>> held_out.predictions.shape, held_out.probabilities.shape
+    ((60,), (60, 2))
+    >>> sorted(set(held_out.folds.tolist()))
+    [0, 1, 2]
     """
 
     predictions: np.ndarray
