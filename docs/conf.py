@@ -1,7 +1,7 @@
 """The site: `make docs`."""
 
-import importlib.metadata
 import sys
+import tomllib
 from datetime import date
 from pathlib import Path
 
@@ -10,7 +10,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 project = "skdice"
 author = "The skdice developers"
 project_copyright = f"{date.today().year}, {author}"
-release = importlib.metadata.version("skdice")
+metadata = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+release, repository = metadata["version"], metadata["urls"]["Repository"]
 
 extensions = [
     "myst_parser",
@@ -23,9 +24,10 @@ extensions = [
     "extension",
 ]
 templates_path = ["_templates"]
-exclude_patterns = ["_build", "gallery/README.rst"]
+exclude_patterns = ["_build", "gallery", "auto_gallery/**/GALLERY_HEADER.rst"]
 
-myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist", "dollarmath"]
+myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist", "dollarmath", "substitution"]
+myst_substitutions = {"version": release, "source": f"[The source]({repository})"}
 myst_heading_anchors = 3
 # Docstrings that scikit-learn hands down refer to its own glossary.
 suppress_warnings = ["ref.ref", "ref.term"]
@@ -49,7 +51,7 @@ sphinx_gallery_conf = {
 }
 
 html_theme = "pydata_sphinx_theme"
-html_title = "skdice"
+html_title = f"skdice {release}"
 html_static_path = ["_static"]
 html_css_files = ["skdice.css"]
 html_show_sourcelink = False
@@ -59,7 +61,15 @@ html_sidebars = {
 }
 html_theme_options = {
     "header_links_before_dropdown": 7,
-    "show_prev_next": False,
+    "show_prev_next": True,
+    "icon_links": [
+        {
+            "name": "Source",
+            "url": repository,
+            "icon": "fa-solid fa-code-branch",
+            "type": "fontawesome",
+        }
+    ],
     "navigation_with_keys": False,
     "secondary_sidebar_items": {"**": ["page-toc"], "evidence": []},
 }

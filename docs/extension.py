@@ -1,9 +1,9 @@
-"""What our site adds to Sphinx: links from code to the API, lists of examples, formulas as MathML."""
+"""What our site adds to Sphinx: links from code to the API, lists of examples, MathML."""
 
 from __future__ import annotations
 
 from docutils import nodes
-from names import examples, public_names, target_of
+from names import examples, explanations, public_names, target_of
 from sphinx import addnodes
 from sphinx.transforms import SphinxTransform
 from sphinx.util.docutils import SphinxDirective
@@ -17,11 +17,10 @@ class LinkCode(SphinxTransform):
     def apply(self, **kwargs):
         """Link all but headings, links and a page's mentions of its own subject."""
         page = self.env.docname
-        for node in [*self.document.findall(nodes.literal)] + [
-            *self.document.findall(nodes.title_reference)
-        ]:
+        kinds = (nodes.literal, nodes.title_reference)
+        inside = (nodes.title, nodes.reference, addnodes.pending_xref, nodes.term)
+        for node in [*self.document.findall(lambda node: isinstance(node, kinds))]:
             target = target_of(node.astext())
-            inside = (nodes.title, nodes.reference, addnodes.pending_xref, nodes.term)
             parent = node.parent
             while parent is not None and not isinstance(parent, inside):
                 parent = parent.parent
@@ -47,18 +46,22 @@ class Examples(SphinxDirective):
         if name not in things:  # listed under a second name
             thing = getattr(__import__(module, fromlist=[attribute]), attribute)
             name = next((other for other, one in things.items() if one is thing), name)
-        pages = examples().get(name, [])
-        if not pages:
-            return []
+        used, told = examples(), explanations()
+        lists = [(f"Examples that use {attribute}", used.get(name, []))]
+        lists += [(f"Pages that explain {attribute}", told.get(name, []))]
+        return [part for title, pages in lists if pages for part in self.links(title, pages)]
+
+    def links(self, title, pages):
+        """A heading and a list of links to pages."""
         items = nodes.bullet_list()
-        for where, title in pages:
+        for where, name in pages:
             link = addnodes.pending_xref(
                 "", refdomain="std", reftype="doc", reftarget=f"/{where}", refexplicit=True,
                 refdoc=self.env.docname, refwarn=True,
             )  # fmt: skip
-            link += nodes.inline("", title)
+            link += nodes.inline("", name)
             items += nodes.list_item("", nodes.paragraph("", "", link))
-        return [nodes.rubric("", f"Examples that use {attribute}"), items]
+        return [nodes.rubric("", title), items]
 
 
 def mathml(block):

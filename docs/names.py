@@ -1,4 +1,4 @@
-"""The public names of skdice, and the pages that use them. Needs no Sphinx, so the tests use it too."""
+"""The public names of skdice, and the pages that use them. The tests read it too."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import functools
 import importlib
 import inspect
 import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ PACKAGES = (
     "skdice", "skdice.text", "skdice.losses.functional", "skdice.losses", "skdice.model_selection",
     "skdice.resampling", "skdice.metrics", "skdice.inspection", "skdice.datasets", "skdice.export",
 )  # fmt: skip
+Pages = dict[str, list[tuple[str, str]]]
 GUIDE = ("searching", "models", "speed")  # pages of the guide that lie outside its folder
 
 
@@ -98,13 +100,30 @@ def guide_pages() -> list[Path]:
     return pages
 
 
-@functools.cache
-def examples() -> dict[str, list[tuple[str, str]]]:
-    """For each public name, the pages that use it: their path without an ending, and their title."""
-    found: dict[str, list[tuple[str, str]]] = {name: [] for name in public_names()}
-    for page in [*sorted((DOCS / "gallery").rglob("plot_*.py")), *guide_pages()]:
+def mentioned_in(text: str) -> set[str]:
+    """The full names of what the prose of a page names in inline code."""
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.S | re.M)
+    return {target_of(code) for code in re.findall(r"`([^`\n]+)`", prose)} - {None}
+
+
+def _pages_by_name(pages: Iterable[Path], names_of: Callable[[Path], set[str]]) -> Pages:
+    found: Pages = {name: [] for name in public_names()}
+    for page in pages:
         where = page.relative_to(DOCS).with_suffix("").as_posix()
         where = re.sub("^gallery/", "auto_gallery/", where)
-        for name in used_in(code_of(page)):
+        for name in names_of(page):
             found[name].append((where, title_of(page)))
     return found
+
+
+@functools.cache
+def examples() -> Pages:
+    """For each public name, path (without an ending) and title of the pages whose code uses it."""
+    pages = [*sorted((DOCS / "gallery").rglob("plot_*.py")), *guide_pages()]
+    return _pages_by_name(pages, lambda page: used_in(code_of(page)))
+
+
+@functools.cache
+def explanations() -> Pages:
+    """The same of the pages whose prose names it."""
+    return _pages_by_name(guide_pages(), lambda page: mentioned_in(page.read_text("utf-8")))

@@ -2,35 +2,44 @@
 
 from __future__ import annotations
 
+import doctest
 import importlib
+import importlib.util
 import inspect
 import re
+import shlex
 from pathlib import Path
 
+import click
 import pytest
+import typer.main
 
+from skdice.cli.app import app
 from skdice.losses import Loss
 
 DOCS = Path(__file__).parents[1] / "docs"
-PACKAGES = (
-    "skdice", "skdice.losses", "skdice.losses.functional", "skdice.model_selection",
-    "skdice.resampling", "skdice.metrics", "skdice.inspection", "skdice.datasets", "skdice.export",
-)  # fmt: skip
-PAGES = [DOCS / "start.md", *sorted((DOCS / "guide").glob("*.md"))]
 
 
-def public_names():
-    """Qualified name and object of all that is public, each object once."""
-    found = {}
-    for package in PACKAGES:
-        module = importlib.import_module(package)
-        names = getattr(module, "__all__", None) or [n for n in vars(module) if n[0] != "_"]
-        for name in names:
-            thing = getattr(module, name)
-            ours = getattr(thing, "__module__", "").startswith("skdice")
-            if ours and (inspect.isclass(thing) or inspect.isfunction(thing)):
-                found.setdefault(id(thing), (f"{package}.{name}", thing))
-    return list(found.values())
+def _load(name):
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+names = _load("names")
+PUBLIC = [
+    (name, thing)
+    for name, thing in names.public_names().items()
+    if inspect.isclass(thing) or inspect.isfunction(thing)
+]
+# Pages that teach, and pages that also show code.
+PAGES = names.guide_pages()
+PROGRAMS = ("accelerate", "cat", "cd", "git", "make", "pip", "python", "torchrun")
+RUN = ("python", "console")
+SHOWN_ONLY = ("text", "{toctree}", "{index}", "{figure}", "{image}")  # no code
+NOT_RUN = re.compile(r"^<!-- not run: [^>]+ -->\n+```.*?^```$", re.S | re.M)
+SHOWN = [*PAGES, *(DOCS / f"{name}.md" for name in ("index", "install", "coming_from", "faq"))]
 
 
 def listed_names():
@@ -45,7 +54,7 @@ def listed_names():
 
 
 def test_every_public_name_is_in_the_api_reference():
-    things = {id(thing): name for name, thing in public_names()}
+    things = {id(thing): name for name, thing in PUBLIC}
     listed = listed_names()
     for name in listed:
         package, _, attribute = name.rpartition(".")
@@ -53,9 +62,7 @@ def test_every_public_name_is_in_the_api_reference():
     assert not things, "add these to docs/api.md"
 
 
-@pytest.mark.parametrize(
-    ("name", "thing"), [pytest.param(*found, id=found[0]) for found in public_names()]
-)
+@pytest.mark.parametrize(("name", "thing"), [pytest.param(*one, id=one[0]) for one in PUBLIC])
 def test_docstrings_have_the_sections_of_numpydoc(name, thing):
     doc = inspect.getdoc(thing) or ""
     assert doc.strip(), "no docstring"
@@ -71,17 +78,84 @@ def test_docstrings_have_the_sections_of_numpydoc(name, thing):
         assert section or elsewhere, "no section Parameters"
 
 
-@pytest.mark.slow
+def test_every_public_name_has_an_example_that_uses_it():
+    used = names.examples()
+    lacking = []
+    for name, thing in names.public_names().items():
+        shown = doctest.DocTestParser().get_examples(inspect.getdoc(thing) or "")
+        if not used[name] and not shown:
+            lacking.append(name)
+    assert not lacking, "show these in their docstrings or in docs/gallery"
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_page_that_teaches_leads_to_the_api_and_has_a_picture(page):
+    text = page.read_text()
+    if page.suffix == ".py":  # a script of the gallery
+        assert names.used_in(text)
+        assert "plt.show()" in text
+        return
+    assert names.mentioned_in(text), "name what it uses in inline code: it becomes a link"
+    pictures = [*re.findall(r"!\[[^\]]+\]\(([^)\s]+)\)", text)]
+    assert pictures, "a page without a picture, or one whose picture has no words"
+    for picture in pictures:
+        drawn = re.search(r"(?:^|/)auto_gallery/(\w+)/images/sphx_glr_(\w+)_\d+\.png$", picture)
+        if drawn:
+            assert (DOCS / "gallery" / drawn[1] / f"{drawn[2]}.py").exists(), picture
+        else:
+            assert (page.parent / picture).exists(), picture
+
+
+def blocks(page):
+    """Kind and code of the blocks of a page, less those that say why nobody can run them here."""
+    text = re.sub(NOT_RUN, "", page.read_text())
+    return re.findall(r"^```([^\n`]*)\n(.*?)^```$", text, re.S | re.M)
+
+
+@pytest.mark.parametrize("page", SHOWN, ids=lambda page: page.stem)
+def test_every_block_of_code_of_a_page_is_run(page):
+    """Python by the test below. The commands of skdice are parsed here."""
+    if page.suffix == ".py":  # the site runs it
+        return
+    for kind, code in blocks(page):
+        assert kind.split(" ")[0] in RUN + SHOWN_ONLY, f"no test runs it:\n{code}"
+        for line in code.splitlines() if kind == "console" else ():
+            if line.startswith("$ "):
+                _check_command(line)
+    prose = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.S | re.M)
+    assert not re.findall(r"^(?:\n {4}\S.*)", prose, re.M), "write it in a block that says its kind"
+
+
+def _check_command(line):
+    """Parse a command as `skdice` does, without running it; others install or start it."""
+    for part in line.removeprefix("$ ").partition(" #")[0].rstrip(" &").split(" | "):
+        program, *words = shlex.split(part.partition(" < ")[0])
+        if program != "skdice":
+            assert program in PROGRAMS, f"no test runs it: {line}"
+            continue
+        group = typer.main.get_command(app)
+        context = group.make_context("skdice", [], resilient_parsing=True)
+        name, command, rest = group.resolve_command(context, words)
+        try:
+            command.make_context(name, rest)
+        except click.BadParameter as error:  # its files do not exist here
+            if "does not exist" not in str(error):
+                raise
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", SHOWN, ids=lambda page: page.stem)
 def test_the_code_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib").use("Agg")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("skdice.estimators.chosen.choose_epochs", lambda *rows: 1)
     space: dict[str, object] = {}
-    for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.S):
-        # The shortest fits that show that every line runs.
-        block = re.sub(r"max_epochs=\d+", "max_epochs=1", block)
-        exec(compile(block, page.name, "exec"), space)
+    for kind, code in blocks(page) if page.suffix == ".md" else ():
+        if kind == "python":
+            # The shortest fits that show that every line runs.
+            code = re.sub(r"max_epochs=\d+", "max_epochs=1", code)
+            code = re.sub(r"n_trials=\d\d+", "n_trials=2", code)
+            exec(compile(code, page.name, "exec"), space)
 
 
 def test_links_lead_to_pages_that_exist():
@@ -89,8 +163,12 @@ def test_links_lead_to_pages_that_exist():
         text = re.sub(r"```.*?```", "", page.read_text(), flags=re.S)
         for target in re.findall(r"\]\(([^)\s]+)\)", text):
             path, _, anchor = target.partition("#")
-            if "://" in path or path.startswith("auto_gallery"):
+            if "://" in path:
                 continue
+            if "auto_gallery/" in path:  # made from a script, its pictures too
+                made = re.sub(r"images/sphx_glr_(\w+)_\d+\.png", r"\1.rst", path)
+                path = made.replace("auto_gallery/index.rst", "gallery/GALLERY_HEADER.rst")
+                path = re.sub(r"auto_gallery/(.+)\.rst", r"gallery/\1.py", path)
             file = (page.parent / path) if path else page
             assert file.exists(), f"{page.name}: {target}"
             if anchor and file.suffix == ".md":

@@ -62,6 +62,12 @@ class Loss(nn.Module):
     A subclass is a dataclass of its parameters over `kernel`, a pure function of a `Problem` whose
     keywords are these parameters. A subclass that defines a `name` can be given by it, as in
     ``loss="dice"``.
+
+    Examples
+    --------
+    >>> from skdice.losses import DiceLoss, Loss
+    >>> isinstance(DiceLoss(), Loss), DiceLoss().get_params()["smooth"]
+    (True, 0.01)
     """
 
     name: ClassVar[str]

@@ -94,6 +94,14 @@ def _splitter() -> Any:
 def plain_words(text: str) -> list[tuple[int, int]]:
     """Start and end of each word of a text: split at blanks, punctuation, and symbols.
 
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    list of (int, int)
+
     Examples
     --------
     >>> from skdice.text.words import plain_words
