@@ -19,7 +19,7 @@ from skdice.text.alignment import REGIONS, Span, align, check_type, read_entitie
 from skdice.text.encoding import Window, Windows, compact, windows_of_words
 from skdice.text.inputs import check_weights, object_array, read_texts
 from skdice.text.spans import ScoredSpan
-from skdice.text.words import Entity, Words, apart, split_texts
+from skdice.text.words import Entity, Words, apart, begin_unglued, glued_words, split_texts
 
 _encode = compact(windows_of_words)
 
@@ -52,6 +52,12 @@ class DiceEntityRecognizer(DiceTokenClassifier):
         label ``"O"``: without any, a recognizer would learn to find entities everywhere.
     overlapping : {"longest", "error"}, default="longest"
         What `fit` does with entities that share words: it takes the longest, or refuses `y`.
+    glued : {"tag", "skip"}, default="tag"
+        What to do with words that follow other characters without a blank, such as ``name`` in
+        ``@name``, parts of links, and ``made`` in ``ready-made``: tag them like all others, or skip
+        them. Then `fit` does not train on those that are outside entities, and `predict` finds no
+        entity that begins there; brackets and quotes do not count. Better for tweets, whose
+        handles look like names and are none. A pipeline of transformers does not skip.
     stride : int or None, default=None
         Overlap of the windows of a long text, in subwords; None is a quarter of a window.
     label_all_subwords : bool, default=False
@@ -169,11 +175,13 @@ class DiceEntityRecognizer(DiceTokenClassifier):
         "misaligned": [StrOptions({"expand", "error", "drop"})],
         "overlapping": [StrOptions({"longest", "error"})],
         "unlabeled": [StrOptions({"negative", "unknown"})],
+        "glued": [StrOptions({"tag", "skip"})],
     }
 
     misaligned: str = "expand"
     overlapping: str = "longest"
     unlabeled: str = "negative"
+    glued: str = "tag"
     scheme: ClassVar[str] = "iob2"  # type: ignore[misc]  # not a parameter: pipelines read this one
 
     tags_: np.ndarray = field(init=False)
@@ -298,6 +306,8 @@ class DiceEntityRecognizer(DiceTokenClassifier):
 
     def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Examples:
         texts, rows = self._checked(X, y)
+        if self.glued == "skip":
+            rows = [self._without_glued(text, row) for text, row in zip(texts, rows, strict=True)]
         weights = check_weights(sample_weight, len(texts))
         if not hasattr(self, "tokenizer_"):
             self.tokenizer_ = backbones.load_tokenizer(self.backbone)
@@ -333,6 +343,16 @@ class DiceEntityRecognizer(DiceTokenClassifier):
             rows = [[*row, (0, len(text), None)] for text, row in zip(texts, rows, strict=True)]
         return texts, rows
 
+    @staticmethod
+    def _without_glued(text: str, row: list[Span]) -> list[Span]:
+        """The entities of a text; glued words that none of them touches are not annotated."""
+        free = [
+            (start, end, None)
+            for start, end in glued_words(text)
+            if all(b <= start or end <= a for a, b, _ in row)
+        ]
+        return [*row, *free]
+
     def _true_tags(self, X: list[Any], y: list[Any]) -> list[Any]:
         words = split_texts(self.tokenizer_, X)
         return align(X, y, words, self.misaligned, self.overlapping)[0]
@@ -343,7 +363,10 @@ class DiceEntityRecognizer(DiceTokenClassifier):
     def _answers(self, X: Any, tagged: Iterable[tuple[Any, Any]]) -> np.ndarray:
         texts = read_texts(X)
         rows = zip(texts, split_texts(self.tokenizer_, texts), tagged, strict=True)
-        return object_array([apart(_of_text(text, w, spans)) for text, w, (_, spans) in rows])
+        found = [apart(_of_text(text, w, spans)) for text, w, (_, spans) in rows]
+        if self.glued == "skip":
+            found = [begin_unglued(*pair) for pair in zip(texts, found, strict=True)]
+        return object_array(found)
 
     def _placed(self, X: Any, tagged: Iterable[tuple[Any, Any]]) -> np.ndarray:
         rows = self._answers(X, tagged)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skdice._checks import check_has, checked, naming, shown
+from skdice._checks import check_choice, check_has, checked, naming, shown
 from skdice.text.encoding import BLOCK
 from skdice.text.inputs import check_characters, read_texts
 
@@ -113,6 +113,29 @@ def plain_words(text: str) -> list[tuple[int, int]]:
     return [span for _, span in _splitter().pre_tokenize_str(text)]
 
 
+@checked
+def glued_words(text: str) -> list[tuple[int, int]]:
+    """Start and end of each word behind another one, or behind ``@`` or ``#``, without a blank.
+
+    Examples
+    --------
+    >>> from skdice.text.words import glued_words
+    >>> text = "thanks @ann, see (Rome) and ready-made"
+    >>> [text[start:end] for start, end in glued_words(text)]
+    ['ann', 'made']
+    """
+    glued, begun, last = [], False, 0
+    for start, end in plain_words(text):
+        if start > last:  # behind a blank
+            begun = False
+        word = text[start].isalnum()
+        if word and begun:
+            glued.append((start, end))
+        begun = begun or word or text[start:end] in "@#"
+        last = end
+    return glued
+
+
 def split_texts(tokenizer: Any, texts: Sequence[str]) -> Iterator[Words]:
     """The words of each text as a pipeline with this tokenizer takes them.
 
@@ -168,7 +191,15 @@ def _subwords(encoding: Any) -> Iterator[tuple[int, tuple[int, int], int]]:
     return zip(encoding.ids, encoding.offsets, encoding.word_ids, strict=True)
 
 
-def pipeline_entities(pipeline: Callable[..., Any], texts: Sequence[str]) -> list[list[Entity]]:
+def begin_unglued(text: str, entities: Sequence[Entity]) -> list[Entity]:
+    """The entities of a text that do not begin in a glued word."""
+    places = {place for start, end in glued_words(text) for place in range(start, end)}
+    return [entity for entity in entities if entity.start not in places]
+
+
+def pipeline_entities(
+    pipeline: Callable[..., Any], texts: Sequence[str], *, glued: str = "tag"
+) -> list[list[Entity]]:
     """What a token classification pipeline of transformers finds in raw texts.
 
     The same as `predict` of the `DiceEntityRecognizer` whose folder the pipeline serves. With
@@ -181,6 +212,8 @@ def pipeline_entities(pipeline: Callable[..., Any], texts: Sequence[str]) -> lis
     pipeline : transformers.TokenClassificationPipeline
         With ``aggregation_strategy="first"``.
     texts : list of str
+    glued : {"tag", "skip"}, default="tag"
+        As the recognizer has it.
 
     Returns
     -------
@@ -192,6 +225,7 @@ def pipeline_entities(pipeline: Callable[..., Any], texts: Sequence[str]) -> lis
         If `texts` holds no texts, or the pipeline gives tokens and no entities.
     """
     check_has("pipeline", pipeline, "tokenizer", "__call__")
+    check_choice("glued", glued, ("tag", "skip"))
     with naming({"X": "texts"}):
         texts = read_texts(texts)
     rows = []
@@ -210,10 +244,9 @@ def pipeline_entities(pipeline: Callable[..., Any], texts: Sequence[str]) -> lis
                 "'token-classification', model=folder, aggregation_strategy='first')"
             )
         ends = [(int(places[e["start"]]), int(places[e["end"]])) for e in found]
-        rows.append(
-            apart(
-                Entity(a, b, e["entity_group"], float(e["score"]), text[a:b])
-                for e, (a, b) in zip(found, ends, strict=True)
-            )
+        row = apart(
+            Entity(a, b, e["entity_group"], float(e["score"]), text[a:b])
+            for e, (a, b) in zip(found, ends, strict=True)
         )
+        rows.append(begin_unglued(text, row) if glued == "skip" else row)
     return rows

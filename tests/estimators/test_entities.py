@@ -412,3 +412,53 @@ def test_entities_alone_teach_nothing(tiny_backbone):
         model.fit(X, y)
     with pytest.raises(ValueError, match="unlabeled"):
         model.set_params(unlabeled="ignore").fit(X, y)
+
+
+GLUED = [
+    "@anna_b met Anna today",
+    "see #Paris and #Rome (Rome)!",
+    "ann@Paris.org wrote to @Bob",
+    "the bus was old",
+]
+
+
+def test_glued_words_do_not_count_in_training(tiny_backbone):
+    y = [[(12, 16, "PER")], [(4, 10, "LOC"), (22, 26, "LOC")], [], []]
+    unknown = [[(1, 5), (6, 7)], [(16, 20)], [(4, 9), (10, 13), (24, 27)], []]  # read by eye
+    by_hand = [
+        [*row, *((a, b, None) for a, b in more)] for row, more in zip(y, unknown, strict=True)
+    ]
+    skipping = recognizer(tiny_backbone, glued="skip", max_epochs=2).fit(GLUED, y)
+    other = recognizer(tiny_backbone, max_epochs=2).fit(GLUED, by_hand)
+    assert skipping._seen.tolist() == other._seen.tolist()
+    for a, b in zip(skipping.predict_proba(GLUED), other.predict_proba(GLUED), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert clone(skipping).glued == pickle.loads(pickle.dumps(skipping)).glued == "skip"
+    with pytest.raises(ValueError, match="glued"):
+        recognizer(tiny_backbone, glued="drop").fit(GLUED, y)
+
+
+def test_no_entity_begins_with_a_glued_word(fitted, tmp_path):
+    model = pickle.loads(pickle.dumps(fitted))
+    texts = ["@Anna met Anna", "Anna met bob@Anna", "#Oslo (Oslo) Anna-Bob"]
+    allowed = [[10], [0, 9], [7, 13]]
+    before = model.predict(texts)
+    after = model.set_params(glued="skip").predict(texts)
+    for all_of_them, kept, starts in zip(before, after, allowed, strict=True):
+        assert kept == [entity for entity in all_of_them if entity.start in starts]
+    assert sum(map(len, before)) > sum(map(len, after)) > 0
+    assert [span[1:3] for span in model.predict_spans(texts)[0]] == [e[:2] for e in after[0]]
+    model.save_pretrained(tmp_path)
+    again = DiceEntityRecognizer.from_pretrained(tmp_path)
+    assert again.glued == "skip"
+    served = transformers.pipeline(
+        "token-classification", str(tmp_path), aggregation_strategy="first", device="cpu"
+    )
+    assert [[e[:3] for e in row] for row in pipeline_entities(served, texts, glued="skip")] == [
+        [e[:3] for e in row] for row in after
+    ]
+    with pytest.raises(ValueError, match="glued"):
+        pipeline_entities(served, texts, glued="no")
+    assert [[e[:3] for e in row] for row in again.predict(texts)] == [
+        [e[:3] for e in row] for row in after
+    ]
