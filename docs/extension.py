@@ -49,6 +49,10 @@ class Examples(SphinxDirective):
         used, told = examples(), explanations()
         lists = [(f"Examples that use {attribute}", used.get(name, []))]
         lists += [(f"Pages that explain {attribute}", told.get(name, []))]
+        lists = [
+            (title, [page for page in pages if page[0] in self.env.found_docs])
+            for title, pages in lists
+        ]
         return [part for title, pages in lists if pages for part in self.links(title, pages)]
 
     def links(self, title, pages):
@@ -70,7 +74,7 @@ def mathml(block):
 
     def visit(self, node):
         text = convert(node.astext(), display="block" if block else "inline")
-        self.body.append(f'<div class="math">{text}</div>' if block else text)
+        self.body.append(f'<div class="formula">{text}</div>' if block else text)
         raise nodes.SkipNode
 
     return visit, None

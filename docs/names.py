@@ -97,7 +97,7 @@ def guide_pages() -> list[Path]:
     pages = [DOCS / "start.md", *(DOCS / f"{name}.md" for name in GUIDE)]
     for folder in ("guide", "tutorials"):
         pages += [page for page in sorted((DOCS / folder).glob("*.md")) if page.stem != "index"]
-    return pages
+    return pages + sorted((DOCS / "tutorials").glob("plot_*.py"))
 
 
 def mentioned_in(text: str) -> set[str]:
@@ -110,7 +110,7 @@ def _pages_by_name(pages: Iterable[Path], names_of: Callable[[Path], set[str]]) 
     found: Pages = {name: [] for name in public_names()}
     for page in pages:
         where = page.relative_to(DOCS).with_suffix("").as_posix()
-        where = re.sub("^gallery/", "auto_gallery/", where)
+        where = re.sub("^(gallery|tutorials)/plot_|^gallery/", r"auto_\g<0>", where)
         for name in names_of(page):
             found[name].append((where, title_of(page)))
     return found

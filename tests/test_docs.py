@@ -144,6 +144,7 @@ def _check_command(line):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*is experimental:Warning")  # Optuna's plots
 @pytest.mark.parametrize("page", SHOWN, ids=lambda page: page.stem)
 def test_the_code_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib").use("Agg")
@@ -175,6 +176,15 @@ def test_links_lead_to_pages_that_exist():
                 heads = re.findall(r"^#+ (.+)$", file.read_text(), re.M)
                 slugs = {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in heads}
                 assert anchor in slugs, f"{page.name}: {target}"
+
+
+@pytest.mark.parametrize("word", ["install", "multi-label", "threshold", "overlap loss", "prefit"])
+def test_the_search_finds_words_of_newcomers(word):
+    """Sphinx ranks titles, terms of the glossary and entries of the index above plain text."""
+    heads = r"^(?:#+ (.+)|```\{index\} (.+))$|^(\S.*)\n  \S"
+    texts = [page.read_text() for page in DOCS.rglob("*.md") if "_build" not in page.parts]
+    ranked = [part for text in texts for found in re.findall(heads, text, re.M) for part in found]
+    assert any(word in part.lower() for part in ranked)
 
 
 def test_no_page_takes_the_name_of_a_page_of_sphinx():
