@@ -57,7 +57,7 @@ html_css_files = ["skdice.css"]
 html_show_sourcelink = False
 # Pages without pages beside them have no use for a sidebar that lists those.
 html_sidebars = {
-    page: [] for page in ("index", "install", "start", "coming_from", "faq", "evidence")
+    page: [] for page in ("glossary", "index", "install", "start", "coming_from", "faq", "evidence")
 }
 html_theme_options = {
     "header_links_before_dropdown": 7,
