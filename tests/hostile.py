@@ -315,7 +315,7 @@ class Makers:
         }  # fmt: skip
         return copy.deepcopy(rows.get(kind, LABELS))
 
-    a_X_test = a_X_val = a_X  # noqa: N815
+    a_X_test = a_X_val = a_pool = a_X  # noqa: N815
     a_y_test = a_y_val = a_y_true = a_tags = a_y
 
     def a_y_pred(self, kind: str) -> Any:

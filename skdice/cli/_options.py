@@ -45,6 +45,7 @@ Format = Literal[
 ]
 Mode = Literal["strict", "exact", "partial", "type", "fair"]
 Strategy = Literal["auto", "full", "shared"]
+Choice = Literal["mixed", "positives", "margin", "spread"]
 
 
 @dataclass

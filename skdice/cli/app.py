@@ -1,4 +1,6 @@
-"""skdice imbalance, train, predict, convert, evaluate, export, compare and tune."""
+"""skdice imbalance, train, predict, convert, evaluate, suspects, next, export, compare and
+tune.
+"""
 
 from __future__ import annotations
 
@@ -292,6 +294,83 @@ def evaluate(
     if page is not None:
         _evaluate.write_page(estimator, data, predicted, page, f"{model.name} on {file.name}")
         ERR.print(f"wrote {page}")
+
+
+@command
+def suspects(
+    file: Annotated[Path, Argument(help="Labelled file.")],
+    out: Annotated[Path, Option(help="Table to write: .csv or .jsonl.")],
+    page: Annotated[
+        Path | None, Option("--report", help="HTML page to write, with the texts highlighted.")
+    ] = None,
+    features: options.Features = False,
+    folds: Annotated[int, Option(min=2, help="Folds: each row is judged by the others.")] = 5,
+    loss: Annotated[str | None, Option(help="Name of the loss; default: ce_dice.")] = None,
+    task: options.TaskOption = "auto",
+    seed: options.Seed = 0,
+    checkpoint: Annotated[
+        Path | None, Option(help="Folder for finished folds: a stopped command continues.")
+    ] = None,
+    force: options.ForceFile = False,
+    *,
+    source: options.Files,
+    fit: options.Fit,
+) -> None:
+    """List the labels, tags or entities that are probably wrong, the most doubtful first.
+
+    A model is fitted for each fold and judges the rows of the others. With --features that takes
+    seconds for texts. Row 0 is the first example of the file. In a .csv file a text that a
+    spreadsheet would take for a formula begins with an apostrophe.
+
+    [bold]Examples[/bold]
+
+    skdice suspects messages.csv --features --out suspects.csv
+
+    skdice suspects train.conll --out suspects.csv --report suspects.html
+
+    skdice suspects notes.jsonl --folds 3 --out suspects.jsonl
+    """
+    from skdice.cli import _labels
+
+    _common.new_file(out, "--out", force)
+    _common.new_file(page, "--report", force)
+    data = source.read(file, task)
+    OUT.print(_common.described(data), soft_wrap=True)
+    params = {**fit.params(), "random_state": seed}
+    if loss is not None:
+        params["loss"] = loss
+    how = features, folds, checkpoint, out, page
+    OUT.print(_labels.suspects(data, params, *how), soft_wrap=True)
+
+
+@command
+def next(
+    model: options.Model,
+    pool: Annotated[Path, Argument(help="File of rows without labels, as for predict.")],
+    out: Annotated[Path, Option(help="Table to write: .csv or .jsonl.")],
+    n: Annotated[int, Option("--n", min=1, help="How many rows to give.")] = 50,
+    strategy: Annotated[options.Choice, Option(help="What makes a row worth a label.")] = "mixed",
+    device: options.Device = "auto",
+    force: options.ForceFile = False,
+    *,
+    columns: options.Columns,
+) -> None:
+    """List the rows of a pool that are most worth a label, the best first.
+
+    Row 0 is the first example of the file. In a .csv file a text that a spreadsheet would take for
+    a formula begins with an apostrophe.
+
+    [bold]Examples[/bold]
+
+    skdice next classifier unlabelled.txt --n 50 --out next.csv
+
+    skdice next tagger unlabelled.conll --strategy positives --out next.jsonl
+    """
+    from skdice.cli import _labels
+
+    _common.new_file(out, "--out", force)
+    estimator = _common.load(model, device)
+    OUT.print(_labels.next_rows(estimator, pool, columns, n, strategy, out), soft_wrap=True)
 
 
 @command

@@ -133,12 +133,18 @@ def html_report(
             draw = partial(DecisionDisplay.from_estimator, estimator, X, y)
             drawn = _picture(lambda ax: draw(axes=ax), (5.5, 3.6))
             body += f"<h2>Decision</h2>{drawn}"
-    name = _escaped(title if title is not None else type(estimator).__name__)
+    name = title if title is not None else type(estimator).__name__
     kinds = dict.fromkeys([type(estimator).__name__, type(model).__name__])
     about = (
         f"{' of '.join(kinds)}, loss {model.loss}, {_length(model)}{len(y):,} rows; intervals "
         f"hold 95 % of {n_bootstraps:,} bootstrap draws of rows; skdice {__version__}"
     )
+    return as_page(name, about, body)
+
+
+def as_page(name: str, about: str, body: str) -> str:
+    """A whole page; `body` is HTML, `name` and `about` are text."""
+    name = _escaped(name)
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{name}</title>'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'

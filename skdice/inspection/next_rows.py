@@ -1,0 +1,221 @@
+"""Which rows of a pool are worth a label."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted
+
+from skdice._checks import as_numbers, check_choice, check_has, checked, naming
+from skdice.estimators.features import TransformerFeatures
+from skdice.estimators.scores import outputs_of
+from skdice.inspection.suspects import Record, shown_text, table_of, texts_of, with_texts
+from skdice.metrics.labels import plain_values
+from skdice.text.inputs import as_sentences, as_texts
+
+STRATEGIES = ("mixed", "positives", "margin", "spread")
+REASONS = {
+    "positives": "probably positive",
+    "margin": "uncertain",
+    "spread": "unlike the rows before",
+}
+
+
+@checked
+def next_to_label(
+    estimator: Any, pool: Any, n: int = 50, *, strategy: str = "mixed", vectors: Any = None
+) -> Any:
+    """The rows of a pool that are most worth a label, for a model of a rare class.
+
+    Of rows that are equal but for case and white space only the first is given.
+
+    Parameters
+    ----------
+    estimator : fitted classifier, tagger or recognizer
+        With ``predict_proba``; of skdice or of scikit-learn, also a pipeline or a search.
+    pool : as X in its `fit`
+        Rows without labels.
+    n : int, default=50
+        How many to give; fewer if the pool has no more.
+    strategy : {"mixed", "positives", "margin", "spread"}, default="mixed"
+        - ``"positives"`` : the most expected positives. Of two classes that is the probability of
+          the positive one, of several labels or of spans the expected number of labels or of words
+          in entities, and of more classes the expected rarity of the class.
+        - ``"margin"`` : the least difference between the two likeliest classes; for tags and
+          several labels the sum of these doubts over a row.
+        - ``"spread"`` : far from each other by their vectors (greedy k-centre).
+        - ``"mixed"`` : half of them by ``"positives"``, half by ``"margin"``.
+    vectors : array of shape (n_rows, n_features) or None, default=None
+        Vectors of the rows for ``"spread"``. None is what the model has: numbers of a numeric pool,
+        steps of a pipeline before the last, or means of the encoder's hidden states.
+
+    Returns
+    -------
+    pandas.DataFrame or list of dict
+        Best first: ``row`` of the pool, ``reason``, ``score`` (what the strategy counts), and
+        ``text`` where the pool holds texts. A list where pandas is not installed.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For a bad argument, or a model that gives no probabilities or has no vectors.
+    NotFittedError
+        If `estimator` is not fitted.
+
+    References
+    ----------
+    O. Sener, S. Savarese, "Active Learning for Convolutional Neural Networks: A Core-Set Approach",
+    ICLR 2018, for the spread.
+
+    Examples
+    --------
+    >>> from skdice import DiceClassifier
+    >>> from skdice.inspection import next_to_label
+    >>> X, y = [[0.0], [0.1], [0.9], [1.0]], ["no", "no", "no", "yes"]
+    >>> model = DiceClassifier(random_state=0).fit(X, y)
+    >>> next_to_label(model, [[0.05], [1.0], [1.0]], n=1, strategy="positives").row.tolist()
+    [1]
+    """
+    return table_of(*find_next(estimator, pool, n, strategy, vectors))
+
+
+def find_next(
+    estimator: Any, pool: Any, n: int, strategy: str, vectors: Any = None
+) -> tuple[list[Record], Sequence[str]]:
+    """The rows as dicts, and the names of their columns."""
+    check_choice("strategy", strategy, STRATEGIES)
+    if n < 1:
+        raise ValueError(f"n={n!r} must be 1 or more")
+    check_has("estimator", estimator, "predict", "predict_proba")
+    check_is_fitted(estimator)
+    model = _decider(estimator)
+    with naming({"X": "pool"}):
+        scores = {} if strategy == "spread" else _scores(model, estimator.predict_proba(pool))
+        texts = _readable(pool, model)
+    keys = list(map(key_of, _numbers(pool) if texts is None else texts))
+    first = dict(zip(reversed(keys), reversed(range(len(keys))), strict=True))
+    rows = sorted(first.values())
+    if vectors is not None:
+        vectors = as_numbers("vectors", vectors, 2)
+        if len(vectors) != len(keys):
+            raise ValueError(f"vectors has {len(vectors)} rows and pool {len(keys)}: give one each")
+    elif strategy == "spread":
+        vectors = _vectors_of(estimator, model, pool, texts)
+    chosen: dict[int, tuple[str, float]] = {}
+    for part, size in _parts(strategy, min(n, len(rows))):
+        left = np.array([row for row in rows if row not in chosen], dtype=int)
+        if part == "spread":
+            middle = np.linalg.norm(vectors[left] - vectors[left].mean(axis=0), axis=1)
+            picked, values = _apart(vectors[left], size, first=int(middle.argmin()))
+        else:
+            picked = np.argsort(-scores[part][left], kind="stable")[:size]
+            values = scores[part][left[picked]]
+        for row, value in zip(left[picked].tolist(), values.tolist(), strict=True):
+            chosen[row] = REASONS[part], value
+    records: list[Record] = [
+        {"row": row, "reason": r, "score": value} for row, (r, value) in chosen.items()
+    ]
+    return with_texts(records, ("row", "reason", "score"), texts)
+
+
+def key_of(row: Any) -> Any:
+    """What equal rows have in common: texts but for case and white space."""
+    if isinstance(row, np.ndarray):
+        return row.tobytes()
+    return " ".join(shown_text(row).casefold().split())
+
+
+def _parts(strategy: str, n: int) -> list[tuple[str, int]]:
+    """Ways to choose, and how many rows each gives."""
+    if strategy == "mixed":
+        return [("positives", (n + 1) // 2), ("margin", n // 2)]
+    return [(strategy, n)]
+
+
+def _apart(vectors: Any, n: int, first: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Places of `n` rows, each the furthest from those before, and how far it is."""
+    places, distances = [first][:n], [0.0][:n]
+    nearest, squares = np.full(len(vectors), np.inf), (vectors**2).sum(axis=1)
+    while len(places) < n:
+        last = places[-1]
+        nearest = np.minimum(nearest, squares + squares[last] - 2 * vectors @ vectors[last])
+        nearest[places] = -1
+        places.append(int(nearest.argmax()))
+        distances.append(float(np.sqrt(max(nearest[places[-1]], 0))))
+    return np.array(places, dtype=int), np.array(distances)
+
+
+# ---- what the model says
+
+
+def _scores(model: Any, tables: Any) -> dict[str, np.ndarray]:
+    """Expected positives and doubt of each row, summed over its tokens or labels."""
+    if several := isinstance(tables, list):  # a table (n, 2) for each label, as of a random forest
+        tables = np.column_stack([of_label[:, 1] for of_label in tables])
+    sizes = [1] * len(tables)
+    outputs = outputs_of(model).tolist() if hasattr(model, "classes_") else []
+    if tables.dtype == object:  # of a tagger
+        sizes = [len(table) for table in tables]
+        tables = np.concatenate([table for table in tables if len(table)])
+    if several or getattr(model, "multilabel_", False):
+        positives, doubt = tables.sum(axis=1), (1 - np.abs(2 * tables - 1)).sum(axis=1)
+    else:
+        best = np.sort(tables, axis=1)
+        doubt = 1 - (best[:, -1] - best[:, -2])
+        if "O" in outputs:
+            positives = 1 - tables[:, outputs.index("O")]
+        elif len(outputs) == 2:
+            rare = int(tables.mean(axis=0).argmin())
+            positives = tables[:, getattr(model, "positive_", rare)]
+        else:
+            positives = tables @ (1 - tables.mean(axis=0))
+    row = np.repeat(np.arange(len(sizes)), sizes)
+    named = {"positives": positives, "margin": doubt}
+    return {name: np.bincount(row, values, len(sizes)) for name, values in named.items()}
+
+
+# ---- rows as texts and as vectors
+
+
+def _readable(pool: Any, model: Any) -> list[Any] | None:
+    """The texts, pairs or tokens of a pool; None if it holds numbers."""
+    if getattr(model, "task", "") == "tagging":
+        return as_sentences(pool)
+    return list(as_texts(pool)) if hasattr(model, "tokenizer_") else texts_of(pool)
+
+
+def _numbers(pool: Any) -> np.ndarray:
+    pool = plain_values(pool)
+    return as_numbers("pool", pool.toarray() if sparse.issparse(pool) else pool, 2)
+
+
+def _vectors_of(estimator: Any, model: Any, pool: Any, texts: Any) -> np.ndarray:
+    """Vectors of the rows as the model sees them."""
+    holder = getattr(estimator, "best_estimator_", estimator)
+    if len(getattr(holder, "steps", ())) > 1:
+        return _numbers(holder[:-1].transform(pool))
+    if texts is None:
+        return _numbers(pool)
+    if not hasattr(model, "tokenizer_"):
+        raise TypeError(
+            f"vectors=None, and {type(model).__name__} has no vectors of texts: give vectors, such "
+            "as those of TransformerFeatures, or strategy='positives'"
+        )
+    reader = TransformerFeatures(device=model.device, max_length=model.max_length)
+    reader.encoder_, reader.tokenizer_ = model.net_.module_.encoder, model.tokenizer_
+    rows = [" ".join(text) if isinstance(text, list) else text for text in texts]
+    reader.n_features_in_ = 1 if isinstance(rows[0], str) else 2
+    return reader.transform(rows)
+
+
+def _decider(estimator: Any) -> Any:
+    """The fitted classifier or tagger inside a search, a tuner or a pipeline."""
+    while True:
+        steps = getattr(estimator, "steps", None)
+        inner = getattr(estimator, "best_estimator_", getattr(estimator, "estimator_", None))
+        if steps is None and inner is None:
+            return estimator
+        estimator = steps[-1][1] if steps else inner

@@ -1,0 +1,352 @@
+"""Which labels of a data set its own model doubts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from skdice._checks import check_has, checked, shown
+from skdice.backbones import load_tokenizer
+from skdice.inspection.report import MAX_CHARACTERS, _cut, _escaped, as_page
+from skdice.inspection.spans import Span, _paired, _Tagged
+from skdice.metrics.labels import read_labels
+from skdice.metrics.schemes import get_spans
+from skdice.metrics.span import read_tags
+from skdice.model_selection.held_out import out_of_fold
+from skdice.text.alignment import align
+from skdice.text.inputs import as_sentences, as_tags, as_texts
+from skdice.text.posterior import SpanPosterior
+from skdice.text.words import split_texts
+
+SPAN_KINDS = {
+    "type": "wrong type",
+    "both": "wrong type",
+    "boundary": "wrong border",
+    "missed": "surplus",
+    "spurious": "missing",
+}
+LABEL_COLUMNS = ("row", "kind", "given", "model", "probability", "gain")
+SPAN_COLUMNS = (
+    *("row", "kind", "given", "start", "end", "model", "model_start", "model_end"),
+    *("probability", "gain", "text"),
+)
+Record = dict[str, Any]
+
+
+@checked
+def suspect_labels(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    cv: Any = 5,
+    groups: Any = None,
+    *,
+    params: dict[str, Any] | None = None,
+    n_jobs: int | None = None,
+    checkpoint_dir: str | Path | None = None,
+) -> Any:
+    """The labels or spans that are probably wrong, the most doubtful first.
+
+    Each row is predicted by a model that was fitted on other rows. A label is suspect if the model
+    gives another one, and its own probability is below the threshold of its class: the mean
+    probability of the labels of this class, as in confident learning. So a rare class, which a
+    model always doubts, is never suspect as a whole.
+
+    Parameters
+    ----------
+    estimator : classifier, tagger or recognizer
+        With ``predict_proba``; of skdice or of scikit-learn, also a pipeline or a search. It is
+        cloned for each fold. Heads on frozen features are enough for texts, and take seconds.
+    X, y : as in its `fit`
+    cv, groups, params, n_jobs, checkpoint_dir
+        As in `out_of_fold` of `skdice.model_selection`: folds, the group of each row (such as its
+        document), parameters of `fit`, folds at a time, and a folder to go on from.
+
+    Returns
+    -------
+    pandas.DataFrame or list of dict
+        A row for each suspect, sorted by ``gain``. A list where pandas is not installed.
+
+        - ``row`` : of X.
+        - ``kind`` : ``"wrong"`` of one label a row; ``"missing"`` or ``"surplus"`` of several
+          labels or of spans; ``"wrong type"`` or ``"wrong border"`` of spans.
+        - ``given``, ``start``, ``end`` : label in `y`, and of a span its place: characters of a
+          text, or tokens of a sentence, the end exclusive. None for what is missing.
+        - ``model``, ``model_start``, ``model_end`` : the same of the model's answer; None for what
+          is surplus.
+        - ``probability`` : of the model's answer.
+        - ``gain`` : the probability that the given label is wrong, which is what a look at it is
+          expected to gain, in right labels.
+        - ``text`` : of the row, or of the span; only where X holds text.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If `estimator` gives no probabilities, or as `out_of_fold` does, before anything is fitted.
+
+    References
+    ----------
+    C. G. Northcutt, L. Jiang, I. L. Chuang, "Confident Learning: Estimating Uncertainty in Dataset
+    Labels", JAIR 2021.
+
+    Examples
+    --------
+    >>> from skdice import DiceClassifier
+    >>> from skdice.inspection import suspect_labels
+    >>> X = [[i / 20] for i in range(20)]
+    >>> y = ["low"] * 10 + ["high"] * 10
+    >>> y[2] = "high"
+    >>> suspects = suspect_labels(DiceClassifier(random_state=0), X, y, cv=4)
+    >>> suspects[["row", "given", "model"]].values.tolist()
+    [[2, 'high', 'low']]
+    """
+    how = {"params": params, "n_jobs": n_jobs, "checkpoint_dir": checkpoint_dir}
+    return table_of(*find_suspects(estimator, X, y, cv, groups, **how))
+
+
+def find_suspects(
+    estimator: Any, X: Any, y: Any, cv: Any = 5, groups: Any = None, **how: Any
+) -> tuple[list[Record], Sequence[str]]:
+    """Suspects as dicts, and the names of their columns; `how` is for `out_of_fold`."""
+    check_has("estimator", estimator, "fit", "predict", "get_params")
+    model = innermost(estimator)
+    check_has("estimator", model, "predict_proba")
+    rows: Any = None
+    if not is_classifier(estimator):
+        of_texts = getattr(model, "task", "") == "entities"
+        rows = (_Texts if of_texts else _Sentences)(X, y, model)
+    else:
+        labels = read_labels(y)
+    held = out_of_fold(estimator, X, y, cv, groups, **how)
+    tables: Any = held.probabilities
+    if rows is None:
+        _check_classes(tables[0], labels.classes)
+        records = _wrong_labels(held.predictions, tables, labels)
+        return with_texts(sorted(records, key=_by_gain), LABEL_COLUMNS, texts_of(X))
+    _check_classes(next((t[0] for t in tables if len(t)), rows.classes), rows.classes)
+    records = rows.suspects(held.predictions, tables)
+    return sorted(records, key=_by_gain), SPAN_COLUMNS
+
+
+def _by_gain(record: Record) -> float:
+    return -float(record["gain"])
+
+
+def innermost(estimator: Any) -> Any:
+    """The classifier or tagger inside a search, a tuner or a pipeline."""
+    while True:
+        steps = getattr(estimator, "steps", None)
+        inner = steps[-1][1] if steps else getattr(estimator, "estimator", None)
+        if inner is None or isinstance(inner, str):
+            return estimator
+        estimator = inner
+
+
+def texts_of(X: Any) -> list[Any] | None:
+    """The texts or pairs of X; None if it holds something else."""
+    try:
+        return list(as_texts(X))
+    except (TypeError, ValueError):
+        return None
+
+
+def with_texts(
+    records: list[Record], columns: tuple[str, ...], texts: Any
+) -> tuple[list[Record], Sequence[str]]:
+    """Records and columns with the text of each row, if there are texts."""
+    if texts is None:
+        return records, columns
+    found = [{**record, "text": shown_text(texts[record["row"]])} for record in records]
+    return found, (*columns, "text")
+
+
+def _check_classes(columns: Any, classes: Any) -> None:
+    if len(columns) != len(classes):
+        raise ValueError(
+            f"cv leaves a class out of the training rows of all folds: y has {len(classes)} "
+            f"({shown(list(classes))}), and the models know {len(columns)}"
+        )
+
+
+# ---- labels of rows
+
+
+def _wrong_labels(predicted: Any, tables: Any, labels: Any) -> Iterator[Record]:
+    """Suspects among labels, one a row or several."""
+    names = labels.classes.tolist()
+    if not labels.multilabel:
+        given, answers = (np.searchsorted(labels.classes, v) for v in (labels.values, predicted))
+        for i in _doubted(given, answers, tables):
+            p_given, p_model = (float(tables[i, places[i]]) for places in (given, answers))
+            found = i, "wrong", names[given[i]], names[answers[i]], p_model, 1 - p_given
+            yield dict(zip(LABEL_COLUMNS, found, strict=True))
+        return
+    for k, name in enumerate(names):
+        given, answers = labels.values[:, k], np.asarray(predicted)[:, k].astype(int)
+        p_no, p_yes = 1 - tables[:, k], tables[:, k]
+        for i in _doubted(given, answers, np.column_stack([p_no, p_yes])):
+            kind, pair = ("surplus", (name, None)) if given[i] else ("missing", (None, name))
+            p_model = float(p_no[i] if given[i] else p_yes[i])
+            yield dict(zip(LABEL_COLUMNS, (i, kind, *pair, p_model, p_model), strict=True))
+
+
+def _doubted(given: np.ndarray, answers: np.ndarray, tables: np.ndarray) -> list[int]:
+    """Rows whose label the model contradicts, and doubts more than most of its class."""
+    p_given = tables[np.arange(len(given)), given]
+    means = np.bincount(given, p_given) / np.maximum(np.bincount(given), 1)
+    return list(np.flatnonzero((given != answers) & _below(p_given, means[given])).tolist())
+
+
+def _below(probability: Any, threshold: Any) -> Any:
+    return probability < threshold - 1e-9  # the mean of equal numbers may be rounded up
+
+
+def shown_text(text: Any) -> str:
+    """A text, a pair or tokens as one text."""
+    return text if isinstance(text, str) else (" | " if isinstance(text, tuple) else " ").join(text)
+
+
+# ---- spans
+
+
+class _Sentences:
+    """Tagged tokens, whose suspects are spans.
+
+    Attributes
+    ----------
+    classes : list of str
+        The tags, in the order of a table's columns.
+    """
+
+    sentences: list[Any]
+    tags: list[Any]
+
+    def __init__(self, X: Any, y: Any, model: Any) -> None:
+        self.sentences, scheme = as_sentences(X), str(getattr(model, "scheme", "auto"))
+        tags = as_tags(y, self.sentences)
+        self.tags, _, self.scheme = read_tags(tags, tags, scheme)
+        self.classes = sorted({tag for row in self.tags for tag in row} - {None})
+
+    def tags_of(self, predicted: Any) -> Any:
+        """Predictions as tags of the words."""
+        return predicted
+
+    def place(self, row: int, span: Span | None) -> tuple[int | None, int | None]:
+        """Where a span begins and ends in its row."""
+        return (None, None) if span is None else span[1:]
+
+    def text(self, row: int, start: int, end: int) -> str:
+        """The part of a row between two places."""
+        return " ".join(self.sentences[row][start:end])
+
+    def suspects(self, predicted: Any, tables: Any) -> Iterator[Record]:
+        """Spans that the model contradicts, and doubts more than most of their type."""
+        true, pred, scheme = read_tags(self.tags, self.tags_of(predicted), self.scheme)
+        posterior = SpanPosterior(self.classes, scheme)
+        with np.errstate(divide="ignore"):
+            logs = [np.log(table) for table in tables]
+        given = [get_spans(tags, scheme) for tags in true]
+        scores = [posterior(*row) for row in zip(logs, given, strict=True)]
+        of_type: dict[str, list[float]] = {}
+        for spans, row in zip(given, scores, strict=True):
+            for span, score in zip(spans, row.tolist(), strict=True):
+                of_type.setdefault(span[0], []).append(score)
+        threshold = {kind: np.mean(values) for kind, values in of_type.items()}
+        for i, (spans, row) in enumerate(zip(given, scores, strict=True)):
+            known = dict(zip(spans, row.tolist(), strict=True))
+            for kind, ours, model in _paired(spans, get_spans(pred[i], scheme)):
+                if ours is not None and not _below(known[ours], threshold[ours[0]]):
+                    continue
+                p_given = 0.0 if ours is None else known[ours]
+                p_model = float(posterior(logs[i], [model])[0]) if model else 1 - p_given
+                gain = 1 - p_given if ours else p_model
+                yield self._record(i, SPAN_KINDS[kind], ours, model, p_model, gain)
+
+    def _record(self, row: int, kind: str, ours: Any, model: Any, *scores: float) -> Record:
+        places = self.place(row, ours), self.place(row, model)
+        start = min(a for a, _ in places if a is not None)
+        end = max(b for _, b in places if b is not None)
+        sides = (
+            (span and span[0], *place) for span, place in zip((ours, model), places, strict=True)
+        )
+        found = (row, kind, *chain(*sides), *scores, self.text(row, start, end))
+        return dict(zip(SPAN_COLUMNS, found, strict=True))
+
+
+class _Texts(_Sentences):
+    """Texts with entities, by their characters."""
+
+    def __init__(self, X: Any, y: Any, model: Any) -> None:
+        self.sentences, rows = model._checked(X, y)
+        tokenizer = load_tokenizer(model.backbone)
+        self.words = list(split_texts(tokenizer, self.sentences))
+        how = model.misaligned, model.overlapping
+        self.tags, self.scheme = [*align(self.sentences, rows, self.words, *how)[0]], "iob2"
+        self.classes = sorted({tag for row in self.tags for tag in row} - {None} | {"O"})
+
+    def tags_of(self, predicted: Any) -> Any:
+        rows = [[(e.start, e.end, e.label) for e in row] for row in predicted]
+        return align(self.sentences, rows, self.words)[0]
+
+    def place(self, row: int, span: Span | None) -> tuple[int | None, int | None]:
+        if span is None:
+            return None, None
+        words = self.words[row]
+        return int(words.first[span[1]]), int(words.last[span[2] - 1])
+
+    def text(self, row: int, start: int, end: int) -> str:
+        return str(self.sentences[row][start:end])
+
+
+def table_of(records: list[Record], columns: Sequence[str]) -> Any:
+    """A frame where pandas is installed, and the records otherwise."""
+    try:
+        import pandas as pd
+    except ImportError:
+        return records
+    places = {name: "Int64" for name in columns if name.endswith(("start", "end"))}
+    kinds = dict.fromkeys(("probability", "gain", "score"), "float64") | {"row": "int64"} | places
+    found = pd.DataFrame(records, columns=list(columns), dtype=object)
+    return found.astype({name: kinds[name] for name in columns if name in kinds})
+
+
+# ---- a page
+
+
+def suspects_page(records: list[Record], X: Any, title: str, n_shown: int = 200) -> str:
+    """The first suspects with their texts, as HTML; spans are highlighted."""
+    examples = []
+    for record in records[:n_shown]:
+        sides = [
+            f"{name} <b>{_escaped(str(record[key]))}</b>"
+            for name, key in (("labelled", "given"), ("model", "model"))
+            if record[key] is not None
+        ]
+        what = (
+            f'<p class="note">row {record["row"]}, {record["kind"]}: {", ".join(sides)} '
+            f"({record['probability']:.2f})</p>"
+        )
+        row = X[record["row"]]
+        if "start" not in record:
+            examples.append(what + f"<p>{_cut(shown_text(row))}</p>")
+            continue
+        for prefix, key in (("", "given"), ("model_", "model")):
+            if record[key] is not None:
+                span = record[key], record[f"{prefix}start"], record[f"{prefix}end"]
+                what += _Tagged([_around(row, span)])._repr_html_()
+        examples.append(what)
+    shown_rows = "".join(f'<div class="example">{example}</div>' for example in examples)
+    about = f"{len(records):,} suspects, {len(examples):,} shown; the surest errors come first"
+    return as_page(title, about, shown_rows or "<p>None.</p>")
+
+
+def _around(row: Any, span: Span) -> tuple[Any, list[Span]]:
+    """A span with the part of its row that stands near."""
+    kind, start, end = span
+    first = max(0, start - (MAX_CHARACTERS if isinstance(row, str) else 50))
+    return row[first : end + (start - first) + 50], [(kind, start - first, end - first)]

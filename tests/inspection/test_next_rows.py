@@ -1,0 +1,197 @@
+"""Rows worth a label, against loops over the model's probabilities."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import make_classification
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skdice import (
+    BiasTunedClassifier,
+    DiceClassifier,
+    DiceEntityRecognizer,
+    DiceSequenceClassifier,
+    DiceTokenClassifier,
+    TfidfClassifier,
+    TransformerFeatures,
+)
+from skdice.inspection import next_to_label
+
+X, Y = make_classification(120, 4, weights=[0.8], random_state=0)
+MODEL = LogisticRegression().fit(X[:60], Y[:60])
+POOL = X[60:]
+
+
+def farthest_first(vectors, n, first=0):
+    """Greedy k-centre, by its definition."""
+    places = [first]
+    while len(places) < n:
+        gaps = [min(np.linalg.norm(v - vectors[p]) for p in places) for v in vectors]
+        places.append(int(np.argmax(gaps)))
+    return places
+
+
+def test_the_probability_of_the_positive_class():
+    p = MODEL.predict_proba(POOL)[:, 1]
+    found = next_to_label(MODEL, POOL, 7, strategy="positives")
+    assert found.row.tolist() == np.argsort(-p)[:7].tolist()
+    np.testing.assert_allclose(found.score, np.sort(p)[::-1][:7])
+    assert list(found) == ["row", "reason", "score"]
+    turned = DiceClassifier(max_epochs=5, random_state=0, pos_label=0).fit(X, Y)
+    found = next_to_label(turned, POOL, 7, strategy="positives")
+    assert found.row.tolist() == np.argsort(-turned.predict_proba(POOL)[:, 0])[:7].tolist()
+
+
+def test_the_least_margin():
+    best = np.sort(MODEL.predict_proba(POOL), axis=1)
+    found = next_to_label(MODEL, POOL, 7, strategy="margin")
+    assert found.row.tolist() == np.argsort(best[:, 1] - best[:, 0])[:7].tolist()
+    assert set(found.reason) == {"uncertain"}
+
+
+def test_the_spread_is_greedy_k_centre():
+    found = next_to_label(MODEL, POOL, 9, strategy="spread")
+    middle = np.linalg.norm(POOL - POOL.mean(axis=0), axis=1).argmin()
+    assert found.row.tolist() == farthest_first(POOL, 9, int(middle))
+    vectors = POOL[:, :1]
+    found = next_to_label(MODEL, POOL, 9, strategy="spread", vectors=vectors)
+    middle = np.abs(vectors - vectors.mean()).argmin()
+    assert found.row.tolist() == farthest_first(vectors, 9, int(middle))
+
+
+def test_mixed_is_half_and_half():
+    p = MODEL.predict_proba(POOL)[:, 1]
+    found = next_to_label(MODEL, POOL, 5, strategy="mixed").row.tolist()
+    first = np.argsort(-p)[:3].tolist()
+    left = np.setdiff1d(np.arange(60), first)
+    assert found == first + left[np.argsort(np.abs(2 * p[left] - 1))[:2]].tolist()
+
+
+def test_rare_classes_of_many():
+    y = np.where(np.arange(120) % 12 == 0, 2, Y)
+    model = LogisticRegression().fit(X, y)
+    p = model.predict_proba(POOL)
+    rarity = [sum(q * (1 - m) for q, m in zip(row, p.mean(axis=0), strict=True)) for row in p]
+    found = next_to_label(model, POOL, 6, strategy="positives")
+    np.testing.assert_allclose(found.score, np.sort(rarity)[::-1][:6])
+
+
+@pytest.mark.parametrize("cls", [RandomForestClassifier, DiceClassifier])
+def test_several_labels_are_summed(cls):
+    y = np.column_stack([Y, X[:, 0] > 1, X[:, 1] > 0]).astype(int)
+    model = cls(random_state=0, **({"max_epochs": 3} if cls is DiceClassifier else {})).fit(X, y)
+    p = model.predict_proba(POOL)
+    p = np.column_stack([t[:, 1] for t in p]) if isinstance(p, list) else p
+    found = next_to_label(model, POOL, 8, strategy="positives")
+    np.testing.assert_allclose(found.score, np.sort(p.sum(axis=1))[::-1][:8])
+    found = next_to_label(model, POOL, 8, strategy="margin")
+    doubt = sum(1 - np.abs(2 * p[:, k] - 1) for k in range(3))
+    np.testing.assert_allclose(found.score, np.sort(doubt)[::-1][:8])
+
+
+@pytest.mark.parametrize("strategy", ["mixed", "positives", "margin", "spread"])
+def test_equal_rows_are_given_once_and_no_more_than_there_are(strategy):
+    pool = np.repeat(POOL[:10], 3, axis=0)
+    assert sorted(next_to_label(MODEL, pool, 50, strategy=strategy).row) == list(range(0, 30, 3))
+    assert len(next_to_label(MODEL, pool, 3, strategy=strategy)) == 3
+    assert len(next_to_label(MODEL, pool[:1], 3, strategy=strategy)) == 1
+    rows = next_to_label(MODEL, sparse.csr_matrix(POOL), 4, strategy=strategy).row.tolist()
+    assert rows == next_to_label(MODEL, POOL, 4, strategy=strategy).row.tolist()
+
+
+def test_models_inside_of_others():
+    pipe = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, Y)
+    search = GridSearchCV(pipe, {"logisticregression__C": [1.0]}, cv=2).fit(X, Y)
+    expected = next_to_label(pipe, POOL, 6, strategy="spread")
+    assert next_to_label(search, POOL, 6, strategy="spread").equals(expected)
+    vectors = pipe[0].transform(POOL)
+    assert next_to_label(pipe, POOL, 6, strategy="spread", vectors=vectors).equals(expected)
+    assert next_to_label(search, POOL, 6).equals(next_to_label(pipe, POOL, 6))
+    tuned = BiasTunedClassifier(DiceClassifier(max_epochs=2, random_state=0), cv=0.5).fit(X, Y)
+    assert len(next_to_label(tuned, POOL, 6)) == 6
+
+
+TEXTS = ["win money now", "lunch today", "Win  money NOW", "the bus is late", "call now", ""]
+
+
+def test_texts_and_pairs(tiny_backbone):
+    labels = [1, 0, 1, 0, 0, 0]
+    model = DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=1, random_state=0)
+    model.fit(TEXTS, labels)
+    found = next_to_label(model, TEXTS, 6)
+    assert sorted(found.row) == [0, 1, 3, 4, 5]
+    assert found.text.tolist() == [TEXTS[i] for i in found.row]
+    vectors = TransformerFeatures(backbone=tiny_backbone).fit(TEXTS)
+    vectors.encoder_ = model.net_.module_.encoder
+    found = next_to_label(model, TEXTS, 3, strategy="spread")
+    given = next_to_label(model, TEXTS, 3, strategy="spread", vectors=vectors.transform(TEXTS))
+    assert found.row.tolist() == given.row.tolist()
+    pairs = [(text, "now") for text in TEXTS]
+    model.fit(pairs, labels)
+    assert set(next_to_label(model, pairs, 2).text) <= {f"{text} | now" for text in TEXTS}
+    plain = TfidfClassifier(random_state=0).fit(TEXTS, labels)
+    assert len(next_to_label(plain, TEXTS, 2, strategy="mixed")) == 2
+    with pytest.raises(TypeError, match=r"vectors=None, and TfidfClassifier has no vectors"):
+        next_to_label(plain, TEXTS, 2, strategy="spread")
+
+
+def test_taggers_and_recognizers(tiny_backbone, sentences):
+    rows, tags = sentences
+    how = {"backbone": tiny_backbone, "max_epochs": 1, "random_state": 0}
+    tagger = DiceTokenClassifier(**how).fit(rows, tags)
+    pool = [*rows[:8], [], ["anna", "met", "bob"]]
+    outside = [t[:, tagger.classes_.tolist().index("O")] for t in tagger.predict_proba(pool)]
+    found = next_to_label(tagger, pool, 4, strategy="positives")
+    np.testing.assert_allclose(found.score, sorted((sum(1 - p) for p in outside), reverse=True)[:4])
+    assert found.text.tolist() == [" ".join(pool[i]) for i in found.row]
+    for strategy in ("mixed", "spread"):
+        assert len(next_to_label(tagger, pool, 20, strategy=strategy)) == 10
+    texts = ["anna met bob.", "rain today", "carla saw rome"]
+    recognizer = DiceEntityRecognizer(**how)
+    recognizer.fit(texts, [[(0, 4, "PER")], [], [(0, 5, "PER"), (10, 14, "LOC")]])
+    best = [np.sort(t, axis=1) for t in recognizer.predict_proba(texts)]
+    doubt = [sum(1 - t[:, -1] + t[:, -2]) for t in best]
+    found = next_to_label(recognizer, texts, 3, strategy="margin")
+    np.testing.assert_allclose(found.score, sorted(doubt, reverse=True))
+    assert len(next_to_label(recognizer, texts, 3, strategy="spread")) == 3
+
+
+def test_a_list_without_pandas(monkeypatch):
+    model = DiceClassifier(max_epochs=1, random_state=0).fit(X, Y)
+    expected = next_to_label(model, POOL, 4).to_dict("records")
+    from skdice.inspection.next_rows import find_next
+    from skdice.inspection.suspects import table_of
+
+    found = find_next(model, POOL, 4, "mixed")
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    assert table_of(*found) == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n": 0}, "n=0 must be 1 or more"),
+        ({"n": "3"}, "n='3' must be an integer"),
+        ({"strategy": "best"}, "strategy='best' must be one of"),
+        ({"vectors": POOL[:3]}, "vectors has 3 rows and pool 60"),
+        ({"vectors": "a"}, "vectors='a' must hold numbers"),
+        ({"pool": []}, "pool"),
+        ({"pool": "text"}, "pool"),
+        ({"pool": [[np.nan] * 4]}, "pool"),
+        ({"estimator": LinearRegression().fit(X, Y)}, "no predict_proba"),
+        ({"estimator": LogisticRegression()}, "not fitted"),
+        ({"estimator": DiceSequenceClassifier()}, "not fitted"),
+    ],
+)
+def test_refusals(arguments, message):
+    with pytest.raises((TypeError, ValueError, NotFittedError), match=message):
+        next_to_label(**{"estimator": MODEL, "pool": POOL, **arguments})
