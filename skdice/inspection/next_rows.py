@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdice._checks import as_numbers, check_choice, check_has, checked, naming
 from skdice.estimators.features import TransformerFeatures
 from skdice.estimators.scores import outputs_of
-from skdice.inspection.suspects import Record, shown_text, table_of, texts_of, with_texts
+from skdice.inspection.suspects import Record, innermost, shown_text, table_of, texts_of, with_texts
 from skdice.metrics.labels import plain_values
 from skdice.text.inputs import as_sentences, as_texts
 
@@ -91,11 +91,13 @@ def find_next(
         raise ValueError(f"n={n!r} must be 1 or more")
     check_has("estimator", estimator, "predict", "predict_proba")
     check_is_fitted(estimator)
-    model = _decider(estimator)
+    model = innermost(estimator)
+    if not hasattr(model, "classes_"):  # as of one-vs-rest, which keeps an unfitted one
+        model = estimator
     with naming({"X": "pool"}):
-        scores = {} if strategy == "spread" else _scores(model, estimator.predict_proba(pool))
         texts = _readable(pool, model)
-    keys = list(map(key_of, _numbers(pool) if texts is None else texts))
+        keys = list(map(key_of, _numbers(pool) if texts is None else texts))
+        scores = {} if strategy == "spread" else _scores(model, estimator.predict_proba(pool))
     first = dict(zip(reversed(keys), reversed(range(len(keys))), strict=True))
     rows = sorted(first.values())
     if vectors is not None:
@@ -104,8 +106,10 @@ def find_next(
             raise ValueError(f"vectors has {len(vectors)} rows and pool {len(keys)}: give one each")
     elif strategy == "spread":
         vectors = _vectors_of(estimator, model, pool, texts)
+    n = min(n, len(rows))
+    halves = [("positives", (n + 1) // 2), ("margin", n // 2)]
     chosen: dict[int, tuple[str, float]] = {}
-    for part, size in _parts(strategy, min(n, len(rows))):
+    for part, size in halves if strategy == "mixed" else [(strategy, n)]:
         left = np.array([row for row in rows if row not in chosen], dtype=int)
         if part == "spread":
             middle = np.linalg.norm(vectors[left] - vectors[left].mean(axis=0), axis=1)
@@ -126,13 +130,6 @@ def key_of(row: Any) -> Any:
     if isinstance(row, np.ndarray):
         return row.tobytes()
     return " ".join(shown_text(row).casefold().split())
-
-
-def _parts(strategy: str, n: int) -> list[tuple[str, int]]:
-    """Ways to choose, and how many rows each gives."""
-    if strategy == "mixed":
-        return [("positives", (n + 1) // 2), ("margin", n // 2)]
-    return [(strategy, n)]
 
 
 def _apart(vectors: Any, n: int, first: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -156,7 +153,7 @@ def _scores(model: Any, tables: Any) -> dict[str, np.ndarray]:
     if several := isinstance(tables, list):  # a table (n, 2) for each label, as of a random forest
         tables = np.column_stack([of_label[:, 1] for of_label in tables])
     sizes = [1] * len(tables)
-    outputs = outputs_of(model).tolist() if hasattr(model, "classes_") else []
+    outputs = list(outputs_of(model))
     if tables.dtype == object:  # of a tagger
         sizes = [len(table) for table in tables]
         tables = np.concatenate([table for table in tables if len(table)])
@@ -209,13 +206,3 @@ def _vectors_of(estimator: Any, model: Any, pool: Any, texts: Any) -> np.ndarray
     rows = [" ".join(text) if isinstance(text, list) else text for text in texts]
     reader.n_features_in_ = 1 if isinstance(rows[0], str) else 2
     return reader.transform(rows)
-
-
-def _decider(estimator: Any) -> Any:
-    """The fitted classifier or tagger inside a search, a tuner or a pipeline."""
-    while True:
-        steps = getattr(estimator, "steps", None)
-        inner = getattr(estimator, "best_estimator_", getattr(estimator, "estimator_", None))
-        if steps is None and inner is None:
-            return estimator
-        estimator = steps[-1][1] if steps else inner

@@ -35,6 +35,7 @@ SPAN_COLUMNS = (
     *("row", "kind", "given", "start", "end", "model", "model_start", "model_end"),
     *("probability", "gain", "text"),
 )
+_HOLDERS = ("best_estimator_", "estimator_", "estimator")  # in this order, as far as fitted
 Record = dict[str, Any]
 
 
@@ -63,9 +64,16 @@ def suspect_labels(
         With ``predict_proba``; of skdice or of scikit-learn, also a pipeline or a search. It is
         cloned for each fold. Heads on frozen features are enough for texts, and take seconds.
     X, y : as in its `fit`
-    cv, groups, params, n_jobs, checkpoint_dir
-        As in `out_of_fold` of `skdice.model_selection`: folds, the group of each row (such as its
-        document), parameters of `fit`, folds at a time, and a folder to go on from.
+    cv : int, splitter or iterable of (train, test), default=5
+        As in `skdice.model_selection.out_of_fold`, like all that follow.
+    groups : array of shape (n,) or None, default=None
+        The group of each row, such as the document of a sentence. Given to `cv`.
+    params : dict or None, default=None
+        Parameters of `fit`.
+    n_jobs : int or None, default=None
+        Folds to fit at the same time.
+    checkpoint_dir : str, Path or None, default=None
+        Folder for finished folds: called again with the same data, only the others are fitted.
 
     Returns
     -------
@@ -138,11 +146,12 @@ def _by_gain(record: Record) -> float:
 
 
 def innermost(estimator: Any) -> Any:
-    """The classifier or tagger inside a search, a tuner or a pipeline."""
+    """The classifier or tagger, fitted or not, inside a search, a tuner or a pipeline."""
     while True:
-        steps = getattr(estimator, "steps", None)
-        inner = steps[-1][1] if steps else getattr(estimator, "estimator", None)
-        if inner is None or isinstance(inner, str):
+        held = (getattr(estimator, name, None) for name in _HOLDERS)
+        last = getattr(estimator, "steps", [(None, None)])[-1][1]
+        inner = next((part for part in (last, *held) if hasattr(part, "get_params")), None)
+        if inner is None:
             return estimator
         estimator = inner
 

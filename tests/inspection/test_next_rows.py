@@ -7,11 +7,13 @@ import sys
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -85,10 +87,18 @@ def test_rare_classes_of_many():
     np.testing.assert_allclose(found.score, np.sort(rarity)[::-1][:6])
 
 
-@pytest.mark.parametrize("cls", [RandomForestClassifier, DiceClassifier])
-def test_several_labels_are_summed(cls):
+@pytest.mark.parametrize(
+    "model",
+    [
+        RandomForestClassifier(5, random_state=0),
+        DiceClassifier(max_epochs=3, random_state=0),
+        OneVsRestClassifier(LogisticRegression()),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_several_labels_are_summed(model):
     y = np.column_stack([Y, X[:, 0] > 1, X[:, 1] > 0]).astype(int)
-    model = cls(random_state=0, **({"max_epochs": 3} if cls is DiceClassifier else {})).fit(X, y)
+    model = clone(model).fit(X, y)
     p = model.predict_proba(POOL)
     p = np.column_stack([t[:, 1] for t in p]) if isinstance(p, list) else p
     found = next_to_label(model, POOL, 8, strategy="positives")
