@@ -22,7 +22,7 @@ from sklearn.model_selection import KFold
 
 from skdice import DiceClassifier, DiceTokenClassifier, TransformerFeatures
 from skdice.estimators.scores import TagScores
-from skdice.inspection.suspects import _Sentences, _wrong_labels
+from skdice.inspection.suspects import _Sentences, _sorted, _wrong_labels
 from skdice.metrics.labels import read_labels
 from skdice.metrics.schemes import get_spans, to_tags
 from skdice.metrics.span import span_f1_score
@@ -99,7 +99,7 @@ def run_labels(X: np.ndarray, y: list[str], way: str, share: float) -> dict[str,
     held = out_of_fold(head(), X, given, 3)
     orders: dict[str, Any] = orders_of_labels(held.probabilities, given)
     ours = _wrong_labels(held.predictions, held.probabilities, read_labels(given))
-    orders["function"] = [r["row"] for r in sorted(ours, key=lambda r: -r["gain"])]
+    orders["function"] = [record["row"] for record in _sorted(ours)]
     wrong = set(np.flatnonzero(given != true).tolist())
     precise = {
         k: len(wrong & set(map(int, o[: len(wrong)]))) / len(wrong) for k, o in orders.items()
@@ -214,7 +214,7 @@ def run_spans(X: Any, y: Any, vectors: Any, way: str, share: float) -> dict[str,
     tags, planted = planted_spans(X, y, clean, way, share, np.random.default_rng(0))
     held = out_of_fold(model, X, tags, folds)
     rows = _Sentences(X, tags, None)
-    found = list(rows.suspects(held.predictions, held.probabilities))
+    found = _sorted(rows.suspects(held.predictions, held.probabilities))
     posterior, means = SpanPosterior(rows.classes, "iob2"), {}
     for i, row in enumerate(tags):
         spans, log_p = get_spans(row, "iob2"), np.log(held.probabilities[i] + 1e-30)
@@ -227,8 +227,8 @@ def run_spans(X: Any, y: Any, vectors: Any, way: str, share: float) -> dict[str,
         return (theirs - ours) / (theirs + ours + 1e-12)
 
     keys: dict[str, Any] = {
-        "function": lambda r: r["gain"],
-        "margin": lambda r: r["probability"] - (1 - r["gain"]),
+        "function": lambda r: 0,  # they are sorted
+        "margin": lambda r: r["probability"] + r["gain"],
         "thresholds": scaled,
         "disagree": lambda r: r["probability"],
     }

@@ -88,8 +88,8 @@ def suspect_labels(
         - ``model``, ``model_start``, ``model_end`` : the same of the model's answer; None for what
           is surplus.
         - ``probability`` : of the model's answer.
-        - ``gain`` : the probability that the given label is wrong, which is what a look at it is
-          expected to gain, in right labels.
+        - ``gain`` : the probability that the given label is wrong (of a span the given tag of one
+          of its words), which is what a look at it is expected to gain, in right labels.
         - ``text`` : of the row, or of the span; only where X holds text.
 
     Raises
@@ -106,7 +106,7 @@ def suspect_labels(
     --------
     >>> from skdice import DiceClassifier
     >>> from skdice.inspection import suspect_labels
-    >>> X = [[i / 20] for i in range(20)]
+    >>> X = [[float(i >= 10)] for i in range(20)]
     >>> y = ["low"] * 10 + ["high"] * 10
     >>> y[2] = "high"
     >>> suspects = suspect_labels(DiceClassifier(random_state=0), X, y, cv=4)
@@ -134,15 +134,15 @@ def find_suspects(
     tables: Any = held.probabilities
     if rows is None:
         _check_classes(tables[0], labels.classes)
-        records = _wrong_labels(held.predictions, tables, labels)
-        return with_texts(sorted(records, key=_by_gain), LABEL_COLUMNS, texts_of(X))
+        records = _sorted(_wrong_labels(held.predictions, tables, labels))
+        return with_texts(records, LABEL_COLUMNS, texts_of(X))
     _check_classes(next((t[0] for t in tables if len(t)), rows.classes), rows.classes)
-    records = rows.suspects(held.predictions, tables)
-    return sorted(records, key=_by_gain), SPAN_COLUMNS
+    return _sorted(rows.suspects(held.predictions, tables)), SPAN_COLUMNS
 
 
-def _by_gain(record: Record) -> float:
-    return -float(record["gain"])
+def _sorted(found: Iterator[tuple[float, Record]]) -> list[Record]:
+    """Records by a probability; their gains may all be rounded to 1."""
+    return [record for _, record in sorted(found, key=lambda pair: pair[0])]
 
 
 def innermost(estimator: Any) -> Any:
@@ -185,15 +185,15 @@ def _check_classes(columns: Any, classes: Any) -> None:
 # ---- labels of rows
 
 
-def _wrong_labels(predicted: Any, tables: Any, labels: Any) -> Iterator[Record]:
-    """Suspects among labels, one a row or several."""
+def _wrong_labels(predicted: Any, tables: Any, labels: Any) -> Iterator[tuple[float, Record]]:
+    """Suspects among labels, one a row or several, each with the probability of its label."""
     names = labels.classes.tolist()
     if not labels.multilabel:
         given, answers = (np.searchsorted(labels.classes, v) for v in (labels.values, predicted))
         for i in _doubted(given, answers, tables):
             p_given, p_model = (float(tables[i, places[i]]) for places in (given, answers))
             found = i, "wrong", names[given[i]], names[answers[i]], p_model, 1 - p_given
-            yield dict(zip(LABEL_COLUMNS, found, strict=True))
+            yield p_given, dict(zip(LABEL_COLUMNS, found, strict=True))
         return
     for k, name in enumerate(names):
         given, answers = labels.values[:, k], np.asarray(predicted)[:, k].astype(int)
@@ -201,7 +201,8 @@ def _wrong_labels(predicted: Any, tables: Any, labels: Any) -> Iterator[Record]:
         for i in _doubted(given, answers, np.column_stack([p_no, p_yes])):
             kind, pair = ("surplus", (name, None)) if given[i] else ("missing", (None, name))
             p_model = float(p_no[i] if given[i] else p_yes[i])
-            yield dict(zip(LABEL_COLUMNS, (i, kind, *pair, p_model, p_model), strict=True))
+            found = i, kind, *pair, p_model, p_model
+            yield 1 - p_model, dict(zip(LABEL_COLUMNS, found, strict=True))
 
 
 def _doubted(given: np.ndarray, answers: np.ndarray, tables: np.ndarray) -> list[int]:
@@ -253,8 +254,11 @@ class _Sentences:
         """The part of a row between two places."""
         return " ".join(self.sentences[row][start:end])
 
-    def suspects(self, predicted: Any, tables: Any) -> Iterator[Record]:
-        """Spans that the model contradicts, and doubts more than most of their type."""
+    def suspects(self, predicted: Any, tables: Any) -> Iterator[tuple[float, Record]]:
+        """Spans that the model contradicts, and doubts more than most of their type.
+
+        Each comes with the lowest probability of a given tag of its words.
+        """
         true, pred, scheme = read_tags(self.tags, self.tags_of(predicted), self.scheme)
         posterior = SpanPosterior(self.classes, scheme)
         with np.errstate(divide="ignore"):
@@ -265,24 +269,25 @@ class _Sentences:
         for spans, row in zip(given, scores, strict=True):
             for span, score in zip(spans, row.tolist(), strict=True):
                 of_type.setdefault(span[0], []).append(score)
+        column = {tag: k for k, tag in enumerate(self.classes)}
         threshold = {kind: np.mean(values) for kind, values in of_type.items()}
         for i, (spans, row) in enumerate(zip(given, scores, strict=True)):
-            known = dict(zip(spans, row.tolist(), strict=True))
+            known: dict[Any, float] = dict(zip(spans, row.tolist(), strict=True))
             for kind, ours, model in _paired(spans, get_spans(pred[i], scheme)):
                 if ours is not None and not _below(known[ours], threshold[ours[0]]):
                     continue
-                p_given = 0.0 if ours is None else known[ours]
-                p_model = float(posterior(logs[i], [model])[0]) if model else 1 - p_given
-                gain = 1 - p_given if ours else p_model
-                yield self._record(i, SPAN_KINDS[kind], ours, model, p_model, gain)
+                p_model = float(posterior(logs[i], [model])[0]) if model else 1 - known[ours]
+                sides = [span for span in (ours, model) if span]
+                start, end = min(s[1] for s in sides), max(s[2] for s in sides)
+                words = [(j, true[i][j]) for j in range(start, end) if true[i][j] is not None]
+                p_given = float(min(tables[i][j][column[tag]] for j, tag in words))
+                yield p_given, self._record(i, SPAN_KINDS[kind], ours, model, p_model, 1 - p_given)
 
     def _record(self, row: int, kind: str, ours: Any, model: Any, *scores: float) -> Record:
         places = self.place(row, ours), self.place(row, model)
         start = min(a for a, _ in places if a is not None)
         end = max(b for _, b in places if b is not None)
-        sides = (
-            (span and span[0], *place) for span, place in zip((ours, model), places, strict=True)
-        )
+        sides = ((s and s[0], *place) for s, place in zip((ours, model), places, strict=True))
         found = (row, kind, *chain(*sides), *scores, self.text(row, start, end))
         return dict(zip(SPAN_COLUMNS, found, strict=True))
 

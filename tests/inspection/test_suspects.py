@@ -211,10 +211,9 @@ def test_kinds_of_spans():
     spans = [[("PER", 1, 2)], [("PER", 1, 2), ("LOC", 1, 2)], [("LOC", 1, 2), ("LOC", 1, 3)]]
     (missing,), kind, border = span_probabilities(tables[:3], spans, TAGS)
     ((surplus,),) = span_probabilities(tables[3:4], [[("PER", 1, 2)]], TAGS)
-    expected = [(missing, missing), (kind[1], 1 - kind[0]), (border[1], 1 - border[0])]
-    np.testing.assert_allclose(
-        suspects[["probability", "gain"]].astype(float), [*expected, (1 - surplus, 1 - surplus)]
-    )
+    # The tag that is wrong has probability 0.05 in each of them.
+    expected = [(missing, 0.95), (kind[1], 0.95), (border[1], 0.95), (1 - surplus, 0.95)]
+    np.testing.assert_allclose(suspects[["probability", "gain"]].astype(float), expected)
 
 
 def test_a_tagger_and_tokens_that_were_not_annotated(tiny_backbone, sentences):
