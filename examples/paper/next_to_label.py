@@ -100,6 +100,16 @@ def needed(scores: list[float], target: float) -> float:
     return float(np.exp(ends[0] + share * (ends[1] - ends[0])))
 
 
+def mean_curve(found: dict[str, Any], name: str, strategy: str) -> list[float]:
+    """The mean over the seeds that all strategies but the spread have; empty without them."""
+    runs = [found[name].get(other, {}) for other in STRATEGIES[:-1]]
+    seeds = set.intersection(*map(set, runs))
+    ours = found[name].get(strategy, {})
+    if not seeds or not seeds <= set(ours):
+        return []
+    return list(np.mean([ours[seed] for seed in sorted(seeds)], axis=0).tolist())
+
+
 def report(found: dict[str, Any]) -> str:
     """A table in Markdown."""
     lines = [
@@ -110,7 +120,9 @@ def report(found: dict[str, Any]) -> str:
         full = float(np.mean(found[name]["full"]))
         cells = []
         for strategy in STRATEGIES:
-            mean = np.mean(list(found[name][strategy].values()), axis=0).tolist()
+            if not (mean := mean_curve(found, name, strategy)):
+                cells.append("")
+                continue
             n = needed(mean, 0.95 * full)
             cells.append(f"{n:,.0f}" if np.isfinite(n) else f"over {SIZES[len(mean) - 1]:,}")
         lines.append(f"| {TITLES[name]} | {100 * full:.1f} | " + " | ".join(cells) + " |")
@@ -124,10 +136,9 @@ def draw(found: dict[str, Any]) -> None:
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
     for ax, name in zip(axes, DATA, strict=True):
         for strategy in STRATEGIES:
-            mean = 100 * np.mean(list(found[name][strategy].values()), axis=0)
-            ax.plot(
-                SIZES[: len(mean)], mean, label=strategy, lw=2.4 if strategy == "mixed" else 1.2
-            )
+            if mean := mean_curve(found, name, strategy):
+                wide = 2.4 if strategy == "mixed" else 1.2
+                ax.plot(SIZES[: len(mean)], 100 * np.array(mean), label=strategy, lw=wide)
         full = 100 * np.mean(found[name]["full"])
         ax.axhline(0.95 * full, color="0.6", ls="--", lw=1)
         ax.text(SIZES[0], 0.95 * full + 1, "95 % of the F1 with all labels", fontsize=8)
