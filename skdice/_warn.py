@@ -10,6 +10,13 @@ COMMAND = ("typer", "click", "contextlib")
 BETWEEN = ("skdice", "sklearn", "imblearn", "joblib", "optuna", "skorch", "torch", "transformers")
 
 
+class TruncationWarning(UserWarning):
+    """Inputs were longer than the model reads, and part of them was left out.
+
+    The message has their number.
+    """
+
+
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the line that called this package, also through `GridSearchCV` and the like."""
     frame, level, between = inspect.currentframe(), 1, {*BETWEEN, *COMMAND}

@@ -34,7 +34,8 @@ def export_onnx(estimator: Any, folder: str | Path, *, int8: bool = False) -> Pa
     The graph takes ``input_ids``, ``attention_mask`` and, where the architecture has them,
     ``token_type_ids``, each of shape (n_texts, length). Its output ``logits`` has shape (n_texts,
     length, n_classes) for a tagger, (n_texts, n_classes) for a classifier, whatever its pooling,
-    and (n_texts, length, 2), for starts and ends, for a reader.
+    and (n_texts, length, 2), for starts and ends, for a reader. It sees one window: what reads a
+    longer text elsewhere has to cut it, and to pool the logits of a classifier's windows.
 
     Parameters
     ----------

@@ -725,7 +725,9 @@ def packages() -> list[str]:
 NO_CALL = {
     "skdice.model_selection.adapt_prior": "needs one of two options; refusals are in test_prior",
     "skdice.model_selection.OutOfFold": "a named tuple, which checks nothing",
+    "skdice.text.DecisiveWindow": "a named tuple, which checks nothing",
     "skdice.text.Entity": "a named tuple, which checks nothing",
+    "skdice.text.TruncationWarning": "a warning, which checks nothing",
     "skdice.losses.Loss": "the base has no kernel; each loss is attacked by itself",
     "skdice.DiceMRCTagger.from_transformers": "refuses every folder, since no model has its heads",
     "skdice.model_selection.LossSearchCV.predict_log_proba": "no estimator of skdice has it",

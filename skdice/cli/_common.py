@@ -146,6 +146,8 @@ def estimator_for(data: Any, **params: Any) -> Any:
     params["queries"] = data.queries
     if data.task != "qa" and params.get("max_question_length") is not None:
         raise typer.BadParameter("--max-question-length is for questions with contexts")
+    if data.task != "classification" and params.get("long_texts") is not None:
+        raise typer.BadParameter("--long-texts is for texts to classify")
     given = {name: value for name, value in params.items() if value is not None}
     return getattr(estimators, TASKS[data.task].estimator)(**given)
 
@@ -182,7 +184,7 @@ def on_features(parts: dict[str, Any], params: dict[str, Any]) -> Any:
     for name in ("frozen", "precision", "max_question_length"):
         if name in params:
             raise typer.BadParameter(f"--{name.replace('_', '-')} has no meaning with --features")
-    names = ("backbone", "device", "max_length")
+    names = ("backbone", "device", "max_length", "long_texts")
     of_encoder = {name: params[name] for name in names if name in params}
     of_head = {name: value for name, value in params.items() if name not in of_encoder}
     encoder = TransformerFeatures(**of_encoder).fit(parts["train"].X)

@@ -171,6 +171,9 @@ class Fit:
         int | None, Option(help="Longest input, in subwords; what is longer is cut or split.")
     ] = None
     max_question_length: Annotated[int | None, Option(help="Longest question, in subwords.")] = None
+    long_texts: Annotated[
+        str | None, Option(help="Longer texts to classify: read in windows, or truncate.")
+    ] = None
     frozen: Annotated[
         str | None,
         Option(help="What to freeze: none, embeddings, encoder, or a number of lower layers."),

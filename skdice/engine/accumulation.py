@@ -28,9 +28,10 @@ def accumulate(net: Any, batch: Sequence[Batch], draws: Draws) -> tuple[Tensor, 
         states.append(draws.states())
         with torch.no_grad():
             parts.append(net._logits(inputs))
-    logits = torch.cat(parts).requires_grad_()
+    outputs = torch.cat(parts).requires_grad_()
+    logits = net.of_texts(outputs, batch)
     loss = net._loss(logits, *targets_of(batch))
-    (gradient,) = torch.autograd.grad(net.scaler_.scale(loss), logits)
+    (gradient,) = torch.autograd.grad(net.scaler_.scale(loss), outputs)
     after = draws.states()
     shares = gradient.split([len(part) for part in parts])
     for (inputs, _, _), state, share in zip(batch, states, shares, strict=True):

@@ -63,6 +63,10 @@ class EncodedDataset(Dataset):
         """Subwords of each window."""
         return self.windows.lengths
 
+    def rows_of(self, chosen: np.ndarray) -> np.ndarray:
+        """The sentences or texts of some windows."""
+        return np.unique(self.windows.rows[chosen])
+
     def flat_targets(self, rows: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """The targets of windows one after the other, and the weight of each.
 
@@ -219,7 +223,7 @@ class Padder:
 
     def batch(
         self,
-        dataset: EncodedDataset,
+        dataset: Any,
         rows: np.ndarray,
         lengths: np.ndarray,
         unit: int,
@@ -229,7 +233,7 @@ class Padder:
 
         Parameters
         ----------
-        dataset : EncodedDataset
+        dataset : EncodedDataset or other windows with targets
         rows : ndarray of shape (n_rows,)
         lengths : ndarray of shape (n_rows,)
         unit : int

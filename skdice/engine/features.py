@@ -66,3 +66,14 @@ def run_encoder(
 
     windows = EncodedDataset(windows).windows
     return for_each_window(windows, padder, batch_size, device, compute)
+
+
+def vectors_of_rows(vectors: list[np.ndarray], rows: np.ndarray, pooling: str) -> np.ndarray:
+    """A vector for each row from those of its windows: their maximum, if they are, or mean."""
+    starts = np.flatnonzero(np.diff(rows, prepend=-1))
+    if len(starts) == len(rows):
+        return np.stack(vectors)
+    join = np.maximum if pooling == "max" else np.add
+    table: np.ndarray = join.reduceat(np.stack(vectors), starts)
+    counts = np.diff(np.append(starts, len(rows))).astype(np.float32)
+    return table if pooling == "max" else table / counts[:, None]

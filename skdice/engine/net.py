@@ -32,6 +32,7 @@ from skdice.engine.fit import Fit
 from skdice.engine.module import copy_with_same_weights, parameter_groups
 from skdice.engine.progress import finite_if_all_are, set_buffer
 from skdice.engine.schedules import schedule_factor
+from skdice.engine.window_pooling import TextDataset
 
 
 class FineTuningNet(NeuralNet):
@@ -240,6 +241,8 @@ class FineTuningNet(NeuralNet):
     ) -> list[Batch]:
         """Micro-batches of these rows; packed, if the first subword's position id is given."""
         unit, size = run_cost(self.device), self.batch_size
+        if isinstance(dataset, TextDataset):
+            return dataset.batches(self.padder, rows, size, unit, first_position_id)
         parts = (rows[start : start + size] for start in range(0, len(rows), size))
         lengths = dataset.lengths
         return [
@@ -264,7 +267,7 @@ class FineTuningNet(NeuralNet):
         draws = Draws(self.shuffle_seed, self.device) if fit is None else fit.draws
         with draws.used(torch_draws=self.module_.torch_draws(packed)):
             if len(batch) == 1:
-                logits = self._logits(batch[0][0])
+                logits = self.of_texts(self._logits(batch[0][0]), batch)
                 loss = self._loss(logits, *batch[0][1:])
                 self.scaler_.scale(loss).backward()
             else:
@@ -322,13 +325,19 @@ class FineTuningNet(NeuralNet):
         """Logits of groups of inputs, one after the other, of the module that is trained."""
         return self._outputs(self.module_, inputs)
 
+    def of_texts(self, outputs: torch.Tensor, batch: list[Batch]) -> torch.Tensor:
+        """Logits of texts from the outputs for all of a batch, where texts have windows."""
+        grouping = batch[0][0][0].get("grouping")
+        return outputs if grouping is None else to_device(grouping, self.device)(outputs)
+
     def _outputs(self, module: nn.Module, inputs: Inputs) -> torch.Tensor:
         parts = []
         settle_attention(module, self.device, packed="packing" in inputs[0])
         # Once for all groups, so that weights are rounded once.
         with autocast(self._precision_of(module), self.device):
             for group in inputs:
-                moved = {k: to_device(v, self.device) for k, v in group.items()}
+                given = {k: v for k, v in group.items() if k != "grouping"}
+                moved = {k: to_device(v, self.device) for k, v in given.items()}
                 parts.append(module(**moved))
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 

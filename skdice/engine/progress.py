@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import torch
 from skorch.history import History
 
@@ -122,8 +121,8 @@ def check_finite(fit: Any) -> None:
     if progress.bad < MOST_SKIPPED:
         return
     chosen = fit.rows_of_updates(len(net.history))[progress.update - 1]
-    if hasattr(dataset, "windows"):
-        chosen = np.unique(dataset.windows.rows[chosen])
+    if hasattr(dataset, "rows_of"):
+        chosen = dataset.rows_of(chosen)
     raise ValueError(
         f"{int(progress.bad)} updates in a row were skipped, since their loss or gradients were "
         "NaN or infinite. The last batch held the training rows "

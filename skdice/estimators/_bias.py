@@ -172,6 +172,8 @@ class BiasTuned(PushToHub, MetaEstimatorMixin, BaseEstimator):
             layer.bias += torch.as_tensor(self.bias_).to(layer.bias)
             for values in (layer.weight, layer.bias):
                 values /= self.temperature_
+        if hasattr(tuned, "_sharpness"):  # of windows, whose logits are now divided
+            tuned._sharpness = float(tuned._sharpness * self.temperature_)
         return tuned
 
     def _tune(self, rows: Rows, objective: Any, logits: np.ndarray, truth: np.ndarray) -> None:

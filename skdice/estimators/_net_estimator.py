@@ -38,7 +38,7 @@ NO_MATTER = ("checkpoint_dir", "checkpoint_every", "resume", "device", "verbose"
 # Parameters that act on a fitted estimator at once; the others act in `fit`.
 AT_ONCE = (
     *("batch_size", "device", "precision", "max_length", "stride", "label_all_subwords"),
-    *("constrained", "max_question_length", "max_answer_length"),
+    *("constrained", "max_question_length", "max_answer_length", "long_texts", "window_pooling"),
 )
 
 

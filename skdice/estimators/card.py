@@ -94,7 +94,11 @@ from skdice import {kind}
 model = {kind}.from_pretrained("FOLDER_OR_REPO_ID")
 model.predict({TASKS[task].example})"""
     if not native:
-        return [_block(own), "Its head is skdice's own: transformers cannot read it.\n"]
+        return [
+            _block(own),
+            "Its head is skdice's own: transformers cannot read it.\n",
+            *([f"{_long_texts(estimator)}\n"] if task == "classification" else []),
+        ]
     if task == "qa":
         return [_block(own), _block(_READER)]
     caveat = scheme_caveat(estimator)
@@ -114,7 +118,22 @@ pipeline_entities(model, ["Ann lives in Rome."])"""
         )
     else:
         lines += 'model("Ann lives in Rome")'
+    if task == "classification":
+        caveat = _long_texts(estimator)
     return [_block(own), _block(lines), *([f"{caveat}\n"] if caveat else [])]
+
+
+def _long_texts(estimator: Any) -> str:
+    """What happens to texts that do not fit in one input, here and in a pipeline."""
+    longest = estimator._max_length()
+    if estimator.long_texts == "truncate":
+        here = "skdice cuts them there"
+    else:
+        here = f"skdice reads them in windows, whose logits it pools ({estimator.window_pooling})"
+    return (
+        f"Texts of more than {longest} subwords: {here}. A pipeline knows no windows. It needs "
+        f"`truncation=True, max_length={longest}` in its call, and then reads the beginning only."
+    )
 
 
 def scheme_caveat(estimator: Any) -> str:

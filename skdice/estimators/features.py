@@ -25,10 +25,10 @@ from skdice._fitting import all_or_nothing, check_params
 from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine.batching import Padder
 from skdice.engine.devices import has_bf16, resolve_device, seeded
-from skdice.engine.features import run_encoder
+from skdice.engine.features import run_encoder, vectors_of_rows
 from skdice.estimators.checks import PlainIntegers, check_device
-from skdice.text.encoding import encode_texts
 from skdice.text.inputs import as_texts, check_width
+from skdice.text.long_texts import Cuts, encode_texts
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -53,8 +53,12 @@ class TransformerFeatures(
         ``[u, v, |u - v|, u * v]``, four times as many features. ``"joint"`` encodes both as one
         input.
     max_length : int or None, default=None
-        Longest text or joint pair, in subwords. The rest is cut. None is what the backbone allows,
-        512 at most.
+        Longest input, in subwords. None is what the backbone allows, 512 at most.
+    long_texts : {"windows", "truncate"}, default="windows"
+        What to do with texts and joint pairs above `max_length`: read them in windows as in
+        `DiceSequenceClassifier`, whose vectors are averaged (with ``pooling="max"`` the maximum is
+        taken), or leave out the rest. `transform` warns if something is left out of texts that it
+        encodes; those in the `cache` were encoded before.
     batch_size : int, default=64
     precision : {"auto", "fp32", "bf16"}, default="auto"
         ``"auto"`` is bf16 on a CUDA device that has it and fp32 elsewhere.
@@ -93,6 +97,7 @@ class TransformerFeatures(
         "layer": [Integral],
         "pairs": [StrOptions({"separate", "joint"})],
         "max_length": [Interval(Integral, 4, None, closed="left"), None],
+        "long_texts": [StrOptions({"windows", "truncate"})],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
         "precision": [StrOptions({"auto", "fp32", "bf16"})],
         "device": [str],
@@ -104,6 +109,7 @@ class TransformerFeatures(
     layer: int = -1
     pairs: str = "separate"
     max_length: int | None = None
+    long_texts: str = "windows"
     batch_size: int = 64
     precision: str = "auto"
     device: str = "auto"
@@ -225,17 +231,19 @@ class TransformerFeatures(
     def _encode(self, texts: list[Any]) -> np.ndarray:
         device = resolve_device(self.device)
         longest = backbones.input_length(self.max_length, self.encoder_, self.tokenizer_)
+        windows = encode_texts(self.tokenizer_, texts, longest, self.long_texts, cuts := Cuts())
         vectors = run_encoder(
             self.encoder_,
             Padder.of(self.tokenizer_),
-            encode_texts(self.tokenizer_, texts, longest),
+            windows,
             pooling=self.pooling,
             layer=self.layer,
             batch_size=self.batch_size,
             device=device,
             dtype=torch.bfloat16 if self._dtype(device) == "bf16" else None,
         )
-        return np.stack(vectors)
+        cuts.tell(longest, self.long_texts)
+        return vectors_of_rows(vectors, windows.rows, self.pooling)
 
     def _dtype(self, device: str) -> str:
         if self.precision != "auto":
@@ -284,5 +292,6 @@ class TransformerFeatures(
         tokenizer.update(truncation=None, padding=None)
         digest.update(json.dumps(tokenizer).encode())
         kind = self._dtype(resolve_device(self.device))
-        digest.update(repr((self.pooling, self.layer, self.max_length, kind)).encode())
+        settings = self.pooling, self.layer, self.max_length, self.long_texts, kind
+        digest.update(repr(settings).encode())
         return digest.digest()

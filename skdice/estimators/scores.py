@@ -120,7 +120,9 @@ class LogitScores(ClassScores):
 
     def predict(self, X: Any) -> np.ndarray:
         """Labels of shape (n,); 0/1 rows of shape (n, n_labels) if multi-label."""
-        logits = self._logits(X)
+        return self._decided(self._logits(X))
+
+    def _decided(self, logits: np.ndarray) -> np.ndarray:
         if getattr(self, "multilabel_", False):
             return (logits > 0).astype(int)
         return self.classes_[logits.argmax(axis=1)]

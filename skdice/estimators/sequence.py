@@ -11,7 +11,8 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 
 from skdice._compat import HasMethods, StrOptions
-from skdice.engine.arrays import blocks, empty_table
+from skdice.engine.arrays import BLOCK, empty_table
+from skdice.engine.features import vectors_of_rows
 from skdice.engine.module import EncoderWithHead, TaskModel
 from skdice.engine.net import FineTuningNet
 from skdice.engine.plan import Examples, FitPlan, Mode
@@ -19,16 +20,19 @@ from skdice.estimators.checks import check_known, check_occurring, draw_seed
 from skdice.estimators.partial_fit import PartialFit
 from skdice.estimators.scores import LogitScores
 from skdice.estimators.storage import label_names
-from skdice.estimators.transformer import TransformerEstimator
+from skdice.estimators.transformer import CHARACTERS, TransformerEstimator
+from skdice.estimators.windowed import WindowedTexts
 from skdice.metrics import positive_class
 from skdice.metrics.classification import class_scores
 from skdice.metrics.labels import Labels, rarest_labels, read_labels
-from skdice.text.encoding import Window, Windows, encode_texts
 from skdice.text.inputs import as_texts, check_weights, check_width
+from skdice.text.long_texts import Cuts, text_blocks
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DiceSequenceClassifier(LogitScores, ClassifierMixin, PartialFit, TransformerEstimator):
+class DiceSequenceClassifier(
+    WindowedTexts, LogitScores, ClassifierMixin, PartialFit, TransformerEstimator
+):
     """Classify texts, or pairs of texts, with a fine-tuned transformer.
 
     Binary, multi-class and multi-label problems, with a loss made for rare positives.
@@ -48,8 +52,15 @@ class DiceSequenceClassifier(LogitScores, ClassifierMixin, PartialFit, Transform
         How the encoder's hidden states become one vector. ``"native"`` is the architecture's own
         head in transformers, which can then load what `save_pretrained` writes.
     max_length : int or None, default=None
-        Longest text or pair, in subwords. The rest is cut. None is what the backbone allows, 512 at
-        most.
+        Longest input, in subwords. None is what the backbone allows, 512 at most.
+    long_texts : {"windows", "truncate"}, default="windows"
+        What to do with texts and pairs above `max_length`. ``"windows"`` reads them in windows that
+        overlap by a quarter; of a pair the second text, each with the first (at most half of a
+        window). ``"truncate"`` leaves out the rest. Shorter texts are the same under both.
+    window_pooling : {"max", "mean", "logsumexp"}, default="max"
+        How the logits of windows become those of their text, in training too. Of two classes the
+        log-odds of the positive one are pooled, so that one positive window makes a positive text;
+        otherwise the logits of each class or label. ``"logsumexp"`` adds up the odds.
     max_epochs : int or "auto", default="auto"
         Number of passes over the training data. ``"auto"`` takes many passes over few rows and few
         over many: about 500 updates, in 3 to 30 passes. See :doc:`/guide/recipe`.
@@ -79,8 +90,8 @@ class DiceSequenceClassifier(LogitScores, ClassifierMixin, PartialFit, Transform
     precision : {"auto", "fp32", "fp16", "bf16"}, default="auto"
         Number format of training and prediction. ``"auto"`` is bf16 on CUDA (fp16 on older GPUs).
         On a CPU it trains in bf16 if the processor is faster in it, and predicts in fp32. The last
-        layer and the loss are always fp32. On a fitted estimator it acts at once, as do
-        `device`, `batch_size` and `max_length`.
+        layer and the loss are always fp32. On a fitted estimator it acts at once, as do `device`,
+        `batch_size`, `max_length`, `long_texts` and `window_pooling`.
     device : str, default="auto"
         ``"auto"`` is CUDA, of several GPUs one for each process, else MPS, else the CPU.
     early_stopping : bool, default=False
@@ -153,10 +164,14 @@ class DiceSequenceClassifier(LogitScores, ClassifierMixin, PartialFit, Transform
         "sampler": [HasMethods("fit_resample"), None],
         "pos_label": "no_validation",
         "pooling": [StrOptions({"mean", "cls", "max", "native"})],
+        "long_texts": [StrOptions({"windows", "truncate"})],
+        "window_pooling": [StrOptions({"max", "mean", "logsumexp"})],
     }
 
     pos_label: Any = None
     pooling: str = "mean"
+    long_texts: str = "windows"
+    window_pooling: str = "max"
     sampler: Any = None
 
     classes_: np.ndarray = field(init=False)
@@ -228,7 +243,10 @@ class DiceSequenceClassifier(LogitScores, ClassifierMixin, PartialFit, Transform
         targets, counts, n, background = self._count(
             data, None if draws is None else draws[0], mode
         )
-        dataset = self._encode(data.inputs, targets, data.weights)
+        dataset = self._encode(data.inputs, targets, data.weights, cuts := Cuts())
+        if held is not None:  # whose texts are scored after each epoch, without a warning
+            self._windows(held.inputs, cuts)
+        self._tell(cuts)
         criterion = self._prepared_loss(
             counts, n, mode, background=background, multilabel=self.multilabel_
         )
@@ -249,17 +267,26 @@ class DiceSequenceClassifier(LogitScores, ClassifierMixin, PartialFit, Transform
         Returns
         -------
         ndarray of shape (n, hidden_size)
+            Of a text in several windows their mean, or with ``pooling="max"`` their maximum.
             Above 1 GiB it is a `numpy.memmap` in a temporary file.
         """
         self._check_params()
-        texts = as_texts(X)
+        texts, cuts = as_texts(X), Cuts()
         blank = self._draft()
         blank._build(2, seed=0)
         pooling = "cls" if self.pooling == "native" else self.pooling
         table = empty_table(len(texts), blank._module.encoder.config.hidden_size)
-        for part in blocks(len(texts)):
-            table[part] = blank._frozen(blank._windows(texts[part]), pooling)
+        for part in text_blocks(texts, BLOCK, CHARACTERS):
+            windows = blank._windows(texts[part], cuts)
+            table[part] = vectors_of_rows(blank._frozen(windows, pooling), windows.rows, pooling)
+        blank._tell(cuts)
         return table
+
+    def _needs_windows(self, texts: list[Any]) -> bool:
+        """Whether a fit on these texts would read one of them in several windows."""
+        blank = self._draft()
+        blank._build(2, seed=0)
+        return len(blank._windows(texts)) > len(texts)
 
     # ---- the steps
 
@@ -333,12 +360,6 @@ class DiceSequenceClassifier(LogitScores, ClassifierMixin, PartialFit, Transform
         check_known(self.classes_.tolist(), labels.classes.tolist(), "labels")
         return labels.values
 
-    def _windows(self, texts: list[Any]) -> Windows[Window]:
-        return encode_texts(self.tokenizer_, texts, self._max_length())
-
-    def _targets(self, windows: Windows[Any], targets: np.ndarray) -> np.ndarray:
-        return targets  # each text is one window
-
     def _count(
         self, data: Examples, drawn: np.ndarray | None, mode: Mode
     ) -> tuple[np.ndarray, np.ndarray, float, int | None]:
@@ -361,18 +382,10 @@ class DiceSequenceClassifier(LogitScores, ClassifierMixin, PartialFit, Transform
         counts = np.bincount(targets[rows], share[rows], minlength=n_classes)
         return targets, counts, n, background
 
-    def _logits(self, X: Any) -> np.ndarray:
-        self._check_fitted()
-        texts = as_texts(X)
-        check_width(texts, self.n_features_in_, self)
-        table = np.empty((len(texts), len(self.classes_)))
-        for row, ((_, logits),) in zip(table, self._predicted(texts), strict=True):
-            row[:] = logits
-        return table
-
     def _validation_score(self, held: Examples) -> float:
         # Not `score`: some labels may be missing from those of training.
-        predicted, positive = self.predict(held.inputs), self._positive_index()
+        predicted = self._decided(self._logits(held.inputs, tell=False))
+        positive = self._positive_index()
         return class_scores(held.targets, predicted, self.classes_, positive)["f1"]
 
     def _fitted_of(self, config: Any) -> dict[str, Any]:

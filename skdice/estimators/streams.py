@@ -18,6 +18,7 @@ class StreamedPredictions:
     """`iter_predict`, for estimators that check by ``_check_fitted`` whether they are fitted."""
 
     _check_fitted: Callable[[], None]
+    _draft: Callable[[], Any]
 
     @checked
     def iter_predict(
@@ -68,7 +69,9 @@ class StreamedPredictions:
             raise ValueError(f"block_size={block_size!r} must be 1 or more")
         endless = hasattr(X, "__iter__") and not hasattr(X, "__len__")
         rows = iter(X if endless else as_rows(X, "X"))
-        return self._by_blocks(rows, getattr(self, method), min(int(block_size), sys.maxsize))
+        reader = self._draft()
+        reader._told = False  # it warns once of texts that it cuts
+        return self._by_blocks(rows, getattr(reader, method), min(int(block_size), sys.maxsize))
 
     def _by_blocks(
         self, rows: Iterator[Any], predict: Callable[[Any], Any], size: int

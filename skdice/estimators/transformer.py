@@ -18,7 +18,7 @@ from skdice._checks import checked, naming
 from skdice._compat import HasMethods, Interval, StrOptions
 from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine import adapters
-from skdice.engine.arrays import blocks
+from skdice.engine.arrays import BLOCK
 from skdice.engine.batching import EncodedDataset, Padder
 from skdice.engine.devices import autocast_dtype, resolve_device, seeded
 from skdice.engine.features import run_encoder
@@ -38,11 +38,13 @@ from skdice.estimators.chosen import Chosen
 from skdice.estimators.hub import PushToHub, local_folder
 from skdice.estimators.streams import StreamedPredictions
 from skdice.text.encoding import Window, Windows
+from skdice.text.long_texts import text_blocks
 
 # Fitted attributes that not every estimator has.
-_OPTIONAL = ("positive_", "_seen")
+_OPTIONAL = ("positive_", "_seen", "_sharpness")
 # Those that are arrays.
 _ARRAYS = ("classes", "tags")
+CHARACTERS = 2**24  # of the texts that are predicted at a time, however few they are
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -178,7 +180,7 @@ class TransformerEstimator(PushToHub, StreamedPredictions, Chosen, _Backbone):
         freeze(module, self.frozen)
         copy_out_of_file(module)
         checkpoint_gradients(module, self.gradient_checkpointing)
-        for name in ("net_", "history_", "n_iter_"):
+        for name in ("net_", "history_", "n_iter_", "_sharpness"):
             self.__dict__.pop(name, None)
         self.tokenizer_, self._module = tokenizer, module
 
@@ -250,10 +252,13 @@ class TransformerEstimator(PushToHub, StreamedPredictions, Chosen, _Backbone):
         # Not `score`, which may refuse classes that training did not hold.
         return self.evaluate(held.inputs, held.targets)["f1"]
 
-    def _predicted(self, inputs: Any) -> Iterator[list[tuple[Any, np.ndarray]]]:
-        """For each input its windows with their logits in float64; encoded block by block."""
-        for part in blocks(len(inputs)):
-            dataset = self._encode(inputs[part])
+    def _predicted(self, inputs: Any, *options: Any) -> Iterator[list[tuple[Any, np.ndarray]]]:
+        """For each input its windows with their logits in float64; encoded block by block.
+
+        `options` are for ``_encode``, behind targets and weights.
+        """
+        for part in text_blocks(inputs, BLOCK, CHARACTERS):
+            dataset = self._encode(inputs[part], None, None, *options)
             windows, logits = dataset.windows, self.net_.logits(dataset)
             ends = np.searchsorted(windows.rows, np.arange(part.stop - part.start + 1))
             for start, end in pairwise(ends.tolist()):

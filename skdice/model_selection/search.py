@@ -244,7 +244,8 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         ends = math.inf if self.timeout is None else time.monotonic() + self.timeout
         full = FullFits(self, X, y, params, splits, scorers, key, of_scores)
         searched = sorted({name for space in spaces for name in space})
-        strategy = self._choose(full, why_no_heads(full, searched, losses))
+        reason = None if self.strategy == "full" else why_no_heads(full, searched, losses)
+        strategy = self._choose(full, reason)
         seed = draw_seed(self.random_state) if self.random_state is not None else None
         with quiet_optuna():
             study = open_study(self, described(self, spaces, splits))

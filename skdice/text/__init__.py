@@ -1,5 +1,7 @@
 """Text in, predictions out: containers, subwords, words with their characters, and decoding."""
 
+from skdice._warn import TruncationWarning
+from skdice.text.long_texts import DecisiveWindow
 from skdice.text.words import Entity, pipeline_entities, plain_words
 
-__all__ = ["Entity", "pipeline_entities", "plain_words"]
+__all__ = ["DecisiveWindow", "Entity", "TruncationWarning", "pipeline_entities", "plain_words"]

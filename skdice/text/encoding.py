@@ -11,6 +11,8 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
 
+from skdice._warn import TruncationWarning, warn
+
 BLOCK = 1024  # texts tokenised at a time: the tokenizer's output takes much memory
 
 
@@ -178,21 +180,6 @@ def template(tokenizer: Any, n_texts: int = 1) -> Template:
 
 
 @compact
-def encode_texts(
-    tokenizer: Any, texts: Sequence[str] | Sequence[tuple[str, str]], max_length: int
-) -> Iterator[Window]:
-    """Encode texts or pairs, cut to `max_length` subwords (the longer text of a pair first)."""
-    none = np.empty(0, dtype=np.int64)
-    for start in range(0, len(texts), BLOCK):
-        block = texts[start : start + BLOCK]
-        sides = [block] if isinstance(block[0], str) else zip(*block, strict=True)
-        encoded = tokenizer(*map(list, sides), truncation="longest_first", max_length=max_length)
-        segments = encoded.get("token_type_ids")
-        for i, ids in enumerate(encoded["input_ids"]):
-            yield Window(ids, None if segments is None else segments[i], none, none, start + i)
-
-
-@compact
 def encode_sentences(
     tokenizer: Any,
     sentences: Sequence[Sequence[str]],
@@ -247,9 +234,10 @@ def windows_of_words(
             f"stride={stride} must be below {room}, the subwords that fit beside the special "
             f"tokens in max_length={max_length}"
         )
+    n_cut = 0
     for row, every in enumerate(rows):
-        # A single word longer than a window keeps its head, where it is predicted.
-        words = [word[:room] for word in every]
+        words = whole_words(every, room)
+        n_cut += words is not every
         sizes = np.array([len(ids) for ids in words], dtype=np.int64)
         for first, last, keep_first, keep_last in _cut(sizes, room, overlap):
             ids, segments, start = around.build([i for word in words[first:last] for i in word])
@@ -264,6 +252,24 @@ def windows_of_words(
                     [np.arange(s, s + n) for s, n in zip(positions, lengths, strict=True)]
                 )
             yield Window(ids, segments, positions, kept_words, row)
+    tell_of_words(n_cut, max_length)
+
+
+def whole_words(words: list[list[int]], room: int) -> list[list[int]]:
+    """The same words; one that is longer than a window keeps its head, where it is predicted."""
+    if all(len(word) <= room for word in words):
+        return words
+    return [word[:room] for word in words]
+
+
+def tell_of_words(n_rows: int, max_length: int) -> None:
+    """Warn of words longer than a window."""
+    if n_rows:
+        warn(
+            f"{n_rows} rows hold a word of more subwords than fit in max_length={max_length}: only "
+            "its beginning is read; raise max_length, or look whether it is one word",
+            TruncationWarning,
+        )
 
 
 def _subwords_of_words(

@@ -10,7 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from skdice.text.encoding import Window, _cut, _subwords_of_words, compact, template
+from skdice._warn import TruncationWarning, warn
+from skdice.text.encoding import (
+    Window,
+    _cut,
+    _subwords_of_words,
+    compact,
+    tell_of_words,
+    template,
+    whole_words,
+)
 
 
 @dataclass(slots=True)
@@ -43,6 +52,12 @@ def encode_questions(
     how = {"add_special_tokens": False, "verbose": False}
     asked_ids = tokenizer(questions, **how)["input_ids"]
     encoded = tokenizer(contexts, return_offsets_mapping=True, **how)
+    if n_cut := sum(len(ids) > max_question_length for ids in asked_ids):
+        warn(
+            f"{n_cut} of {len(questions)} questions are cut to max_question_length="
+            f"{max_question_length} subwords: raise it, so that they are read whole",
+            TruncationWarning,
+        )
     ids_of = dict(zip(questions, asked_ids, strict=True))
     tokens_of = {
         context: (ids, np.array(offsets, dtype=np.int64).reshape(-1, 2))
@@ -163,8 +178,10 @@ def encode_queries(
             f"the query {queries[i]!r} takes {len(asked[i])} of max_length={max_length} subwords "
             "and leaves no room for a sentence: shorten it, or raise max_length"
         )
+    n_cut = 0
     for row, every in enumerate(_subwords_of_words(tokenizer, sentences)):
-        words = [word[:room] for word in every]
+        words = whole_words(every, room)
+        n_cut += words is not every
         sizes = np.array([len(word) for word in words], dtype=np.int64)
         for first, last, *_ in _cut(sizes, room, min(stride, room // 2)):
             subwords = [subword for word in words[first:last] for subword in word]
@@ -180,3 +197,4 @@ def encode_queries(
                     query,
                     longest,
                 )
+    tell_of_words(n_cut, max_length)

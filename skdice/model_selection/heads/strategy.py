@@ -15,6 +15,7 @@ from skdice.metrics.labels import read_labels
 from skdice.model_selection.full_fits import FullFits
 from skdice.model_selection.heads.data import HeadData
 from skdice.model_selection.records import Settings, TrialRecord
+from skdice.text.inputs import as_texts
 
 
 class HeadFits:
@@ -103,4 +104,6 @@ def why_no_heads(full: FullFits, names: Sequence[str], losses: list[Loss]) -> st
     for loss in losses:
         if not loss.has_functional_form:
             return f"{type(loss).__name__} has no functional form, which heads need"
+    if isinstance(estimator, DiceSequenceClassifier) and estimator._needs_windows(as_texts(full.X)):
+        return "some texts are read in several windows, and heads see one vector of each text"
     return None

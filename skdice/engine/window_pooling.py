@@ -1,0 +1,163 @@
+"""Texts of several windows: one row of logits for each, made from the logits of its windows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from skdice.engine.batching import Batch, EncodedDataset, Padder, targets_of
+from skdice.text.encoding import Window, Windows
+
+POOLINGS = ("max", "mean", "logsumexp")
+
+
+@dataclass(frozen=True)
+class WindowPooling:
+    """How the logits of a text's windows become those of the text.
+
+    Parameters
+    ----------
+    how : {"max", "mean", "logsumexp"}
+    positive : int or None, default=None
+        The positive class of two, whose log-odds are pooled: a text is positive if one of its
+        windows is. None pools the logits of each class or label by itself.
+    scale : float, default=1.0
+        ``"logsumexp"`` is log(sum(exp(scale * z))) / scale.
+    """
+
+    how: str
+    positive: int | None = None
+    scale: float = 1.0
+
+    def __call__(self, logits: torch.Tensor, inside: torch.Tensor) -> torch.Tensor:
+        """Logits of texts, (n_texts, n_classes); those of a text with one window stay.
+
+        Parameters
+        ----------
+        logits : Tensor of shape (n_texts, most_windows, n_classes)
+        inside : Tensor of bool, shape (n_texts, most_windows)
+            False where a text has no such window.
+        """
+        inside = inside.unsqueeze(-1)
+        evidence = self.evidence(logits)
+        if self.how == "max":
+            deciding = evidence.masked_fill(~inside, -torch.inf).argmax(dim=1, keepdim=True)
+            return logits.gather(1, deciding.expand(-1, -1, logits.shape[-1])).squeeze(1)
+        count = inside.sum(dim=1)
+        mean = logits.masked_fill(~inside, 0.0).sum(dim=1) / count
+        if self.how == "mean":
+            return mean
+        scaled = (self.scale * evidence).masked_fill(~inside, -torch.inf)
+        pooled = scaled.logsumexp(dim=1) / self.scale
+        if self.positive is None:
+            return pooled
+        raised = pooled - evidence.masked_fill(~inside, 0.0).sum(dim=1) / count
+        sides = torch.arange(2, device=logits.device) == self.positive
+        return mean + raised * sides
+
+    def evidence(self, logits: Any) -> Any:
+        """What is pooled: the log-odds of the positive class (..., 1), or all logits."""
+        if self.positive is None:
+            return logits
+        i = self.positive
+        return logits[..., i : i + 1] - logits[..., 1 - i : 2 - i]
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """Which outputs of the module are the windows of one text.
+
+    Parameters
+    ----------
+    places : Tensor of int, shape (n_texts, most_windows)
+        Rows of the output of all micro-batches, one after the other; any row where there is none.
+    inside : Tensor of bool, shape (n_texts, most_windows)
+    pooling : WindowPooling
+    """
+
+    places: torch.Tensor
+    inside: torch.Tensor
+    pooling: WindowPooling
+
+    def to(self, move: Callable[[torch.Tensor], torch.Tensor]) -> Grouping:
+        """The same on another device."""
+        return replace(self, places=move(self.places), inside=move(self.inside))
+
+    def __call__(self, logits: torch.Tensor) -> torch.Tensor:
+        """Logits of the texts from those of all windows."""
+        by_text = logits.index_select(0, self.places.flatten()).unflatten(0, self.places.shape)
+        return self.pooling(by_text, self.inside)
+
+
+class TextDataset(EncodedDataset):
+    """Texts with several windows, and for each text its target and weight: multiple instances.
+
+    Parameters
+    ----------
+    windows : Windows
+        In the order of the texts.
+    targets : ndarray of shape (n_texts,) or (n_texts, n_labels)
+    weights : ndarray of shape (n_texts,) or None
+    pooling : WindowPooling
+    """
+
+    def __init__(
+        self,
+        windows: Windows[Any],
+        targets: Any,
+        weights: np.ndarray | None,
+        pooling: WindowPooling,
+    ) -> None:
+        super().__init__(windows, targets, weights)
+        self.pooling = pooling
+        self.ends = np.searchsorted(windows.rows, np.arange(len(targets)), "right")
+        self.counts = np.diff(self.ends, prepend=0)
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def rows_of(self, chosen: np.ndarray) -> np.ndarray:
+        """The texts with these numbers."""
+        return np.unique(chosen)
+
+    def batches(
+        self, padder: Padder, rows: np.ndarray, size: int, unit: int, first: int | None
+    ) -> list[Batch]:
+        """Micro-batches of an update on some texts.
+
+        Each runs about as many subwords as `size` windows of full length have at most, however
+        long the texts are. The first of them holds the targets of all texts, and the grouping.
+        """
+        counts = self.counts[rows]
+        starts = np.repeat(self.ends[rows] - counts - np.cumsum(counts) + counts, counts)
+        chosen = _Numbered(self.windows, starts + np.arange(len(starts)))
+        lengths = self.lengths[chosen.places]
+        runs = (np.cumsum(lengths) - 1) // (size * int(self.lengths.max()))
+        parts = [
+            padder.batch(chosen, run, lengths[run], unit, first)
+            for run in np.split(np.arange(len(runs)), np.flatnonzero(np.diff(runs)) + 1)
+        ]
+        inside = torch.arange(int(counts.max())) < torch.from_numpy(counts)[:, None]
+        places = torch.zeros(inside.shape, dtype=torch.int64)
+        places[inside] = targets_of(parts)[0].argsort()
+        parts[0][0][0]["grouping"] = Grouping(places, inside, self.pooling)
+        assert isinstance(self.targets, np.ndarray)
+        target, weight = torch.from_numpy(self.targets[rows]), None
+        if self.weights is not None:
+            weight = torch.from_numpy(self.weights[rows].astype(np.float32))
+        none = target[:0], None if weight is None else weight[:0]
+        return [(parts[0][0], target, weight), *((inputs, *none) for inputs, _, _ in parts[1:])]
+
+
+class _Numbered:
+    """Windows for a `Padder`, each with its number as the target."""
+
+    def __init__(self, windows: Windows[Any], places: np.ndarray) -> None:
+        self.windows, self.places = windows, places
+
+    def __getitem__(self, i: int) -> tuple[Window, np.int64, None]:
+        return self.windows[self.places[i]], np.int64(i), None

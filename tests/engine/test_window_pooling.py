@@ -1,0 +1,118 @@
+"""Logits of texts from those of their windows, against loops over texts and windows."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from skdice import DiceSequenceClassifier
+from skdice.engine.accumulation import accumulate
+from skdice.engine.devices import Draws
+from skdice.engine.window_pooling import POOLINGS, TextDataset, WindowPooling
+
+SIZES = [1, 3, 2, 5]
+
+
+def naive(rows, how, positive):
+    """Logits of one text from a list of lists, by the words of the documentation."""
+    n = len(rows[0])
+    if how == "mean":
+        return [sum(row[c] for row in rows) / len(rows) for c in range(n)]
+    if positive is None:
+        if how == "max":
+            return [max(row[c] for row in rows) for c in range(n)]
+        return [math.log(sum(math.exp(row[c]) for row in rows)) for c in range(n)]
+    odds = [row[positive] - row[1 - positive] for row in rows]
+    value = max(odds) if how == "max" else math.log(sum(map(math.exp, odds)))
+    return [value if c == positive else 0.0 for c in range(2)]
+
+
+def naive_tensor(rows, how, positive):
+    """The same with gradients: `rows` is (n_windows, n_classes)."""
+    if how == "mean":
+        return rows.mean(0)
+    z = rows if positive is None else (rows[:, positive] - rows[:, 1 - positive])[:, None]
+    pooled = z.max(0).values if how == "max" else z.exp().sum(0).log()
+    if positive is None:
+        return pooled
+    return torch.cat([pooled, 0 * pooled] if positive == 0 else [0 * pooled, pooled])
+
+
+@pytest.mark.parametrize("how", POOLINGS)
+@pytest.mark.parametrize(("n_classes", "positive"), [(2, 0), (2, 1), (2, None), (4, None)])
+def test_pooling_against_a_loop(how, n_classes, positive):
+    torch.manual_seed(0)
+    logits = torch.randn(len(SIZES), max(SIZES), n_classes, dtype=torch.float64)
+    inside = torch.arange(max(SIZES)) < torch.tensor(SIZES)[:, None]
+    pooled = WindowPooling(how, positive)(logits, inside)
+    for row, z, size in zip(pooled, logits, SIZES, strict=True):
+        expected = torch.tensor(naive(z[:size].tolist(), how, positive), dtype=torch.float64)
+        if positive is not None:  # only the difference of two logits matters
+            row, expected = row.diff(), expected.diff()
+        torch.testing.assert_close(row, expected)
+    assert torch.equal(pooled[0], logits[0, 0])  # bit for bit, where there is one window
+    if how != "max":  # whose gradient jumps
+        logits.requires_grad_()
+        torch.autograd.gradcheck(lambda z: WindowPooling(how, positive)(z, inside), logits)
+
+
+def test_a_scale_undoes_that_of_the_logits():
+    logits = torch.randn(2, 4, 2, dtype=torch.float64)
+    inside = torch.tensor([[True] * 4, [True, True, False, False]])
+    plain = WindowPooling("logsumexp", 1)(logits, inside)
+    scaled = WindowPooling("logsumexp", 1, scale=2.5)(logits / 2.5, inside)
+    torch.testing.assert_close(scaled.diff() * 2.5, plain.diff())
+
+
+@pytest.mark.parametrize("batch_size", [1, 64], ids=["several runs", "one run"])
+@pytest.mark.parametrize("how", POOLINGS)
+def test_an_update_is_that_of_a_loop_over_windows(tiny_backbone, how, batch_size):
+    texts = ["anna met bob", "rain sun old " * 12, "the bus " * 40, "a good lunch " * 9]
+    clf = DiceSequenceClassifier(
+        backbone=tiny_backbone,
+        loss="ce",
+        max_epochs=1,
+        dropout=0.0,
+        max_length=16,
+        window_pooling=how,
+        batch_size=batch_size,
+        random_state=0,
+    ).fit(texts, [1, 0, 1, 0])
+    net, weights = clf.net_, np.array([1.0, 2.0, 0.5, 1.0])
+    for part in net.module_.modules():
+        if "p" in vars(part):
+            part.p = 0.0
+    dataset = clf._encode(texts, np.array([1, 0, 1, 0]), weights)
+    assert isinstance(dataset, TextDataset)
+    assert len(dataset) == 4
+    net.set_training(True)
+    rows = np.array([2, 0, 2, 3, 1])  # a sampler may draw a text twice
+    batch = net.batches(dataset, rows, 0)
+    assert (len(batch) > 1) == (batch_size == 1)
+    net.optimizer_.zero_grad()
+    if len(batch) == 1:
+        loss = net._loss(net.of_texts(net._logits(batch[0][0]), batch), *batch[0][1:])
+        loss.backward()
+    else:
+        _, loss = accumulate(net, batch, Draws(0, net.device))
+    gradients = {n: p.grad.clone() for n, p in net.module_.named_parameters() if p.grad is not None}
+
+    net.optimizer_.zero_grad()
+    expected, total = 0.0, 0.0
+    for i in rows:
+        logits = []
+        for window in dataset.windows:
+            if window.row == i:
+                inputs, _, _ = net.padder([(window, None, None)])
+                logits.append(net.module_(**inputs)[0])
+        z = naive_tensor(torch.stack(logits), how, clf.positive_)
+        expected = expected - weights[i] * z.log_softmax(0)[[1, 0, 1, 0][i]]
+        total += weights[i]
+    (expected / total).backward()
+    torch.testing.assert_close(loss.detach(), (expected / total).detach())
+    for name, p in net.module_.named_parameters():
+        if name in gradients:
+            torch.testing.assert_close(gradients[name], p.grad, atol=1e-6, rtol=1e-4)

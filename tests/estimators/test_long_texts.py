@@ -1,0 +1,273 @@
+"""Texts longer than the input of a classifier: in windows, or cut with a warning."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+
+from skdice import (
+    BiasTunedClassifier,
+    DiceQuestionAnswerer,
+    DiceSequenceClassifier,
+    TransformerFeatures,
+)
+from skdice.metrics.calibration import log
+from skdice.model_selection import LossSearchCV
+from skdice.text import DecisiveWindow, TruncationWarning
+
+FILLER = "the old bus was near the river bank in rome today "
+SHORT = ["win money now", "see the bus", "a good lunch", "rain in oslo", "free prize", "hello bob"]
+LABELS = [1, 0, 0, 0, 1, 0]
+# The word that makes a text positive stands behind the first window.
+LONG = [FILLER * 4 + ("money " if i % 2 else "road ") * 6 + FILLER * (i % 3) for i in range(12)]
+OF_LONG = [i % 2 for i in range(12)]
+
+
+@pytest.fixture(scope="module")
+def calm_backbone(build_backbone, tmp_path_factory):
+    """Without dropout, so that the same updates give the same weights."""
+    without = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    return build_backbone(str(tmp_path_factory.mktemp("calm")), **without)
+
+
+@pytest.fixture
+def make(calm_backbone):
+    def classifier(**params):
+        settings = {"backbone": calm_backbone, "max_epochs": 2, "lr": 1e-2, "max_length": 24}
+        return DiceSequenceClassifier(**settings | {"loss": "ce", "random_state": 0} | params)
+
+    return classifier
+
+
+def weights(model):
+    return {name: value.clone() for name, value in model.net_.module_.state_dict().items()}
+
+
+@pytest.mark.parametrize("how", ["max", "mean", "logsumexp"])
+def test_short_texts_are_as_without_windows(make, how):
+    whole = make(window_pooling=how).fit(SHORT, LABELS)
+    cut = make(long_texts="truncate").fit(SHORT, LABELS)
+    for one, other in zip(weights(whole).values(), weights(cut).values(), strict=True):
+        assert torch.equal(one, other)
+    np.testing.assert_array_equal(whole.predict_proba(SHORT), cut.predict_proba(SHORT))
+    # A long text beside them changes nothing about theirs, but for the batch that they run in.
+    mixed = whole.predict_proba([*SHORT, LONG[0]])
+    np.testing.assert_allclose(mixed[:-1], cut.predict_proba(SHORT), atol=1e-6)
+
+
+@pytest.mark.parametrize("how", ["max", "logsumexp"])
+def test_what_stands_behind_the_first_window_is_learned(make, how):
+    model = make(window_pooling=how, max_epochs=12, batch_size=4).fit(LONG, OF_LONG)
+    assert model.score(LONG, OF_LONG) == 1.0
+    every = model.decisive_window(LONG)
+    assert every.shape == (12,)
+    for text, label, best in zip(LONG, OF_LONG, every, strict=True):
+        assert isinstance(best, DecisiveWindow)
+        assert not label or "money" in text[best.start : best.end]
+        assert (best.probability > 0.5) == label
+    with pytest.warns(TruncationWarning):  # all begin alike
+        beginnings = model.set_params(long_texts="truncate").decision_function(LONG)
+    assert np.ptp(beginnings) < 1e-5
+
+
+def test_the_decisive_window_is_the_best_of_its_text_alone(make):
+    """A window that is read as a text of its own has the same probabilities."""
+    model = make().fit([*SHORT, *LONG], [*LABELS, *OF_LONG])
+    for text, best in zip(LONG, model.decisive_window(LONG), strict=True):
+        windows = list(model._windows([text]))
+        alone = model.predict_proba([text[w.start : w.end] for w in windows])[:, model.positive_]
+        assert best.window == alone.argmax()
+        assert best.probability == pytest.approx(alone.max(), abs=1e-6)
+        assert (best.start, best.end) == (windows[best.window].start, windows[best.window].end)
+        assert model.predict_proba([text])[0, 1] == pytest.approx(alone.max(), abs=1e-6)
+    (best,) = model.decisive_window(["a short text"])
+    assert best[:3] == (0, 0, len("a short text"))
+
+
+def test_more_classes_and_several_labels(make):
+    words = ["money", "lunch", "report"]
+    X = [FILLER * (i % 4) + words[i % 3] + " " + FILLER * 3 for i in range(12)]
+    three = make(max_epochs=12).fit(X, [words[i % 3] for i in range(12)])
+    best = three.decisive_window(X)
+    for text, row, label in zip(X, best, three.predict(X), strict=True):
+        windows = [text[w.start : w.end] for w in three._windows([text])]
+        z = log(three.predict_proba(windows))
+        assert row.probability == pytest.approx(
+            np.exp(z)[row.window, three.classes_.tolist().index(label)], abs=1e-6
+        )
+    several = make(max_epochs=12).fit(X, [[words[i % 3], words[(i + 1) % 3]] for i in range(12)])
+    best = several.decisive_window(X)
+    assert best.shape == (12, 3)
+    for text, row, total in zip(X, best, several.predict_proba(X), strict=True):
+        alone = several.predict_proba([text[w.start : w.end] for w in several._windows([text])])
+        assert [each.window for each in row] == alone.argmax(axis=0).tolist()
+        np.testing.assert_allclose(total, alone.max(axis=0), atol=1e-6)
+
+
+def test_pairs_are_read_by_the_second_text(make):
+    pairs = [("is it money", text) for text in LONG]
+    model = make(max_epochs=20).fit(pairs, OF_LONG)
+    assert model.score(pairs, OF_LONG) == 1.0
+    best = model.decisive_window(pairs)[1]
+    assert "money" in LONG[1][best.start : best.end]
+    with pytest.warns(TruncationWarning, match=r"12 of 12 .* put the longer text second"):
+        model.predict([(text, text) for text in LONG])
+
+
+def test_cut_texts_are_counted_once(make):
+    X = [*SHORT, *LONG]
+    n = len(LONG)
+
+    def warned(call):
+        with warnings.catch_warnings(record=True) as record:
+            warnings.simplefilter("always")
+            call()
+        return [str(w.message) for w in record if w.category is TruncationWarning]
+
+    cut = make(long_texts="truncate")
+    (message,) = warned(lambda: cut.fit(X, [*LABELS, *OF_LONG], X_val=X, y_val=LABELS + OF_LONG))
+    size = sum(len(cut.tokenizer_(text, add_special_tokens=False)["input_ids"]) for text in LONG)
+    share = f"{1 - 22 * n / size:.0%} of their {2 * size} subwords"
+    assert f"{2 * n} of {2 * len(X)} texts do not fit in max_length=24" in message
+    assert share in message
+    assert "long_texts='windows'" in message
+    for call in (cut.predict, cut.predict_proba, cut.decisive_window, cut.frozen_vectors):
+        assert len(warned(lambda call=call: call(X))) == 1
+    assert len(warned(lambda: list(cut.iter_predict(X, block_size=4)))) == 1
+    assert warned(lambda: cut.predict(SHORT)) == []
+    assert warned(lambda: list(cut.iter_predict(SHORT, block_size=2))) == []
+    cut.set_params(long_texts="windows")  # acts at once
+    assert warned(lambda: cut.predict(X)) == []
+    assert warned(lambda: make(early_stopping=True).fit(X, [*LABELS, *OF_LONG])) == []
+
+
+def test_weights_and_samplers_count_texts(make):
+    settings = {"dropout": 0.0, "batch_size": 64, "max_epochs": 3}
+    X, y = [*SHORT, *LONG[:4]], [*LABELS, *OF_LONG[:4]]
+    weighted = make(**settings).fit(X, y, sample_weight=[1, 1, 1, 1, 1, 1, 1, 2, 1, 1])
+    doubled = make(**settings).fit([*X, X[7]], [*y, y[7]])
+    for one, other in zip(weights(weighted).values(), weights(doubled).values(), strict=True):
+        torch.testing.assert_close(one, other, atol=2e-3, rtol=1e-2)
+    from imblearn.over_sampling import RandomOverSampler
+
+    sampled = make(sampler=RandomOverSampler(random_state=0)).fit(LONG[:7], OF_LONG[:7])
+    assert sampled.n_iter_ == 2
+
+
+def test_batches_are_the_same_in_any_memory(make):
+    """More micro-batches for one update change nothing but rounding."""
+    settings = {"dropout": 0.0, "max_epochs": 3}
+    whole = make(batch_size=8, **settings).fit(LONG, OF_LONG)
+    parts = make(batch_size=2, gradient_accumulation=4, **settings).fit(LONG, OF_LONG)
+    for one, other in zip(weights(whole).values(), weights(parts).values(), strict=True):
+        torch.testing.assert_close(one, other, atol=2e-3, rtol=1e-2)
+
+
+@pytest.mark.parametrize("how", ["max", "mean", "logsumexp"])
+def test_it_is_cloned_searched_pickled_and_saved(make, how, tmp_path):
+    model = make(window_pooling=how, long_texts="windows").fit(LONG, OF_LONG)
+    assert clone(model).get_params() == model.get_params()
+    before = model.predict_proba(LONG)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict_proba(LONG), before)
+    read = DiceSequenceClassifier.from_pretrained(model.save_pretrained(tmp_path / "one"))
+    np.testing.assert_array_equal(read.predict_proba(LONG), before)
+    assert read.decisive_window(LONG)[3] == model.decisive_window(LONG)[3]
+    # A temperature and biases in the head give the probabilities of the tuned classifier.
+    tuned = BiasTunedClassifier(model, cv="prefit", n_bootstraps=0).fit(LONG, OF_LONG)
+    assert tuned.temperature_ != 1
+    folded = DiceSequenceClassifier.from_pretrained(tuned.save_pretrained(tmp_path / "two"))
+    np.testing.assert_allclose(folded.predict_proba(LONG), tuned.predict_proba(LONG), atol=1e-5)
+    again = DiceSequenceClassifier.from_pretrained(folded.save_pretrained(tmp_path / "three"))
+    np.testing.assert_array_equal(again.predict_proba(LONG), folded.predict_proba(LONG))
+    partial = again.partial_fit(LONG, OF_LONG)
+    assert partial.predict(LONG).shape == (12,)
+
+
+def test_a_grid_over_the_poolings(make):
+    grid = {"window_pooling": ["max", "mean", "logsumexp"], "long_texts": ["windows", "truncate"]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TruncationWarning)
+        search = GridSearchCV(make(max_epochs=1), grid, cv=2, error_score="raise")
+        search.fit(LONG, OF_LONG)
+    assert len(search.cv_results_["params"]) == 6
+
+
+def test_heads_are_refused_by_name(make):
+    search = LossSearchCV(make(), {"loss": ["ce", "dice"]}, n_trials=2, strategy="shared", cv=2)
+    with pytest.raises(ValueError, match="'shared' is not possible: some texts are read"):
+        search.fit(LONG, OF_LONG)
+
+
+def test_a_fit_goes_on_from_a_checkpoint(make, tmp_path):
+    settings = {"max_epochs": 3, "checkpoint_every": 1, "batch_size": 4}
+    whole = make(**settings).fit(LONG, OF_LONG)
+
+    model, updates = make(checkpoint_dir=str(tmp_path), **settings), []
+    from skdice.engine.net import FineTuningNet
+
+    before = FineTuningNet.train_step
+
+    def stop(self, *args, **kwargs):
+        updates.append(1)
+        if len(updates) == 5:
+            raise RuntimeError
+        return before(self, *args, **kwargs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FineTuningNet, "train_step", stop)
+        with pytest.raises(RuntimeError):
+            model.fit(LONG, OF_LONG)
+    model.fit(LONG, OF_LONG)
+    for one, other in zip(weights(whole).values(), weights(model).values(), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_vectors_of_windows_are_averaged(tiny_backbone, tmp_path):
+    settings = {"backbone": tiny_backbone, "max_length": 24}
+    X = [*SHORT[:2], LONG[0], LONG[1]]
+    for pooling, join in (("mean", np.mean), ("cls", np.mean), ("max", np.max)):
+        features = TransformerFeatures(pooling=pooling, **settings).fit(X)
+        cut = clone(features).set_params(long_texts="truncate").fit(X)
+        with pytest.warns(TruncationWarning, match="2 of 4 texts"):
+            expected = cut.transform(X)
+        table = features.transform(X)
+        np.testing.assert_allclose(table[:2], expected[:2], atol=1e-6)
+        model = DiceSequenceClassifier(**settings, pooling=pooling)
+        np.testing.assert_allclose(model.frozen_vectors(X), table, atol=1e-5)
+        model._build(2, seed=0)
+        for text, vector in zip(X, table, strict=True):
+            parts = [text[w.start : w.end] for w in model._windows([text])]
+            alone = features.transform(parts)
+            np.testing.assert_allclose(vector, join(alone, axis=0), atol=1e-5)
+        np.testing.assert_array_equal(features.transform(X[:2]), cut.transform(X[:2]))
+    cached = TransformerFeatures(cache=tmp_path, **settings).fit(X)
+    first = cached.transform(X)
+    np.testing.assert_array_equal(first, cached.transform(X))
+    with pytest.warns(TruncationWarning):
+        other = clone(cached).set_params(long_texts="truncate").fit(X).transform(X)
+    assert not np.array_equal(other[2], first[2])
+
+
+def test_cut_questions_and_words_are_told(tiny_backbone):
+    pairs = [("who was it " * 9, "anna met bob " * 20), ("who", "rain in rome")]
+    answers = [[(0, "anna")], [(0, "rain")]]
+    reader = DiceQuestionAnswerer(
+        backbone=tiny_backbone, max_epochs=1, max_question_length=5, random_state=0
+    )
+    with pytest.warns(TruncationWarning, match="1 of 2 questions .*max_question_length=5"):
+        reader.fit(pairs, answers)
+
+
+def test_the_card_says_what_a_pipeline_does(make, tmp_path):
+    folder = make(pooling="native").fit(LONG, OF_LONG).save_pretrained(tmp_path / "model")
+    card = (folder / "README.md").read_text()
+    assert "truncation=True" in card
+    assert "windows" in card
+    assert json.loads((folder / "skdice.json").read_text())["params"]["long_texts"] == "windows"
