@@ -14,6 +14,13 @@ class TruncationWarning(UserWarning):
     """Inputs were longer than the model reads, and part of them was left out.
 
     The message has their number.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from skdice.text import TruncationWarning
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", TruncationWarning)  # refuse texts that would be cut
     """
 
 

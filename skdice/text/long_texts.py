@@ -38,6 +38,13 @@ class DecisiveWindow(NamedTuple):
         Its first and last character in the text, of a pair in the second text; end exclusive.
     probability : float
         The probability of the class by this window alone.
+
+    Examples
+    --------
+    >>> from skdice.text import DecisiveWindow
+    >>> best = DecisiveWindow(window=1, start=6, end=11, probability=0.9)
+    >>> "hello money"[best.start : best.end]
+    'money'
     """
 
     window: int
