@@ -75,7 +75,7 @@ class WindowedTexts:
                 probabilities = softmax(logits, axis=1)[:, [label]]
             rows.append(
                 [
-                    DecisiveWindow(int(k), windows[k].start, windows[k].end, float(p[k]))
+                    DecisiveWindow(int(k), int(windows[k].start), int(windows[k].end), float(p[k]))
                     for k, p in zip(deciding, probabilities.T, strict=True)
                 ]
             )
