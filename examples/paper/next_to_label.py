@@ -112,17 +112,16 @@ def mean_curve(found: dict[str, Any], name: str, strategy: str) -> list[float]:
 
 def report(found: dict[str, Any]) -> str:
     """A table in Markdown."""
+    shown = [s for s in STRATEGIES if all(mean_curve(found, name, s) for name in DATA)]
     lines = [
-        "| | full F1 | " + " | ".join(STRATEGIES) + " |",
-        "|---|---|" + "---|" * len(STRATEGIES),
+        "| | full F1 | " + " | ".join(shown) + " |",
+        "|---|---|" + "---|" * len(shown),
     ]
     for name in DATA:
         full = float(np.mean(found[name]["full"]))
         cells = []
-        for strategy in STRATEGIES:
-            if not (mean := mean_curve(found, name, strategy)):
-                cells.append("")
-                continue
+        for strategy in shown:
+            mean = mean_curve(found, name, strategy)
             n = needed(mean, 0.95 * full)
             cells.append(f"{n:,.0f}" if np.isfinite(n) else f"over {SIZES[len(mean) - 1]:,}")
         lines.append(f"| {TITLES[name]} | {100 * full:.1f} | " + " | ".join(cells) + " |")
@@ -146,7 +145,8 @@ def draw(found: dict[str, Any]) -> None:
         ticks = (30, 100, 300, 1000, 3000)
         ax.set_xticks(ticks, [f"{n:,}" for n in ticks])
         ax.minorticks_off()
-    axes[-1].legend(fontsize=8, loc="lower right")
+    lines = [line for line in axes[0].get_lines() if not line.get_label().startswith("_")]
+    axes[-1].legend(handles=lines, fontsize=8, loc="lower right")
     with plt.rc_context({"svg.hashsalt": "skdice", "svg.fonttype": "none"}):
         figure.savefig(IMAGE, metadata={"Date": None})
 
