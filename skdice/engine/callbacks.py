@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import time
 from collections.abc import Callable
@@ -96,16 +95,37 @@ class ProgressBar(Callback):
         self.bar_ = self.started_ = None
 
 
-class EpochLog(PrintLog):
-    """skorch's table of epochs, with colours in a terminal only."""
+class EpochLog(PrintLog):  # which skorch calls after the callbacks that record
+    """A table of epochs, the scores first; in a terminal the best score is green."""
 
-    def __init__(self) -> None:
-        super().__init__(sink=_print, keys_ignored=["max_epochs", "peak_lr"])
+    FIRST, LAST = ("epoch", "valid_score", "train_loss"), ("lr", "skipped_updates", "dur")
+    HIDDEN = ("batches", "max_epochs", "peak_lr")
+
+    def on_train_begin(self, net: Any, **kwargs: Any) -> None:
+        """The next line has names over it."""
+        self.has_header_ = False
 
     def on_epoch_end(self, net: Any, **kwargs: Any) -> None:
         """Print a line, if the net's `verbose` is above 0."""
-        if net.verbose:
-            super().on_epoch_end(net, **kwargs)
+        if not net.verbose:
+            return
+        row = net.history[-1]
+        known = {*self.FIRST, *self.LAST, *self.HIDDEN}
+        others = [key for key in sorted(row) if key not in known and not key.endswith("_best")]
+        keys = [key for key in (*self.FIRST, *others, *self.LAST) if key in row]
+        names = {key: f"{key.partition('_updates')[0]:>7}" for key in keys}
+        if not self.has_header_:
+            print("  ".join(names.values()), flush=True)
+            self.has_header_ = True
+        cells = []
+        for key, name in names.items():
+            value = row[key]
+            form = ".1e" if key == "lr" else ".1f" if key == "dur" else ".4f"
+            text = format(value, form) if isinstance(value, float) else str(value)
+            cell = f"{text:>{len(name)}}"
+            is_best = row.get(f"{key}_best") and sys.stdout.isatty()
+            cells.append(f"\x1b[32m{cell}\x1b[0m" if is_best else cell)
+        print("  ".join(cells), flush=True)
 
 
 class AfterEpoch(Callback):
@@ -124,10 +144,6 @@ def _length(net: Any) -> str:
     if not net.n_steps_:
         return ""
     return f"{net.max_epochs} epochs, {net.n_steps_:,} updates, "
-
-
-def _print(text: str) -> None:
-    print(text if sys.stdout.isatty() else re.sub(r"\x1b\[\d+m", "", text), flush=True)
 
 
 def _time(seconds: float) -> str:

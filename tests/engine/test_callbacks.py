@@ -52,6 +52,27 @@ def test_a_log_file_gets_a_line_a_minute_and_no_control_codes(capsys, monkeypatc
     assert not re.search(r"[\x00-\x08\x0b-\x1f]", slow)
 
 
+def test_the_table_of_epochs_has_the_score_first_and_a_rate_that_can_be_read(capsys):
+    class Records(Callback):
+        def on_epoch_end(self, net, **kwargs):
+            net.history.record("weight_norm", 1.25)
+
+    fitted = model(
+        verbose=1, lr=3e-6, early_stopping=True, validation_fraction=0.5, callbacks=[Records()]
+    ).fit(X, Y)
+    lines = capsys.readouterr().out.splitlines()[-4:]
+    header, *epochs = (line.split() for line in lines)
+    assert header == "epoch valid_score train_loss weight_norm lr skipped dur".split()
+    assert [float(cells[4]) for cells in epochs] == pytest.approx(
+        [epoch["lr"] for epoch in fitted.history_], rel=0.06
+    )
+    assert [float(cells[1]) for cells in epochs] == pytest.approx(
+        [epoch["valid_score"] for epoch in fitted.history_], abs=1e-4
+    )
+    assert all(float(cells[4]) > 0 for cells in epochs)
+    assert max(map(len, lines)) < 80
+
+
 def test_a_terminal_gets_a_bar_with_the_time_left(capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     fitted = model(verbose=1, callbacks=[Slow()]).fit(X, Y)
