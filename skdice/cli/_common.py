@@ -14,7 +14,6 @@ from typing import Any
 
 import typer
 from rich.console import Console
-from typer.core import TyperCommand
 
 from skdice.tasks import TASKS
 
@@ -34,17 +33,6 @@ _OPTIONS = {
     "n_jobs": "jobs",
     "cv": "folds",
 }
-
-
-class Command(TyperCommand):
-    """A command that takes ``--output`` for ``--out``, and whose errors are one paragraph."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, [re.sub("^--output(?=$|=)", "--out", arg) for arg in args])
-
-    def invoke(self, ctx: Any) -> Any:
-        with readable_errors({param.name: param.opts[0] for param in self.params if param.name}):
-            return super().invoke(ctx)
 
 
 def with_options(message: str, options: dict[str, str]) -> str:

@@ -3,16 +3,62 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
+from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 from typer import Argument, Option
+from typer.core import TyperCommand
 
-from skdice.cli._common import split_commas
+from skdice.cli._common import readable_errors, split_commas
+from skdice.tasks import TASKS
+
+
+class Command(TyperCommand):
+    """A command that takes ``--output`` for ``--out``, and whose errors are one paragraph."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, [re.sub("^--output(?=$|=)", "--out", arg) for arg in args])
+
+    def invoke(self, ctx: Any) -> Any:
+        with readable_errors({param.name: param.opts[0] for param in self.params if param.name}):
+            return super().invoke(ctx)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        names = {param.name for param in self.params}
+        for param in self.params:
+            if text := default_of(param.name, "features" in names):
+                param.default = text  # of this help page alone
+        super().format_help(ctx, formatter)
+
+
+def default_of(option: str | None, with_features: bool) -> str | None:
+    """What an option that is not given leaves to Python: the default there, for each task."""
+    if option not in ("loss", "rows", "seeds", *(field.name for field in fields(Fit))):
+        return None
+    from skdice import estimators  # which takes seconds
+    from skdice.losses import COMPARED
+    from skdice.model_selection import compare_losses
+
+    if option == "rows":
+        return ", ".join(COMPARED)
+    if option == "seeds":
+        return str(signature(compare_losses).parameters[option].default)
+    classes = {name: task.estimator for name, task in TASKS.items()}
+    if with_features:
+        classes["features"] = "DiceClassifier"
+    names: dict[str, list[str]] = {}
+    for task, cls in classes.items():
+        parameter = signature(getattr(estimators, cls)).parameters.get(str(option))
+        if parameter is not None and parameter.default is not None:
+            names.setdefault(str(parameter.default), []).append(task)
+    (common, _), *others = sorted(names.items(), key=lambda item: -len(item[1])) or [("", [])]
+    return ", ".join([common, *(f"{text} with {' and '.join(of)}" for text, of in others)])
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
@@ -54,20 +100,22 @@ class Columns:
 
     text_column: Annotated[
         list[str] | None,
-        Option(help="Text column, by name or index; give it twice for pairs."),
+        Option(metavar="COLUMN", help="Text column, by name or index; give it twice for pairs."),
     ] = None
     label_column: Annotated[
         list[str] | None,
         Option(
+            metavar="COLUMN",
             help="Column of the label or tag, by name or index; default: the one named label, "
-            "target, class, y or tag, and for tags what the rows show."
+            "target, class, y or tag, and for tags what the rows show.",
         ),
     ] = None
     label_columns: Annotated[
         str | None,
         Option(
+            metavar="COLUMNS",
             help="Columns of 0 and 1, one for each of several labels, separated by commas, as in "
-            "toxic,obscene,threat."
+            "toxic,obscene,threat.",
         ),
     ] = None
     separator: Annotated[
@@ -152,34 +200,50 @@ def _rate(text: Any) -> float | str:
         raise typer.BadParameter(f"{text!r} is not 'auto' or a number, such as 3e-4") from None
 
 
-Device = Annotated[str, Option(help="auto, cpu, cuda, cuda:1 or mps.")]
+DEVICES = "auto, cpu, cuda, cuda:1 or mps."
+Device = Annotated[str, Option(metavar="NAME", help=DEVICES)]
 
 
 @dataclass
 class Fit:
     """How a model is trained: parameters of the estimators."""
 
-    backbone: Annotated[str | None, Option(help="Hub id or local folder of the encoder.")] = None
+    backbone: Annotated[
+        str | None, Option(metavar="MODEL", help="Hub id or local folder of the encoder.")
+    ] = None
     max_epochs: Annotated[
         Any, Option("--epochs", parser=_epochs, metavar="N|auto", help="Number of epochs.")
-    ] = "auto"
-    lr: Annotated[Any, Option(parser=_rate, metavar="RATE|auto", help="Peak learning rate.")] = (
-        "auto"
-    )
-    batch_size: Annotated[int | None, Option(min=1, help="Examples in a batch.")] = None
-    max_length: Annotated[
-        int | None, Option(help="Longest input, in subwords; what is longer is cut or split.")
     ] = None
-    max_question_length: Annotated[int | None, Option(help="Longest question, in subwords.")] = None
+    lr: Annotated[Any, Option(parser=_rate, metavar="RATE|auto", help="Peak learning rate.")] = None
+    batch_size: Annotated[int | None, Option(min=1, metavar="N", help="Examples in a batch.")] = (
+        None
+    )
+    max_length: Annotated[
+        int | None,
+        Option(
+            metavar="N",
+            help="Longest input, in subwords; what is longer is cut or split. "
+            "Default: what the encoder allows, 512 at most.",
+        ),
+    ] = None
+    max_question_length: Annotated[
+        int | None, Option(metavar="N", help="Longest question, in subwords.")
+    ] = None
     long_texts: Annotated[
-        str | None, Option(help="Longer texts to classify: read in windows, or truncate.")
+        str | None,
+        Option(metavar="HOW", help="Longer texts to classify: read in windows, or truncate."),
     ] = None
     frozen: Annotated[
         str | None,
-        Option(help="What to freeze: none, embeddings, encoder, or a number of lower layers."),
+        Option(
+            metavar="PARTS",
+            help="What to freeze: none, embeddings, encoder, or a number of lower layers.",
+        ),
     ] = None
-    device: Device = "auto"
-    precision: Annotated[str | None, Option(help="auto, fp32, fp16 or bf16.")] = None
+    device: Annotated[str | None, Option(metavar="NAME", help=DEVICES)] = None
+    precision: Annotated[str | None, Option(metavar="NAME", help="auto, fp32, fp16 or bf16.")] = (
+        None
+    )
 
     def params(self) -> dict[str, Any]:
         """Parameters of an estimator, without those that were not given."""

@@ -21,14 +21,16 @@ from skdice.cli._common import ERR, OUT
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
     """Register a function as the command of its name."""
-    return app.command(cls=_common.Command)(options.grouped(function))
+    summary = (function.__doc__ or "").split("\n\n")[0]  # whole, in the list of commands
+    make = app.command(cls=options.Command, short_help=summary)
+    return make(options.grouped(function))
 
 
 def _version(value: bool) -> None:
@@ -46,7 +48,7 @@ def main(
 ) -> None:
     """Transformers for text where the positive class is rare.
 
-    [bold]Examples[/bold]
+    For example:
 
     skdice compare
 
@@ -69,7 +71,7 @@ def imbalance(
 ) -> None:
     """Negatives, positives and their ratio, as in the paper's Table 1.
 
-    [bold]Examples[/bold]
+    For example:
 
     skdice imbalance train.conll dev.conll
 
@@ -88,9 +90,7 @@ def imbalance(
 def train(
     file: Annotated[Path, Argument(help="Training file.")],
     out: Annotated[Path, Option(help="Folder for the model.")],
-    loss: Annotated[
-        str | None, Option(help="Name of the loss; default: ce_dice, or dsc for questions.")
-    ] = None,
+    loss: Annotated[str | None, Option(metavar="NAME", help="Name of the loss.")] = None,
     dev: options.Dev = None,
     task: options.TaskOption = "auto",
     seed: options.Seed = 0,
@@ -110,7 +110,7 @@ def train(
     a column for the label; questions, and entities by query, from the JSON of SQuAD and of
     BERT-MRC.
 
-    [bold]Examples[/bold]
+    For example:
 
     skdice train train.conll --dev dev.conll --loss dsc --out tagger
 
@@ -175,7 +175,7 @@ def predict(
     sentences, one text on each line, or JSON lines with "tokens", "text" (and "text_pair"), or
     "question" and "context".
 
-    [bold]Examples[/bold]
+    For example:
 
     skdice predict tagger test.conll --out predicted.conll
 
@@ -225,7 +225,7 @@ def convert(
     Formats are doccano, label-studio, prodigy, spacy (JSON, or a .spacy file), brat, jsonl and
     conll. Ids and other fields go along.
 
-    [bold]Examples[/bold]
+    For example:
 
     skdice convert notes.jsonl tasks.json --to label-studio
 
@@ -265,7 +265,7 @@ def evaluate(
     For a tagger --mode gives credit to spans that are partly right: exact takes any type, type any
     overlap, partial counts an overlap half, and fair counts a wrong type or border as one error.
 
-    [bold]Examples[/bold]
+    For example:
 
     skdice evaluate tagger test.conll
 
@@ -387,7 +387,7 @@ def export(
 
     A tagger with the entity types of the bundled corpus is compared on its test sentences.
 
-    [bold]Examples[/bold]
+    For example:
 
     skdice export tagger --out tagger-onnx
 
@@ -414,18 +414,21 @@ def compare(
         Option(
             "--rows",
             "--losses",
+            metavar="ROWS",
             help="What to compare, separated by commas: losses, also with a sampler or a tuned "
             "decision, as in 'ce + RandomOverSampler, ce + tuned, dsc', and baselines, tfidf for "
-            "texts and crf for tags; default: the paper's six losses and ce_dice.",
+            "texts and crf for tags.",
         ),
     ] = None,
     features: options.Features = False,
-    seeds: Annotated[int | None, Option(min=1, help="Runs of each row.")] = None,
+    seeds: Annotated[int | None, Option(min=1, metavar="N", help="Runs of each row.")] = None,
     out: Annotated[Path, Option(help="Folder for the chart and the figures.")] = Path(
         "skdice-compare"
     ),
     task: options.TaskOption = "auto",
-    limit: Annotated[int | None, Option(min=2, help="Use the first N training rows.")] = None,
+    limit: Annotated[
+        int | None, Option(min=2, metavar="N", help="Use the first N training rows.")
+    ] = None,
     *,
     source: options.Files,
     fit: options.Fit,
@@ -435,7 +438,7 @@ def compare(
     Without --train it runs on the bundled corpus, in a few minutes on a laptop. Stopped and called
     again, it makes only the missing runs.
 
-    [bold]Examples[/bold]
+    For example:
 
     skdice compare
 
@@ -464,7 +467,7 @@ def compare(
         part = parts["train"]
         parts["train"] = replace(part, X=part.X[:limit], y=part.y[:limit])
     losses = COMPARED if rows is None else _common.split_commas(rows)
-    _compare.run(title, parts, losses, seeds or 3, params, features, out)
+    _compare.run(title, parts, losses, seeds, params, features, out)
 
 
 @command
@@ -473,10 +476,11 @@ def tune(
     losses: Annotated[
         str, Option(help="Losses whose own parameters are searched, separated by commas.")
     ] = "tversky",
-    trials: Annotated[int, Option(min=1, help="Number of trials.")] = 32,
-    folds: Annotated[int, Option(min=2, help="Folds of each trial.")] = 3,
+    trials: Annotated[int, Option(min=1, metavar="N", help="Number of trials.")] = 32,
+    folds: Annotated[int, Option(min=2, metavar="N", help="Folds of each trial.")] = 3,
     timeout: Annotated[
-        float | None, Option(min=0, help="Seconds after which no new trial starts.")
+        float | None,
+        Option(min=0, metavar="SECONDS", help="Seconds after which no new trial starts."),
     ] = None,
     storage: Annotated[
         str | None,
@@ -510,7 +514,7 @@ def tune(
 
     Several processes with the same --storage work on the same study; a stopped search is continued.
 
-    [bold]Examples[/bold]
+    For example:
 
     skdice tune messages.csv --losses tversky --features
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -47,12 +48,76 @@ def test_help_is_quick_and_has_examples():
     )
     subprocess.run([sys.executable, "-c", code], check=True)
     assert run("--help").exit_code == 0
-    for command in ("compare", "imbalance", "train", "predict", "evaluate", "tune"):
-        result = run(command, "--help")
-        assert result.exit_code == 0
-        assert f"skdice {command} " in result.output
-        assert "Examples" in result.output
+    summaries = " ".join(run("--help").output.split())
+    for command in ("imbalance", "train", "predict", "convert", "evaluate", "export", "compare",
+                    "tune"):  # fmt: skip
+        result = help_at(command, 80)
+        assert f"skdice {command} " in result
+        assert "For example:" in result
+        assert max(map(len, result.splitlines())) <= 80
+        assert "\u2026" not in result  # nothing is cut
+        first = " ".join(result.split("\n\n")[1].split())
+        assert f"{command} {first}" in summaries
     assert run("--version").output.startswith("skdice 0.")
+
+
+def help_at(command, width):
+    result = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": str(width)})
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_paragraphs_of_the_help_are_wrapped():
+    for command in ("train", "predict", "evaluate", "compare"):
+        lines = help_at(command, 80).split("For example:")[0].splitlines()[2:]
+        for line, following in itertools.pairwise(lines):
+            if line.strip() and following.strip():  # the next word would not fit
+                assert len(line) + 1 + len(following.split()[0]) > 78
+
+
+def test_the_help_shows_the_defaults_of_python():
+    import inspect
+
+    from skdice import DiceClassifier, estimators
+    from skdice.losses import COMPARED
+    from skdice.model_selection import LossSearchCV
+    from skdice.tasks import TASKS
+
+    def default(cls, name):
+        found = inspect.signature(cls).parameters.get(name)
+        return None if found is None else found.default
+
+    def shown(command):
+        text = re.split(r"\n  (?=-)", help_at(command, 200))
+        # A line may break after a hyphen.
+        lines = [
+            " ".join(re.sub(r"-\n +", "-", part).split()) for part in text if part.startswith("--")
+        ]
+        found = {
+            line.split()[0].strip(","): re.findall(r"\[default: (.*?)[;\]]", line) for line in lines
+        }
+        return {name: values[0] for name, values in found.items() if values}
+
+    names = {"--epochs": "max_epochs", "--lr": "lr", "--batch-size": "batch_size",
+             "--precision": "precision", "--backbone": "backbone", "--device": "device",
+             "--frozen": "frozen", "--max-question-length": "max_question_length"}  # fmt: skip
+    for command in ("train", "compare", "tune"):
+        text = shown(command)
+        for option, name in names.items() | ({("--loss", "loss")} if command == "train" else set()):
+            common, *others = text[option].split(", ")
+            of_task = dict.fromkeys([*TASKS, "features"], common)
+            for other in others:
+                value, tasks = other.split(" with ")
+                of_task |= dict.fromkeys(tasks.split(" and "), value)
+            for task in TASKS:
+                value = default(getattr(estimators, TASKS[task].estimator), name)
+                assert value is None or str(value) == of_task[task], (command, option, task)
+            if command != "train" and default(DiceClassifier, name) is not None:
+                assert str(default(DiceClassifier, name)) == of_task["features"], option
+    assert shown("compare")["--rows"] == ", ".join(COMPARED)
+    assert shown("compare")["--seeds"] == str(default(compare_losses, "seeds"))
+    assert shown("tune")["--trials"] == str(default(LossSearchCV, "n_trials"))
+    assert shown("tune")["--strategy"] == default(LossSearchCV, "strategy")
 
 
 def test_imbalance(files):
