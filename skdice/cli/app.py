@@ -435,8 +435,11 @@ def compare(
 ) -> None:
     """Train one model per row on the same data and seeds; print a table, write a chart.
 
-    Without --train it runs on the bundled corpus, in a few minutes on a laptop. Stopped and called
-    again, it makes only the missing runs.
+    Each row is trained with the same settings, and the table shows how far its F1 is behind the
+    best, with an interval.
+
+    Without --train it runs on 100 sentences of the bundled corpus with 2 seeds, in a few minutes on
+    a laptop. Stopped and called again, it makes only the missing runs.
 
     For example:
 
@@ -460,7 +463,7 @@ def compare(
         title, parts = train.name, _compare.read_parts(train, dev, test, source.read, task)
     elif test is None and dev is None:
         title, parts = "town notes", _compare.demo_parts()
-        params, seeds = {**_compare.DEMO, **params}, seeds or _compare.DEMO_SEEDS
+        seeds = seeds or _compare.DEMO_SEEDS
     else:
         raise typer.BadParameter("--test and --dev need --train")
     if limit is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import html
 import io
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,7 +13,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skdice import __version__
-from skdice._checks import as_row_list, check_has, check_lengths, checked, printable, shown
+from skdice._checks import as_row_list, check_has, check_lengths, checked, shown
+from skdice._tables import escaped, html_table
 from skdice.estimators.bias import BiasTunedClassifier
 from skdice.estimators.bias_tagger import BiasTunedTagger
 from skdice.inspection.axes import label_of, pyplot
@@ -144,12 +144,12 @@ def html_report(
 
 def as_page(name: str, about: str, body: str) -> str:
     """A whole page; `body` is HTML, `name` and `about` are text."""
-    name = _escaped(name)
+    name = escaped(name)
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{name}</title>'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f"<style>{STYLE}</style></head><body><h1>{name}</h1>"
-        f'<p class="note">{_escaped(about)}</p>{body}</body></html>\n'
+        f'<p class="note">{escaped(about)}</p>{body}</body></html>\n'
     )
 
 
@@ -244,8 +244,8 @@ def _classes(
     for at in np.argsort(-sure, kind="stable")[:n_examples]:
         i = wrong[at]
         examples.append(
-            f'<p class="note">row {i}: true <b>{_escaped(true[i])}</b>, predicted '
-            f"<b>{_escaped(found[i])}</b> ({sure[at]:.2f})</p><p>{_cut(texts[i])}</p>"
+            f'<p class="note">row {i}: true <b>{escaped(true[i])}</b>, predicted '
+            f"<b>{escaped(found[i])}</b> ({sure[at]:.2f})</p><p>{_cut(texts[i])}</p>"
         )
     classes, counts = row_counts(*items_of(true, found))
     look = {"cmap": "Blues", "colorbar": False, "xticks_rotation": "vertical"}
@@ -284,8 +284,8 @@ def _several(
         i = wrong[at]
         right, ours = (", ".join(sorted(part[i])) or "no label" for part in (true, pred))
         examples.append(
-            f'<p class="note">row {i}: true <b>{_escaped(right)}</b>, predicted '
-            f"<b>{_escaped(ours)}</b> ({worst[at]:.2f} off)</p><p>{_cut(texts[i])}</p>"
+            f'<p class="note">row {i}: true <b>{escaped(right)}</b>, predicted '
+            f"<b>{escaped(ours)}</b> ({worst[at]:.2f} off)</p><p>{_cut(texts[i])}</p>"
         )
     classes, counts = row_counts(*items)
     table = _class_table(classes, counts, resampled, ("micro average", "macro average"))
@@ -328,7 +328,7 @@ def _qa(
                 f"<b>{_cut(found[i]) or 'no answer'}</b></p>"
             )
     header = ["questions", "exact match", "F1", "number", "exact match, 95 %", "F1, 95 %"]
-    return _page(_table(header, lines), [], examples, "Questions with the lowest F1")
+    return _page(html_table(header, lines), [], examples, "Questions with the lowest F1")
 
 
 def _credit(true: list[list[Any]], found: list[list[Any]]) -> str:
@@ -338,7 +338,7 @@ def _credit(true: list[list[Any]], found: list[list[Any]]) -> str:
     for mode, what in MODES.items():
         scores = report_of_spans(true, found, mode)["micro avg"]
         lines.append([f"{mode}: {what}", *(f"{scores[name]:.3f}" for name in columns)])
-    return _table(["what counts as found", "precision", "recall", "F1"], lines)
+    return html_table(["what counts as found", "precision", "recall", "F1"], lines)
 
 
 def _scored(estimator: Any, sentences: list[list[str]]) -> list[dict[Any, Any]]:
@@ -391,14 +391,7 @@ def _class_table(
     if means[0] == "accuracy":  # precision and recall are the same
         lines[len(classes)][1:3] = ["", ""]
     header = ["class", "precision", "recall", "F1", "true", "predicted", "F1, 95 %"]
-    return _table(header, lines)
-
-
-def _table(header: list[str], lines: list[list[str]]) -> str:
-    head = "".join(f"<th>{name}</th>" for name in header)
-    rows = ("".join(f"<td>{_escaped(cell)}</td>" for cell in line) for line in lines)
-    body = "".join(f"<tr>{row}</tr>" for row in rows)
-    return f"<table><tr>{head}</tr>{body}</table>"
+    return html_table(header, lines)
 
 
 def _interval(draws: np.ndarray) -> str:
@@ -443,9 +436,4 @@ def _picture(plot: Any, size: tuple[float, float]) -> str:
 def _cut(text: Any) -> str:
     """A text or a pair, escaped, and cut where it is long."""
     whole = " | ".join(text) if isinstance(text, tuple) else str(text)
-    return _escaped(whole[:MAX_CHARACTERS] + ("…" if len(whole) > MAX_CHARACTERS else ""))
-
-
-def _escaped(text: str) -> str:
-    """A text for a page that can be written as UTF-8."""
-    return html.escape(printable(text))
+    return escaped(whole[:MAX_CHARACTERS] + ("…" if len(whole) > MAX_CHARACTERS else ""))

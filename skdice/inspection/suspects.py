@@ -12,7 +12,8 @@ from sklearn.base import is_classifier
 
 from skdice._checks import check_has, checked, shown
 from skdice.backbones import load_tokenizer
-from skdice.inspection.report import MAX_CHARACTERS, _cut, _escaped, as_page
+from skdice._tables import escaped
+from skdice.inspection.report import MAX_CHARACTERS, _cut, as_page
 from skdice.inspection.spans import Span, _paired, _Tagged
 from skdice.metrics.labels import read_labels
 from skdice.metrics.schemes import get_spans
@@ -337,7 +338,7 @@ def suspects_page(records: list[Record], X: Any, title: str, n_shown: int = 200)
     examples = []
     for record in records[:n_shown]:
         sides = [
-            f"{name} <b>{_escaped(str(record[key]))}</b>"
+            f"{name} <b>{escaped(str(record[key]))}</b>"
             for name, key in (("labelled", "given"), ("model", "model"))
             if record[key] is not None
         ]

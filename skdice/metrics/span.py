@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.metrics import make_scorer
 
 from skdice._checks import check_choice, check_lengths, check_ordered, checked, printable
+from skdice._tables import TextTable
 from skdice.metrics.credit import MODES, credit
 from skdice.metrics.schemes import (
     SCHEMES,
@@ -420,14 +421,18 @@ def span_report(
 
 
 def report_text(table: dict[str, dict[str, Any]], digits: int = 3) -> str:
-    """The lines of a report."""
-    width = max(len(printable(name)) for name in table)
+    """The lines of a report; in a notebook, a table."""
     columns = ("precision", "recall", "f1")
-    lines = [" " * width + "".join(f"{column:>11}" for column in (*columns, "support"))]
-    for name, entry in table.items():
-        figures = "".join(f"{entry[column]:11.{digits}f}" for column in columns)
-        lines.append(f"{printable(name):>{width}}{figures}{entry['support']:11d}")
-    return "\n".join(lines) + "\n"
+    rows = [
+        [printable(name), *(f"{entry[c]:.{digits}f}" for c in columns), str(entry["support"])]
+        for name, entry in table.items()
+    ]
+    names = ["", *columns, "support"]
+    width = max(len(row[0]) for row in rows)
+    lines = [
+        f"{name:>{width}}" + "".join(f"{c:>11}" for c in cells) for name, *cells in [names, *rows]
+    ]
+    return TextTable("\n".join(lines) + "\n", names, rows)
 
 
 def report_of_spans(true: Spans, pred: Spans, mode: str) -> dict[str, dict[str, Any]]:

@@ -34,7 +34,7 @@ class ComparedModel:
     sampler: Any = None  # of imbalanced-learn or skdice.resampling
     decision: str | None = None  # "tuned" or "prior"
     max_epochs: int | None = field(default=None, repr=False)  # instead of the estimator's
-    runs: list[dict[str, float]] = field(default_factory=list, repr=False)  # those that are done
+    runs: list[dict[str, Any]] = field(default_factory=list, repr=False)  # those that are done
 
     def values(self, name: str) -> list[float]:
         """One of the comparison's `measures`, or ``seconds``, of every run."""

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_consistent_length, has_fit_parameter
 
 from skdice import __version__
 from skdice._checks import check_has, checked, shown
+from skdice._tables import html_table
 from skdice.datasets.files import parse_json, write_text
 from skdice.engine.checkpoints import digest
 from skdice.estimators.checks import check_validation, with_pos_label
@@ -26,6 +27,7 @@ from skdice.losses import COMPARED
 from skdice.metrics.classification import OF_LABEL
 from skdice.metrics.labels import known_labels, read_labels, single_labels
 from skdice.model_selection.compared import ComparedModel, parse_model
+from skdice.model_selection.noise import F1_WITHOUT, difference, scores_and_parts
 from skdice.resampling.batches import check_sampler, draw_rows
 from skdice.text.alignment import tags_of_texts
 
@@ -70,6 +72,60 @@ class Comparison:
     measures: tuple[str, ...] = ("precision", "recall", "f1")
 
     @property
+    def best(self) -> ComparedModel:
+        """The row of the highest mean F1, among those with runs."""
+        return max((model for model in self.rows if model.runs), key=lambda row: row.mean("f1"))
+
+    def behind(self, model: ComparedModel) -> tuple[float, float, float]:
+        """How much lower the F1 of a row is than that of the `best`, with a 95 % interval.
+
+        The interval holds the chance of the test rows, which are the same for both, and of the
+        seeds; of the seeds nothing is known if there is one. If it holds 0, the two rows cannot be
+        told apart.
+
+        Parameters
+        ----------
+        model : ComparedModel
+            One of `rows`.
+
+        Returns
+        -------
+        difference, low, high : float
+            At most 0 for the difference; (0, 0, 0) for the best. The ends are NaN with one test
+            row, and for runs that an earlier version wrote.
+        """
+        return difference(model, self.best, self.rows)
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """The names of the columns and the cells of each row with runs, in percent."""
+        several = any(len(model.runs) > 1 for model in self.rows)
+        averages = [name for name in self.averages if name != "f1"]
+        names = [*(name.replace("_", " ").replace("f1", "F1") for name in averages), "F1"]
+        lines = []
+        for model in self.rows:
+            if not model.runs:
+                continue
+            spread = f" ± {100 * model.sd('f1'):.1f}" if len(model.runs) > 1 else ""
+            apart, *ends = (100 * value for value in self.behind(model))
+            interval = f" ({ends[0]:+.1f} to {ends[1]:+.1f})" if np.isfinite(ends).all() else ""
+            lines.append(
+                [
+                    model.label,
+                    *(f"{100 * model.mean(name):.1f}" for name in averages),
+                    f"{100 * model.mean('f1'):.1f}{spread}",
+                    "best" if model is self.best else f"{apart:+.1f}{interval}",
+                    f"{model.mean('seconds'):.1f}",
+                ]
+            )
+        return ["row", *names[:-1], "F1 ± sd" if several else "F1", "to the best", "s"], lines
+
+    def _repr_html_(self) -> str:
+        """The table, in a notebook."""
+        names, lines = self.table()
+        about = f"{self.title}: " if self.title else ""
+        return html_table(names, lines, f"{about}in % ({self.measure})")
+
+    @property
     def averages(self) -> tuple[str, ...]:
         """The `measures` without those of single labels."""
         return tuple(name for name in self.measures if not name.startswith(OF_LABEL))
@@ -109,7 +165,8 @@ class Comparison:
         for model in self.rows:
             model.runs = runs.get(model.label, [])
             for run in model.runs:
-                self.measures = tuple(name for name in run if name not in ("seed", "seconds"))
+                beside = ("seed", "seconds", F1_WITHOUT)
+                self.measures = tuple(name for name in run if name not in beside)
                 scores = [run[name] for name in self.measures]
                 if not all(isinstance(score, Real) and 0 <= score <= 1 for score in scores):
                     raise ValueError(
@@ -241,9 +298,9 @@ def compare_losses(
             seconds = time.perf_counter() - started
             if isinstance(fitted, Pipeline):
                 fitted = fitted[-1]  # the model comes after its sampler
-            figures, comparison.measure = fitted.evaluate(X_test, y_test), fitted.measure_
-            comparison.measures = tuple(figures)
-            model.runs.append({"seed": seed, **figures, "seconds": seconds})
+            figures, without = scores_and_parts(fitted, X_test, y_test)
+            comparison.measure, comparison.measures = fitted.measure_, tuple(figures)
+            model.runs.append({"seed": seed, **figures, "seconds": seconds, F1_WITHOUT: without})
             if on_run is not None:
                 on_run(comparison, model)
     return comparison

@@ -1,0 +1,39 @@
+"""Tables in HTML, for notebooks and pages."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+
+from skdice._checks import printable
+
+
+def escaped(text: str) -> str:
+    """A text for a page that can be written as UTF-8."""
+    return html.escape(printable(text))
+
+
+def html_table(names: Sequence[str], lines: Sequence[Sequence[str]], caption: str = "") -> str:
+    """A table with the names of its columns, all text escaped."""
+    title = f"<caption>{escaped(caption)}</caption>" if caption else ""
+    head = "".join(f"<th>{escaped(name)}</th>" for name in names)
+    rows = ("".join(f"<td>{escaped(cell)}</td>" for cell in line) for line in lines)
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    return f"<table>{title}<tr>{head}</tr>{body}</table>"
+
+
+class TextTable(str):
+    """A text for the terminal that is a table in a notebook."""
+
+    _html: str
+
+    def __new__(cls, text: str, names: Sequence[str], lines: Sequence[Sequence[str]]) -> TextTable:
+        self = super().__new__(cls, text)
+        self._html = html_table(names, lines)
+        return self
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        return str, (str(self),)
+
+    def _repr_html_(self) -> str:
+        return self._html

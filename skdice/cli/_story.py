@@ -1,0 +1,79 @@
+"""What a comparison says, in words: what its rows are, what is noise, what to try next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from skdice.model_selection.compared import ComparedModel
+from skdice.model_selection.comparison import Comparison
+from skdice.tasks import TASKS
+
+MEANINGS = {
+    "ce": "cross-entropy, which most tools train with",
+    "weighted_ce": "cross-entropy in which rare classes weigh more",
+    "focal": "cross-entropy in which what is right already weighs less",
+    "dice": "one minus a soft F1 of the batch (an overlap loss)",
+    "tversky": "dice with one weight for false alarms and one for misses",
+    "dsc": "dice in which easy examples weigh less",
+    "ce_dice": "a mean of ce and dice, the default of skdice",
+    "tfidf": "no transformer: n-grams and a logistic regression",
+    "crf": "no transformer: a conditional random field",
+}
+DECISIONS = {
+    "tuned": "with a bias for each class that held-out rows chose for F1",
+    "prior": "with one bias that held-out rows chose, times the log-prior",
+}
+
+
+def meanings(models: list[ComparedModel]) -> Iterator[tuple[str, str]]:
+    """Each part of the rows with its meaning, once."""
+    from skdice.losses import DSCLoss
+    from skdice.losses._registry import LOSSES
+
+    losses = list(dict.fromkeys(model.loss for model in models if isinstance(model.loss, str)))
+    for loss in losses:
+        cls = LOSSES.get(loss)
+        # A loss of the user's own may have no docstring.
+        first = ((cls.__doc__ if cls else None) or "").partition("\n")[0]
+        if meaning := MEANINGS.get(loss, first):
+            yield loss, meaning
+    for decision in dict.fromkeys(model.decision for model in models if model.decision):
+        yield f"+ {decision}", DECISIONS[decision]
+    for model in models:
+        if model.sampler is not None:
+            yield f"+ {type(model.sampler).__name__}", "trained on rows that it draws"
+    if {"dice", "dsc"} <= set(losses):
+        exponent = DSCLoss().exponent
+        yield "dice, dsc", f"alike: the exponent of dsc is {exponent:g} by default; 0 is dice"
+
+
+def verdict(comparison: Comparison, task: str) -> Iterator[str]:
+    """Which rows cannot be told from the best, and what to try next."""
+    models = [model for model in comparison.rows if model.runs]
+    best, n_test = comparison.best, comparison.settings["n_test"]
+    n_runs = max(len(model.runs) for model in models)
+    alike, behind = [], []
+    for model in models:
+        _, low, high = comparison.behind(model)
+        if model is not best and np.isfinite(low):
+            (alike if low <= 0 <= high else behind).append(model.label)
+    yield f"Best here: {best.label}."
+    if alike:
+        yield f"Within noise of it (the interval holds 0): {', '.join(alike)}."
+    if behind:
+        yield f"Behind by more than noise: {', '.join(behind)}."
+    chance = f"the {n_test:,} test rows"
+    if n_runs > 1:
+        yield f"Intervals hold 95 %: the chance of {chance} and of {n_runs} seeds."
+    elif alike or behind:
+        yield f"Intervals hold 95 % of the chance of {chance}; of one seed's luck nothing is known."
+    if alike:
+        more = "" if n_runs >= 5 else ", or --seeds 5"
+        yield f"Next: more test rows{more} to tell them apart; until then the simplest will do."
+    decided = any(model.decision for model in models)
+    if TASKS[task].has_classes and not decided and isinstance(best.loss, str):
+        yield f'Next: --rows "{best.label}, {best.label} + tuned" adds a tuned decision.'
+    if not best.is_baseline and isinstance(best.loss, str):
+        yield f"Next: skdice train FILE --loss {best.loss} --out model"
