@@ -167,7 +167,7 @@ def report(comparison: Comparison, output: Path, task: str) -> None:
     OUT.print()
     for sentence in _story.verdict(comparison, task):
         OUT.print(sentence)
-    OUT.print(f"figures: {output / 'comparison.json'}")
+    OUT.print(f"figures: {output / 'comparison.json'}", soft_wrap=True)
     try:
         import matplotlib
 
@@ -182,4 +182,4 @@ def report(comparison: Comparison, output: Path, task: str) -> None:
     partial = output / ".comparison.writing.png"
     figure.savefig(partial, dpi=150)
     partial.replace(output / "comparison.png")
-    OUT.print(f"chart:   {output / 'comparison.png'}")
+    OUT.print(f"chart:   {output / 'comparison.png'}", soft_wrap=True)

@@ -296,7 +296,7 @@ class DiceClassifier(LogitScores, ClassifierMixin, NetEstimator):
         share = np.ones(len(target)) if sample_weight is None else sample_weight
         counts = share @ target if multilabel else np.bincount(target, share, len(classes))
         criterion = fresh_loss(self.loss).prepare(
-            counts, background, multilabel, float(share.sum()) if multilabel else None
+            counts, background, multilabel, float(share.sum()) if multilabel else None, classes
         )
         dataset = NumericDataset(X, target, sample_weight)
         self._module = self._make_module(X, seed)

@@ -248,7 +248,12 @@ class DiceSequenceClassifier(
             self._windows(held.inputs, cuts)
         self._tell(cuts)
         criterion = self._prepared_loss(
-            counts, n, mode, background=background, multilabel=self.multilabel_
+            counts,
+            n,
+            mode,
+            background=background,
+            multilabel=self.multilabel_,
+            classes=self.classes_,
         )
         return FitPlan(dataset=dataset, criterion=criterion, seed=seed, validation=held, rows=draws)
 

@@ -240,7 +240,9 @@ default="auto"
         known = targets != UNKNOWN
         counts = np.bincount(targets[known], weights[known], minlength=len(self._outputs))
         background = self._outputs.tolist().index("O") if "O" in self._outputs else None
-        criterion = self._prepared_loss(counts, counts.sum(), mode, background=background)
+        criterion = self._prepared_loss(
+            counts, counts.sum(), mode, background=background, classes=self._outputs
+        )
         old, new = np.split(self._seen[:-1], [self._module.output_layer.out_features])
         return FitPlan(
             dataset=dataset,

@@ -28,6 +28,7 @@ from skdice.losses._checks import (
     check_number,
     check_per_class,
     check_single,
+    weights_of_classes,
 )
 from skdice.losses._inputs import as_problem, checked_problem
 from skdice.losses._problem import Problem
@@ -246,6 +247,7 @@ class Loss(nn.Module):
         background: int | None = None,
         multilabel: bool = False,
         n_samples: float | None = None,
+        classes: Any = None,
     ) -> Self:
         """Tell the loss about the training data, once, before training.
 
@@ -259,6 +261,8 @@ class Loss(nn.Module):
             Whether the targets are 0/1 rows.
         n_samples : float or None, default=None
             Number of training examples. None is the sum of `class_counts`.
+        classes : array of shape (n_classes,) or None, default=None
+            The labels, for a `class_weight` by label. None numbers them from 0.
 
         Returns
         -------
@@ -267,7 +271,8 @@ class Loss(nn.Module):
         Raises
         ------
         ValueError
-            If a count is negative or not finite, or `background` is not the index of a class.
+            If a count is negative or not finite, `background` is not the index of a class, or
+            `class_weight` names a label that is not one of `classes`.
         """
         counts = as_numbers("class_counts", class_counts)
         if len(counts) == 0 or (counts < 0).any():
@@ -281,7 +286,7 @@ class Loss(nn.Module):
         if not 0 <= n < np.inf:
             raise ValueError(f"n_samples={n_samples!r} must be finite and at least 0")
         for part in self.parts.values():
-            part.prepare(class_counts, background, multilabel, n_samples)
+            part.prepare(class_counts, background, multilabel, n_samples, classes)
         self.background_ = background
         self.multilabel_ = multilabel
         self.register_buffer("class_counts_", torch.tensor(counts))
@@ -291,9 +296,12 @@ class Loss(nn.Module):
         self._factors_on_device = {
             name: value
             for name, value in factors.items()
-            if isinstance(value, (Sequence, np.ndarray))
+            if isinstance(value, (Sequence, Mapping, np.ndarray))
         }
+        labels = range(len(counts)) if classes is None else classes
         for name, value in self._factors_on_device.items():
+            if isinstance(value, (str, Mapping)):
+                value = weights_of_classes(value, counts, n, multilabel, labels)
             self.register_buffer(f"{name}_", torch.tensor(value, dtype=torch.float64))
         return self
 
@@ -439,6 +447,12 @@ class Loss(nn.Module):
             keywords["background"] = getattr(self, "background_", None)
         keywords.update({name: state.get(f"{name}_") for name in self.needs})
         return keywords
+
+    def _prepared(self, name: str) -> Any:
+        """A factor for each class as `prepare` understood it."""
+        value = getattr(self, name)
+        is_same = getattr(self, "_factors_on_device", {}).get(name) is value
+        return self.get_buffer(f"{name}_") if is_same and value is not None else value
 
     @property
     def is_multilabel(self) -> bool:

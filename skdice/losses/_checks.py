@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from skdice._checks import KINDS, Kinds, as_numbers, shown
 # A hyperparameter may be a tensor, so that many values can run at once.
 Number = float | Tensor
 PerClass = Sequence[float] | np.ndarray | Tensor | None
+ClassWeight = PerClass | str | Mapping[Any, float]  # also "balanced", or factors by label
 INF, TINY = float("inf"), sys.float_info.min  # no number above 0 is below the latter
 MOST = 1e18  # of any number: 64 bits hold it, and float32 its square
 # What the annotations of a loss's parameters promise.
@@ -27,6 +28,15 @@ LOSS_KINDS: Kinds = {
     "PerClass": (
         "None or hold one number for each class",
         lambda v: v is None or getattr(v, "ndim", 0) == 1 or isinstance(v, (list, tuple)),
+    ),
+    "ClassWeight": (
+        "None, 'balanced', a dict of factors by label, or hold one number for each class",
+        lambda v: (
+            v is None
+            or getattr(v, "ndim", 0) == 1
+            or isinstance(v, (list, tuple, Mapping))
+            or (isinstance(v, str) and v == "balanced")
+        ),
     ),
 }
 
@@ -56,14 +66,21 @@ def check_background(value: Any) -> None:
 def check_per_class(name: str, value: Any) -> None:
     """Refuse what is not one factor for each class; tensors pass."""
     # Looking at the values of an array would break a compiled graph.
-    if value is None or isinstance(value, Tensor) or torch.compiler.is_compiling():
+    if value is None or isinstance(value, (str, Tensor)) or torch.compiler.is_compiling():
         return
+    if isinstance(value, Mapping):
+        value = list(value.values())
     if (as_numbers(name, value) < 0).any():
         raise ValueError(f"{name}={shown(value)} must hold finite numbers of at least 0")
 
 
 def class_vector(name: str, value: PerClass, n_classes: int, like: Tensor) -> Tensor | None:
     """`value` as a tensor of shape (n_classes,), or None."""
+    if isinstance(value, (str, Mapping)):
+        raise ValueError(
+            f"{name}={shown(value)} needs to know the classes: call prepare(class_counts=...) "
+            "first, or give one number for each class"
+        )
     check_per_class(name, value)
     if value is None:
         return None
@@ -73,6 +90,28 @@ def class_vector(name: str, value: PerClass, n_classes: int, like: Tensor) -> Te
     if vector.shape != (n_classes,):
         raise ValueError(f"{name} has {tuple(vector.shape)} values for {n_classes} classes")
     return vector
+
+
+def weights_of_classes(
+    value: str | Mapping[Any, float], counts: np.ndarray, n: float, multilabel: bool, classes: Any
+) -> np.ndarray:
+    """A factor for each class from "balanced", or from factors by label; other labels have 1.
+
+    Balanced factors are those of scikit-learn, n / (n_classes n_t): they make the classes weigh
+    the same. Of several labels a row the factors are those of the positives, (n - n_t) / n_t.
+    """
+    if isinstance(value, Mapping):
+        labels = np.asarray(classes).tolist()
+        if unknown := [label for label in value if label not in labels]:
+            raise ValueError(
+                f"class_weight names {shown(unknown)}, and the labels of the training data are "
+                f"{shown(labels)}: name those, or leave a label out for a factor of 1"
+            )
+        return np.array([value.get(label, 1.0) for label in labels])
+    seen = np.where(counts > 0, counts, np.inf)
+    times = np.minimum(seen, max(min(1.0, seen.min()), TINY))
+    times = np.where(counts > 0, counts, times.min())  # or a factor would be infinite
+    return (n - counts) / times if multilabel else n / ((counts > 0).sum() * times)
 
 
 def scalar(value: Number, like: Tensor) -> Tensor:

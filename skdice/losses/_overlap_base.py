@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from skdice.losses._base import Loss
-from skdice.losses._checks import INF, Number, PerClass, is_above_zero
+from skdice.losses._checks import INF, ClassWeight, Number, is_above_zero
 from skdice.losses._overlap import Formula, overlap_loss
 from skdice.losses._problem import Problem, with_background
 
@@ -38,7 +38,7 @@ class OverlapLoss(Loss):
     average: str = "auto"
     background: int | str | None = "auto"
     absent: str = "auto"
-    class_weight: PerClass = None
+    class_weight: ClassWeight = None
     ohem_ratio: Number = 0.0
     surrogate: str = "log"
     ema_decay: Number = 0.0

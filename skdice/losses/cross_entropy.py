@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from skdice.losses._base import Loss
-from skdice.losses._checks import INF, TINY, Number, PerClass, is_above_zero
+from skdice.losses._checks import INF, TINY, ClassWeight, Number, PerClass, is_above_zero
 from skdice.losses._problem import Problem, class_sides
 from skdice.losses._spaces import Range
 
@@ -134,10 +134,13 @@ class CrossEntropyLoss(Loss):
     ----------
     label_smoothing : float, default=0.0
         Share of the target that is spread evenly over all classes, from 0 to 1.
-    class_weight : sequence of float or None, default=None
+    class_weight : sequence of float, "balanced", dict or None, default=None
         A factor for each class: shape (2,) for one logit; for a multi-label problem one for the
         positives of each label. The mean divides by the number of examples, not by the sum of these
-        factors.
+        factors. ``"balanced"`` makes the classes of the training data weigh the same: n examples of
+        k classes, n_t of class t, have the factor n / (k n_t), as in scikit-learn; the positives of
+        one of several labels (n - n_t) / n_t. A dict gives factors by label (of a tagger: by tag),
+        and labels that it leaves out have 1. Both need what `prepare` gets.
     tau : float, default=0.0
         Add this much of the log-prior of each class (of its log-odds, for sigmoids) to the logits
         in training only (not after ``eval()``), so that predictions favour rare classes (Menon et
@@ -167,7 +170,7 @@ class CrossEntropyLoss(Loss):
     normalizes_over_positions = True
 
     label_smoothing: Number = 0.0
-    class_weight: PerClass = None
+    class_weight: ClassWeight = None
     tau: Number = 0.0
 
     def _keywords(self, params: Mapping[str, Any], state: Mapping[str, Tensor]) -> dict[str, Any]:
@@ -176,7 +179,7 @@ class CrossEntropyLoss(Loss):
 
     def start_bias(self) -> Tensor:
         """The log-prior, weighted as the loss is, less the part of it that `tau` adds."""
-        return prior_of(self, self.class_weight) - self.tau * prior_of(self)
+        return prior_of(self, self._prepared("class_weight")) - self.tau * prior_of(self)
 
 
 def class_weights(counts: Tensor, n_samples: Any, K: Number) -> Tensor:
@@ -226,8 +229,8 @@ class WeightedCrossEntropyLoss(Loss):
         The larger K, the more even the weights. With ``K=1`` a class that makes up nearly all
         examples weighs almost nothing. With a smaller K its weight would be negative; it is set to
         0.
-    class_weight : sequence of float or None, default=None
-        Weights to use instead, as they are.
+    class_weight : sequence of float, "balanced", dict or None, default=None
+        Weights to use instead, as they are; see `CrossEntropyLoss`.
     ignore_index : int, default=-100
     multilabel : bool, default=False
     reduction : {"mean", "sum", "none"}, default="mean"
@@ -258,7 +261,7 @@ class WeightedCrossEntropyLoss(Loss):
     needs = ("class_counts", "n_samples")
 
     K: Number = 1.0
-    class_weight: PerClass = None
+    class_weight: ClassWeight = None
 
     @property
     def weights_(self) -> Tensor:
@@ -268,6 +271,6 @@ class WeightedCrossEntropyLoss(Loss):
     def start_bias(self) -> Tensor:
         """The log-prior, weighted as the loss is."""
         if self.class_weight is not None:
-            return prior_of(self, self.class_weight)
+            return prior_of(self, self._prepared("class_weight"))
         negative = class_weights(self.n_samples_ - self.class_counts_, self.n_samples_, self.K)
         return prior_of(self, self.weights_, negative)

@@ -59,10 +59,10 @@ class DiceLoss(OverlapLoss):
         class can only push its probabilities down. ``"auto"`` includes it, except with
         ``surrogate="log"`` in a softmax without background and `ema_decay`: there most classes are
         absent from a batch, and their gradients would outweigh the others.
-    class_weight : sequence of float or None, default=None
-        A factor for each class: of its loss ("macro", "samples") or of its counts ("micro"). With
-        the surrogate and "micro", an example of the background weighs as much as the classes that
-        it is taken for.
+    class_weight : sequence of float, "balanced", dict or None, default=None
+        A factor for each class, as in `CrossEntropyLoss`: of its loss ("macro", "samples") or of
+        its counts ("micro"). With the surrogate and "micro", an example of the background weighs as
+        much as the classes that it is taken for.
     ohem_ratio : float, default=0.0
         Online hard example mining. Above 0, each class keeps only its most probable negatives: this
         many for each positive, rounded down, and at least one. Examples are counted here, not their

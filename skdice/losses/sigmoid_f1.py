@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from torch import Tensor
 
 from skdice.losses._base import Loss
-from skdice.losses._checks import INF, TINY, Number, PerClass
+from skdice.losses._checks import INF, TINY, ClassWeight, Number, PerClass
 from skdice.losses._overlap import overlap_loss, resolve_average
 from skdice.losses._problem import Problem, with_background
 from skdice.losses._spaces import Range
@@ -65,8 +65,9 @@ class SigmoidF1Loss(Loss):
         and macro otherwise.
     background : "auto", int or None, default="auto"
         The class that is not counted. ``"auto"`` is what `prepare` was told. See `DiceLoss`.
-    class_weight : sequence of float or None, default=None
-        A factor for each class: of its loss ("macro") or of its counts ("micro").
+    class_weight : sequence of float, "balanced", dict or None, default=None
+        A factor for each class, as in `CrossEntropyLoss`: of its loss ("macro") or of its
+        counts ("micro").
     ignore_index : int, default=-100
     multilabel : bool, default=False
     reduction : {"mean", "sum", "none"}, default="mean"
@@ -104,4 +105,4 @@ class SigmoidF1Loss(Loss):
     eta: Number = 0.0
     average: str = "auto"
     background: int | str | None = "auto"
-    class_weight: PerClass = None
+    class_weight: ClassWeight = None

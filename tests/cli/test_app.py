@@ -379,7 +379,7 @@ def test_compare_runs_on_the_corpus_by_default(files, tiny_backbone):
         "--backbone", tiny_backbone, "--out", files / "out",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
-    assert "town notes: 20 train, 70 dev, 109 test" in result.output
+    assert "town notes: 20 train, 109 test" in result.output
 
 
 @pytest.mark.parametrize(

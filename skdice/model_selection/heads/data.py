@@ -69,7 +69,7 @@ def fit_heads(
             index = int(np.flatnonzero(labels == background)[0])
         elif len(labels) == 2:
             index = 1 - positive_class(labels, counts, first.pos_label)
-        folds.append(Fold(np.asarray(rows), target, counts, index))
+        folds.append(Fold(np.asarray(rows), target, counts, index, labels))
         classes.append(labels)
     if len({(len(fold.counts), fold.background) for fold in folds}) > 1:  # cannot be stacked
         return [fit_heads(models, X, y, [rows], background)[0] for rows in train_rows]

@@ -27,6 +27,7 @@ class Fold:
     target: np.ndarray  # the index of each row's class
     counts: np.ndarray  # rows of each class
     background: int | None
+    labels: np.ndarray  # of the classes
 
 
 def train_heads(
@@ -160,7 +161,7 @@ class _GroupOfLosses:
             if is_number(numbers[0]) and len(set(numbers)) > 1
         }
         first = losses[heads[0]]
-        prepared = [clone(first).prepare(f.counts, background=f.background) for f in folds]
+        prepared = [clone(first).prepare(f.counts, f.background, classes=f.labels) for f in folds]
         states = [loss.functional_state() for loss in prepared]
         self.state = {}
         for name in states[0]:
