@@ -54,7 +54,8 @@ def verdict(comparison: Comparison, task: str) -> Iterator[str]:
     models = [model for model in comparison.rows if model.runs]
     best, n_test = comparison.best, comparison.settings["n_test"]
     n_runs = max(len(model.runs) for model in models)
-    alike, behind = [], []
+    alike: list[str] = []
+    behind: list[str] = []
     for model in models:
         _, low, high = comparison.behind(model)
         if model is not best and np.isfinite(low):

@@ -17,6 +17,7 @@ from skdice._checks import as_row_list, check_has, check_lengths, checked, shown
 from skdice._tables import escaped, html_table
 from skdice.estimators.bias import BiasTunedClassifier
 from skdice.estimators.bias_tagger import BiasTunedTagger
+from skdice.estimators.scores import outputs_of
 from skdice.inspection.axes import label_of, pyplot
 from skdice.inspection.classes import (
     ClassFrequencyDisplay,
@@ -35,6 +36,7 @@ from skdice.inspection.spans import (
     spans_of_tags,
     spans_of_texts,
 )
+from skdice.inspection.threshold import ThresholdDisplay
 from skdice.metrics.credit import MODES
 from skdice.metrics.labels import as_labels, known_labels, paired_labels
 from skdice.metrics.span import report_of_spans
@@ -52,9 +54,16 @@ th:first-child,td:first-child{text-align:left}
 img{max-width:100%;height:auto;display:block;margin:.5rem 0}
 .example{border-left:3px solid #bbb;padding:.1rem .8rem;margin:1rem 0;overflow-wrap:anywhere}
 .example p{margin:.2rem 0}.note{color:#555}
+@media(max-width:600px){body{margin:1rem auto;padding:0 .6rem}table{font-size:13px}
+th,td{padding:.2rem .3rem}
+td:first-child{white-space:normal;overflow-wrap:anywhere;min-width:5rem;max-width:8rem}}
+@media(prefers-color-scheme:dark){:root{color-scheme:dark}body{color:#e6e6e6;background:#16181c}
+th,td{border-color:#3a3d44}.note{color:#a8adb7}.example{border-color:#555}
+img{filter:invert(.9) hue-rotate(180deg)}}
 """
 MAX_CLASSES = 30  # a confusion matrix of more cannot be read
 MAX_CHARACTERS = 600
+MOST_CURVES = 10  # of labels in one picture
 
 Resampled = Callable[[Any], np.ndarray]  # column sums of counts over draws of rows
 
@@ -133,10 +142,11 @@ def html_report(
             draw = partial(DecisionDisplay.from_estimator, estimator, X, y)
             drawn = _picture(lambda ax: draw(axes=ax), (5.5, 3.6))
             body += f"<h2>Decision</h2>{drawn}"
+    body += _training(model)
     name = title if title is not None else type(estimator).__name__
     kinds = dict.fromkeys([type(estimator).__name__, type(model).__name__])
     about = (
-        f"{' of '.join(kinds)}, loss {model.loss}, {_length(model)}{len(y):,} rows; intervals "
+        f"{' of '.join(kinds)}, loss {model.loss}, {len(y):,} rows; intervals "
         f"hold 95 % of {n_bootstraps:,} bootstrap draws of rows; skdice {__version__}"
     )
     return as_page(name, about, body)
@@ -153,11 +163,25 @@ def as_page(name: str, about: str, body: str) -> str:
     )
 
 
-def _length(model: Any) -> str:
-    """The rate and the epochs of a model's fit, if they are known."""
-    if not hasattr(model, "lr_"):
-        return ""
-    return f"lr {model.lr_:g}, {model.n_iter_} of {model.max_epochs_} epochs, "
+def _training(model: Any) -> str:
+    """The settings of a model's fit, and its training data by class, as far as they are known."""
+    names = {"backbone": "backbone", "loss": "loss", "lr_": "peak learning rate"}
+    names |= {"batch_size": "batch size", "max_length": "max_length", "frozen": "frozen"}
+    lines = [
+        [shown_as, f"{value:g}" if isinstance(value, float) else str(value)]
+        for name, shown_as in names.items()
+        if (value := getattr(model, name, None)) is not None
+    ]
+    if hasattr(model, "max_epochs_"):
+        lines.append(["epochs", f"{model.n_iter_} of {model.max_epochs_}"])
+    if (seen := getattr(model, "_seen", None)) is not None:
+        *counts, n = np.asarray(seen)
+        unit = "texts" if model.task == "classification" else "tokens"
+        lines.append([f"{unit} in training", f"{n:,.0f}"])
+        pairs = sorted(zip(counts, outputs_of(model).tolist(), strict=True), key=lambda p: -p[0])
+        lines += [[f"of {label}", f"{count:,.0f}"] for count, label in pairs[:MAX_CLASSES]]
+    table = html_table(["setting", "value"], lines)
+    return f'<h2>Training</h2><div class="wide">{table}</div>'
 
 
 def _model_of(estimator: Any) -> Any:
@@ -231,10 +255,16 @@ def _classes(
     pairs = paired_labels(labels, _predicted(estimator, X, y_pred, len(texts)))
     true, found = (list(map(str, part)) for part in pairs)
     wrong = [i for i, (t, p) in enumerate(zip(true, found, strict=True)) if t != p]
-    sure = np.zeros(len(wrong))
-    if wrong:
+    sure, curves = np.zeros(len(wrong)), []
+    known = [str(label) for label in np.asarray(estimator.classes_).tolist()]
+    if len(known) == 2:
+        at = int(getattr(model, "positive_", 1))
+        proba = np.asarray(estimator.predict_proba(texts))
+        positive = {known[at]: (np.array(true) == known[at], proba[:, at])}
+        curves, proba = _curves(positive), proba[wrong]
+    elif wrong:
         proba = np.asarray(estimator.predict_proba([texts[i] for i in wrong]))
-        known = [str(label) for label in np.asarray(estimator.classes_).tolist()]
+    if wrong:
         places = [
             known.index(found[i]) if found[i] in known else int(proba[at].argmax())
             for at, i in enumerate(wrong)
@@ -252,7 +282,8 @@ def _classes(
     names = [list(map(label_of, part)) for part in (true, found)]
     confusion = partial(ConfusionMatrixDisplay.from_predictions, *names, **look)
     table = _class_table(classes, counts, resampled, ("accuracy", "macro average"))
-    return _page(table, _pictures(confusion, classes, counts), examples, "Wrong, and most sure")
+    pictures = [*_pictures(confusion, classes, counts), *curves]
+    return _page(table, pictures, examples, "Wrong, and most sure")
 
 
 def _several(
@@ -272,13 +303,13 @@ def _several(
     wrong = [i for i, (t, p) in enumerate(zip(true, pred, strict=True)) if t != p]
     # Of each text the wrong label whose probability is furthest from the truth.
     worst = np.zeros(len(wrong))
-    if wrong:
-        proba = np.asarray(estimator.predict_proba([texts[i] for i in wrong]))
-        names = [str(label) for label in model.classes_.tolist()]
-        for at, i in enumerate(wrong):
-            worst[at] = max(
-                abs((n in true[i]) - proba[at, names.index(n)]) for n in true[i] ^ pred[i]
-            )
+    proba = np.asarray(estimator.predict_proba(texts))
+    names = [str(label) for label in model.classes_.tolist()]
+    for at, i in enumerate(wrong):
+        worst[at] = max(abs((n in true[i]) - proba[i, names.index(n)]) for n in true[i] ^ pred[i])
+    of_label = {
+        name: (np.array([name in row for row in true]), proba[:, j]) for j, name in enumerate(names)
+    }
     examples = []
     for at in np.argsort(-worst, kind="stable")[:n_examples]:
         i = wrong[at]
@@ -290,7 +321,7 @@ def _several(
     classes, counts = row_counts(*items)
     table = _class_table(classes, counts, resampled, ("micro average", "macro average"))
     frequency = _picture(ClassFrequencyDisplay(classes, summed(counts)).plot, (5.5, 3.6))
-    return _page(table, [frequency], examples, "Wrong, and furthest off")
+    return _page(table, [frequency, *_curves(of_label)], examples, "Wrong, and furthest off")
 
 
 def _qa(
@@ -417,6 +448,28 @@ def _pictures(confusion: Any, classes: list[str], counts: Any) -> list[str]:
         return [frequency]
     size = 2.2 + 0.55 * len(classes)
     return [_picture(confusion, (size + 1, size)), frequency]
+
+
+def _curves(of_label: dict[str, tuple[np.ndarray, np.ndarray]]) -> list[str]:
+    """Precision against recall of some labels, and of one label all against the threshold."""
+    displays = {
+        name: ThresholdDisplay._of(is_true, proba)
+        for name, (is_true, proba) in list(of_label.items())[:MOST_CURVES]
+        if is_true.any()
+    }
+
+    def draw(ax: Any) -> None:
+        for name, display in displays.items():
+            ax.plot(display.recall, display.precision, label=label_of(name))
+        ax.set(xlabel="recall", ylabel="precision", xlim=(0, 1.02), ylim=(0, 1.05))
+        ax.set_title("Precision and recall at every threshold")
+        ax.grid(alpha=0.25)
+        ax.legend(fontsize=8, loc="lower left")
+
+    pictures = [_picture(draw, (5.5, 3.6))] if displays else []
+    if len(of_label) == 1:
+        pictures += [_picture(display.plot, (5.5, 3.6)) for display in displays.values()]
+    return pictures
 
 
 def _picture(plot: Any, size: tuple[float, float]) -> str:

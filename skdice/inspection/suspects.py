@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from skdice._checks import check_has, checked, shown
-from skdice.backbones import load_tokenizer
 from skdice._tables import escaped
+from skdice.backbones import load_tokenizer
 from skdice.inspection.report import MAX_CHARACTERS, _cut, as_page
 from skdice.inspection.spans import Span, _paired, _Tagged
 from skdice.metrics.labels import read_labels
