@@ -145,6 +145,9 @@ def _table(records: list[dict[str, Any]]) -> Any:
         return records
     columns = ["row", "kind"] + [f"{a}_{b}" for a in ("true", "pred") for b in PARTS]
     found = pd.DataFrame(records, columns=None if records else columns)
+    # A terminal of 80 columns shows the first and the last: what is wrong, and not where.
+    order = {"row": -4, "kind": -3, "true_type": -2, "sentence": -1, "pred_type": 1, "text": 2}
+    found = found[sorted(found, key=lambda name: order.get(name, 0))]
     whole = {name: "Int64" for name in found if name.endswith(("start", "end"))}
     return found.astype(whole)
 

@@ -21,15 +21,8 @@ from skdice._checks import (
     kinds_of,
     shown,
 )
-from skdice.losses._checks import (
-    LOSS_KINDS,
-    MOST,
-    check_background,
-    check_number,
-    check_per_class,
-    check_single,
-    weights_of_classes,
-)
+from skdice.losses import _checks as checks
+from skdice.losses._checks import LOSS_KINDS, MOST, check_background, check_number, check_per_class
 from skdice.losses._inputs import as_problem, checked_problem
 from skdice.losses._problem import Problem
 from skdice.losses._registry import LOSSES, register
@@ -298,10 +291,9 @@ class Loss(nn.Module):
             for name, value in factors.items()
             if isinstance(value, (Sequence, Mapping, np.ndarray))
         }
-        labels = range(len(counts)) if classes is None else classes
         for name, value in self._factors_on_device.items():
             if isinstance(value, (str, Mapping)):
-                value = weights_of_classes(value, counts, n, multilabel, labels)
+                value = checks.weights_of_classes(value, counts, n, multilabel, classes)
             self.register_buffer(f"{name}_", torch.tensor(value, dtype=torch.float64))
         return self
 
@@ -442,7 +434,7 @@ class Loss(nn.Module):
             if keywords.get(name) is value:  # it has not changed since `prepare`
                 keywords[name] = state.get(f"{name}_", value)
         for name in self.bounds.keys() & keywords.keys():
-            check_single(name, keywords[name])
+            checks.check_single(name, keywords[name])
         if isinstance(keywords.get("background"), str):
             keywords["background"] = getattr(self, "background_", None)
         keywords.update({name: state.get(f"{name}_") for name in self.needs})
@@ -451,8 +443,8 @@ class Loss(nn.Module):
     def _prepared(self, name: str) -> Any:
         """A factor for each class as `prepare` understood it."""
         value = getattr(self, name)
-        is_same = getattr(self, "_factors_on_device", {}).get(name) is value
-        return self.get_buffer(f"{name}_") if is_same and value is not None else value
+        known = value is not None and getattr(self, "_factors_on_device", {}).get(name) is value
+        return self.get_buffer(f"{name}_") if known else value
 
     @property
     def is_multilabel(self) -> bool:

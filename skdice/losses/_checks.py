@@ -101,7 +101,7 @@ def weights_of_classes(
     the same. Of several labels a row the factors are those of the positives, (n - n_t) / n_t.
     """
     if isinstance(value, Mapping):
-        labels = np.asarray(classes).tolist()
+        labels = np.asarray(range(len(counts)) if classes is None else classes).tolist()
         if unknown := [label for label in value if label not in labels]:
             raise ValueError(
                 f"class_weight names {shown(unknown)}, and the labels of the training data are "

@@ -168,7 +168,7 @@ class Comparison:
                 beside = ("seed", "seconds", F1_WITHOUT)
                 self.measures = tuple(name for name in run if name not in beside)
                 scores = [run[name] for name in self.measures]
-                if not all(isinstance(score, Real) and 0 <= score <= 1 for score in scores):
+                if not all(isinstance(score, Real) and 0 <= float(score) <= 1 for score in scores):
                     raise ValueError(
                         f"resume_from={str(path)!r}: the run {run} of {model.label!r} has a score "
                         "not between 0 and 1: delete the file, or that run"

@@ -20,7 +20,8 @@ def scores_and_parts(fitted: Any, X: Any, y: Any) -> tuple[dict[str, float], lis
 
     The model predicts once. The parts are the same for every model.
     """
-    twin, predictions, kept = copy.copy(fitted), {}, slice(None)
+    kept: Any = slice(None)
+    twin, predictions = copy.copy(fitted), {}
 
     def replayed(name: str, predict: Callable[[Any], Any]) -> Callable[[Any], Any]:
         def of_kept(X: Any) -> Any:

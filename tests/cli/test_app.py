@@ -617,7 +617,13 @@ def test_reading_on_the_command_line(squad, tiny_backbone, tmp_path):
     assert result.exit_code == 0, result.output
     figures = json.loads((tmp_path / "c" / "comparison.json").read_text())
     assert figures["settings"]["n_train"] == 12  # whole contexts
-    assert set(figures["rows"][0]["runs"][0]) == {"seed", "exact_match", "f1", "seconds"}
+    assert set(figures["rows"][0]["runs"][0]) == {
+        "seed",
+        "exact_match",
+        "f1",
+        "seconds",
+        "f1_without",
+    }
     assert "exact match" in result.output
     text = squad.read_text().replace('"answer_start": 13', '"answer_start": 12')
     squad.write_text(text)
@@ -988,3 +994,36 @@ def test_evaluate_writes_a_page(files, tiny_backbone, name):
     assert run("evaluate", model, files / name, "--report", page, "--force").exit_code == 0
     assert page.read_text() == before
     assert not list(files.glob(".*writing"))
+
+
+def test_the_commands_of_the_start_page_give_the_scores_of_its_blocks(files, tiny_backbone):
+    import shlex
+    from pathlib import Path
+
+    page = (Path(__file__).parents[2] / "docs" / "start.md").read_text()
+    lines = [shlex.split(line[2:]) for line in page.splitlines() if line.startswith("$ skdice ")]
+    commands = {line[1]: line[2:] for line in lines}
+    (files / "dev.conll").write_text((files / "test.conll").read_text())
+    code = re.search(r"tagger = (DiceTokenClassifier\(.*\))", page)[1]
+    grid = re.search(r"compare_losses\(\n +(DiceTokenClassifier\(.*\)),", page)[1]
+    losses = json.loads(re.search(r"losses=(\[.*\]),", page)[1])
+    X, y = read_conll(files / "train.conll")
+    test = read_conll(files / "test.conll")
+
+    def called(name, *more):
+        args = [files / a if a.endswith(".conll") else a for a in commands[name]]
+        result = run(name, *args, *more)
+        assert result.exit_code == 0, result.output
+        return result
+
+    with contextlib.chdir(files):
+        called("train", "--backbone", tiny_backbone)
+        scores = json.loads(run("evaluate", "town-tagger", "test.conll", "--json").output)
+        called("compare", "--backbone", tiny_backbone, "--out", "c", "--frozen", "none")
+    tagger = eval(code).set_params(backbone=tiny_backbone, verbose=0).fit(X, y)
+    assert scores["micro avg"]["f1"] == tagger.score(*test)
+    model = eval(grid).set_params(backbone=tiny_backbone, frozen="none")
+    found = compare_losses(model, X, y, X_test=test[0], y_test=test[1], losses=losses, seeds=2)
+    figures = json.loads((files / "c" / "comparison.json").read_text())["rows"]
+    assert [row["label"] for row in figures] == losses
+    assert [row["f1"]["mean"] for row in figures] == [row.mean("f1") for row in found.rows]

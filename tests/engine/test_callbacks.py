@@ -62,7 +62,9 @@ def test_the_table_of_epochs_has_the_score_first_and_a_rate_that_can_be_read(cap
     ).fit(X, Y)
     lines = capsys.readouterr().out.splitlines()[-4:]
     header, *epochs = (line.split() for line in lines)
-    assert header == ["epoch", "valid_score", "train_loss", "weight_norm", "lr", "skipped", "dur"]
+    assert header == [
+        *("epoch", "valid_score", "train_loss", "weight_norm", "lr", "skipped", "dur")
+    ]
     assert [float(cells[4]) for cells in epochs] == pytest.approx(
         [epoch["lr"] for epoch in fitted.history_], rel=0.06
     )

@@ -255,3 +255,32 @@ def test_printed_spans_hold_no_escape_sequence():
     page = str(show_tags(["An\x1b]0;x\x07n", "a\nb"], ["B-P\x1b[2J", "O"]))
     assert not set("\x1b\x07\n") & set(page)
     assert "An" in page
+
+
+def test_two_classes_have_curves_and_the_page_reads_in_the_dark_and_on_a_phone():
+    X, y = [f"text {i}" for i in range(6)], ["spam", "ham", "ham", "ham", "spam", "ham"]
+    page = html_report(Fixed("classification", y), X, y, n_bootstraps=9)
+    assert page.count("<img ") == 4  # confusion, frequency, precision against recall, threshold
+    assert "prefers-color-scheme:dark" in page
+    assert "max-width:600px" in page
+    assert "<h2>Training</h2>" in page
+    only = html_report(Fixed("classification", y), X, ["ham"] * 6, n_bootstraps=9)
+    assert only.count("<img ") == 2  # without a positive row there is no recall
+
+
+def test_the_training_is_told(tiny_backbone):
+    from skdice import DiceSequenceClassifier
+
+    X, y = ["win money", "lunch today", "the bus was late"] * 4, ["spam", "ham", "ham"] * 4
+    model = DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=2, random_state=0).fit(X, y)
+    table = cells(html_report(model, X, y, n_bootstraps=9))
+    assert table["epochs"] == ["2 of 2"]
+    assert table["peak learning rate"] == [f"{model.lr_:g}"]
+    assert [table[name] for name in ("texts in training", "of ham", "of spam")] == [
+        ["12"], ["8"], ["4"],
+    ]  # fmt: skip
+    several = [["spam", "<i>"] if label == "spam" else [] for label in y]
+    model.fit(X, several)
+    page = html_report(model, X, several, n_bootstraps=9)
+    assert page.count("<img ") == 2  # frequency, and precision against recall of each label
+    assert "<i>" not in page

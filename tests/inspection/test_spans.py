@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdice.inspection import SpanConfusionDisplay, show_tags, span_errors, span_probabilities
+from skdice.metrics import span_report
 from skdice.metrics.schemes import get_spans
 
 
@@ -143,3 +144,29 @@ def test_tags_are_shown(monkeypatch):
     assert str(show_tags(X[0], y[0])).endswith("LOC]\x1b[0m")
     with pytest.raises(ValueError, match="one tag for each token"):
         show_tags(X, [["O"], []])
+
+
+def test_printed_errors_show_what_is_wrong_in_80_columns():
+    pd = pytest.importorskip("pandas")
+    X = [
+        ("The quick brown fox and a long sentence of many words about " + "Ann Lee of Rome").split()
+    ]
+    true = [["O"] * 12 + ["B-PER", "I-PER", "O", "B-LOC"]]
+    found = [["O"] * 12 + ["B-LOC", "I-LOC", "O", "O"]]
+    with pd.option_context("display.width", 80, "display.max_columns", 0):
+        shown = str(span_errors(true, found, X).head())
+    top = shown.splitlines()[:3]
+    assert max(map(len, top)) <= 80
+    for word in ("kind", "text"):
+        assert word in top[0]
+    assert "Ann Lee" in top[1]
+    assert "type" in top[1]
+    assert "missed" in top[2]
+
+
+def test_a_report_is_a_table_in_a_notebook():
+    import pickle
+
+    report = span_report([["B-<b>", "O"]], [["B-<b>", "O"]])
+    assert "<td>&lt;b&gt;</td><td>1.000</td>" in report._repr_html_()
+    assert pickle.loads(pickle.dumps(report)) == report
