@@ -20,7 +20,8 @@ from skdice import (
     DiceSequenceClassifier,
     DiceTokenClassifier,
 )
-from skdice.engine import recipe
+from skdice.engine import ranks, recipe
+from skdice.engine.recipe import choose_epochs
 from skdice.inspection import html_report
 from skdice.model_selection import LossSearchCV, compare_losses
 from skdice.model_selection.heads.data import HeadData
@@ -408,3 +409,12 @@ def test_a_model_that_is_trained_on_keeps_its_bias(tiny_backbone):
     np.testing.assert_allclose(torch.softmax(bias, 0), [0.8, 0.2], rtol=1e-3)
     model.fit(TEXTS[:8], LABELS[:8])
     np.testing.assert_allclose(model.net_.module_.head.bias.detach(), bias, atol=1e-6)
+
+
+def test_several_processes_count_as_a_larger_batch(monkeypatch):
+    monkeypatch.setattr(ranks, "n_processes", lambda: 2)
+    tagger = DiceTokenClassifier(batch_size=16)
+    assert tagger._epochs_for(64) == choose_epochs(64, 32) == 3  # two updates an epoch, six in all
+    assert tagger._epochs_for(32) == choose_epochs(32, 32) == 4
+    monkeypatch.setattr(ranks, "n_processes", lambda: 1)
+    assert tagger._epochs_for(32) == 3
