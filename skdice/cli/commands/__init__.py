@@ -1,0 +1,1 @@
+"""The commands of `skdice`, as plain functions that `app` registers."""
