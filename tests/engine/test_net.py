@@ -272,7 +272,6 @@ def test_callbacks_that_cannot_work_are_refused(callback, message):
         (Checkpoint(monitor=lambda net: True), False, True),
         (Checkpoint(monitor=None), False, True),
     ],
-    ids=str,
 )
 def test_what_a_callback_monitors_is_there_or_refused(
     callback, validated, works, tiny_backbone, tmp_path, monkeypatch
