@@ -421,6 +421,9 @@ class Makers:
         model = self.model("numbers", fitted=False)
         return compare_losses(model, X, y, X_test=X, y_test=y, losses=["ce"], seeds=2)
 
+    def a_Comparison_behind_model(self, kind: str) -> Any:  # noqa: N802
+        return self.a_comparison(kind).rows[0]
+
     def a_imbalance(self, kind: str) -> Any:
         from skdice.inspection import imbalance
 

@@ -29,8 +29,7 @@ DECISIONS = {
 
 def meanings(models: list[ComparedModel]) -> Iterator[tuple[str, str]]:
     """Each part of the rows with its meaning, once."""
-    from skdice.losses import DSCLoss
-    from skdice.losses._registry import LOSSES
+    from skdice.losses import LOSSES, DSCLoss
 
     losses = list(dict.fromkeys(model.loss for model in models if isinstance(model.loss, str)))
     for loss in losses:

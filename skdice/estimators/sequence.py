@@ -56,7 +56,8 @@ class DiceSequenceClassifier(
     long_texts : {"windows", "truncate"}, default="windows"
         What to do with texts and pairs above `max_length`. ``"windows"`` reads them in windows that
         overlap by a quarter; of a pair the second text, each with the first (at most half of a
-        window). ``"truncate"`` leaves out the rest. Shorter texts are the same under both.
+        window). ``"truncate"`` leaves out the rest. Shorter texts are the same under both. On a
+        fitted classifier it acts at once, as does `window_pooling`.
     window_pooling : {"max", "mean", "logsumexp"}, default="max"
         How the logits of windows become those of their text, in training too. Of two classes the
         log-odds of the positive one are pooled, so that one positive window makes a positive text;
@@ -90,8 +91,8 @@ class DiceSequenceClassifier(
     precision : {"auto", "fp32", "fp16", "bf16"}, default="auto"
         Number format of training and prediction. ``"auto"`` is bf16 on CUDA (fp16 on older GPUs).
         On a CPU it trains in bf16 if the processor is faster in it, and predicts in fp32. The last
-        layer and the loss are always fp32. On a fitted estimator it acts at once, as do `device`,
-        `batch_size`, `max_length`, `long_texts` and `window_pooling`.
+        layer and the loss are always fp32. On a fitted estimator it acts at once, as do
+        `device`, `batch_size` and `max_length`.
     device : str, default="auto"
         ``"auto"`` is CUDA, of several GPUs one for each process, else MPS, else the CPU.
     early_stopping : bool, default=False

@@ -93,7 +93,14 @@ class Comparison:
         difference, low, high : float
             At most 0 for the difference; (0, 0, 0) for the best. The ends are NaN with one test
             row, and for runs that an earlier version wrote.
+
+        Raises
+        ------
+        TypeError
+            If `model` is no row.
         """
+        if not isinstance(model, ComparedModel):
+            raise TypeError(f"model is {shown(model)}: give one of rows")
         return difference(model, self.best, self.rows)
 
     def table(self) -> tuple[list[str], list[list[str]]]:

@@ -16,6 +16,7 @@ from skdice.engine.batching import EncodedDataset
 from skdice.metrics import (
     answer_f1_score,
 )
+from skdice.text import TruncationWarning
 from skdice.text.qa import encode_questions
 from tests.estimators.readers import (
     CONTEXTS,
@@ -239,12 +240,18 @@ def test_no_warning_of_long_contexts_that_are_cut_into_windows(tiny_backbone, ca
 def test_short_contexts_and_long_questions(tiny_backbone):
     with pytest.warns(UserWarning, match=r"X\[0\] has a context \('hello'\) shorter"):
         reader(tiny_backbone).fit([("who said hello now", "hello"), *X], [(0, "hello"), *Y])
-    with pytest.raises(
-        ValueError, match=r"X\[0\]: the question takes 64 of max_length=64 .*max_question_length"
+    cut = pytest.warns(TruncationWarning, match="max_question_length=64")
+    with (
+        cut,
+        pytest.raises(
+            ValueError,
+            match=r"X\[0\]: the question takes 64 of max_length=64 .*max_question_length",
+        ),
     ):
         reader(tiny_backbone).fit([("who " * 61, "x" + " bob" * 99)], [(2, "bob")])
     short = reader(tiny_backbone, max_question_length=8)
-    model = short.fit([("who " * 61, "x" + " bob" * 99)], [(2, "bob")])
+    with pytest.warns(TruncationWarning, match="max_question_length=8"):
+        model = short.fit([("who " * 61, "x" + " bob" * 99)], [(2, "bob")])
     assert model.predict([("who", "bob")])[0] == "bob"
 
 

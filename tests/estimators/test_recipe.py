@@ -261,7 +261,9 @@ def test_what_was_chosen_is_saved_and_shown(tiny_backbone, tmp_path, capsys):
     assert "| Peak learning rate | 0.0003 |" in (tmp_path / "model" / "README.md").read_text()
     json.dumps(model.history_)
     pytest.importorskip("matplotlib")
-    assert "lr 0.0003, 4 of 4 epochs" in html_report(model, TEXTS, LABELS, n_bootstraps=2)
+    page = html_report(model, TEXTS, LABELS, n_bootstraps=2)
+    assert "<td>peak learning rate</td><td>0.0003</td>" in page
+    assert "<td>epochs</td><td>4 of 4</td>" in page
 
 
 def test_a_model_of_others_has_no_rate_until_it_is_trained(tiny_backbone, tmp_path):

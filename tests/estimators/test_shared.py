@@ -215,10 +215,12 @@ def test_blocks_of_rows_are_predicted_as_all_at_once(tiny_backbone, kind, monkey
     model, X, _, _ = fitted(kind, tiny_backbone)
     X, encoded = X * 3, []
     expected = model.predict_spans(X)
-    monkeypatch.setattr("skdice.engine.arrays.BLOCK", 2)
+    monkeypatch.setattr("skdice.estimators.transformer.BLOCK", 2)
     encode = type(model)._encode
     monkeypatch.setattr(
-        type(model), "_encode", lambda self, rows: encoded.append(len(rows)) or encode(self, rows)
+        type(model),
+        "_encode",
+        lambda self, rows, *more: encoded.append(len(rows)) or encode(self, rows, *more),
     )
     for found, row in zip(model.predict_spans(X), expected, strict=True):
         assert [str(a)[:12] for a in found] == [str(b)[:12] for b in row]

@@ -129,7 +129,7 @@ def predict(
     else:
         n_rows = _predict.write(estimator, how, _predict.rows_of(estimator, file, columns), out)
     if out is not None:
-        OUT.print(f"wrote {n_rows} predictions to {out}")
+        OUT.print(f"wrote {n_rows} predictions to {out}", soft_wrap=True)
 
 
 def evaluate(
@@ -184,7 +184,7 @@ def evaluate(
     typer.echo(json.dumps(scores, indent=2) if as_json else scores)
     if page is not None:
         _evaluate.write_page(estimator, data, predicted, page, f"{model.name} on {file.name}")
-        ERR.print(f"wrote {page}")
+        ERR.print(f"wrote {page}", soft_wrap=True)
 
 
 def export(
