@@ -5,9 +5,10 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass, field
+from itertools import chain
 from numbers import Integral
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -16,7 +17,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from skdice._checks import checked
+from skdice._checks import check_lengths, checked, shown
 from skdice._compat import (
     HasMethods,
     Interval,
@@ -29,8 +30,9 @@ from skdice.estimators.hub import PushToHub
 from skdice.estimators.scores import outputs_of
 from skdice.metrics.calibration import calibrate, log
 from skdice.metrics.decisions import Rows, tune
+from skdice.metrics.objectives import Constraint
 from skdice.metrics.scoring import LOG_LOSS
-from skdice.text.inputs import take
+from skdice.text.inputs import row_keys, take
 
 
 def stack_rounds(
@@ -49,6 +51,13 @@ def stack_rounds(
         tables.append(log(table))
         truth += [index.get(label, -1) for label in answers]
     return np.concatenate(tables), np.array(truth)
+
+
+def _distinct(keys: Iterable[Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Where each key stands first, and for each row the number of its key."""
+    numbers: dict[Any, int] = {}
+    same = np.array([numbers.setdefault(key, len(numbers)) for key in keys])
+    return np.unique(same, return_index=True)[1], same
 
 
 @dataclass(eq=False, repr=False)
@@ -86,6 +95,17 @@ class BiasTuned(PushToHub, MetaEstimatorMixin, BaseEstimator):
         tags.target_tags.required = True
         return tags
 
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; ``scoring__beta`` works while `scoring` is an objective."""
+        scoring = params.get("scoring", self.scoring)
+        of_scoring = [name for name in params if name.startswith("scoring__")]
+        if of_scoring and not hasattr(scoring, "set_params"):
+            raise ValueError(
+                f"{of_scoring[0]} is of an objective, and scoring is {shown(scoring)}: set "
+                "scoring=Fbeta(2), or another of skdice.metrics"
+            )
+        return super().set_params(**params)
+
     def get_metadata_routing(self) -> MetadataRouter:
         """Parameters that ``fit`` passes to the estimator's ``fit``.
 
@@ -94,14 +114,41 @@ class BiasTuned(PushToHub, MetaEstimatorMixin, BaseEstimator):
         MetadataRouter
         """
         to_fit = MethodMapping().add(caller="fit", callee="fit")
+        to_split = MethodMapping().add(caller="fit", callee="split")
         router = MetadataRouter(owner=self).add_self_request(self)
-        return router.add(estimator=self.estimator, method_mapping=to_fit)
+        router.add(estimator=self.estimator, method_mapping=to_fit)
+        return router.add(splitter=self.cv, method_mapping=to_split)
 
-    def _routed(self, params: dict[str, Any]) -> dict[str, Any]:
-        """The `params` that the estimator requested, if metadata routing is switched on."""
-        if not routing_enabled():
-            return params
-        return dict(process_routing(self, "fit", **params).estimator.fit)
+    def _routed(self, params: dict[str, Any], X_val: Any) -> tuple[dict[str, Any], Any]:
+        """The `params` of the estimator's ``fit``, and the groups that folds keep together."""
+        groups = params.get("groups")
+        folds = self.cv is None or isinstance(self.cv, Integral) or hasattr(self.cv, "split")
+        if groups is not None and (X_val is not None or not folds):
+            where = "X_val" if X_val is not None else f"cv={self.cv!r}"
+            raise ValueError(
+                f"groups are for folds, and {where} makes none: give cv as a number of folds or a "
+                "splitter, or leave groups out"
+            )
+        if routing_enabled():
+            takes = hasattr(self.cv, "split")  # a number of folds requests nothing
+        else:  # a search inside splits by them too
+            takes = has_fit_parameter(self.estimator, "groups") or hasattr(self.estimator, "cv")
+        if groups is None or not takes:
+            params = {name: value for name, value in params.items() if name != "groups"}
+        if routing_enabled():
+            params = dict(process_routing(self, "fit", **params).estimator.fit)
+        return params, groups
+
+    def _folds(self, X: Any, y: Any, groups: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Train and held-out indices; for a bound equal rows are on one side."""
+        if groups is not None:
+            check_lengths(X=range(len(y)), groups=groups)
+        keys = row_keys(X) if isinstance(self.scoring, Constraint) else range(len(y))
+        first, same = _distinct(keys)
+        if groups is not None or hasattr(self.cv, "split") or len(first) == len(y):
+            return list(self._splits(X, y, groups))
+        splits = self._splits(take(X, first), take(y, first), None)
+        return [tuple(np.flatnonzero(np.isin(same, part)) for part in split) for split in splits]
 
     @checked
     def save_pretrained(
@@ -111,7 +158,8 @@ class BiasTuned(PushToHub, MetaEstimatorMixin, BaseEstimator):
 
         A bias on log-probabilities is the same as a bias of the head, and a temperature the same
         as smaller weights. So every reader of the folder, such as ``pipeline`` of transformers,
-        makes the tuned decision and shows the same probabilities.
+        makes the tuned decision and shows the same probabilities. The scales of a tagger's span
+        scores are in ``skdice.json``.
 
         Parameters
         ----------
@@ -167,6 +215,8 @@ class BiasTuned(PushToHub, MetaEstimatorMixin, BaseEstimator):
             )
         tuned = inner._draft()
         tuned._module = copy.deepcopy(inner._module)
+        if hasattr(self, "span_scales_"):
+            tuned.span_scales_ = self.span_scales_
         with torch.no_grad():
             layer = tuned._module.output_layer
             layer.bias += torch.as_tensor(self.bias_).to(layer.bias)
@@ -176,13 +226,21 @@ class BiasTuned(PushToHub, MetaEstimatorMixin, BaseEstimator):
             tuned._sharpness = float(tuned._sharpness * self.temperature_)
         return tuned
 
-    def _tune(self, rows: Rows, objective: Any, logits: np.ndarray, truth: np.ndarray) -> None:
-        """Set the biases and the temperature; `logits` and `truth` are those of `rows`."""
+    def _tune(
+        self, rows: Rows, objective: Any, logits: np.ndarray, truth: np.ndarray, rounds: Any
+    ) -> None:
+        """Set the biases and the temperature; `logits` and `truth` are those of `rows`.
+
+        A row of X and y that the `rounds` hold several times is one piece of evidence for a bound.
+        """
         self.gains_, self.bias_draws_ = np.zeros(0), np.zeros((0, len(self.classes_)))
         try:
             if objective == LOG_LOSS:
                 self.temperature_, self.bias_ = calibrate(logits, truth, biases=True)
                 return
+            if isinstance(objective, Constraint):
+                held = [zip(row_keys(X), row_keys(y), strict=True) for _, X, y in rounds]
+                rows = rows.drawn(_distinct(chain.from_iterable(held))[0])
             tuning = tune(
                 rows,
                 objective,

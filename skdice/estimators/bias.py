@@ -9,7 +9,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.special import log_expit, log_softmax
 from sklearn.base import ClassifierMixin
-from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
+from sklearn.model_selection import (
+    GroupKFold,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+    StratifiedShuffleSplit,
+)
 from sklearn.utils import Tags, check_consistent_length, column_or_1d, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
@@ -25,6 +30,7 @@ from skdice.metrics.decisions import Rows
 from skdice.metrics.labels import as_labels, known_labels, read_labels
 from skdice.metrics.positive import positive_of
 from skdice.metrics.scoring import resolve_scoring
+from skdice.text.inputs import object_array
 
 
 @dataclass(eq=False, repr=False)
@@ -136,7 +142,8 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         X_val, y_val : as X and y, default=None
             Rows to tune on, also passed to the estimator's ``fit`` if that takes them.
         **params : dict
-            For the estimator's ``fit``, such as ``sample_weight``.
+            For the estimator's ``fit``, such as ``sample_weight``. ``groups``, of shape (n,), is for
+            `cv`: rows of one group are in one fold.
 
         Returns
         -------
@@ -150,14 +157,14 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
             names the best that can be had, and the error's `estimator` is the fitted classifier.
         """
         check_params(self)
-        params = self._routed(params)
+        params, groups = self._routed(params, X_val)
         check_validation(X_val, y_val)
         if X is None:
             raise TypeError("X=None must hold a row for each label of y")
         labels, classes, several = _labels(y)
         if not len(labels):
             raise ValueError("y holds 0 samples: a decision is tuned on one at least")
-        if several and len(classes) == 1:
+        if several and len(classes) == 1 and not isinstance(self.estimator, ClassScores):
             raise ValueError(
                 f"y names one label only, {str(classes[0])!r}: give a yes or no for each row, as "
                 f"in [{str(classes[0])!r} in row for row in y]"
@@ -170,12 +177,12 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
             classes = classes if isinstance(names, list) else np.asarray(names)
             if not several:
                 check_known(classes.tolist(), labels.tolist(), "classes", "the estimator", "y")
-        X, y = indexable(X, labels if several else y)
+        X, y = indexable(X, _rows_of(labels, classes) if several else y)
         self._check_classes(classes, several)
         splits: Any = ()
         if X_val is not None:
             if several:
-                y_val = known_labels(y_val, classes, True, "y_val")
+                y_val = _rows_of(known_labels(y_val, classes, True, "y_val"), classes)
             else:
                 y_val = column_or_1d(as_labels(y_val, name="y_val"))
                 check_known(labels.tolist(), y_val.tolist(), "labels")
@@ -183,7 +190,7 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
             if (width := _width(X_val)) != _width(X) and None not in (width, _width(X)):
                 raise ValueError(f"X_val has {width} columns and X {_width(X)}: give the same")
         elif self.cv != "prefit":
-            splits = list(self._splits(X, labels))
+            splits = self._folds(X, labels, groups)
         rounds = self._fit_rounds(X, y, X_val, y_val, params, splits)
         self.multilabel_ = several
         if several and self.cv != "prefit" and hasattr(self.estimator_, "multilabel_"):
@@ -195,7 +202,7 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         if self._kind == "two":
             self.positive_ = positive_of(self.estimator_, labels, self.pos_label)
         held = self._held_out(rounds)
-        self._tune(*held)
+        self._tune(*held, rounds)
         self._held = held[2:]  # logits and truth, for `adapt_prior`
         return self
 
@@ -235,10 +242,14 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         positive = positive_class(classes, np.zeros(2), self.pos_label) if kind == "two" else None
         resolve_scoring(self.scoring, kind, classes, positive)
 
-    def _splits(self, X: Any, labels: np.ndarray) -> Any:
+    def _splits(self, X: Any, labels: np.ndarray, groups: Any) -> Any:
         """Train and held-out indices."""
         rows = np.zeros(len(labels))
         cv: Any = 5 if self.cv is None else self.cv
+        if groups is not None:
+            if isinstance(cv, Integral):
+                cv = (GroupKFold if labels.ndim == 2 else StratifiedGroupKFold)(int(cv))
+            return cv.split(X, labels, groups)
         if labels.ndim == 2 and isinstance(cv, Real):
             return _label_splits(labels, cv, draw_seed(self.random_state))
         if isinstance(cv, Real) and not isinstance(cv, Integral):
@@ -267,11 +278,12 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         """Held-out rows, the objective, and the rows' logits and truth."""
         positive = self.positive_ if self._kind == "two" else None
         objective = resolve_scoring(self.scoring, self._kind, self.classes_, positive)
-        answers = np.concatenate([as_labels(truth) for _, _, truth in rounds])
         if self.multilabel_:
+            answers = np.concatenate([known_labels(y, self.classes_, True) for _, _, y in rounds])
             odds = np.concatenate([log_odds(m.predict_proba(rows)) for m, rows, _ in rounds])
             labels = self.classes_.tolist()
             return Margins(odds, answers == 1, answers, None, labels), objective, odds, answers == 1
+        answers = np.concatenate([as_labels(truth) for _, _, truth in rounds])
         held = [(m, m.predict_proba(rows), column_or_1d(truth)) for m, rows, truth in rounds]
         log_p, truth = stack_rounds(self.classes_, held)
         if positive is None:
@@ -291,6 +303,13 @@ def _labels(y: Any) -> tuple[np.ndarray, np.ndarray, bool]:
     if labels.multilabel:
         return labels.values, labels.classes, True
     return column_or_1d(labels.values), labels.classes, False
+
+
+def _rows_of(table: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """0/1 rows, or lists of names of a single label, whose column would be one of classes."""
+    if len(classes) > 1:
+        return table
+    return object_array([[name for name in classes.tolist() if row[0]] for row in table])
 
 
 def _label_splits(labels: np.ndarray, cv: Any, seed: int) -> Any:

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.special import log_softmax
-from sklearn.model_selection import KFold
+from sklearn.model_selection import GroupKFold, KFold
 
 from skdice._fitting import all_or_nothing, check_params
 from skdice.estimators._bias import BiasTuned, stack_rounds
@@ -68,7 +68,7 @@ class BiasTunedTagger(TagScores, BiasTuned):
         makes the probabilities likeliest on the held-out sentences.
     span_scales_ : SpanScales
         Slope and offset of the log-odds of each type, which calibrate the scores of
-        `predict_spans` on the held-out sentences. A saved folder does not hold them.
+        `predict_spans` on the held-out sentences. A saved folder holds them for `from_pretrained`.
     gains_ : ndarray of shape (n_bootstraps,)
         What each draw gained on the sentences outside it; empty for bounds.
     bias_draws_ : ndarray of shape (n_bootstraps, n_classes)
@@ -106,7 +106,8 @@ class BiasTunedTagger(TagScores, BiasTuned):
         X_val, y_val : as X and y, default=None
             Sentences to tune on, also passed to the tagger's ``fit``.
         **params : dict
-            For the tagger's ``fit``, such as ``sample_weight``.
+            For the tagger's ``fit``, such as ``sample_weight``. ``groups``, of shape (n_sentences,),
+            is for `cv`: sentences of one group, such as a document, are in one fold.
 
         Returns
         -------
@@ -120,7 +121,7 @@ class BiasTunedTagger(TagScores, BiasTuned):
             the error's `estimator` is the fitted tagger.
         """
         check_params(self)
-        params = self._routed(params)
+        params, groups = self._routed(params, X_val)
         check_validation(X_val, y_val)
         resolve_scoring(self.scoring, "spans", ())
         X, y = self._checked(X, y)
@@ -128,14 +129,14 @@ class BiasTunedTagger(TagScores, BiasTuned):
         if X_val is not None:
             X_val, y_val = self._checked(X_val, y_val)
         elif self.cv != "prefit":
-            splits = list(self._splits(len(X)))
+            splits = self._folds(X, y, groups)
         rounds = [
             (tagger, rows, _reader(tagger)._true_tags(rows, answers))
             for tagger, rows, answers in self._fit_rounds(X, y, X_val, y_val, params, splits)
         ]
         self.classes_, self.scheme_ = outputs_of(self.estimator_), self.estimator_.scheme_
         spans, objective, log_p, known = self._held_out(rounds)
-        self._tune(spans, objective, log_p, known)
+        self._tune(spans, objective, log_p, known, rounds)
         tags, ends = spans.tags, spans.ends
         tables = np.split((log_p + self.bias_) / self.temperature_, ends[:-1])
         scored = self._with_spans(tables, self._decode(tables))
@@ -193,12 +194,16 @@ class BiasTunedTagger(TagScores, BiasTuned):
         tables = self._tuned().predict_proba(X)
         return [(log(rows) + self.bias_) / self.temperature_ for rows in tables]
 
-    def _splits(self, n_rows: int) -> Any:
+    def _splits(self, X: Any, y: Any, groups: Any) -> Any:
+        n_rows = len(X)
         if isinstance(self.cv, Real) and not isinstance(self.cv, Integral):
             size = min(max(1, round(n_rows * float(self.cv))), n_rows - 1)
             order = np.random.default_rng(draw_seed(self.random_state)).permutation(n_rows)
             return [(np.sort(order[size:]), np.sort(order[:size]))]
         n_folds: Any = 5 if self.cv is None else self.cv
+        if groups is not None:
+            cv = GroupKFold(int(n_folds)) if isinstance(n_folds, Integral) else n_folds
+            return cv.split(np.zeros(n_rows), groups=groups)
         if isinstance(n_folds, Integral):
             seed = draw_seed(self.random_state)
             return KFold(int(n_folds), shuffle=True, random_state=seed).split(np.zeros(n_rows))

@@ -34,7 +34,7 @@ from skdice.estimators.checks import (
 from skdice.estimators.scores import LogitScores
 from skdice.metrics import positive_class
 from skdice.metrics.labels import read_labels
-from skdice.text.inputs import check_weights
+from skdice.text.inputs import check_weights, row_keys
 
 
 @dataclass
@@ -88,14 +88,6 @@ class Head(nn.Module):
     def forward(self, X: torch.Tensor) -> torch.Tensor:
         """Logits of shape (n_rows, n_classes)."""
         return self.body(X)
-
-
-def _row_keys(X: Any) -> list[Any]:
-    """A key for each row; equal rows have equal keys."""
-    if not sparse.issparse(X):
-        return [row.tobytes() for row in X]
-    parts = [slice(*ends) for ends in pairwise(X.indptr)]
-    return [(X.indices[part].tobytes(), X.data[part].tobytes()) for part in parts]
 
 
 def _tensor(rows: Any, copy: bool = True) -> torch.Tensor:
@@ -287,7 +279,7 @@ class DiceClassifier(LogitScores, ClassifierMixin, NetEstimator):
         self.classes_, self.multilabel_ = classes, multilabel
         seed, held = draw_seed(self.random_state), None
         if self.early_stopping:
-            keys = _row_keys(X)
+            keys = row_keys(X)
             strata = None if multilabel else target
             train, validation = split_indices(keys, self.validation_fraction, seed, strata)
             held = NumericDataset(X[validation], target[validation])

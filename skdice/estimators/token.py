@@ -33,6 +33,7 @@ from skdice.metrics.schemes import (
 from skdice.text.decoding import decode
 from skdice.text.encoding import Ragged, Window, Windows, encode_sentences
 from skdice.text.inputs import as_names, as_sentences, as_tags, check_weights, object_array
+from skdice.text.posterior import SpanScales
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -254,6 +255,7 @@ default="auto"
         )
 
     def _net_for(self, plan: FitPlan) -> FineTuningNet:
+        self.__dict__.pop("span_scales_", None)  # they are of other weights
         net = super()._net_for(plan)
         if plan.new_odds:
             net.grow(plan.new_odds)
@@ -430,6 +432,18 @@ default="auto"
             else:
                 table[window.words] = rows
         return table
+
+    def _fitted_state(self) -> dict[str, Any]:
+        state = super()._fitted_state()
+        if hasattr(self, "span_scales_"):  # of a tuned decision
+            state["span_scales"] = vars(self.span_scales_)
+        return state
+
+    def _restore_fitted(self, state: dict[str, Any]) -> None:
+        super()._restore_fitted(state)
+        if "span_scales" in state:
+            self.span_scales_ = SpanScales([])
+            vars(self.span_scales_).update(state["span_scales"])
 
     def _fitted_of(self, config: Any) -> dict[str, Any]:
         names = label_names(config)

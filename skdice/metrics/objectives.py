@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from copy import copy
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from scipy.stats import binom
@@ -63,9 +64,30 @@ class Objective(Protocol):
         ...
 
 
+class Parameters:
+    """scikit-learn's parameters of an objective, so that a search reaches ``scoring__beta``."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Constructor arguments by name."""
+        return {part.name: getattr(self, part.name) for part in fields(self)}  # type: ignore[arg-type]
+
+    def set_params(self, **params: Any) -> Self:
+        """Change constructor arguments; values that are refused leave the objective as it was."""
+        known = self.get_params()
+        if unknown := sorted(set(params) - set(known)):
+            raise ValueError(
+                f"Invalid parameter {unknown[0]!r} for {type(self).__name__}: it has {list(known)}"
+            )
+        vars(self).update(vars(type(self)(**{**known, **params})))
+        return self
+
+    def __sklearn_clone__(self) -> Self:
+        return copy(self)
+
+
 @checked
 @dataclass(frozen=True)
-class Fbeta:
+class Fbeta(Parameters):
     """The F-beta score: recall counts `beta` times as much as precision.
 
     Parameters
@@ -118,7 +140,7 @@ class BalancedAccuracy:
 
 @checked
 @dataclass(frozen=True)
-class Cost:
+class Cost(Parameters):
     """What decisions cost, to be as low as possible.
 
     Parameters
@@ -160,7 +182,7 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class Constraint:
+class Constraint(Parameters):
     """Base of the objectives that promise a bound for new rows.
 
     The threshold is chosen on the same rows that show whether the bound holds. So thresholds are
@@ -249,7 +271,8 @@ class RecallAtPrecision(Constraint):
 
     Notes
     -----
-    With the default confidence, a precision of 0.9 needs at least 44 predicted positives.
+    With the default confidence, a precision of 0.9 needs at least 44 predicted positives. Equal rows
+    of one label count as one.
 
     References
     ----------
@@ -308,7 +331,8 @@ class PrecisionAtRecall(Constraint):
 
     Notes
     -----
-    With the default confidence, a recall of 0.9 needs at least 44 positives.
+    With the default confidence, a recall of 0.9 needs at least 44 positives. Equal rows of one label
+    count as one.
 
     Examples
     --------

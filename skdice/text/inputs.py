@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Mapping, Sequence, Set
+from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any
 
@@ -14,7 +15,13 @@ from scipy import sparse
 from skdice._checks import as_numbers, as_row_list, check_lengths, check_ordered, shown
 from skdice._compat import safe_indexing
 from skdice.metrics.labels import as_labels as as_labels
-from skdice.metrics.labels import check_given, is_indicator, is_ordered, plain_values
+from skdice.metrics.labels import (
+    check_given,
+    is_indicator,
+    is_missing,
+    is_ordered,
+    plain_values,
+)
 
 
 def object_array(rows: Sequence[Any]) -> np.ndarray:
@@ -28,6 +35,34 @@ def take(X: Any, indices: np.ndarray) -> Any:
         return [X[i] for i in indices]
     rows = safe_indexing(X, indices)
     return rows.reset_index(drop=True) if hasattr(rows, "reset_index") else rows
+
+
+def row_keys(X: Any) -> list[Any]:
+    """A key for each row; equal rows have equal keys.
+
+    Examples
+    --------
+    >>> from skdice.text.inputs import row_keys
+    >>> a, b, c = row_keys([["no", "war"], ("no", "war"), ["no war"]])
+    >>> a == b, a == c
+    (True, False)
+    """
+    if sparse.issparse(X):
+        rows = sparse.csr_array(X, copy=True)
+        rows.sum_duplicates()
+        rows.eliminate_zeros()
+        parts = [slice(*ends) for ends in pairwise(rows.indptr)]
+        return [(rows.indices[part].tobytes(), rows.data[part].tobytes()) for part in parts]
+    return [_key(row) for row in plain_values(X)]
+
+
+def _key(value: Any) -> Any:
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
+        return (value + value.dtype.type(0)).tobytes()  # -0.0 becomes 0.0
+    if is_ordered(value):
+        return tuple(map(_key, value))
+    # Missing values, and what has no hash, are equal if they look alike.
+    return repr(value) if is_missing(value) or not isinstance(value, Hashable) else value
 
 
 def holds_tags(y: Any) -> bool:
