@@ -142,8 +142,8 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         X_val, y_val : as X and y, default=None
             Rows to tune on, also passed to the estimator's ``fit`` if that takes them.
         **params : dict
-            For the estimator's ``fit``, such as ``sample_weight``. ``groups``, of shape (n,), is for
-            `cv`: rows of one group are in one fold.
+            For the estimator's ``fit``, such as ``sample_weight``. ``groups``, of shape (n,), is
+            for `cv`: rows of one group are in one fold.
 
         Returns
         -------

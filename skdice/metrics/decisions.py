@@ -131,8 +131,8 @@ def _constrained(rows: Rows, objective: Constraint) -> np.ndarray:
     told = objective._told(best) if best else f"no {objective.what} at all"
     of = f" for {name}" if name else ""
     raise ValueError(
-        f"scoring={objective!r} cannot be met{of}: with {rows.n_rows} rows to tune on, of which "
-        f"{n_true} are positive, the best that can be promised at {100 * objective.confidence:g}% "
+        f"scoring={objective!r} cannot be met{of}: with {rows.n_rows} different rows to tune on, "
+        f"of which {n_true} are positive, the best that can be promised at {100 * objective.confidence:g}% "
         f"confidence is {told}. {'Ask for that, lower' if best else 'Lower'} the confidence, or "
         "give more rows to tune on"
     )
@@ -145,6 +145,7 @@ def tune_bias(
     *,
     per_class: bool = True,
     n_passes: int = 3,
+    n_tries: int = 64,
 ) -> np.ndarray:
     """Biases b such that the classes argmax(log p + b) score best.
 
@@ -161,6 +162,8 @@ def tune_bias(
     per_class : bool, default=True
         False stops after the search along the log-prior.
     n_passes : int, default=3
+    n_tries : int, default=64
+        Biases of a class in a pass, besides some that do not depend on the rows.
 
     Returns
     -------
@@ -206,9 +209,10 @@ def tune_bias(
             own, edges = flip[truth == k], np.unique(flip)
             following = np.append(edges, edges[-1:] + 2)[np.searchsorted(edges, own, "right")]
             between = np.unique((own + following) / 2)
-            if len(between) > 64:
-                between = between[np.linspace(0, len(between) - 1, 64).astype(int)]
-            candidates = np.concatenate([bias[k] + _OFFSETS, between])
+            if len(between) > n_tries:
+                between = between[np.linspace(0, len(between) - 1, n_tries).astype(int)]
+            offsets = _OFFSETS[:: max(1, 64 // n_tries)]
+            candidates = np.concatenate([bias[k] + offsets, between])
             candidates = candidates[np.isfinite(candidates)]
             for candidate in candidates[np.argsort(np.abs(candidates - bias[k]), kind="stable")]:
                 value = score(np.where(flip < candidate, k, rival))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from copy import copy
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
-from scipy.stats import binom
+from scipy.special import gammaln
+from scipy.stats import hypergeom
 
 from skdice._checks import as_numbers, check_choice, checked, shown
 
@@ -183,13 +185,20 @@ class Cost(Parameters):
 
 @dataclass(frozen=True)
 class Constraint(Parameters):
-    """Base of the objectives that promise a bound for new rows.
+    """Base of the objectives that promise a bound for new rows, at least half as many.
 
     The threshold is chosen on the same rows that show whether the bound holds. So thresholds are
-    tested in an order that is fixed in advance, from the safest on, each by an exact binomial test
-    (Clopper and Pearson), until one fails. However many are tested, the error is that of one test
-    for each place where the tests begin. There are up to five, so each test has a fifth of the
-    error. One start leaves the rest to the shares of new rows, which vary too.
+    tested in an order that is fixed in advance, from the safest on, until one fails. A test is
+    Fisher's: if the new rows missed the bound, then of all ways to divide old and new rows alike, a
+    share of at most 1 - `confidence` would show as many successes among the old ones. As the new
+    rows have to be unlucky too, a promise breaks with less than 0.4 of that probability, whatever
+    the true share is. However many thresholds are tested, the error is that of one test for each
+    place where the tests begin, of which there are up to three.
+
+    What counts as evidence is what the share is of, and not all rows: the predicted positives, the
+    true ones, or, for alerts, the rows. Each must be there once: the estimators leave out rows that
+    repeat another one. Where a bound is seldom within reach, the few splits in which it is promised
+    are lucky ones, and more of these promises break; the confidence is that of all splits.
     """
 
     confidence: float = field(default=0.95, kw_only=True)
@@ -201,11 +210,6 @@ class Constraint(Parameters):
 
     def __post_init__(self) -> None:
         _check_number("confidence", self.confidence, 0, 1)
-
-    @property
-    def _level(self) -> float:
-        """The error of a test."""
-        return (1 - self.confidence) / 5
 
     @property
     def _share(self) -> float:
@@ -232,16 +236,41 @@ class Constraint(Parameters):
             last = len(trials) - 1
             order = np.arange(len(trials))
             starts = [last - i if self.loose_first else i for i in steps.starts]
-        p = binom.sf(successes[order] - 1, trials[order], share)
+        sure = self._sure(successes[order], trials[order], share)
         held = np.zeros(len(successes), dtype=bool)
         for start in starts:
-            fails = np.flatnonzero(p[start:] > self._level)
+            fails = np.flatnonzero(~sure[start:])
             held[order[start : start + fails[0] if len(fails) else None]] = True
         return held[turn]
+
+    def _sure(self, successes: np.ndarray, trials: np.ndarray, share: float) -> np.ndarray:
+        """Whether new trials, half as many, will reach a share."""
+
+        def p(hits: Any, n: Any) -> Any:
+            new = np.ceil(n / 2)
+            missed = np.maximum(np.ceil(share * new - 1e-9) - 1, 0)  # hits among the new
+            return np.where(n > 0, hypergeom.sf(hits - 1, n + new, hits + missed, n), 1.0)
+
+        if not len(trials) or (trials != trials[0]).any():
+            sure: np.ndarray = p(successes, trials) <= 1 - self.confidence
+            return sure
+        n = int(trials[0])  # of equal trials, from a number on they are sure
+        return successes >= bisect_left(
+            range(n + 1), True, key=lambda hits: bool(p(hits, n) <= 1 - self.confidence)
+        )
 
     def _order(self, trials: np.ndarray, share: float) -> tuple[np.ndarray, list[int]]:
         """Which steps are tested, and where in them the tests begin."""
         return np.arange(len(trials)), [0]
+
+    def _least(self, share: float) -> int:
+        """How many trials are needed if all succeed."""
+        n = np.arange(1, 10 + int(8 * np.log(1 - self.confidence) / np.log(share)))
+        new = np.ceil(n / 2)
+        failures = new - np.ceil(share * new - 1e-9) + 1  # all of them among the new
+        log_p = gammaln(new + 1) - gammaln(new - failures + 1)
+        log_p -= gammaln(n + new + 1) - gammaln(n + new - failures + 1)
+        return int(n[(log_p <= np.log(1 - self.confidence)).argmax()])
 
     def _best(self, steps: Counts) -> float:
         """The highest share that could have been promised."""
@@ -265,13 +294,13 @@ class RecallAtPrecision(Constraint):
     precision : float
         Between 0 and 1.
     confidence : float, default=0.95
-        How sure it is that as many new rows of the same kind hold the bound.
+        How sure it is that new rows of the same kind, at least half as many, hold the bound.
     each : bool, default=False
         Whether each label or type of span is to reach it by itself, instead of all together.
 
     Notes
     -----
-    With the default confidence, a precision of 0.9 needs at least 44 predicted positives. Equal rows
+    With the default confidence, a precision of 0.9 needs at least 39 predicted positives. Equal rows
     of one label count as one.
 
     References
@@ -308,7 +337,7 @@ class RecallAtPrecision(Constraint):
     def _order(self, trials: np.ndarray, share: float) -> tuple[np.ndarray, list[int]]:
         # Sizes grow by a tenth. One false alarm among the surest rows would end a single sequence,
         # so there is a second one.
-        least = np.ceil(np.log(self._level) / np.log(share))
+        least = self._least(share)
         sizes = least * 1.1 ** np.arange(400)
         order = np.unique(np.searchsorted(trials, sizes[sizes <= trials.max(initial=0)]))
         starts = np.searchsorted(trials[order], [least, 4 * least])
@@ -325,13 +354,13 @@ class PrecisionAtRecall(Constraint):
     recall : float
         Between 0 and 1.
     confidence : float, default=0.95
-        How sure it is that as many new rows of the same kind hold the bound.
+        How sure it is that new rows of the same kind, at least half as many, hold the bound.
     each : bool, default=False
         Whether each label or type of span is to reach it by itself, instead of all together.
 
     Notes
     -----
-    With the default confidence, a recall of 0.9 needs at least 44 positives. Equal rows of one label
+    With the default confidence, a recall of 0.9 needs at least 39 positives. Equal rows of one label
     count as one.
 
     Examples
@@ -378,7 +407,7 @@ class AlertBudget(Constraint):
         Alerts in 1,000 rows. A row is a text with the positive class or any label, or a sentence
         with any span.
     confidence : float, default=0.95
-        How sure it is that as many new rows of the same kind hold the bound.
+        How sure it is that new rows of the same kind, at least half as many, hold the bound.
     each : bool, default=False
         Whether each label or type of span has the budget by itself, instead of all together.
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import get_scorer, get_scorer_names
@@ -92,7 +93,31 @@ def resolve_scoring(scoring: Any, kind: str, classes: Any, positive: int | None 
                 f"predicted labels, and takes {n_arguments}"
             )
         return _of_scorer(scoring, kind, classes, None)
+    _check_metric(scoring, kind, classes)
     return scoring
+
+
+def _check_metric(scoring: Any, kind: str, classes: Any) -> None:
+    """Refuse a metric of scikit-learn that cannot score these classes; others are not called."""
+    of = getattr(scoring, "func", scoring)  # of a partial
+    if kind == "spans" or not str(getattr(of, "__module__", "")).startswith("sklearn.metrics"):
+        return
+    sample = _sample(kind, classes)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            scoring(sample, sample)
+    except (ValueError, TypeError) as error:
+        raise ValueError(
+            f"scoring={shown(scoring)} cannot score these labels ({error}): use a name such as "
+            "'f1_macro', Fbeta of skdice.metrics, or a function that gives it its average and "
+            "pos_label"
+        ) from error
+
+
+def _sample(kind: str, classes: Any) -> np.ndarray:
+    """Labels in which each class occurs."""
+    return np.eye(len(classes), dtype=int) if kind == "labels" else np.asarray(classes)
 
 
 def _n_arguments(function: Callable[..., Any]) -> int:
@@ -137,14 +162,15 @@ def _of_scorer(
             # Scorers by name take 1 for the positive class, whatever it is called.
             true, predicted = true == classes[positive], predicted == classes[positive]
             true, predicted, known = true.astype(int), predicted.astype(int), np.array([0, 1])
-        with PROCESS, warnings.catch_warnings():
+        quick = config_context(assume_finite=True, skip_parameter_validation=True)
+        with PROCESS, warnings.catch_warnings(), quick:
             # A search tries decisions without any positive too.
             warnings.simplefilter("ignore", UndefinedMetricWarning)
             return float(scorer(_Decided(predicted, known), np.zeros((len(true), 1)), true))
 
     if kind == "spans":
         return score
-    sample = np.eye(len(classes), dtype=int) if kind == "labels" else np.asarray(classes)
+    sample = _sample(kind, classes)
     try:
         score(sample, sample)
     except (AttributeError, ValueError, TypeError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.special import expit, log_softmax
-from scipy.stats import beta
+from scipy.stats import binom
 from sklearn.metrics import f1_score, log_loss, make_scorer
 
 from skdice.metrics import (
@@ -198,16 +199,59 @@ def test_costs_of_three_classes(seed):
 # ---- bounds
 
 
-def lower_bound(successes, trials, level):
-    """Clopper and Pearson's."""
-    return beta.ppf(level, successes, trials - successes + 1) if successes else 0.0
+def fisher(successes, trials, share):
+    """At most how likely these are, if half as many new trials miss the share."""
+    new = -(-trials // 2)
+    missed = max(math.ceil(share * new - 1e-9) - 1, 0)
+    both = successes + missed
+    ways = [
+        math.comb(both, i) * math.comb(trials + new - both, trials - i)
+        for i in range(successes, min(trials, both) + 1)
+    ]
+    return sum(ways) / math.comb(trials + new, trials) if trials else 1.0
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999])
+def test_a_test_of_a_bound_against_all_ways_to_divide(confidence):
+    rng = np.random.default_rng(0)
+    for share in rng.uniform(0.1, 0.97, size=40):
+        bound = RecallAtPrecision(share, confidence=confidence)
+        trials = rng.integers(90, size=6)
+        hits = np.minimum(trials, (trials * rng.uniform(share - 0.1, 1.3, size=6)).astype(int))
+        expected = [
+            fisher(*map(int, pair), share) <= 1 - confidence
+            for pair in zip(hits, trials, strict=True)
+        ]
+        assert bound._sure(hits, trials, share).tolist() == expected
+        same = np.full(6, trials[0])
+        hits = rng.integers(trials[0] + 1, size=6)
+        expected = [fisher(int(k), int(trials[0]), share) <= 1 - confidence for k in hits]
+        assert bound._sure(hits, same, share).tolist() == expected
+        least = bound._least(share)
+        assert fisher(least, least, share) <= 1 - confidence
+        assert all(fisher(n, n, share) > 1 - confidence for n in range(1, least))
+
+
+def test_a_promise_breaks_seldom_whatever_the_true_share():
+    """The error of one test, summed over all outcomes of old and new rows."""
+    for share, confidence in ((0.5, 0.95), (0.9, 0.95), (0.9, 0.8), (0.95, 0.99)):
+        bound = RecallAtPrecision(share, confidence=confidence)
+        for n in (20, 45, 130):
+            sure = bound._sure(np.arange(n + 1), np.full(n + 1, n), share)
+            for times in (0.5, 1, 3):
+                new = int(np.ceil(n * times))
+                missed = np.arange(new + 1) < share * new - 1e-9
+                for p in np.linspace(share - 0.02, 0.999, 25):
+                    promised = binom.pmf(np.arange(n + 1), n, p)[sure].sum()
+                    broken = binom.pmf(np.arange(new + 1), new, p)[missed].sum()
+                    assert promised * broken < 0.4 * (1 - confidence)
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 10_000), st.integers(60, 400), st.booleans())
 def test_recall_and_alerts_against_a_loop(seed, n, ties):
     margins, truth = drawn_margins(seed, n, 0.5, ties=ties)
-    rows, level = two_classes(margins, truth), 0.01
+    rows = two_classes(margins, truth)
     levels = [np.inf, *np.unique(margins)[::-1]]
 
     def chosen(objective):
@@ -220,7 +264,7 @@ def test_recall_and_alerts_against_a_loop(seed, n, ties):
     expected, best = None, -1.0
     for t in levels[::-1]:
         found = margins >= t
-        if lower_bound((found & (truth == 1)).sum(), truth.sum(), level) < 0.8:
+        if fisher(int((found & (truth == 1)).sum()), int(truth.sum()), 0.8) > 0.05:
             break
         if truth[found].mean() > best - 1e-12:
             expected, best = found, truth[found].mean()
@@ -229,7 +273,7 @@ def test_recall_and_alerts_against_a_loop(seed, n, ties):
     expected, best = None, -1.0
     for t in levels:
         found = margins >= t
-        if lower_bound((~found).sum(), n, level) < 0.7:
+        if fisher(int((~found).sum()), n, 0.7) > 0.05:
             break
         if (found & (truth == 1)).sum() > best:
             expected, best = found, (found & (truth == 1)).sum()
@@ -301,7 +345,7 @@ def test_a_bound_out_of_reach_is_named():
 )
 def test_what_is_named_can_be_had(asked, words):
     for seed in range(6):  # the shares of 2 and 4, rounded up, could not be had
-        rows = two_classes(*drawn_margins(seed, 40 + 10 * seed, 0.2))
+        rows = two_classes(*drawn_margins(seed, 80 + 10 * seed, 0.3))
         with pytest.raises(ValueError, match="cannot be met") as error:
             tune(rows, asked)
         best = re.search(rf"confidence is {words}([\d.]*\d)", str(error.value))
@@ -449,8 +493,12 @@ def test_what_scoring_stands_for():
     ):
         with pytest.raises(TypeError, match="must be a function of two arguments"):
             resolve_scoring(function, kind, names, 1)
-    for function in (lambda t, p, k=1: k, max, f1_score, lambda *both: 1):
+    for function in (lambda t, p, k=1: k, max, lambda *both: 1):
         assert resolve_scoring(function, "two", names, 1) is function
+    assert resolve_scoring(f1_score, "two", np.array([0, 1]), 1) is f1_score
+    for kind, classes in (("two", names), ("classes", three)):  # needs pos_label, or an average
+        with pytest.raises(ValueError, match="f1_score.* cannot score these labels"):
+            resolve_scoring(f1_score, kind, classes, 1)
     for scoring in (None, 3, Fbeta, ["f1"]):
         with pytest.raises(TypeError, match=r"scoring=.* must be a name"):
             resolve_scoring(scoring, "two", names, 1)
