@@ -4,9 +4,10 @@
     python promise.py /tmp/probabilities --data FOLDER
 
 The development and test rows of a run are pooled, so that both halves of a split are of one kind,
-and drawn into rows to tune on and new rows, 200 times. No model is fitted. A row that is drawn twice
-counts once as evidence, as in `fit` of the estimators. A split counts as kept where the bound holds
-among the new rows; where no threshold can promise it, tuning says so, and nothing is promised.
+and drawn into rows to tune on and new rows, 200 times. No model is fitted. A row that is drawn
+twice counts once as evidence, as in `fit` of the estimators. A split counts as kept where the bound
+holds among the new rows; where no threshold can promise it, tuning says so, and nothing is
+promised.
 """
 
 from __future__ import annotations

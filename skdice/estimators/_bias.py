@@ -148,7 +148,10 @@ class BiasTuned(PushToHub, MetaEstimatorMixin, BaseEstimator):
         if groups is not None or hasattr(self.cv, "split") or len(first) == len(y):
             return list(self._splits(X, y, groups))
         splits = self._splits(take(X, first), take(y, first), None)
-        return [tuple(np.flatnonzero(np.isin(same, part)) for part in split) for split in splits]
+        return [
+            (np.flatnonzero(np.isin(same, train)), np.flatnonzero(np.isin(same, held)))
+            for train, held in splits
+        ]
 
     @checked
     def save_pretrained(

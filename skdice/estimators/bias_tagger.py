@@ -106,8 +106,9 @@ class BiasTunedTagger(TagScores, BiasTuned):
         X_val, y_val : as X and y, default=None
             Sentences to tune on, also passed to the tagger's ``fit``.
         **params : dict
-            For the tagger's ``fit``, such as ``sample_weight``. ``groups``, of shape (n_sentences,),
-            is for `cv`: sentences of one group, such as a document, are in one fold.
+            For the tagger's ``fit``, such as ``sample_weight``. ``groups``, of shape
+            (n_sentences,), is for `cv`: sentences of one group, such as a document, are in one
+            fold.
 
         Returns
         -------

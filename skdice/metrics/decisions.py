@@ -132,8 +132,9 @@ def _constrained(rows: Rows, objective: Constraint) -> np.ndarray:
     of = f" for {name}" if name else ""
     raise ValueError(
         f"scoring={objective!r} cannot be met{of}: with {rows.n_rows} different rows to tune on, "
-        f"of which {n_true} are positive, the best that can be promised at {100 * objective.confidence:g}% "
-        f"confidence is {told}. {'Ask for that, lower' if best else 'Lower'} the confidence, or "
+        f"of which {n_true} are positive, the best that can be promised at "
+        f"{100 * objective.confidence:g}% confidence is {told}. "
+        f"{'Ask for that, lower' if best else 'Lower'} the confidence, or "
         "give more rows to tune on"
     )
 

@@ -300,8 +300,8 @@ class RecallAtPrecision(Constraint):
 
     Notes
     -----
-    With the default confidence, a precision of 0.9 needs at least 39 predicted positives. Equal rows
-    of one label count as one.
+    With the default confidence, a precision of 0.9 needs at least 39 predicted positives. Equal
+    rows of one label count as one.
 
     References
     ----------
@@ -360,8 +360,8 @@ class PrecisionAtRecall(Constraint):
 
     Notes
     -----
-    With the default confidence, a recall of 0.9 needs at least 39 positives. Equal rows of one label
-    count as one.
+    With the default confidence, a recall of 0.9 needs at least 39 positives. Equal rows of one
+    label count as one.
 
     Examples
     --------

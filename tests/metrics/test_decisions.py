@@ -497,7 +497,7 @@ def test_what_scoring_stands_for():
         assert resolve_scoring(function, "two", names, 1) is function
     assert resolve_scoring(f1_score, "two", np.array([0, 1]), 1) is f1_score
     for kind, classes in (("two", names), ("classes", three)):  # needs pos_label, or an average
-        with pytest.raises(ValueError, match="f1_score.* cannot score these labels"):
+        with pytest.raises(ValueError, match=r"f1_score.* cannot score these labels"):
             resolve_scoring(f1_score, kind, classes, 1)
     for scoring in (None, 3, Fbeta, ["f1"]):
         with pytest.raises(TypeError, match=r"scoring=.* must be a name"):
