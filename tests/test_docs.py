@@ -178,7 +178,9 @@ def test_links_lead_to_pages_that_exist():
                 assert anchor in slugs, f"{page.name}: {target}"
 
 
-@pytest.mark.parametrize("word", ["install", "multi-label", "threshold", "overlap loss", "prefit", "mlflow"])
+@pytest.mark.parametrize(
+    "word", ["install", "multi-label", "threshold", "overlap loss", "prefit", "mlflow"]
+)
 def test_the_search_finds_words_of_newcomers(word):
     """Sphinx ranks titles, terms of the glossary and entries of the index above plain text."""
     heads = r"^(?:#+ (.+)|```\{index\} (.+))$|^(\S.*)\n  \S"
