@@ -41,8 +41,9 @@ autodoc_typehints = "none"
 numpydoc_show_class_members = False
 
 sphinx_gallery_conf = {
-    "examples_dirs": "gallery",
-    "gallery_dirs": "auto_gallery",
+    "examples_dirs": ["gallery", "tutorials"],
+    "gallery_dirs": ["auto_gallery", "auto_tutorials"],
+    "within_subsection_order": "FileNameSortKey",
     "filename_pattern": "/plot_",
     "download_all_examples": False,
     "show_memory": False,

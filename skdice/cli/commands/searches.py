@@ -48,7 +48,7 @@ def compare(
     Each row is trained with the same settings, and the table shows how far its F1 is behind the
     best, with an interval.
 
-    Without --train it runs on 100 sentences of the bundled corpus with 2 seeds, in a few minutes on
+    Without --train it runs on 100 sentences of the bundled corpus, in a few minutes on
     a laptop. Stopped and called again, it makes only the missing runs.
 
     For example:
