@@ -87,6 +87,9 @@ def main() -> None:
         parts["first updates"] = trace_lines(found)
     if decided.exists():
         parts["decisions"] = decisions.table(json.loads(decided.read_text()))
+    kept = args.runs.with_name("decisions-kept.json")
+    if kept.exists():
+        parts["calibration"] = decisions.error_table(json.loads(kept.read_text()))
     for page in args.pages:
         text = page.read_text()
         for name, made in parts.items():

@@ -62,9 +62,9 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         log(prior). Bounds and ``"neg_log_loss"`` do not use it.
     n_bootstraps : int, default=10
         The bias is the mean of the best ones of as many bootstrap draws of the held-out rows. It is
-        used only if it gains on the rows outside the draws, by more than a standard deviation;
-        otherwise the decision stays as it is. 0 tunes once, and uses the result in any case.
-        Bounds and ``"neg_log_loss"`` do not use it. A function is called hundreds of times for
+        used only if it gains on the rows outside the draws, by more than 0.6 of a standard
+        deviation; otherwise the decision stays as it is. 0 tunes once, and uses the result in any
+        case. Bounds and ``"neg_log_loss"`` do not use it. A function is called dozens of times for
         each class and draw, so with a slow one give few draws.
     pos_label : label or None, default=None
         The positive class of two. None is the estimator's own where it has one, and else chosen
@@ -95,7 +95,9 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
 
     Notes
     -----
-    Of several labels, those with few positives take mostly a bias that is common to all.
+    Of several labels, those with few positives take mostly a bias that is common to all. Equal rows
+    of one label are one piece of evidence for a bound, and are then in one fold, unless `cv` is a
+    splitter.
 
     References
     ----------

@@ -49,9 +49,9 @@ class BiasTunedTagger(TagScores, BiasTuned):
         log(prior). Bounds and ``"neg_log_loss"`` do not use it.
     n_bootstraps : int, default=10
         The bias is the mean of the best ones of as many bootstrap draws of the held-out sentences.
-        It is used only if it gains on the sentences outside the draws, by more than a standard
-        deviation; otherwise the decision stays as it is. 0 tunes once, and uses the result in any
-        case. Bounds and ``"neg_log_loss"`` do not use it.
+        It is used only if it gains on the sentences outside the draws, by more than 0.6 of a
+        standard deviation; otherwise the decision stays as it is. 0 tunes once, and uses the result
+        in any case. Bounds and ``"neg_log_loss"`` do not use it.
     cv : int, float, splitter, "prefit" or None, default=None
         Where held-out sentences come from: a number of folds (None is 5), a share, or ``"prefit"``,
         which is all sentences for a tagger that is fitted already. With folds or a share the tagger

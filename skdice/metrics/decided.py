@@ -227,10 +227,18 @@ class Classes:
 
     def tuned(self, objective: Score, per_class: bool) -> np.ndarray:
         """The best bias that `tune_bias` finds; a function, which is slow, is called less often."""
+        scores: dict[bytes, float] = {}  # the passes meet the same decisions again
+
+        def score(decisions: np.ndarray) -> float:
+            key = decisions.tobytes() if callable(objective) else b""
+            if not key or key not in scores:
+                scores[key] = self.score(objective, decisions)
+            return scores[key]
+
         return tune_bias(
             self.log_p,
             self.truth,
-            lambda d: self.score(objective, d),
+            score,
             per_class=per_class,
             n_tries=12 if callable(objective) else 64,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from copy import copy
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -13,12 +14,13 @@ from hypothesis import strategies as st
 from imblearn.over_sampling import RandomOverSampler
 from scipy import sparse
 from scipy.special import log_softmax
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, f1_score
-from sklearn.model_selection import GridSearchCV, PredefinedSplit, cross_val_predict
+from sklearn.model_selection import GridSearchCV, GroupKFold, PredefinedSplit, cross_val_predict
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
@@ -251,7 +253,7 @@ def test_a_text_classifier_and_its_sampler(tiny_backbone):
 
 
 @pytest.mark.parametrize("constrained", [False, True])
-def test_a_tagger(tiny_backbone, sentences, constrained):
+def test_a_tagger(tiny_backbone, sentences, constrained, tmp_path):
     X, y = sentences
     inner = DiceTokenClassifier(
         loss="ce",
@@ -288,6 +290,15 @@ def test_a_tagger(tiny_backbone, sentences, constrained):
     for kind, scale in scales.of_type.items():
         assert scale == pytest.approx(tuned.span_scales_.of_type[kind], rel=1e-3)
     assert sum(map(len, rows)) > 5
+    tuned.save_pretrained(tmp_path / "tagger")
+    loaded = DiceTokenClassifier.from_pretrained(tmp_path / "tagger")
+    for row, expected in zip(loaded.predict_spans(X), tuned.predict_spans(X), strict=True):
+        assert [span[:3] for span in row] == [span[:3] for span in expected]
+        np.testing.assert_allclose(*[[s.score for s in r] for r in (row, expected)], atol=1e-5)
+    loaded.save_pretrained(tmp_path / "again")
+    again = DiceTokenClassifier.from_pretrained(tmp_path / "again")
+    assert vars(again.span_scales_) == vars(loaded.span_scales_)
+    assert not hasattr(again.set_params(max_epochs=1).fit(X, y), "span_scales_")
     if not constrained:
         assert [list(tuned.classes_[t.argmax(axis=1)]) for t in tables] == list(tuned.predict(X))
     folds = BiasTunedTagger(inner.set_params(max_epochs=1), cv=2, random_state=0).fit(X, y)
@@ -339,12 +350,139 @@ def test_a_fitted_classifier_is_tuned_on_its_own_labels():
         tuned.fit(X, Y.astype(str))
 
 
-def test_one_label_is_tuned_as_a_yes_or_no():
+def test_one_label_in_lists_is_tuned_as_several_are():
     names = [["rare"] if rare else [] for rare in Y]
-    tuned = BiasTunedClassifier(GaussianNB(), cv=2)
+    inner = DiceClassifier(loss="ce", max_epochs=5, random_state=0)
+    for params, held in (({"cv": 2}, {}), ({}, {"X_val": X[:300], "y_val": names[:300]})):
+        tuned = BiasTunedClassifier(inner, n_bootstraps=2, random_state=0, **params)
+        tuned.fit(X, names, **held)
+        assert (tuned.classes_.tolist(), tuned.bias_.shape) == (["rare"], (1,))
+        assert tuned.predict(X).shape == (600, 1)
+        assert tuned.score(X, names) == f1_score(Y, tuned.predict(X)[:, 0])
     with pytest.raises(ValueError, match=r"one label only, 'rare': give .*\['rare' in row for row"):
-        tuned.fit(X, names)
-    assert tuned.fit(X, ["rare" in row for row in names]).bias_.shape == (2,)
+        BiasTunedClassifier(GaussianNB()).fit(X, names)
+
+
+# ---- equal rows, groups, parameters of an objective
+
+
+class Memory(GaussianNB):
+    """Sure of the rows that it was trained on, as a forest is."""
+
+    def fit(self, X, y, groups=None):
+        self.seen = {row.tobytes(): label for row, label in zip(X, y, strict=True)}
+        self.groups = groups
+        return super().fit(X, y)
+
+    def predict_proba(self, X):
+        p = super().predict_proba(X)
+        for i, row in enumerate(X):
+            if row.tobytes() in self.seen:
+                p[i] = np.eye(2)[self.seen[row.tobytes()]]
+        return p
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_matrix, pd.DataFrame, list])
+@pytest.mark.parametrize("cv", ["prefit", 3, 0.5])
+def test_equal_rows_are_one_piece_of_evidence_for_a_bound(container, cv):
+    inner = GaussianNB().fit(X, Y)
+    if container is sparse.csr_matrix:
+        inner = LogisticRegression().fit(X, Y)
+    rows = np.repeat(np.arange(600), 3)
+
+    def fitted(chosen, bound):
+        tuned = BiasTunedClassifier(inner, scoring=bound, cv=cv, random_state=0)
+        return tuned.fit(container(X[chosen]), Y[chosen])
+
+    once, thrice = (fitted(r, PrecisionAtRecall(0.7)) for r in (np.arange(600), rows))
+    if cv == "prefit":
+        np.testing.assert_array_equal(once.bias_, thrice.bias_)
+    with pytest.raises(ValueError, match=r"with \d+ different rows to tune on, of which \d\d are"):
+        fitted(rows, PrecisionAtRecall(0.97))
+
+
+def test_folds_do_not_share_equal_rows_where_a_bound_is_asked():
+    rows = np.tile(np.arange(600), 4)
+    scoring = PrecisionAtRecall(0.5)
+    tuned = BiasTunedClassifier(Memory(), scoring=scoring, cv=3).fit(X[rows], Y[rows])
+    once = BiasTunedClassifier(Memory(), scoring=scoring, cv=3).fit(X, Y)
+    # A model that has seen the held-out rows would be sure, and no bias would be needed.
+    np.testing.assert_allclose(tuned.bias_, once.bias_, rtol=0.2)
+
+
+def test_groups_reach_the_splitter():
+    groups = np.arange(600) // 4
+    shares = BiasTunedClassifier(GaussianNB(), cv=GroupKFold(3)).fit(X, Y, groups=groups)
+    folds = list(GroupKFold(3).split(X, Y, groups))
+    same = BiasTunedClassifier(GaussianNB(), cv=folds_as_splitter(folds)).fit(X, Y)
+    np.testing.assert_array_equal(shares.bias_draws_, same.bias_draws_)
+    kept = BiasTunedClassifier(Memory(), cv=3).fit(X, Y, groups=groups)
+    np.testing.assert_array_equal(kept.estimator_.groups, groups)  # it takes them itself
+    with config_context(enable_metadata_routing=True):
+        routed = BiasTunedClassifier(GaussianNB(), cv=GroupKFold(3)).fit(X, Y, groups=groups)
+        np.testing.assert_array_equal(routed.bias_draws_, shares.bias_draws_)
+        BiasTunedClassifier(GaussianNB(), cv=3).fit(X, Y, groups=groups)
+    with pytest.raises(ValueError, match=r"cv=0\.5 makes none"):
+        BiasTunedClassifier(GaussianNB(), cv=0.5).fit(X, Y, groups=groups)
+    with pytest.raises(ValueError, match="X_val makes none"):
+        BiasTunedClassifier(GaussianNB()).fit(X, Y, X_val=X, y_val=Y, groups=groups)
+    with pytest.raises(ValueError, match="groups 3"):
+        BiasTunedClassifier(GaussianNB()).fit(X, Y, groups=groups[:3])
+
+
+def folds_as_splitter(folds):
+    test = np.zeros(600, dtype=int)
+    for i, (_, held) in enumerate(folds):
+        test[held] = i
+    return PredefinedSplit(test)
+
+
+def test_groups_of_a_tagger(sentences, tiny_backbone):
+    rows, tags = sentences
+    groups, seen = np.arange(len(rows)) // 4, []
+
+    class Splitter(GroupKFold):
+        def split(self, X, y=None, groups=None):
+            seen.append(groups)
+            return super().split(X, y, groups)
+
+    inner = DiceTokenClassifier(loss="ce", backbone=tiny_backbone, max_epochs=1, random_state=0)
+    BiasTunedTagger(inner, cv=Splitter(2), n_bootstraps=0).fit(rows, tags, groups=groups)
+    np.testing.assert_array_equal(seen, [groups])
+
+
+def test_a_search_over_the_parameters_of_an_objective():
+    model = BiasTunedClassifier(GaussianNB(), scoring=Fbeta(1), cv=0.5, random_state=0)
+    search = GridSearchCV(model, {"scoring__beta": [0.2, 5]}, cv=2).fit(X, Y)
+    assert search.best_estimator_.scoring == Fbeta(search.best_params_["scoring__beta"])
+    assert model.scoring == Fbeta(1)
+    for objective in (Fbeta(2), Cost([[0, 1], [9, 0]]), AlertBudget(5, each=True)):
+        copied = clone(objective)
+        assert copied == objective
+        assert copied is not objective
+        assert type(objective)(**objective.get_params()) == objective
+    assert model.set_params(scoring__beta=3).scoring == Fbeta(3)
+    for params, match in (
+        ({"scoring__beta": -1}, "beta=-1 must be above 0"),
+        ({"scoring__gamma": 1}, "Invalid parameter 'gamma' for Fbeta"),
+        ({"scoring": "f1", "scoring__beta": 1}, "scoring__beta is of an objective"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            clone(model).set_params(**params)
+    assert model.scoring == Fbeta(3)
+
+
+def test_a_metric_that_cannot_score_the_classes_is_refused_before_training():
+    class Untrained(GaussianNB):
+        def fit(self, X, y):
+            raise AssertionError
+
+    three = np.arange(600) % 3
+    for scoring in (f1_score, partial(f1_score, pos_label=7)):
+        with pytest.raises(ValueError, match="cannot score these labels"):
+            BiasTunedClassifier(Untrained(), scoring=scoring).fit(X, three)
+    with pytest.raises(ValueError, match="cannot score these labels"):
+        BiasTunedClassifier(Untrained(), scoring=f1_score).fit(X, np.array(["a", "b"])[Y])
 
 
 def test_several_labels_of_any_classifier():
