@@ -190,6 +190,8 @@ def test_a_tuned_decision(tiny_backbone, tmp_path):
     tuned.save_pretrained(tmp_path / "m")
     saved = DiceEntityRecognizer.from_pretrained(tmp_path / "m").predict(X)
     assert [[e[:3] for e in r] for r in saved] == [[e[:3] for e in r] for r in predicted]
+    scores = [[e.score for r in rows for e in r] for rows in (saved, predicted)]
+    np.testing.assert_allclose(*scores, atol=1e-5)
     held = BiasTunedTagger(model).fit(X, y, X_val=TEXTS, y_val=[marked(t) for t in TEXTS])
     assert held.evaluate(X, y)["f1"] > 0
 
