@@ -24,7 +24,7 @@ extensions = [
     "extension",
 ]
 templates_path = ["_templates"]
-exclude_patterns = ["_build", "gallery", "auto_gallery/**/GALLERY_HEADER.rst"]
+exclude_patterns = ["_build", "gallery", "tutorials", "auto_gallery/**/GALLERY_HEADER.rst"]
 
 myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist", "dollarmath", "substitution"]
 myst_substitutions = {"version": release, "source": f"[The source]({repository})"}
@@ -44,6 +44,8 @@ sphinx_gallery_conf = {
     "examples_dirs": ["gallery", "tutorials"],
     "gallery_dirs": ["auto_gallery", "auto_tutorials"],
     "within_subsection_order": "FileNameSortKey",
+    "reset_modules": ("matplotlib", "extension.remove_folders"),
+    "reset_modules_order": "both",
     "filename_pattern": "/plot_",
     "download_all_examples": False,
     "show_memory": False,

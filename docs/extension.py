@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 from docutils import nodes
 from names import examples, explanations, public_names, target_of
 from sphinx import addnodes
 from sphinx.transforms import SphinxTransform
 from sphinx.util.docutils import SphinxDirective
+
+
+def remove_folders(conf, script):
+    """Remove the models that tutorials save beside them: they would be taken for galleries."""
+    for path in (Path(__file__).parent / "tutorials").iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
 
 
 class LinkCode(SphinxTransform):
