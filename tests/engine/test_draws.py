@@ -151,10 +151,10 @@ def test_a_fit_that_raises_leaves_the_others_and_the_process_alone(name, tiny_ba
     fit = fit_of(name, tiny_backbones)
     kind, cls, params, X, y = FITS[name]
     params = params if kind is None else {**params, "backbone": tiny_backbones[kind]}
-    failing = cls(callbacks=[Failing()], random_state=0, **params)
+    failing = [cls(callbacks=[Failing()], random_state=0, **params) for _ in range(2)]
     alone = [fit(seed) for seed in range(2)]
     with ThreadPoolExecutor(3) as pool:
-        raised = [pool.submit(failing.fit, X, y) for _ in range(2)]
+        raised = [pool.submit(model.fit, X, y) for model in failing]
         assert list(pool.map(fit, range(2))) == alone
         for future in raised:
             with pytest.raises(ZeroDivisionError):
