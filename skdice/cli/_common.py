@@ -136,6 +136,8 @@ def estimator_for(data: Any, **params: Any) -> Any:
         raise typer.BadParameter("--max-question-length is for questions with contexts")
     if data.task != "classification" and params.get("long_texts") is not None:
         raise typer.BadParameter("--long-texts is for texts to classify")
+    if data.task != "entities" and params.get("glued") is not None:
+        raise typer.BadParameter("--glued is for texts with entities")
     given = {name: value for name, value in params.items() if value is not None}
     return getattr(estimators, TASKS[data.task].estimator)(**given)
 
@@ -169,7 +171,7 @@ def on_features(parts: dict[str, Any], params: dict[str, Any]) -> Any:
 
     if parts["train"].task != "classification":
         raise typer.BadParameter("--features is for texts; for tags use --frozen encoder")
-    for name in ("frozen", "precision", "max_question_length"):
+    for name in ("frozen", "precision", "max_question_length", "glued"):
         if name in params:
             raise typer.BadParameter(f"--{name.replace('_', '-')} has no meaning with --features")
     names = ("backbone", "device", "max_length", "long_texts")

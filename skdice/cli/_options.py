@@ -233,6 +233,13 @@ class Fit:
         str | None,
         Option(metavar="HOW", help="Longer texts to classify: read in windows, or truncate."),
     ] = None
+    glued: Annotated[
+        str | None,
+        Option(
+            metavar="HOW",
+            help="Words of raw text behind others without a blank, as in @name: tag, or skip.",
+        ),
+    ] = None
     frozen: Annotated[
         str | None,
         Option(

@@ -149,6 +149,27 @@ def test_convert(folder, tmp_path, name, to):
     assert (tmp_path / "again.jsonl").read_text() == (folder / "notes.jsonl").read_text()
 
 
+def test_converted_predictions_keep_their_scores(folder, tmp_path):
+    predicted, out = tmp_path / "predicted.json", tmp_path / "prodigy.jsonl"
+    how = "--format", "label-studio", "--out", predicted
+    assert run("predict", folder / "m", folder / "new.txt", *how).exit_code == 0
+    assert run("convert", predicted, out, "--to", "prodigy").exit_code == 0
+    scores = [region["score"] for task in json.loads(predicted.read_text())
+              for region in task["predictions"][0]["result"]]  # fmt: skip
+    lines = map(json.loads, out.read_text().splitlines())
+    assert scores == [span["score"] for line in lines for span in line["spans"]] != []
+
+
+def test_glued_words_can_be_skipped(folder, tmp_path, tiny_backbone):
+    fit = "--backbone", tiny_backbone, "--epochs", 1, "--glued", "skip"
+    assert run("train", folder / "notes.jsonl", "--out", tmp_path / "m", *fit).exit_code == 0
+    assert DiceEntityRecognizer.from_pretrained(tmp_path / "m").glued == "skip"
+    (tmp_path / "tags.conll").write_text("anna B-PER\nsings O\n\nit O\nrains O\n")
+    result = run("train", tmp_path / "tags.conll", "--out", tmp_path / "n", *fit)
+    assert result.exit_code == 2
+    assert "--glued is for texts with entities" in result.output
+
+
 def test_convert_names_what_it_needs(folder, tmp_path):
     result = run("convert", folder / "notes.jsonl", tmp_path / "a.json")
     assert result.exit_code == 2

@@ -98,8 +98,9 @@ def read_annotations(
     Returns
     -------
     Annotations
-        A named tuple of texts, entities and metadata, each a list with one entry for each text. A
-        text that several people annotated in Label Studio comes once for each, unless one
+        A named tuple of texts, entities and metadata, each a list with one entry for each text. The
+        scores of predictions are in the metadata, under ``"scores"``, one for each entity. A text
+        that several people annotated in Label Studio comes once for each, unless one
         annotation is marked as the truth.
 
     Raises
@@ -238,7 +239,8 @@ def write_annotations(
         ``"spacy"`` writes JSON, or, through spaCy, a file whose name ends in ``.spacy``.
         ``"conll"`` cannot hold entities that overlap; a warning names those that are lost.
     metadata : list of dict or None, default=None
-        Of each text: ids and whatever else should go along.
+        Of each text: ids and whatever else should go along. ``"scores"``, with one for each entity,
+        are those of the entities.
     offsets : {"auto", "codepoints", "utf16", "bytes"}, default="auto"
         What offsets shall count. ``"auto"`` is what the tool counts: UTF-16 in Doccano, and code
         points elsewhere. JSON lines say so, in texts where it differs, in a field ``offsets``.
@@ -327,8 +329,11 @@ def as_row(i: int, text: Any, entities: Any, metadata: Any, format: str) -> Row:
         raise ValueError(f"texts[{i}] holds half of a surrogate pair: {error}") from error
     if not isinstance(metadata, Mapping):
         raise TypeError(f"metadata[{i}] is {shown(metadata)}, not a dict")
-    row = []
-    for j, item in enumerate(as_row_list(f"entities[{i}]", entities)):
+    row, items = [], as_row_list(f"entities[{i}]", entities)
+    scores = metadata.get("scores")
+    if not isinstance(scores, list) or len(scores) != len(items):
+        scores = [None] * len(items)
+    for j, item in enumerate(items):
         where, span = f"entities[{i}][{j}]", span_of(item)
         if span is None or not all(KINDS["int"][1](offset) for offset in span.parts[0]):
             raise TypeError(f"{where} is {shown(item)}: it must be (start, end, label)")
@@ -341,9 +346,11 @@ def as_row(i: int, text: Any, entities: Any, metadata: Any, format: str) -> Row:
             label is not None or format != "jsonl"
         ):
             raise ValueError(f"{where} has the label {shown(label)}: it must be a name")
-        score = span.score
+        score = scores[j] if span.score is None else span.score
         if score is not None and not (KINDS["float"][1](score) and isfinite(score)):
             raise TypeError(f"{where} has the score {shown(score)}: it must be a finite number")
         score = None if score is None else round(float(score), 6)
         row.append(Entity(start, end, label, text[start:end], score))
+    if any(entity.score is not None for entity in row):
+        metadata = without(metadata, "scores")
     return Row(text, row, without(metadata, *marks(metadata)))

@@ -22,6 +22,7 @@ from skdice.folders import replaced
 
 UNIT = "codepoints"
 _METADATA = "metadata.jsonl"  # beside the documents, of all that brat has no place for
+_SCORE = re.compile(r"^#\d+\tAnnotatorNotes (T\d+)\tscore (\d\.\d+)$", re.MULTILINE)  # we write it
 _READ_PAST = "AMRENF*#"
 _LINE_ENDS = re.compile("[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+")
 
@@ -77,7 +78,9 @@ def _files(document: Path) -> list[Path]:
 
 def _spans(source: Source, document: Path) -> Iterator[Span]:
     for file in _files(document):
-        for number, line in enumerate(read_text(file, source.encoding).split("\n"), 1):
+        content = read_text(file, source.encoding)
+        scores = {name: float(score) for name, score in _SCORE.findall(content)}
+        for number, line in enumerate(content.split("\n"), 1):
             name, _, rest = line.rstrip("\r").partition("\t")
             if not line.strip() or name[:1] in _READ_PAST:
                 continue
@@ -89,7 +92,7 @@ def _spans(source: Source, document: Path) -> Iterator[Span]:
                 raise fault(file, number, problem + "of brat's: mend it")
             label, places, text = match.groups()
             parts = [tuple(map(int, place.split())) for place in places.split(";")]
-            yield Span(tuple((start, end) for start, end in parts), label, text)
+            yield Span(tuple((start, end) for start, end in parts), label, text, scores.get(name))
 
 
 def write(path: Path, rows: list[Row]) -> None:

@@ -11,7 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from skdice.datasets.annotations.records import Record, Row, Source, Span, without
+from skdice.datasets.annotations.records import (
+    Record,
+    Row,
+    Source,
+    Span,
+    without,
+    without_scores,
+)
 
 UNIT = "codepoints"
 _OF_TASKS = ("annotations", "completions", "predictions")
@@ -60,7 +67,8 @@ def read(source: Source) -> Iterator[Record]:
             kept = [{}]
         elif cancelled:
             source.skipped["cancelled"] += cancelled
-        if not kept and not cancelled and not is_annotated:
+        is_predicted = not kept and not cancelled and not is_annotated
+        if is_predicted:
             kept = source.listed(place, task, "predictions")[-1:]
         if not kept and not cancelled:
             source.skipped["not annotated"] += 1
@@ -70,7 +78,8 @@ def read(source: Source) -> Iterator[Record]:
             names = {"id": "annotation_id", "completed_by": "annotator"}
             more = {names[name]: annotation[name] for name in names if annotation.get(name)}
             items = source.listed(place, annotation, "result")
-            yield _record(source, place, task["data"], items, {**metadata, **more})
+            record = _record(source, place, task["data"], items, {**metadata, **more})
+            yield record if is_predicted else without_scores(record)
 
 
 def _answered(annotations: list[Any]) -> list[Any]:
@@ -115,7 +124,7 @@ def _record(
         if not labels:
             source.skipped["regions without a label"] += 1
         for label in labels:
-            spans.append(Span((part,), label, value.get("text")))
+            spans.append(Span((part,), label, value.get("text"), item.get("score")))
             ids.append(item.get("id"))
         owners.add(item.get("to_name"))
     if len(owners) > 1:

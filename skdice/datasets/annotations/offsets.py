@@ -179,7 +179,7 @@ def resolve(
         trials = [_located(record, text, counted) for text in record.texts]
         wrong = [sum(isinstance(where, _Fault) for where in trial) for trial in trials]
         best = wrong.index(min(wrong))
-        text, row = record.texts[best], []
+        text, row, scores = record.texts[best], [], []
         for i, where in enumerate(trials[best]):
             is_token = i >= len(record.spans)
             span = record.checks[i - len(record.spans)] if is_token else record.spans[i]
@@ -202,6 +202,9 @@ def resolve(
                 where = mended
             if not is_token:
                 row.append((*where, label))
+                scores.append(span.score)
+        if any(score is not None for score in scores):
+            record.metadata["scores"] = scores
         texts.append(text)
         entities.append(row)
     if problems:

@@ -11,7 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from skdice.datasets.annotations.records import Record, Row, Source, Span, spans_of, without
+from skdice.datasets.annotations.records import (
+    Record,
+    Row,
+    Source,
+    Span,
+    spans_of,
+    without,
+    without_scores,
+)
 
 UNIT = "codepoints"
 
@@ -39,7 +47,8 @@ def read(source: Source) -> Iterator[Record]:
         tokens = spans_of(source, place, source.listed(place, record, "tokens"))
         checks = tuple(Span(token.parts, None, token.text) for token in tokens)
         spans = spans_of(source, place, items)
-        yield Record(place, (record[text],), spans, without(record, text, "spans"), checks)
+        found = Record(place, (record[text],), spans, without(record, text, "spans"), checks)
+        yield found if answer is None else without_scores(found)
 
 
 def dump(row: Row) -> dict[str, Any]:

@@ -39,6 +39,11 @@ class Record(NamedTuple):
     unit: str | None = None  # what the record says that its offsets count
 
 
+def without_scores(record: Record) -> Record:
+    """A record of entities that a person accepted: they are no predictions any more."""
+    return record._replace(spans=[span._replace(score=None) for span in record.spans])
+
+
 @dataclass
 class Source:
     """A file, or its values, for the readers."""

@@ -195,6 +195,37 @@ def test_scores_go_where_the_tool_has_a_place(tmp_path, format):
     assert read_annotations(path).entities == [[(0, 3, "PER")], []]
 
 
+@pytest.mark.parametrize("source", sorted({*NAMES} - {"conll"}))
+@pytest.mark.parametrize("target", sorted({*NAMES} - {"conll"}))
+def test_scores_of_predictions_go_from_tool_to_tool(tmp_path, source, target):
+    found = [(0, 3, "PER", 0.875), (13, 21, "LOC", 0.5)]
+    texts, metadata = ["Ann lives in New York.", "Bob sings."], [{"id": "a"}, {"id": "b"}]
+    first, second = tmp_path / NAMES[source], tmp_path / f"to-{NAMES[target]}"
+    write_annotations(first, texts, [found, []], source, metadata)
+    back = read_annotations(first, source)
+    assert back.entities == [[entity[:3] for entity in found], []]
+    assert [row.get("scores") for row in back.metadata] == [[0.875, 0.5], None]
+    write_annotations(second, *back[:2], target, back.metadata)
+    again = read_annotations(second, target)
+    assert again.entities == back.entities
+    assert [row.get("scores") for row in again.metadata] == [[0.875, 0.5], None]
+    assert [row["id"] for row in again.metadata] == ["a", "b"]
+
+
+def test_what_a_person_accepted_is_no_prediction(tmp_path):
+    text, tags = "Ann lives.", {"from_name": "label", "to_name": "text", "type": "labels"}
+    region = {"value": {"start": 0, "end": 3, "labels": ["PER"]}, "score": 0.9, **tags}
+    task = {"data": {"text": text}, "annotations": [{"result": [region]}]}
+    (tmp_path / "a.json").write_text(json.dumps([task]))
+    span = {"start": 0, "end": 3, "label": "PER", "score": 0.9}
+    record = {"text": text, "spans": [span], "answer": "accept"}
+    (tmp_path / "a.jsonl").write_text(json.dumps(record) + "\n")
+    for file in ("a.json", "a.jsonl"):
+        back = read_annotations(tmp_path / file)
+        assert back.entities == [[(0, 3, "PER")]]
+        assert "scores" not in back.metadata[0]
+
+
 def test_entities_of_other_kinds(tmp_path):
     import numpy as np
 

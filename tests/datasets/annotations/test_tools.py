@@ -616,10 +616,11 @@ def test_data_sets_of_hugging_face(tmp_path):
 )
 def test_lines_of_texts_and_entities(tmp_path, entity):
     record = {"doc": 4, "text": "Ann sings.", "entities": [entity]}
+    scores = {"scores": [0.9]} if "0.9" in str(entity) else {}
     assert read_annotations(put(tmp_path, "a.jsonl", record)) == (
         ["Ann sings."],
         [[(0, 3, "PER")]],
-        [{"doc": 4}],
+        [{"doc": 4, **scores}],
     )
     assert read_annotations(put(tmp_path, "a.json", record, lines=False)).entities == [
         [(0, 3, "PER")]
