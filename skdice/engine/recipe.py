@@ -6,11 +6,11 @@ Rates of full fine-tuning, by the width of the encoder:
   (``examples/paper/recipe.py``).
 - up to 512: the BERT miniatures (Turc et al. 2019) were tuned among 3e-4 to 3e-5, and ELECTRA-Small
   (Clark et al. 2020, Table 8) is trained at 3e-4. Not measured here.
-- 768: BERT (Devlin et al. 2019, A.3) among 2e-5 to 5e-5, ModernBERT (Warner et al. 2024) and
-  DeBERTa (He et al. 2021) likewise, RoBERTa (Liu et al. 2019) 1e-5 to 3e-5, ELECTRA-Base 1e-4.
-  Not measured here.
-- 1,024: RoBERTa-large 1e-5 to 3e-5, XLNet-large (Yang et al. 2019) 1e-5 to 3e-5, DeBERTa-large 5e-6
-  to 1e-5, BERT-large 2e-5 to 5e-5, ELECTRA-Large 5e-5. Not measured here.
+- 768 and 1,024, by their authors, not measured here: BERT (Devlin et al. 2019, A.3) among
+  2e-5 to 5e-5. RoBERTa (Liu et al. 2019, Table 10) among 1e-5 to 3e-5. ELECTRA (Clark et al. 2020)
+  1e-4, and 5e-5 if large. XLNet (scripts of zihangdai/xlnet) 2e-5, and 2e-5 to 3e-5 if large.
+  DeBERTa (scripts of microsoft/DeBERTa) 2e-5 to 3e-5, 7e-6 to 1e-5 if large; version 3 1.5e-5, and
+  7e-6 if large. ModernBERT (its notebook on GLUE) 8e-5; for the large one we found none.
 
 An adapter learns best at about ten times the rate: LoRA (Hu et al. 2022, Table 9) trains
 RoBERTa-base at 5e-4 and RoBERTa-large at 2e-4 to 4e-4. That few rows need many epochs was found by
@@ -27,6 +27,15 @@ RATES: dict[float, tuple[float, float]] = {
     768: (5e-5, 5e-4),
     float("inf"): (2e-5, 3e-4),
 }
+# Of full fine-tuning at 768 and above, where the authors of an architecture use another.
+RATES_OF_KINDS: dict[str, tuple[float, float]] = {
+    **dict.fromkeys(("roberta", "xlm-roberta", "camembert"), (3e-5, 2e-5)),
+    "deberta": (2e-5, 1e-5),
+    "deberta-v2": (2e-5, 7e-6),  # version 3 too
+    "electra": (1e-4, 5e-5),
+    "modernbert": (8e-5, 2e-5),
+    "xlnet": (2e-5, 2e-5),
+}
 RATE_OF_HEAD = 1e-2  # of a linear head on a frozen encoder
 UPDATES = 500  # of a fit on few rows
 MOST_UPDATES = 6000  # of a fit that makes no more than `LEAST_EPOCHS`
@@ -34,7 +43,12 @@ LEAST_EPOCHS, MOST_EPOCHS = 3, 30
 
 
 def choose_rate(
-    width: int, frozen: Any = "none", *, adapted: bool = False, constant: bool = False
+    width: int,
+    frozen: Any = "none",
+    *,
+    kind: str = "bert",
+    adapted: bool = False,
+    constant: bool = False,
 ) -> float:
     """The peak learning rate for an encoder of this width.
 
@@ -43,6 +57,8 @@ def choose_rate(
     width : int
         Its hidden size.
     frozen : {"none", "embeddings", "encoder"} or int, default="none"
+    kind : str, default="bert"
+        The architecture: ``model_type`` of its configuration.
     adapted : bool, default=False
         Whether an adapter is trained in place of the encoder's weights.
     constant : bool, default=False
@@ -53,8 +69,12 @@ def choose_rate(
     >>> from skdice.engine.recipe import choose_rate
     >>> choose_rate(384), choose_rate(768), choose_rate(768, adapted=True)
     (0.0003, 5e-05, 0.0005)
+    >>> choose_rate(768, kind="xlnet")
+    2e-05
     """
     of_weights, of_adapter = next(rates for widest, rates in RATES.items() if width <= widest)
+    if width > 512 and kind in RATES_OF_KINDS:
+        of_weights = RATES_OF_KINDS[kind][width > 768]
     rate = RATE_OF_HEAD if frozen == "encoder" else of_adapter if adapted else of_weights
     return float(f"{rate / 3:.1g}") if constant else rate
 

@@ -78,8 +78,9 @@ class Chosen(NetEstimator):
             config, adapted = load_config(str(self._given("backbone"))), self._given("adapter")
         else:
             config, adapted = module.encoder.config, module.adapted
-        width, frozen = getattr(config, "hidden_size", 768), self._given("frozen")
-        return choose_rate(width, frozen, adapted=bool(adapted), constant=constant)
+        width, kind = getattr(config, "hidden_size", 768), config.model_type
+        how = {"kind": kind, "adapted": bool(adapted), "constant": constant}
+        return choose_rate(width, self._given("frozen"), **how)
 
     def _patience(self) -> int:
         if self.n_iter_no_change == "auto":

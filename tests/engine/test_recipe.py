@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import functools
+import shutil
+from pathlib import Path
 
 import pytest
 import torch
+from transformers import CONFIG_MAPPING, ElectraConfig, ElectraModel
 
+from skdice import DiceSequenceClassifier
 from skdice.engine.recipe import (
     LEAST_EPOCHS,
     MOST_EPOCHS,
     MOST_UPDATES,
+    RATES_OF_KINDS,
     UPDATES,
     choose_epochs,
     choose_rate,
@@ -41,6 +46,26 @@ def test_the_wider_the_encoder_the_smaller_the_rate():
         assert choose_rate(width, adapted=True) > choose_rate(width, 6) == choose_rate(width)
         assert choose_rate(width, "encoder") > choose_rate(width)
         assert choose_rate(width, constant=True) < choose_rate(width)
+
+
+def test_rates_of_architectures_are_those_of_their_authors():
+    for kind, rates in RATES_OF_KINDS.items():
+        assert kind in CONFIG_MAPPING
+        assert (choose_rate(768, kind=kind), choose_rate(1024, kind=kind)) == rates
+        assert rates[0] >= rates[1]
+        assert choose_rate(384, kind=kind) == choose_rate(384)
+        assert choose_rate(768, kind=kind, adapted=True) == choose_rate(768, adapted=True)
+        assert choose_rate(768, "encoder", kind=kind) == choose_rate(768, "encoder")
+
+
+def test_a_fit_asks_for_the_rate_of_its_architecture(tmp_path, tiny_backbone):
+    config = ElectraConfig(hidden_size=520, num_attention_heads=2, num_hidden_layers=1)
+    config.vocab_size, config.intermediate_size, config.embedding_size = 100, 8, 8
+    ElectraModel(config).save_pretrained(tmp_path)
+    for file in Path(tiny_backbone).glob("*token*"):
+        shutil.copy(file, tmp_path)
+    clf = DiceSequenceClassifier(backbone=str(tmp_path), max_epochs=1)
+    assert clf.fit(["a", "b"] * 4, [0, 1] * 4).lr_ == RATES_OF_KINDS["electra"][0]
 
 
 def test_kin_of_adam_are_known_by_their_names():
