@@ -1,0 +1,220 @@
+"""The tables and the chart of the peers, from their records."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[3]
+PAGES = [ROOT / "README.md", ROOT / "docs" / "experiments.md"]
+CHART = ROOT / "docs" / "images" / "peers.svg"
+SETS = {
+    "wnut17": "WNUT17",
+    "bc5cdr": "BC5CDR",
+    "sms": "SMS",
+    "clinc_rare": "CLINC, one intent",
+    "mrpc": "MRPC",
+}
+ROWS = {"wnut17": 3394, "bc5cdr": 4560, "sms": 2788, "clinc_rare": 10525, "mrpc": 3669}  # training
+# Which peers a set has; a gap in the table is a run that is missing.
+TAGS, TEXTS = ("wnut17", "bc5cdr"), ("sms", "clinc_rare", "mrpc")
+SETS_OF = {
+    "skdice": TAGS + TEXTS,
+    "TF-IDF": TEXTS,
+    "CRF": TAGS,
+    "Trainer": TAGS + TEXTS,
+    "SetFit": TEXTS,
+    "spaCy": TAGS + TEXTS,
+    "SpanMarker": TAGS,
+    "Flair": TAGS,
+    "simpletransformers": ("wnut17", "sms"),
+}
+NAMES = {
+    "skdice": "**skdice**",
+    "TF-IDF": "TF-IDF, logistic regression (ours)",
+    "CRF": "random field (ours)",
+    "spaCy": "spaCy with MiniLM",
+    "Flair": "Flair with MiniLM",
+}
+MISSING, NONE, FAILED = "?", "", "failed"
+COLOURS = ("#d55e00", "#555555", "#555555", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+STARVED = 0.1  # share of the budget for which another program had the main thread's core
+Record = dict[str, Any]
+
+
+def key(record: Record) -> tuple[Any, ...]:
+    """What a record is the only one of."""
+    return tuple(record[name] for name in ("peer", "set", "setting", "minutes", "seed"))
+
+
+def read(path: Path) -> list[Record]:
+    """The records; the last one of each run."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    records = [json.loads(line) for line in lines if line]
+    return list({key(record): record for record in records}.values())
+
+
+def best(records: list[Record], peer: str, name: str, minutes: float) -> Record | None:
+    """A peer's run with the setting that has the better F1 on development rows."""
+    wanted = (peer, name, minutes)
+    runs = [
+        record
+        for record in records
+        if (record["peer"], record["set"], record["minutes"]) == wanted and "error" not in record
+    ]
+    return max(runs, key=lambda record: record["dev_f1"], default=None)
+
+
+def cell(records: list[Record], peer: str, name: str, minutes: float) -> str:
+    """An F1, or why there is none."""
+    if name not in SETS_OF[peer]:
+        return NONE
+    record = best(records, peer, name, minutes)
+    if record is not None:
+        return f"{record['f1']:.1f}"
+    tried = any((r["peer"], r["set"], r["minutes"]) == (peer, name, minutes) for r in records)
+    return FAILED if tried else MISSING
+
+
+def table(records: list[Record], minutes: list[float]) -> list[str]:
+    """F1 by peer, set and budget, in Markdown; the best of a column is bold."""
+    heads = [f"{SETS[name]}, {m:g} min" for name in SETS for m in minutes]
+    columns = [(name, m) for name in SETS for m in minutes]
+    cells = {
+        peer: [cell(records, peer, name, m) for name, m in columns]
+        for peer in SETS_OF
+        if any(r["peer"] == peer for r in records)
+    }
+    for place in range(len(columns)):
+        scores = {peer: float(row[place]) for peer, row in cells.items() if is_score(row[place])}
+        for peer, score in scores.items():
+            if score == max(scores.values()):
+                cells[peer][place] = f"**{cells[peer][place]}**"
+    lines = [f"| F1 | {' | '.join(heads)} |", "|---" + "|---:" * len(heads) + "|"]
+    return [*lines, *(f"| {NAMES.get(p, p)} | {' | '.join(row)} |" for p, row in cells.items())]
+
+
+def is_score(text: str) -> bool:
+    return text not in (MISSING, NONE, FAILED)
+
+
+def versions(records: list[Record]) -> str:
+    """The versions that the runs name, by package, and the machine."""
+    found: dict[str, set[str]] = {}
+    for record in records:
+        if "versions" in record:
+            own = {n: v for n, v in record["versions"].items() if n not in ("torch",)}
+            main = next(iter(own))
+            rest = ", ".join(f"{n} {v}" for n, v in own.items() if n != main)
+            found.setdefault(main, set()).add(f"{main} {own[main]}{f' ({rest})' if rest else ''}")
+    machines = sorted(
+        {
+            f"{r['cores']} cores of {r['processor']}, {r['date']}"
+            for r in records
+            if "error" not in r
+        }
+    )
+    packages = sorted((text for texts in found.values() for text in texts), key=str.lower)
+    return f"Versions: {'; '.join(packages)}. Machine: {'; '.join(machines)}."
+
+
+def whole(records: list[Record]) -> list[str]:
+    """Every run with its setting, seconds and passes; what failed with its error."""
+    lines = [
+        "| set | minutes | peer | setting | F1 | dev F1 | seconds | training | passes | waited |",
+        "|---|---:|---|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    order = {peer: place for place, peer in enumerate(SETS_OF)}
+    sets = list(SETS)
+    for r in sorted(
+        records, key=lambda r: (sets.index(r["set"]), r["minutes"], order[r["peer"]], r["setting"])
+    ):
+        start = [SETS[r["set"]], f"{r['minutes']:g}", r["peer"], r["setting"]]
+        if "error" in r:
+            row = [*start, f"failed: `{r['error']}`", *[""] * 5]
+        else:
+            waited = "" if r["waited"] is None else f"{r['waited']:.0f}"
+            row = [
+                *start,
+                *(f"{r[name]:.1f}" for name in ("f1", "dev_f1")),
+                *(f"{r['seconds']:.0f}", f"{r['parts']['train']:.0f}", passes(r), waited),
+            ]
+        lines.append(f"| {' | '.join(row)} |")
+    return lines
+
+
+def passes(record: Record) -> str:
+    """Passes over the training rows; nothing for a peer that fits to all rows at once."""
+    if record["views"] is None or record["peer"] == "CRF":
+        return ""
+    return f"{record['views'] / ROWS[record['set']]:.1f}"
+
+
+def replaced(page: str, name: str, made: str) -> str:
+    """The page with the part between two comments made anew, if it has the part."""
+    begin, end = f"<!-- {name}: made by peers.py show -->\n", f"<!-- end of {name} -->"
+    before, found, rest = page.partition(begin)
+    if not found:
+        return page
+    _, closed, after = rest.partition(end)
+    if not closed:
+        raise SystemExit(f"the page lacks the line {end!r}")
+    return f"{before}{begin}\n{made}\n\n{end}{after}"
+
+
+def show(records: list[Record]) -> None:
+    """Write the tables into the pages and draw the chart."""
+    minutes = sorted({record["minutes"] for record in records})
+    parts = {
+        "peers": [*table(records, [1.0]), "", versions(records)],
+        "peers by budget": table(records, minutes),
+        "all peers": [*whole(records), "", versions(records)],
+    }
+    for page in PAGES:
+        text = page.read_text()
+        for name, lines in parts.items():
+            text = replaced(text, name, "\n".join(lines))
+        page.write_text(text)
+        print(page)
+    for record in records:
+        if record.get("waited") and record["waited"] > STARVED * 60 * record["minutes"]:
+            print("another program had its core:", *key(record)[:4], f"{record['waited']:.0f} s")
+    draw(records, CHART)
+    print(CHART)
+
+
+def draw(records: list[Record], path: Path) -> None:
+    """F1 against the minutes that a run took, a panel for each set."""
+    import matplotlib as mpl
+    import matplotlib.pyplot as plt
+
+    mpl.rcParams["svg.hashsalt"] = "peers"
+    fig, axes = plt.subplots(1, len(SETS), figsize=(13, 3.6), layout="constrained")
+    handles: dict[str, Any] = {}
+    styles = dict(zip(SETS_OF, (*COLOURS, "#999999"), strict=True))
+    for name, ax in zip(SETS, axes, strict=True):
+        for peer, colour in styles.items():
+            runs = [best(records, peer, name, minutes) for minutes in (1.0, 5.0)]
+            done = [run for run in runs if run is not None]
+            if done:
+                ours = peer == "skdice"
+                (handles[peer],) = ax.plot(
+                    [run["seconds"] / 60 for run in done],
+                    [run["f1"] for run in done],
+                    marker={"skdice": "D", "TF-IDF": "s", "CRF": "s"}.get(peer, "o"),
+                    color=colour,
+                    linewidth=2.5 if ours else 1.2,
+                    zorder=3 if ours else 2,
+                )
+        ax.set_title(SETS[name])
+        ax.set_xscale("log")
+        ax.set_xlim(0.05, 7)
+        ax.set_xticks([0.1, 1, 5], ["0.1", "1", "5"])
+        ax.minorticks_off()
+        ax.set_xlabel("minutes")
+        ax.grid(alpha=0.3)
+    axes[0].set_ylabel("F1 on the test rows")
+    fig.legend(handles.values(), handles, loc="outside lower center", ncols=len(handles))
+    fig.savefig(path, metadata={"Date": None})
+    plt.close(fig)

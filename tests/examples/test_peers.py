@@ -1,0 +1,204 @@
+"""The measurement beside other packages, examples/benchmarks/peers."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from skdice.metrics import span_f1_score
+
+FOLDER = Path(__file__).parents[2] / "examples" / "benchmarks" / "peers"
+NAMES = ("common", "show", "peers", "tasks")
+
+
+@pytest.fixture(scope="module")
+def harness() -> Iterator[dict[str, ModuleType]]:
+    before = list(sys.path)
+    sys.path.insert(0, str(FOLDER))
+    try:
+        yield {name: importlib.import_module(name) for name in NAMES[:3]}
+    finally:
+        sys.path[:] = before
+        for name in NAMES:
+            sys.modules.pop(name, None)
+
+
+def record(peer: str, name: str, f1: float, **others: Any) -> dict[str, Any]:
+    known = {
+        **{"peer": peer, "set": name, "setting": "advice", "minutes": 1.0, "seed": 0, "f1": f1},
+        **{"dev_f1": f1, "seconds": 58.0, "views": 5576, "parts": {"train": 50.0}, "waited": 1.0},
+        **{"versions": {peer: "1.0"}, "cores": 2, "processor": "X", "date": "2026-11-26"},
+    }
+    return known | others
+
+
+@pytest.mark.parametrize(("views", "epochs"), [(3, 1), (10, 1), (15, 1), (20, 2), (57, 5)])
+def test_rows_of_a_budget(harness, views, epochs):
+    places, found = harness["common"].rows_of_budget(10, views, seed=0)
+    assert found == epochs
+    # No row is seen twice as often as another but for the rest, and the budget is used.
+    counts = Counter(places)
+    assert views - epochs < len(places) * epochs <= views
+    assert set(counts.values()) <= {1, 2}
+    assert len(counts) == min(views, 10)
+
+
+@pytest.mark.parametrize(
+    "tags",
+    [
+        [],
+        ["O", "O"],
+        ["B-A", "I-A", "O", "B-B"],
+        ["B-A", "B-A", "I-A", "I-A"],
+        ["B-A", "I-B", "I-B"],  # a type begins without a B
+        ["I-A", "O", "I-A"],
+    ],
+)
+def test_spans_and_tags(harness, tags):
+    entities = pytest.importorskip("seqeval.metrics.sequence_labeling").get_entities(tags)
+    spans = harness["common"].spans_of(tags)
+    assert spans == [(first, last + 1, kind) for kind, first, last in entities]
+    back = harness["common"].tags_of(len(tags), spans)
+    assert harness["common"].spans_of(back) == spans
+
+
+def test_tags_of_spans_that_overlap(harness):
+    spans = [(1, 3, "B"), (0, 2, "A"), (3, 4, "C")]
+    assert harness["common"].tags_of(4, spans) == ["B-A", "I-A", "O", "B-C"]
+
+
+def test_the_scorer_is_that_of_seqeval(harness):
+    seqeval = pytest.importorskip("seqeval.metrics")
+    true = [["B-A", "I-A", "O", "B-B"], ["O", "B-A"], ["B-B", "I-B"]]
+    predicted = [["B-A", "I-A", "B-B", "O"], ["O", "B-A"], ["B-B", "O"]]
+    score = harness["peers"].score(true, predicted, "tags", None)
+    assert (
+        score == pytest.approx(seqeval.f1_score(true, predicted)) == span_f1_score(true, predicted)
+    )
+    labels = harness["peers"].score(["1", "0", "1"], ["1", "1", "0"], "texts", "1")
+    assert labels == pytest.approx(0.5)
+    assert harness["peers"].score(["1", "0"], ["0", "0"], "texts", "1") == 0
+
+
+def test_the_budget_is_filled(harness):
+    peers = harness["peers"]
+    # 10 s do not depend on the rows, 1.5 s of training neither, and each row takes 10 ms.
+    parts = {"start": 1.0, "import": 3.0, "train": 1.5 + 6.4, "predict": 6.0}
+    answer = {"views": 640, "parts": parts, "share": 1.0, "waited": 0.0}
+    views = peers.views_for(answer, 60)
+    assert 10 + 1.5 + views / 100 == pytest.approx(0.97 * 60, abs=0.02)
+    # A probe predicts a part of the rows.
+    probe = answer | {"parts": parts | {"predict": 1.2}, "share": 0.2}
+    assert peers.views_for(probe, 60) == views
+    # What other programs took is given back, and a budget too short for anything is one row.
+    assert peers.views_for(answer | {"waited": 5.0}, 60) == views + 500
+    assert peers.views_for(answer, 5) == 1
+
+
+def test_a_table_with_gaps(harness):
+    show = harness["show"]
+    records = [
+        record("skdice", "sms", 90.04),
+        record("skdice", "sms", 95.0, setting="default", dev_f1=80.0),  # worse on development rows
+        record("TF-IDF", "sms", 96.5, seconds=4.0),
+        {**record("SetFit", "mrpc", 0.0), "error": "it broke"},
+    ]
+    lines = show.table(records, [1.0])
+    cells = {line.split("|")[1].strip(): line.split("|")[2:-1] for line in lines[2:]}
+    assert [text.strip() for text in cells["**skdice**"]] == ["?", "?", "90.0", "?", "?"]
+    baseline = cells["TF-IDF, logistic regression (ours)"]
+    assert [text.strip() for text in baseline] == ["", "", "**96.5**", "?", "?"]
+    assert [text.strip() for text in cells["SetFit"]] == ["", "", "?", "?", "failed"]
+    assert len(lines) == 5
+    assert all(line.count("|") == lines[0].count("|") for line in lines)
+    whole = "\n".join(show.whole(records))
+    assert "| 2.0 |" in whole
+    assert "it broke" in whole
+
+
+def test_a_page_is_written_anew(harness):
+    page = "a\n<!-- peers: made by peers.py show -->\nold\n<!-- end of peers -->\nb\n"
+    made = harness["show"].replaced(page, "peers", "new")
+    assert "old" not in made
+    assert harness["show"].replaced(made, "peers", "new") == made
+    assert harness["show"].replaced("no part", "peers", "new") == "no part"
+    with pytest.raises(SystemExit, match="lacks"):
+        harness["show"].replaced(page.replace("end of", "stop"), "peers", "new")
+
+
+def options(tmp_path: Path, **others: Any) -> argparse.Namespace:
+    known = {
+        **{"peers": ["skdice", "TF-IDF", "CRF"], "sets": ["sms", "wnut17"], "seed": 0},
+        **{"settings": ["advice", "default", "better"], "minutes": [1.0, 5.0], "retry": False},
+        **{"threads": 1, "nice": None, "records": tmp_path / "peers.jsonl", "model": "model"},
+    }
+    return argparse.Namespace(**known | others)
+
+
+def test_what_is_missing(harness, tmp_path):
+    jobs, args = harness["peers"].jobs, options(tmp_path, minutes=[1.0])
+    missing = jobs(args, [])
+    assert [(job["peer"], job["set"]) for job in missing[:4]] == [
+        *[("skdice", "sms"), ("skdice", "wnut17"), ("TF-IDF", "sms"), ("CRF", "wnut17")]
+    ]
+    failed = {**missing[0], "error": "it broke"}
+    assert len(jobs(args, [failed])) == len(missing) - 1
+    assert len(jobs(options(tmp_path, minutes=[1.0], retry=True), [failed])) == len(missing)
+    # The longer budget goes on with the setting that was better at the shorter one.
+    done = [
+        record("skdice", "sms", 80.0, dev_f1=70.0),
+        record("skdice", "sms", 70.0, dev_f1=71.0, setting="default"),
+    ]
+    later = jobs(options(tmp_path, settings=["better"], sets=["sms"], peers=["skdice"]), done)
+    assert [(job["minutes"], job["setting"]) for job in later] == [(5.0, "default")]
+
+
+PEER = """
+from common import Run
+
+run = Run()
+run.mark("import")
+X, y, epochs = run.rows()
+run.mark("train")
+if run.job["setting"] == "default":
+    raise ValueError("it broke")
+run.answer(lambda X: ["spam" if "win" in x else "ham" for x in X], ["numpy"], rows=len(X))
+"""
+
+
+def test_a_run_is_a_process_of_its_own(harness, tmp_path, monkeypatch):
+    peers = harness["peers"]
+    script = tmp_path / "run_fake.py"
+    script.write_text(f"import sys\nsys.path.insert(0, {str(FOLDER)!r})\n{PEER}")
+    monkeypatch.setattr(peers, "HERE", tmp_path)
+    truth = {"dev": ["ham"], "test": ["spam", "ham"], "pos": "spam", "kind": "texts"}
+    parts = {"train": (["win", "see"], ["spam", "ham"]), "dev": (["lunch"], ["ham"])}
+
+    def write_data(name: str, folder: Path, into: Path) -> dict[str, Any]:
+        rows = {part: {"X": X, "y": y} for part, (X, y) in parts.items()}
+        rows["test"] = {"X": ["win it", "win"], "y": None}
+        into.write_text(json.dumps({"kind": "texts", "pos_label": "spam", **rows}))
+        return truth
+
+    monkeypatch.setattr(peers, "write_data", write_data)
+    monkeypatch.setitem(peers.PEERS, "fake", peers.Peer("run_fake.py", ("sms",), probed=2))
+    job = {"peer": "fake", "set": "sms", "setting": "advice", "minutes": 0.01, "seed": 0}
+    result = peers.run_one(job, options(tmp_path), None, tmp_path, tmp_path / "scratch")
+    assert result["f1"] == pytest.approx(100 * 2 / 3)
+    assert result["dev_f1"] == 0
+    assert set(result["versions"]) == {"numpy"}
+    assert result["tries"][0]["views"] == 2
+    assert result["views"] == result["tries"][-1]["views"]
+    broken = peers.run_one(
+        job | {"setting": "default"}, options(tmp_path), None, tmp_path, tmp_path / "scratch"
+    )
+    assert broken["error"] == "ValueError: it broke"
