@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from ingredients import INGREDIENTS, TAGS
 from run import HERE, add_common, common_of, core_hours, finish, key, read
 from starts import STARTS
 
@@ -64,7 +65,7 @@ def main() -> None:
     parser.add_argument("--losses", nargs="+", default=list(LOSSES))
     parser.add_argument("--rates", nargs="+", type=float, default=list(RATES))
     parser.add_argument("--epochs", nargs="+", type=int, default=list(EPOCHS))
-    parser.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS))
+    parser.add_argument("--rows", nargs="+", choices=[*ROWS, "ingredients"], default=list(ROWS))
     parser.add_argument("--batch-size", type=int, default=BATCH, help="of grid and default")
     parser.add_argument("--start", choices=STARTS, help="of all losses alike")
     parser.add_argument("--dev-rows", type=int, default=300)
@@ -132,9 +133,27 @@ def jobs_of(
     """The jobs of a row: one, or those of the grid."""
     if row in OTHERS:
         return [job(args, cell, size, "ce", seed, **{"start": "zero", **OTHERS[row]})]
+    if row == "ingredients":
+        return [
+            each
+            for name in INGREDIENTS
+            if (each := job_with(name, args, cell, size, loss, seed)) is not None
+        ]
     return [
         job(args, cell, size, loss, seed, **settings) for settings in settings_of(row, size, args)
     ]
+
+
+def job_with(name: str, args: Any, *cell: Any) -> dict[str, Any] | None:
+    """The default's job with an ingredient, at equal updates; None where it does not apply."""
+    params, of_tags = INGREDIENTS[name]
+    if of_tags not in (None, cell[0] in TAGS):
+        return None
+    (wanted,) = jobs_of("auto", args, *cell)
+    updates = wanted["max_epochs"] * -(-wanted["train_rows"] // wanted["batch_size"])
+    wanted |= params
+    epochs = updates / -(-wanted["train_rows"] // wanted["batch_size"])
+    return wanted | {"max_epochs": round(epochs)}
 
 
 def missing_jobs(args: Any, records: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -197,6 +216,7 @@ def lines(records: list[dict[str, Any]], args: Any) -> Iterator[str]:
     for loss in args.losses:
         yield from regret_lines(done, args, loss)
         yield from setting_lines(done, args, loss)
+        yield from ingredient_lines(done, args, loss)
 
 
 def regret_lines(done: dict[str, Any], args: Any, loss: str) -> Iterator[str]:
@@ -248,6 +268,35 @@ def setting_lines(done: dict[str, Any], args: Any, loss: str) -> Iterator[str]:
                 ]
                 cells.append(f"{np.mean(scores):.1f}" if scores else "")
         yield "| " + " | ".join(cells) + " |"
+
+
+def ingredient_lines(done: dict[str, Any], args: Any, loss: str) -> Iterator[str]:
+    """Test F1 with each ingredient minus the default's: the mean over seeds in each cell."""
+    cells = [(cell, size) for cell in args.cells for size in args.sizes]
+    gains: dict[str, dict[tuple[str, int], list[float]]] = {name: {} for name in INGREDIENTS}
+    for cell, size in cells:
+        for seed in seeds(args):
+            default = done.get(key(jobs_of("auto", args, cell, size, loss, seed)[0]))
+            for name in INGREDIENTS:
+                wanted = job_with(name, args, cell, size, loss, seed)
+                record = wanted and done.get(key(wanted))
+                if default and record:
+                    gains[name].setdefault((cell, size), []).append(f1(record) - f1(default))
+    shown = [each for each in cells if any(each in found for found in gains.values())]
+    if not shown:
+        return
+    yield f"\n`{loss}`: test F1 with an ingredient, minus the default's (fits)\n"
+    heads = [f"{CELLS[cell]}, {size:,}" for cell, size in shown]
+    yield "| ingredient | " + " | ".join([*heads, "mean", "worst"]) + " |"
+    yield "|---" + "|---:" * (2 + len(heads)) + "|"
+    for name, found in gains.items():
+        means = {each: float(np.mean(found[each])) for each in shown if each in found}
+        values = [
+            f"{means[each]:+.1f} ({len(found[each])})" if each in means else "" for each in shown
+        ]
+        if means:
+            ends = [f"{np.mean(list(means.values())):+.1f}", f"{min(means.values()):+.1f}"]
+            yield f"| {name} | " + " | ".join([*values, *ends]) + " |"
 
 
 def setting(job: dict[str, Any]) -> str:

@@ -309,6 +309,7 @@ def fitted(model: Any, job: dict[str, Any], X: Any, y: Any, dev: dict[str, Any])
 
 def estimator_for(task: tasks.Task, job: dict[str, Any]) -> Any:
     """An unfitted estimator of skdice with all that the job says."""
+    from ingredients import OWN, apply_to
     from starts import Start
 
     import skdice
@@ -323,11 +324,11 @@ def estimator_for(task: tasks.Task, job: dict[str, Any]) -> Any:
     params = {
         name: value
         for name, value in job.items()
-        if name not in (*own, "start") and name[:4] != "loss"
+        if name not in (*own, *OWN, "start") and name[:4] != "loss"
     }
     model = kinds[task.kind](random_state=job["seed"], loss=loss_of(job))
     # Records from before skdice chose the start say nothing of it, and began at zero.
-    params["callbacks"] = [Start(job.get("start", "zero"))]
+    params["callbacks"] = [Start(job.get("start", "zero")), *apply_to(model, job, job["lr"])]
     if task.kind == "answers":
         params |= {"max_length": 384, "stride": 128}
     elif job.get("keep") != "last":
