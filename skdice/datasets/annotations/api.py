@@ -99,8 +99,8 @@ def read_annotations(
     -------
     Annotations
         A named tuple of texts, entities and metadata, each a list with one entry for each text. The
-        scores of predictions are in the metadata, under ``"scores"``, one for each entity. A text
-        that several people annotated in Label Studio comes once for each, unless one
+        scores of predictions are in the metadata, under ``"entity_scores"``, one for each entity. A
+        text that several people annotated in Label Studio comes once for each, unless one
         annotation is marked as the truth.
 
     Raises
@@ -239,8 +239,8 @@ def write_annotations(
         ``"spacy"`` writes JSON, or, through spaCy, a file whose name ends in ``.spacy``.
         ``"conll"`` cannot hold entities that overlap; a warning names those that are lost.
     metadata : list of dict or None, default=None
-        Of each text: ids and whatever else should go along. ``"scores"``, with one for each entity,
-        are those of the entities.
+        Of each text: ids and whatever else should go along. ``"entity_scores"``, one for each
+        entity, are written as scores.
     offsets : {"auto", "codepoints", "utf16", "bytes"}, default="auto"
         What offsets shall count. ``"auto"`` is what the tool counts: UTF-16 in Doccano, and code
         points elsewhere. JSON lines say so, in texts where it differs, in a field ``offsets``.
@@ -330,7 +330,7 @@ def as_row(i: int, text: Any, entities: Any, metadata: Any, format: str) -> Row:
     if not isinstance(metadata, Mapping):
         raise TypeError(f"metadata[{i}] is {shown(metadata)}, not a dict")
     row, items = [], as_row_list(f"entities[{i}]", entities)
-    scores = metadata.get("scores")
+    scores = metadata.get("entity_scores")
     if not isinstance(scores, list) or len(scores) != len(items):
         scores = [None] * len(items)
     for j, item in enumerate(items):
@@ -351,6 +351,4 @@ def as_row(i: int, text: Any, entities: Any, metadata: Any, format: str) -> Row:
             raise TypeError(f"{where} has the score {shown(score)}: it must be a finite number")
         score = None if score is None else round(float(score), 6)
         row.append(Entity(start, end, label, text[start:end], score))
-    if any(entity.score is not None for entity in row):
-        metadata = without(metadata, "scores")
-    return Row(text, row, without(metadata, *marks(metadata)))
+    return Row(text, row, without(metadata, "entity_scores", *marks(metadata)))

@@ -65,7 +65,7 @@ def dump(row: Row) -> dict[str, Any]:
     ids, scores = row.metadata.get("entity_ids"), [entity.score for entity in row.entities]
     out = {**without(row.metadata, "entity_ids", *_LISTS), "text": row.text}
     if any(score is not None for score in scores):  # no field of Doccano's holds them
-        out["scores"] = scores
+        out["entity_scores"] = scores
     if row.metadata.get("relations") and ids and len(ids) == len(row.entities):
         out["entities"] = [
             {"id": name, "label": e.label, "start_offset": e.start, "end_offset": e.end}

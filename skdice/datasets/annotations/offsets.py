@@ -204,7 +204,7 @@ def resolve(
                 row.append((*where, label))
                 scores.append(span.score)
         if any(score is not None for score in scores):
-            record.metadata["scores"] = scores
+            record.metadata["entity_scores"] = scores
         texts.append(text)
         entities.append(row)
     if problems:

@@ -126,7 +126,7 @@ def dump(row: Row) -> list[Any]:
     """A text as a JSON value."""
     entities = [[entity.start, entity.end, entity.label] for entity in row.entities]
     scores = [entity.score for entity in row.entities]
-    more = {"scores": scores} if any(score is not None for score in scores) else {}
+    more = {"entity_scores": scores} if any(score is not None for score in scores) else {}
     metadata = {**row.metadata, **more}
     return [row.text, {"entities": entities}, *([metadata] if metadata else [])]
 

@@ -204,11 +204,11 @@ def test_scores_of_predictions_go_from_tool_to_tool(tmp_path, source, target):
     write_annotations(first, texts, [found, []], source, metadata)
     back = read_annotations(first, source)
     assert back.entities == [[entity[:3] for entity in found], []]
-    assert [row.get("scores") for row in back.metadata] == [[0.875, 0.5], None]
+    assert [row.get("entity_scores") for row in back.metadata] == [[0.875, 0.5], None]
     write_annotations(second, *back[:2], target, back.metadata)
     again = read_annotations(second, target)
     assert again.entities == back.entities
-    assert [row.get("scores") for row in again.metadata] == [[0.875, 0.5], None]
+    assert [row.get("entity_scores") for row in again.metadata] == [[0.875, 0.5], None]
     assert [row["id"] for row in again.metadata] == ["a", "b"]
 
 
@@ -223,7 +223,7 @@ def test_what_a_person_accepted_is_no_prediction(tmp_path):
     for file in ("a.json", "a.jsonl"):
         back = read_annotations(tmp_path / file)
         assert back.entities == [[(0, 3, "PER")]]
-        assert "scores" not in back.metadata[0]
+        assert "entity_scores" not in back.metadata[0]
 
 
 def test_entities_of_other_kinds(tmp_path):

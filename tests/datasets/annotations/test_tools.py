@@ -616,7 +616,7 @@ def test_data_sets_of_hugging_face(tmp_path):
 )
 def test_lines_of_texts_and_entities(tmp_path, entity):
     record = {"doc": 4, "text": "Ann sings.", "entities": [entity]}
-    scores = {"scores": [0.9]} if "0.9" in str(entity) else {}
+    scores = {"entity_scores": [0.9]} if "0.9" in str(entity) else {}
     assert read_annotations(put(tmp_path, "a.jsonl", record)) == (
         ["Ann sings."],
         [[(0, 3, "PER")]],
