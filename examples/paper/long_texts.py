@@ -2,16 +2,17 @@
 
     python long_texts.py frozen --data FOLDER --set sms
     python long_texts.py frozen --data FOLDER --set sms --words 500 --max-length 128
-    python long_texts.py fine-tuned --data FOLDER --set sms
+    python long_texts.py fine-tuned --data FOLDER --set sms --max-length 512 128 64
 
 A document joins negative rows of a data set, drawn at random, to 2,000 words, or `--words`. A
 positive one has a positive row at a random place. Test documents are made of test rows: 25 positive
 and 75 negative ones, which are weighted so that 2 % of the documents are positive.
 
 Models learn from the short rows themselves and predict documents ("short"), or from 80 documents,
-of which 15 are positive ("documents"). ``fine-tuned`` trains all weights on short rows. ``frozen``
-trains linear heads on vectors of windows from the frozen encoder, whose logits are pooled as the
-estimator does it, with three seeds.
+of which 15 are positive ("documents"). ``fine-tuned`` trains all weights on short rows, tunes the
+threshold on documents of training rows, and has 100 positive and 200 negative test documents.
+``frozen`` trains linear heads on vectors of windows from the frozen encoder, pooled as in training,
+with three seeds.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ else:
 
 HERE = Path(__file__).parent
 SETS = {"sms": "sms", "clinc": "clinc_rare"}
-N_TEST, N_TRAIN, SHARE = (25, 75), (15, 65), 0.02
+N_TEST, N_TRAIN, N_TUNED, SHARE = (25, 75), (15, 65), (100, 200), 0.02
 SHORT = {"seed": 0, "train_rows": 1000, "dev_rows": 10, "test_rows": 600}
-EPOCHS, STEPS, SEEDS = 4, 400, range(3)
+STEPS, SEEDS = 400, range(3)
 Part = tuple[list[torch.Tensor], np.ndarray]  # windows of each text, and whether it is positive
 
 
@@ -110,10 +111,10 @@ def margins(logits: Callable[[torch.Tensor], torch.Tensor], test: Part, how: str
     return (z[:, 1] - z[:, 0]).numpy()
 
 
-def frozen(whole: Any, words: int, size: int) -> list[dict[str, Any]]:
+def frozen(whole: Any, words: int, sizes: list[int]) -> list[dict[str, Any]]:
     """Heads on the vectors of windows."""
     task = cell(whole, SHORT)
-    clf = DiceSequenceClassifier(max_length=size, precision="bf16", batch_size=16)
+    clf = DiceSequenceClassifier(max_length=sizes[0], precision="bf16", batch_size=16)
     clf._build(2, seed=0)
 
     def vectors(texts: list[str], y: np.ndarray) -> Part:
@@ -139,22 +140,48 @@ def frozen(whole: Any, words: int, size: int) -> list[dict[str, Any]]:
     return results
 
 
-def fine_tuned(whole: Any, words: int, size: int) -> list[dict[str, Any]]:
-    """All weights, trained on short rows, predict documents."""
+def fine_tuned(whole: Any, words: int, sizes: list[int]) -> list[dict[str, Any]]:
+    """All weights, trained on short rows as `fit` chooses, predict documents.
+
+    The threshold is tuned on documents of training rows; windows of each size are tried, and the
+    beginning that fits into the largest.
+    """
     task = cell(whole, SHORT)
-    texts, y = documents(whole.test, whole.pos_label, N_TEST, words, seed=0)
-    clf = DiceSequenceClassifier(max_epochs=EPOCHS, random_state=0)
-    clf.fit(task.train[0], [int(label == task.pos_label) for label in task.train[1]])
-    f1 = clf.score(task.test[0], [int(label == task.pos_label) for label in task.test[1]])
-    results: list[dict[str, Any]] = [{"train": "short", "test": "rows", "f1": round(100 * f1, 1)}]
-    clf.set_params(max_length=size, precision="bf16", batch_size=16)
-    windows = [np.stack([z for _, z in of_text]) for of_text in clf._predicted(texts)]
-    test = [torch.from_numpy(rows) for rows in windows], y
-    for how in ("truncate", *POOLINGS):
-        found = scores(y, margins(lambda z: z, test, how))
-        results.append({"train": "short", "long_texts": how, **found})
-        print(results[-1], flush=True)
+    train, test = (
+        (rows[0], [int(label == task.pos_label) for label in rows[1]])
+        for rows in (task.train, task.test)
+    )
+    clf = DiceSequenceClassifier(random_state=0).fit(*train)
+    f1, epochs = clf.score(*test), clf.max_epochs_
+    results: list[dict[str, Any]] = [{"test": "rows", "f1": round(100 * f1, 1), "epochs": epochs}]
+    made = [
+        documents(rows, whole.pos_label, N_TUNED, words, seed)
+        for rows, seed in ((whole.train, 1), (whole.test, 0))
+    ]
+    clf.set_params(precision="bf16", batch_size=16)
+    for size in sorted(sizes, reverse=True):
+        clf.set_params(max_length=size)
+        logits = [
+            [torch.from_numpy(np.stack([z for _, z in text])) for text in clf._predicted(texts)]
+            for texts, _ in made
+        ]
+        parts = [(windows, y) for windows, (_, y) in zip(logits, made, strict=True)]
+        for how in ("truncate", *POOLINGS) if size == max(sizes) else POOLINGS:
+            tuning, tested = (margins(lambda z: z, part, how) for part in parts)
+            shift = -best_cut(made[0][1], tuning)
+            row = {"windows": size, "long_texts": how, "plain": scores(made[1][1], tested)}
+            results.append(row | {"tuned": scores(made[1][1], tested + shift)})
+            print(results[-1], flush=True)
     return results
+
+
+def best_cut(y: np.ndarray, margins: np.ndarray) -> float:
+    """The threshold of the best F1, half-way to the next margin below it."""
+    cuts = np.unique(margins)
+    weights = np.where(y == 1, SHARE / y.sum(), (1 - SHARE) / (y == 0).sum())
+    found = [f1_score(y, margins >= cut, sample_weight=weights) for cut in cuts]
+    best = int(np.argmax(found))
+    return float(cuts[best] - 1e-6 if best == 0 else (cuts[best] + cuts[best - 1]) / 2)
 
 
 RUNS = {"frozen": frozen, "fine-tuned": fine_tuned}
@@ -167,14 +194,15 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--set", choices=SETS, default="sms")
     parser.add_argument("--words", type=int, default=2000)
-    parser.add_argument("--max-length", type=int, default=512)
+    parser.add_argument("--max-length", type=int, nargs="+", default=[512])
     parser.add_argument("--out", type=Path, default=HERE / "results" / "long_texts.json")
     args = parser.parse_args()
     started = time.process_time()
     whole = load(SETS[args.set], args.data)
     rows = RUNS[args.what](whole, args.words, args.max_length)
     seconds = round(time.process_time() - started)
-    key = f"{args.what}, {args.set}, {args.words} words in windows of {args.max_length}"
+    key = f"{args.what}, {args.set}, {args.words} words in windows of "
+    key += ", ".join(map(str, args.max_length))
     records = json.loads(args.out.read_text()) if args.out.exists() else {}
     records[key] = {"core_seconds": seconds, "rows": rows}
     args.out.write_text(json.dumps(records, indent=1) + "\n")

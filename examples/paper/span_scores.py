@@ -5,7 +5,9 @@
 
 Prints the expected calibration error (10 bins) of the spans that are predicted for the test
 sentences: without tuning, and with a decision and scores tuned on the development sentences, as
-`BiasTunedTagger` tunes them. "chance" is the error that perfect scores have, as spans are few.
+`BiasTunedTagger` tunes them. "own kind" is the error where the scores of each half of the test
+sentences are tuned on the other half: what is left of the error if both are of one kind. "chance"
+is the error that perfect scores have, as spans are few.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ from __future__ import annotations
 import argparse
 import json
 from collections import defaultdict
+from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -29,20 +33,24 @@ from skdice.text.spans import ScoredSpan
 Pairs = list[tuple[ScoredSpan, bool]]
 
 
-def predicted(part: Part, bias: np.ndarray, temperature: float) -> Pairs:
-    """The spans that are predicted, each with whether it is there."""
+def predicted(part: Part, bias: np.ndarray, temperature: float) -> list[Pairs]:
+    """The spans that are predicted for each sentence, each with whether it is there."""
     log_p = log_softmax((part.log_p + bias) / temperature, axis=1)
     tables = [log_p[rows] for rows in part.groups]
     posterior = SpanPosterior(part.classes, "iob2")
-    pairs: Pairs = []
+    pairs: list[Pairs] = []
     rows = zip(tables, decode(tables, part.classes, "iob2"), part.tags, strict=True)
     for table, tags, true in rows:
         spans = get_spans(tags, "iob2")
         scored = (
             map(ScoredSpan, *zip(*spans, strict=True), posterior(table, spans)) if spans else []
         )
-        pairs += judged([*scored], true, "iob2")
+        pairs.append(judged([*scored], true, "iob2"))
     return pairs
+
+
+def all_of(rows: Iterable[Pairs]) -> Pairs:
+    return [*chain.from_iterable(rows)]
 
 
 def error(pairs: Pairs) -> float:
@@ -50,20 +58,32 @@ def error(pairs: Pairs) -> float:
     return expected_calibration_error(right, scores, n_bins=10)
 
 
+def crossed(pairs_of: list[Pairs]) -> Pairs:
+    """Spans of sentences, with scores that were tuned on those of every second other sentence."""
+    scored: Pairs = []
+    for half in (0, 1):
+        tuning, tested = (all_of(pairs_of[start::2]) for start in (1 - half, half))
+        spans = SpanScales(tuning)([span for span, _ in tested])
+        scored += [*zip(spans, [known for _, known in tested], strict=True)]
+    return scored
+
+
 def errors_of(parts: dict[str, Part], seed: int) -> dict[str, float]:
     """The errors on the test spans of one run."""
     dev, test = parts["dev"], parts["test"]
     bias = per_class(dev, seed)
     temperature, _ = calibrate(dev.log_p + bias, dev.truth, biases=False)
-    scales = SpanScales(predicted(dev, bias, temperature))
-    tuned = predicted(test, bias, temperature)
+    scales = SpanScales(all_of(predicted(dev, bias, temperature)))
+    of_sentences = predicted(test, bias, temperature)
+    tuned = all_of(of_sentences)
     scaled = [*zip(scales([span for span, _ in tuned]), [known for _, known in tuned], strict=True)]
     draw = np.random.default_rng(seed)
     chance = [[(span, draw.random() < span.score) for span, _ in scaled] for _ in range(20)]
     return {
-        "before": error(predicted(test, np.zeros(len(bias)), 1.0)),
+        "before": error(all_of(predicted(test, np.zeros(len(bias)), 1.0))),
         "decision tuned": error(tuned),
         "scores tuned": error(scaled),
+        "own kind": error(crossed(of_sentences)),
         "chance": float(np.mean([error(pairs) for pairs in chance])),
         "spans": len(scaled),
     }
