@@ -70,7 +70,12 @@ class Peer:
 PEERS = {
     "TF-IDF": Peer("run_baselines.py", TEXTS, probed=None),
     "CRF": Peer("run_baselines.py", TAGS, probed=1000),
-    "skdice": Peer("run_skdice.py", TAGS + TEXTS, probed=960),
+    "skdice": Peer(
+        "run_skdice.py",
+        TAGS + TEXTS,
+        settings=("advice", "advice, bf16", "default"),
+        probed=960,
+    ),
     "Trainer": Peer("run_trainer.py", TAGS + TEXTS, ("transformers==5.23.0", "accelerate==1.15.0")),
     "SetFit": Peer("run_setfit.py", TEXTS, ("setfit==1.2.0",), probed=320),
     "spaCy": Peer("run_spacy.py", TAGS + TEXTS, ("spacy==3.8.18", "spacy-transformers==1.4.0")),
@@ -93,7 +98,9 @@ def main() -> None:
     parser.add_argument("--model", help="folder of the encoder; the default one's if absent")
     parser.add_argument("--peers", nargs="+", choices=PEERS, default=list(PEERS))
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
-    parser.add_argument("--settings", nargs="+", default=["advice", "default", "better"])
+    parser.add_argument(
+        "--settings", nargs="+", default=["advice", "advice, bf16", "default", "better"]
+    )
     parser.add_argument("--minutes", nargs="+", type=float, default=[1, 5])
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
@@ -174,7 +181,8 @@ def jobs(args: argparse.Namespace, records: list[dict[str, Any]]) -> list[dict[s
                     job = {"peer": peer, "set": name, "minutes": minutes, "seed": args.seed}
                     if setting == "better":
                         # Of the settings that have run with the shortest budget.
-                        record = best(records, peer, name, min(args.minutes))
+                        shortest = min((r["minutes"] for r in records), default=minutes)
+                        record = best(records, peer, name, shortest)
                         job["setting"] = record["setting"] if record else None
                     else:
                         job["setting"] = setting

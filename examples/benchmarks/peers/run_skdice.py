@@ -20,7 +20,10 @@ else:
     model = DiceSequenceClassifier(pos_label=run.pos_label, **settings).fit(X, y)
 run.mark("train")
 notes = {"batch_size": model.batch_size, "lr": model.lr_, "loss": model.loss, "rows": len(X)}
-if run.job["setting"] == "advice":
+if run.job["setting"] == "advice, bf16":
+    # Of predictions, which "auto" makes in fp32; it has trained in bf16 if the processor is fast.
+    model.set_params(precision="bf16")
+if run.job["setting"].startswith("advice"):
     # A probe tunes on a part of the rows, as it predicts a part.
     n_dev = max(round(run.job["share"] * len(run.dev[0])), 1)
     tuned = BiasTunedTagger if run.kind == "tags" else BiasTunedClassifier

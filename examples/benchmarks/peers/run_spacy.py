@@ -11,7 +11,8 @@ from spacy.cli.init_config import init_config  # noqa: E402
 from spacy.schemas import ConfigSchemaTraining  # noqa: E402
 from spacy.tokens import Doc  # noqa: E402
 from spacy.training import Example  # noqa: E402
-from spacy.util import load_model_from_config, registry, subdivide_batch  # noqa: E402
+from spacy.training.loop import subdivide_batch  # noqa: E402
+from spacy.util import load_model_from_config, registry  # noqa: E402
 
 run.mark("import")
 random.seed(run.job["seed"])
@@ -42,7 +43,7 @@ def example_of(x, y):
 
 examples = [example_of(x, y) for x, y in zip(*run.train, strict=True)]
 nlp.initialize(lambda: examples)
-settings = nlp.config["training"].interpolate()
+settings = nlp.config.interpolate()["training"]
 create = registry.resolve({"batcher": settings["batcher"]})["batcher"]
 epochs = (random.sample(examples, len(examples)) for _ in repeat(None))
 batches, seen = [], 0

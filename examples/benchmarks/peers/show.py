@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,8 @@ def cell(records: list[Record], peer: str, name: str, minutes: float) -> str:
 
 def table(records: list[Record], minutes: list[float]) -> list[str]:
     """F1 by peer, set and budget, in Markdown; the best of a column is bold."""
-    heads = [f"{SETS[name]}, {m:g} min" for name in SETS for m in minutes]
+    lengths = [f", {m:g} min" if len(minutes) > 1 else "" for m in minutes]
+    heads = [SETS[name] + length for name in SETS for length in lengths]
     columns = [(name, m) for name in SETS for m in minutes]
     cells = {
         peer: [cell(records, peer, name, m) for name, m in columns]
@@ -99,24 +101,20 @@ def is_score(text: str) -> bool:
     return text not in (MISSING, NONE, FAILED)
 
 
-def versions(records: list[Record]) -> str:
-    """The versions that the runs name, by package, and the machine."""
-    found: dict[str, set[str]] = {}
-    for record in records:
-        if "versions" in record:
-            own = {n: v for n, v in record["versions"].items() if n not in ("torch",)}
-            main = next(iter(own))
-            rest = ", ".join(f"{n} {v}" for n, v in own.items() if n != main)
-            found.setdefault(main, set()).add(f"{main} {own[main]}{f' ({rest})' if rest else ''}")
-    machines = sorted(
-        {
-            f"{r['cores']} cores of {r['processor']}, {r['date']}"
-            for r in records
-            if "error" not in r
-        }
-    )
-    packages = sorted((text for texts in found.values() for text in texts), key=str.lower)
-    return f"Versions: {'; '.join(packages)}. Machine: {'; '.join(machines)}."
+def versions(records: list[Record], *, all_packages: bool) -> list[str]:
+    """Which versions ran, and on which machine; with `all_packages` also what they stand on."""
+    done = [record for record in records if "error" not in record]
+    found = []
+    for peer in SETS_OF:
+        for record in done:
+            if record["peer"] == peer:
+                names = [f"{name} {number}" for name, number in record["versions"].items()]
+                text = f"{names[0]} ({', '.join(names[1:])})" if all_packages else names[0]
+                if text not in found:
+                    found.append(text)
+    machines = {f"{r['cores']} cores of {r['processor']}, {r['date']}" for r in done}
+    text = f"Versions: {', '.join(found)}. Machine: {'; '.join(sorted(machines))}."
+    return textwrap.wrap(text, 138, break_long_words=False, break_on_hyphens=False)
 
 
 def whole(records: list[Record]) -> list[str]:
@@ -145,8 +143,8 @@ def whole(records: list[Record]) -> list[str]:
 
 
 def passes(record: Record) -> str:
-    """Passes over the training rows; nothing for a peer that fits to all rows at once."""
-    if record["views"] is None or record["peer"] == "CRF":
+    """Passes over the training rows; nothing for a peer that sees all at once, or pairs of them."""
+    if record["views"] is None or record["peer"] in ("CRF", "SetFit"):
         return ""
     return f"{record['views'] / ROWS[record['set']]:.1f}"
 
@@ -167,9 +165,9 @@ def show(records: list[Record]) -> None:
     """Write the tables into the pages and draw the chart."""
     minutes = sorted({record["minutes"] for record in records})
     parts = {
-        "peers": [*table(records, [1.0]), "", versions(records)],
+        "peers": [*table(records, [1.0]), "", *versions(records, all_packages=False)],
         "peers by budget": table(records, minutes),
-        "all peers": [*whole(records), "", versions(records)],
+        "all peers": [*whole(records), "", *versions(records, all_packages=True)],
     }
     for page in PAGES:
         text = page.read_text()
