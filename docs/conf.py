@@ -48,6 +48,7 @@ sphinx_gallery_conf = {
     "reset_modules_order": "both",
     "filename_pattern": "/plot_",
     "download_all_examples": False,
+    "remove_config_comments": True,
     "show_memory": False,
     "show_signature": False,
     "abort_on_example_error": True,

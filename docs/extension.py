@@ -13,10 +13,15 @@ from sphinx.util.docutils import SphinxDirective
 
 
 def remove_folders(conf, script):
-    """Remove the models that tutorials save beside them: they would be taken for galleries."""
+    """Remove what tutorials save beside them: folders would be taken for galleries.
+
+    A database of MLflow, or a log, would go on where the last build stopped.
+    """
     for path in (Path(__file__).parent / "tutorials").iterdir():
         if path.is_dir():
             shutil.rmtree(path)
+        elif path.name in ("runs.db", "fit.jsonl"):
+            path.unlink()
 
 
 class LinkCode(SphinxTransform):

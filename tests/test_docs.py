@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
 import importlib.util
@@ -35,6 +36,7 @@ PUBLIC = [
 ]
 # Pages that teach, and pages that also show code.
 PAGES = names.guide_pages()
+TUTORIALS = sorted((DOCS / "tutorials").glob("plot_*.py"))
 PROGRAMS = ("accelerate", "cat", "cd", "git", "make", "pip", "python", "torchrun")
 RUN = ("python", "console")
 SHOWN_ONLY = ("text", "{toctree}", "{index}", "{figure}", "{image}")  # no code
@@ -166,16 +168,39 @@ def test_links_lead_to_pages_that_exist():
             path, _, anchor = target.partition("#")
             if "://" in path:
                 continue
-            if "auto_gallery/" in path:  # made from a script, its pictures too
+            if re.search("auto_(gallery|tutorials)/", path):  # made from a script, its pictures too
                 made = re.sub(r"images/sphx_glr_(\w+)_\d+\.png", r"\1.rst", path)
                 path = made.replace("auto_gallery/index.rst", "gallery/GALLERY_HEADER.rst")
-                path = re.sub(r"auto_gallery/(.+)\.rst", r"gallery/\1.py", path)
+                path = re.sub(r"auto_(gallery|tutorials)/(.+)\.rst", r"\1/\2.py", path)
             file = (page.parent / path) if path else page
             assert file.exists(), f"{page.name}: {target}"
             if anchor and file.suffix == ".md":
                 heads = re.findall(r"^#+ (.+)$", file.read_text(), re.M)
                 slugs = {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in heads}
                 assert anchor in slugs, f"{page.name}: {target}"
+
+
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+def test_a_tutorial_names_what_exists(page):
+    """The site runs them, which takes minutes. Here they are read."""
+    text = page.read_text()
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "skdice":
+            module = importlib.import_module(node.module)
+            for alias in node.names:
+                assert hasattr(module, alias.name), f"{node.module} has no {alias.name}"
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            thing = names.public_names().get(names.targets().get(node.func.id, ""))
+            known = inspect.signature(thing).parameters if thing is not None else {}
+            if not any(one.kind is one.VAR_KEYWORD for one in known.values()) and known:
+                unknown = {word.arg for word in node.keywords} - {None, *known}
+                assert not unknown, f"{node.func.id} takes no {unknown}"
+    for kind, where in re.findall(r"sphx_glr_auto_(tutorials|gallery)_([\w.]+\.py)", text):
+        files = [path.relative_to(DOCS / kind) for path in (DOCS / kind).rglob("plot_*.py")]
+        assert where in {"_".join(path.parts) for path in files}, where
+    for where in re.findall(r"<\.\./([\w/]+)\.html>", text):
+        assert (DOCS / f"{where}.md").exists(), where
 
 
 @pytest.mark.parametrize(

@@ -135,6 +135,7 @@ print(Path("predicted.jsonl").read_text())
 # -----------
 #
 # ``show_entities`` highlights what was found, here in the first test texts that hold entities.
+# sphinx_gallery_thumbnail_path = "images/entities.svg"
 from skdice.inspection import show_entities
 
 rows = [i for i, row in enumerate(test.entities) if row][:8]

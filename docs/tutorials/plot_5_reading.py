@@ -179,6 +179,7 @@ write_squad_predictions("predictions.json", ids, list(reader.predict(X_test)))
 #
 # Test questions with their texts, and the answers that the reader marks. Where nothing is marked,
 # it is silent.
+# sphinx_gallery_thumbnail_path = "images/answer.svg"
 from skdice.inspection import show_entities
 
 texts, marks = [], []

@@ -221,5 +221,5 @@ ax.set_ylabel("texts a second")
 plt.show()
 
 # %%
-# See also `Speed <../speed.html>`__, and how to track fits with MLflow in the `FAQ
-# <../faq.html>`__.
+# Next: :ref:`track fits with MLflow <sphx_glr_auto_tutorials_plot_7_tracking.py>`. See also `Speed
+# <../speed.html>`__.
