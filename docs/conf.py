@@ -38,6 +38,7 @@ copybutton_prompt_is_regexp = True
 
 autosummary_generate = True
 autodoc_typehints = "none"
+toc_object_entries_show_parents = "hide"  # "fit()", as the page has the name of the class
 numpydoc_show_class_members = False
 
 sphinx_gallery_conf = {
