@@ -16,6 +16,7 @@ from sklearn.model_selection import (
     StratifiedShuffleSplit,
 )
 from sklearn.utils import Tags, check_consistent_length, column_or_1d, get_tags, indexable
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdice._checks import check_lengths
@@ -230,6 +231,15 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         of_proba = log_odds if self.multilabel_ else log
         logits: np.ndarray = of_proba(self.estimator_.predict_proba(X)) + self.bias_
         return logits / self.temperature_
+
+    @available_if(lambda self: hasattr(self.estimator, "decisive_window"))
+    def decisive_window(self, X: Any) -> np.ndarray:
+        """The window of each text that decided, as `DiceSequenceClassifier.decisive_window`.
+
+        The class and its probability are those of the tuned decision.
+        """
+        windows: np.ndarray = self._tuned()._decisive_windows(X, self.bias_, self.temperature_)
+        return windows
 
     @property
     def _kind(self) -> str:

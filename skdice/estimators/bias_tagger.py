@@ -67,7 +67,7 @@ class BiasTunedTagger(TagScores, BiasTuned):
         What the biased log-probabilities are divided by. The decision does not change with it. It
         makes the probabilities likeliest on the held-out sentences.
     span_scales_ : SpanScales
-        Slope and offset of the log-odds of each type, which calibrate the scores of
+        A curve for all types, and a slope and an offset for each, which calibrate the scores of
         `predict_spans` on the held-out sentences. A saved folder holds them for `from_pretrained`.
     gains_ : ndarray of shape (n_bootstraps,)
         What each draw gained on the sentences outside it; empty for bounds.

@@ -61,18 +61,26 @@ class WindowedTexts:
         >>> (best,) = clf.decisive_window([text])
         >>> passage = text[best.start : best.end]
         """
+        return self._decisive_windows(X)
+
+    # ---- the steps
+
+    def _decisive_windows(self, X: Any, bias: Any = 0.0, temperature: float = 1.0) -> np.ndarray:
+        """`decisive_window` of a decision that was tuned."""
         self._check_fitted()
         rows, positive = [], self._positive_index()
         for found in self._predicted(self._known_texts(X), cuts := Cuts()):
             windows, logits = [w for w, _ in found], np.stack([z for _, z in found])
+            tuned = (logits + bias) / temperature
             if self.multilabel_:
-                deciding, probabilities = logits.argmax(axis=0), expit(logits)
+                deciding, probabilities = logits.argmax(axis=0), expit(tuned)
             else:
-                label = self._pooled(logits).argmax() if positive is None else positive
+                pooled = self._pooled(logits) + bias
+                label = pooled.argmax() if positive is None else positive
                 evidence = self._window_pooling().evidence(logits)
                 column = 0 if evidence.shape[1] == 1 else label
                 deciding = evidence[:, [column]].argmax(axis=0)
-                probabilities = softmax(logits, axis=1)[:, [label]]
+                probabilities = softmax(tuned, axis=1)[:, [label]]
             rows.append(
                 [
                     DecisiveWindow(int(k), int(windows[k].start), int(windows[k].end), float(p[k]))
@@ -83,8 +91,6 @@ class WindowedTexts:
         if self.multilabel_:
             return np.stack([object_array(row) for row in rows])
         return object_array([row[0] for row in rows])
-
-    # ---- the steps
 
     def _known_texts(self, X: Any) -> list[Any]:
         texts = as_texts(X)

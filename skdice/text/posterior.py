@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, logit
+from scipy.optimize import minimize
+from scipy.special import expit, log_expit
 
 from skdice._checks import as_numbers, as_row_list, check_choice, check_lengths, checked
 from skdice.metrics.calibration import calibrate
@@ -178,10 +179,11 @@ def judged(
 
 
 class SpanScales:
-    """Slope and offset of the log-odds of spans, for each type, from held-out spans.
+    """Corrections of the scores of spans, for each type, from held-out spans.
 
-    They are those of all types together, corrected for each type by its own spans. The fewer spans
-    there are, the less is corrected.
+    One curve is for all types together: new log-odds = a log(p) - b log(1 - p) + c, so that scores
+    near 0 and near 1 may be off by different amounts. Then each type has a slope and an offset from
+    its own spans. The fewer spans there are, the less is corrected.
 
     Parameters
     ----------
@@ -191,25 +193,26 @@ class SpanScales:
     Attributes
     ----------
     of_all : tuple of float
-        Slope (the inverse of a temperature) and offset of all types.
+        a, b and c of all types.
     of_type : dict of tuple of float
-        Those of each type, which come after.
+        Slope and offset of the log-odds of each type, which come after.
 
     References
     ----------
-    J. Platt, "Probabilistic Outputs for Support Vector Machines", 1999.
+    M. Kull et al., "Beta calibration", AISTATS 2017. J. Platt, "Probabilistic Outputs for Support
+    Vector Machines", 1999.
     """
 
     def __init__(self, pairs: Sequence[tuple[ScoredSpan, bool]]) -> None:
         self.of_type: dict[str, tuple[float, float]] = {}
-        self.of_all = (1.0, 0.0)
+        self.of_all: tuple[float, ...] = (1.0, 1.0, 0.0)
         if not pairs:
             return
         spans, right = zip(*pairs, strict=True)
         truth, kinds = np.array(right), np.array([span.type for span in spans])
-        log_odds = _log_odds([span.score for span in spans])
-        self.of_all = _scale(log_odds, truth)
-        log_odds = _scaled(log_odds, self.of_all)
+        scores = np.array([span.score for span in spans])
+        self.of_all = _curve(scores, truth)
+        log_odds = _curved(scores, self.of_all)
         for kind in sorted(set(kinds.tolist())):
             self.of_type[kind] = _scale(log_odds[kinds == kind], truth[kinds == kind])
 
@@ -217,14 +220,36 @@ class SpanScales:
         """The spans with corrected scores."""
         corrected = []
         for span in spans:
-            log_odds = _scaled(_log_odds(span.score), self.of_all)
+            log_odds = _curved(span.score, self.of_all)
             log_odds = _scaled(log_odds, self.of_type.get(span.type, (1.0, 0.0)))
             corrected.append(span._replace(score=float(expit(log_odds))))
         return corrected
 
 
-def _log_odds(scores: Any) -> np.ndarray:
-    return logit(np.clip(scores, 1e-9, 1 - 1e-9))
+def _logs(scores: Any) -> np.ndarray:
+    """log(p), -log(1 - p) and 1 of each score, shape (..., 3)."""
+    p = np.clip(scores, 1e-9, 1 - 1e-9)
+    return np.stack([np.log(p), -np.log1p(-p), np.ones_like(p)], axis=-1)
+
+
+def _curve(scores: np.ndarray, truth: np.ndarray) -> tuple[float, ...]:
+    """The rising curve that makes the truth likeliest, for few spans near the diagonal."""
+    logs, start = _logs(scores), np.array([1.0, 1.0, 0.0])
+
+    def loss(curve: np.ndarray) -> tuple[float, np.ndarray]:
+        log_odds, prior = logs @ curve, curve - start  # the prior is that of `calibrate`
+        value = -log_expit(np.where(truth, log_odds, -log_odds)).sum() + (prior**2).sum() / 2
+        return value, (expit(log_odds) - truth) @ logs + prior
+
+    bounds = [(0.0, 50.0), (0.0, 50.0), (None, None)]
+    curve = minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B").x
+    share = len(truth) / (len(truth) + _FEW)
+    return tuple((start + share * (curve - start)).tolist())
+
+
+def _curved(scores: Any, curve: tuple[float, ...]) -> Any:
+    """Corrected log-odds."""
+    return _logs(scores) @ np.array(curve)
 
 
 def _scale(log_odds: np.ndarray, truth: np.ndarray) -> tuple[float, float]:

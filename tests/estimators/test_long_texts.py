@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 import torch
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 
 from skdice import (
@@ -168,6 +170,29 @@ def test_batches_are_the_same_in_any_memory(make):
     parts = make(batch_size=2, gradient_accumulation=4, **settings).fit(LONG, OF_LONG)
     for one, other in zip(weights(whole).values(), weights(parts).values(), strict=True):
         torch.testing.assert_close(one, other, atol=2e-3, rtol=1e-2)
+
+
+@pytest.mark.parametrize("how", ["max", "logsumexp"])
+def test_a_tuned_classifier_tells_the_decisive_window(make, how, tmp_path):
+    model = make(window_pooling=how).fit(LONG, OF_LONG)
+    tuned = BiasTunedClassifier(model, cv="prefit", n_bootstraps=0).fit(LONG, OF_LONG)
+    places = [best[:3] for best in model.decisive_window(LONG)]
+    windows = tuned.decisive_window(LONG)
+    assert [best[:3] for best in windows] == places
+    # The probability is that of the tuned classifier for the window alone.
+    passage = LONG[1][windows[1].start : windows[1].end]
+    (alone,) = tuned.predict_proba([passage])
+    assert windows[1].probability == pytest.approx(alone[1], abs=1e-4)
+    # Of more classes the window is of the class that the tuned decision names.
+    X, y = [*LONG[:6], *SHORT], [*([0, 1] * 3), *([2] * 6)]
+    three = BiasTunedClassifier(make(window_pooling=how).fit(X, y), cv="prefit").fit(X, y)
+    three.bias_ = np.array([0.0, 0.0, 50.0])
+    assert set(three.predict(X)) == {2}
+    assert all(best.probability > 0.99 for best in three.decisive_window(X))
+    bare = BiasTunedClassifier(LogisticRegression())
+    assert not hasattr(bare, "decisive_window")
+    with pytest.raises(NotFittedError):
+        BiasTunedClassifier(make()).decisive_window(LONG)
 
 
 @pytest.mark.parametrize("how", ["max", "mean", "logsumexp"])

@@ -166,6 +166,22 @@ def test_scales_of_each_type_are_found():
     assert scaled[0].score < unknown.score < scaled[1].score
 
 
+def test_scores_near_0_and_near_1_are_corrected_apart():
+    """Too sure of what it calls right, and right about what it doubts: no slope and offset fit."""
+    draw = np.random.default_rng(0)
+    p = draw.uniform(0.02, 0.98, 6000)
+    right = draw.random(6000) < p / (p + (1 - p) ** 0.3)
+    pairs = [(ScoredSpan("X", 0, 1, a), bool(b)) for a, b in zip(p, right, strict=True)]
+    scales = SpanScales(pairs)
+    scores = [0.05, 0.5, 0.95]
+    scaled = [span.score for span in scales([ScoredSpan("X", 0, 1, a) for a in scores])]
+    np.testing.assert_allclose(scaled, [a / (a + (1 - a) ** 0.3) for a in scores], atol=0.015)
+    # A curve never falls.
+    wrong = SpanScales([(span, span.score < 0.5) for span, _ in pairs])
+    (low, high) = wrong([ScoredSpan("X", 0, 1, 0.1), ScoredSpan("X", 0, 1, 0.9)])
+    assert low.score <= high.score
+
+
 def test_scales_of_few_spans_change_little():
     span = ScoredSpan("X", 0, 1, 0.8)
     assert SpanScales([])([span]) == [pytest.approx(span)]
