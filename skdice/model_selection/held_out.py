@@ -16,7 +16,7 @@ from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
 from sklearn.utils.validation import check_consistent_length
 from torch.serialization import safe_globals
 
-from skdice._checks import check_has, checked, shown
+from skdice._checks import as_row_list, check_has, check_lengths, checked, shown
 from skdice._compat import check_method_params, safe_indexing
 from skdice.engine.checkpoints import Checkpoints, check_folder, digest
 from skdice.estimators.checks import with_pos_label
@@ -135,7 +135,9 @@ def out_of_fold(
         raise ValueError(
             f"n_jobs={shown(n_jobs)} must be a number of processes, None, or -1 for all processors"
         )
-    check_consistent_length(X, y, groups)
+    check_consistent_length(X, y)
+    if groups is not None:
+        check_lengths(groups=as_row_list("groups", groups), y=y)
     classifies = is_classifier(estimator)
     if groups is not None and isinstance(cv, Integral) and not isinstance(cv, bool):
         stratified = classifies and as_labels(y).ndim == 1

@@ -161,7 +161,8 @@ def _in_pieces(split: Callable[..., Iterator[Words]], tokenizer: Any, text: str)
         (words,) = split(tokenizer, [text[start:end]])
         columns.append(start + np.stack([words.starts, words.ends, words.first, words.last]))
         ids += words.ids
-    return Words(*np.concatenate(columns, axis=1), ids)
+    starts, ends, first, last = np.concatenate(columns, axis=1)
+    return Words(starts, ends, first, last, ids)
 
 
 def pieces(text: str) -> Iterator[tuple[int, int]]:
