@@ -93,15 +93,28 @@ def settled(folder: Path) -> Path:
 def unchanged(folder: Path, read: Callable[[], T]) -> T:
     """What `read` gives, from one and the same folder: it reads again if that was replaced."""
     while True:
-        before = _identity(folder)
-        try:
-            value = read()
-        except Exception:
-            if _identity(folder) == before:
-                raise
-        else:
-            if _identity(folder) == before:
-                return value
+        with _held(folder) as before:
+            try:
+                value = read()
+            except Exception:
+                if _identity(folder) == before:
+                    raise
+            else:
+                if _identity(folder) == before:
+                    return value
+
+
+@contextlib.contextmanager
+def _held(folder: Path) -> Iterator[Any]:
+    """The identity of a folder, which no other takes on meanwhile, as a number is given again."""
+    handle = None
+    with contextlib.suppress(OSError):  # there is none, or it is on Windows
+        handle = os.open(settled(folder), os.O_RDONLY)
+    try:
+        yield _identity(folder) if handle is None else os.fstat(handle).st_ino
+    finally:
+        if handle is not None:
+            os.close(handle)
 
 
 def sync(path: Path) -> None:

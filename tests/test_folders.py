@@ -141,6 +141,27 @@ def test_estimators_heal_what_they_read(tiny_backbone, sentences, tmp_path):
         assert names(tmp_path) == ["m"]
 
 
+def test_a_reader_sees_two_replacements_in_a_row(tmp_path):
+    """The number of a folder that is gone may be that of the next one."""
+    folder, texts = tmp_path / "m", iter("abcdefghijklmnopqrstuvwxyz")
+
+    def save():
+        with replaced(folder, lambda name: False) as new:
+            (new / "a").write_text(text := next(texts))
+            (new / "b").write_text(text)
+
+    def read():
+        first = (folder / "a").read_text()
+        if first in "abcdefghij":  # the tenth time nobody replaces it
+            save()
+            save()
+        return first, (folder / "b").read_text()
+
+    save()
+    first, second = unchanged(folder, read)
+    assert first == second > "j"
+
+
 def test_a_reader_never_mixes_two_folders(tmp_path):
     """Two files that belong together are read while the folder is replaced again and again."""
     folder, stop = tmp_path / "m", threading.Event()
