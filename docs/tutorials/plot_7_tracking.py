@@ -202,6 +202,7 @@ for _, run in runs.iterrows():
         steps = client.get_metric_history(run.run_id, metric)
         values = [step.value for step in steps]
         ax.plot([step.step for step in steps], values, marker="o", label=run["params.loss"])
+        ax.xaxis.get_major_locator().set_params(integer=True)
         ax.set(xlabel="epoch", title=metric)
 axes[1].legend()
 plt.show()
