@@ -20,6 +20,7 @@ from typing import Any
 import decisions
 import numpy as np
 from experiments import ANNEALED, BUDGETS, CURVES, MODERN
+from pages import replaced
 from run import core_hours, environment, estimator_for, job_of, read
 from tasks import load, sample
 
@@ -93,21 +94,9 @@ def main() -> None:
     for page in args.pages:
         text = page.read_text()
         for name, made in parts.items():
-            text = replaced(text, name, "\n".join(made))
+            text = replaced(text, name, "\n".join(made), "budget.py")
         page.write_text(text)
         print(page)
-
-
-def replaced(page: str, name: str, made: str) -> str:
-    """The page with the part between two comments made anew, if it has the part."""
-    begin, end = f"<!-- {name}: made by budget.py -->\n", f"<!-- end of {name} -->"
-    before, found, rest = page.partition(begin)
-    if not found:
-        return page
-    _, closed, after = rest.partition(end)
-    if not closed:
-        raise SystemExit(f"the page lacks the line {end!r}")
-    return f"{before}{begin}\n{made}\n\n{end}{after}"
 
 
 # ---- the records

@@ -27,10 +27,10 @@ INGREDIENTS: dict[str, tuple[dict[str, Any], bool | None]] = {
 OWN = ("layer_decay", "average")  # which are no parameters of an estimator
 
 
-def apply_to(model: Any, job: dict[str, Any], lr: float) -> list[Any]:
+def apply_to(model: Any, job: dict[str, Any]) -> list[Any]:
     """Set what is no parameter of an estimator; returns the callbacks it takes."""
     if "layer_decay" in job:
-        rates = [lr * job["layer_decay"] ** (6 - i) for i in range(6)]  # of MiniLM's layers
+        rates = [job["lr"] * job["layer_decay"] ** (6 - i) for i in range(6)]  # of MiniLM's layers
         groups = [(f"encoder.encoder.layer.{i}.*", {"lr": rate}) for i, rate in enumerate(rates)]
         groups.append(("encoder.embeddings.*", {"lr": rates[0] * job["layer_decay"]}))
         model.set_params(net_params={"optimizer__param_groups": groups})

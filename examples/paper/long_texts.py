@@ -65,9 +65,14 @@ def documents(
     return texts, y
 
 
+def weights_of(y: np.ndarray) -> np.ndarray:
+    """Weights of documents, by which `SHARE` of them are positive."""
+    return np.where(y == 1, SHARE / y.sum(), (1 - SHARE) / (y == 0).sum())
+
+
 def scores(y: np.ndarray, margins: np.ndarray) -> dict[str, float]:
     """Scores of the decision and of the ranking; `best_f1` is that of the best threshold."""
-    weights = np.where(y == 1, SHARE / y.sum(), (1 - SHARE) / (y == 0).sum())
+    weights = weights_of(y)
     p, r, f, _ = precision_recall_fscore_support(
         y, margins > 0, average="binary", sample_weight=weights, zero_division=0
     )
@@ -178,7 +183,7 @@ def fine_tuned(whole: Any, words: int, sizes: list[int]) -> list[dict[str, Any]]
 def best_cut(y: np.ndarray, margins: np.ndarray) -> float:
     """The threshold of the best F1, half-way to the next margin below it."""
     cuts = np.unique(margins)
-    weights = np.where(y == 1, SHARE / y.sum(), (1 - SHARE) / (y == 0).sum())
+    weights = weights_of(y)
     found = [f1_score(y, margins >= cut, sample_weight=weights) for cut in cuts]
     best = int(np.argmax(found))
     return float(cuts[best] - 1e-6 if best == 0 else (cuts[best] + cuts[best - 1]) / 2)

@@ -328,7 +328,7 @@ def estimator_for(task: tasks.Task, job: dict[str, Any]) -> Any:
     }
     model = kinds[task.kind](random_state=job["seed"], loss=loss_of(job))
     # Records from before skdice chose the start say nothing of it, and began at zero.
-    params["callbacks"] = [Start(job.get("start", "zero")), *apply_to(model, job, job["lr"])]
+    params["callbacks"] = [Start(job.get("start", "zero")), *apply_to(model, job)]
     if task.kind == "answers":
         params |= {"max_length": 384, "stride": 128}
     elif job.get("keep") != "last":

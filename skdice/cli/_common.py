@@ -127,17 +127,22 @@ def load(source: Path, device: str = "auto") -> Any:
     )
 
 
+# Options of `Fit` that one task has: its name, and what its rows are.
+_OF_ONE_TASK = {
+    "max_question_length": ("qa", "questions with contexts"),
+    "long_texts": ("classification", "texts to classify"),
+    "glued": ("entities", "texts with entities"),
+}
+
+
 def estimator_for(data: Any, **params: Any) -> Any:
     """An unfitted estimator for a data set; parameters that are None keep their defaults."""
     from skdice import estimators
 
     params["queries"] = data.queries
-    if data.task != "qa" and params.get("max_question_length") is not None:
-        raise typer.BadParameter("--max-question-length is for questions with contexts")
-    if data.task != "classification" and params.get("long_texts") is not None:
-        raise typer.BadParameter("--long-texts is for texts to classify")
-    if data.task != "entities" and params.get("glued") is not None:
-        raise typer.BadParameter("--glued is for texts with entities")
+    for name, (task, what) in _OF_ONE_TASK.items():
+        if data.task != task and params.get(name) is not None:
+            raise typer.BadParameter(f"--{name.replace('_', '-')} is for {what}")
     given = {name: value for name, value in params.items() if value is not None}
     return getattr(estimators, TASKS[data.task].estimator)(**given)
 

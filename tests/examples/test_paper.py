@@ -392,15 +392,15 @@ def test_the_stronger_cross_entropy_is_the_better_start_on_development_rows(harn
 
 def test_the_page_is_made_anew_between_its_comments(harness):
     page = "a\n<!-- x: made by budget.py -->\nold\n<!-- end of x -->\nb\n"
-    made = harness["budget"].replaced(page, "x", "new")
+    made = harness["budget"].replaced(page, "x", "new", "budget.py")
     assert "old" not in made
     assert "new" in made
     assert made.startswith("a\n")
     assert made.endswith("b\n")
-    assert harness["budget"].replaced(made, "x", "new") == made
-    assert harness["budget"].replaced(page, "y", "new") == page
+    assert harness["budget"].replaced(made, "x", "new", "budget.py") == made
+    assert harness["budget"].replaced(page, "y", "new", "budget.py") == page
     with pytest.raises(SystemExit, match="lacks"):
-        harness["budget"].replaced(page.replace("end of", "end"), "x", "new")
+        harness["budget"].replaced(page.replace("end of", "end"), "x", "new", "budget.py")
 
 
 def test_the_plug_in_rule_finds_the_best_threshold_of_true_probabilities(harness):

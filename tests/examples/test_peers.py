@@ -17,7 +17,7 @@ import pytest
 from skdice.metrics import span_f1_score
 
 FOLDER = Path(__file__).parents[2] / "examples" / "benchmarks" / "peers"
-NAMES = ("common", "show", "peers", "tasks")
+NAMES = ("common", "show", "peers", "pages", "tasks")
 
 
 @pytest.fixture(scope="module")
@@ -127,12 +127,12 @@ def test_a_table_with_gaps(harness):
 
 def test_a_page_is_written_anew(harness):
     page = "a\n<!-- peers: made by peers.py show -->\nold\n<!-- end of peers -->\nb\n"
-    made = harness["show"].replaced(page, "peers", "new")
+    made = harness["show"].replaced(page, "peers", "new", "peers.py show")
     assert "old" not in made
-    assert harness["show"].replaced(made, "peers", "new") == made
-    assert harness["show"].replaced("no part", "peers", "new") == "no part"
+    assert harness["show"].replaced(made, "peers", "new", "peers.py show") == made
+    assert harness["show"].replaced("no part", "peers", "new", "peers.py show") == "no part"
     with pytest.raises(SystemExit, match="lacks"):
-        harness["show"].replaced(page.replace("end of", "stop"), "peers", "new")
+        harness["show"].replaced(page.replace("end of", "stop"), "peers", "new", "peers.py show")
 
 
 def options(tmp_path: Path, **others: Any) -> argparse.Namespace:

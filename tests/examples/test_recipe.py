@@ -142,7 +142,7 @@ def test_the_mean_of_the_last_weights(harness, tiny_backbone):
 
 def test_rates_fall_from_layer_to_layer(harness):
     model = DiceSequenceClassifier()
-    harness["ingredients"].apply_to(model, {"layer_decay": 0.5}, 0.64)
+    harness["ingredients"].apply_to(model, {"layer_decay": 0.5, "lr": 0.64})
     groups = dict(model.net_params["optimizer__param_groups"])
     assert groups["encoder.encoder.layer.5.*"] == {"lr": 0.32}
     assert groups["encoder.encoder.layer.0.*"]["lr"] == pytest.approx(0.01)

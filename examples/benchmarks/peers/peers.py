@@ -32,11 +32,9 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
+from show import SETS, TAGS, TEXTS, best, key, read, show
+
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parents[1] / "paper")]
-
-from show import SETS, TAGS, TEXTS, best, key, read, show  # noqa: E402
-
 RECORDS = HERE.parent / "results" / "peers.jsonl"
 TORCH = "torch==2.13.0"
 AIM = 0.97  # of the budget, which the number of updates is chosen for

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import sys
 import textwrap
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[3]
+sys.path.insert(0, str(ROOT / "examples" / "paper"))
+
+from pages import replaced  # noqa: E402
+
 PAGES = [ROOT / "README.md", ROOT / "docs" / "experiments.md"]
 CHART = ROOT / "docs" / "images" / "peers.svg"
 SETS = {
@@ -149,18 +154,6 @@ def passes(record: Record) -> str:
     return f"{record['views'] / ROWS[record['set']]:.1f}"
 
 
-def replaced(page: str, name: str, made: str) -> str:
-    """The page with the part between two comments made anew, if it has the part."""
-    begin, end = f"<!-- {name}: made by peers.py show -->\n", f"<!-- end of {name} -->"
-    before, found, rest = page.partition(begin)
-    if not found:
-        return page
-    _, closed, after = rest.partition(end)
-    if not closed:
-        raise SystemExit(f"the page lacks the line {end!r}")
-    return f"{before}{begin}\n{made}\n\n{end}{after}"
-
-
 def show(records: list[Record]) -> None:
     """Write the tables into the pages and draw the chart."""
     minutes = sorted({record["minutes"] for record in records})
@@ -172,7 +165,7 @@ def show(records: list[Record]) -> None:
     for page in PAGES:
         text = page.read_text()
         for name, lines in parts.items():
-            text = replaced(text, name, "\n".join(lines))
+            text = replaced(text, name, "\n".join(lines), "peers.py show")
         page.write_text(text)
         print(page)
     for record in records:
