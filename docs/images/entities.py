@@ -49,17 +49,22 @@ def write(name: str, width: float, height: int, parts: list[str]) -> None:
     )
 
 
-def marked(name: str, text: str, spans: list[tuple[int, int, str]]) -> None:
-    """Draw a text whose spans are highlighted."""
-    parts = []
-    for start, end, label in spans:
-        x, width = MARGIN + start * CHARACTER, (end - start) * CHARACTER
-        middle = 'font-weight="bold" text-anchor="middle"'
-        parts.append(box(x - 2, 14, width + 4, 26, COLOURS[label]))
-        parts.append(words(x + width / 2, 56, f"{label} {start}-{end}", 11, middle))
-    length = len(text) * CHARACTER
-    parts.append(words(MARGIN, 32, text, 16, f'textLength="{length:.1f}" xml:space="preserve"'))
-    write(name, 2 * MARGIN + length, 66, parts)
+def marked(name: str, text: str, spans: list[tuple[int, int, str]], line_end: int = 0) -> None:
+    """Draw a text whose spans are highlighted, on two lines if one ends at `line_end`."""
+    ends = [line_end, len(text)] if line_end else [len(text)]
+    parts, first = [], 0
+    for row, end in enumerate(ends):
+        top, length = 14 + 64 * row, (end - first) * CHARACTER
+        for start, stop, label in (span for span in spans if first <= span[0] < end):
+            x, width = MARGIN + (start - first) * CHARACTER, (stop - start) * CHARACTER
+            middle = 'font-weight="bold" text-anchor="middle"'
+            parts.append(box(x - 2, top, width + 4, 26, COLOURS[label]))
+            parts.append(words(x + width / 2, top + 42, f"{label} {start}-{stop}", 11, middle))
+        shape = f'textLength="{length:.1f}" xml:space="preserve"'
+        parts.append(words(MARGIN, top + 18, text[first:end], 16, shape))
+        first = end
+    longest = max(end - start for start, end in zip([0, *ends], ends, strict=False))
+    write(name, 2 * MARGIN + longest * CHARACTER, 2 + 64 * len(ends), parts)
 
 
 def serving() -> None:
@@ -82,7 +87,7 @@ def line(x: float, y: float, x2: float, y2: float) -> str:
 
 def main() -> None:
     """Write the pictures beside this file."""
-    marked("entities.svg", TEXT, ENTITIES)
+    marked("entities.svg", TEXT, ENTITIES, TEXT.index("Acme"))  # a phone has room for so much
     marked("answer.svg", PASSAGE, ANSWER)
     serving()
 

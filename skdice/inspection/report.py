@@ -54,6 +54,7 @@ th:first-child,td:first-child{text-align:left}
 img{max-width:100%;height:auto;display:block;margin:.5rem 0}
 .example{border-left:3px solid #bbb;padding:.1rem .8rem;margin:1rem 0;overflow-wrap:anywhere}
 .example p{margin:.2rem 0}.note{color:#555}
+@media(min-width:960px){img{display:inline-block;max-width:49%;vertical-align:top}}
 @media(max-width:600px){body{margin:1rem auto;padding:0 .6rem}table{font-size:13px}
 th,td{padding:.2rem .3rem}
 td:first-child{white-space:normal;overflow-wrap:anywhere;min-width:5rem;max-width:8rem}}
@@ -283,7 +284,7 @@ def _classes(
     confusion = partial(ConfusionMatrixDisplay.from_predictions, *names, **look)
     table = _class_table(classes, counts, resampled, ("accuracy", "macro average"))
     pictures = [*_pictures(confusion, classes, counts), *curves]
-    return _page(table, pictures, examples, "Wrong, and most sure")
+    return _page(table, pictures, examples, "Mistakes with the highest probability")
 
 
 def _several(
@@ -321,7 +322,7 @@ def _several(
     classes, counts = row_counts(*items)
     table = _class_table(classes, counts, resampled, ("micro average", "macro average"))
     frequency = _picture(ClassFrequencyDisplay(classes, summed(counts)).plot, (5.5, 3.6))
-    return _page(table, [frequency, *_curves(of_label)], examples, "Wrong, and furthest off")
+    return _page(table, [frequency, *_curves(of_label)], examples, "Mistakes that are furthest off")
 
 
 def _qa(
@@ -345,9 +346,10 @@ def _qa(
     for name, kept in (("all", every), ("with answer", given), ("without", ~given)):
         if kept.any():
             part = scores[:, kept]
-            means = [f"{mean:.3f}" for mean in part.mean(axis=1)]
-            ends = [_interval(draws) for draws in resampled(part.T).T / kept.sum()]
-            lines.append([name, *means, f"{kept.sum():,}", *ends])
+            (exact_mean, f1_mean), draws = part.mean(axis=1), resampled(part.T).T / kept.sum()
+            exact_ends, f1_ends = map(_interval, draws)
+            cells = [f"{exact_mean:.3f}", exact_ends, f"{f1_mean:.3f}", f1_ends]
+            lines.append([name, *cells, f"{kept.sum():,}"])
     examples = []
     for i in np.argsort(f1, kind="stable")[:n_examples]:
         if exact[i] < 1:
@@ -358,7 +360,7 @@ def _qa(
                 f'<p class="note">row {i}: true <b>{_cut(right)}</b>, predicted '
                 f"<b>{_cut(found[i]) or 'no answer'}</b></p>"
             )
-    header = ["questions", "exact match", "F1", "number", "exact match, 95 %", "F1, 95 %"]
+    header = ["questions", "exact match", "exact match, 95 %", "F1", "F1, 95 %", "number"]
     return _page(html_table(header, lines), [], examples, "Questions with the lowest F1")
 
 
@@ -418,10 +420,10 @@ def _class_table(
     lines = []
     for name, values, (_, found, true), of_draws in rows:
         cells = [f"{value:.3f}" for value in values]
-        lines.append([name, *cells, f"{true:,}", f"{found:,}", _interval(of_draws)])
+        lines.append([name, *cells, _interval(of_draws), f"{true:,}", f"{found:,}"])
     if means[0] == "accuracy":  # precision and recall are the same
         lines[len(classes)][1:3] = ["", ""]
-    header = ["class", "precision", "recall", "F1", "true", "predicted", "F1, 95 %"]
+    header = ["class", "precision", "recall", "F1", "F1, 95 %", "true", "predicted"]
     return html_table(header, lines)
 
 
@@ -478,12 +480,14 @@ def _picture(plot: Any, size: tuple[float, float]) -> str:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=size, layout="constrained")
-    plot(ax=figure.add_subplot())
+    ax = figure.add_subplot()
+    plot(ax=ax)
     drawn = io.BytesIO()
     with rc_context({"svg.hashsalt": "skdice"}):  # with no date: the same page for the same model
         figure.savefig(drawn, format="svg", metadata={"Date": None})
     code = base64.b64encode(drawn.getvalue()).decode()
-    return f'<img alt="" src="data:image/svg+xml;base64,{code}">'
+    alt = escaped(ax.get_title() or "Confusion matrix")
+    return f'<img alt="{alt}" src="data:image/svg+xml;base64,{code}">'
 
 
 def _cut(text: Any) -> str:

@@ -250,7 +250,7 @@ def test_pictures_and_report(model):
     page = html_report(model, TEXTS, wrong, n_bootstraps=9)
     assert "row 0: true <b>spam</b>, predicted <b>money, spam</b>" in page
     rows = {cells[0]: cells[1:] for cells in _cells(page) if cells}
-    assert rows["money"][2:5] == ["0.909", "5", "6"]
+    assert [rows["money"][i] for i in (2, 4, 5)] == ["0.909", "5", "6"]
     assert rows["micro average"][2] == f"{model.score(TEXTS, wrong):.3f}"
     with pytest.raises(ValueError, match="hate"):
         html_report(model, TEXTS, [["hate"]] * 24)

@@ -67,9 +67,14 @@ def test_a_classifier_is_scored_and_its_surest_errors_are_shown():
         assert [float(c) for c in table[name][:3]] == pytest.approx(
             [want[m][i] for m in range(3)], abs=6e-4
         )
-        assert int(table[name][3]) == want[3][i]
+        assert int(table[name][4]) == want[3][i]
     assert float(table["accuracy"][2]) == round(accuracy_score(y, answers), 3)
     assert page.count('class="example"') == 2
+    names = ["precision", "recall", "F1", "F1, 95 %"]
+    assert table["class"][:4] == names  # what a phone shows without scrolling
+    pictures = re.findall(r'<img alt="(.*?)"', page)
+    assert pictures[:2] == ["Confusion matrix", "By class frequency"]
+    assert all(pictures)
     assert "row 1: true <b>ham</b>, predicted <b>spam</b>" in page
 
 
@@ -113,7 +118,7 @@ def test_nested_spans_and_answers_have_a_page():
     page = html_report(Fixed("qa", ["Ann", "at", "reason"]), X, y)
     table = cells(page)
     assert table["all"][0] == "0.333"
-    assert table["with answer"][2] == "2"
+    assert table["with answer"][4] == "2"
     assert "true <b>noon</b>" in page
     assert "true <b>no answer</b>" in page
 
@@ -155,9 +160,9 @@ def test_the_page_is_whole_asks_for_nothing_and_escapes_the_data(task):
 
 def test_true_rows_may_hold_no_entity():
     page = html_report(Fixed("tagging", [["B-A"]]), [["x"]], [["O"]], n_bootstraps=9)
-    assert cells(page)["A"] == ["0.000", "0.000", "0.000", "0", "1", "0.000 to 0.000"]
+    assert cells(page)["A"] == ["0.000", "0.000", "0.000", "0.000 to 0.000", "0", "1"]
     page = html_report(Fixed("mrc-ner", [[("A", 0, 1)]]), [["x"]], [[]], n_bootstraps=9)
-    assert cells(page)["micro average"][4] == "1"
+    assert cells(page)["micro average"][5] == "1"
     page = html_report(Fixed("tagging", [["O"]]), [["x"]], [["O"]], n_bootstraps=9)
     assert "all rows are right" in page
     display = ClassFrequencyDisplay.from_predictions([[], []], [[("A", 0, 1)], []])
@@ -266,6 +271,18 @@ def test_two_classes_have_curves_and_the_page_reads_in_the_dark_and_on_a_phone()
     assert "<h2>Training</h2>" in page
     only = html_report(Fixed("classification", y), X, ["ham"] * 6, n_bootstraps=9)
     assert only.count("<img ") == 2  # without a positive row there is no recall
+
+
+def test_names_of_classes_of_like_frequency_do_not_overlap():
+    from matplotlib.figure import Figure
+
+    ax = Figure(figsize=(5.5, 3.6)).add_subplot()
+    counts = np.array([[10, 73, 71], [10, 75, 77], [12, 74, 76]])
+    ClassFrequencyDisplay(["refund", "late", "praise"], counts).plot(ax=ax)
+    boxes = [text.get_window_extent() for text in ax.texts]
+    assert [text.get_text() for text in ax.texts] == ["refund", "late", "praise"]
+    assert not boxes[1].overlaps(boxes[2])
+    assert all(ax.bbox.y0 < box.y0 and box.y1 < ax.bbox.y1 for box in boxes)
 
 
 def test_the_training_is_told(tiny_backbone):
