@@ -26,7 +26,8 @@ from skdice.metrics import positive_class
 from skdice.metrics.classification import class_scores
 from skdice.metrics.labels import Labels, rarest_labels, read_labels
 from skdice.text.inputs import as_texts, check_weights, check_width
-from skdice.text.long_texts import Cuts, text_blocks
+from skdice.text.long_texts import Cuts
+from skdice.text.subwords import text_blocks
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -38,7 +38,7 @@ from skdice.estimators.chosen import Chosen
 from skdice.estimators.hub import PushToHub, local_folder
 from skdice.estimators.streams import StreamedPredictions
 from skdice.text.encoding import Window, Windows
-from skdice.text.long_texts import text_blocks
+from skdice.text.subwords import text_blocks
 
 # Fitted attributes that not every estimator has.
 _OPTIONAL = ("positive_", "_seen", "_sharpness")

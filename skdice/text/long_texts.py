@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from skdice._warn import TruncationWarning, warn
-from skdice.text.encoding import BLOCK, Window, compact
+from skdice.text.encoding import Window, compact, template
+from skdice.text.subwords import PIECE, subwords_of_texts, text_blocks
 
-CHARACTERS = 1_000_000  # of texts tokenised at a time
 _REMEDY = {
     "truncate": "set long_texts='windows' to read them whole, or raise max_length",
     "windows": "only the second text of a pair is read in windows, and the first has at most half "
@@ -79,20 +81,6 @@ class Cuts:
             )
 
 
-def text_blocks(
-    texts: Sequence[Any], most: int = BLOCK, characters: int = CHARACTERS
-) -> Iterator[slice]:
-    """Slices that cover all texts or pairs: at most so many, and not many more characters."""
-    start = size = 0
-    for i, text in enumerate(texts):
-        size += len(text) if isinstance(text, str) else sum(map(len, text))
-        if i + 1 - start == most or size >= characters:
-            yield slice(start, i + 1)
-            start, size = i + 1, 0
-    if start < len(texts):
-        yield slice(start, len(texts))
-
-
 @compact
 def encode_texts(
     tokenizer: Any,
@@ -123,44 +111,83 @@ def encode_texts(
     """
     none, left = np.empty(0, dtype=np.int64), tokenizer.truncation_side == "left"
     cuts = Cuts() if cuts is None else cuts
+    rows = zip(texts, _encoded(tokenizer, texts), strict=True)
+    for row, (text, (ids, segments, places_and_offsets)) in enumerate(rows):
+        cuts.n_texts += 1
+        length = len(text if isinstance(text, str) else text[-1])
+        if len(ids) <= max_length:
+            yield TextWindow(ids, segments, none, none, row, 0, length)
+            continue
+        places, offsets = places_and_offsets()
+        parts = _parts(list(map(len, places)), len(ids), max_length, long_texts, left, cuts)
+        whole = np.array(ids), None if segments is None else np.array(segments)
+        for part in parts:
+            index = _index(places, part, len(ids))
+            inputs = whole[0][index], None if whole[1] is None else whole[1][index]
+            read = part[-1]
+            start = offsets[read.start][0] if read.start else 0
+            end = length if read.stop == len(places[-1]) else offsets[read.stop - 1][1]
+            yield TextWindow(*inputs, none, none, row, int(start), int(end))
+
+
+# The subwords of each text among those of a text or pair; the characters of those of the last.
+_Places = tuple[list[range], Sequence[tuple[int, int]] | np.ndarray]
+
+
+def _encoded(
+    tokenizer: Any, texts: Sequence[Any]
+) -> Iterator[tuple[Sequence[int], Sequence[int] | None, Callable[[], _Places]]]:
+    """Ids and segments of each text or pair with special tokens, and what gives their places."""
     for some in text_blocks(texts):
-        block = texts[some]
-        sides = [block] if isinstance(block[0], str) else list(zip(*block, strict=True))
-        # Whole, and not verbose, which would warn of it: of two long texts tokenizers keep each
-        # left-out part of one with each of the other.
-        encoded = tokenizer(*map(list, sides), verbose=False)
-        segments = encoded.get("token_type_ids")
-        cuts.n_texts += len(block)
-        for i, ids in enumerate(encoded["input_ids"]):
-            row, of_row = some.start + i, None if segments is None else segments[i]
-            length = len(sides[-1][i])
-            if len(ids) <= max_length:
-                yield TextWindow(ids, of_row, none, none, row, 0, length)
+        for is_long, block in groupby(texts[some], _is_long):
+            if is_long:
+                yield from (_encoded_long(tokenizer, text) for text in block)
                 continue
-            encoding = encoded.encodings[i]
-            places, offsets = _places(encoding.sequence_ids), encoding.offsets
-            parts = _parts(list(map(len, places)), len(ids), max_length, long_texts, left, cuts)
-            whole = np.array(ids), None if of_row is None else np.array(of_row)
-            for part in parts:
-                index = _index(places, part, len(ids))
-                inputs = whole[0][index], None if whole[1] is None else whole[1][index]
-                shift, read = places[-1].start, part[-1]
-                start = offsets[shift + read.start][0] if read.start else 0
-                to_the_end = read.stop == len(places[-1])
-                end = length if to_the_end else offsets[shift + read.stop - 1][1]
-                yield TextWindow(*inputs, none, none, row, start, end)
+            rows = list(block)
+            sides = [rows] if isinstance(rows[0], str) else list(zip(*rows, strict=True))
+            # Whole, and not verbose, which would warn of it: of two long texts tokenizers keep
+            # each left-out part of one with each of the other.
+            encoded = tokenizer(*map(list, sides), verbose=False)
+            segments = encoded.get("token_type_ids") or [None] * len(rows)
+            columns = encoded["input_ids"], segments, encoded.encodings
+            for ids, of_row, encoding in zip(*columns, strict=True):
+                yield ids, of_row, partial(_places, encoding, len(sides))
 
 
-def _places(sides: list[int | None]) -> list[range]:
-    """The subwords of each text among those of a text or pair."""
-    side_of = np.array([-1 if side is None else side for side in sides])
+def _is_long(text: str | tuple[str, str]) -> bool:
+    return max(map(len, [text] if isinstance(text, str) else text)) > PIECE
+
+
+def _encoded_long(
+    tokenizer: Any, text: str | tuple[str, str]
+) -> tuple[np.ndarray, np.ndarray | None, Callable[[], _Places]]:
+    sides = [text] if isinstance(text, str) else list(text)
+    subwords, offsets = zip(*subwords_of_texts(tokenizer, sides), strict=True)
+    around, start = template(tokenizer, len(sides)), 0
+    ids, segments, places = [around.special[0]], [around.special_segments[0]], []
+    for i, of_side in enumerate(subwords):
+        start += len(ids[-1])
+        places.append(range(start, start + len(of_side)))
+        start += len(of_side)
+        ids += [of_side, around.special[i + 1]]
+        segments += [[around.text_segments[i]] * len(of_side), around.special_segments[i + 1]]
+    of_row = _joined(segments) if around.with_segments else None
+    return _joined(ids), of_row, lambda: (places, offsets[-1])
+
+
+def _joined(parts: list[Any]) -> np.ndarray:
+    return np.concatenate(parts, dtype=np.int32, casting="unsafe")  # an empty list holds floats
+
+
+def _places(encoding: Any, n_sides: int) -> _Places:
+    side_of = np.array([-1 if side is None else side for side in encoding.sequence_ids])
     places, stop = [], 0
-    for side in range(max(side_of.max(), 0) + 1):
+    for side in range(n_sides):
         here = np.flatnonzero(side_of == side)
         start = here[0] if len(here) else stop
         stop = start + len(here)
         places.append(range(int(start), int(stop)))
-    return places
+    return places, encoding.offsets[places[-1].start :]
 
 
 def _index(places: list[range], part: list[range], length: int) -> np.ndarray:

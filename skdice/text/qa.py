@@ -20,6 +20,7 @@ from skdice.text.encoding import (
     template,
     whole_words,
 )
+from skdice.text.subwords import subwords_of_texts
 
 
 @dataclass(slots=True)
@@ -48,10 +49,8 @@ def encode_questions(
     """Windows of question and context; every context is tokenised once."""
     shape = template(tokenizer, 2)
     questions, contexts = (list(dict.fromkeys(texts)) for texts in zip(*pairs, strict=True))
-    # Not verbose: it would warn of long contexts, which are cut into windows below.
-    how = {"add_special_tokens": False, "verbose": False}
-    asked_ids = tokenizer(questions, **how)["input_ids"]
-    encoded = tokenizer(contexts, return_offsets_mapping=True, **how)
+    # Not verbose: it would warn of long questions, which are cut below.
+    asked_ids = tokenizer(questions, add_special_tokens=False, verbose=False)["input_ids"]
     if n_cut := sum(len(ids) > max_question_length for ids in asked_ids):
         warn(
             f"{n_cut} of {len(questions)} questions are cut to max_question_length="
@@ -59,12 +58,7 @@ def encode_questions(
             TruncationWarning,
         )
     ids_of = dict(zip(questions, asked_ids, strict=True))
-    tokens_of = {
-        context: (ids, np.array(offsets, dtype=np.int64).reshape(-1, 2))
-        for context, ids, offsets in zip(
-            contexts, encoded["input_ids"], encoded["offset_mapping"], strict=True
-        )
-    }
+    tokens_of = dict(zip(contexts, subwords_of_texts(tokenizer, contexts), strict=True))
     for row, (question, context) in enumerate(pairs):
         asked = ids_of[question][:max_question_length]
         room = max_length - shape.size - len(asked)
@@ -75,12 +69,12 @@ def encode_questions(
                 "max_question_length"
             )
         ids, offsets = tokens_of[context]
-        if not ids:
+        if not len(ids):
             raise ValueError(f"X[{row}] has a context without any subword: {context[:40]!r}")
         sizes = np.ones(len(ids), dtype=np.int64)
         # With more overlap a long context would be cut into too many windows.
         for first, last, *_ in _cut(sizes, room, min(stride, room // 2)):
-            inputs, segments, start = shape.build(asked, ids[first:last])
+            inputs, segments, start = shape.build(asked, ids[first:last].tolist())
             where = np.arange(last - first)
             yield ReadingWindow(
                 inputs,

@@ -13,8 +13,8 @@ import numpy as np
 from skdice._checks import check_choice, check_has, checked, naming, shown
 from skdice.text.encoding import BLOCK
 from skdice.text.inputs import check_characters, read_texts
+from skdice.text.subwords import PIECE, pieces
 
-PIECE = 2**16  # characters of a text that are tokenised at a time, up to a blank
 # One character a word in scripts without blanks; a symbol such as an emoji, with its modifiers.
 _OWN_WORD = (
     r"[\p{Han}\p{Hiragana}\p{Katakana}\u30a0-\u30ff\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]\p{M}*"
@@ -157,25 +157,12 @@ def _in_pieces(split: Callable[..., Iterator[Words]], tokenizer: Any, text: str)
     """The words of a long text, for whose pieces the tokenizer needs less memory at a time."""
     columns: list[np.ndarray] = []
     ids: list[list[int]] = []
-    for start, end in pieces(text):
+    for start, end in pieces(text, lambda text, i: text[i] in " \n"):
         (words,) = split(tokenizer, [text[start:end]])
         columns.append(start + np.stack([words.starts, words.ends, words.first, words.last]))
         ids += words.ids
     starts, ends, first, last = np.concatenate(columns, axis=1)
     return Words(starts, ends, first, last, ids)
-
-
-def pieces(text: str) -> Iterator[tuple[int, int]]:
-    """Stretches of a text of about `PIECE` characters, each but the first from a blank on."""
-    start = 0
-    while len(text) - start > PIECE:
-        end = max(text.rfind(blank, start + 1, start + PIECE) for blank in " \n")
-        if end < 0:  # none so near
-            after = (text.find(blank, start + PIECE) for blank in " \n")
-            end = min((place for place in after if place >= 0), default=len(text))
-        yield start, end
-        start = end
-    yield start, len(text)
 
 
 def _encoded_texts(tokenizer: Any, texts: Sequence[str]) -> Iterator[Words]:

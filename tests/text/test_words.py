@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
-from skdice.text import words
+from skdice.text import subwords, words
 
 CHARACTERS = st.sampled_from(
     [*"abC.,-@#' \n\t", "é", "e\u0301", "東", "で", "👍🏽", "\u200b", "\x1c", "\xa0"]
@@ -24,17 +24,27 @@ def test_pieces_change_no_word(kind, raw_text_backbones, parts):
     texts = ["a", "".join(parts), "b c"]
     whole = list(words.split_texts(tokenizer, texts))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(words, "PIECE", 7)
-        ends = [place for piece in words.pieces(texts[1]) for place in piece]
+        for module in (words, subwords):
+            patch.setattr(module, "PIECE", 7)
         found = list(words.split_texts(tokenizer, texts))
-    assert [ends[0], ends[-1]] == [0, len(texts[1])]
-    assert ends[1:-1:2] == ends[2::2]
     for one, other in zip(whole, found, strict=True):
         for field in fields(one):
             np.testing.assert_equal(getattr(one, field.name), getattr(other, field.name))
 
 
+@given(parts=st.lists(CHARACTERS, max_size=60))
+def test_pieces_are_the_text(parts):
+    text = "".join(parts)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(subwords, "PIECE", 7)
+        ends = list(subwords.pieces(text, lambda text, i: text[i] == " "))
+    assert "".join(text[start:end] for start, end in ends) == text
+    for start, end in ends:
+        assert end - start <= 7 or " " not in text[start + 1 : end]
+
+
 def test_a_long_word_is_not_cut(monkeypatch):
-    monkeypatch.setattr(words, "PIECE", 7)
-    assert list(words.pieces("ab cd " + "x" * 20 + " yz")) == [(0, 5), (5, 26), (26, 29)]
-    assert list(words.pieces("x" * 20)) == [(0, 20), (20, 20)]
+    monkeypatch.setattr(subwords, "PIECE", 7)
+    ends = subwords.pieces("ab cd " + "x" * 20 + " yz", lambda text, i: text[i] == " ")
+    assert list(ends) == [(0, 5), (5, 26), (26, 29)]
+    assert list(subwords.pieces("x" * 20, lambda text, i: text[i] == " ")) == [(0, 20)]
