@@ -130,13 +130,14 @@ def encode_texts(
             yield TextWindow(*inputs, none, none, row, int(start), int(end))
 
 
+_Ids = Sequence[int] | np.ndarray
 # The subwords of each text among those of a text or pair; the characters of those of the last.
 _Places = tuple[list[range], Sequence[tuple[int, int]] | np.ndarray]
 
 
 def _encoded(
     tokenizer: Any, texts: Sequence[Any]
-) -> Iterator[tuple[Sequence[int], Sequence[int] | None, Callable[[], _Places]]]:
+) -> Iterator[tuple[_Ids, _Ids | None, Callable[[], _Places]]]:
     """Ids and segments of each text or pair with special tokens, and what gives their places."""
     for some in text_blocks(texts):
         for is_long, block in groupby(texts[some], _is_long):
