@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from numbers import Integral
 from typing import Any, TypeVar, cast
 
 from skdice._checks import shown
+from skdice._compat import Interval, StrOptions
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -41,9 +42,24 @@ def reading_strategy(strategy: Any) -> Iterator[None]:
         ) from error
 
 
+def check_number(what: str, value: Any, kinds: Iterable[Any]) -> None:
+    """Refuse a value outside the ranges and choices among `kinds`; True is no number."""
+    if value is None and None in kinds:
+        return
+    rules = [kind for kind in kinds if isinstance(kind, (Interval, StrOptions))]
+    flag = isinstance(value, bool) and any(isinstance(rule, Interval) for rule in rules)
+    if flag or (rules and not any(rule.is_satisfied_by(value) for rule in rules)):
+        raise ValueError(f"{what}={shown(value)} must be {' or '.join(map(str, rules))}")
+
+
 def check_params(estimator: Any) -> None:
-    """scikit-learn's check of parameters; refuses integers too, which C and floats cannot hold."""
+    """scikit-learn's check of parameters.
+
+    It also refuses True for a number, and integers that C and floats cannot hold.
+    """
     for name, value in estimator.get_params(deep=False).items():
+        if isinstance(value, bool):
+            check_number(name, value, estimator._parameter_constraints.get(name, ()))
         for number in value.values() if isinstance(value, dict) else [value]:
             if isinstance(number, Integral) and not -(2**63) <= int(number) < 2**63:
                 raise ValueError(f"{name} has more than 64 bits: give a smaller number")

@@ -45,6 +45,8 @@ class FitPlan:
     epochs: int | None = None
     # The rows that a sampler drew for each epoch.
     rows: Sequence[np.ndarray] | None = None
+    # Answers or entities, where the loss has no counts of classes.
+    n_positives: int | None = None
     # Training examples of each class that the head does not have yet, for one of all the others.
     new_odds: Sequence[float] = ()
     # The validation set (Examples), scored after each epoch.

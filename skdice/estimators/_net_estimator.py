@@ -26,8 +26,13 @@ from skdice.engine.devices import seeded
 from skdice.engine.net import FineTuningNet
 from skdice.engine.plan import FitPlan
 from skdice.engine.progress import trained_state
-from skdice.engine.schedules import SCHEDULES
-from skdice.estimators.checks import PlainIntegers, check_device, check_numbers, check_reduction
+from skdice.estimators.checks import (
+    OF_NET,
+    PlainIntegers,
+    check_device,
+    check_net_params,
+    check_reduction,
+)
 from skdice.losses import Loss, resolve_loss
 
 # A net has collapsed if its outputs differ between examples by less than this share of their
@@ -55,12 +60,7 @@ class NetEstimator(PlainIntegers, BaseEstimator):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "loss": [str, Loss],
-        "max_epochs": [Interval(Integral, 1, None, closed="left")],
-        "lr": [Interval(Real, 0, None, closed="neither")],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "weight_decay": [Interval(Real, 0, None, closed="left")],
-        "schedule": [StrOptions(set(SCHEDULES))],
-        "warmup": [Interval(Real, 0, 1, closed="both")],
+        **OF_NET,
         "dropout": [Interval(Real, 0, 1, closed="left")],
         "device": [str],
         "early_stopping": ["boolean"],
@@ -117,7 +117,7 @@ class NetEstimator(PlainIntegers, BaseEstimator):
         self._check_at_once()
         check_reduction(resolve_loss(self.loss))
         check_callbacks(self.callbacks, self.net_params)
-        check_numbers(self.net_params or {})
+        check_net_params(self.net_params or {})
         parse_interval(self.checkpoint_every)
         if self.checkpoint_dir is None:
             return

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
+from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
@@ -39,6 +40,7 @@ from skdice.text.inputs import (
     check_weights,
     check_width,
     object_array,
+    take,
 )
 from skdice.text.spans import ScoredSpan
 
@@ -154,6 +156,9 @@ class TfidfClassifier(ClassScores, ClassifierMixin, _Baseline):
         texts = as_texts(X)
         labels = as_labels(y, len(texts))
         weights = check_weights(sample_weight, len(texts))
+        if weights is not None:  # a row of weight 0 is one that is not there
+            held = np.flatnonzero(weights)
+            texts, labels, weights = take(texts, held), labels[held], weights[held]
         if labels.ndim == 2:
             raise ValueError(
                 f"y has shape {labels.shape}, and a TfidfClassifier gives one label a row: fit one "
@@ -174,10 +179,14 @@ class TfidfClassifier(ClassScores, ClassifierMixin, _Baseline):
         make = partial(TfidfVectorizer, sublinear_tf=True, min_df=least, dtype=np.float32)
         words = make(ngram_range=tuple(self.word_ngrams), token_pattern=r"\w+|[^\w\s]+")
         characters = make(ngram_range=tuple(self.char_ngrams), analyzer="char_wb")
-        self.vectorizer_ = FeatureUnion([("words", words), ("characters", characters)])
-        if not any(text.strip() for text in _texts_of(texts)):
-            raise ValueError("X holds no text that is not blank: there are no n-grams")
-        self.vectorizer_.fit(list(_texts_of(texts)))
+        kinds = [("words", words), ("characters", characters)]
+        kinds = [kind for kind in kinds if _counts(kind[1], list(_texts_of(texts)))]
+        if not kinds:
+            raise ValueError(
+                f"no text of X has n-grams of word_ngrams={self.word_ngrams} or "
+                f"char_ngrams={self.char_ngrams}: give shorter ones, and texts that are not blank"
+            )
+        self.vectorizer_ = FeatureUnion(kinds)
         n_folds = min(self.cv, int(counts.min()))
         self.model_ = LogisticRegression(class_weight="balanced", max_iter=1000, C=self.Cs[:2][-1])
         table, rows = self._table(texts), self._rows(labels)
@@ -187,7 +196,9 @@ class TfidfClassifier(ClassScores, ClassifierMixin, _Baseline):
             )
             search = GridSearchCV(
                 self.model_, {"C": list(self.Cs)}, scoring=scorer, cv=folds, refit=False
-            ).fit(table, target, sample_weight=weights)
+            )
+            with config_context(enable_metadata_routing=False):  # the weights are for `fit` alone
+                search.fit(table, target, sample_weight=weights)
             self.model_.set_params(**search.best_params_)
         weights = None if weights is None else weights[rows]
         self.model_.fit(table[rows], target[rows], sample_weight=weights)
@@ -220,6 +231,15 @@ class TfidfClassifier(ClassScores, ClassifierMixin, _Baseline):
         a, b = (self.vectorizer_.transform(side) for side in zip(*texts, strict=True))
         similarity = sparse.csr_matrix(a.multiply(b).sum(axis=1))
         return sparse.hstack([a, b, a.minimum(b), abs(a - b), similarity], format="csr")
+
+
+def _counts(vectorizer: TfidfVectorizer, texts: list[str]) -> bool:
+    """Fit, and say whether there are n-grams: none, if each is in one text only."""
+    try:
+        vectorizer.fit(texts)
+    except ValueError:  # "empty vocabulary", "no terms remain"
+        return False
+    return True
 
 
 def _texts_of(rows: list[Any]) -> Iterator[str]:
@@ -403,6 +423,7 @@ def features_of(tokens: list[str]) -> list[list[str]]:
 
 
 def _of_word(token: str) -> list[str]:
+    token = token.encode("utf-8", "replace").decode()  # of a half of a surrogate pair
     lower = token.lower()
     kinds = [("X", str.isupper), ("x", str.islower), ("d", str.isdigit)]
     shape = "".join(next((k for k, holds in kinds if holds(c)), c) for c in token)

@@ -12,12 +12,30 @@ from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 
 from skdice._checks import shown
+from skdice._compat import Interval, StrOptions
+from skdice._fitting import check_number
 from skdice._warn import warn
 from skdice.engine import ranks
 from skdice.engine.devices import resolve_device
+from skdice.engine.schedules import SCHEDULES
 from skdice.losses import Loss, resolve_loss
 from skdice.metrics import positive_class
 from skdice.metrics.labels import Labels, read_labels
+
+# What the settings of a net may be, whether the estimator or its `net_params` holds them.
+OF_NET: dict[str, list[Any]] = {
+    "max_epochs": [Interval(Integral, 1, None, closed="left")],
+    "lr": [Interval(Real, 0, None, closed="neither")],
+    "batch_size": [Interval(Integral, 1, None, closed="left")],
+    "weight_decay": [Interval(Real, 0, None, closed="left")],
+    "schedule": [StrOptions(set(SCHEDULES))],
+    "warmup": [Interval(Real, 0, 1, closed="both")],
+}
+OF_TEXT_NET: dict[str, list[Any]] = {
+    "gradient_accumulation": [Interval(Integral, 1, None, closed="left")],
+    "max_grad_norm": [Interval(Real, 0, None, closed="neither"), None],
+    "precision": [StrOptions({"auto", "fp32", "fp16", "bf16"})],
+}
 
 
 class PlainIntegers:
@@ -64,10 +82,13 @@ def check_validation(X_val: Any, y_val: Any) -> None:
         raise ValueError(f"{missing} is missing: give X_val and y_val together, or neither")
 
 
-def check_numbers(net_params: dict[str, Any]) -> None:
-    """Refuse rates and numbers of epochs in `net_params` that are no numbers, such as "auto"."""
-    given = [(name, net_params.get(name)) for name in ("lr", "optimizer__lr", "max_epochs")]
-    for group in net_params.get("optimizer__param_groups") or ():
+def check_net_params(net_params: dict[str, Any]) -> None:
+    """Refuse settings in `net_params` that a net could not use, such as "auto" for a number."""
+    for name, value in net_params.items():
+        kinds = (OF_NET | OF_TEXT_NET).get(name.removeprefix("optimizer__"), ())
+        check_number(f"net_params: {name}", value, kinds)
+    groups = net_params.get("optimizer__param_groups") or ()
+    for group in groups if isinstance(groups, (tuple, list)) else [groups]:
         if not (
             isinstance(group, (tuple, list)) and len(group) == 2 and isinstance(group[1], dict)
         ):
@@ -75,15 +96,9 @@ def check_numbers(net_params: dict[str, Any]) -> None:
                 f"net_params: optimizer__param_groups holds {shown(group)}: give pairs of a "
                 'pattern and a dict, such as ("head*", {"lr": 1e-3})'
             )
-        given.append((f"optimizer__param_groups, {group[0]!r}, lr", group[1].get("lr")))
-    for name, value in given:
-        kind, least = (Integral, 1) if name == "max_epochs" else (Real, 0)
-        known = isinstance(value, kind) and not isinstance(value, bool)
-        if value is not None and not (known and least <= value < np.inf):
-            raise ValueError(
-                f"net_params: {name}={shown(value)} must be a number of at least {least}. Only "
-                "the estimator's own lr and max_epochs may be 'auto'"
-            )
+        if group[1].get("lr") is not None:
+            what = f"net_params: optimizer__param_groups, {group[0]!r}, lr"
+            check_number(what, group[1]["lr"], [Interval(Real, 0, None, closed="left")])
 
 
 def fresh_loss(loss: str | Loss) -> Loss:

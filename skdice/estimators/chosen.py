@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 
 from skdice._checks import shown
@@ -39,8 +40,12 @@ class Chosen(NetEstimator):
 
     def _check_params(self) -> None:
         super()._check_params()
+        if self._given("optimizer__lr", "lr") == "auto":
+            self._check_optimizer()
+
+    def _check_optimizer(self) -> None:
         optimizer = (self.net_params or {}).get("optimizer", torch.optim.AdamW)
-        if self._given("optimizer__lr", "lr") == "auto" and not is_adam(optimizer):
+        if not is_adam(optimizer):
             raise ValueError(
                 f"lr='auto' with net_params: optimizer={shown(optimizer)}: the rates that are "
                 "known are those of Adam and its kin; give lr as a number"
@@ -53,11 +58,13 @@ class Chosen(NetEstimator):
             self._module.start_from(loss.start_bias())
         if plan.epochs is not None:  # one of many calls
             return
-        n_rows = len(plan.dataset if plan.rows is None else plan.rows[0])
-        what = {1: "one row", 2: "two rows"}.get(n_rows)
-        if what is None and isinstance(loss, Loss) and loss.background_ is not None:
+        places = np.arange(len(plan.dataset)) if plan.rows is None else plan.rows[0]
+        what = {1: "one row", 2: "two rows"}.get(len(plan.dataset.rows_of(places)))
+        n_positives: Any = plan.n_positives
+        if isinstance(loss, Loss) and loss.background_ is not None:
             n_positives = loss.class_counts_.sum() - loss.class_counts_[loss.background_]
-            what = "one positive example" if n_positives == 1 else None
+        if what is None and n_positives == 1:
+            what = "one positive example"
         if what is not None:
             warn(
                 f"training has {what}: the model learns little more than that by heart. It takes "
@@ -67,12 +74,17 @@ class Chosen(NetEstimator):
     def _epochs_for(self, n_rows: int) -> int:
         if self._given("max_epochs") != "auto":
             return super()._epochs_for(n_rows)
-        rows_of_update = self._given("batch_size") * self._given("gradient_accumulation")
-        return choose_epochs(n_rows, rows_of_update * ranks.n_processes())
+        return choose_epochs(n_rows, self._rows_of_update())
+
+    def _rows_of_update(self) -> int:
+        """Rows of one update, over all processes."""
+        size = self._given("batch_size") * self._given("gradient_accumulation")
+        return int(size) * ranks.n_processes()
 
     def _rate(self, *, constant: bool) -> float:
         if self._given("optimizer__lr", "lr") != "auto":
             return super()._rate(constant=constant)
+        self._check_optimizer()  # here for a search, whose range is around this rate
         module: Any = getattr(self, "_module", None)
         if module is None:  # before a fit
             config, adapted = load_config(str(self._given("backbone"))), self._given("adapter")
@@ -80,7 +92,10 @@ class Chosen(NetEstimator):
             config, adapted = module.encoder.config, module.adapted
         width, kind = getattr(config, "hidden_size", 768), config.model_type
         how = {"kind": kind, "adapted": bool(adapted), "constant": constant}
-        return choose_rate(width, self._given("frozen"), **how)
+        frozen = self.frozen
+        if frozen == getattr(config, "num_hidden_layers", None):
+            frozen = "encoder"  # all layers are
+        return choose_rate(width, frozen, **how)
 
     def _patience(self) -> int:
         if self.n_iter_no_change == "auto":

@@ -258,7 +258,14 @@ class DiceMRCTagger(TransformerEstimator):
         self.threshold_ = float(self.threshold)
         dataset = self._encode(data.inputs, data.targets, data.weights)
         criterion = self._criterion(dataset)
-        return FitPlan(dataset=dataset, criterion=criterion, seed=seed, validation=held)
+        n_positives = sum(map(len, data.targets))
+        return FitPlan(
+            dataset=dataset,
+            criterion=criterion,
+            seed=seed,
+            validation=held,
+            n_positives=n_positives,
+        )
 
     def predict(self, X: Any) -> np.ndarray:
         """Tags as in training, or spans if training had spans.

@@ -235,7 +235,14 @@ class DiceQuestionAnswerer(TransformerEstimator):
         targets, shares = dataset.flat_targets()
         counts = np.bincount(targets[:, 0].astype(int), shares, minlength=2)
         criterion = SpanEndsLoss(fresh_loss(self.loss).prepare(counts))
-        return FitPlan(dataset=dataset, criterion=criterion, seed=seed, validation=held)
+        n_positives = sum(map(bool, data.targets))
+        return FitPlan(
+            dataset=dataset,
+            criterion=criterion,
+            seed=seed,
+            validation=held,
+            n_positives=n_positives,
+        )
 
     def predict(self, X: Any) -> np.ndarray:
         """Answers of shape (n,), each a str, empty where the context holds none."""

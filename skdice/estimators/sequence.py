@@ -10,6 +10,7 @@ from scipy.special import expit, log_softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 
+from skdice._checks import shown
 from skdice._compat import HasMethods, StrOptions
 from skdice.engine.arrays import BLOCK, empty_table
 from skdice.engine.features import vectors_of_rows
@@ -332,7 +333,7 @@ class DiceSequenceClassifier(
         classes, multilabel = labels.classes, labels.multilabel
         if len(classes) < 2 and not multilabel:
             raise ValueError(
-                f"y holds one class only ({classes[0]!r}): a classifier needs 2 classes or more"
+                f"y holds one class only ({shown(classes[0])}): a classifier needs two or more"
             )
         if not multilabel and self.pos_label is not None and len(classes) == 2:
             positive_class(classes, np.zeros(2), self.pos_label)

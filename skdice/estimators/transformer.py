@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from numbers import Integral, Real
+from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -33,7 +33,7 @@ from skdice.engine.module import (
 from skdice.engine.net import FineTuningNet
 from skdice.engine.plan import Examples, FitPlan, Mode
 from skdice.estimators import storage
-from skdice.estimators.checks import check_validation, split_indices
+from skdice.estimators.checks import OF_TEXT_NET, check_validation, split_indices
 from skdice.estimators.chosen import Chosen
 from skdice.estimators.hub import PushToHub, local_folder
 from skdice.estimators.streams import StreamedPredictions
@@ -65,14 +65,12 @@ class TransformerEstimator(PushToHub, StreamedPredictions, Chosen, _Backbone):
         **Chosen._parameter_constraints,
         "backbone": [str, Path],
         "max_length": [Interval(Integral, 4, None, closed="left"), None],
-        "gradient_accumulation": [Interval(Integral, 1, None, closed="left")],
-        "max_grad_norm": [Interval(Real, 0, None, closed="neither"), None],
+        **OF_TEXT_NET,
         "frozen": [
             StrOptions({"none", "embeddings", "encoder"}),
             Interval(Integral, 0, None, closed="left"),
         ],
         "adapter": [StrOptions({"lora"}), HasMethods(["to_dict", "save_pretrained"]), None],
-        "precision": [StrOptions({"auto", "fp32", "fp16", "bf16"})],
         "gradient_checkpointing": ["boolean"],
         "warm_start": ["boolean"],
     }

@@ -18,7 +18,7 @@ from skdice.estimators import (
     TfidfClassifier,
 )
 from skdice.estimators.baselines import crfsuite
-from skdice.losses import Loss, resolve_loss
+from skdice.losses import LOSSES, Loss, resolve_loss
 from skdice.tasks import TASKS
 
 DECISIONS = {"tuned": "per_class", "prior": "prior"}
@@ -91,10 +91,9 @@ class ComparedModel:
     def _baseline(self, estimator: Any) -> Any:
         cls = BASELINES[str(self.loss)]
         if cls.task != estimator.task or isinstance(estimator, DiceClassifier):
-            reads = "texts" if cls is TfidfClassifier else "tagged tokens"
             raise ValueError(
-                f"the row {self.label!r} is not possible: {cls.__name__} is for {reads}, and "
-                f"{type(estimator).__name__} is not"
+                f"the row {self.label!r} is not possible beside a {type(estimator).__name__}: "
+                f"{self.loss!r} is the baseline of a {TASKS[cls.task].estimator}"
             )
         if cls is TfidfClassifier:
             return cls(pos_label=estimator.pos_label)
@@ -132,8 +131,11 @@ sampler=RandomOverSampler(), decision='tuned')
         resolve_loss(model)
         return ComparedModel(repr(model), model)
     loss, *others = [part.strip() for part in model.split("+")]
-    if loss not in BASELINES:
-        resolve_loss(loss)
+    if loss not in BASELINES and loss not in LOSSES:
+        raise ValueError(
+            f"the row {model!r} begins with {loss!r}, which is neither a loss {list(LOSSES)} nor a "
+            f"baseline {list(BASELINES)}"
+        )
     compared = ComparedModel(" + ".join([loss, *others]), loss)
     for part in others:
         if part in DECISIONS and compared.decision is None:

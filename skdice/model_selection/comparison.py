@@ -260,7 +260,7 @@ def compare_losses(
     estimator, n_updates = clone(with_pos_label(estimator, y)), 0
     has_sampler = "sampler" in estimator.get_params(deep=False)
     if has_sampler and estimator._given("max_epochs") == "auto":
-        size = estimator.batch_size * estimator.gradient_accumulation
+        size = estimator._rows_of_update()
         estimator.set_params(max_epochs=estimator._epochs_for(len(y)))
         n_updates = estimator.max_epochs * -(-len(y) // size)
     for model in models:

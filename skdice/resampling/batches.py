@@ -13,6 +13,7 @@ from sklearn.base import clone
 from skdice._checks import KINDS, as_row_list, shown
 from skdice._compat import get_sampler_tags
 from skdice.metrics.labels import is_indicator, single_labels
+from skdice.resampling.tags import TagSampler
 from skdice.text.inputs import holds_tags
 
 
@@ -43,6 +44,11 @@ def draw_rows(sampler: Any, y: Any, seed: int) -> np.ndarray:
         raise ValueError(
             f"sampler={sampler!r} draws by one label a row, and a tagged sentence has many: use "
             "TagOverSampler or BackgroundUnderSampler of skdice.resampling"
+        )
+    if not tagged and isinstance(sampler, TagSampler):
+        raise ValueError(
+            f"sampler={sampler!r} draws by the tags of a sentence, and here each row has one "
+            "label: use RandomOverSampler or RandomUnderSampler"
         )
     drawer = clone(sampler)
     if "random_state" in drawer.get_params():

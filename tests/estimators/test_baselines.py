@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from imblearn.over_sampling import RandomOverSampler
 from scipy.special import logsumexp
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -34,6 +35,7 @@ from skdice.inspection import span_probabilities
 from skdice.metrics import span_f1_scorer
 from skdice.metrics.schemes import get_spans
 from skdice.model_selection import compare_losses
+from skdice.resampling import TagOverSampler
 
 X = ["win money now", "free prize, call!", "win a prize", "lunch today?", "see you there"] * 4
 X += ["the bus was old", "rain again", "meet me at noon", "how are you", "money for lunch"] * 2
@@ -97,7 +99,8 @@ def test_pairs_have_what_they_share_and_how_they_differ():
         ({"Cs": [1, float("nan")]}, X, y, "Cs"),
         ({"pos_label": "no"}, X, y, "pos_label='no'"),
         ({}, X, ["ham"] * len(X), r"one class only \('ham'\)"),
-        ({}, [" ", "\n"] * 2, [0, 1] * 2, "not blank"),
+        ({}, [" ", "\n"] * 2, [0, 1] * 2, r"no text of X has n-grams of word_ngrams=\(1, 2\)"),
+        ({"sampler": TagOverSampler()}, X, y, "TagOverSampler.* draws by the tags of a sentence"),
         ({}, X, np.eye(2, dtype=int)[[0, 1] * 15], "one label a row"),
         ({}, [], [], "0 samples"),
     ],
@@ -107,6 +110,26 @@ def test_what_cannot_be_classified_is_refused(params, rows, labels, message):
         TfidfClassifier(**params).fit(rows, labels)
     with pytest.raises(NotFittedError):
         TfidfClassifier(**params).predict(X)
+
+
+def test_words_that_no_other_text_has_are_left_out():
+    rng = np.random.default_rng(0)
+    names = ["".join(rng.choice([*"abcdefgh"], 12)) for _ in range(1000)]  # none of them twice
+    labels = ["a" in name[:3] for name in names]
+    model = TfidfClassifier(Cs=[10]).fit(names, labels)
+    assert [name for name, _ in model.vectorizer_.transformer_list] == ["characters"]
+    assert model.score(names, labels) > 0.8
+
+
+def test_a_row_of_weight_0_is_one_that_is_not_there():
+    weights = np.array([0.0] * 5 + [1.0] * 25)
+    model = TfidfClassifier(random_state=0)
+    without = model.fit(X[5:], y[5:]).predict_proba(X)
+    with config_context(enable_metadata_routing=True):
+        model.fit(X, y, sample_weight=weights)
+    np.testing.assert_allclose(model.predict_proba(X), without, atol=1e-6)
+    with pytest.raises(ValueError, match="one class only"):
+        model.fit(X, y, sample_weight=y == "ham")
 
 
 def test_tools_of_scikit_learn_take_it(tmp_path):
@@ -222,6 +245,7 @@ def test_features_are_of_the_word_and_its_neighbours():
     assert {"suffix=nd", "suffix=and", "-1:title", "+1:border"} <= set(second)
     assert "digits" in features_of(["2024"])[0]
     assert "upper" in features_of(["NATO"])[0]
+    assert features_of(["\ud800x"]) == features_of(["?x"])  # CRFsuite needs UTF-8
 
 
 def test_a_chain_breaks_where_nobody_annotated(tagged):
@@ -324,5 +348,9 @@ def test_a_baseline_of_another_task_is_refused(estimator, row):
         DiceSequenceClassifier: (["a", "b"], [0, 1]),
         DiceClassifier: (np.eye(2), [0, 1]),
     }.get(type(estimator), (pairs, answers))
-    with pytest.raises(ValueError, match=rf"the row {row!r} is not possible".replace("+", r"\+")):
-        compare_losses(estimator, *data, X_test=data[0], y_test=data[1], losses=[row])
+    for given, message in (
+        (row, f"the row {row!r} is not possible beside a {type(estimator).__name__}"),
+        ("tf-idf + tuned", "begins with 'tf-idf', which is neither a loss .*'tfidf', 'crf'"),
+    ):
+        with pytest.raises(ValueError, match=message.replace("+", r"\+")):
+            compare_losses(estimator, *data, X_test=data[0], y_test=data[1], losses=[given])

@@ -79,6 +79,7 @@ def test_epochs_follow_from_rows_and_batches(tiny_backbone, params, epochs):
         ({}, recipe.RATES[512][0]),
         ({"frozen": 1}, recipe.RATES[512][0]),
         ({"frozen": "encoder"}, recipe.RATE_OF_HEAD),
+        ({"frozen": 2}, recipe.RATE_OF_HEAD),  # of two layers
         ({"lr": 7e-5}, 7e-5),
         ({"net_params": {"lr": 8e-5}}, 8e-5),
         ({"lr": 7e-5, "net_params": {"optimizer__lr": 9e-5}}, 9e-5),
@@ -199,6 +200,9 @@ def test_a_search_of_rates_is_around_the_chosen_one(tiny_backbone):
     X = np.random.default_rng(0).normal(size=(40, 3))
     tried = of_numbers.fit(X, X[:, 0] > 0).cv_results_["param_lr"].data.astype(float)
     assert ((tried >= 0.1 - 1e-9) & (tried <= 0.9 + 1e-9)).all()
+    of_sgd = classifier(tiny_backbone, net_params={"optimizer": torch.optim.SGD})
+    with pytest.raises(ValueError, match="those of Adam"):
+        LossSearchCV(of_sgd, {"lr": "auto"}, n_trials=2, cv=2).fit(TEXTS, LABELS)
 
 
 def test_heads_of_a_search_train_as_many_epochs(tiny_backbone, monkeypatch):
@@ -228,7 +232,7 @@ def test_a_comparison_makes_as_many_updates_in_every_row(tiny_backbone, monkeypa
     monkeypatch.setattr(DiceSequenceClassifier, "_settle", note)
     data = {"X_test": TEXTS, "y_test": LABELS, "seeds": 1}
     rows = ["ce", "ce + TextOverSampler", "ce + TextUnderSampler"]
-    given = classifier(tiny_backbone, batch_size=4)
+    given = classifier(tiny_backbone, net_params={"batch_size": 4})
     found = compare_losses(given, TEXTS, LABELS, losses=rows, **data)
     assert made == {"NoneType": 20, "TextOverSampler": 16, "TextUnderSampler": 20}
     assert found.settings["max_epochs"] == 4
@@ -296,15 +300,27 @@ def test_a_refused_fit_leaves_what_was_chosen(tiny_backbone):
         ({"max_epochs": 0}, "max_epochs.*'auto'.*Got 0"),
         ({"max_epochs": "many"}, "max_epochs.*'auto'.*'many'"),
         ({"n_iter_no_change": "long"}, "n_iter_no_change.*'auto'"),
-        ({"net_params": {"lr": "auto"}}, "net_params: lr='auto' must be a number"),
+        ({"lr": True}, "lr=True must be a float"),
+        ({"max_epochs": True}, "max_epochs=True must be an int"),
+        ({"frozen": True}, "frozen=True must be"),
+        ({"net_params": {"lr": "auto"}}, "net_params: lr='auto' must be a float"),
+        ({"net_params": {"lr": None}}, "net_params: lr=None must be"),
+        ({"net_params": {"lr": 0}}, "net_params: lr=0 must be"),
+        ({"net_params": {"batch_size": 0}}, "net_params: batch_size=0 must be an int"),
+        ({"net_params": {"batch_size": -1}}, "net_params: batch_size=-1 must be"),
+        ({"net_params": {"gradient_accumulation": None}}, "gradient_accumulation=None must be"),
+        ({"net_params": {"warmup": "auto"}}, "net_params: warmup='auto' must be"),
+        ({"net_params": {"schedule": "fast"}}, "net_params: schedule='fast' must be a str among"),
+        ({"net_params": {"schedule": lambda step: 1.0}}, "schedule=<function.*> must be a str"),
         ({"net_params": {"max_epochs": "auto"}}, "net_params: max_epochs='auto' must be"),
         ({"net_params": {"max_epochs": 0}}, "net_params: max_epochs=0 must be"),
-        ({"net_params": {"optimizer__lr": True}}, "optimizer__lr=True must be a number"),
-        ({"net_params": {"optimizer__lr": float("nan")}}, "optimizer__lr=nan must be a number"),
+        ({"net_params": {"optimizer__lr": True}}, "optimizer__lr=True must be a float"),
+        ({"net_params": {"optimizer__lr": float("nan")}}, "optimizer__lr=nan must be a float"),
         (
             {"net_params": {"optimizer__param_groups": [("head*", {"lr": "auto"})]}},
-            r"param_groups, 'head\*', lr='auto' must be a number",
+            r"param_groups, 'head\*', lr='auto' must be a float",
         ),
+        ({"net_params": {"optimizer__param_groups": 3}}, "param_groups holds 3: give pairs"),
         ({"net_params": {"optimizer__param_groups": ["head*"]}}, "holds 'head[*]': give pairs"),
         ({"net_params": {"optimizer__param_groups": [("head*", 1)]}}, "give pairs of a pattern"),
         ({"net_params": {"optimizer": torch.optim.SGD}}, "SGD.*give lr as a number"),
@@ -340,6 +356,20 @@ def test_a_few_examples_train_with_a_word_about_them(tiny_backbone, rows, labels
         assert len(model.fit(X, y).predict(X)) == len(X)
     said = [str(w.message) for w in said if str(w.message).startswith("training has")]
     assert [text.split(":")[0] for text in said] == ([f"training has {what}"] if what else [])
+
+
+@pytest.mark.filterwarnings("always:training has")
+def test_readers_say_it_too(tiny_backbone, sentences):
+    X, y = sentences
+    tagger = DiceMRCTagger(backbone=tiny_backbone)
+    with pytest.warns(UserWarning, match="training has one row"):  # in two windows
+        tagger.fit(X[:1], y[:1])
+    with pytest.warns(UserWarning, match="training has one positive example"):
+        tagger.fit(X[5:7] * 2, [*y[5:7], *[["O"] * len(row) for row in X[5:7]]])
+    questions = [("who met anna", "bob met anna")] * 4
+    reader = DiceQuestionAnswerer(backbone=tiny_backbone)
+    with pytest.warns(UserWarning, match="training has one positive example"):
+        reader.fit(questions, [(0, "bob"), None, None, None])
 
 
 @pytest.mark.filterwarnings("always:training has")
