@@ -167,6 +167,8 @@ from common import Run
 
 run = Run()
 run.mark("import")
+if run.job["setting"] == "capped":
+    run.cap(run.job["passes"])
 X, y, epochs = run.rows()
 run.mark("train")
 if run.job["setting"] == "default":
@@ -180,7 +182,7 @@ def test_a_run_is_a_process_of_its_own(harness, tmp_path, monkeypatch):
     script = tmp_path / "run_fake.py"
     script.write_text(f"import sys\nsys.path.insert(0, {str(FOLDER)!r})\n{PEER}")
     monkeypatch.setattr(peers, "HERE", tmp_path)
-    truth = {"dev": ["ham"], "test": ["spam", "ham"], "pos": "spam", "kind": "texts"}
+    truth = {"dev": ["ham"], "test": ["spam", "ham"], "pos": "spam", "kind": "texts", "rows": 2}
     parts = {"train": (["win", "see"], ["spam", "ham"]), "dev": (["lunch"], ["ham"])}
 
     def write_data(name: str, folder: Path, into: Path) -> dict[str, Any]:
@@ -202,3 +204,14 @@ def test_a_run_is_a_process_of_its_own(harness, tmp_path, monkeypatch):
         job | {"setting": "default"}, options(tmp_path), None, tmp_path, tmp_path / "scratch"
     )
     assert broken["error"] == "ValueError: it broke"
+    # One that makes no more passes than `fit` would is not made again because time is left.
+    capped = peers.run_one(
+        job | {"setting": "capped", "minutes": 0.5},
+        options(tmp_path),
+        None,
+        tmp_path,
+        tmp_path / "scratch",
+    )
+    assert capped["notes"]["capped"] == 30
+    assert capped["views"] == 60
+    assert len(capped["tries"]) == 2  # the probe is one

@@ -94,6 +94,12 @@ class Run:
         self._parts[part] = self._parts.get(part, 0.0) + now - self._last
         self._last = now
 
+    def cap(self, epochs: int) -> None:
+        """Make no more passes over the training rows than these, though more would fit."""
+        most = epochs * len(self.train[0])
+        if self.job["views"] >= most:
+            self.job["views"], self.notes["capped"] = most, epochs
+
     def steps(self, batch_size: int) -> int:
         """The number of updates that fit the budget."""
         return max(self.job["views"] // batch_size, 1)
@@ -113,7 +119,8 @@ class Run:
         """
         share = self.job["share"]  # of the test rows, in a probe
         test = self._test[: max(round(share * len(self._test)), 1)]
-        answer = {"test": _plain(predict(test)), "parts": self._parts, "notes": notes}
+        answer = {"test": _plain(predict(test)), "parts": self._parts, "notes": self.notes | notes}
+        answer["views"] = self.job["views"]
         self.mark("predict")
         answer["answered"] = time.time()
         answer["waited"] = _waited()

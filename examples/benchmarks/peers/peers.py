@@ -11,7 +11,8 @@ everything from the start of the process to the predictions of the test rows: im
 tokenising, training, tuning; not the time in which another program had the main thread's core,
 which the kernel tells. A short probe, which does not count, says how many updates fit. A run
 that overshoots by more than a tenth is made again with fewer, and one that leaves a fifth unused
-once again with more. A file of records grows by one line a run; what stands there is not run again.
+once again with more. skdice, and Trainer at our rate, make no more passes than `fit` would choose,
+though more may fit. A file of records grows by one line a run; what stands there is not run again.
 
 Every peer sees the same rows, as JSON, and all predictions are scored here by one scorer. Text
 labels: F1 of the positive class. Tags: micro F1 of spans.
@@ -234,13 +235,16 @@ def write_data(name: str, folder: Path, into: Path) -> dict[str, Any]:
     kind = "tags" if task.kind == "tags" else "texts"
     rows = {part: {"X": X, "y": y} for part, (X, y) in parts.items()}
     into.write_text(json.dumps({"kind": kind, "pos_label": task.pos_label, **rows}))
-    return {"dev": task.dev[1], "test": task.test[1], "pos": task.pos_label, "kind": kind}
+    truth = {"dev": task.dev[1], "test": task.test[1], "pos": task.pos_label, "kind": kind}
+    return truth | {"rows": len(task.train[1])}
 
 
 def run_one(
     job: dict[str, Any], args: argparse.Namespace, envs: Path | None, data: Path, scratch: Path
 ) -> dict[str, Any]:
     """Probe, run, and run again if the time is missed; the record's part that is measured."""
+    from skdice.engine.recipe import choose_epochs
+
     peer = PEERS[job["peer"]]
     scratch.mkdir(exist_ok=True)
     truth = write_data(job["set"], data, scratch / "data.json")
@@ -248,6 +252,7 @@ def run_one(
         **job,
         **{"data": str(scratch / "data.json"), "model": str(args.model), "share": 1.0},
         **{"scratch": str(scratch), "views": None},
+        "passes": choose_epochs(truth["rows"], 32),
     }
     python = python_of(job["peer"], envs)
     budget, tries = 60 * job["minutes"], []
@@ -270,7 +275,8 @@ def run_one(
             return answer
         tries.append(answer)
         used = (answer["seconds"] - (answer["waited"] or 0)) / budget
-        if peer.probed is None or not (used > 1.1 or (used < 0.7 and len(tries) < 3)):
+        short = used < 0.8 and "capped" not in answer["notes"]
+        if peer.probed is None or not (used > 1.1 or (short and len(tries) < 3)):
             break
         common["views"] = views_for(answer, budget)
     record = {
@@ -343,7 +349,7 @@ def start(python: str, peer: Peer, job: dict[str, Any], args: argparse.Namespace
         "seconds": round(answer["answered"] - began, 2),
         "busy": round((usage.ru_utime + usage.ru_stime) / (args.threads * wall), 3),
         "parts": {part: round(seconds, 2) for part, seconds in answer["parts"].items()},
-        **{"load": load, "views": job["views"], "share": job["share"]},
+        **{"load": load, "share": job["share"]},
     }
 
 

@@ -12,6 +12,8 @@ from skdice import (  # noqa: E402
 )
 
 run.mark("import")
+if run.job["setting"] in ("advice", "advice, bf16"):
+    run.cap(run.job["passes"])  # those that `fit` chooses
 X, y, epochs = run.rows()
 settings = {"backbone": run.job["model"], "max_epochs": epochs, "random_state": run.job["seed"]}
 if run.kind == "tags":
@@ -20,7 +22,7 @@ else:
     model = DiceSequenceClassifier(pos_label=run.pos_label, **settings).fit(X, y)
 run.mark("train")
 notes = {"batch_size": model.batch_size, "lr": model.lr_, "loss": model.loss, "rows": len(X)}
-if run.job["setting"] == "advice, bf16":
+if "bf16" in run.job["setting"]:
     # Of predictions, which "auto" makes in fp32; it has trained in bf16 if the processor is fast.
     model.set_params(precision="bf16")
 if run.job["setting"].startswith("advice"):

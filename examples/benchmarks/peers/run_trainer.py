@@ -51,6 +51,7 @@ rows, _ = encode(*run.train)
 run.mark("prepare")
 settings = {}
 if run.job["setting"] == "advice":
+    run.cap(run.job["passes"])  # our number of passes, as our rate
     settings = {
         "learning_rate": 3e-4,
         "per_device_train_batch_size": 32,
