@@ -37,6 +37,7 @@ def record(peer: str, name: str, f1: float, **others: Any) -> dict[str, Any]:
         **{"peer": peer, "set": name, "setting": "advice", "minutes": 1.0, "seed": 0, "f1": f1},
         **{"dev_f1": f1, "seconds": 58.0, "views": 5576, "parts": {"train": 50.0}, "waited": 1.0},
         **{"versions": {peer: "1.0"}, "cores": 2, "processor": "X", "date": "2026-11-26"},
+        "over": False,
     }
     return known | others
 
@@ -120,6 +121,12 @@ def test_a_table_with_gaps(harness):
     assert [text.strip() for text in cells["SetFit"]] == ["", "", "?", "?", "failed"]
     assert len(lines) == 5
     assert all(line.count("|") == lines[0].count("|") for line in lines)
+    # With two budgets the best of each is bold, and a run that did not end in time has no score.
+    records += [record("skdice", "sms", 97.0, minutes=5.0), record("SetFit", "sms", 9.0, over=True)]
+    cells = {line.split("|")[1].strip(): line for line in show.table(records, [1.0, 5.0])}
+    assert "| 90.0 / **97.0** |" in cells["**skdice**"]
+    assert "| **96.5** / ? |" in cells["TF-IDF, logistic regression (ours)"]
+    assert "| too slow / ? |" in cells["SetFit"]
     whole = "\n".join(show.whole(records))
     assert "| 2.0 |" in whole
     assert "it broke" in whole

@@ -43,7 +43,7 @@ NAMES = {
     "spaCy": "spaCy with MiniLM",
     "Flair": "Flair with MiniLM",
 }
-MISSING, NONE, FAILED = "?", "", "failed"
+MISSING, NONE, FAILED, SLOW = "?", "", "failed", "too slow"
 COLOURS = ("#d55e00", "#555555", "#555555", "#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 STARVED = 0.1  # share of the budget for which another program had the main thread's core
 Record = dict[str, Any]
@@ -78,32 +78,35 @@ def cell(records: list[Record], peer: str, name: str, minutes: float) -> str:
         return NONE
     record = best(records, peer, name, minutes)
     if record is not None:
-        return f"{record['f1']:.1f}"
+        return SLOW if record["over"] else f"{record['f1']:.1f}"
     tried = any((r["peer"], r["set"], r["minutes"]) == (peer, name, minutes) for r in records)
     return FAILED if tried else MISSING
 
 
 def table(records: list[Record], minutes: list[float]) -> list[str]:
-    """F1 by peer, set and budget, in Markdown; the best of a column is bold."""
-    lengths = [f", {m:g} min" if len(minutes) > 1 else "" for m in minutes]
-    heads = [SETS[name] + length for name in SETS for length in lengths]
-    columns = [(name, m) for name in SETS for m in minutes]
+    """F1 by peer and set, in Markdown, with a figure for each budget; the best ones are bold."""
+    lines = [f"| F1 | {' | '.join(SETS.values())} |", "|---" + "|---:" * len(SETS) + "|"]
+    peers = [peer for peer in SETS_OF if any(record["peer"] == peer for record in records)]
     cells = {
-        peer: [cell(records, peer, name, m) for name, m in columns]
-        for peer in SETS_OF
-        if any(r["peer"] == peer for r in records)
+        (peer, name, m): cell(records, peer, name, m)
+        for peer in peers
+        for name in SETS
+        for m in minutes
     }
-    for place in range(len(columns)):
-        scores = {peer: float(row[place]) for peer, row in cells.items() if is_score(row[place])}
-        for peer, score in scores.items():
-            if score == max(scores.values()):
-                cells[peer][place] = f"**{cells[peer][place]}**"
-    lines = [f"| F1 | {' | '.join(heads)} |", "|---" + "|---:" * len(heads) + "|"]
-    return [*lines, *(f"| {NAMES.get(p, p)} | {' | '.join(row)} |" for p, row in cells.items())]
+    for name in SETS:
+        for m in minutes:
+            scores = {p: cells[p, name, m] for p in peers if is_score(cells[p, name, m])}
+            for peer, score in scores.items():
+                if float(score) == max(map(float, scores.values())):
+                    cells[peer, name, m] = f"**{score}**"
+    for peer in peers:
+        row = [" / ".join(filter(None, (cells[peer, name, m] for m in minutes))) for name in SETS]
+        lines.append(f"| {NAMES.get(peer, peer)} | {' | '.join(row)} |")
+    return lines
 
 
 def is_score(text: str) -> bool:
-    return text not in (MISSING, NONE, FAILED)
+    return text not in (MISSING, NONE, FAILED, SLOW)
 
 
 def versions(records: list[Record], *, all_packages: bool) -> list[str]:
@@ -158,7 +161,7 @@ def show(records: list[Record]) -> None:
     """Write the tables into the pages and draw the chart."""
     minutes = sorted({record["minutes"] for record in records})
     parts = {
-        "peers": [*table(records, [1.0]), "", *versions(records, all_packages=False)],
+        "peers": [*table(records, minutes), "", *versions(records, all_packages=False)],
         "peers by budget": table(records, minutes),
         "all peers": [*whole(records), "", *versions(records, all_packages=True)],
     }
