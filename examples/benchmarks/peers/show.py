@@ -160,9 +160,10 @@ def passes(record: Record) -> str:
 def show(records: list[Record]) -> None:
     """Write the tables into the pages and draw the chart."""
     minutes = sorted({record["minutes"] for record in records})
+    scores = table(records, minutes)
     parts = {
-        "peers": [*table(records, minutes), "", *versions(records, all_packages=False)],
-        "peers by budget": table(records, minutes),
+        "peers": [*scores, "", *versions(records, all_packages=False)],
+        "peers by budget": scores,
         "all peers": [*whole(records), "", *versions(records, all_packages=True)],
     }
     for page in PAGES:
