@@ -164,11 +164,18 @@ def check_ordered(values: Any, where: str, wanted: str) -> None:
         raise TypeError(f"{where} is {shown(values)}: it must be {wanted}")
 
 
+def counted(n: int, noun: str) -> str:
+    """A number with its noun, as in "1 row" and "2,000 rows"."""
+    plural = {"class": "classes", "entity": "entities"}.get(noun, f"{noun}s")
+    return f"{n:,} {noun if n == 1 else plural}"
+
+
 def check_lengths(what: str = "rows", /, **values: Sized) -> None:
     """Refuse two lists that differ in length; `what` is the name of their entries."""
     (one, n), (other, m) = ((name, len(rows)) for name, rows in values.items())
     if n != m:
-        raise ValueError(f"{one} holds {n} {what} and {other} {m}: they must match")
+        held = counted(n, what.removesuffix("s"))
+        raise ValueError(f"{one} holds {held} and {other} {m}: they must match")
 
 
 def check_choice(name: str, value: Any, choices: Sequence[Any]) -> None:

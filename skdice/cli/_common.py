@@ -15,6 +15,7 @@ from typing import Any
 import typer
 from rich.console import Console
 
+from skdice._checks import counted
 from skdice.tasks import TASKS
 
 OUT = Console(markup=False, highlight=False)
@@ -156,17 +157,19 @@ def described(data: Any) -> str:
     """One line on a data set: its file, what its columns are taken for, rows and classes."""
     columns = {} if data.columns is None else data.columns
     parts = [data.task, *(f"{what} in column {name!r}" for what, name in columns.items())]
-    parts.append(f"{len(data)} rows")
+    parts.append(counted(len(data), "row"))
     if data.task in ("classification", "tagging", "entities"):
         nested = data.task != "classification" or has_several_labels(data)
         labels = chain.from_iterable(data.y) if nested else data.y
         if data.task == "entities":
             labels = [label for _, _, label in labels]
-        counted = Counter(label for label in labels if label is not None)
+        of_label = Counter(label for label in labels if label is not None)
         if isinstance(named := columns.get("label"), list):
-            counted.update({str(name): 0 for name in named})  # also those that no row has
-        counts = counted.most_common()
-        parts.append(f"{len(counts)} classes: {', '.join(f'{c} {n}' for c, n in counts[:10])}")
+            of_label.update({str(name): 0 for name in named})  # also those that no row has
+        counts = of_label.most_common()
+        parts.append(
+            f"{counted(len(counts), 'class')}: {', '.join(f'{c} {n}' for c, n in counts[:10])}"
+        )
     return f"{data.path.name}: {', '.join(parts)}"
 
 

@@ -13,6 +13,7 @@ from rich.box import SIMPLE_HEAD
 from rich.progress import Progress
 from rich.table import Table
 
+from skdice._checks import counted
 from skdice.cli import _common, _story
 from skdice.cli._common import ERR, OUT
 from skdice.datasets.auto import Dataset
@@ -84,17 +85,16 @@ def run(
     if features:
         estimator = _common.on_features(parts, params)
     else:
-        estimator = _common.estimator_for(parts["train"], early_stopping="dev" in parts, **params)
         # With a dev set every epoch is run and the best one kept: all losses cost the same.
-        epochs = estimator.max_epochs if estimator.max_epochs != "auto" else MOST_EPOCHS
-        estimator.set_params(n_iter_no_change=epochs)
+        params["n_iter_no_change"] = params.get("max_epochs") or MOST_EPOCHS
+        estimator = _common.estimator_for(parts["train"], early_stopping="dev" in parts, **params)
     train, test, held = parts["train"], parts["test"], parts.get("dev")
     # A tuned model without a dev set is fitted on a part, or on folds, and then on everything.
     again = 0 if held is not None else 5 if features else 1
     of_losses = [model for model in models if not model.is_baseline]
     fits = sum(1 + (again if model.decision else 0) for model in of_losses)
     sizes = ", ".join(f"{len(part)} {name}" for name, part in parts.items())
-    OUT.print(f"{title}: {sizes}; {len(losses)} rows, {n_seeds} seed{'s' * (n_seeds > 1)} each")
+    OUT.print(f"{title}: {sizes}; {counted(len(losses), 'row')}, {counted(n_seeds, 'seed')} each")
 
     latest: Comparison | None = None
     n_made = 0
@@ -132,7 +132,8 @@ def run(
             )
             n_kept = sum(len(model.runs) for model in latest.rows) - n_made
             if n_kept:
-                OUT.print(f"{n_kept} finished runs are from {figures}: delete it to repeat them")
+                runs = counted(n_kept, "finished run")
+                OUT.print(f"{runs} from {figures}: delete it to train anew")
         finally:
             progress.stop()
             if latest is not None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import typer
 
+from skdice._checks import counted
 from skdice.cli._options import Columns
 from skdice.datasets import read_annotations, read_texts, write_annotations
 from skdice.datasets.annotations.api import as_row, find_format, is_text, pieces_of
@@ -28,8 +29,8 @@ def convert(source: Path, out: Path, read_as: str, write_as: str | None, **how: 
         raise typer.BadParameter(f"{out.name!r} does not show its format: give --to")
     found = read_annotations(source, read_as, **how)
     write_annotations(out, *found[:2], write_as, found.metadata)
-    n = sum(map(len, found.entities))
-    return f"wrote {len(found.texts)} texts with {n} entities to {out} ({write_as})"
+    n, texts = sum(map(len, found.entities)), counted(len(found.texts), "text")
+    return f"wrote {texts} with {counted(n, 'entity')} to {out} ({write_as})"
 
 
 def rows_of(file: Path, columns: Columns) -> Rows:

@@ -9,13 +9,14 @@ from typing import Any
 
 def run(estimator: Any, out: Path, int8: bool, data: Any) -> Iterator[str]:
     """Export, and yield a line on each result."""
+    from skdice._checks import counted
     from skdice.export import INT8, MODEL, export_onnx, with_onnx
 
     folder = export_onnx(estimator, out, int8=int8)
     rows, before = _rows(estimator, data), 0.0
     if rows is not None:
         before = estimator.evaluate(*rows)["f1"]
-        yield f"torch: F1 {before:.4f} on {len(rows[0])} rows"
+        yield f"torch: F1 {before:.4f} on {counted(len(rows[0]), 'row')}"
     for name in (MODEL, INT8) if int8 else (MODEL,):
         line = f"{folder / name}: {(folder / name).stat().st_size / 1e6:.1f} MB"
         if rows is not None:

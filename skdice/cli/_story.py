@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from skdice._checks import counted
 from skdice.model_selection.compared import ComparedModel
 from skdice.model_selection.comparison import Comparison
 from skdice.tasks import TASKS
@@ -64,7 +65,7 @@ def verdict(comparison: Comparison, task: str) -> Iterator[str]:
         yield f"Within noise of it (the interval holds 0): {', '.join(alike)}."
     if behind:
         yield f"Behind by more than noise: {', '.join(behind)}."
-    chance = f"the {n_test:,} test rows"
+    chance = f"the {counted(n_test, 'test row')}"
     if n_runs > 1:
         yield f"Intervals hold 95 %: the chance of {chance} and of {n_runs} seeds."
     elif alike or behind:

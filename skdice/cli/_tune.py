@@ -11,6 +11,7 @@ import numpy as np
 from rich.live import Live
 from rich.table import Table
 
+from skdice._checks import counted
 from skdice.cli import _common
 from skdice.cli._common import ERR, OUT
 from skdice.datasets.auto import Dataset
@@ -43,8 +44,8 @@ def run(
     n_trials, folds = options["n_trials"], options["cv"]
     output.mkdir(parents=True, exist_ok=True)
     OUT.print(
-        f"{data.path.name if data.path else 'data'}: {len(data)} examples, {n_trials} trials, "
-        f"{folds} folds, losses {', '.join(losses)}"
+        f"{data.path.name if data.path else 'data'}: {counted(len(data), 'example')}, "
+        f"{counted(n_trials, 'trial')}, {folds} folds, losses {', '.join(losses)}"
     )
     with Live(console=ERR, refresh_per_second=4, transient=True) as live:
 

@@ -17,7 +17,7 @@ from skorch.callbacks import (
     PrintLog,
 )
 
-from skdice._checks import shown
+from skdice._checks import counted, shown
 from skdice.engine.schedules import SCHEDULES
 
 
@@ -41,11 +41,12 @@ class ProgressBar(Callback):
         """Start with the first update, when the number of updates is known."""
         if self.started_ is not None or not net.verbose:
             return
-        done = net.schedule_.last_epoch  # not 0 where a fit goes on from a checkpoint
+        done = net.fit_.progress.total  # not 0 where a fit goes on from a checkpoint
         self.started_, self.told_ = (time.monotonic(), done), time.monotonic()
         self.second_: tuple[float, int] | None = None  # when the first update was done
-        size = net.batch_size * net.gradient_accumulation
-        print(f"lr {net.lr:g}, {_length(net)}batches of {size}", flush=True)
+        goes_on = f", going on after update {done:,}" if done and net.n_steps_ else ""
+        size = net.fit_.rows_of_one()
+        print(f"lr {net.lr:g}, {_length(net)}batches of {size}{goes_on}", flush=True)
         if sys.stderr.isatty() or "ipykernel" in sys.modules:
             from tqdm.auto import tqdm
 
@@ -62,23 +63,35 @@ class ProgressBar(Callback):
             self.bar_.update()
         elif (now := time.monotonic()) - self.told_ >= self.EVERY and net.n_steps_:
             began, before = self.started_
-            done, self.told_ = net.schedule_.last_epoch, now
-            left = (now - began) / max(done - before, 1) * (net.n_steps_ - done)
+            done, self.told_ = net.fit_.progress.total, now
+            left = (now - began) / (done - before) * (net.n_steps_ - done)
             print(f"update {done:,} of {net.n_steps_:,}, {_time(left)} left", flush=True)
 
     def _tell_time(self, net: Any) -> None:
         """Say once how long the fit takes, and a shorter one; the first update is slow."""
-        now, done = time.monotonic(), net.schedule_.last_epoch
-        began, before = self.second_ = self.second_ or (now, done)
+        if self.told_time_ or not net.n_steps_:
+            return
+        now, done = time.monotonic(), net.fit_.progress.total
+        start, before = self.started_ or (now, done)
+        began, first = self.second_ = self.second_ or (now, done)
+        if done == first == net.n_steps_:  # the only update
+            began, first = start, before
         seconds, updates = self.ENOUGH
-        known = done - before >= min(updates, net.n_steps_ // 10) or now - began >= seconds
-        if self.told_time_ or not net.n_steps_ or done == before or not known:
+        known = done - first >= min(updates, (net.n_steps_ - before) // 10)
+        if done == first or not (known or now - began >= seconds):
             return
         self.told_time_ = True
-        whole, epochs = (now - began) / (done - before) * net.n_steps_, net.max_epochs
-        text = f"the fit takes about {_time(whole)}"
-        if epochs > 2:
-            text += f"; max_epochs={epochs // 3}, about {_time(whole * (epochs // 3) / epochs)}"
+        of_one, epochs = (now - began) / (done - first), net.max_epochs
+        whole = of_one * net.n_steps_
+        if before:
+            text = f"about {_time(of_one * (net.n_steps_ - done))} left"
+        elif epochs > 2:
+            shorter = _time(whole * (epochs // 3) / epochs)
+            text = f"the fit takes about {_time(whole)}; max_epochs={epochs // 3}, about {shorter}"
+        else:
+            text = f"the fit takes about {_time(whole)}"
+        if net.fit_.validation_score is not None:
+            text += " (without validation)"
         if self.bar_ is not None:
             self.bar_.clear()
         print(text, flush=True)
@@ -143,7 +156,7 @@ def _length(net: Any) -> str:
     """The number of epochs and updates of a fit; nothing where nobody knows it."""
     if not net.n_steps_:
         return ""
-    return f"{net.max_epochs} epochs, {net.n_steps_:,} updates, "
+    return f"{counted(net.max_epochs, 'epoch')}, {counted(net.n_steps_, 'update')}, "
 
 
 def _time(seconds: float) -> str:

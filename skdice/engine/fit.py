@@ -69,6 +69,8 @@ class Fit:
         if state is not None and state["finished"]:
             restore(self, state)
             net.set_training(False)
+            if net.verbose:
+                print("this fit was finished before: the result is in checkpoint_dir", flush=True)
             return
         try:
             net.fit_ = self
@@ -97,7 +99,8 @@ class Fit:
                 settle_attention(net.module_, net.device)
                 net.set_training(False)
         if self.checkpoints is not None:
-            self.checkpoints.write(self.progress.total, state_of(self, finished=True))
+            # Its number puts it behind the one that the last update may have written.
+            self.checkpoints.write(self.progress.total + 1, state_of(self, finished=True))
 
     def epoch(self) -> bool:
         """Make the updates of one epoch, and score it; whether another may follow."""
@@ -144,10 +147,10 @@ class Fit:
             self.draws.seed(int(seed))
         with net.changing:
             step = net.train_step(batch)
-        if heard:
-            net.notify("on_batch_end", batch=batch, training=True, **step)
         progress.losses.append(step["loss"])
         progress.update, progress.total = progress.update + 1, progress.total + 1
+        if heard:
+            net.notify("on_batch_end", batch=batch, training=True, **step)
         check_finite(self)
         if self.checkpoints is not None and self.checkpoints.due(progress.total):
             self.checkpoints.write(progress.total, state_of(self))
@@ -176,12 +179,13 @@ class Fit:
         rows = None if self.rows is None else self.rows[self.progress.epoch]
         generator = np.random.default_rng([self.net.shuffle_seed, epoch])
         order = generator.permutation(len(self.dataset) if rows is None else rows)
-        return np.split(order, np.arange(self._rows_of_one(), len(order), self._rows_of_one()))
+        return np.split(order, np.arange(self.rows_of_one(), len(order), self.rows_of_one()))
 
     def _n_updates(self) -> int:
         """Updates of all epochs."""
         epochs = self.rows or [self.dataset] * self.net.max_epochs
-        return sum(-(-len(rows) // self._rows_of_one()) for rows in epochs)
+        return sum(-(-len(rows) // self.rows_of_one()) for rows in epochs)
 
-    def _rows_of_one(self) -> int:
+    def rows_of_one(self) -> int:
+        """The number of rows of an update, over all processes."""
         return self.net.batch_size * self.net.gradient_accumulation * self.n_processes

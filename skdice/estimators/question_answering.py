@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.special import softmax
 
-from skdice._checks import checked
+from skdice._checks import checked, counted
 from skdice._compat import Interval, StrOptions
 from skdice._warn import warn
 from skdice.engine.net import FineTuningNet
@@ -325,8 +325,8 @@ class DiceQuestionAnswerer(TransformerEstimator):
         kept = np.flatnonzero([row is not None for row in rows])
         if len(kept) < len(rows):
             warn(
-                f"{len(rows) - len(kept)} of {len(rows)} questions are left out, as their answers "
-                f"are not in their contexts (on_misaligned={self.on_misaligned!r})"
+                f"left out {len(rows) - len(kept)} of {counted(len(rows), 'question')}, whose "
+                f"answers are not in their contexts (on_misaligned={self.on_misaligned!r})"
             )
         if not len(kept):
             raise ValueError("no question is left: every answer is missing from its context")

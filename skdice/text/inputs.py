@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from skdice._checks import as_numbers, as_row_list, check_lengths, check_ordered, shown
+from skdice._checks import as_numbers, as_row_list, check_lengths, check_ordered, counted, shown
 from skdice._compat import safe_indexing
 from skdice.metrics.labels import as_labels as as_labels
 from skdice.metrics.labels import (
@@ -258,8 +258,9 @@ def as_tags(y: Any, sentences: list[list[str]], *, complete: bool = False) -> li
         check_ordered(row, f"y[{i}]", "a list with one tag for each token")
         if len(row) != len(sentence):
             raise ValueError(
-                f"y[{i}] has {len(row)} tags, but X[{i}] has {len(sentence)} tokens "
-                f"({' '.join(sentence)[:60]!r}): give one tag for each token"
+                f"y[{i}] has {counted(len(row), 'tag')}, but X[{i}] has "
+                f"{counted(len(sentence), 'token')} ({' '.join(sentence)[:60]!r}): give one tag "
+                "for each token"
             )
         tags.append(_strings(row, f"y[{i}]", _tag if complete else _tag_or_none))
     return tags
@@ -274,8 +275,8 @@ def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
     weights = as_numbers("sample_weight", sample_weight)
     if weights.shape != (n_rows,):
         raise ValueError(
-            f"sample_weight has shape {weights.shape}, but X holds {n_rows} rows: give one "
-            "weight for each row"
+            f"sample_weight has shape {weights.shape}, but X holds "
+            f"{counted(n_rows, 'row')}: give one weight for each row"
         )
     if not np.isfinite(weights.sum()) or (weights < 0).any() or not weights.any():
         raise ValueError("sample_weight must have a finite sum, not be negative or all zero")

@@ -434,7 +434,7 @@ def test_an_interrupt_keeps_finished_runs(files, tiny_backbone, monkeypatch):
     )
     result = run(*command, 1)
     assert result.exit_code == 0, result.output
-    assert "1 finished runs are from" in " ".join(result.output.split())
+    assert "1 finished run from" in " ".join(result.output.split())
     again = json.loads((out / "comparison.json").read_text())["rows"]
     assert begun == ["dice"]
     assert again[0] == rows[0]

@@ -6,13 +6,16 @@ import pickle
 import re
 import sys
 import time
+import types
 
 import pytest
 from sklearn.base import clone
 from skorch.callbacks import Callback
 
 from skdice import DiceClassifier
+from skdice.engine import callbacks, ranks
 from skdice.engine.callbacks import AfterEpoch, ProgressBar, _time
+from skdice.engine.net import FineTuningNet
 
 X, Y = [[0.0], [1.0], [2.0], [3.0]] * 4, [0, 0, 1, 1] * 4
 
@@ -100,6 +103,75 @@ def test_times():
         "1 min 01 s",
         "5 h 01 min",
     )
+
+
+@pytest.fixture
+def minute_updates(monkeypatch):
+    """A clock on which each update takes a minute; the fit is killed at update `killed[0]`."""
+    killed, clock = [None], types.SimpleNamespace(now=0.0)
+    step = FineTuningNet.train_step
+
+    def slow(net, batch, **kwargs):
+        if net.fit_.progress.total == killed[0]:
+            raise KeyboardInterrupt
+        clock.now += 60
+        return step(net, batch, **kwargs)
+
+    monkeypatch.setattr(FineTuningNet, "train_step", slow)
+    fake = types.SimpleNamespace(monotonic=lambda: clock.now)
+    monkeypatch.setattr(callbacks, "time", fake)
+    monkeypatch.setattr(ProgressBar, "EVERY", float("inf"))
+    return killed
+
+
+def told(capsys):
+    return [line for line in capsys.readouterr().out.splitlines() if "  " not in line]
+
+
+def test_the_time_of_a_fit_is_told_once(capsys, minute_updates):
+    model(verbose=1).fit(X, Y)
+    assert told(capsys) == [
+        "lr 0.05, 3 epochs, 12 updates, batches of 4",
+        "the fit takes about 12 min 00 s; max_epochs=1, about 4 min 00 s",
+    ]
+    model(verbose=1, early_stopping=True, validation_fraction=0.5).set_params(max_epochs=2).fit(
+        [[i] for i in range(16)], Y
+    )
+    assert told(capsys)[1] == "the fit takes about 4 min 00 s (without validation)"
+
+
+@pytest.mark.parametrize(("n_rows", "minutes"), [(4, 1), (8, 2), (12, 3)])
+def test_the_time_of_a_fit_of_few_updates_is_told(capsys, minute_updates, n_rows, minutes):
+    model(verbose=1).set_params(max_epochs=1).fit(X[:n_rows], Y[:n_rows])
+    assert told(capsys)[1:] == [f"the fit takes about {minutes} min 00 s"]
+
+
+@pytest.mark.parametrize("done", [1, 4, 7, 11])
+def test_a_fit_that_goes_on_tells_what_is_left(capsys, minute_updates, tmp_path, done):
+    stored = model(verbose=1, checkpoint_dir=tmp_path, checkpoint_every=1)
+    minute_updates[0] = done
+    with pytest.raises(KeyboardInterrupt):
+        stored.fit(X, Y)
+    minute_updates[0] = None
+    capsys.readouterr()
+    clone(stored).fit(X, Y)
+    # The second update tells it, unless the first was the last.
+    left = max(12 - done - 2, 0)
+    assert told(capsys) == [
+        f"lr 0.05, 3 epochs, 12 updates, batches of 4, going on after update {done}",
+        f"about {left} min 00 s left",
+    ]
+    clone(stored).fit(X, Y)
+    assert told(capsys) == ["this fit was finished before: the result is in checkpoint_dir"]
+
+
+def test_batches_are_those_of_all_processes(capsys, monkeypatch):
+    monkeypatch.setattr(ranks, "join", lambda: 2)
+    monkeypatch.setattr(ranks, "start", lambda module, targets, state, bf16: (state, bf16))
+    monkeypatch.setattr(ranks, "rows_of_rank", lambda rows, n: (rows, True))
+    monkeypatch.setattr(ranks, "rank", lambda: 0)
+    model(verbose=1).fit(X, Y)
+    assert told(capsys)[0] == "lr 0.05, 3 epochs, 6 updates, batches of 8"
 
 
 def test_a_clone_calls_the_same_function_after_each_epoch():

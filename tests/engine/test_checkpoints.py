@@ -149,7 +149,10 @@ def test_finished_fit_is_not_made_again(tmp_path, monkeypatch, numbers):
 def test_only_the_last_two_are_kept(tmp_path, numbers):
     classifier(tmp_path).fit(*numbers)
     (folder,) = tmp_path.iterdir()
-    assert [p.name[:16] for p in sorted(folder.iterdir())] == ["update-000000016"] * 2
+    assert [p.name[:16] for p in sorted(folder.iterdir())] == [
+        "update-000000016",
+        "update-000000017",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -270,7 +270,7 @@ def test_tools_take_the_random_field(tagged):
     for params, message in [({"c1": -1}, "c1"), ({"scheme": "iob"}, "scheme")]:
         with pytest.raises(ValueError, match=message):
             CRFTagger(**params).fit(X, y)
-    with pytest.raises(ValueError, match=r"y\[0\] has 1 tags"):
+    with pytest.raises(ValueError, match=r"y\[0\] has 1 tag,"):
         tagger.fit([["a", "b"]], [["O"]])
     with pytest.raises(ValueError, match="cannot follow"):
         CRFTagger(scheme="iob2").fit([["a", "b"]], [["O", "I-X"]])

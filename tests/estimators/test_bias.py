@@ -303,7 +303,7 @@ def test_a_tagger(tiny_backbone, sentences, constrained, tmp_path):
         assert [list(tuned.classes_[t.argmax(axis=1)]) for t in tables] == list(tuned.predict(X))
     folds = BiasTunedTagger(inner.set_params(max_epochs=1), cv=2, random_state=0).fit(X, y)
     assert folds.predict(X).shape == (16,)
-    with pytest.raises(ValueError, match=r"y\[0\] has 1 tags"):
+    with pytest.raises(ValueError, match=r"y\[0\] has 1 tag"):
         BiasTunedTagger(inner).fit(X, [["O"], *y[1:]])
 
 

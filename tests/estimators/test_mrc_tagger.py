@@ -152,7 +152,7 @@ def test_queries(tiny_backbone):
 @pytest.mark.parametrize(
     ("y", "message"),
     [
-        ([*TAGS[:4], ["O"]], r"y\[4\] has 1 tags, but X\[4\] has 6"),
+        ([*TAGS[:4], ["O"]], r"y\[4\] has 1 tag, but X\[4\] has 6"),
         ([[("PER", 3, 9)], [], [], [], []], r"y\[0\] holds \('PER', 3, 9\), which lies outside"),
         ([[("PER", 0)], [], [], [], []], r"y\[0\] holds \('PER', 0\): a span is"),
         ([["NOUN"] * len(s) for s in SENTENCES], "plain tags"),

@@ -136,7 +136,7 @@ def test_scores_compare_texts_wherever_they_stand(tiny_backbone, monkeypatch):
         for gold in ([[(4, "old bus")]], [{"text": ["old bus"], "answer_start": [4]}]):
             assert model.score(pairs, gold) == answer_f1_score(["old bus"], [predicted])
             assert model.exact_match(pairs, gold) == float(predicted == "old  bus")
-    with pytest.raises(ValueError, match="X holds 1 rows and y 2"):
+    with pytest.raises(ValueError, match="X holds 1 row and y 2"):
         model.score(pairs, [(4, "old bus")] * 2)
 
 
@@ -144,7 +144,7 @@ def test_scores_compare_texts_wherever_they_stand(tiny_backbone, monkeypatch):
 def test_weights_go_with_the_rows_that_are_left(tiny_backbone, how):
     answers, weights = [Y[0], [(0, "nowhere")], *Y[2:]], np.array([1, 5, 0, 2] * 3)
     rows = [i for i in range(12) if i != 1]
-    with pytest.warns(UserWarning, match="1 of 12 questions are left out"):
+    with pytest.warns(UserWarning, match="left out 1 of 12 questions"):
         model = reader(tiny_backbone, on_misaligned=how).fit(X, answers, sample_weight=weights)
     same = reader(tiny_backbone).fit(
         [X[i] for i in rows], [answers[i] for i in rows], sample_weight=weights[rows]
@@ -211,7 +211,7 @@ def test_sample_weights_and_files(tiny_backbone, tmp_path):
         ([("q", "a b")], ["a"], r"y\[0\] is the string 'a'"),
         ([("q", "a b"), ("q", " ")], [(0, "a"), None], r"X\[1\] has an empty context"),
         ([(" ", "a b")], [(0, "a")], r"X\[0\] has an empty question"),
-        ([("q", "a b")], [(0, "a"), None], "1 rows and y 2"),
+        ([("q", "a b")], [(0, "a"), None], "1 row and y 2"),
         ([("q", "a b")], [[]], "no answer at all"),
         (["a b"], [(0, "a")], "single texts"),
         ([("a long one", "a b"), ("a long one", "b")], [(0, "a"), (0, "b")], "swapped"),
@@ -259,7 +259,7 @@ def test_short_contexts_and_long_questions(tiny_backbone):
 def test_misaligned_answers(tiny_backbone, how):
     answers = [[(1, "anna")], *Y[1:]]
     answers[1] = [(0, "nowhere")]
-    with pytest.warns(UserWarning, match=f"of 12 questions are left out.*'{how}'"):
+    with pytest.warns(UserWarning, match=f"of 12 questions.*'{how}'"):
         model = reader(tiny_backbone, on_misaligned=how, max_epochs=40, dropout=0.0).fit(X, answers)
     assert model.predict([X[0]])[0] == "anna"
 

@@ -337,7 +337,7 @@ def test_bad_parameters_are_named(tagger, sentences, params, message):
 def test_bad_data_is_named_before_anything_is_loaded(sentences):
     X, y = sentences
     tagger = DiceTokenClassifier(backbone="nowhere/never-downloaded")
-    with pytest.raises(ValueError, match=r"y\[0\] has 1 tags, but X\[0\] has 5"):
+    with pytest.raises(ValueError, match=r"y\[0\] has 1 tag, but X\[0\] has 5"):
         tagger.fit(X, [["O"], *y[1:]])
     with pytest.raises(ValueError, match="16 sentences and y 15"):
         tagger.fit(X, y[1:])

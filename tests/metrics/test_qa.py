@@ -83,7 +83,7 @@ def test_metrics_by_hand():
         assert answer_exact_match_score([gold], [predicted], language="zh") == same
     with pytest.raises(ValueError, match="language='de'"):
         answer_f1_score([(0, "a")], ["a"], language="de")
-    with pytest.raises(ValueError, match="1 rows and y_pred 2"):
+    with pytest.raises(ValueError, match="1 row and y_pred 2"):
         answer_f1_score([(0, "a")], ["a", "b"])
 
 

@@ -243,7 +243,7 @@ def test_folds_at_the_same_time():
         ({"cv": "five"}, "cv='five'"),
         ({"y": Y[:-1]}, "inconsistent"),
         ({"y": None}, "y"),
-        ({"groups": [1]}, "groups holds 1 rows and y"),
+        ({"groups": [1]}, "groups holds 1 row and y"),
         ({"estimator": 3}, "estimator"),
         ({"n_jobs": "two"}, "n_jobs"),
         ({"n_jobs": 2**70}, "n_jobs"),

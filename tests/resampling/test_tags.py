@@ -50,7 +50,7 @@ def test_background_under_sampler():
 
 @pytest.mark.parametrize("sampler", [TagOverSampler, BackgroundUnderSampler, EntityReplacement])
 def test_unaligned_tags_name_the_sentence(sampler):
-    with pytest.raises(ValueError, match=r"y\[2\] has 1 tags, but X\[2\] has 2 tokens"):
+    with pytest.raises(ValueError, match=r"y\[2\] has 1 tag, but X\[2\] has 2 tokens"):
         sampler().fit_resample(X_TAGS, [*Y_TAGS[:2], ["O"], *Y_TAGS[3:]])
     with pytest.raises(TypeError, match=r"X\[0\] is 'anna'|y\[0\]\[0\] is 'O', which has no"):
         sampler().fit_resample(["anna"], [["O"]])

@@ -171,7 +171,7 @@ def test_entities_of_other_tools(entity):
         ([[(0, 3, " PER")]], r"white space"),
         ([[{"start": 0, "label": "X"}]], r"has no end.*end_offset"),
         ([[{"entity": "B-PER", "start": 0, "end": 3}]], r"aggregation_strategy"),
-        ([[], []], r"X holds 1 texts and y 2|texts holds 1|X.*1.*y.*2"),
+        ([[], []], r"X holds 1 text and y 2|texts holds 1|X.*1.*y.*2"),
         (None, r"y"),
     ],
 )

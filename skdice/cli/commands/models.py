@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import typer
 from typer import Argument, Option
 
+from skdice._checks import counted
 from skdice.cli import _common
 from skdice.cli import _options as options
 from skdice.cli._common import ERR, OUT
@@ -129,7 +130,7 @@ def predict(
     else:
         n_rows = _predict.write(estimator, how, _predict.rows_of(estimator, file, columns), out)
     if out is not None:
-        OUT.print(f"wrote {n_rows} predictions to {out}", soft_wrap=True)
+        OUT.print(f"wrote {counted(n_rows, 'prediction')} to {out}", soft_wrap=True)
 
 
 def evaluate(

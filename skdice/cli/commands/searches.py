@@ -49,7 +49,8 @@ def compare(
     best, with an interval.
 
     Without --train it runs on 100 sentences of the bundled corpus, in a few minutes on
-    a laptop. Stopped and called again, it makes only the missing runs.
+    a laptop. Stopped and called again, it makes only the missing runs, and keeps all that were made
+    on the same data and settings, also of rows that are no longer named.
 
     For example:
 

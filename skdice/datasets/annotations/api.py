@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from skdice._checks import KINDS, as_row_list, check_choice, check_lengths, checked, shown
+from skdice._checks import KINDS, as_row_list, check_choice, check_lengths, checked, counted, shown
 from skdice._warn import warn
 from skdice.datasets.annotations import brat, conll, doccano, jsonl, label_studio, prodigy, spacy
 from skdice.datasets.annotations.offsets import UNITS, resolve, units_before
@@ -147,7 +147,7 @@ def read_annotations(
             problem = f"format={name!r} (--from {name}) finds no entity"
             raise ValueError(f"{str(source.path)!r}: {problem}; the file looks like {other!r}")
     if source.skipped:
-        warn(f"{str(source.path)!r}: left out {left_out}; {len(records)} texts are read")
+        warn(f"{str(source.path)!r}: left out {left_out}; read {counted(len(records), 'text')}")
     how = offsets, on_misaligned, FORMATS[name].UNIT, name == "jsonl"
     rows = resolve(source.path, records, *how)
     return Annotations(*rows, [record.metadata for record in records])
@@ -339,7 +339,7 @@ def as_row(i: int, text: Any, entities: Any, metadata: Any, format: str) -> Row:
             raise TypeError(f"{where} is {shown(item)}: it must be (start, end, label)")
         start, end = map(int, span.parts[0])
         if not 0 <= start < end <= len(text):
-            held = f"texts[{i}], which has {len(text)} characters"
+            held = f"texts[{i}], which has {counted(len(text), 'character')}"
             raise ValueError(f"{where} is {shown(item)}, outside {held}")
         label = span.label
         if not (isinstance(label, str) and label.strip()) and (

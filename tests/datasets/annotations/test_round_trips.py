@@ -259,7 +259,7 @@ def test_entities_of_other_kinds(tmp_path):
         (["Ann"], [[(0, 1, "")]], "doccano", "has the label ''"),
         (["Ann"], [[(0, 1, None)]], "prodigy", "has the label None"),
         (["Ann"], [[{"start": 0, "end": 1, "label": "X", "score": "a"}]], "jsonl", "the score 'a'"),
-        (["Ann"], [], "jsonl", "texts holds 1 texts and entities 0"),
+        (["Ann"], [], "jsonl", "texts holds 1 text and entities 0"),
         ([3], [[]], "jsonl", r"texts\[0\] is 3, not a string"),
         (["x\ud83d"], [[]], "jsonl", r"texts\[0\] holds half of a surrogate pair"),
         (["Ann"], [[(0, 1, "a b")]], "brat", "white space"),
