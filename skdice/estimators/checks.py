@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from inspect import Parameter, signature
 from numbers import Integral, Real
 from typing import Any
 
@@ -87,6 +88,14 @@ def check_net_params(net_params: dict[str, Any]) -> None:
     for name, value in net_params.items():
         kinds = (OF_NET | OF_TEXT_NET).get(name.removeprefix("optimizer__"), ())
         check_number(f"net_params: {name}", value, kinds)
+    optimizer: Any = net_params.get("optimizer", torch.optim.AdamW)
+    step = getattr(getattr(optimizer, "func", optimizer), "step", None)
+    closure = signature(step).parameters.get("closure") if callable(step) else None
+    if closure is not None and closure.default is Parameter.empty:
+        raise ValueError(
+            f"net_params: optimizer={shown(optimizer)} computes the loss anew within a step, and a "
+            "net here makes its steps from gradients: give another, such as torch.optim.AdamW"
+        )
     groups = net_params.get("optimizer__param_groups") or ()
     for group in groups if isinstance(groups, (tuple, list)) else [groups]:
         if not (

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skdice import __version__
-from skdice._checks import as_row_list, check_has, check_lengths, checked, shown
+from skdice._checks import as_row_list, check_has, check_lengths, checked, counted, shown
 from skdice._tables import escaped, html_table
 from skdice.estimators.bias import BiasTunedClassifier
 from skdice.estimators.bias_tagger import BiasTunedTagger
@@ -88,8 +88,8 @@ def html_report(
     Parameters
     ----------
     estimator : fitted tagger, classifier or reader of skdice
-        With or without a tuned decision, also as the model of a scikit-learn pipeline, search or
-        threshold tuner.
+        Also a `TfidfClassifier` or `CRFTagger`. With or without a tuned decision, also as the model
+        of a scikit-learn pipeline, search or threshold tuner.
     X, y : as in its `score`
     y_pred : as `y` or None, default=None
         Its predictions for X. None predicts them here. For `DiceMRCTagger` these may be spans.
@@ -146,9 +146,10 @@ def html_report(
     body += _training(model)
     name = title if title is not None else type(estimator).__name__
     kinds = dict.fromkeys([type(estimator).__name__, type(model).__name__])
+    of_loss = f", loss {model.loss}" if hasattr(model, "loss") else ""
     about = (
-        f"{' of '.join(kinds)}, loss {model.loss}, {len(y):,} rows; intervals "
-        f"hold 95 % of {n_bootstraps:,} bootstrap draws of rows; skdice {__version__}"
+        f"{' of '.join(kinds)}{of_loss}, {counted(len(y), 'row')}; intervals hold 95 % of "
+        f"{counted(n_bootstraps, 'bootstrap draw')} of rows; skdice {__version__}"
     )
     return as_page(name, about, body)
 
@@ -190,7 +191,7 @@ def _model_of(estimator: Any) -> Any:
     check_has("estimator", estimator, "predict")
     check_is_fitted(estimator)
     model = estimator
-    while not (hasattr(model, "task") and hasattr(model, "loss")):
+    while not hasattr(model, "task") or hasattr(model, "estimator_"):
         held = [getattr(model, name, None) for name in ("best_estimator_", "estimator_")]
         steps = getattr(model, "steps", [])
         model = next((part for part in (*held, *(step for _, step in steps[-1:])) if part), None)

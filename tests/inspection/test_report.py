@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import BaseEstimator
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, precision_recall_fscore_support
 
+from skdice import BiasTunedClassifier, BiasTunedTagger, CRFTagger, TfidfClassifier
 from skdice.inspection import ClassFrequencyDisplay, ImbalanceDisplay, html_report
 from skdice.inspection.classes import items_of, precision_recall_f1, row_counts, summed
 from skdice.inspection.report import _resampled
@@ -173,7 +175,7 @@ def test_predictions_at_hand_are_not_made_again():
     tagger = Fixed("tagging", None)
     page = html_report(tagger, [["x"]], [["B-A"]], y_pred=[["B-A"]], n_bootstraps=9)
     assert cells(page)["A"][2] == "1.000"
-    with pytest.raises(ValueError, match="y holds 1 rows and y_pred 2"):
+    with pytest.raises(ValueError, match="y holds 1 row and y_pred 2"):
         html_report(tagger, [["x"]], [["B-A"]], y_pred=[["B-A"], []])
 
 
@@ -301,3 +303,23 @@ def test_the_training_is_told(tiny_backbone):
     page = html_report(model, X, several, n_bootstraps=9)
     assert page.count("<img ") == 2  # frequency, and precision against recall of each label
     assert "<i>" not in page
+
+
+def test_baselines_have_a_page():
+    X = ["win a free prize now", "call now", "lunch today", "the bus is late"] * 3
+    y = ["spam", "spam", "ham", "ham"] * 3
+    tfidf = TfidfClassifier(random_state=0)
+    for model in (tfidf.fit(X, y), BiasTunedClassifier(tfidf).fit(X, y)):
+        page = html_report(model, X, ["ham", *y[1:]], n_bootstraps=9)
+        assert "TfidfClassifier, 12 rows" in page
+        assert "row 0: true <b>ham</b>, predicted <b>spam</b>" in page
+    pytest.importorskip("pycrfsuite")
+    X = [text.split() for text in X]
+    y = [["O"] * (len(row) - 1) + ["B-X"] for row in X]
+    field = CRFTagger()
+    for model in (field.fit(X, y), BiasTunedTagger(field).fit(X, y)):
+        page = html_report(model, X, [["B-X", *y[0][1:]], *y[1:]], n_bootstraps=9)
+        assert "CRFTagger, 12 rows" in page
+        assert "row 0, 1 wrong" in page
+    with pytest.raises(TypeError, match="holds no fitted estimator of skdice"):
+        html_report(LogisticRegression().fit([[0], [1]], [0, 1]), [[0]], [0])
