@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from sklearn.base import clone
 
 from skdice._checks import shown
 from skdice._compat import StrOptions
@@ -80,6 +82,13 @@ class Chosen(NetEstimator):
         """Rows of one update, over all processes."""
         size = self._given("batch_size") * self._given("gradient_accumulation")
         return int(size) * ranks.n_processes()
+
+    def _n_rows(self, X: Any, y: Any, X_val: Any, y_val: Any) -> int:
+        """Rows (windows) of one epoch of a fit on these data."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the fit warns
+            plan = clone(self)._prepare(X, y, None, X_val, y_val, mode="fresh")
+        return len(plan.dataset if plan.rows is None else plan.rows[0])
 
     def _rate(self, *, constant: bool) -> float:
         if self._given("optimizer__lr", "lr") != "auto":

@@ -30,7 +30,7 @@ class ComparedModel:
     """A loss, the sampler of the training rows and the decision, with a run for each seed."""
 
     label: str
-    loss: str | Loss
+    loss: str | Loss | None  # None where only the label is known, of an earlier comparison
     sampler: Any = None  # of imbalanced-learn or skdice.resampling
     decision: str | None = None  # "tuned" or "prior"
     max_epochs: int | None = field(default=None, repr=False)  # instead of the estimator's
@@ -145,6 +145,27 @@ sampler=RandomOverSampler(), decision='tuned')
         else:
             raise ValueError(f"the row {model!r} holds two of a kind: one sampler and one decision")
     return compared
+
+
+def model_of_label(label: str) -> ComparedModel:
+    """A row of an earlier comparison, whose loss may have been an object."""
+    try:
+        return parse_model(label)
+    except ValueError:
+        return ComparedModel(label, None)
+
+
+def check_folds(tuned: Any, X: Any, targets: Any) -> None:
+    """Refuse data that `cv` of a tuned decision cannot divide into rows to train on and to tune on.
+
+    `targets` are labels of shape (n,), 0/1 rows, or lists of tags.
+    """
+    for train, held in tuned._folds(X, targets, None):
+        left = [targets[i] for i in train]
+        if isinstance(tuned, BiasTunedTagger):
+            left = [tag for tags in left for tag in tags if tag is not None]
+        if not len(held) or (np.ndim(left) == 1 and len(set(left)) < 2):
+            raise ValueError("too few rows to hold some out to tune on: give X_val and y_val")
 
 
 def _sampler(name: str, model: str) -> Any:

@@ -6,7 +6,7 @@ import json
 import platform
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from numbers import Integral, Real
 from pathlib import Path
@@ -26,7 +26,7 @@ from skdice.estimators.checks import check_validation, with_pos_label
 from skdice.losses import COMPARED
 from skdice.metrics.classification import OF_LABEL
 from skdice.metrics.labels import known_labels, read_labels, single_labels
-from skdice.model_selection.compared import ComparedModel, parse_model
+from skdice.model_selection.compared import ComparedModel, check_folds, model_of_label, parse_model
 from skdice.model_selection.noise import F1_WITHOUT, difference, scores_and_parts
 from skdice.resampling.batches import check_sampler, draw_rows
 from skdice.text.alignment import tags_of_texts
@@ -156,19 +156,19 @@ class Comparison:
         return Path(path)
 
     @checked
-    def take_runs(self, path: str | Path, seeds: Sequence[int]) -> None:
-        """Take the runs of these seeds from a file, if it is of the same comparison."""
+    def take_runs(self, path: str | Path) -> None:
+        """Take the runs from a file of the same comparison; its other rows come last."""
         try:
             earlier = parse_json(Path(path).read_text(encoding="utf-8"), str(path))
             if earlier["settings"]["identity"] != self.settings["identity"]:
                 return
-            runs = {
-                model["label"]: [run for run in model["runs"] if run["seed"] in seeds]
-                for model in earlier["rows"]
-            }
+            runs = {str(model["label"]): list(model["runs"]) for model in earlier["rows"]}
             self.measure = earlier["measure"]
         except (OSError, ValueError, LookupError, TypeError):  # another version wrote it
             return
+        asked = [model.label for model in self.rows]
+        others = [label for label in runs if label not in asked]
+        self.rows = [*self.rows, *map(model_of_label, others)]
         for model in self.rows:
             model.runs = runs.get(model.label, [])
             for run in model.runs:
@@ -223,8 +223,9 @@ def compare_losses(
         Called with the comparison and the `ComparedModel` after each finished run.
     resume_from : str, Path or None, default=None
         A file that `Comparison.to_json` wrote. If it is of the same data, estimator and versions,
-        its runs are kept and only the missing ones are made. Otherwise it is ignored.
-        A run whose scores do not lie between 0 and 1 is refused.
+        all its runs are kept, also those of other rows and seeds than these, and only the missing
+        ones are made. Otherwise it is ignored. A run whose scores do not lie between 0 and 1 is
+        refused.
 
     Returns
     -------
@@ -250,36 +251,33 @@ def compare_losses(
     for name, value in (("X", X), ("y", y), ("X_test", X_test), ("y_test", y_test)):
         if value is None:
             raise ValueError(f"{name}=None: give training and test data")
+    targets = drawn = y
     if estimator.task == "classification":
         labels = read_labels(y)
+        targets, drawn = labels.values, single_labels(y)
         known_labels(y_test, labels.classes, labels.multilabel, "y_test")
     check_validation(X_val, y_val)
-    for rows, labels in ((X, y), (X_test, y_test), (X_val, y_val)):
-        check_consistent_length(rows, labels)
+    for rows, truth in ((X, y), (X_test, y_test), (X_val, y_val)):
+        check_consistent_length(rows, truth)
+    if estimator.task == "entities":
+        targets = drawn = tags_of_texts(X, y)
     models = [parse_model(loss) for loss in losses]
-    estimator, n_updates = clone(with_pos_label(estimator, y)), 0
+    estimator = clone(with_pos_label(estimator, y))
     has_sampler = "sampler" in estimator.get_params(deep=False)
-    if has_sampler and estimator._given("max_epochs") == "auto":
-        size = estimator._rows_of_update()
-        estimator.set_params(max_epochs=estimator._epochs_for(len(y)))
-        n_updates = estimator.max_epochs * -(-len(y) // size)
     for model in models:
-        model.build(estimator, chosen[0])
-        if model.sampler is None:
-            continue
+        built = model.build(estimator, chosen[0])
         try:
-            if has_sampler:
+            if model.loss == "tfidf" and np.ndim(targets) == 2:
+                raise ValueError("y has several labels a row, and a TfidfClassifier gives one")
+            if model.decision is not None and y_val is None:
+                check_folds(built, X, targets)
+            if model.sampler is not None and has_sampler:
                 check_sampler(model.sampler)
-                drawn = tags_of_texts(X, y) if estimator.task == "entities" else y
-                if estimator.task == "classification":
-                    drawn = single_labels(y)
-                n_rows = len(draw_rows(model.sampler, drawn, chosen[0]))
-                if n_updates:
-                    model.max_epochs = max(round(n_updates / -(-n_rows // size)), 1)
-            else:
+                draw_rows(model.sampler, drawn, chosen[0])
+            elif model.sampler is not None:
                 clone(model.sampler).fit_resample(X, y)
         except (ValueError, TypeError) as error:
-            raise ValueError(f"the row {model.label!r} cannot be drawn: {error}") from error
+            raise ValueError(f"the row {model.label!r} is not possible: {error}") from error
     varied, plain = ("loss", "random_state", "callbacks"), (str, int, float, type(None))
     params = {name: v for name, v in estimator.get_params().items() if name not in varied}
     settings: dict[str, Any] = {
@@ -290,9 +288,13 @@ def compare_losses(
     packages = environment()
     versions = {name: value for name, value in packages.items() if name != "date"}
     settings["identity"] = digest(X, y, X_test, y_test, X_val, y_val, params, versions)
+    drawing = [model for model in models if model.sampler is not None and not model.is_baseline]
+    if drawing and has_sampler and estimator._given("max_epochs") == "auto":
+        data = (X, y, X_val, y_val)
+        settings["max_epochs"] = _equal_updates(estimator, drawing, chosen[0], data)
     comparison = Comparison(title, "", models, settings, packages)
     if resume_from is not None:
-        comparison.take_runs(resume_from, chosen)
+        comparison.take_runs(resume_from)
     # The loop goes seed by seed, so that an interrupted comparison has runs of all models.
     for seed in chosen:
         for model in sorted(models, key=lambda model: not model.is_baseline):
@@ -311,6 +313,19 @@ def compare_losses(
             if on_run is not None:
                 on_run(comparison, model)
     return comparison
+
+
+def _equal_updates(estimator: Any, models: list[ComparedModel], seed: int, data: Any) -> int:
+    """Give rows with a sampler as many updates as a fit without makes, whose epochs are returned.
+
+    What a fit trains on is counted in windows, without rows held out.
+    """
+    size, n_rows = estimator._rows_of_update(), estimator._n_rows(*data)
+    epochs: int = estimator._epochs_for(n_rows)
+    for model in models:
+        drawn = replace(model, decision=None).build(estimator, seed)._n_rows(*data)
+        model.max_epochs = max(round(epochs * -(-n_rows // size) / -(-drawn // size)), 1)
+    return epochs
 
 
 def environment() -> dict[str, str]:

@@ -132,13 +132,13 @@ def test_rows_that_are_not_possible_are_refused_before_the_work(
         (asker, (X, y), "ce + tuned", "takes no sampler and has no classes to tune"),
         (asker, (X, y), "ce + TagOverSampler", "takes no sampler"),
         (reader, (questions, answers), "ce + tuned", "takes no sampler"),
-        (tagger, (X, y), "ce + RandomOverSampler", "'ce . RandomOverSampler' cannot be drawn"),
+        (tagger, (X, y), "ce + RandomOverSampler", "'ce . RandomOverSampler' is not possible"),
     ):
         with pytest.raises(ValueError, match=message):
             compare_losses(model, *data, X_test=data[0], y_test=data[1], losses=["ce", row])
     monkeypatch.setattr(DiceClassifier, "fit", lambda *_, **__: pytest.fail("the work began"))
     table, labels = np.eye(8), [0, 1] * 4
-    with pytest.raises(ValueError, match=r"'ce . TagOverSampler' cannot be drawn"):
+    with pytest.raises(ValueError, match=r"'ce . TagOverSampler' is not possible"):
         compare_losses(
             DiceClassifier(),
             table,

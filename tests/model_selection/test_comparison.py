@@ -1,0 +1,173 @@
+"""Comparisons: what a row trains, what is kept, and what is refused before any work."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from skdice import (
+    DiceClassifier,
+    DiceEntityRecognizer,
+    DiceSequenceClassifier,
+    DiceTokenClassifier,
+)
+from skdice.engine import recipe
+from skdice.losses import TverskyLoss
+from skdice.model_selection import compare_losses
+from skdice.model_selection.compared import ComparedModel
+
+NUMBERS = np.random.default_rng(0).normal(size=(60, 3))
+CLASSES = (NUMBERS[:, 0] > 0.8).astype(int)
+DATA = {"X_test": NUMBERS, "y_test": CLASSES}
+LINEAR = DiceClassifier(max_epochs=2)
+
+
+def epochs_and_updates(monkeypatch, cls):
+    """The number of epochs and updates of each fit, by the estimator's sampler."""
+    made = {}
+
+    def note(self, plan, settle=cls._settle):
+        settle(self, plan)
+        sizes = [len(rows) for rows in plan.rows or [plan.dataset] * self.max_epochs_]
+        n = sum(-(-size // self.batch_size) for size in sizes[: self.max_epochs_])
+        made[type(self.sampler).__name__] = self.max_epochs_, n
+
+    monkeypatch.setattr(cls, "_settle", note)
+    return made
+
+
+# ---- the same number of updates
+
+
+@pytest.mark.filterwarnings("ignore:the validation sentences hold no entity")
+@pytest.mark.parametrize("early_stopping", [False, True])
+def test_sentences_of_several_windows_are_counted_as_fit_counts_them(
+    tiny_backbone, monkeypatch, early_stopping
+):
+    monkeypatch.setattr(recipe, "UPDATES", 25)
+    X = [["anna", "met", "bob", "in", "rome"] * (20 if i < 6 else 1) for i in range(20)]
+    y = [["O"] * len(row) for row in X]
+    for i in range(20):
+        y[i][0] = ["B-PER", "O", "B-ORG", "O", "O"][i % 5]
+    tagger = DiceTokenClassifier(
+        backbone=tiny_backbone, batch_size=4, random_state=0, early_stopping=early_stopping
+    )
+    made = epochs_and_updates(monkeypatch, DiceTokenClassifier)
+    tagger.set_params(loss="ce").fit(X, y)
+    alone = made.pop("NoneType")
+    assert alone[0] != tagger._epochs_for(len(y))  # there are more windows than sentences
+    rows = ["ce", "ce + TagOverSampler", "ce + BackgroundUnderSampler"]
+    found = compare_losses(tagger, X, y, X_test=X, y_test=y, losses=rows, seeds=1)
+    assert made.pop("NoneType") == alone
+    assert found.settings["max_epochs"] == alone[0]
+    for epochs, updates in made.values():
+        assert abs(updates - alone[1]) <= updates / epochs / 2
+
+
+def test_long_texts_are_counted_as_fit_counts_them(tiny_backbone, monkeypatch):
+    X = ["win a free prize now " * (16 if i % 2 else 1) for i in range(20)]
+    y = ["spam"] * 4 + ["ham"] * 16
+    classifier = DiceSequenceClassifier(backbone=tiny_backbone, batch_size=4, random_state=0)
+    monkeypatch.setattr(recipe, "UPDATES", 10)
+    made = epochs_and_updates(monkeypatch, DiceSequenceClassifier)
+    classifier.fit(X, y)
+    alone = made.pop("NoneType")
+    rows = ["ce_dice", "ce + TextUnderSampler"]
+    compare_losses(classifier, X, y, X_test=X, y_test=y, losses=rows, seeds=1)
+    assert made == {"NoneType": alone, "TextUnderSampler": (8, 16)}
+
+
+# ---- what was measured is kept
+
+
+def test_rows_and_seeds_that_are_not_asked_for_again_are_kept(tmp_path):
+    path, made = tmp_path / "c.json", []
+
+    def run(losses, seeds):
+        return compare_losses(
+            LINEAR, NUMBERS, CLASSES, losses=losses, seeds=seeds, resume_from=path,
+            on_run=lambda found, row: made.append(row.label) or found.to_json(path), **DATA,
+        )  # fmt: skip
+
+    tversky = TverskyLoss(alpha=0.25, beta=0.75)
+    first = run(["ce", tversky, "dice + tuned"], 2)
+    scores = {row.label: row.values("f1") for row in first.rows}
+    made.clear()
+    second = run(["focal"], 1)
+    assert made == ["focal"]
+    assert [row.label for row in second.rows] == ["focal", *scores]
+    for found in (second, run(["focal"], 1), run([tversky, "ce"], 2)):
+        kept = {row.label: row.values("f1") for row in found.rows if row.label != "focal"}
+        assert kept == scores
+    assert made == ["focal"]
+    assert second.rows[-1].decision == "tuned"
+    assert len(second.table()[1]) == 4
+    written = json.loads(path.read_text())
+    assert [row["label"] for row in written["rows"]] == ["focal", *scores]
+    # Of other data nothing is taken.
+    changed = {**DATA, "y_test": CLASSES[::-1]}
+    found = compare_losses(
+        LINEAR, NUMBERS, CLASSES, losses=["ce"], seeds=1, resume_from=path, **changed
+    )
+    assert [row.label for row in found.rows] == ["ce"]
+
+
+# ---- what cannot be trained is refused before anything is
+
+
+@pytest.mark.parametrize("labels", [[1] + [0] * 19, [1, 1] + [0] * 3])
+def test_a_tuned_row_needs_rows_to_hold_out(labels):
+    X = ["win money", *(f"lunch {i}" for i in range(len(labels) - 1))]
+    nowhere = DiceSequenceClassifier(backbone="no/such-model")
+    of_folds = ["tfidf + tuned"] if sum(labels) == 1 else []  # which two positives suffice for
+    for row in ("ce + tuned", "ce + TextOverSampler + prior", *of_folds):
+        with pytest.raises(ValueError, match=rf"the row '{row.split('+')[0]}.*is not possible"):
+            compare_losses(
+                nowhere, X, labels, X_test=X, y_test=labels, losses=["tfidf", "ce", row], seeds=1,
+                on_run=lambda *_: pytest.fail("a row is trained"),
+            )  # fmt: skip
+
+
+def test_a_tuned_row_with_validation_data_needs_none(tiny_backbone):
+    X, y = ["win money", *(f"lunch {i}" for i in range(9))], [1] + [0] * 9
+    data = {"X_test": X, "y_test": y, "X_val": X, "y_val": y, "seeds": 1}
+    model = DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=1)
+    assert compare_losses(model, X, y, losses=["ce + tuned"], **data).rows[0].runs
+
+
+@pytest.mark.parametrize(
+    ("estimator", "X", "y"),
+    [
+        (DiceTokenClassifier, [["anna", "met"]], [["B-PER", "O"]]),
+        (DiceTokenClassifier, [["anna"], ["met"]], [["B-PER"], ["O"]]),
+        (DiceEntityRecognizer, ["anna", "met"], [[(0, 4, "PER")], []]),
+        (DiceClassifier, [[0.0], [1.0], [2.0]], [0, 0, 1]),
+    ],
+)
+def test_tags_and_numbers_need_rows_to_hold_out_too(estimator, X, y):
+    nowhere = {} if estimator is DiceClassifier else {"backbone": "no/such-model"}
+    with pytest.raises(ValueError, match=r"the row 'dice . tuned' is not possible"):
+        compare_losses(
+            estimator(**nowhere), X, y, X_test=X, y_test=y, losses=["ce", "dice + tuned"],
+            on_run=lambda *_: pytest.fail("a row is trained"),
+        )  # fmt: skip
+
+
+def test_a_row_of_an_object_keeps_its_name():
+    with pytest.raises(ValueError, match="the row 'mine' is not possible"):
+        compare_losses(
+            LINEAR, NUMBERS, [1] + [0] * 59, X_test=NUMBERS, y_test=[1] + [0] * 59,
+            losses=[ComparedModel("mine", "ce", decision="tuned")],
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "y", [np.eye(3, dtype=int).repeat(2, 0), [["a"], ["b"], [], [], ["a"], []]]
+)
+@pytest.mark.parametrize("row", ["tfidf", "tfidf + tuned"])
+def test_several_labels_have_no_row_of_n_grams(y, row):
+    X, nowhere = ["win money"] * 6, DiceSequenceClassifier(backbone="no/such-model")
+    with pytest.raises(ValueError, match=rf"the row '{row[:5]}.*several labels a row"):
+        compare_losses(nowhere, X, y, X_test=X, y_test=y, losses=["ce", row])
