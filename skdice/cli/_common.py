@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,6 +17,7 @@ import typer
 from rich.console import Console
 
 from skdice._checks import counted
+from skdice.folders import replaceable
 from skdice.tasks import TASKS
 
 OUT = Console(markup=False, highlight=False)
@@ -79,23 +81,47 @@ def readable_errors(options: dict[str, str]) -> Iterator[None]:
 # ---- outputs, checked before the work and not after
 
 
-def new_folder(out: Path, option: str, *, holds_model: bool = False) -> None:
-    """Refuse a file, and a folder with a model that is not to be written over."""
+def new_folder(out: Path, option: str, *, holds_model: bool = False, whole: bool = False) -> None:
+    """Refuse what cannot be written, and a folder with a model that is not to be written over.
+
+    A folder that is replaced as a `whole` is written beside the old one.
+    """
     if out.exists() and not out.is_dir():
         raise typer.BadParameter(f"{str(out)!r} is a file: give a folder to write to")
     if holds_model:
         raise typer.BadParameter(f"{str(out)!r} holds a model: give another {option}, or --force")
+    try:
+        folder = replaceable(out).parent if whole else out
+    except ValueError as error:
+        raise typer.BadParameter(str(error).replace("folder=", f"{option} ")) from error
+    while not folder.exists():  # it is made, with those above it
+        folder = folder.parent
+    _check_writable(folder)
 
 
-def new_file(path: Path | None, option: str, force: bool) -> None:
-    """Refuse a file that cannot be written, or that exists and is not to be written over."""
+def new_file(path: Path | None, option: str, force: bool, *, folder: bool = False) -> None:
+    """Refuse a file, or `folder`, that cannot be written, or that exists without `force`."""
     if path is None:
         return
     if not path.parent.is_dir():
-        folder = str(path.parent)
-        raise typer.BadParameter(f"{folder!r} is no folder: make it, or write elsewhere")
+        parent = str(path.parent)
+        raise typer.BadParameter(f"{parent!r} is no folder: make it, or write elsewhere")
     if path.exists() and not force:
         raise typer.BadParameter(f"{str(path)!r} exists: give another {option}, or --force")
+    if path.exists() and path.is_dir() != folder:
+        kinds = ("file", "folder") if folder else ("folder", "file")
+        raise typer.BadParameter(f"{str(path)!r} is a {kinds[0]}: give a {kinds[1]} to write to")
+    _check_writable(path.parent)
+
+
+def _check_writable(folder: Path) -> None:
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise typer.BadParameter(
+            f"{str(folder)!r} cannot be written ({error.strerror}): write elsewhere"
+        ) from error
 
 
 def split_commas(text: str) -> list[str]:

@@ -17,7 +17,7 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from skdice._checks import check_lengths, checked, shown
+from skdice._checks import checked, shown
 from skdice._compat import (
     HasMethods,
     Interval,
@@ -32,7 +32,7 @@ from skdice.metrics.calibration import calibrate, log
 from skdice.metrics.decisions import Rows, tune
 from skdice.metrics.objectives import Constraint
 from skdice.metrics.scoring import LOG_LOSS
-from skdice.text.inputs import row_keys, take
+from skdice.text.inputs import check_groups, row_keys, take
 
 
 def stack_rounds(
@@ -142,7 +142,7 @@ class BiasTuned(PushToHub, MetaEstimatorMixin, BaseEstimator):
     def _folds(self, X: Any, y: Any, groups: Any) -> list[tuple[np.ndarray, np.ndarray]]:
         """Train and held-out indices; for a bound equal rows are on one side."""
         if groups is not None:
-            check_lengths(X=range(len(y)), groups=groups)
+            check_groups(groups, len(y))
         keys = row_keys(X) if isinstance(self.scoring, Constraint) else range(len(y))
         first, same = _distinct(keys)
         if groups is not None or hasattr(self.cv, "split") or len(first) == len(y):

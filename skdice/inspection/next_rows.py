@@ -9,12 +9,13 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
-from skdice._checks import as_numbers, check_choice, check_has, checked, naming
+from skdice._checks import as_numbers, check_choice, check_has, checked, naming, shown
 from skdice.estimators.features import TransformerFeatures
 from skdice.estimators.scores import outputs_of
-from skdice.inspection.suspects import Record, innermost, shown_text, table_of, texts_of, with_texts
+from skdice.inspection.suspects import Record, innermost, table_of, texts_of, with_texts
 from skdice.metrics.labels import plain_values
-from skdice.text.inputs import as_sentences, as_texts
+from skdice.model_selection.checks import check_texts
+from skdice.text.inputs import as_rows, as_sentences, as_texts, row_keys
 
 STRATEGIES = ("mixed", "positives", "margin", "spread")
 REASONS = {
@@ -95,8 +96,12 @@ def find_next(
     if not hasattr(model, "classes_"):  # as of one-vs-rest, which keeps an unfitted one
         model = estimator
     with naming({"X": "pool"}):
+        check_texts(estimator, pool)
         texts = _readable(pool, model)
-        keys = list(map(key_of, _numbers(pool) if texts is None else texts))
+        if texts is None:
+            keys = row_keys(pool if sparse.issparse(pool) else as_rows(pool, "X"))
+        else:
+            keys = [*map(key_of, texts)]
         scores = {} if strategy == "spread" else _scores(model, estimator.predict_proba(pool))
     first = dict(zip(reversed(keys), reversed(range(len(keys))), strict=True))
     rows = sorted(first.values())
@@ -126,10 +131,8 @@ def find_next(
 
 
 def key_of(row: Any) -> Any:
-    """What equal rows have in common: texts but for case and white space."""
-    if isinstance(row, np.ndarray):
-        return row.tobytes()
-    return " ".join(shown_text(row).casefold().split())
+    """What equal texts, pairs or tokens have in common: all but case and white space."""
+    return " ".join(row.casefold().split()) if isinstance(row, str) else tuple(map(key_of, row))
 
 
 def _apart(vectors: Any, n: int, first: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -156,9 +159,14 @@ def _scores(model: Any, tables: Any) -> dict[str, np.ndarray]:
     outputs = list(outputs_of(model))
     if tables.dtype == object:  # of a tagger
         sizes = [len(table) for table in tables]
-        tables = np.concatenate([table for table in tables if len(table)])
+        tables = np.concatenate([np.zeros((0, len(outputs))), *filter(len, tables)])
     if several or getattr(model, "multilabel_", False):
         positives, doubt = tables.sum(axis=1), (1 - np.abs(2 * tables - 1)).sum(axis=1)
+    elif len(outputs) < 2:
+        raise ValueError(
+            f"estimator knows one class only ({shown(outputs[0])}), and doubts no row: fit it on "
+            "two, or give strategy='spread'"
+        )
     else:
         best = np.sort(tables, axis=1)
         doubt = 1 - (best[:, -1] - best[:, -2])

@@ -386,8 +386,10 @@ def span_report(
         =========  =================================================================
 
         The first four are the schemas of SemEval-2013. In them each span has at most one partner,
-        and the row of a type compares spans of that type alone, as nervaluate does. In ``fair`` the
-        false half counts for the type that was predicted, and the missed half for the true type.
+        and the row of a type compares spans of that type alone, as nervaluate does. In ``type``
+        nervaluate finds less: there a predicted span of another type, if it comes first, takes the
+        true span from one of the same type. In ``fair`` the false half counts for the type that was
+        predicted, and the missed half for the true type.
     output_dict : bool, default=False
     digits : int, default=3
         Of the text.

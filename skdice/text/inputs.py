@@ -266,6 +266,24 @@ def as_tags(y: Any, sentences: list[list[str]], *, complete: bool = False) -> li
     return tags
 
 
+def check_groups(groups: Any, n_rows: int) -> None:
+    """Refuse groups that are not one value for each row; a missing one would be a group."""
+    as_row_list("groups", groups)
+    rows = list(plain_values(groups))
+    check_lengths(groups=rows, y=range(n_rows))
+    for i, group in enumerate(rows):
+        if is_ordered(group):
+            raise ValueError(
+                f"groups[{i}] is {shown(group)}: give one value for each row, such as the number "
+                "of its document"
+            )
+        if is_missing(group) or group != group:  # NaT, too
+            raise ValueError(
+                f"groups[{i}] is {shown(group)}, and rows without a group would all be one: give "
+                "such a row a group of its own, or leave it out"
+            )
+
+
 def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
     """`sample_weight` as a float array of shape (n_rows,), or None."""
     if sample_weight is None:

@@ -335,15 +335,44 @@ def test_what_cannot_be_written_is_said_before_the_work(files, tiny_backbone, mo
 
     for name in ("DiceTokenClassifier", "DiceSequenceClassifier"):
         monkeypatch.setattr(f"skdice.{name}.fit", never)
+    monkeypatch.setattr("skdice.cli._common.load", never)
+    monkeypatch.setattr("skdice.cli._options.Files.read", never)
+    monkeypatch.setattr("skdice.cli._entities.convert", never)
     (files / "taken").write_text("")
-    for args, message in (
-        (("train", files / "sms.tsv", "--out", files / "taken"), "is a file"),
-        (("tune", files / "sms.tsv", "--out", files / "taken"), "is a file"),
-        (("predict", files / "m", files / "sms.tsv", "--out", files / "no" / "p"), "is no folder"),
-    ):
+    (files / "full").mkdir()
+    data, model = files / "sms.tsv", files / "m"
+    to_folder = ("train", data), ("tune", data), ("compare", "--train", data), ("export", model)
+    to_file = ("suspects", data), ("next", model, data), ("predict", model, data)
+    cases = [((*c, "--out", files / "taken"), "is a file") for c in to_folder]
+    cases += [((*c, "--out", files / "taken" / "a" / "b"), "cannot be written") for c in to_folder]
+    cases += [((*c, "--out", files / "no" / "p.csv"), "is no folder") for c in to_file]
+    cases += [((*c, "--out", files / "taken" / "p.csv"), "is no folder") for c in to_file]
+    cases += [((*c, "--out", files / "full", "--force"), "is a folder") for c in to_file]
+    cases += [((*c, "--out", "."), "is the working directory") for c in to_folder[::3]]
+    cases += [
+        (("suspects", data, "--out", files / "s.csv", "--report", files / "no" / "p"), "no folder"),
+        (("evaluate", model, data, "--report", files / "no" / "p.html"), "is no folder"),
+        (("convert", data, files / "no" / "p.jsonl"), "is no folder"),
+    ]
+    brat = ("predict", model, data, "--format", "brat", "--force", "--out")
+    cases += [((*brat, files / "taken"), "is a file")]
+    for args, message in cases:
         result = run(*args)
-        assert result.exit_code == 2
-        assert message in " ".join(result.output.replace("│", "").split())
+        assert (args, result.exit_code) == (args, 2)
+        assert message in " ".join(result.output.replace("│", "").split()), args
+
+    def refused(dir):
+        raise PermissionError(13, "Permission denied", str(dir))
+
+    with monkeypatch.context() as patch:  # as for a user who is not root
+        patch.setattr("tempfile.TemporaryFile", refused)
+        for command in (*to_folder, *to_file, ("evaluate", model, data), ("convert", data)):
+            option = {"evaluate": ["--report"], "convert": []}.get(command[0], ["--out"])
+            result = run(*command, *option, files / "new")
+            assert (command, result.exit_code) == (command, 2)
+            said = " ".join(result.output.replace("│", "").split())
+            assert "cannot be written (Permission denied)" in said
+    monkeypatch.undo()
     (files / "t" / "model").mkdir(parents=True)
     result = run("tune", files / "sms.tsv", "--out", files / "t")
     assert result.exit_code == 2

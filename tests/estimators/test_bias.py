@@ -426,8 +426,14 @@ def test_groups_reach_the_splitter():
         BiasTunedClassifier(GaussianNB(), cv=0.5).fit(X, Y, groups=groups)
     with pytest.raises(ValueError, match="X_val makes none"):
         BiasTunedClassifier(GaussianNB()).fit(X, Y, X_val=X, y_val=Y, groups=groups)
-    with pytest.raises(ValueError, match="groups 3"):
-        BiasTunedClassifier(GaussianNB()).fit(X, Y, groups=groups[:3])
+    for wrong, message in (
+        (groups[:3], "groups holds 3 rows"),
+        ([*groups[1:], None], r"groups\[599\] is None, .* a group of its own"),
+        (np.where(np.arange(600) == 7, np.nan, groups), r"groups\[7\] is nan"),
+        (groups[:, None], r"groups\[0\] is array\(\[.*give one value"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            BiasTunedClassifier(GaussianNB()).fit(X, Y, groups=wrong)
 
 
 def folds_as_splitter(folds):

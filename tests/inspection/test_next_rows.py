@@ -5,17 +5,22 @@ from __future__ import annotations
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
+from sklearn.compose import make_column_transformer
 from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.multiclass import OneVsRestClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
 from skdice import (
     BiasTunedClassifier,
@@ -26,7 +31,9 @@ from skdice import (
     TfidfClassifier,
     TransformerFeatures,
 )
-from skdice.inspection import next_to_label
+from skdice.inspection import next_to_label, suspect_labels
+from skdice.inspection.next_rows import key_of
+from skdice.model_selection import out_of_fold
 
 X, Y = make_classification(120, 4, weights=[0.8], random_state=0)
 MODEL = LogisticRegression().fit(X[:60], Y[:60])
@@ -118,6 +125,54 @@ def test_equal_rows_are_given_once_and_no_more_than_there_are(strategy):
     assert rows == next_to_label(MODEL, POOL, 4, strategy=strategy).row.tolist()
 
 
+def test_rows_that_differ_in_no_value():
+    """The two zeros are equal; texts are but for case and white space; pairs are two texts."""
+    pool = np.array([[0.0, 1.0, 0, 0], [-0.0, 1.0, 0, 0], [0.0, -1.0, 0, 0]])
+    assert sorted(next_to_label(MODEL, pool, 3, strategy="spread").row) == [0, 2]
+    assert sorted(next_to_label(MODEL, pool.astype("f4"), 3).row) == [0, 2]
+    assert sorted(next_to_label(MODEL, sparse.csr_matrix(pool), 3).row) == [0, 2]
+    assert key_of(("a", "b | c")) != key_of(("a | b", "c"))
+    assert key_of(["New  York", "is"]) == key_of(("new york", "IS"))
+
+
+@pytest.mark.parametrize("strategy", ["mixed", "positives", "margin"])
+def test_a_model_of_one_class_doubts_no_row(strategy):
+    model = DecisionTreeClassifier().fit(X, np.ones(len(X)))
+    with pytest.raises(ValueError, match=r"estimator knows one class only \(1.0\)"):
+        next_to_label(model, POOL, 3, strategy=strategy)
+    assert len(next_to_label(model, POOL, 3, strategy="spread")) == 3
+    one_label = OneVsRestClassifier(LogisticRegression()).fit(X, Y[:, None])  # yes or no
+    p = one_label.predict_proba(POOL)
+    assert p.shape == (60, 2)
+    assert len(next_to_label(one_label, POOL, 3, strategy=strategy)) == 3
+
+
+def test_a_frame_of_texts_and_numbers():
+    frame = pd.DataFrame({"text": TEXTS * 2, "size": [1.0, 2, 3, np.nan, 5, 6] * 2})
+    parts = make_column_transformer((TfidfVectorizer(), "text"), (SimpleImputer(), ["size"]))
+    pipe = make_pipeline(parts, LogisticRegression()).fit(frame, [0, 1] * 6)
+    assert sorted(next_to_label(pipe, frame, 12).row) == [0, 1, 2, 3, 4, 5]
+    assert len(suspect_labels(pipe, frame, [0, 1] * 6, 2).columns) == 6
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
+@pytest.mark.parametrize("kind", [list, pd.Series])
+def test_a_missing_text_is_named_by_its_row(missing, kind):
+    texts, labels = kind([*TEXTS[:4], missing, "late"]), [0, 1] * 3
+    for reader in (TfidfVectorizer(), FeatureUnion([("words", TfidfVectorizer())])):
+        pipe = make_pipeline(reader, LogisticRegression()).fit(TEXTS, labels)
+        with pytest.raises(TypeError, match=r"pool\[4\] is .*drop the row or fill it"):
+            next_to_label(pipe, texts)
+        for model in (pipe, GridSearchCV(pipe, {}, cv=2)):
+            for judge in (suspect_labels, out_of_fold):
+                with pytest.raises(TypeError, match=r"X\[4\] is .*drop the row or fill it"):
+                    judge(model, texts, labels, 2)
+    filled = FunctionTransformer(lambda texts: ["" if pd.isna(t) else t for t in texts])
+    pipe = make_pipeline(filled, TfidfVectorizer(), LogisticRegression()).fit(texts, labels)
+    assert sorted(next_to_label(pipe, texts).row) == [0, 1, 2, 3, 4, 5]
+    assert len(out_of_fold(pipe, texts, labels, 2).predictions) == 6
+
+
 def test_models_inside_of_others():
     pipe = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, Y)
     search = GridSearchCV(pipe, {"logisticregression__C": [1.0]}, cv=2).fit(X, Y)
@@ -154,6 +209,22 @@ def test_texts_and_pairs(tiny_backbone):
         next_to_label(plain, TEXTS, 2, strategy="spread")
 
 
+class Outside(BaseEstimator):
+    """A tagger, not of skdice, that knows only what is outside."""
+
+    task = "tagging"
+
+    def fit(self, X, y):
+        self.classes_ = np.array(["O"])
+        return self
+
+    def predict(self, X):
+        return [["O"] * len(row) for row in X]
+
+    def predict_proba(self, X):
+        return np.fromiter([np.ones((len(row), 1)) for row in X], dtype=object)
+
+
 def test_taggers_and_recognizers(tiny_backbone, sentences):
     rows, tags = sentences
     how = {"backbone": tiny_backbone, "max_epochs": 1, "random_state": 0}
@@ -165,6 +236,10 @@ def test_taggers_and_recognizers(tiny_backbone, sentences):
     assert found.text.tolist() == [" ".join(pool[i]) for i in found.row]
     for strategy in ("mixed", "spread"):
         assert len(next_to_label(tagger, pool, 20, strategy=strategy)) == 10
+    nothing = next_to_label(tagger, [[], []], 3)
+    assert nothing[["row", "score"]].values.tolist() == [[0, 0.0]]
+    with pytest.raises(ValueError, match=r"estimator knows one class only \('O'\)"):
+        next_to_label(Outside().fit(rows, tags), pool, 4)
     texts = ["anna met bob.", "rain today", "carla saw rome"]
     recognizer = DiceEntityRecognizer(**how)
     recognizer.fit(texts, [[(0, 4, "PER")], [], [(0, 5, "PER"), (10, 14, "LOC")]])

@@ -37,6 +37,16 @@ def test_the_modes_by_hand(mode):
     assert scores(TRUE, PRED, mode) == pytest.approx([BY_HAND[mode]] * 3)
 
 
+@pytest.mark.parametrize("kinds", ["QR", "RQ"])
+def test_a_span_of_another_type_takes_no_partner_away(kinds):
+    """Of two predicted spans around a true R one is an R, whichever comes first.
+
+    nervaluate 1.2.1 gives 0, 0, 0 for the first order, and 1/2, 1, 2/3 for the other.
+    """
+    pred = [[(kinds[0], 0, 2), (kinds[1], 2, 4)]]
+    assert scores([[("R", 1, 3)]], pred, "type") == pytest.approx([1 / 2, 1, 2 / 3])
+
+
 def test_rows_of_types_by_hand():
     # Three true P are paired with no P, or one; spurious Q are those of Q.
     rows = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from joblib import parallel_config
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
@@ -244,6 +245,12 @@ def test_folds_at_the_same_time():
         ({"y": Y[:-1]}, "inconsistent"),
         ({"y": None}, "y"),
         ({"groups": [1]}, "groups holds 1 row and y"),
+        ({"groups": [*"aabbccddeeffg", None] * 4}, r"groups holds 56 rows and y"),
+        ({"groups": [*range(37), None, 1, 2]}, r"groups\[37\] is None, .* a group of its own"),
+        ({"groups": [np.nan, *range(39)]}, r"groups\[0\] is nan"),
+        ({"groups": [pd.NA, *range(39)], "cv": GroupKFold(2)}, r"groups\[0\] is <NA>"),
+        ({"groups": pd.Series([*range(39), None], dtype="datetime64[ns]")}, r"groups\[39\]"),
+        ({"groups": np.zeros((40, 1))}, r"groups\[0\] is array\(\[0.\]\): give one value"),
         ({"estimator": 3}, "estimator"),
         ({"n_jobs": "two"}, "n_jobs"),
         ({"n_jobs": 2**70}, "n_jobs"),

@@ -66,7 +66,7 @@ def convert(
     """
     from skdice.cli import _entities
 
-    _common.new_file(out, "OUT", force)
+    _common.new_file(out, "OUT", force, folder=out.is_dir())
     how = source.of_entities()
     OUT.print(_entities.convert(file, out, read_as, write_as, **how), soft_wrap=True)
 

@@ -52,7 +52,8 @@ def train(
 
     skdice train notes.jsonl --out recognizer
     """
-    _common.new_folder(out, "--out", holds_model=(out / "skdice.json").exists() and not force)
+    taken = (out / "skdice.json").exists() and not force
+    _common.new_folder(out, "--out", holds_model=taken, whole=True)
     data = source.read(file, task)
     OUT.print(_common.described(data), soft_wrap=True)
     held = source.read(dev, data.task) if dev is not None else None
@@ -118,7 +119,7 @@ def predict(
     """
     from skdice.cli import _predict
 
-    _common.new_file(out, "--out", force)
+    _common.new_file(out, "--out", force, folder=form == "brat")
     estimator = _common.load(model, device)
     how = _predict.format_of(estimator, form)
     if str(file) == "-":
@@ -209,7 +210,7 @@ def export(
     """
     from skdice.cli import _export
 
-    _common.new_folder(out, "--out")
+    _common.new_folder(out, "--out", whole=True)
     estimator = _common.load(model, "cpu")
     data = None if file is None else source.read(file, estimator.task)
     for line in _export.run(estimator, out, int8, data):

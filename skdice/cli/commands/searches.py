@@ -69,6 +69,7 @@ def compare(
     from skdice.cli import _compare
     from skdice.losses import COMPARED
 
+    _common.new_folder(out, "--out")
     params = fit.params()
     if train is not None:
         title, parts = train.name, _compare.read_parts(train, dev, test, source.read, task)
