@@ -90,10 +90,7 @@ def new_folder(out: Path, option: str, *, holds_model: bool = False, whole: bool
         raise typer.BadParameter(f"{str(out)!r} is a file: give a folder to write to")
     if holds_model:
         raise typer.BadParameter(f"{str(out)!r} holds a model: give another {option}, or --force")
-    try:
-        folder = replaceable(out).parent if whole else out
-    except ValueError as error:
-        raise typer.BadParameter(str(error).replace("folder=", f"{option} ")) from error
+    folder = replaceable(out).parent if whole else out
     while not folder.exists():  # it is made, with those above it
         folder = folder.parent
     _check_writable(folder)

@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdice._checks import check_lengths
 from skdice._fitting import all_or_nothing, check_params
 from skdice.estimators._bias import BiasTuned, stack_rounds
-from skdice.estimators.checks import check_known, check_validation, draw_seed
+from skdice.estimators.checks import check_known, check_rows, check_validation, draw_seed
 from skdice.estimators.scores import ClassScores
 from skdice.metrics import positive_class
 from skdice.metrics.calibration import log, log_odds
@@ -180,6 +180,7 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
             classes = classes if isinstance(names, list) else np.asarray(names)
             if not several:
                 check_known(classes.tolist(), labels.tolist(), "classes", "the estimator", "y")
+        check_rows(self.estimator, X)
         X, y = indexable(X, _rows_of(labels, classes) if several else y)
         self._check_classes(classes, several)
         splits: Any = ()

@@ -97,7 +97,7 @@ model.predict({TASKS[task].example})"""
         return [
             _block(own),
             "Its head is skdice's own: transformers cannot read it.\n",
-            *([f"{_long_texts(estimator)}\n"] if task == "classification" else []),
+            *([f"{_long_texts(estimator)}.\n"] if task == "classification" else []),
         ]
     if task == "qa":
         return [_block(own), _block(_READER)]
@@ -119,20 +119,32 @@ pipeline_entities(model, ["Ann lives in Rome."])"""
     else:
         lines += 'model("Ann lives in Rome")'
     if task == "classification":
-        caveat = _long_texts(estimator)
-    return [_block(own), _block(lines), *([f"{caveat}\n"] if caveat else [])]
+        caveat = (
+            f"{_long_texts(estimator)}. A pipeline knows no windows. It needs `truncation=True, "
+            f"max_length={estimator._max_length()}` in its call, and then reads the beginning only."
+        )
+    else:
+        caveat += f"\n\n{_parts_and_scores(estimator)}"
+    return [_block(own), _block(lines), f"{caveat.strip()}\n"]
 
 
 def _long_texts(estimator: Any) -> str:
-    """What happens to texts that do not fit in one input, here and in a pipeline."""
-    longest = estimator._max_length()
+    """What happens to texts that do not fit in one input."""
+    how = f"reads them in windows, whose logits it pools ({estimator.window_pooling})"
     if estimator.long_texts == "truncate":
-        here = "skdice cuts them there"
-    else:
-        here = f"skdice reads them in windows, whose logits it pools ({estimator.window_pooling})"
+        how = "cuts them there"
+    return f"Texts of more than {estimator._max_length()} subwords: skdice {how}"
+
+
+def _parts_and_scores(estimator: Any) -> str:
+    """What a pipeline makes of long texts and of the scores of entities."""
+    longest, most = estimator._max_length(), estimator.tokenizer_.model_max_length
+    limit = most if most < 10**9 else f"not set here: set it to {longest}, or they raise an error"
     return (
-        f"Texts of more than {longest} subwords: {here}. A pipeline knows no windows. It needs "
-        f"`truncation=True, max_length={longest}` in its call, and then reads the beginning only."
+        f"skdice reads texts of more than {longest} subwords in windows. A pipeline cuts them at "
+        f"`model.tokenizer.model_max_length` ({limit}) and does not warn; with `stride=` it reads "
+        "them in parts that overlap. The `score` of a pipeline is the mean of the probabilities of "
+        "an entity's tags. That of skdice is the probability that just this entity is there."
     )
 
 

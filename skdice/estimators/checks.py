@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from sklearn.base import clone
 from sklearn.model_selection import train_test_split
+from sklearn.utils import get_tags
 
 from skdice._checks import shown
 from skdice._compat import Interval, StrOptions
@@ -21,7 +22,10 @@ from skdice.engine.devices import resolve_device
 from skdice.engine.schedules import SCHEDULES
 from skdice.losses import Loss, resolve_loss
 from skdice.metrics import positive_class
-from skdice.metrics.labels import Labels, read_labels
+from skdice.metrics.labels import Labels, is_missing, read_labels
+from skdice.text.answers import as_answers, as_questions
+from skdice.text.entities import as_entities
+from skdice.text.inputs import as_rows, as_sentences, as_texts
 
 # What the settings of a net may be, whether the estimator or its `net_params` holds them.
 OF_NET: dict[str, list[Any]] = {
@@ -56,6 +60,31 @@ def draw_seed(random_state: int | np.random.RandomState | None) -> int:
     if isinstance(random_state, np.random.RandomState):
         return int(ranks.share(random_state.randint(2**31 - 1)))
     return int(random_state)
+
+
+def check_rows(estimator: Any, X: Any, y: Any = None) -> None:
+    """Refuse texts and their targets by the numbers of their rows, before folds have their own.
+
+    Those of estimators of skdice are checked, and texts that are missing for any that reads text.
+    """
+    part: Any = estimator
+    while hasattr(part, "get_params"):  # what reads X, in a search or at the start of a pipeline
+        estimator = part
+        steps = getattr(part, "steps", None) or getattr(part, "transformer_list", None)
+        part = steps[0][1] if steps else getattr(part, "estimator", None)
+    if not get_tags(estimator).input_tags.string:
+        return
+    task = getattr(estimator, "task", "")
+    if y is not None and task == "qa":
+        as_answers(y, [context for _, context in as_questions(X)], estimator.on_misaligned)
+    elif y is not None and task == "mrc-ner":
+        as_entities(y, as_sentences(X))
+    elif y is not None and hasattr(estimator, "_checked"):
+        estimator._checked(X, y)
+    elif task in ("tagging", "mrc-ner"):
+        as_sentences(X)
+    elif task or any(map(is_missing, as_rows(X, "X"))):
+        as_texts(X)
 
 
 def check_device(device: str) -> str:

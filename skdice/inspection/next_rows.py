@@ -10,11 +10,11 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from skdice._checks import as_numbers, check_choice, check_has, checked, naming, shown
+from skdice.estimators.checks import check_rows
 from skdice.estimators.features import TransformerFeatures
 from skdice.estimators.scores import outputs_of
-from skdice.inspection.suspects import Record, innermost, table_of, texts_of, with_texts
+from skdice.inspection.suspects import Record, innermost, layers, table_of, texts_of, with_texts
 from skdice.metrics.labels import plain_values
-from skdice.model_selection.checks import check_texts
 from skdice.text.inputs import as_rows, as_sentences, as_texts, row_keys
 
 STRATEGIES = ("mixed", "positives", "margin", "spread")
@@ -96,13 +96,18 @@ def find_next(
     if not hasattr(model, "classes_"):  # as of one-vs-rest, which keeps an unfitted one
         model = estimator
     with naming({"X": "pool"}):
-        check_texts(estimator, pool)
+        check_rows(estimator, pool)
         texts = _readable(pool, model)
         if texts is None:
             keys = row_keys(pool if sparse.issparse(pool) else as_rows(pool, "X"))
         else:
             keys = [*map(key_of, texts)]
-        scores = {} if strategy == "spread" else _scores(model, estimator.predict_proba(pool))
+        scores = {}
+        if strategy != "spread":
+            positive = next(
+                (part.positive_ for part in layers(estimator) if hasattr(part, "positive_")), None
+            )
+            scores = _scores(model, estimator.predict_proba(pool), positive)
     first = dict(zip(reversed(keys), reversed(range(len(keys))), strict=True))
     rows = sorted(first.values())
     if vectors is not None:
@@ -151,7 +156,7 @@ def _apart(vectors: Any, n: int, first: int = 0) -> tuple[np.ndarray, np.ndarray
 # ---- what the model says
 
 
-def _scores(model: Any, tables: Any) -> dict[str, np.ndarray]:
+def _scores(model: Any, tables: Any, positive: int | None) -> dict[str, np.ndarray]:
     """Expected positives and doubt of each row, summed over its tokens or labels."""
     if several := isinstance(tables, list):  # a table (n, 2) for each label, as of a random forest
         tables = np.column_stack([of_label[:, 1] for of_label in tables])
@@ -174,7 +179,7 @@ def _scores(model: Any, tables: Any) -> dict[str, np.ndarray]:
             positives = 1 - tables[:, outputs.index("O")]
         elif len(outputs) == 2:
             rare = int(tables.mean(axis=0).argmin())
-            positives = tables[:, getattr(model, "positive_", rare)]
+            positives = tables[:, rare if positive is None else positive]
         else:
             positives = tables @ (1 - tables.mean(axis=0))
     row = np.repeat(np.arange(len(sizes)), sizes)

@@ -148,13 +148,16 @@ def _sorted(found: Iterator[tuple[float, Record]]) -> list[Record]:
 
 def innermost(estimator: Any) -> Any:
     """The classifier or tagger, fitted or not, inside a search, a tuner or a pipeline."""
-    while True:
+    return [*layers(estimator)][-1]
+
+
+def layers(estimator: Any) -> Iterator[Any]:
+    """An estimator, and the ones that it holds, each inside the one before."""
+    while estimator is not None:
+        yield estimator
         held = (getattr(estimator, name, None) for name in _HOLDERS)
         last = getattr(estimator, "steps", [(None, None)])[-1][1]
-        inner = next((part for part in (last, *held) if hasattr(part, "get_params")), None)
-        if inner is None:
-            return estimator
-        estimator = inner
+        estimator = next((part for part in (last, *held) if hasattr(part, "get_params")), None)
 
 
 def texts_of(X: Any) -> list[Any] | None:

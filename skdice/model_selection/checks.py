@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
-from sklearn.utils import get_tags, indexable
+from sklearn.utils import indexable
 
 from skdice._checks import shown
 from skdice._compat import accepts_sample_weight
 from skdice._warn import warn
-from skdice.metrics.labels import as_labels, is_missing, read_labels
-from skdice.text.inputs import as_rows, as_sentences, as_texts, check_groups
+from skdice.metrics.labels import as_labels, read_labels
+from skdice.text.inputs import check_groups
 
 
 def scorers_of(estimator: Any, scoring: Any, refit: Any) -> tuple[dict[str, Any], str]:
@@ -69,21 +69,6 @@ def folds_of(cv: Any, X: Any, y: Any, classifier: bool, **params: Any) -> list[A
             "generator is empty after its first use"
         )
     return folds
-
-
-def check_texts(estimator: Any, X: Any) -> None:
-    """Refuse what is no text by its number in X; a fold and a vectorizer have none of it."""
-    part: Any = estimator
-    while hasattr(part, "get_params"):  # what reads X, in a search or at the start of a pipeline
-        estimator = part
-        steps = getattr(part, "steps", None) or getattr(part, "transformer_list", None)
-        part = steps[0][1] if steps else getattr(part, "estimator", None)
-    if not get_tags(estimator).input_tags.string:
-        return
-    if getattr(estimator, "task", "") in ("tagging", "mrc-ner"):
-        as_sentences(X)
-    elif any(map(is_missing, as_rows(X, "X"))) or hasattr(estimator, "backbone"):
-        as_texts(X)
 
 
 def check_classes(y: Any, splits: list[Any]) -> None:

@@ -19,10 +19,10 @@ from torch.serialization import safe_globals
 from skdice._checks import check_has, checked, shown
 from skdice._compat import check_method_params, safe_indexing
 from skdice.engine.checkpoints import Checkpoints, check_folder, digest
-from skdice.estimators.checks import with_pos_label
+from skdice.estimators.checks import check_rows, with_pos_label
 from skdice.estimators.scores import outputs_of
 from skdice.metrics.labels import as_labels, check_given, plain_values
-from skdice.model_selection.checks import check_texts, folds_of
+from skdice.model_selection.checks import folds_of
 from skdice.model_selection.comparison import environment
 from skdice.text.inputs import object_array
 from skdice.text.spans import ScoredSpan
@@ -136,7 +136,7 @@ def out_of_fold(
             f"n_jobs={shown(n_jobs)} must be a number of processes, None, or -1 for all processors"
         )
     check_consistent_length(X, y)
-    check_texts(estimator, X)
+    check_rows(estimator, X, y)
     classifies = is_classifier(estimator)
     if groups is not None and isinstance(cv, Integral) and not isinstance(cv, bool):
         stratified = classifies and as_labels(y).ndim == 1

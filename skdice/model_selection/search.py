@@ -22,7 +22,7 @@ from skdice._compat import HasMethods, Interval, StrOptions, routing_enabled
 from skdice._fitting import all_or_nothing, check_params
 from skdice.engine.ranks import check_alone
 from skdice.estimators import DiceTokenClassifier
-from skdice.estimators.checks import draw_seed
+from skdice.estimators.checks import check_rows, draw_seed
 from skdice.model_selection.checks import (
     check_classes,
     check_tags,
@@ -236,6 +236,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         scorers, key = scorers_of(self.estimator, self.scoring, self.refit)
         params, of_split, of_scores = self._routed(params, scorers)
         X, y, of_split["groups"] = indexable(X, y, of_split.get("groups"))
+        check_rows(self.estimator, X, y)
         splits = self._check_data(X, y, of_split)
         spaces = as_spaces(self.param_distributions, self.estimator)
         losses = check_space(self.estimator, spaces)

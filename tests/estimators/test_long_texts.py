@@ -13,13 +13,16 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
+from transformers import pipeline
 
 from skdice import (
     BiasTunedClassifier,
+    DiceEntityRecognizer,
     DiceQuestionAnswerer,
     DiceSequenceClassifier,
     TransformerFeatures,
 )
+from skdice.inspection import span_probabilities
 from skdice.metrics.calibration import log
 from skdice.model_selection import LossSearchCV
 from skdice.text import DecisiveWindow, TruncationWarning
@@ -296,3 +299,40 @@ def test_the_card_says_what_a_pipeline_does(make, tmp_path):
     assert "truncation=True" in card
     assert "windows" in card
     assert json.loads((folder / "skdice.json").read_text())["params"]["long_texts"] == "windows"
+    own = make(pooling="mean").fit(SHORT, LABELS).save_pretrained(tmp_path / "own")
+    card = (own / "README.md").read_text()
+    assert "skdice reads them in windows" in card
+    assert "pipeline" not in card.partition("## Use")[2]  # none reads this head
+
+
+def test_the_card_of_a_recognizer_says_what_a_pipeline_does(build_backbone, tmp_path):
+    backbone = build_backbone(str(tmp_path / "short"), max_position_embeddings=64)
+    texts = ["anna bob met carla in rome", "the bus was old"] * 8
+    spans = [[(0, 8, "PER"), (13, 18, "PER"), (22, 26, "LOC")], []] * 8
+    settings = {"max_epochs": 8, "lr": 1e-2, "batch_size": 4, "random_state": 0}
+    model = DiceEntityRecognizer(backbone=backbone, **settings).fit(texts, spans)
+    folder = model.save_pretrained(tmp_path / "model")
+    card = (folder / "README.md").read_text()
+    assert "texts of more than 64 subwords in windows" in card
+    find = pipeline("token-classification", str(folder), aggregation_strategy="first")
+    late = texts[1] + " " + "the bus was old " * 20 + texts[0]
+    assert "not set here: set it to 64, or they raise an error" in card
+    with pytest.raises(RuntimeError):
+        find(late)
+    find.tokenizer.model_max_length = 64
+    behind = len(late) - len(texts[0])
+    assert all(entity["start"] < behind for entity in find(late))
+    parts = [entity["start"] for entity in find(late, stride=32)]
+    assert {e.start for e in model.predict([late])[0]} >= {behind} <= {*parts}
+    # The score of "anna bob" there is a mean, and here the probability of this one span.
+    (pair, *_), table = find(texts[0]), model.predict_proba(texts[:1])[0]
+    assert (pair["start"], pair["end"]) == (0, 8)
+    assert pair["score"] == pytest.approx(table[:2].max(axis=1).mean(), abs=1e-5)
+    span = model.predict(texts[:1])[0][0]
+    assert span.score == pytest.approx(
+        span_probabilities([table], [[("PER", 0, 2)]], model._outputs)[0][0], abs=1e-5
+    )
+    tokenizer = json.loads((folder / "tokenizer_config.json").read_text())
+    (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer | {"model_max_length": 64}))
+    again = DiceEntityRecognizer.from_transformers(folder).save_pretrained(tmp_path / "again")
+    assert "`model.tokenizer.model_max_length` (64)" in (again / "README.md").read_text()

@@ -181,8 +181,11 @@ def test_models_inside_of_others():
     vectors = pipe[0].transform(POOL)
     assert next_to_label(pipe, POOL, 6, strategy="spread", vectors=vectors).equals(expected)
     assert next_to_label(search, POOL, 6).equals(next_to_label(pipe, POOL, 6))
-    tuned = BiasTunedClassifier(DiceClassifier(max_epochs=2, random_state=0), cv=0.5).fit(X, Y)
-    assert len(next_to_label(tuned, POOL, 6)) == 6
+    for positive in (0, 1):  # of the tuner, whatever its classifier may know
+        tuned = BiasTunedClassifier(LogisticRegression(), cv=0.5, pos_label=positive).fit(X, Y)
+        p = tuned.predict_proba(POOL)[:, positive]
+        found = next_to_label(tuned, POOL, 6, strategy="positives")
+        assert found.row.tolist() == np.argsort(-p)[:6].tolist()
 
 
 TEXTS = ["win money now", "lunch today", "Win  money NOW", "the bus is late", "call now", ""]

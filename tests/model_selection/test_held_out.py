@@ -23,13 +23,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skdice import (
+    BiasTunedClassifier,
     BiasTunedTagger,
     DiceClassifier,
+    DiceEntityRecognizer,
     DiceMRCTagger,
     DiceQuestionAnswerer,
+    DiceSequenceClassifier,
     DiceTokenClassifier,
 )
-from skdice.model_selection import out_of_fold
+from skdice.model_selection import LossSearchCV, out_of_fold
 
 X, Y = make_classification(40, 5, n_informative=4, n_redundant=0, n_classes=2, random_state=0)
 LOGISTIC = make_pipeline(StandardScaler(), LogisticRegression())
@@ -143,6 +146,32 @@ def test_readers(tiny_backbone, sentences):
     assert found.predictions[:2].tolist() == list(model.predict(questions[:2]))
     spots = model.predict_spans(questions[:2], n_best=20)
     np.testing.assert_allclose(found.probabilities[:2], [row[0]["probability"] for row in spots])
+
+
+TAGGED = [["O"]] * 5 + [["O", "O"]]
+
+
+@pytest.mark.parametrize(
+    ("estimator", "rows", "y", "message"),
+    [
+        (DiceTokenClassifier(), [["a"]] * 6, TAGGED, r"y\[5\] has 2 tags"),
+        (DiceTokenClassifier(), [*[["a"]] * 5, [None]], [["O"]] * 6, r"X\[5\]\[0\] is None"),
+        (BiasTunedTagger(DiceTokenClassifier()), [["a"]] * 6, TAGGED, r"y\[5\] has 2 tags"),
+        (DiceMRCTagger(), [["a"]] * 6, TAGGED, r"y\[5\] has 2 tags"),
+        (DiceEntityRecognizer(), ["a"] * 6, [*[[]] * 5, [(0, "a", "X")]], r"y\[5\]"),
+        (DiceQuestionAnswerer(), [("b", "a")] * 6, [*[[]] * 5, [(0, "x")]], r"y\[5\]"),
+        (DiceSequenceClassifier(), [*[("a", "b")] * 5, ("a", None)], [0, 1] * 3, r"X\[5\]\[1\]"),
+    ],
+)
+def test_a_bad_row_is_named_by_its_number_in_all_rows(estimator, rows, y, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        out_of_fold(estimator, rows, y, 2)
+    if not isinstance(estimator, BiasTunedTagger):
+        with pytest.raises((ValueError, TypeError), match=message):
+            LossSearchCV(estimator, {"lr": [1e-3]}, cv=2).fit(rows, y)
+    if isinstance(estimator, DiceSequenceClassifier):
+        with pytest.raises((ValueError, TypeError), match=message):
+            BiasTunedClassifier(estimator, cv=2).fit(rows, y)
 
 
 class Counting(ClassifierMixin, BaseEstimator):
