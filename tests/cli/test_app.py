@@ -348,7 +348,6 @@ def test_what_cannot_be_written_is_said_before_the_work(files, tiny_backbone, mo
     cases += [((*c, "--out", files / "no" / "p.csv"), "is no folder") for c in to_file]
     cases += [((*c, "--out", files / "taken" / "p.csv"), "is no folder") for c in to_file]
     cases += [((*c, "--out", files / "full", "--force"), "is a folder") for c in to_file]
-    cases += [((*c, "--out", "."), "is the working directory") for c in to_folder[::3]]
     cases += [
         (("suspects", data, "--out", files / "s.csv", "--report", files / "no" / "p"), "no folder"),
         (("evaluate", model, data, "--report", files / "no" / "p.html"), "is no folder"),
@@ -360,6 +359,11 @@ def test_what_cannot_be_written_is_said_before_the_work(files, tiny_backbone, mo
         result = run(*args)
         assert (args, result.exit_code) == (args, 2)
         assert message in " ".join(result.output.replace("│", "").split()), args
+
+    for command in to_folder[::3]:
+        result = run(*command, "--out", ".")
+        assert result.exit_code == 1
+        assert "is the working directory" in " ".join(result.output.split())
 
     def refused(dir):
         raise PermissionError(13, "Permission denied", str(dir))
