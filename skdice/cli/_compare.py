@@ -59,7 +59,9 @@ def read_parts(
         kept, held = next(splitter.split(rows, groups=groups))
     else:
         strata = single_labels(data.y) if data.task == "classification" else None
-        if _common.has_several_labels(data) and 1 in Counter(strata).values():
+        if 1 in Counter(strata).values():
+            if not _common.has_several_labels(data):
+                raise ValueError("a label has one row only: give --test, or leave that row out")
             strata = None
         kept, held = train_test_split(rows, test_size=0.2, random_state=0, stratify=strata)
     for name, part in (("train", kept), ("test", held)):

@@ -81,15 +81,14 @@ class ProgressBar(Callback):
         if done == first or not (known or now - began >= seconds):
             return
         self.told_time_ = True
-        of_one, epochs = (now - began) / (done - first), net.max_epochs
+        of_one, shorter = (now - began) / (done - first), net.max_epochs // 3
         whole = of_one * net.n_steps_
+        text = f"the fit takes about {_time(whole)}"
         if before:
             text = f"about {_time(of_one * (net.n_steps_ - done))} left"
-        elif epochs > 2:
-            shorter = _time(whole * (epochs // 3) / epochs)
-            text = f"the fit takes about {_time(whole)}; max_epochs={epochs // 3}, about {shorter}"
-        else:
-            text = f"the fit takes about {_time(whole)}"
+        elif shorter:
+            part = whole * shorter / net.max_epochs
+            text += f"; max_epochs={shorter}, about {_time(part)}"
         if net.fit_.validation_score is not None:
             text += " (without validation)"
         if self.bar_ is not None:

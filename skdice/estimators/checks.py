@@ -134,9 +134,9 @@ def check_net_params(net_params: dict[str, Any]) -> None:
                 f"net_params: optimizer__param_groups holds {shown(group)}: give pairs of a "
                 'pattern and a dict, such as ("head*", {"lr": 1e-3})'
             )
-        if group[1].get("lr") is not None:
-            what = f"net_params: optimizer__param_groups, {group[0]!r}, lr"
-            check_number(what, group[1]["lr"], [Interval(Real, 0, None, closed="left")])
+        for name in {"lr", "weight_decay"} & group[1].keys():
+            what = f"net_params: optimizer__param_groups, {group[0]!r}, {name}"
+            check_number(what, group[1][name], [Interval(Real, 0, None, closed="left"), None])
 
 
 def fresh_loss(loss: str | Loss) -> Loss:

@@ -175,7 +175,9 @@ def _training(model: Any) -> str:
         if (value := getattr(model, name, None)) is not None
     ]
     if hasattr(model, "max_epochs_"):
-        lines.append(["epochs", f"{model.n_iter_} of {model.max_epochs_}"])
+        # A model that was trained further has made more than its last fit was to make.
+        planned = f" of {model.max_epochs_}" if model.n_iter_ <= model.max_epochs_ else ""
+        lines.append(["epochs", f"{model.n_iter_}{planned}"])
     if (seen := getattr(model, "_seen", None)) is not None:
         *counts, n = np.asarray(seen)
         unit = "texts" if model.task == "classification" else "tokens"

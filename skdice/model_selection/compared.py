@@ -160,12 +160,17 @@ def check_folds(tuned: Any, X: Any, targets: Any) -> None:
 
     `targets` are labels of shape (n,), 0/1 rows, or lists of tags.
     """
-    for train, held in tuned._folds(X, targets, None):
-        left = [targets[i] for i in train]
-        if isinstance(tuned, BiasTunedTagger):
-            left = [tag for tags in left for tag in tags if tag is not None]
-        if not len(held) or (np.ndim(left) == 1 and len(set(left)) < 2):
-            raise ValueError("too few rows to hold some out to tune on: give X_val and y_val")
+    try:
+        for train, held in tuned._folds(X, targets, None):
+            left = [targets[i] for i in train]
+            if isinstance(tuned, BiasTunedTagger):
+                left = [tag for tags in left for tag in tags if tag is not None]
+            if not len(held) or (np.ndim(left) == 1 and len(set(left)) < 2):
+                raise ValueError("some rows must be held out to tune on, and too few are left")
+    except ValueError as error:
+        raise ValueError(
+            f"{error}. Give X_val and y_val (--dev) to tune on, or more rows"
+        ) from error
 
 
 def _sampler(name: str, model: str) -> Any:

@@ -278,6 +278,9 @@ def compare_losses(
                 clone(model.sampler).fit_resample(X, y)
         except (ValueError, TypeError) as error:
             raise ValueError(f"the row {model.label!r} is not possible: {error}") from error
+    for model in models:
+        if not model.is_baseline:
+            replace(model, sampler=None, decision=None).build(estimator, chosen[0])._check_params()
     varied, plain = ("loss", "random_state", "callbacks"), (str, int, float, type(None))
     params = {name: v for name, v in estimator.get_params().items() if name not in varied}
     settings: dict[str, Any] = {

@@ -104,7 +104,9 @@ def _around(values: Any, name: str, estimator: Any) -> Any:
     part = estimator.get_params().get(owner) if owner else estimator
     if not isinstance(part, (Chosen, DiceClassifier)):
         return values
-    rate = clone(part)._rate(constant=False)
+    part = clone(part)
+    part._check_params()
+    rate = part._rate(constant=False)
     return import_optuna().distributions.FloatDistribution(rate / 3, rate * 3, log=True)
 
 

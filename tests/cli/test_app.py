@@ -1060,3 +1060,11 @@ def test_the_commands_of_the_start_page_give_the_scores_of_its_blocks(files, tin
     figures = json.loads((files / "c" / "comparison.json").read_text())["rows"]
     assert [row["label"] for row in figures] == losses
     assert [row["f1"]["mean"] for row in figures] == [row.mean("f1") for row in found.rows]
+
+
+def test_compare_holds_no_single_row_out(files, tiny_backbone):
+    lone = SMS + "rare\tcall now\n"
+    (files / "lone.tsv").write_text(lone)
+    result = run("compare", "--train", files / "lone.tsv", "--backbone", tiny_backbone)
+    assert result.exit_code == 1
+    assert "has one row only: give --test" in " ".join(result.output.split())

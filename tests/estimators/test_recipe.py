@@ -155,6 +155,9 @@ def test_a_series_of_partial_fits_has_a_lower_constant_rate(tiny_backbone):
     model.fit(TEXTS, LABELS)
     assert (model.lr_, model.max_epochs_) == (3e-4, 4)
     assert model.set_params(lr=1e-5).partial_fit(TEXTS, LABELS).lr_ == 1e-5
+    pytest.importorskip("matplotlib")
+    page = html_report(model, TEXTS, LABELS, n_bootstraps=2)
+    assert "<td>epochs</td><td>5</td>" in page  # four of `fit`, and one since
 
 
 def test_a_warm_start_chooses_again(tiny_backbone):
@@ -203,6 +206,18 @@ def test_a_search_of_rates_is_around_the_chosen_one(tiny_backbone):
     of_sgd = classifier(tiny_backbone, net_params={"optimizer": torch.optim.SGD})
     with pytest.raises(ValueError, match="those of Adam"):
         LossSearchCV(of_sgd, {"lr": "auto"}, n_trials=2, cv=2).fit(TEXTS, LABELS)
+
+
+@pytest.mark.parametrize("params", [{"lr": "fast"}, {"max_epochs": 0}])
+def test_bad_numbers_are_refused_before_a_search_or_a_comparison(params):
+    (name,) = params
+    model = DiceSequenceClassifier(**{"backbone": "no/such-backbone", **params})
+    data = {"X_test": TEXTS, "y_test": LABELS, "on_run": lambda *_: pytest.fail("a row is trained")}
+    with pytest.raises(ValueError, match=f"'{name}' parameter of DiceSequenceClassifier"):
+        compare_losses(model, TEXTS, LABELS, losses=["tfidf", "ce"], **data)
+    pytest.importorskip("optuna")
+    with pytest.raises(ValueError, match=f"'{name}' parameter of DiceSequenceClassifier"):
+        LossSearchCV(model, {"lr": "auto"}, n_trials=2, cv=2).fit(TEXTS, LABELS)
 
 
 def test_heads_of_a_search_train_as_many_epochs(tiny_backbone, monkeypatch):
@@ -319,6 +334,10 @@ def test_a_refused_fit_leaves_what_was_chosen(tiny_backbone):
         (
             {"net_params": {"optimizer__param_groups": [("head*", {"lr": "auto"})]}},
             r"param_groups, 'head\*', lr='auto' must be a float",
+        ),
+        (
+            {"net_params": {"optimizer__param_groups": [("head*", {"weight_decay": "auto"})]}},
+            r"param_groups, 'head\*', weight_decay='auto' must be a float",
         ),
         ({"net_params": {"optimizer__param_groups": 3}}, "param_groups holds 3: give pairs"),
         ({"net_params": {"optimizer__param_groups": ["head*"]}}, "holds 'head[*]': give pairs"),
