@@ -106,8 +106,8 @@ def new_file(path: Path | None, option: str, force: bool, *, folder: bool = Fals
     if path.exists() and not force:
         raise typer.BadParameter(f"{str(path)!r} exists: give another {option}, or --force")
     if path.exists() and path.is_dir() != folder:
-        kinds = ("file", "folder") if folder else ("folder", "file")
-        raise typer.BadParameter(f"{str(path)!r} is a {kinds[0]}: give a {kinds[1]} to write to")
+        kind = "folder" if folder else "file"
+        raise typer.BadParameter(f"{str(path)!r} is no {kind}: give another {option}")
     _check_writable(path.parent)
 
 

@@ -138,11 +138,11 @@ def _long_texts(estimator: Any) -> str:
 
 def _parts_and_scores(estimator: Any) -> str:
     """What a pipeline makes of long texts and of the scores of entities."""
-    longest, most = estimator._max_length(), estimator.tokenizer_.model_max_length
-    limit = most if most < 10**9 else f"not set here: set it to {longest}, or they raise an error"
+    longest, limit = estimator._max_length(), estimator.tokenizer_.model_max_length
+    shown = limit if limit < 10**9 else f"not set here: set it to {longest}, or they are an error"
     return (
         f"skdice reads texts of more than {longest} subwords in windows. A pipeline cuts them at "
-        f"`model.tokenizer.model_max_length` ({limit}) and does not warn; with `stride=` it reads "
+        f"`model.tokenizer.model_max_length` ({shown}) and does not warn; with `stride=` it reads "
         "them in parts that overlap. The `score` of a pipeline is the mean of the probabilities of "
         "an entity's tags. That of skdice is the probability that just this entity is there."
     )

@@ -272,15 +272,10 @@ def check_groups(groups: Any, n_rows: int) -> None:
     rows = list(plain_values(groups))
     check_lengths(groups=rows, y=range(n_rows))
     for i, group in enumerate(rows):
-        if is_ordered(group):
+        if is_ordered(group) or is_missing(group) or group != group:  # NaT, too
             raise ValueError(
                 f"groups[{i}] is {shown(group)}: give one value for each row, such as the number "
-                "of its document"
-            )
-        if is_missing(group) or group != group:  # NaT, too
-            raise ValueError(
-                f"groups[{i}] is {shown(group)}, and rows without a group would all be one: give "
-                "such a row a group of its own, or leave it out"
+                "of its document, and to a row without one a group of its own"
             )
 
 

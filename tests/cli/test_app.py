@@ -347,14 +347,14 @@ def test_what_cannot_be_written_is_said_before_the_work(files, tiny_backbone, mo
     cases += [((*c, "--out", files / "taken" / "a" / "b"), "cannot be written") for c in to_folder]
     cases += [((*c, "--out", files / "no" / "p.csv"), "is no folder") for c in to_file]
     cases += [((*c, "--out", files / "taken" / "p.csv"), "is no folder") for c in to_file]
-    cases += [((*c, "--out", files / "full", "--force"), "is a folder") for c in to_file]
+    cases += [((*c, "--out", files / "full", "--force"), "is no file") for c in to_file]
     cases += [
         (("suspects", data, "--out", files / "s.csv", "--report", files / "no" / "p"), "no folder"),
         (("evaluate", model, data, "--report", files / "no" / "p.html"), "is no folder"),
         (("convert", data, files / "no" / "p.jsonl"), "is no folder"),
     ]
     brat = ("predict", model, data, "--format", "brat", "--force", "--out")
-    cases += [((*brat, files / "taken"), "is a file")]
+    cases += [((*brat, files / "taken"), "is no folder")]
     for args, message in cases:
         result = run(*args)
         assert (args, result.exit_code) == (args, 2)

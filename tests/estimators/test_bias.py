@@ -428,7 +428,7 @@ def test_groups_reach_the_splitter():
         BiasTunedClassifier(GaussianNB()).fit(X, Y, X_val=X, y_val=Y, groups=groups)
     for wrong, message in (
         (groups[:3], "groups holds 3 rows"),
-        ([*groups[1:], None], r"groups\[599\] is None, .* a group of its own"),
+        ([*groups[1:], None], r"groups\[599\] is None.* a group of its own"),
         (np.where(np.arange(600) == 7, np.nan, groups), r"groups\[7\] is nan"),
         (groups[:, None], r"groups\[0\] is array\(\[.*give one value"),
     ):

@@ -275,7 +275,7 @@ def test_folds_at_the_same_time():
         ({"y": None}, "y"),
         ({"groups": [1]}, "groups holds 1 row and y"),
         ({"groups": [*"aabbccddeeffg", None] * 4}, r"groups holds 56 rows and y"),
-        ({"groups": [*range(37), None, 1, 2]}, r"groups\[37\] is None, .* a group of its own"),
+        ({"groups": [*range(37), None, 1, 2]}, r"groups\[37\] is None.* a group of its own"),
         ({"groups": [np.nan, *range(39)]}, r"groups\[0\] is nan"),
         ({"groups": [pd.NA, *range(39)], "cv": GroupKFold(2)}, r"groups\[0\] is <NA>"),
         ({"groups": pd.Series([*range(39), None], dtype="datetime64[ns]")}, r"groups\[39\]"),
