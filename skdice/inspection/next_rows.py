@@ -15,7 +15,7 @@ from skdice.estimators.features import TransformerFeatures
 from skdice.estimators.scores import outputs_of
 from skdice.inspection.suspects import Record, innermost, layers, table_of, texts_of, with_texts
 from skdice.metrics.labels import plain_values
-from skdice.text.inputs import as_rows, as_sentences, as_texts, row_keys
+from skdice.text.inputs import as_rows, as_sentences, row_keys
 
 STRATEGIES = ("mixed", "positives", "margin", "spread")
 REASONS = {
@@ -97,17 +97,11 @@ def find_next(
         model = estimator
     with naming({"X": "pool"}):
         check_rows(estimator, pool)
-        texts = _readable(pool, model)
-        if texts is None:
-            keys = row_keys(pool if sparse.issparse(pool) else as_rows(pool, "X"))
-        else:
-            keys = [*map(key_of, texts)]
-        scores = {}
-        if strategy != "spread":
-            positive = next(
-                (part.positive_ for part in layers(estimator) if hasattr(part, "positive_")), None
-            )
-            scores = _scores(model, estimator.predict_proba(pool), positive)
+        of_tokens = getattr(model, "task", "") == "tagging"
+        texts = as_sentences(pool) if of_tokens else texts_of(pool)
+        numbers = pool if sparse.issparse(pool) else as_rows(pool, "X")
+        keys = row_keys(numbers) if texts is None else [*map(key_of, texts)]
+        scores = {} if strategy == "spread" else _scores(estimator, model, pool)
     first = dict(zip(reversed(keys), reversed(range(len(keys))), strict=True))
     rows = sorted(first.values())
     if vectors is not None:
@@ -156,8 +150,9 @@ def _apart(vectors: Any, n: int, first: int = 0) -> tuple[np.ndarray, np.ndarray
 # ---- what the model says
 
 
-def _scores(model: Any, tables: Any, positive: int | None) -> dict[str, np.ndarray]:
+def _scores(estimator: Any, model: Any, pool: Any) -> dict[str, np.ndarray]:
     """Expected positives and doubt of each row, summed over its tokens or labels."""
+    tables = estimator.predict_proba(pool)
     if several := isinstance(tables, list):  # a table (n, 2) for each label, as of a random forest
         tables = np.column_stack([of_label[:, 1] for of_label in tables])
     sizes = [1] * len(tables)
@@ -179,7 +174,8 @@ def _scores(model: Any, tables: Any, positive: int | None) -> dict[str, np.ndarr
             positives = 1 - tables[:, outputs.index("O")]
         elif len(outputs) == 2:
             rare = int(tables.mean(axis=0).argmin())
-            positives = tables[:, rare if positive is None else positive]
+            known = (part.positive_ for part in layers(estimator) if hasattr(part, "positive_"))
+            positives = tables[:, next(known, rare)]
         else:
             positives = tables @ (1 - tables.mean(axis=0))
     row = np.repeat(np.arange(len(sizes)), sizes)
@@ -188,13 +184,6 @@ def _scores(model: Any, tables: Any, positive: int | None) -> dict[str, np.ndarr
 
 
 # ---- rows as texts and as vectors
-
-
-def _readable(pool: Any, model: Any) -> list[Any] | None:
-    """The texts, pairs or tokens of a pool; None if it holds numbers."""
-    if getattr(model, "task", "") == "tagging":
-        return as_sentences(pool)
-    return list(as_texts(pool)) if hasattr(model, "tokenizer_") else texts_of(pool)
 
 
 def _numbers(pool: Any) -> np.ndarray:

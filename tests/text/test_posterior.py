@@ -111,7 +111,7 @@ def test_extreme_log_probabilities_stay_finite():
         ([np.ones((2, 2))], [[]], "columns"),
         ([np.ones((2, 3))], [[("X", 1, 3)]], "outside the 2 tokens"),
         ([np.ones((2, 3))], [[("X", 1, 1)]], "outside"),
-        ([np.ones((2, 3))], [], "sentences"),
+        ([np.ones((2, 3))], [], "proba holds 1 sentence and spans 0"),
         ([-np.ones((2, 3))], [[]], "below 0"),
         ([np.full((2, 3), np.nan)], [[]], "finite"),
         ([np.ones((2, 3))], [["X"]], "a span is"),
