@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, groupby
@@ -180,7 +179,8 @@ class TfidfClassifier(ClassScores, ClassifierMixin, _Baseline):
         words = make(ngram_range=tuple(self.word_ngrams), token_pattern=r"\w+|[^\w\s]+")
         characters = make(ngram_range=tuple(self.char_ngrams), analyzer="char_wb")
         kinds = [("words", words), ("characters", characters)]
-        kinds = [kind for kind in kinds if _counts(kind[1], list(_texts_of(texts)))]
+        flat = texts if isinstance(texts[0], str) else [*chain.from_iterable(texts)]
+        kinds = [kind for kind in kinds if _counts(kind[1], flat)]
         if not kinds:
             raise ValueError(
                 f"no text of X has n-grams of word_ngrams={self.word_ngrams} or "
@@ -240,11 +240,6 @@ def _counts(vectorizer: TfidfVectorizer, texts: list[str]) -> bool:
     except ValueError:  # "empty vocabulary", "no terms remain"
         return False
     return True
-
-
-def _texts_of(rows: list[Any]) -> Iterator[str]:
-    """All texts, those of pairs one after the other."""
-    return iter(rows) if isinstance(rows[0], str) else chain.from_iterable(rows)
 
 
 def _check_numbers(name: str, values: Any, kind: Any, wanted: str) -> None:

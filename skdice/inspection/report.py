@@ -185,7 +185,7 @@ def _training(model: Any) -> str:
         pairs = sorted(zip(counts, outputs_of(model).tolist(), strict=True), key=lambda p: -p[0])
         lines += [[f"of {label}", f"{count:,.0f}"] for count, label in pairs[:MAX_CLASSES]]
     table = html_table(["setting", "value"], lines)
-    return f'<h2>Training</h2><div class="wide">{table}</div>'
+    return f'<h2>Training</h2><div class="wide">{table}</div>' if lines else ""
 
 
 def _model_of(estimator: Any) -> Any:

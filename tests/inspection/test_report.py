@@ -312,6 +312,7 @@ def test_baselines_have_a_page():
     for model in (tfidf.fit(X, y), BiasTunedClassifier(tfidf).fit(X, y)):
         page = html_report(model, X, ["ham", *y[1:]], n_bootstraps=9)
         assert "TfidfClassifier, 12 rows" in page
+        assert "Training" not in page
         assert "row 0: true <b>ham</b>, predicted <b>spam</b>" in page
     pytest.importorskip("pycrfsuite")
     X = [text.split() for text in X]
