@@ -215,7 +215,7 @@ def compare_losses(
         Losses by name or as objects; a string may add a sampler and a tuned decision, as in
         ``"ce + RandomOverSampler"`` and ``"ce + tuned"`` (see
         `skdice.model_selection.compared.parse_model`). Baselines are fitted first: ``"tfidf"`` for
-        texts and pairs (`TfidfClassifier`), ``"crf"`` for tags (`CRFTagger`).
+        texts and pairs with one label each (`TfidfClassifier`), ``"crf"`` for tags (`CRFTagger`).
     seeds : int or list of int, default=3
         Seeds of the runs. An int is that many seeds, from 0.
     title : str, default=""
