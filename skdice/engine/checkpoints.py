@@ -122,7 +122,7 @@ class Checkpoints:
         if files:
             raise ValueError(
                 f"checkpoint_dir: every checkpoint in {self.folder} is damaged. Delete that "
-                "folder, or give resume='never', to begin anew"
+                "folder to begin anew, or give an estimator resume='never'"
             )
         return None
 
@@ -143,8 +143,8 @@ def _checksum(path: Path) -> str:
 def digest(*values: Any) -> str:
     """A checksum of data and settings that is the same in every process.
 
-    The values are numbers, strings, arrays, tensors, modules, lists, mappings, dataclasses or
-    plain objects.
+    The values are numbers, strings, arrays, tensors, modules, estimators, lists, mappings,
+    dataclasses or plain objects.
     """
     checksum = hashlib.sha256()
 
@@ -167,6 +167,9 @@ def digest(*values: Any) -> str:
                     add(item)
         elif isinstance(value, torch.nn.Module):
             add([repr(value), value.state_dict()])
+        elif hasattr(value, "get_params") and not isinstance(value, type):
+            params = value.get_params(deep=False)  # what it has learnt, and callbacks, do not count
+            add([type(value).__name__, {n: v for n, v in params.items() if n != "callbacks"}])
         elif dataclasses.is_dataclass(value) and not isinstance(value, type):
             add([[f.name, getattr(value, f.name)] for f in dataclasses.fields(value)])
         elif isinstance(value, torch.utils.data.Dataset):

@@ -178,10 +178,9 @@ def _held_out(
     """Predictions and probabilities of the rows of one fold, and the classes of their model."""
     checkpoints = None
     if checkpoint_dir is not None:
-        settings = {n: v for n, v in estimator.get_params().items() if "callbacks" not in n}
         data = [plain_values(values) for values in (X, y)]
         versions = {name: value for name, value in environment().items() if name != "date"}
-        identity = digest("out_of_fold", *data, settings, params, train, test, versions)
+        identity = digest("out_of_fold", *data, estimator, params, train, test, versions)
         checkpoints = Checkpoints(checkpoint_dir, identity)
         with safe_globals(NAMED):
             if (state := checkpoints.last()) is not None:

@@ -8,9 +8,10 @@ import pytest
 from joblib import parallel_config
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_classification
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import RandomForestClassifier, VotingClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import (
+    GridSearchCV,
     GroupKFold,
     KFold,
     RepeatedKFold,
@@ -32,6 +33,7 @@ from skdice import (
     DiceSequenceClassifier,
     DiceTokenClassifier,
 )
+from skdice.engine.callbacks import AfterEpoch
 from skdice.model_selection import LossSearchCV, out_of_fold
 
 X, Y = make_classification(40, 5, n_informative=4, n_redundant=0, n_classes=2, random_state=0)
@@ -246,6 +248,36 @@ def test_an_interrupted_call_goes_on(tmp_path, kind, tagged):
         call = {"estimator": kind(n=3), "X": rows, "y": y, "cv": 4} | changed
         out_of_fold(**call, checkpoint_dir=tmp_path / "new")
         assert kind.fits == before + 4
+
+
+def of_one_epoch(**params):
+    return DiceClassifier(max_epochs=1, random_state=0, **params)
+
+
+@pytest.mark.parametrize(
+    ("model", "changed"),
+    [
+        (of_one_epoch(callbacks=[AfterEpoch(print)]), {"lr": 0.5}),
+        (BiasTunedClassifier(of_one_epoch(), cv=0.5, random_state=0), {"estimator__lr": 0.5}),
+        (make_pipeline(StandardScaler(), of_one_epoch()), {"diceclassifier__lr": 0.5}),
+        (make_pipeline(StandardScaler(), of_one_epoch()), {"standardscaler__with_std": False}),
+        (GridSearchCV(of_one_epoch(), {"lr": [0.1]}, cv=2), {"param_grid": {"lr": [0.5]}}),
+        (VotingClassifier([("a", of_one_epoch())], voting="soft"), {"a__lr": 0.5}),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_folds_of_what_holds_an_estimator_are_kept(model, changed, tmp_path):
+    def n_fits():
+        return len(list(tmp_path.glob("fit-*/*.pt")))
+
+    before = out_of_fold(clone(model), X, Y, 2, checkpoint_dir=tmp_path)
+    assert n_fits() == 2
+    fitted = clone(model).fit(X, Y)  # what it has learnt does not matter
+    again = out_of_fold(fitted, X, Y, 2, checkpoint_dir=tmp_path)
+    assert n_fits() == 2
+    np.testing.assert_array_equal(before.probabilities, again.probabilities)
+    out_of_fold(clone(model).set_params(**changed), X, Y, 2, checkpoint_dir=tmp_path)
+    assert n_fits() == 4
 
 
 def test_parts_of_a_reader_are_kept(tmp_path, tiny_backbone, sentences):
