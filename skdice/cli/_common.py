@@ -101,8 +101,7 @@ def new_file(path: Path | None, option: str, force: bool, *, folder: bool = Fals
     if path is None:
         return
     if not path.parent.is_dir():
-        parent = str(path.parent)
-        raise typer.BadParameter(f"{parent!r} is no folder: make it, or write elsewhere")
+        raise typer.BadParameter(f"{str(path.parent)!r} is no folder: make it, or write elsewhere")
     if path.exists() and not force:
         raise typer.BadParameter(f"{str(path)!r} exists: give another {option}, or --force")
     if path.exists() and path.is_dir() != folder:

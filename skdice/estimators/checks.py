@@ -72,7 +72,7 @@ def check_rows(estimator: Any, X: Any, y: Any = None) -> None:
         estimator = part
         steps = getattr(part, "steps", None) or getattr(part, "transformer_list", None)
         part = steps[0][1] if steps else getattr(part, "estimator", None)
-    if not get_tags(estimator).input_tags.string:
+    if not hasattr(estimator, "__sklearn_tags__") or not get_tags(estimator).input_tags.string:
         return
     task = getattr(estimator, "task", "")
     if y is not None and task == "qa":

@@ -155,6 +155,20 @@ def test_a_frame_of_texts_and_numbers():
     assert len(suspect_labels(pipe, frame, [0, 1] * 6, 2).columns) == 6
 
 
+class Lengths:
+    """A transformer as scikit-learn's guide has it, without its base class."""
+
+    def get_params(self, deep=True):
+        return {}
+
+    def fit(self, X, y=None):
+        self.fitted_ = True
+        return self
+
+    def transform(self, X):
+        return [row if isinstance(row, list) else [len(row)] for row in X]
+
+
 @pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
 @pytest.mark.parametrize("kind", [list, pd.Series])
 def test_a_missing_text_is_named_by_its_row(missing, kind):
@@ -167,6 +181,9 @@ def test_a_missing_text_is_named_by_its_row(missing, kind):
             for judge in (suspect_labels, out_of_fold):
                 with pytest.raises(TypeError, match=r"X\[4\] is .*drop the row or fill it"):
                     judge(model, texts, labels, 2)
+    for first in (Lengths(), "passthrough"):  # without tags, or no estimator at all
+        pipe = make_pipeline(first, Lengths(), LogisticRegression()).fit(TEXTS, labels)
+        assert len(next_to_label(pipe, TEXTS)) == len(out_of_fold(pipe, TEXTS, labels, 2).folds) - 1
     filled = FunctionTransformer(lambda texts: ["" if pd.isna(t) else t for t in texts])
     pipe = make_pipeline(filled, TfidfVectorizer(), LogisticRegression()).fit(texts, labels)
     assert sorted(next_to_label(pipe, texts).row) == [0, 1, 2, 3, 4, 5]
