@@ -143,7 +143,7 @@ def test_write_conll_refuses_what_it_could_not_read(tmp_path):
     for X, y, message in (
         ([["a b\tc"]], [["O"]], "has no place"),
         ([["a"]], [["O", "O"]], "1 tokens"),
-        ([["a"]], [], "1 sentences"),
+        ([["a"]], [], "1 sentence and"),
         ([[" "]], [["O"]], "has no place"),
         ([[" a"]], [["O"]], "white space around"),
         ([["a"]], [["O\u00a0"]], "white space around"),

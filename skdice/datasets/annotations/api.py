@@ -147,7 +147,7 @@ def read_annotations(
             problem = f"format={name!r} (--from {name}) finds no entity"
             raise ValueError(f"{str(source.path)!r}: {problem}; the file looks like {other!r}")
     if source.skipped:
-        warn(f"{str(source.path)!r}: left out {left_out}; read {counted(len(records), 'text')}")
+        warn(f"{str(source.path)!r}: left out {left_out}; {counted(len(records), 'text')} read")
     how = offsets, on_misaligned, FORMATS[name].UNIT, name == "jsonl"
     rows = resolve(source.path, records, *how)
     return Annotations(*rows, [record.metadata for record in records])

@@ -365,7 +365,7 @@ def test_prodigy(tmp_path):
         {**record, "answer": "reject"},
     )
     with pytest.warns(
-        UserWarning, match=r"left out 2 whose answer is reject, 1 .* ignore; read 2 texts"
+        UserWarning, match=r"left out 2 whose answer is reject, 1 .* ignore; 2 texts read"
     ):
         texts, entities, metadata = read_annotations(path)
     assert (texts, entities) == (["Ann sings."] * 2, [[(0, 3, "PER")], []])
