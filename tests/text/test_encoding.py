@@ -83,7 +83,7 @@ def test_bad_sentences_name_the_first_at_fault():
         with pytest.raises(TypeError, match=r"y\[1\] is .*one tag for each token"):
             as_tags([["O"], row], [["a"], ["b", "c"]])
     sentences = [["a"], ["b", "c"], ["d", "e"]]
-    with pytest.raises(ValueError, match=r"y\[1\] has 1 tags, but X\[1\] has 2 tokens"):
+    with pytest.raises(ValueError, match=r"y\[1\] has 1 tag, but X\[1\] has 2 tokens"):
         as_tags([["O"], ["O"], ["O"]], sentences)
     with pytest.raises(ValueError, match="3 sentences and y 2"):
         as_tags([["O"], ["O", "O"]], sentences)
