@@ -124,7 +124,7 @@ pipeline_entities(model, ["Ann lives in Rome."])"""
             f"max_length={estimator._max_length()}` in its call, and then reads the beginning only."
         )
     else:
-        caveat += f"\n\n{_parts_and_scores(estimator)}"
+        caveat += f"\n\n{_parts_and_scores(estimator)}{_sequences(estimator)}"
     return [_block(own), _block(lines), f"{caveat.strip()}\n"]
 
 
@@ -145,6 +145,16 @@ def _parts_and_scores(estimator: Any) -> str:
         f"`model.tokenizer.model_max_length` ({shown}) and does not warn; with `stride=` it reads "
         "them in parts that overlap. The `score` of a pipeline is the mean of the probabilities of "
         "an entity's tags. That of skdice is the probability that just this entity is there."
+    )
+
+
+def _sequences(estimator: Any) -> str:
+    """How tags are predicted, if a pipeline predicts them in another way."""
+    if not estimator.constrained or estimator.scheme_ == "plain":
+        return ""
+    return (
+        " skdice predicts the best well-formed sequence of tags, and a pipeline the best tag of "
+        "each word alone, as skdice does with `constrained=False`: a few entities may differ."
     )
 
 

@@ -64,8 +64,8 @@ class DiceEntityRecognizer(DiceTokenClassifier):
         Train on every subword of a word, and average their probabilities, instead of the first. A
         pipeline of transformers does not average.
     constrained : bool, default=False
-        Decode with Viterbi, so that an entity never begins with a tag for its inside. A pipeline of
-        transformers does not.
+        Decode with Viterbi, so that an entity never begins with a tag for its inside. It finds a
+        little more (see :doc:`/guide/recipe`), but a pipeline of transformers does not decode so.
     max_epochs : int or "auto", default="auto"
         Number of passes over the training data. ``"auto"`` takes many passes over few rows and few
         over many: about 500 updates, in 3 to 30 passes. See :doc:`/guide/recipe`.
@@ -182,6 +182,7 @@ class DiceEntityRecognizer(DiceTokenClassifier):
     overlapping: str = "longest"
     unlabeled: str = "negative"
     glued: str = "tag"
+    constrained: bool = False
     scheme: ClassVar[str] = "iob2"  # type: ignore[misc]  # not a parameter: pipelines read this one
 
     tags_: np.ndarray = field(init=False)

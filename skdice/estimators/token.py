@@ -61,8 +61,9 @@ class DiceTokenClassifier(TagScores, PartialFit, TransformerEstimator):
 default="auto"
         How the tags mark spans. ``"auto"`` takes the scheme that the fewest tags of `y` break, and
         warns of those. A named scheme refuses them.
-    constrained : bool, default=False
-        Decode with Viterbi so that the output is never ill-formed in `scheme`.
+    constrained : bool, default=True
+        Predict the best sequence that is well-formed in `scheme` (by Viterbi's algorithm), and not
+        the best tag of each token alone. A pipeline of transformers does the latter.
     max_epochs : int or "auto", default="auto"
         Number of passes over the training data. ``"auto"`` takes many passes over few rows and few
         over many: about 500 updates, in 3 to 30 passes. See :doc:`/guide/recipe`.
@@ -174,7 +175,7 @@ default="auto"
     stride: int | None = None
     label_all_subwords: bool = False
     scheme: str = "auto"
-    constrained: bool = False
+    constrained: bool = True
     sampler: Any = None
 
     classes_: np.ndarray = field(init=False)
@@ -363,8 +364,6 @@ default="auto"
         auto = self.scheme == "auto"
         scheme = infer_scheme(tags, named) if auto else self.scheme
         check_tags(tags, scheme, refuse=not auto)
-        if scheme == "plain" and self.constrained:
-            warn("constrained=True changes nothing: the tags are plain")
         self._set_outputs(np.array(classes))
         self.scheme_ = scheme
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 import numpy as np
 
@@ -51,7 +52,7 @@ def viterbi(
     best = best + np.where(end, 0.0, forbidden)
     last = int(best.argmax())
     if best[last] == forbidden:
-        raise ValueError(f"no sequence of {n} tags is well-formed: set constrained=False")
+        raise ValueError(f"no sequence of {n} tags is well-formed")
     sequence = [last]
     for i in range(n - 1, 0, -1):
         sequence.append(int(back[i][sequence[-1]]))
@@ -65,11 +66,26 @@ def decode(
     *,
     constrained: bool = False,
 ) -> list[list[str]]:
-    """Tags of many sentences: the best tag of each token, or the best well-formed sequence."""
+    """Tags of many sentences: the best tag of each token, or the best well-formed sequence.
+
+    Where the classes allow no well-formed sequence of a sentence's length, its tags are the best
+    ones of each token.
+    """
     names = [str(c) for c in classes]
-    if not constrained or scheme == "plain":
-        return [[names[i] for i in rows.argmax(axis=1)] if len(rows) else [] for rows in log_probs]
-    masks = transitions(names, scheme)
+    masks = transitions(names, scheme) if constrained and scheme != "plain" else None
     # A probability that rounds to 0 must not look like a forbidden tag.
     floor = np.finfo(np.float64).min / 1e6
-    return [[names[i] for i in viterbi(np.maximum(rows, floor), *masks)] for rows in log_probs]
+    sentences = []
+    for rows in log_probs:
+        best = rows.argmax(axis=1) if len(rows) else np.zeros(0, int)
+        if masks is not None and not _well_formed(best, *masks):
+            with suppress(ValueError):
+                best = np.array(viterbi(np.maximum(rows, floor), *masks))
+        sentences.append([names[i] for i in best.tolist()])
+    return sentences
+
+
+def _well_formed(best: np.ndarray, start: np.ndarray, follow: np.ndarray, end: np.ndarray) -> bool:
+    """Whether the masks allow a sequence, which is then the best of those that they allow."""
+    ends = not len(best) or (start[best[0]] and end[best[-1]])
+    return bool(ends and follow[best[:-1], best[1:]].all())

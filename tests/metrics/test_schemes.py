@@ -284,6 +284,12 @@ def test_constrained_decoding_is_the_best_of_all_well_formed_sequences(scheme, s
     assert decode([scores], classes, scheme, constrained=True) == [list(best)]
 
 
+def test_constrained_decoding_of_a_length_that_the_classes_do_not_allow():
+    scores = [np.array([[1.0, 2.0]]), np.array([[1.0, 2.0], [1.0, 2.0]])]
+    # One token cannot be a span of two; its best tag stays.
+    assert decode(scores, ["B-A", "E-A"], "bioes", constrained=True) == [["E-A"], ["B-A", "E-A"]]
+
+
 def test_constrained_decoding_never_takes_a_tag_of_another_scheme():
     classes = ["O", "B-A", "I-A", "E-A", "[PAD]"]
     scores = np.array([[0.0, 1, 2, 3, 9], [0.0, 0, 1, 2, 9]])
