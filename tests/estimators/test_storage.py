@@ -768,6 +768,7 @@ def test_a_scheme_that_pipelines_do_not_join_is_named(
         assert groups == spans
         card = (model.save_pretrained(tmp_path / "m") / "README.md").read_text()
         assert 'aggregation_strategy="first"' in card
+        assert "the best tag of each word alone" in card
         return
     assert groups != spans
     with pytest.warns(UserWarning, match=rf"'{scheme}'.*convert_scheme") as record:
