@@ -3,14 +3,15 @@
     python recipe.py run --data FOLDER --workers 2 --hours 8 --out results/recipe.jsonl
     python recipe.py run --data FOLDER --sizes 100 400 --losses ce_dice   # a part of it
     python recipe.py list --sizes 100               # what is missing of a part, and its row-epochs
-    python recipe.py show                           # tables and the picture from the records
+    python recipe.py show                           # tables into the guide, and the picture
 
 A cell is a data set with 100, 400 or 2,000 training rows. Its grid is `RATES` x `EPOCHS` as far as
-rows x epochs stay under `MOST`; 300 development rows choose a row of the grid, and its F1 on the
-test rows minus that of the default is the default's regret. Each setting is one fit, whose last
-weights are kept. Training and development rows are drawn with the seed, test rows are fixed; at
-least 8 training rows, 10 development rows and 100 test rows are positive where a data set has so
-many. `run.py` says what a record holds.
+rows x epochs stay under `MOST`. The highest rate is left out with 2,000 rows, because no cell with
+fewer chose it. 300 development rows choose a row of the grid, and its F1 on the test rows minus
+that of the default is the default's regret. Each setting is one fit, whose last weights are kept.
+Training and development rows are drawn with the seed, test rows are fixed; at least 8 training
+rows, 10 development rows and 100 test rows are positive where a data set has so many. `run.py`
+says what a record holds.
 """
 
 from __future__ import annotations
@@ -23,12 +24,14 @@ from typing import Any
 
 import numpy as np
 from ingredients import INGREDIENTS, TAGS
+from pages import replaced
 from run import HERE, add_common, common_of, core_hours, finish, key, read
 from starts import STARTS
 
 from skdice.engine.recipe import choose_epochs, choose_rate
 
 RESULTS = HERE / "results" / "recipe.jsonl"
+DOCS = HERE.parent.parent / "docs"
 CELLS = {
     "wnut17": "WNUT17",
     "bc5cdr": "BC5CDR",
@@ -41,6 +44,7 @@ SIZES = (100, 400, 2000)
 RATES = (1e-4, 3e-4, 1e-3)
 EPOCHS = (3, 10, 30)
 MOST = 20_000  # rows x epochs of a fit in the grid
+ROWS_OF_HIGHEST = 400  # up to which the highest rate is in the grid
 BATCH = 32
 WIDTH = 384  # of the default backbone
 LOSSES = ("ce_dice", "ce")
@@ -66,6 +70,7 @@ def main() -> None:
     parser.add_argument("--rates", nargs="+", type=float, default=list(RATES))
     parser.add_argument("--epochs", nargs="+", type=int, default=list(EPOCHS))
     parser.add_argument("--rows", nargs="+", choices=[*ROWS, "ingredients"], default=list(ROWS))
+    parser.add_argument("--ingredients", nargs="+", choices=INGREDIENTS, default=list(INGREDIENTS))
     parser.add_argument("--batch-size", type=int, default=BATCH, help="of grid and default")
     parser.add_argument("--start", choices=STARTS, help="of all losses alike")
     parser.add_argument("--dev-rows", type=int, default=300)
@@ -76,13 +81,13 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1, help="of torch, for each run")
     parser.add_argument("--hours", type=float, default=float("inf"), help="of processor, in --out")
     parser.add_argument("--out", type=Path, default=RESULTS)
-    parser.add_argument("--picture", type=Path, help="file for the picture; beside --out if absent")
+    parser.add_argument("--page", type=Path, default=DOCS / "guide" / "recipe.md")
+    parser.add_argument("--picture", type=Path, default=DOCS / "images" / "recipe.svg")
     add_common(parser)
     args = parser.parse_args()
     args.probabilities = None
     if args.command == "show":
-        print("\n".join(lines(read(args.out), args)))
-        picture(read(args.out), args, args.picture or args.out.with_suffix(".svg"))
+        show(args)
         return
     missing = partial(missing_jobs, args)
     if args.command == "list":
@@ -122,7 +127,7 @@ def settings_of(row: str, size: int, args: Any) -> list[dict[str, Any]]:
             {"lr": lr, "max_epochs": epochs}
             for epochs in args.epochs
             for lr in args.rates
-            if size * epochs <= MOST
+            if size * epochs <= MOST and (lr < max(RATES) or size <= ROWS_OF_HIGHEST)
         ]
     return [{"lr": choose_rate(WIDTH), "max_epochs": choose_epochs(size, args.batch_size)}]
 
@@ -136,7 +141,7 @@ def jobs_of(
     if row == "ingredients":
         return [
             each
-            for name in INGREDIENTS
+            for name in args.ingredients
             if (each := job_with(name, args, cell, size, loss, seed)) is not None
         ]
     return [
@@ -209,47 +214,58 @@ def regrets(
     return found
 
 
-def lines(records: list[dict[str, Any]], args: Any) -> Iterator[str]:
-    """Regret of each cell, then the mean F1 of each setting."""
-    done = runs(records)
-    yield f"{len(records)} fits, {core_hours(records):.1f} core-hours."
+def show(args: Any) -> None:
+    """Print the tables, write them into the page, and draw the picture."""
+    records = read(args.out)
+    done, page = runs(records), args.page.read_text()
+    print(f"{len(records)} fits, {core_hours(records):.1f} core-hours.")
     for loss in args.losses:
-        yield from regret_lines(done, args, loss)
-        yield from setting_lines(done, args, loss)
-        yield from ingredient_lines(done, args, loss)
+        made = {
+            f"regrets of {loss}": regret_lines(done, args, loss),
+            f"settings with {loss}": setting_lines(done, args, loss),
+            f"ingredients with {loss}": ingredient_lines(done, args, loss),
+        }
+        for name, rows in made.items():
+            text = "\n".join(rows)
+            print(f"\n{name}\n\n{text}")
+            page = replaced(page, name, text, "recipe.py")
+    args.page.write_text(page)
+    picture(records, args, args.picture)
 
 
 def regret_lines(done: dict[str, Any], args: Any, loss: str) -> Iterator[str]:
+    """For each cell: what development rows choose in the grid, and the regrets."""
     found = {row: regrets(done, args, row, loss) for row in ROWS if row != "grid"}
-    cells = sorted(set().union(*found.values()), key=lambda c: (list(CELLS).index(c[0]), c[1]))
-    yield f"\n**`{loss}`**: F1 of the row of the grid that development rows choose, and regrets\n"
-    heads = ["cell", "rows", "chosen", "its F1", "default", *found, "default's time / chosen's"]
-    yield "| " + " | ".join(heads) + " |"
-    yield "|---" * len(heads) + "|"
-    for cell, size in cells:
-        best = [chosen(done, args, cell, size, loss, seed) for seed in seeds(args)]
-        tuned = [record for record in best if record]
-        names = ", ".join(setting(record["job"]) for record in tuned)
-        default = ", ".join(setting(s) for s in settings_of("auto", size, args))
-        scores = f"{np.mean([f1(record) for record in tuned]):.1f}"
-        row = [CELLS[cell], f"{size:,}", names, scores, default]
-        row += [mean(found[name].get((cell, size)), 0) for name in found]
-        yield "| " + " | ".join([*row, mean(found["auto"].get((cell, size)), 1)]) + " |"
-    for title, summary in (("mean", np.mean), ("worst", np.max)):
-        values = [
-            [np.mean([regret for regret, _ in pairs]) for pairs in found[name].values()]
-            for name in found
+    titles = {"auto": "regret of the default", **{name: f"of {name}" for name in OTHERS}}
+    yield (
+        "| data set | rows | seeds | chosen | its F1 | "
+        + " | ".join(titles[row] for row in found)
+        + " | time of the default / chosen |"
+    )
+    yield "|---|---:|---:|---|---:" + "|---:" * (len(found) + 1) + "|"
+    of_default = found["auto"]
+    for cell, size in of_default:
+        tuned = [
+            record for seed in seeds(args) if (record := chosen(done, args, cell, size, loss, seed))
         ]
-        figures = [f"{summary(v):.1f}" if v else "" for v in values]
+        row = [CELLS[cell], f"{size:,}", str(len(of_default[cell, size]))]
+        row += ["; ".join(dict.fromkeys(setting(record["job"]) for record in tuned))]
+        row += [f"{np.mean([f1(record) for record in tuned]):.1f}"]
+        row += [mean(found[name].get((cell, size)), 0) for name in found]
+        yield "| " + " | ".join([*row, mean(of_default[cell, size], 1)]) + " |"
+    for title, summary in (("mean", np.mean), ("worst", np.max)):
+        figures = []
+        for name in found:
+            values = [np.mean([regret for regret, _ in pairs]) for pairs in found[name].values()]
+            figures.append(f"**{summary(values):.1f}**" if values else "")
         yield "| " + " | ".join([title, "", "", "", "", *figures, ""]) + " |"
 
 
 def setting_lines(done: dict[str, Any], args: Any, loss: str) -> Iterator[str]:
     """Mean test F1 of each setting of the grid over the cells in which all of it has run."""
-    yield f"\n`{loss}`: mean test F1 over data sets\n"
-    heads = [f"{lr:g}, {epochs} ep." for epochs in args.epochs for lr in args.rates]
-    yield "| rows | " + " | ".join(heads) + " |"
-    yield "|---" * (1 + len(heads)) + "|"
+    heads = [f"{lr:g}, {epochs} passes" for epochs in args.epochs for lr in args.rates]
+    yield "| rows (fits) | " + " | ".join(heads) + " |"
+    yield "|---" + "|---:" * len(heads) + "|"
     for size in args.sizes:
         whole = [
             (cell, seed)
@@ -257,14 +273,16 @@ def setting_lines(done: dict[str, Any], args: Any, loss: str) -> Iterator[str]:
             for seed in seeds(args)
             if chosen(done, args, cell, size, loss, seed)
         ]
-        cells = [f"{size:,} ({len(whole)} fits)"]
+        if not whole:
+            continue
+        cells = [f"{size:,} ({len(whole)})"]
         for epochs in args.epochs:
             for lr in args.rates:
                 settings = {"lr": lr, "max_epochs": epochs}
                 scores = [
                     f1(done[key(job(args, cell, size, loss, seed, **settings))])
                     for cell, seed in whole
-                    if size * epochs <= MOST
+                    if {"lr": lr, "max_epochs": epochs} in settings_of("grid", size, args)
                 ]
                 cells.append(f"{np.mean(scores):.1f}" if scores else "")
         yield "| " + " | ".join(cells) + " |"
@@ -272,8 +290,8 @@ def setting_lines(done: dict[str, Any], args: Any, loss: str) -> Iterator[str]:
 
 def ingredient_lines(done: dict[str, Any], args: Any, loss: str) -> Iterator[str]:
     """Test F1 with each ingredient minus the default's: the mean over seeds in each cell."""
-    cells = [(cell, size) for cell in args.cells for size in args.sizes]
     gains: dict[str, dict[tuple[str, int], list[float]]] = {name: {} for name in INGREDIENTS}
+    cells = [(cell, size) for cell in args.cells for size in args.sizes]
     for cell, size in cells:
         for seed in seeds(args):
             default = done.get(key(jobs_of("auto", args, cell, size, loss, seed)[0]))
@@ -283,9 +301,6 @@ def ingredient_lines(done: dict[str, Any], args: Any, loss: str) -> Iterator[str
                 if default and record:
                     gains[name].setdefault((cell, size), []).append(f1(record) - f1(default))
     shown = [each for each in cells if any(each in found for found in gains.values())]
-    if not shown:
-        return
-    yield f"\n`{loss}`: test F1 with an ingredient, minus the default's (fits)\n"
     heads = [f"{CELLS[cell]}, {size:,}" for cell, size in shown]
     yield "| ingredient | " + " | ".join([*heads, "mean", "worst"]) + " |"
     yield "|---" + "|---:" * (2 + len(heads)) + "|"
@@ -300,7 +315,7 @@ def ingredient_lines(done: dict[str, Any], args: Any, loss: str) -> Iterator[str
 
 
 def setting(job: dict[str, Any]) -> str:
-    return f"{job['lr']:g} x {job['max_epochs']}"
+    return f"{job['lr']:g}, {job['max_epochs']} passes"
 
 
 def mean(pairs: list[tuple[float, float]] | None, which: int) -> str:

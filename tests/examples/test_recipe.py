@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,6 +40,7 @@ def options(harness: Any, **others: Any) -> argparse.Namespace:
         **{"rates": [1e-4, 3e-4], "epochs": [3, 30], "batch_size": 32, "start": None},
         **{"dev_rows": 300, "test_rows": 2000, "seeds": 2, "first_seed": 0},
         **{"precision": "fp32", "backbone": None, "limit": None},
+        "ingredients": list(harness["ingredients"].INGREDIENTS),
     }
     return argparse.Namespace(**known | others)
 
@@ -58,6 +60,9 @@ def test_every_run_is_asked_for_once_and_none_of_the_grid_is_too_long(harness):
     assert all(job["train_rows"] * job["max_epochs"] <= recipe.MOST for job in of_grid)
     # Of 100 rows: 4 of the grid, which hold the default, and 2 of others; of 2,000: 2, 1 and 2.
     assert len(jobs) == 2 * (4 + 2 + 2 + 1 + 2)
+    highest = {**vars(args), "rates": [1e-3], "sizes": [400, 2000], "rows": ["grid"]}
+    rows = [j["train_rows"] for j in recipe.missing_jobs(argparse.Namespace(**highest), [])]
+    assert rows == [400, 400] * 2  # of two seeds
     records = [record(job, 0.5, 0.5) for job in jobs[:7]]
     assert list(recipe.missing_jobs(args, records)) == jobs[7:]
 
@@ -71,17 +76,27 @@ def test_regret_is_against_the_row_that_the_development_rows_choose(harness, tmp
         default = (job["lr"], job["max_epochs"]) == (3e-4, 30)
         # The row with the best test score is not the one that is chosen.
         test = 0.75 if best else 0.70 if default else 0.90
-        records.append(record(job, 0.8 if best else 0.6, test))
+        loss = {"loss": harness["run"].described(job)}
+        records.append(loss | record(job, 0.8 if best else 0.6, test))
     done = recipe.runs(records)
     assert recipe.regrets(done, args, "auto", "ce_dice") == {
         ("sms", 100): [(pytest.approx(5.0), 1.0)]
     }
-    table = list(recipe.lines(records, args))
-    assert "| mean |  |  |  |  | 5.0 | -15.0 | -15.0 |  |" in table
-    rows = [line for text in table for line in text.splitlines() if line.startswith("| ")]
-    assert {line.count("|") for line in rows[:4]} == {10}
-    recipe.picture(records, args, tmp_path / "picture.svg")
-    assert "the default" in (tmp_path / "picture.svg").read_text()
+    file, page = tmp_path / "records.jsonl", tmp_path / "page.md"
+    file.write_text("".join(json.dumps(record) + "\n" for record in records))
+    page.write_text(
+        "# Page\n<!-- regrets of ce_dice: made by recipe.py -->\n<!-- end of regrets of ce_dice -->"
+    )
+    args.out, args.page, args.picture = file, page, tmp_path / "picture.svg"
+    recipe.show(args)
+    rows = [line for line in page.read_text().splitlines() if line.startswith("|")]
+    assert rows[-2:] == [
+        "| mean |  |  |  |  | **5.0** | **-15.0** | **-15.0** |  |",
+        "| worst |  |  |  |  | **5.0** | **-15.0** | **-15.0** |  |",
+    ]
+    assert rows[2] == "| SMS | 100 | 1 | 0.0001, 3 passes | 75.0 | 5.0 | -15.0 | -15.0 | 1.0 |"
+    assert {line.count("|") for line in rows} == {10}
+    assert "the default" in args.picture.read_text()
 
 
 @pytest.mark.parametrize(("n_rare", "expected"), [(4, 4), (20, 8), (400, 40)])
