@@ -327,6 +327,9 @@ def estimator_for(task: tasks.Task, job: dict[str, Any]) -> Any:
         if name not in (*own, *OWN, "start") and name[:4] != "loss"
     }
     model = kinds[task.kind](random_state=job["seed"], loss=loss_of(job))
+    if kinds[task.kind] is skdice.DiceTokenClassifier:
+        # Records from before it was the default say nothing of it.
+        params.setdefault("constrained", False)
     # Records from before skdice chose the start say nothing of it, and began at zero.
     params["callbacks"] = [Start(job.get("start", "zero")), *apply_to(model, job)]
     if task.kind == "answers":
