@@ -1,7 +1,7 @@
 """Whether other packages' defaults, trained by themselves, have the F1 that our engine gives them.
 
     python recipe_peers.py run --envs FOLDER --data FOLDER   # environments: see peers.py make
-    python recipe_peers.py show
+    python recipe_peers.py show                              # the table into the guide
 
 The table of `recipe.py` trains the numbers of Trainer and of simpletransformers in our engine. Here
 the packages train on the same rows of the same cells, once each, in fp32, as they do by default.
@@ -18,6 +18,7 @@ from typing import Any
 
 import recipe
 import tasks
+from pages import replaced
 from run import HERE, append, key, read
 
 PEERS = HERE.parent / "benchmarks" / "peers"
@@ -43,7 +44,9 @@ def main() -> None:
     args.records, args.nice = RECORDS, None
     if args.command == "run":
         run(args)
-    print("\n".join(lines()))
+    table, page = "\n".join(lines()), recipe.DOCS / "guide" / "recipe.md"
+    print(table)
+    page.write_text(replaced(page.read_text(), "defaults of others", table, "recipe_peers.py"))
 
 
 def run(args: Any) -> None:
