@@ -39,7 +39,8 @@ def predicted(part: Part, bias: np.ndarray, temperature: float) -> list[Pairs]:
     tables = [log_p[rows] for rows in part.groups]
     posterior = SpanPosterior(part.classes, "iob2")
     pairs: list[Pairs] = []
-    rows = zip(tables, decode(tables, part.classes, "iob2"), part.tags, strict=True)
+    tagged = decode(tables, part.classes, "iob2", constrained=True)  # as the tagger does
+    rows = zip(tables, tagged, part.tags, strict=True)
     for table, tags, true in rows:
         spans = get_spans(tags, "iob2")
         scored = (
@@ -73,7 +74,8 @@ def errors_of(parts: dict[str, Part], seed: int) -> dict[str, float]:
     dev, test = parts["dev"], parts["test"]
     bias = per_class(dev, seed)
     temperature, _ = calibrate(dev.log_p + bias, dev.truth, biases=False)
-    scales = SpanScales(all_of(predicted(dev, bias, temperature)))
+    of_dev = all_of(predicted(dev, bias, temperature))
+    scales = SpanScales(of_dev)
     of_sentences = predicted(test, bias, temperature)
     tuned = all_of(of_sentences)
     scaled = [*zip(scales([span for span, _ in tuned]), [known for _, known in tuned], strict=True)]
@@ -85,6 +87,8 @@ def errors_of(parts: dict[str, Part], seed: int) -> dict[str, float]:
         "scores tuned": error(scaled),
         "own kind": error(crossed(of_sentences)),
         "chance": float(np.mean([error(pairs) for pairs in chance])),
+        "right in dev": float(np.mean([known for _, known in of_dev])),
+        "right in test": float(np.mean([known for _, known in tuned])),
         "spans": len(scaled),
     }
 
