@@ -62,8 +62,8 @@ def run(args: Any) -> None:
             job = job_of(name, cell)
             task = tasks.cell(tasks.load(cell, folder, 0), job)
             with tempfile.TemporaryDirectory() as scratch:
-                data = Path(scratch) / "data.json"
-                data.write_text(json.dumps(data_of(task)))
+                data, seen = Path(scratch) / "data.json", peers.seen_of(task)
+                data.write_text(json.dumps(seen))
                 answer = peers.start(
                     peers.python_of(name, envs),
                     peers.PEERS[name],
@@ -77,10 +77,11 @@ def run(args: Any) -> None:
                 )
             if "error" in answer:
                 raise SystemExit(f"{name}, {cell}: {answer['error']}")
-            kind = "tags" if task.kind == "tags" else "texts"
-            f1 = 100 * peers.score(task.test[1], answer["test"], kind, task.pos_label)
+            f1 = 100 * peers.score(task.test[1], answer["test"], seen["kind"], task.pos_label)
             told = {each: answer[each] for each in ("seconds", "notes", "versions")}
-            append(RECORDS, {"peer": name, "job": job, "f1": f1, **told, **peers.machine(2)})
+            append(
+                RECORDS, {"peer": name, "job": job, "f1": f1, **told, **peers.machine(args.threads)}
+            )
 
 
 def job_of(name: str, cell: str) -> dict[str, Any]:
@@ -93,20 +94,9 @@ def job_of(name: str, cell: str) -> dict[str, Any]:
     return job
 
 
-def data_of(task: Any) -> dict[str, Any]:
-    """The rows as a peer reads them."""
-    parts = {"train": task.train, "dev": task.dev, "test": (task.test[0], None)}
-    return {
-        "kind": "tags" if task.kind == "tags" else "texts",
-        "pos_label": task.pos_label,
-        **{part: {"X": X, "y": y} for part, (X, y) in parts.items()},
-    }
-
-
 def records() -> list[dict[str, Any]]:
-    return (
-        [json.loads(line) for line in RECORDS.read_text().splitlines()] if RECORDS.exists() else []
-    )
+    text = RECORDS.read_text() if RECORDS.exists() else ""
+    return [json.loads(line) for line in text.splitlines()]
 
 
 def lines() -> list[str]:

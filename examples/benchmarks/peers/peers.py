@@ -231,12 +231,20 @@ def write_data(name: str, folder: Path, into: Path) -> dict[str, Any]:
     task = tasks.load(name, folder)
     if name == "bc5cdr":  # whole; its development rows are a sample
         task = replace(task, test=read_conll(tasks.paths(name, folder)[2]))
-    parts = {"train": task.train, "dev": task.dev, "test": (task.test[0], None)}
-    kind = "tags" if task.kind == "tags" else "texts"
-    rows = {part: {"X": X, "y": y} for part, (X, y) in parts.items()}
-    into.write_text(json.dumps({"kind": kind, "pos_label": task.pos_label, **rows}))
-    truth = {"dev": task.dev[1], "test": task.test[1], "pos": task.pos_label, "kind": kind}
+    seen = seen_of(task)
+    into.write_text(json.dumps(seen))
+    truth = {"dev": task.dev[1], "test": task.test[1], "pos": task.pos_label, "kind": seen["kind"]}
     return truth | {"rows": len(task.train[1])}
+
+
+def seen_of(task: Any) -> dict[str, Any]:
+    """What a peer sees of a task: all but the labels of the test rows."""
+    parts = {"train": task.train, "dev": task.dev, "test": (task.test[0], None)}
+    return {
+        "kind": "tags" if task.kind == "tags" else "texts",
+        "pos_label": task.pos_label,
+        **{part: {"X": X, "y": y} for part, (X, y) in parts.items()},
+    }
 
 
 def run_one(
