@@ -17,7 +17,14 @@ from skdice.engine.batching import Batch, ahead, weightless
 from skdice.engine.checkpoints import Checkpoints
 from skdice.engine.devices import Draws
 from skdice.engine.packing import first_position_id
-from skdice.engine.progress import Progress, check_finite, restore, state_of, trained_state
+from skdice.engine.progress import (
+    Progress,
+    check_skipped,
+    count_skipped,
+    restore,
+    state_of,
+    trained_state,
+)
 from skdice.engine.used_embeddings import UsedEmbeddings, train_used_embeddings
 
 
@@ -117,6 +124,7 @@ class Fit:
             self.update(batch)
         # One transfer an epoch instead of one a step keeps a GPU from waiting.
         losses = torch.stack(progress.losses).cpu()
+        check_skipped(self)  # an epoch on a GPU may be shorter than what lies between two checks
         made = losses[losses.isfinite()]
         net.history.record("train_loss", made.mean().item())
         net.history.record("skipped_updates", len(losses) - len(made))
@@ -151,7 +159,7 @@ class Fit:
         progress.update, progress.total = progress.update + 1, progress.total + 1
         if heard:
             net.notify("on_batch_end", batch=batch, training=True, **step)
-        check_finite(self)
+        count_skipped(self)
         if self.checkpoints is not None and self.checkpoints.due(progress.total):
             self.checkpoints.write(progress.total, state_of(self))
 

@@ -124,6 +124,7 @@ class FineTuningNet(NeuralNet):
         super().__setstate__(state | own)
         if self.initialized_:
             self.module, self.criterion = self.module_, self.criterion_
+            settle_attention(self.module_, self.device)  # what trained on a GPU may be read here
             if self.optimizer_ is None:
                 self.initialize_optimizer()
 

@@ -107,9 +107,9 @@ def finite_if_all_are(gradients: list[torch.Tensor]) -> torch.Tensor:
     return torch.stack([gradient.sum() for gradient in gradients]).sum()
 
 
-def check_finite(fit: Any) -> None:
-    """Raise after `MOST_SKIPPED` skipped updates in a row, naming the rows of the last batch."""
-    progress, net, dataset = fit.progress, fit.net, fit.dataset
+def count_skipped(fit: Any) -> None:
+    """Count the last update, if it was skipped; stop the fit after too many in a row."""
+    progress = fit.progress
     loss = progress.losses[-1]
     if loss.device.type == "cpu":
         progress.bad = 0 if math.isfinite(loss.item()) else progress.bad + 1
@@ -118,6 +118,12 @@ def check_finite(fit: Any) -> None:
         # Checked rarely: reading the value waits until the GPU has finished all queued work.
         if progress.update % 50:
             return
+    check_skipped(fit)
+
+
+def check_skipped(fit: Any) -> None:
+    """Raise after `MOST_SKIPPED` skipped updates in a row, naming the rows of the last batch."""
+    progress, net, dataset = fit.progress, fit.net, fit.dataset
     if progress.bad < MOST_SKIPPED:
         return
     chosen = fit.rows_of_updates(len(net.history))[progress.update - 1]

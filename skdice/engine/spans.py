@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
 from skdice.engine.batching import Padder
 from skdice.engine.module import EncoderWithHead, Float32Linear
@@ -66,7 +67,15 @@ class EncoderWithSpanHeads(EncoderWithHead):
         """Logits of shape (n_predictions of all windows,)."""
         vectors = self.dropout(states_at(self.encoder, positions, **inputs))
         borders = self.head(vectors)
-        u = self.first(vectors).index_select(0, pairs[:, 0])
-        v = self.last(vectors).index_select(0, pairs[:, 1])
+        u = rows_at(self.first(vectors), pairs[:, 0])
+        v = rows_at(self.last(vectors), pairs[:, 1])
         match = (u[:, :-1] * v[:, :-1]).sum(-1) / self.size**0.5 + u[:, -1] + v[:, -1]
         return torch.cat([borders.T.flatten(), match]).index_select(0, order)
+
+
+def rows_at(table: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+    """Rows of a table, of which many are taken more than once."""
+    if table.device.type == "cpu":
+        return table.index_select(0, places)
+    # Its gradients are added up in one order; a GPU adds those of `index_select` in a changing one.
+    return nn.functional.embedding(places, table)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import torch
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
@@ -253,6 +254,8 @@ class NetEstimator(PlainIntegers, BaseEstimator):
         settings = {k: v for k, v in self.get_params(deep=False).items() if k not in NO_MATTER}
         settings |= {"lr": self.lr_, "max_epochs": self.max_epochs_}
         settings["batch_size"] *= ranks.n_processes()
+        # Random numbers and the table of used embeddings are of one kind of device.
+        settings["device"] = torch.device(self.net_.device).type
         module, criterion = self.net_.module_.state_dict(), dict(plan.criterion.named_buffers())
         identity = digest(settings, vars(plan.dataset), plan.validation, module, criterion)
         checkpoints = Checkpoints(self.checkpoint_dir, identity, self.checkpoint_every)

@@ -107,7 +107,7 @@ class Problem:
     def log_not_p(self) -> Tensor:
         """log(1 - p) of shape (N, C), finite and differentiable also where p rounds to 1."""
         if self.kind != "multiclass":
-            return finite(nn.functional.logsigmoid(-self.logits))
+            return finite(log_sigmoid(-self.logits))
         if self.n_classes == 2:
             return self.log_p().flip(-1)
         z = self.logits
@@ -120,11 +120,11 @@ class Problem:
         total = at_least_tiny(others.sum(-1, keepdim=True))
         odds_of_top = finite(z.gather(-1, top) - second - torch.log(total))
         p = others * (torch.sigmoid(-odds_of_top) / total)
-        return torch.log1p(-p).scatter(-1, top, nn.functional.logsigmoid(-odds_of_top))
+        return torch.log1p(-p).scatter(-1, top, log_sigmoid(-odds_of_top))
 
     def _log_probabilities(self) -> Tensor:
         if self.kind != "multiclass":
-            return nn.functional.logsigmoid(self.logits)
+            return log_sigmoid(self.logits)
         if self._log_softmax is None:
             self._log_softmax = _log_softmax(self.logits)
         return self._log_softmax
@@ -172,6 +172,11 @@ class Problem:
             return weighted.sum()
         # Gradients are averaged over processes, which divides by the number of processes.
         return weighted.sum() * self.ranks / at_least_tiny(self.n_examples())
+
+
+def log_sigmoid(z: Tensor) -> Tensor:
+    """log(sigmoid(z)); torch's own fails on a GPU inside two `vmap`s, where its buffer is empty."""
+    return -nn.functional.softplus(-z, threshold=40.0)  # above it softplus(z) rounds to z
 
 
 def at_least_tiny(total: Tensor) -> Tensor:

@@ -73,7 +73,7 @@ class SpanEndsLoss(nn.Module):
         # Tables have a row for each position, though there are fewer windows: reading the number
         # of windows from a GPU would make the step wait.
         top = torch.full_like(z, -torch.inf).scatter_reduce(0, index, z.detach(), "amax")
-        total = torch.zeros_like(z).index_add(0, window, torch.exp(z - top[window]))
+        total = sums_of_windows(torch.exp(z - top[window]), window)
         log_p = z - top[window] - torch.log(total)[window]
         if not self.is_multiclass:
             rest = (-torch.expm1(log_p)).clamp(min=torch.finfo(log_p.dtype).eps)
@@ -82,14 +82,23 @@ class SpanEndsLoss(nn.Module):
             end = self.end_loss(log_odds[:, 1], sides[:, 1], sample_weight=sample_weight)
             return torch.stack([start, end]).mean()
         smoothing = float(getattr(self.loss, "label_smoothing", 0.0))
-        size = torch.zeros_like(first).index_add(0, window, torch.ones_like(first))
+        size = sums_of_windows(torch.ones_like(first), window)
         share = (1 - smoothing) * sides + smoothing / size[window].unsqueeze(-1)
         losses = (-share * log_p).mean(dim=1)
         weight = first if sample_weight is None else first * sample_weight.to(first.dtype)
-        of_window = torch.zeros_like(first).index_add(0, window, weight)[window]
+        of_window = sums_of_windows(weight, window)[window]
         ranks = n_ranks(self.loss.all_ranks)
         total = over_ranks(weight.sum(), ranks).clamp(min=torch.finfo(weight.dtype).tiny)
         return (losses * of_window).sum() * ranks / total
+
+
+def sums_of_windows(values: Tensor, window: Tensor) -> Tensor:
+    """Sums of values over the rows with the same window, in a table of as many rows."""
+    zeros = torch.zeros_like(values)
+    if values.device.type == "cpu":
+        return zeros.index_add(0, window, values)
+    # A GPU adds by `index_add` in a changing order, so that a seed would not give the same weights.
+    return zeros.index_put((window,), values, accumulate=True)
 
 
 class HeadsLoss(nn.Module):

@@ -91,6 +91,20 @@ def test_classifier_goes_on_from_every_update(tmp_path, monkeypatch, numbers, mo
     assert len(steps) == 16 - moment // every * every
 
 
+def test_another_kind_of_device_begins_anew(tmp_path, monkeypatch, numbers):
+    folders, make = [], DiceClassifier._checkpoints
+
+    def of_devices(self, plan):
+        for device in ("cuda", "cuda:1", "cpu"):
+            monkeypatch.setattr(self.net_, "device", device)
+            folders.append(make(self, plan).folder)
+        return None
+
+    monkeypatch.setattr(DiceClassifier, "_checkpoints", of_devices)
+    classifier(tmp_path).fit(*numbers)
+    assert folders[0] == folders[1] != folders[2]
+
+
 def text_fits(backbone, sentences):
     """Estimators of text with data, each with something of its own to remember."""
     X, y = sentences
@@ -373,6 +387,22 @@ def test_bad_numbers_without_end_stop_the_fit(numbers, tiny_backbone, sentences,
     with pytest.raises(ValueError, match=r"10 updates in a row .* training rows \[\d+\]"):
         tagger.fit(X, y)
     assert not hasattr(tagger, "classes_")
+
+
+def test_bad_numbers_stop_a_short_epoch_whose_updates_are_not_looked_at(numbers, monkeypatch):
+    """A GPU is asked for its losses every 50 updates, and here an epoch has 5."""
+    step = FineTuningNet._logits
+    monkeypatch.setattr(FineTuningNet, "_logits", lambda *args: step(*args) * torch.nan)
+
+    def only_count(fit):
+        fit.progress.bad = torch.where(fit.progress.losses[-1].isfinite(), 0, fit.progress.bad + 1)
+
+    monkeypatch.setattr("skdice.engine.fit.count_skipped", only_count)
+    X, y = numbers
+    with pytest.raises(
+        ValueError, match=r"10 updates in a row .* training rows \[\d+, .* lower lr"
+    ):
+        classifier(batch_size=4, max_epochs=4).fit(X[:20], y[:20])
 
 
 @pytest.mark.parametrize("reader", [True, False])

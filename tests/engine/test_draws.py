@@ -318,7 +318,7 @@ def test_states_go_back_to_where_they_were():
         assert draws.live is draws.of_fit
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+@pytest.mark.gpu
 def test_the_generator_of_a_gpu():
     before = torch.cuda.get_rng_state()
     draws = Draws(3, "cuda")

@@ -31,8 +31,10 @@ from transformers import (
 )
 
 from skdice import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
+from skdice._compat import attention_of
 from skdice.backbones import load_encoder
 from skdice.engine import devices, used_embeddings
+from skdice.engine.attention import settle_attention
 from skdice.engine.batching import length_batches, length_chunks
 from skdice.engine.devices import autocast_dtype, cpu_gains_by_bf16
 from skdice.engine.fit import Fit
@@ -579,7 +581,7 @@ def test_bf16_autocast_trains(tiny_backbone, sentences):
     assert tagger.net_.module_.output_layer.weight.dtype == torch.float32
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.gpu
 @pytest.mark.parametrize("precision", ["fp32", "fp16", "bf16"])
 @pytest.mark.parametrize("accumulation", [1, 2])
 def test_gpu_precisions_train(tiny_backbone, sentences, precision, accumulation):
@@ -609,8 +611,6 @@ def as_if_of_cuda(monkeypatch, model):
 
 @pytest.mark.filterwarnings("ignore::skorch.exceptions.DeviceWarning")
 def test_what_was_fitted_on_cuda_is_read_on_a_cpu(tiny_backbone, monkeypatch):
-    if torch.cuda.is_available():
-        pytest.skip("this machine has CUDA")
     texts = ["free money", "lunch", "a prize", "the bus"] * 2
     rows = np.random.default_rng(0).normal(size=(8, 3))
     for model, X in (
@@ -618,9 +618,13 @@ def test_what_was_fitted_on_cuda_is_read_on_a_cpu(tiny_backbone, monkeypatch):
         (DiceClassifier(max_epochs=1, random_state=0), rows),
     ):
         want = model.fit(X, [0, 1] * 4).predict_proba(X)
+        settle_attention(model.net_.module_, "cuda")
         data = as_if_of_cuda(monkeypatch, model)
         assert b"cuda:0" in data
-        np.testing.assert_allclose(pickle.loads(data).predict_proba(X), want, atol=1e-6)
+        read = pickle.loads(data)
+        encoder = getattr(read.net_.module_, "encoder", None)
+        assert attention_of(encoder) in (None, "sdpa")  # which every process knows
+        np.testing.assert_allclose(read.predict_proba(X), want, atol=1e-6)
 
 
 def test_a_fit_on_the_cpu_leaves_other_devices_alone(monkeypatch):

@@ -145,8 +145,6 @@ def test_batch_size_acts_at_once(fitted, passes):
     ],
 )
 def test_what_cannot_be_obeyed_is_refused_and_may_be_set_back(name, params, message, fitted):
-    if "device" in params and params["device"] == "cuda" and torch.cuda.is_available():
-        pytest.skip("this machine has CUDA")
     model = fitted(name)
     before = {key: getattr(model, key, None) for key in params}
     if not set(params) <= set(model.get_params()):

@@ -116,7 +116,6 @@ def test_bad_input_is_named():
         DiceClassifier(loss=CrossEntropyLoss(reduction="none")).fit(X, Y)
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is CUDA")
 def test_a_gpu_that_is_not_there_is_named():
     with pytest.raises(ValueError, match="device='cuda' asks for CUDA, and there is none"):
         DiceClassifier(device="cuda").fit(X, Y)

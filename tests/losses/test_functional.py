@@ -9,6 +9,7 @@ import pickle
 import pytest
 import torch
 from sklearn.base import clone
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from skdice import losses
 from skdice.losses import (
@@ -122,6 +123,28 @@ def test_lanes_and_folds_are_a_loop_over_modules(case, one_logit):
     assert shared.functional_state().keys() == before.keys()
     for name, buffer in shared.functional_state().items():
         torch.testing.assert_close(buffer, before[name])
+
+
+class KernelsOfCUDA(TorchDispatchMode):
+    """That of `log_sigmoid` has no use for a buffer and returns an empty one."""
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        found = function(*args, **(kwargs or {}))
+        if function.overloadpacket is torch.ops.aten.log_sigmoid_forward:
+            return found[0], found[0].new_empty(0)
+        return found
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("one_logit", [False, True])
+def test_two_vmaps_run_on_a_gpu(name, one_logit):
+    loss = LOSSES[name]().prepare(COUNTS[0][: 2 if one_logit else 3], 0)
+    call = torch.func.vmap(loss.functional_loss, in_dims=(None, None, 0, None, None))
+    call = torch.func.vmap(call, in_dims=(None, None, 0, 0, 0))
+    given = {}, loss.functional_state(), *next(batches(one_logit=one_logit))
+    with KernelsOfCUDA(), torch.no_grad():
+        found, _ = call(*given)
+    torch.testing.assert_close(found, call(*given)[0])
 
 
 @pytest.mark.parametrize("name", LOSSES)

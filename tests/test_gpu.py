@@ -1,0 +1,219 @@
+"""What users do on a GPU, in float32: the same numbers as on the CPU, and the way back to one.
+
+Both round each result to 6e-8 of it. Sums of at most some hundred terms in another order, through
+two layers, leave differences of about 1e-6. A wrong mask or weight, bf16 (4e-3) or TF32 (5e-4),
+which torch leaves off, gives far more than what is allowed here.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+
+from skdice import (
+    DiceClassifier,
+    DiceEntityRecognizer,
+    DiceMRCTagger,
+    DiceQuestionAnswerer,
+    DiceSequenceClassifier,
+    DiceTokenClassifier,
+    TransformerFeatures,
+)
+from skdice.engine.devices import resolve_device
+from skdice.engine.net import FineTuningNet
+from skdice.losses import LOSSES, SpanEndsLoss, for_trainer
+from skdice.model_selection.heads.data import fit_heads
+
+CLOSE = {"rtol": 1e-4, "atol": 1e-5}
+SENTENCES = [
+    ["anna", "met", "bob", "in", "paris"],
+    ["rain"],
+    ["the", "old", "bus", "near", "the", "river", "is", "now", "a", "good", "bus"],
+    ["carla", "went", "to", "oslo"],
+]
+TAGS = [["B-PER" if w in ("anna", "bob", "carla") else "O" for w in row] for row in SENTENCES]
+TEXTS = [" ".join(row) for row in SENTENCES]
+SPANS = [[(0, 4, "PER")], [], [], [(0, 5, "PER")]]
+LABELS = [["who"], [], ["what", "who"], ["who"]]
+TASKS = {
+    "texts": (DiceSequenceClassifier, TEXTS, [1, 0, 0, 1]),
+    "labels": (DiceSequenceClassifier, TEXTS, LABELS),
+    "tagger": (DiceTokenClassifier, SENTENCES, TAGS),
+    "recognizer": (DiceEntityRecognizer, TEXTS, SPANS),
+    "mrc": (DiceMRCTagger, SENTENCES, TAGS),
+    "reader": (
+        DiceQuestionAnswerer,
+        [("who", text) for text in TEXTS],
+        [[(0, text.split()[0])] for text in TEXTS],
+    ),
+}
+ROWS = np.random.default_rng(0).normal(size=(60, 5))
+CLASSES = (ROWS[:, 0] > 0.5).astype(int)
+
+
+@pytest.fixture(scope="module")
+def backbone(build_backbone, tmp_path_factory):
+    """One without dropout, whose numbers are others on a GPU."""
+    without = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    return build_backbone(str(tmp_path_factory.mktemp("calm")), **without)
+
+
+@pytest.fixture
+def make(backbone):
+    def estimator(name, **params):
+        cls, X, y = TASKS[name]
+        settings = {"max_epochs": 2, "batch_size": 4, "dropout": 0.0, "precision": "fp32"}
+        return cls(backbone=backbone, random_state=0, **settings | params), X, y
+
+    return estimator
+
+
+def numbers_of(model, X):
+    """The probabilities or scores behind the predictions, in one array."""
+    if isinstance(model, DiceQuestionAnswerer):
+        return np.array([spot["score"] for row in model.predict_spans(X, n_best=3) for spot in row])
+    if isinstance(model, DiceMRCTagger):
+        return np.concatenate([z for windows in model._predicted(X) for _, z in windows])
+    return np.concatenate([np.ravel(rows) for rows in model.predict_proba(X)])
+
+
+@pytest.mark.skipif("SKDICE_TESTS_ON_GPU" in os.environ, reason="all tests run on the GPU")
+def test_other_tests_run_on_the_cpu():
+    assert resolve_device("auto") == "cpu"
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == ""  # so do the processes that they start
+
+
+@pytest.mark.gpu
+def test_these_tests_run_on_the_gpu():
+    assert resolve_device("auto").startswith("cuda")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", TASKS)
+def test_a_fitted_model_gives_the_same_on_the_cpu(name, make):
+    model, X, y = make(name)
+    model.fit(X, y)
+    here = torch.device(resolve_device("auto")).type
+    assert {p.device.type for p in model.net_.module_.parameters()} == {here}
+    numbers, predicted = numbers_of(model, X), list(model.predict(X))
+    read = pickle.loads(pickle.dumps(model))
+    np.testing.assert_allclose(numbers_of(read, X), numbers, **CLOSE)
+    model.set_params(device="cpu")
+    np.testing.assert_allclose(numbers_of(model, X), numbers, **CLOSE)
+    assert str(list(model.predict(X))) == str(predicted)
+    model.fit(X, y)  # and trains there
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", TASKS)
+def test_training_is_that_of_the_cpu(name, make):
+    """The second epoch's loss is that of the first update's weights."""
+    histories = []
+    for device in ("auto", "cpu"):
+        model, X, y = make(name, device=device)
+        histories.append([epoch["train_loss"] for epoch in model.fit(X, y).history_])
+    np.testing.assert_allclose(*histories, rtol=1e-3)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", TASKS)
+def test_packed_batches_train_as_padded_ones(name, make):
+    histories = []
+    for pack in (True, False):
+        model, X, y = make(name, net_params={"pack": pack}, gradient_accumulation=2, batch_size=2)
+        histories.append([epoch["train_loss"] for epoch in model.fit(X, y).history_])
+    np.testing.assert_allclose(*histories, rtol=1e-3)
+
+
+@pytest.mark.gpu
+def test_numbers_and_features(backbone):
+    classifier = DiceClassifier(hidden_layer_sizes=(4,), dropout=0.0, max_epochs=2, random_state=0)
+    features = TransformerFeatures(backbone=backbone, precision="fp32")
+    tables = [
+        (
+            clone(classifier).set_params(device=device).fit(ROWS, CLASSES).predict_proba(ROWS),
+            clone(features).set_params(device=device).fit_transform(TEXTS),
+        )
+        for device in ("auto", "cpu")
+    ]
+    for found, expected in zip(*tables, strict=True):
+        np.testing.assert_allclose(found, expected, **CLOSE)
+
+
+@pytest.mark.gpu
+def test_a_machine_without_a_gpu_reads_a_pickle(make, tmp_path):
+    texts, X, y = make("texts")
+    features = TransformerFeatures(backbone=texts.backbone, precision="fp32").fit(X)
+    expected = texts.fit(X, y).predict_proba(X), features.transform(X)
+    (tmp_path / "models").write_bytes(pickle.dumps((texts, features, X)))
+    code = (
+        "import pickle, sys, numpy as np, torch; assert not torch.cuda.is_available(); "
+        "texts, features, X = pickle.load(open(sys.argv[1] + '/models', 'rb')); "
+        "np.savez(sys.argv[1] + '/found.npz', texts.predict_proba(X), features.transform(X))"
+    )
+    env = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], env=env, check=True)
+    with np.load(tmp_path / "found.npz") as found:
+        for name, table in zip(found.files, expected, strict=True):
+            np.testing.assert_allclose(found[name], table, **CLOSE)
+
+
+@pytest.mark.gpu
+def test_the_same_seed_gives_the_same_reader(make):
+    model, X, y = make("reader")
+    one, other = (clone(model).fit(X, y).net_.module_.state_dict() for _ in range(2))
+    for name, value in one.items():
+        assert torch.equal(value, other[name]), name
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_readers_loss_adds_up_in_one_order(loss):
+    device = resolve_device("auto")
+    criterion = SpanEndsLoss(LOSSES[loss]().prepare([980.0, 20.0], 0)).to(device)
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(20_000, 2, generator=generator).to(device).requires_grad_()
+    target = torch.zeros(20_000, 3, dtype=torch.long)
+    target[::500] = 1  # where a window begins, its first token is the answer
+    slopes = [torch.autograd.grad(criterion(logits, target.to(device)), logits) for _ in range(5)]
+    assert all(torch.equal(slope, slopes[0][0]) for (slope,) in slopes)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("loss", LOSSES)
+def test_heads_of_a_search_are_those_of_the_cpu(loss):
+    tables = []
+    for device in ("auto", "cpu"):
+        models = [DiceClassifier(loss=loss, device=device, max_epochs=3, random_state=0)]
+        models.append(clone(models[0]).set_params(lr=0.03))
+        folds = [np.arange(30), np.arange(15, 60)]
+        tables += [[fold.logits(ROWS) for fold in fit_heads(models, ROWS, CLASSES, folds)]]
+    np.testing.assert_allclose(*tables, **CLOSE)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_trainers_loss_is_that_of_the_cpu(loss):
+    values = []
+    for device in (resolve_device("auto"), "cpu"):
+        generator = torch.Generator().manual_seed(0)
+        logits = torch.randn(64, 3, generator=generator).to(device)
+        labels = torch.randint(3, (64,), generator=generator).to(device)
+        of_trainer = for_trainer(loss, background=0, class_counts=[50, 10, 4])
+        values.append(of_trainer({"logits": logits}, labels).item())
+    assert values[0] == pytest.approx(values[1], rel=1e-4)
+
+
+@pytest.mark.gpu
+def test_bad_numbers_stop_a_fit(monkeypatch):
+    step = FineTuningNet._logits
+    monkeypatch.setattr(FineTuningNet, "_logits", lambda *args: step(*args) * torch.nan)
+    with pytest.raises(ValueError, match="updates in a row were skipped"):
+        DiceClassifier(batch_size=10, max_epochs=4, random_state=0).fit(ROWS, CLASSES)
