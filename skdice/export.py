@@ -131,7 +131,9 @@ def with_onnx(estimator: Any, path: str | Path) -> Any:
     exported = estimator._draft()
     exported.net_ = copy.copy(estimator.net_)
     exported.net_.module_ = _Graph(Path(path))
-    exported.net_.device = "cpu"
+    # Here and in all that `set_params` changes later, also where there is a GPU.
+    exported.device = exported.net_.device = "cpu"
+    exported._obeyed = exported._at_once()
     return exported
 
 

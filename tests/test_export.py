@@ -34,7 +34,7 @@ def assert_same_logits(model, graph, windows):
 
 
 @pytest.mark.parametrize("kind", ["bert", "roberta", "modernbert"])
-def test_a_tagger(tiny_backbones, kind, sentences, tmp_path):
+def test_a_tagger(tiny_backbones, kind, sentences, tmp_path, monkeypatch):
     X, y = sentences
     model = DiceTokenClassifier(backbone=tiny_backbones[kind], **SETTINGS).fit(X, y)
     folder = export_onnx(model, tmp_path / "onnx")
@@ -44,6 +44,10 @@ def test_a_tagger(tiny_backbones, kind, sentences, tmp_path):
     config = json.loads((folder / "config.json").read_text())
     assert list(config["id2label"].values()) == model.classes_.tolist()
     assert AutoTokenizer.from_pretrained(folder).is_fast
+    expected = model.predict(X).tolist()
+    # As if there were a GPU, on which nothing can be computed.
+    monkeypatch.setattr("skdice.engine.net.resolve_device", {"auto": "meta", "cpu": "cpu"}.get)
+    assert graph.set_params(batch_size=2).predict(X).tolist() == expected
 
 
 @pytest.mark.parametrize("pooling", ["native", "mean"])
