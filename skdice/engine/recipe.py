@@ -2,8 +2,8 @@
 
 Rates of full fine-tuning, by the width of the encoder:
 
-- 384 (MiniLM): 3e-4 with 30 passes over 100 rows was at or near the best of a grid
-  (``examples/paper/recipe.py``).
+- 384 (MiniLM), by a grid (``examples/paper/recipe.py``): 3e-4 for tags, 1e-4 for texts and pairs
+  of two classes. Those of many classes, of which no class has many rows, need the higher rate.
 - up to 512: the BERT miniatures (Turc et al. 2019) were tuned among 3e-4 to 3e-5, and ELECTRA-Small
   (Clark et al. 2020, Table 8) is trained at 3e-4. Not measured here.
 - 768 and 1,024, by their authors, not measured here: BERT (Devlin et al. 2019, A.3) among
@@ -21,11 +21,12 @@ from __future__ import annotations
 
 from typing import Any
 
-# Width up to which it holds: rate of full fine-tuning, and rate with an adapter.
-RATES: dict[float, tuple[float, float]] = {
-    512: (3e-4, 1e-3),
-    768: (5e-5, 5e-4),
-    float("inf"): (2e-5, 3e-4),
+# Width up to which it holds: rate of full fine-tuning, the same for texts of two classes, and
+# rate with an adapter.
+RATES: dict[float, tuple[float, float, float]] = {
+    512: (3e-4, 1e-4, 1e-3),
+    768: (5e-5, 5e-5, 5e-4),
+    float("inf"): (2e-5, 2e-5, 3e-4),
 }
 # Of full fine-tuning at 768 and above, where the authors of an architecture use another.
 RATES_OF_KINDS: dict[str, tuple[float, float]] = {
@@ -47,6 +48,7 @@ def choose_rate(
     frozen: Any = "none",
     *,
     kind: str = "bert",
+    two_classes: bool = False,
     adapted: bool = False,
     constant: bool = False,
 ) -> float:
@@ -59,6 +61,8 @@ def choose_rate(
     frozen : {"none", "embeddings", "encoder"} or int, default="none"
     kind : str, default="bert"
         The architecture: ``model_type`` of its configuration.
+    two_classes : bool, default=False
+        Whether each text or pair has one of two labels.
     adapted : bool, default=False
         Whether an adapter is trained in place of the encoder's weights.
     constant : bool, default=False
@@ -69,10 +73,11 @@ def choose_rate(
     >>> from skdice.engine.recipe import choose_rate
     >>> choose_rate(384), choose_rate(768), choose_rate(768, adapted=True)
     (0.0003, 5e-05, 0.0005)
-    >>> choose_rate(768, kind="xlnet")
-    2e-05
+    >>> choose_rate(768, kind="xlnet"), choose_rate(384, two_classes=True)
+    (2e-05, 0.0001)
     """
-    of_weights, of_adapter = next(rates for widest, rates in RATES.items() if width <= widest)
+    of_many, of_two, of_adapter = next(rates for most, rates in RATES.items() if width <= most)
+    of_weights = of_two if two_classes else of_many
     if width > 512 and kind in RATES_OF_KINDS:
         of_weights = RATES_OF_KINDS[kind][width > 768]
     rate = RATE_OF_HEAD if frozen == "encoder" else of_adapter if adapted else of_weights

@@ -100,11 +100,16 @@ class Chosen(NetEstimator):
         else:
             config, adapted = module.encoder.config, module.adapted
         width, kind = getattr(config, "hidden_size", 768), config.model_type
-        how = {"kind": kind, "adapted": bool(adapted), "constant": constant}
+        how = {"kind": kind, "two_classes": self._has_two_classes()}
+        how |= {"adapted": bool(adapted), "constant": constant}
         frozen = self.frozen
         if frozen == getattr(config, "num_hidden_layers", None):
             frozen = "encoder"  # all layers are
         return choose_rate(width, frozen, **how)
+
+    def _has_two_classes(self) -> bool:
+        """Whether each text has one of two labels."""
+        return False
 
     def _patience(self) -> int:
         if self.n_iter_no_change == "auto":

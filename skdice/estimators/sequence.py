@@ -309,6 +309,10 @@ class DiceSequenceClassifier(
     def _has_task_model(self) -> bool:
         return self.pooling == "native"
 
+    def _has_two_classes(self) -> bool:
+        # Before a fit, as where a search asks for the rate, the usual case is assumed.
+        return not getattr(self, "multilabel_", False) and len(getattr(self, "classes_", "01")) == 2
+
     def _assemble(self, encoder: Any, n_outputs: int) -> EncoderWithHead:
         last = encoder.config.model_type == "xlnet"
         return EncoderWithHead(encoder, n_outputs, self.dropout, self.pooling, cls_last=last)

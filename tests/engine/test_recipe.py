@@ -42,10 +42,14 @@ def test_the_wider_the_encoder_the_smaller_the_rate():
     rates = [choose_rate(width) for width in (16, 384, 768, 1024, 4096)]
     assert rates == sorted(rates, reverse=True)
     assert choose_rate(384) == 3e-4
+    assert choose_rate(384, two_classes=True) == 1e-4
     for width in (384, 768, 1024):
         assert choose_rate(width, adapted=True) > choose_rate(width, 6) == choose_rate(width)
         assert choose_rate(width, "encoder") > choose_rate(width)
         assert choose_rate(width, constant=True) < choose_rate(width)
+        assert choose_rate(width, two_classes=True) <= choose_rate(width)
+        for how in ({"adapted": True}, {"frozen": "encoder"}):
+            assert choose_rate(width, two_classes=True, **how) == choose_rate(width, **how)
 
 
 def test_rates_of_architectures_are_those_of_their_authors():

@@ -69,15 +69,15 @@ def test_epochs_follow_from_rows_and_batches(tiny_backbone, params, epochs):
     assert (model.max_epochs_, model.n_iter_, model.net_.max_epochs) == (epochs,) * 3
     assert [epoch["max_epochs"] for epoch in model.history_] == [epochs] * epochs
     # A number given alone does not spoil the other.
-    assert model.lr_ == model.net_.lr == params.get("lr", 3e-4)
+    assert model.lr_ == model.net_.lr == params.get("lr", 1e-4)
     assert {epoch["peak_lr"] for epoch in model.history_} == {model.lr_}
 
 
 @pytest.mark.parametrize(
     ("params", "rate"),
     [
-        ({}, recipe.RATES[512][0]),
-        ({"frozen": 1}, recipe.RATES[512][0]),
+        ({}, recipe.RATES[512][1]),
+        ({"frozen": 1}, recipe.RATES[512][1]),
         ({"frozen": "encoder"}, recipe.RATE_OF_HEAD),
         ({"frozen": 2}, recipe.RATE_OF_HEAD),  # of two layers
         ({"lr": 7e-5}, 7e-5),
@@ -97,13 +97,25 @@ def test_the_rate_follows_from_the_encoder_unless_it_is_given(tiny_backbone, par
 def test_an_adapter_has_a_rate_of_its_own(tiny_backbone):
     pytest.importorskip("peft")
     model = classifier(tiny_backbone, adapter="lora", loss="ce").fit(TEXTS, LABELS)
-    assert model.lr_ == recipe.RATES[512][1]
-    assert model.merge_adapter().lr_ == recipe.RATES[512][1]
+    assert model.lr_ == recipe.RATES[512][2]
+    assert model.merge_adapter().lr_ == recipe.RATES[512][2]
 
 
 def test_the_width_decides(tmp_path, tiny_backbone, monkeypatch):
-    monkeypatch.setattr(recipe, "RATES", {15: (1.0, 1.0), 16: (1e-5, 1e-5)})
+    monkeypatch.setattr(recipe, "RATES", {15: (1.0,) * 3, 16: (3e-5, 1e-5, 1.0)})
     assert classifier(tiny_backbone).fit(TEXTS, LABELS).lr_ == 1e-5
+
+
+def test_texts_of_many_classes_have_the_higher_rate(tiny_backbone):
+    of_many = ["spam", "ham", "news", "ham"] * 5
+    of_sets = [{label} for label in LABELS]
+    lower, higher = recipe.RATES[512][1], recipe.RATES[512][0]
+    model = classifier(tiny_backbone, max_epochs=1)
+    for y, rate in ((of_many, higher), (LABELS, lower), (of_sets, higher), (LABELS, lower)):
+        assert model.fit(TEXTS, y).lr_ == rate > 0
+    assert lower < higher
+    grown = classifier(tiny_backbone).partial_fit(TEXTS, LABELS, classes=["spam", "ham", "news"])
+    assert grown.lr_ == recipe.choose_rate(8, constant=True)
 
 
 def test_rows_held_out_do_not_count_and_rows_drawn_do(tiny_backbone):
@@ -150,10 +162,10 @@ def test_a_series_of_partial_fits_has_a_lower_constant_rate(tiny_backbone):
     model = classifier(tiny_backbone)
     for _ in range(2):
         model.partial_fit(TEXTS, LABELS)
-        assert (model.lr_, model.max_epochs_) == (1e-4, 1)
-    assert rates(model) == [1e-4, 1e-4]
+        assert (model.lr_, model.max_epochs_) == (3e-5, 1)
+    assert rates(model) == [3e-5, 3e-5]
     model.fit(TEXTS, LABELS)
-    assert (model.lr_, model.max_epochs_) == (3e-4, 4)
+    assert (model.lr_, model.max_epochs_) == (1e-4, 4)
     assert model.set_params(lr=1e-5).partial_fit(TEXTS, LABELS).lr_ == 1e-5
     pytest.importorskip("matplotlib")
     page = html_report(model, TEXTS, LABELS, n_bootstraps=2)
@@ -182,7 +194,7 @@ def test_early_stopping_waits_for_a_third_of_the_epochs(tiny_backbone, monkeypat
 def test_a_grid_of_rates_may_hold_the_chosen_one(tiny_backbone):
     grid = GridSearchCV(classifier(tiny_backbone, max_epochs=1), {"lr": ["auto", 1e-5]}, cv=2)
     grid.fit(TEXTS, LABELS)
-    assert grid.best_estimator_.lr_ in (3e-4, 1e-5)
+    assert grid.best_estimator_.lr_ in (1e-4, 1e-5)
     assert clone(grid.best_estimator_).get_params() == grid.best_estimator_.get_params()
 
 
@@ -198,7 +210,7 @@ def test_a_search_of_rates_is_around_the_chosen_one(tiny_backbone):
     )
     tried = search.fit(TEXTS, LABELS).cv_results_["param_lr"].data.astype(float)
     assert len(set(tried)) == 3
-    assert ((tried >= 1e-4) & (tried <= 9e-4)).all()
+    assert ((tried >= 1e-4 / 3) & (tried <= 3e-4)).all()
     of_numbers = LossSearchCV(DiceClassifier(lr=0.3), {"lr": "auto"}, n_trials=2, random_state=0)
     X = np.random.default_rng(0).normal(size=(40, 3))
     tried = of_numbers.fit(X, X[:, 0] > 0).cv_results_["param_lr"].data.astype(float)
@@ -271,17 +283,17 @@ def test_a_fit_goes_on_from_the_checkpoints_of_one_with_the_same_numbers(tiny_ba
 def test_what_was_chosen_is_saved_and_shown(tiny_backbone, tmp_path, capsys):
     model = classifier(tiny_backbone, verbose=1).fit(TEXTS, LABELS)
     first = capsys.readouterr().out.splitlines()[0]
-    assert first == "lr 0.0003, 4 epochs, 4 updates, batches of 32"
+    assert first == "lr 0.0001, 4 epochs, 4 updates, batches of 32"
     read = DiceSequenceClassifier.from_pretrained(model.save_pretrained(tmp_path / "model"))
     for other in (read, pickle.loads(pickle.dumps(model))):
-        assert (other.lr_, other.max_epochs_) == (3e-4, 4)
+        assert (other.lr_, other.max_epochs_) == (1e-4, 4)
         assert (other.lr, other.max_epochs) == ("auto", "auto")
-        assert other.partial_fit(TEXTS, LABELS).lr_ == 1e-4
-    assert "| Peak learning rate | 0.0003 |" in (tmp_path / "model" / "README.md").read_text()
+        assert other.partial_fit(TEXTS, LABELS).lr_ == 3e-5
+    assert "| Peak learning rate | 0.0001 |" in (tmp_path / "model" / "README.md").read_text()
     json.dumps(model.history_)
     pytest.importorskip("matplotlib")
     page = html_report(model, TEXTS, LABELS, n_bootstraps=2)
-    assert "<td>peak learning rate</td><td>0.0003</td>" in page
+    assert "<td>peak learning rate</td><td>0.0001</td>" in page
     assert "<td>epochs</td><td>4 of 4</td>" in page
 
 
@@ -292,16 +304,16 @@ def test_a_model_of_others_has_no_rate_until_it_is_trained(tiny_backbone, tmp_pa
     assert not hasattr(model, "lr_")
     model.save_pretrained(tmp_path / "again")
     assert "| Peak learning rate | unknown |" in (tmp_path / "again" / "README.md").read_text()
-    assert model.partial_fit(TEXTS, LABELS).lr_ == 1e-4
+    assert model.partial_fit(TEXTS, LABELS).lr_ == 3e-5
     model.set_params(warm_start=True).fit(TEXTS, LABELS)
-    assert (model.lr_, model.max_epochs_) == (3e-4, 4)
+    assert (model.lr_, model.max_epochs_) == (1e-4, 4)
 
 
 def test_a_refused_fit_leaves_what_was_chosen(tiny_backbone):
     model = classifier(tiny_backbone).fit(TEXTS, LABELS)
     with pytest.raises(ValueError, match="max_epochs"):
         model.set_params(max_epochs=0).fit(TEXTS, LABELS)
-    assert (model.lr_, model.max_epochs_) == (3e-4, 4)
+    assert (model.lr_, model.max_epochs_) == (1e-4, 4)
 
 
 # ---- bad input

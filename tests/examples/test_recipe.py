@@ -47,7 +47,8 @@ def options(harness: Any, **others: Any) -> argparse.Namespace:
 
 def record(job: dict[str, Any], dev: float, test: float) -> dict[str, Any]:
     scores = {"dev": {"f1": dev}, "test": {"f1": test}}
-    return {"job": job, "seconds": 12.0, "cpu_seconds": 10.0, "plain": scores}
+    known = {"device": "x86_64", "seconds": 12.0, "cpu_seconds": 10.0}
+    return {"job": job, **known, "plain": scores}
 
 
 def test_every_run_is_asked_for_once_and_none_of_the_grid_is_too_long(harness):
@@ -73,14 +74,14 @@ def test_regret_is_against_the_row_that_the_development_rows_choose(harness, tmp
     records = []
     for job in recipe.missing_jobs(args, []):
         best = (job["lr"], job["max_epochs"]) == (1e-4, 3)
-        default = (job["lr"], job["max_epochs"]) == (3e-4, 30)
+        default = (job["lr"], job["max_epochs"]) == (1e-4, 30)  # of texts
         # The row with the best test score is not the one that is chosen.
         test = 0.75 if best else 0.70 if default else 0.90
         loss = {"loss": harness["run"].described(job)}
         records.append(loss | record(job, 0.8 if best else 0.6, test))
     done = recipe.runs(records)
     assert recipe.regrets(done, args, "auto", "ce_dice") == {
-        ("sms", 100): [(pytest.approx(5.0), 1.0)]
+        ("sms", 100): [(pytest.approx(5.0), 10.0)]  # 30 passes and 3
     }
     file, page = tmp_path / "records.jsonl", tmp_path / "page.md"
     file.write_text("".join(json.dumps(record) + "\n" for record in records))
@@ -94,7 +95,7 @@ def test_regret_is_against_the_row_that_the_development_rows_choose(harness, tmp
         "| mean |  |  |  |  | **5.0** | **-15.0** | **-15.0** |  |",
         "| worst |  |  |  |  | **5.0** | **-15.0** | **-15.0** |  |",
     ]
-    assert rows[2] == "| SMS | 100 | 1 | 0.0001, 3 passes | 75.0 | 5.0 | -15.0 | -15.0 | 1.0 |"
+    assert rows[2] == "| SMS | 100 | 1 | 0.0001, 3 passes | 75.0 | 5.0 | -15.0 | -15.0 | 10.0 |"
     assert {line.count("|") for line in rows} == {10}
     assert "the default" in args.picture.read_text()
 
