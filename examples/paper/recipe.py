@@ -334,7 +334,7 @@ def setting(job: dict[str, Any]) -> str:
 
 
 def mean(pairs: list[tuple[float, float]] | None, which: int) -> str:
-    return "" if not pairs else f"{np.mean([pair[which] for pair in pairs]):.1f}"
+    return "" if not pairs else f"{np.mean([pair[which] for pair in pairs]):z.1f}"
 
 
 # ---- the picture

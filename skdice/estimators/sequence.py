@@ -310,8 +310,9 @@ class DiceSequenceClassifier(
         return self.pooling == "native"
 
     def _has_two_classes(self) -> bool:
-        # Before a fit, as where a search asks for the rate, the usual case is assumed.
-        return not getattr(self, "multilabel_", False) and len(getattr(self, "classes_", "01")) == 2
+        if not hasattr(self, "classes_"):  # a search asks before it fits
+            return True
+        return not self.multilabel_ and len(self.classes_) == 2
 
     def _assemble(self, encoder: Any, n_outputs: int) -> EncoderWithHead:
         last = encoder.config.model_type == "xlnet"
