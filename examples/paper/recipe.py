@@ -322,7 +322,7 @@ def ingredient_lines(done: dict[str, Any], args: Any, loss: str) -> Iterator[str
     for name, found in gains.items():
         means = {each: float(np.mean(found[each])) for each in shown if each in found}
         values = [
-            f"{means[each]:+.1f} ({len(found[each])})" if each in means else "" for each in shown
+            f"{means[each]:+z.1f} ({len(found[each])})" if each in means else "" for each in shown
         ]
         if means:
             ends = [f"{np.mean(list(means.values())):+.1f}", f"{min(means.values()):+.1f}"]
