@@ -308,6 +308,7 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, default=Path("/tmp"), help="Folder for vectors.")
     parser.add_argument("--out", type=Path, default=RESULTS)
     args = parser.parse_args()
+    args.cache.mkdir(parents=True, exist_ok=True)
     found: dict[str, Any] = json.loads(args.out.read_text()) if args.out.exists() else {}
     for name in DATA:
         for way in WAYS:
