@@ -123,17 +123,14 @@ def job(args: Any, cell: str, size: int, loss: str, seed: int, **settings: Any) 
     }
 
 
-def settings_of(row: str, cell: str, size: int, args: Any) -> list[dict[str, Any]]:
-    """Rates and epochs of the grid, or those that the package would choose."""
-    if row == "grid":
-        return [
-            {"lr": lr, "max_epochs": epochs}
-            for epochs in args.epochs
-            for lr in args.rates
-            if size * epochs <= MOST and (lr < max(RATES) or size <= ROWS_OF_HIGHEST)
-        ]
-    rate = choose_rate(WIDTH, two_classes=cell not in TAGS)
-    return [{"lr": rate, "max_epochs": choose_epochs(size, args.batch_size)}]
+def grid_of(size: int, args: Any) -> list[dict[str, Any]]:
+    """Rates and epochs of the grid."""
+    return [
+        {"lr": lr, "max_epochs": epochs}
+        for epochs in args.epochs
+        for lr in args.rates
+        if size * epochs <= MOST and (lr < max(RATES) or size <= ROWS_OF_HIGHEST)
+    ]
 
 
 def jobs_of(
@@ -148,10 +145,12 @@ def jobs_of(
             for name in args.ingredients
             if (each := job_with(name, args, cell, size, loss, seed)) is not None
         ]
-    return [
-        job(args, cell, size, loss, seed, **settings)
-        for settings in settings_of(row, cell, size, args)
-    ]
+    if row == "grid":
+        return [job(args, cell, size, loss, seed, **settings) for settings in grid_of(size, args)]
+    # What the package would choose.
+    rate = choose_rate(WIDTH, two_classes=cell not in TAGS)
+    epochs = choose_epochs(size, args.batch_size)
+    return [job(args, cell, size, loss, seed, lr=rate, max_epochs=epochs)]
 
 
 def plain_job(args: Any, *cell: Any) -> dict[str, Any]:
@@ -290,16 +289,18 @@ def setting_lines(done: dict[str, Any], args: Any, loss: str) -> Iterator[str]:
         ]
         if not whole:
             continue
-        cells = [f"{size:,} ({len(whole)})"]
+        cells, grid = [f"{size:,} ({len(whole)})"], grid_of(size, args)
         for epochs in args.epochs:
             for lr in args.rates:
                 settings = {"lr": lr, "max_epochs": epochs}
+                if settings not in grid:
+                    cells.append("")
+                    continue
                 scores = [
                     f1(done[key(job(args, cell, size, loss, seed, **settings))])
                     for cell, seed in whole
-                    if {"lr": lr, "max_epochs": epochs} in settings_of("grid", cell, size, args)
                 ]
-                cells.append(f"{np.mean(scores):.1f}" if scores else "")
+                cells.append(f"{np.mean(scores):.1f}")
         yield "| " + " | ".join(cells) + " |"
 
 

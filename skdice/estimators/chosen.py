@@ -99,13 +99,17 @@ class Chosen(NetEstimator):
             config, adapted = load_config(str(self._given("backbone"))), self._given("adapter")
         else:
             config, adapted = module.encoder.config, module.adapted
-        width, kind = getattr(config, "hidden_size", 768), config.model_type
-        how = {"kind": kind, "two_classes": self._has_two_classes()}
-        how |= {"adapted": bool(adapted), "constant": constant}
         frozen = self.frozen
         if frozen == getattr(config, "num_hidden_layers", None):
             frozen = "encoder"  # all layers are
-        return choose_rate(width, frozen, **how)
+        return choose_rate(
+            getattr(config, "hidden_size", 768),
+            frozen,
+            kind=config.model_type,
+            two_classes=self._has_two_classes(),
+            adapted=bool(adapted),
+            constant=constant,
+        )
 
     def _has_two_classes(self) -> bool:
         """Whether each text has one of two labels."""
