@@ -12,6 +12,7 @@ import torch
 from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 from sklearn.utils import get_tags
+from skorch import NeuralNet
 
 from skdice._checks import shown
 from skdice._compat import Interval, StrOptions
@@ -19,6 +20,7 @@ from skdice._fitting import check_number
 from skdice._warn import warn
 from skdice.engine import ranks
 from skdice.engine.devices import resolve_device
+from skdice.engine.net import FineTuningNet
 from skdice.engine.schedules import SCHEDULES
 from skdice.losses import Loss, resolve_loss
 from skdice.metrics import positive_class
@@ -114,7 +116,14 @@ def check_validation(X_val: Any, y_val: Any) -> None:
 
 def check_net_params(net_params: dict[str, Any]) -> None:
     """Refuse settings in `net_params` that a net could not use, such as "auto" for a number."""
+    settings = {*signature(FineTuningNet).parameters, *signature(NeuralNet).parameters}
     for name, value in net_params.items():
+        # Those of a part, as in `optimizer__betas`, are checked when the part is made.
+        if str(name).partition("__")[0] not in settings - {"kwargs"}:
+            raise ValueError(
+                f"net_params={shown(net_params)}: a net has no setting {name!r}: use those of "
+                "skorch's NeuralNet, such as 'optimizer' or 'iterator_train__num_workers'"
+            )
         kinds = (OF_NET | OF_TEXT_NET).get(name.removeprefix("optimizer__"), ())
         check_number(f"net_params: {name}", value, kinds)
     optimizer: Any = net_params.get("optimizer", torch.optim.AdamW)

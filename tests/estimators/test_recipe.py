@@ -341,6 +341,10 @@ def test_a_refused_fit_leaves_what_was_chosen(tiny_backbone):
         ({"net_params": {"schedule": lambda step: 1.0}}, "schedule=<function.*> must be a str"),
         ({"net_params": {"max_epochs": "auto"}}, "net_params: max_epochs='auto' must be"),
         ({"net_params": {"max_epochs": 0}}, "net_params: max_epochs=0 must be"),
+        ({"net_params": {"optimiser": torch.optim.SGD}}, "a net has no setting 'optimiser'"),
+        ({"net_params": {"loader__num_workers": 1}}, "a net has no setting 'loader__num_workers'"),
+        ({"net_params": {"kwargs": {}}}, "a net has no setting 'kwargs'"),
+        ({"net_params": {3: 1}}, "a net has no setting 3"),
         ({"net_params": {"optimizer__lr": True}}, "optimizer__lr=True must be a float"),
         ({"net_params": {"optimizer__lr": float("nan")}}, "optimizer__lr=nan must be a float"),
         (
