@@ -159,9 +159,11 @@ def _length(net: Any) -> str:
 
 
 def _time(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
+    minutes, rest = divmod(max(round(seconds), 1), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s"
+    if hours:
+        return f"{hours} h {minutes:02} min"
+    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
 
 
 def check_callbacks(
