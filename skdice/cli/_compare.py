@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from inspect import signature
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from skdice._checks import counted
 from skdice.cli import _common, _story
 from skdice.cli._common import ERR, OUT
 from skdice.datasets.auto import Dataset
+from skdice.datasets.files import parse_json
 from skdice.engine.callbacks import AfterEpoch
 from skdice.engine.recipe import MOST_EPOCHS
 from skdice.metrics.classification import OF_LABEL
@@ -108,6 +110,8 @@ def run(
 
         def on_run(comparison: Comparison, model: ComparedModel) -> None:
             nonlocal latest, n_made
+            if not n_made:
+                keep_another(figures, comparison)
             latest, n_made = comparison, n_made + 1
             comparison.to_json(figures)
             last = model.runs[-1]
@@ -140,6 +144,27 @@ def run(
             progress.stop()
             if latest is not None:
                 report(latest, output, train.task)
+
+
+def keep_another(figures: Path, comparison: Comparison) -> None:
+    """Rename the files of another comparison, which this one would replace."""
+    try:
+        settings = parse_json(figures.read_text(encoding="utf-8"), str(figures))["settings"]
+        if settings["identity"] == comparison.settings["identity"]:
+            return
+    except FileNotFoundError:
+        return
+    except (ValueError, LookupError, TypeError):  # another program or version wrote it
+        pass
+    number = next(n for n in count(1) if not _numbered(figures, n).exists())
+    for path in filter(Path.exists, (figures, figures.with_suffix(".png"))):
+        path.rename(_numbered(path, number))
+    kept = _numbered(figures, number)
+    ERR.print(f"{figures} is of other data, parameters or versions: kept as {kept}", soft_wrap=True)
+
+
+def _numbered(path: Path, number: int) -> Path:
+    return path.with_stem(f"{path.stem}-{number}")
 
 
 def report(comparison: Comparison, output: Path, task: str) -> None:

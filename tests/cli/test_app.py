@@ -472,11 +472,16 @@ def test_an_interrupt_keeps_finished_runs(files, tiny_backbone, monkeypatch):
     assert begun == ["dice"]
     assert again[0] == rows[0]
     assert again[1]["n_runs"] == 1
-    run(*command, 2)
+    result = run(*command, 2)
     assert begun == ["dice", "ce", "dice"]
+    # The figures and the chart of the other comparison are kept.
+    assert "comparison-1.json" in " ".join(result.output.split())
+    assert json.loads((out / "comparison-1.json").read_text())["rows"] == again
+    assert (out / "comparison-1.png").exists()
     (files / "train.conll").write_text((files / "train.conll").read_text() * 2)
     run(*command, 2)
     assert begun == ["dice", "ce", "dice", "ce", "dice"]
+    assert len(list(out.glob("comparison*.json"))) == len(list(out.glob("comparison*.png"))) == 3
 
 
 def test_compare_losses_in_python(tiny_backbone, sentences):
