@@ -75,7 +75,12 @@ PEERS = {
         settings=("advice", "advice, bf16", "default"),
         probed=960,
     ),
-    "Trainer": Peer("run_trainer.py", TAGS + TEXTS, ("transformers==5.23.0", "accelerate==1.15.0")),
+    "Trainer": Peer(
+        "run_trainer.py",
+        TAGS + TEXTS,
+        ("transformers==5.23.0", "accelerate==1.15.0"),
+        settings=("advice", "advice, 1e-4", "default"),  # 1e-4: our rate for texts
+    ),
     "SetFit": Peer("run_setfit.py", TEXTS, ("setfit==1.2.0",), probed=320),
     "spaCy": Peer("run_spacy.py", TAGS + TEXTS, ("spacy==3.8.18", "spacy-transformers==1.4.0")),
     "SpanMarker": Peer("run_spanmarker.py", TAGS, ("span-marker==1.8.1",), probed=320),

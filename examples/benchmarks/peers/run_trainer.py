@@ -50,10 +50,10 @@ def encode(X, y=None):
 rows, _ = encode(*run.train)
 run.mark("prepare")
 settings = {}
-if run.job["setting"] == "advice":
+if run.job["setting"].startswith("advice"):
     run.cap(run.job["passes"])  # our number of passes, as our rate
     settings = {
-        "learning_rate": 3e-4,
+        "learning_rate": 1e-4 if "1e-4" in run.job["setting"] else 3e-4,
         "per_device_train_batch_size": 32,
         "per_device_eval_batch_size": 64,
         "warmup_steps": 0.1,
