@@ -18,7 +18,6 @@ from skdice._checks import counted
 from skdice.cli import _common, _story
 from skdice.cli._common import ERR, OUT
 from skdice.datasets.auto import Dataset
-from skdice.datasets.files import parse_json
 from skdice.engine.callbacks import AfterEpoch
 from skdice.engine.recipe import MOST_EPOCHS
 from skdice.metrics.classification import OF_LABEL
@@ -110,8 +109,8 @@ def run(
 
         def on_run(comparison: Comparison, model: ComparedModel) -> None:
             nonlocal latest, n_made
-            if not n_made:
-                keep_another(figures, comparison)
+            if sum(len(row.runs) for row in comparison.rows) == 1:  # none was in the file
+                keep_another(figures)
             latest, n_made = comparison, n_made + 1
             comparison.to_json(figures)
             last = model.runs[-1]
@@ -146,21 +145,15 @@ def run(
                 report(latest, output, train.task)
 
 
-def keep_another(figures: Path, comparison: Comparison) -> None:
-    """Rename the files of another comparison, which this one would replace."""
-    try:
-        settings = parse_json(figures.read_text(encoding="utf-8"), str(figures))["settings"]
-        if settings["identity"] == comparison.settings["identity"]:
-            return
-    except FileNotFoundError:
+def keep_another(figures: Path) -> None:
+    """Rename the files of another comparison, which would be replaced."""
+    if not figures.exists():
         return
-    except (ValueError, LookupError, TypeError):  # another program or version wrote it
-        pass
     number = next(n for n in count(1) if not _numbered(figures, n).exists())
     for path in filter(Path.exists, (figures, figures.with_suffix(".png"))):
         path.rename(_numbered(path, number))
     kept = _numbered(figures, number)
-    ERR.print(f"{figures} is of other data, parameters or versions: kept as {kept}", soft_wrap=True)
+    ERR.print(f"{figures} holds no run of this comparison: kept as {kept}", soft_wrap=True)
 
 
 def _numbered(path: Path, number: int) -> Path:

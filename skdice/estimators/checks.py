@@ -116,10 +116,10 @@ def check_validation(X_val: Any, y_val: Any) -> None:
 
 def check_net_params(net_params: dict[str, Any]) -> None:
     """Refuse settings in `net_params` that a net could not use, such as "auto" for a number."""
-    settings = {*signature(FineTuningNet).parameters, *signature(NeuralNet).parameters}
+    settings = {*signature(FineTuningNet).parameters, *signature(NeuralNet).parameters} - {"kwargs"}
     for name, value in net_params.items():
         # Those of a part, as in `optimizer__betas`, are checked when the part is made.
-        if str(name).partition("__")[0] not in settings - {"kwargs"}:
+        if str(name).partition("__")[0] not in settings:
             raise ValueError(
                 f"net_params={shown(net_params)}: a net has no setting {name!r}: use those of "
                 "skorch's NeuralNet, such as 'optimizer' or 'iterator_train__num_workers'"
