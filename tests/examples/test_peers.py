@@ -132,6 +132,23 @@ def test_a_table_with_gaps(harness):
     assert "it broke" in whole
 
 
+def test_a_second_seed_counts_with_the_better_setting(harness):
+    show = harness["show"]
+    records = [
+        record("skdice", "sms", 80.0, dev_f1=70.0),
+        record("skdice", "sms", 90.0, dev_f1=75.0, setting="default", seconds=50.0),
+        record("skdice", "sms", 93.0, dev_f1=60.0, setting="default", seed=1, seconds=52.0),
+        record("skdice", "sms", 99.0, dev_f1=99.0, seed=1),  # seed 0 has chosen the other setting
+        record("SetFit", "sms", 99.0, seed=1),
+    ]
+    assert [run["f1"] for run in show.best(records, "skdice", "sms", 1.0)] == [90.0, 93.0]
+    assert show.cell(records, "skdice", "sms", 1.0) == "91.5"
+    assert show.best(records, "SetFit", "sms", 1.0) == []
+    assert "| default | 1 | 93.0 |" in "\n".join(show.whole(records))
+    slow = [*records[:2], records[2] | {"over": True}]
+    assert show.cell(slow, "skdice", "sms", 1.0) == "too slow"
+
+
 def test_a_page_is_written_anew(harness):
     page = "a\n<!-- peers: made by peers.py show -->\nold\n<!-- end of peers -->\nb\n"
     made = harness["show"].replaced(page, "peers", "new", "peers.py show")
@@ -167,6 +184,11 @@ def test_what_is_missing(harness, tmp_path):
     ]
     later = jobs(options(tmp_path, settings=["better"], sets=["sms"], peers=["skdice"]), done)
     assert [(job["minutes"], job["setting"]) for job in later] == [(5.0, "default")]
+    # A second seed goes on with what was better in the same time.
+    done.append(record("skdice", "sms", 90.0, minutes=5.0))
+    more = {"settings": ["better"], "sets": ["sms"], "peers": ["skdice"], "seed": 1}
+    found = [(job["minutes"], job["setting"]) for job in jobs(options(tmp_path, **more), done)]
+    assert found == [(1.0, "default"), (5.0, "advice")]
 
 
 PEER = """

@@ -184,10 +184,11 @@ def jobs(args: argparse.Namespace, records: list[dict[str, Any]]) -> list[dict[s
                         continue
                     job = {"peer": peer, "set": name, "minutes": minutes, "seed": args.seed}
                     if setting == "better":
-                        # Of the settings that have run with the shortest budget.
+                        # The first seed takes what was better with the shortest budget; another
+                        # takes what was better with its own.
                         shortest = min((r["minutes"] for r in records), default=minutes)
-                        record = best(records, peer, name, shortest)
-                        job["setting"] = record["setting"] if record else None
+                        runs = best(records, peer, name, minutes if args.seed else shortest)
+                        job["setting"] = runs[0]["setting"] if runs else None
                     else:
                         job["setting"] = setting
                     if job["setting"] in PEERS[peer].settings and key(job) not in done:

@@ -12,8 +12,7 @@ from skdice import (  # noqa: E402
 )
 
 run.mark("import")
-if run.job["setting"] in ("advice", "advice, bf16"):
-    run.cap(run.job["passes"])  # those that `fit` chooses
+run.cap(run.job["passes"])  # those that `fit` chooses
 X, y, epochs = run.rows()
 settings = {"backbone": run.job["model"], "max_epochs": epochs, "random_state": run.job["seed"]}
 if run.kind == "tags":
