@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 
 from skdice._checks import shown
-from skdice.metrics.counting import SpanCounter
+from skdice.metrics.counting import SpanCounter, running_counts
 from skdice.metrics.decisions import TAUS, Score, tune_bias
-from skdice.metrics.objectives import Cost, Counts
+from skdice.metrics.objectives import Cost, Counts, Objective
 
 _N_STEPS = 64  # thresholds of a label, where not all are tried
 _POOLED = 20  # positives with which a label's own bias counts as much as the common one
@@ -239,9 +240,30 @@ class Classes:
             self.log_p,
             self.truth,
             score,
+            scores=None if callable(objective) else partial(self._scores, objective),
             per_class=per_class,
             n_tries=12 if callable(objective) else 64,
         )
+
+    def _scores(
+        self, objective: Objective, k: int, rival: np.ndarray, steps: np.ndarray, n_steps: int
+    ) -> np.ndarray:
+        """What `score` gives at each step, where rows become class `k` one after another."""
+        if isinstance(objective, Cost):
+            known = self.truth >= 0
+            truth, rival, steps = self.truth[known], rival[known], steps[known]
+            matrix = np.array(objective.matrix)
+            costs = matrix[truth, rival]
+            change = np.bincount(steps, matrix[truth, k] - costs, minlength=n_steps + 1)[:n_steps]
+            total: np.ndarray = -(costs.sum() + change.cumsum()) / max(len(truth), 1)
+            return total
+        before = np.zeros_like(steps), steps, rival
+        after = steps, np.full_like(steps, n_steps), np.full_like(steps, k)
+        predicted = running_counts([before, after], n_steps, self.n_biases)
+        right = [tuple(part[now[2] == self.truth] for part in now) for now in (before, after)]
+        hits = running_counts(right, n_steps, self.n_biases)
+        true = np.bincount(self.truth[self.truth >= 0], minlength=self.n_biases)
+        return objective._value(Counts(hits, predicted, true, np.zeros(()), self.n_rows))
 
     def groups(self, each: bool) -> dict[str, list[int]]:
         """None: some class is always predicted."""
@@ -304,8 +326,18 @@ class Spans:
     def tuned(self, objective: Score, per_class: bool) -> np.ndarray:
         """The best bias that `tune_bias` finds."""
         return tune_bias(
-            self.log_p, self.truth, lambda d: self.score(objective, d), per_class=per_class
+            self.log_p,
+            self.truth,
+            lambda decisions: self.score(objective, decisions),
+            scores=None if callable(objective) else partial(self._scores, objective),
+            per_class=per_class,
         )
+
+    def _scores(
+        self, objective: Objective, k: int, rival: np.ndarray, steps: np.ndarray, n_steps: int
+    ) -> np.ndarray:
+        """What `score` gives at each step, where tokens become class `k` one after another."""
+        return objective._value(self.counter.counts_by_step(k, rival, steps, n_steps))
 
     def of_types(self, each: bool) -> dict[str, list[int]]:
         """The tags of each type, or all but the background."""

@@ -26,9 +26,11 @@ from skdice.metrics import (
     span_precision_recall_fscore_support,
 )
 from skdice.metrics.calibration import calibrate
+from skdice.metrics.counting import SpanCounter
 from skdice.metrics.decided import Classes, Margins, Spans
-from skdice.metrics.decisions import tune
+from skdice.metrics.decisions import tune, tune_bias
 from skdice.metrics.objectives import BalancedAccuracy
+from skdice.metrics.schemes import SCHEMES
 from skdice.metrics.scoring import resolve_scoring
 
 TWO = np.array([0, 1])
@@ -93,6 +95,69 @@ def test_two_classes_reach_the_best_threshold(name, seed, n, ties):
         reached = metric(truth, rows.decide(bias)[:, 0].astype(int))
         assert reached == pytest.approx(best, abs=1e-9)
         assert reached == pytest.approx(rows.score(objective, rows.decide(bias)))
+
+
+PREFIXES = {"bioes": "BIES", "bmes": "BMES", "bilou": "BILU", "ioe1": "IE", "ioe2": "IE"}
+OF_MORE = {
+    "macro": Fbeta(),
+    "micro": Fbeta(0.5, average="micro"),
+    "balanced": BalancedAccuracy(),
+    "cost": Cost([[0, 1, 2], [5, -1, 3], [0.25, 8, 0]]),
+}
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, 10_000), st.sampled_from(SCHEMES), st.booleans())
+def test_spans_at_each_step_are_those_of_its_tags(seed, scheme, unknown):
+    rng = np.random.default_rng(seed)
+    tags = ["O", *(f"{p}-{kind}" for p in PREFIXES.get(scheme, "BI") for kind in ("X", "Y"))]
+    tags = ["O", "N", "V"] if scheme == "plain" else tags
+    lengths = rng.integers(0, 7, size=rng.integers(1, 6))
+    y = [[str(tag) for tag in rng.choice(tags, n)] for n in lengths]
+    if unknown:
+        y = [[None if rng.random() < 0.2 else tag for tag in row] for row in y]
+    classes = tags[: rng.integers(2, len(tags) + 1)]  # the truth may hold others
+    counter = SpanCounter(y, classes, scheme)
+    n, n_steps, k = lengths.sum(), int(rng.integers(1, 6)), int(rng.integers(len(classes)))
+    rival = rng.integers(len(classes), size=n)
+    steps = rng.integers(n_steps + 1, size=n)
+    found = counter.counts_by_step(k, rival, steps, n_steps)
+    for step in range(n_steps):
+        plain = counter.counts(np.where(steps <= step, k, rival))
+        for name in ("hits", "predicted", "true"):
+            assert getattr(found, name)[step].tolist() == getattr(plain, name).tolist()
+    assert found.n_rows == plain.n_rows
+
+
+@pytest.mark.parametrize("name", OF_MORE)
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 10_000), st.integers(1, 30))
+def test_classes_at_each_step_score_as_their_decisions(name, seed, n):
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(-1, 3, size=n)
+    rows = Classes(np.zeros((n, 3)), truth, truth, np.arange(3))
+    n_steps, k = int(rng.integers(1, 6)), int(rng.integers(3))
+    rival, steps = rng.integers(3, size=n), rng.integers(n_steps + 1, size=n)
+    plain = [rows.score(OF_MORE[name], np.where(steps <= s, k, rival)) for s in range(n_steps)]
+    found = rows._scores(OF_MORE[name], k, rival, steps, n_steps)
+    assert found == pytest.approx(plain, abs=1e-12)
+
+
+@pytest.mark.parametrize("objective", [Fbeta(), Fbeta(2, average="macro"), Cost([[0, 1], [9, 0]])])
+def test_tuning_by_steps_finds_what_trying_one_by_one_finds(objective):
+    rng = np.random.default_rng(0)
+    tags = ["O", "B-X", "I-X", "B-Y", "I-Y"]
+    truth = rng.choice(5, size=300, p=[0.8, 0.08, 0.04, 0.05, 0.03])
+    log_p = log_softmax(rng.normal(size=(300, 5)) + 1.5 * np.eye(5)[truth], axis=1)
+    y = [[tags[i] for i in row] for row in np.split(truth, 30)]
+    spans = Spans(log_p, truth, y, tags, "iob2")
+    one_by_one = tune_bias(log_p, truth, lambda decisions: spans.score(objective, decisions))
+    assert spans.tuned(objective, True).tolist() == one_by_one.tolist()
+    assert one_by_one.any()
+    if objective.__class__ is not Cost:
+        classes = Classes(log_p, truth, truth, np.arange(5))
+        one_by_one = tune_bias(log_p, truth, lambda decisions: classes.score(objective, decisions))
+        assert classes.tuned(objective, True).tolist() == one_by_one.tolist()
 
 
 def test_margins_that_lie_close_together():
