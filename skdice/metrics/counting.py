@@ -45,14 +45,14 @@ class SpanCounter:
         borders_before = np.repeat(np.arange(len(self.lengths)) + 1, self.lengths)
         self.sentence = np.repeat(np.arange(len(self.lengths) + 1), np.append(self.lengths + 1, 0))
         self.places = np.arange(self.lengths.sum()) + borders_before
-        self.text = np.full(self.lengths.sum() + len(self.lengths) + 1, n, dtype=np.int64)
+        self.n_places = len(self.places) + len(self.lengths) + 1
         flat = np.array([index.get(tag, n) for row in y_true for tag in row], dtype=np.int64)  # type: ignore[arg-type]
         self.border, self.unknown = n, flat == n  # no span is there
-        self.any_unknown = bool(self.unknown.any())
         starts, ends, kinds = self._spans(flat)
         self.n_true = len(starts)
-        self.end_at = np.full(len(self.text), -1)
-        self.kind_at = np.full(len(self.text), -1)
+        self.true_spans = starts, ends, kinds
+        self.end_at = np.full(self.n_places, -1)
+        self.kind_at = np.full(self.n_places, -1)
         self.end_at[starts], self.kind_at[starts] = ends, kinds
         self.true = np.bincount(kinds, minlength=len(self.types) + 1)[1:]
 
@@ -94,7 +94,7 @@ class SpanCounter:
         n_steps : int
         """
         before, after = (self._text_of(classes) for classes in (rival, k))
-        step = np.zeros(len(self.text), dtype=np.int64)
+        step = np.zeros(self.n_places, dtype=np.int64)
         step[self.places] = steps
         left_first = step[:-1] <= step[1:]
         one, both = np.minimum(step[:-1], step[1:]), np.maximum(step[:-1], step[1:])
@@ -108,19 +108,17 @@ class SpanCounter:
             (one, both, *middle),
             (both, np.full_like(both, n_steps), after[:-1], after[1:]),
         ]
-        first_at = np.flatnonzero(self.end_at >= 0)
-        end_at, kind_at = self.end_at[first_at], self.kind_at[first_at]
+        first_at, end_at, kind_at = self.true_spans
         lengths = end_at - first_at
         span = np.repeat(np.arange(len(first_at)), lengths)
         inside = np.arange(len(span)) + np.repeat(first_at - np.cumsum(lengths) + lengths, lengths)
         is_end = inside == end_at[span] - 1
-        found, missed = [], []
+        places, found, missed = first_at - 1, [], []
         for first, last, left, right in stages:
             pairs, kinds = left * (self.border + 1) + right, self.kinds[right]
             starts, ends = self.starts.take(pairs), self.ends.take(pairs)
             found.append((first[starts], last[starts], kinds[starts]))
             # A true span is missed while it does not start, has another type or ends elsewhere.
-            places = first_at - 1
             wrong = ~starts[places] | (kinds[places] != kind_at)
             missed.append((first[places][wrong], last[places][wrong], np.flatnonzero(wrong)))
             wrong = ends[inside] != is_end
@@ -134,18 +132,16 @@ class SpanCounter:
 
     def _text_of(self, classes: np.ndarray | int) -> np.ndarray:
         """Classes of all tokens, with a border around each sentence."""
-        text = np.full(len(self.text), self.border)
+        text = np.full(self.n_places, self.border)
         text[self.places] = np.where(self.unknown, self.border, classes)
         return text
 
     def _spans(self, flat: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        if self.any_unknown:
-            flat = np.where(self.unknown, self.border, flat)
-        self.text[self.places] = flat
-        pairs = self.text[:-1] * (self.border + 1) + self.text[1:]  # as one number, which is faster
+        text = self._text_of(flat)
+        pairs = text[:-1] * (self.border + 1) + text[1:]  # as one number, which is faster
         starts = np.flatnonzero(self.starts.take(pairs)) + 1
         ends = np.flatnonzero(self.ends.take(pairs)) + 1
-        return starts, ends, self.kinds[self.text[starts]]
+        return starts, ends, self.kinds[text[starts]]
 
 
 def running_counts(
