@@ -147,6 +147,9 @@ def test_a_second_seed_counts_with_the_better_setting(harness):
     assert "| default | 1 | 93.0 |" in "\n".join(show.whole(records))
     slow = [*records[:2], records[2] | {"over": True}]
     assert show.cell(slow, "skdice", "sms", 1.0) == "too slow"
+    # A setting that overshot is not chosen beside one that did not.
+    slow = [records[0], records[1] | {"over": True}]
+    assert show.cell(slow, "skdice", "sms", 1.0) == "80.0"
 
 
 def test_a_page_is_written_anew(harness):

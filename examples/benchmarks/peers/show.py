@@ -64,7 +64,8 @@ def read(path: Path) -> list[Record]:
 def best(records: list[Record], peer: str, name: str, minutes: float) -> list[Record]:
     """A peer's runs, one a seed, with the setting that is better on development rows.
 
-    Seed 0 chooses it, since only the better setting runs with another.
+    Seed 0 chooses it, since only the better setting runs with another. A run that overshot counts
+    only where no other is left.
     """
     wanted = (peer, name, minutes)
     runs = [
@@ -75,7 +76,7 @@ def best(records: list[Record], peer: str, name: str, minutes: float) -> list[Re
     first = [record for record in runs if record["seed"] == 0]
     if not first:
         return []
-    setting = max(first, key=lambda record: record["dev_f1"])["setting"]
+    setting = max(first, key=lambda r: (not r["over"], r["dev_f1"]))["setting"]
     return [record for record in runs if record["setting"] == setting]
 
 
