@@ -317,7 +317,7 @@ X = generator.normal(size=(600, 5))
 y = (X[:, 0] + 0.3 * generator.normal(size=600) > 1).astype(int)
 folder = sys.argv[1] if len(sys.argv) > 1 else None
 model = DiceClassifier(
-    max_epochs=30, batch_size=4, random_state=0, dropout=0.2, hidden_layer_sizes=(4,),
+    max_epochs=8, batch_size=4, random_state=0, dropout=0.2, hidden_layer_sizes=(4,),
     checkpoint_dir=folder, checkpoint_every=1,
 )
 model.fit(X, y)
