@@ -129,7 +129,7 @@ CLEAN = (
     "skdice.TfidfClassifier", "skdice.CRFTagger", "skdice.text",
 )  # fmt: skip
 # Each of their calls fits or draws: these get a part of the values.
-SLOW = ("LossSearchCV", "onnx", "html_report", ".plot", "from_estimator", "compare_losses")
+SLOW = ("LossSearchCV", "export_onnx", "html_report", ".plot", "from_estimator", "compare_losses")
 
 
 @pytest.fixture(scope="module")
