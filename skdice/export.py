@@ -133,7 +133,7 @@ def with_onnx(estimator: Any, path: str | Path) -> Any:
     exported.net_.module_ = _Graph(Path(path))
     # Here and in all that `set_params` changes later, also where there is a GPU.
     exported.device = exported.net_.device = "cpu"
-    exported._obeyed = exported._at_once()
+    exported._applied = exported._inference_params()
     return exported
 
 

@@ -22,7 +22,7 @@ from skdice.engine.callbacks import AfterEpoch
 from skdice.engine.recipe import MOST_EPOCHS
 from skdice.metrics.classification import OF_LABEL
 from skdice.metrics.labels import single_labels
-from skdice.model_selection.compared import ComparedModel, parse_model
+from skdice.model_selection.candidates import Candidate, parse_model
 from skdice.model_selection.comparison import Comparison, compare_losses
 
 # Chosen so that seven losses take less than four minutes on two cores.
@@ -107,7 +107,7 @@ def run(
         def advance(net: Any) -> None:
             progress.advance(bar, 1 / net.max_epochs)
 
-        def on_run(comparison: Comparison, model: ComparedModel) -> None:
+        def on_run(comparison: Comparison, model: Candidate) -> None:
             nonlocal latest, n_made
             if sum(len(row.runs) for row in comparison.rows) == 1:  # none was in the file
                 keep_another(figures)

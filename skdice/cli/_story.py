@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from skdice._checks import counted
-from skdice.model_selection.compared import ComparedModel
+from skdice.model_selection.candidates import Candidate
 from skdice.model_selection.comparison import Comparison
 from skdice.tasks import TASKS
 
@@ -28,7 +28,7 @@ DECISIONS = {
 }
 
 
-def meanings(models: list[ComparedModel]) -> Iterator[tuple[str, str]]:
+def meanings(models: list[Candidate]) -> Iterator[tuple[str, str]]:
     """Each part of the rows with its meaning, once."""
     from skdice.losses import LOSSES, DSCLoss
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from skdice._checks import KINDS, as_row_list, checked, shown
 from skdice.datasets.conll import TAG_NAMES, TOKEN_NAMES, has_entities
 from skdice.datasets.files import fault, first_line, is_json, json_values, read_lines, suffix_of
-from skdice.datasets.several import label_columns_of, lists_of_names, names_of_columns
+from skdice.datasets.multilabel import label_columns_of, lists_of_names, names_of_columns
 
 Column = int | str
 

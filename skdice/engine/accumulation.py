@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from skdice.engine.batching import Batch, targets_of
-from skdice.engine.devices import Draws
+from skdice.engine.devices import FitRandomState
 
 
-def accumulate(net: Any, batch: Sequence[Batch], draws: Draws) -> tuple[Tensor, Tensor]:
+def accumulate(net: Any, batch: Sequence[Batch], draws: FitRandomState) -> tuple[Tensor, Tensor]:
     """Gradients of the loss over all micro-batches together, in a micro-batch's memory.
 
     A set-level loss is no sum over micro-batches, so its gradient with respect to all logits is

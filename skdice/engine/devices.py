@@ -91,7 +91,7 @@ def _bf16_is_faster() -> bool:
     return seconds[0] > 1.3 * seconds[1]
 
 
-class Draws:
+class FitRandomState:
     """The random numbers of one fit, apart from those of the process.
 
     Dropout of skdice's own takes a generator, so such fits run in any number of threads at once.
@@ -176,7 +176,7 @@ def seeded(seed: int, device: str) -> contextlib.AbstractContextManager[None]:
 
     Other threads of skdice wait meanwhile if they need torch's generators, so blocks are short.
     """
-    return Draws(seed, device).used(torch_draws=True)
+    return FitRandomState(seed, device).used(torch_draws=True)
 
 
 def autocast_dtype(precision: str, device: str) -> torch.dtype | None:

@@ -15,7 +15,7 @@ from skdice.engine import ranks
 from skdice.engine.attention import settle_attention
 from skdice.engine.batching import Batch, ahead, weightless
 from skdice.engine.checkpoints import Checkpoints
-from skdice.engine.devices import Draws
+from skdice.engine.devices import FitRandomState
 from skdice.engine.packing import first_position_id
 from skdice.engine.progress import (
     Progress,
@@ -61,7 +61,7 @@ class Fit:
     def __post_init__(self) -> None:
         net = self.net
         self.progress = Progress()
-        self.draws = Draws(net.shuffle_seed + len(net.history), net.device)
+        self.draws = FitRandomState(net.shuffle_seed + len(net.history), net.device)
         self.n_processes = ranks.join()
         self.first_position_id = first_position_id(net.module_) if net.pack else None
         self.embeddings: UsedEmbeddings | None = None

@@ -20,7 +20,7 @@ from skdice.engine.attention import settle_attention
 from skdice.engine.batching import Batch, EncodedDataset, Inputs, Padder, for_each_window, run_cost
 from skdice.engine.callbacks import EpochLog, ProgressBar
 from skdice.engine.devices import (
-    Draws,
+    FitRandomState,
     autocast,
     autocast_dtype,
     cpu_gains_by_bf16,
@@ -133,7 +133,7 @@ class FineTuningNet(NeuralNet):
         names = "epoch_timer", "progress_bar", "print_log"
         return list(zip(names, (EpochTimer(), ProgressBar(), EpochLog()), strict=True))
 
-    def twin(self) -> FineTuningNet:
+    def copy_sharing_weights(self) -> FineTuningNet:
         """A net with the same weights and optimiser; module, loss and history are its own."""
         net = object.__new__(type(self))
         net.__dict__ = self.__dict__ | {"changing": threading.RLock()}
@@ -164,7 +164,7 @@ class FineTuningNet(NeuralNet):
         self.scaler_ = torch.amp.GradScaler(torch.device(self.device).type, enabled=scales)
         return self
 
-    def obey(self, batch_size: int, device: str, precision: str) -> None:
+    def apply_runtime_params(self, batch_size: int, device: str, precision: str) -> None:
         """Go on in batches of this size, on this device and in this precision."""
         before = self.device, self.scaler_.is_enabled()
         self.batch_size, self.precision, self._auto = batch_size, precision, device == "auto"
@@ -265,7 +265,7 @@ class FineTuningNet(NeuralNet):
         remembers = getattr(self.criterion_, "remembers", False)
         memory = dict(self.criterion_.named_buffers()) if remembers else {}
         fit, packed = self.fit_, "packing" in batch[0][0][0]
-        draws = Draws(self.shuffle_seed, self.device) if fit is None else fit.draws
+        draws = FitRandomState(self.shuffle_seed, self.device) if fit is None else fit.draws
         with draws.used(torch_draws=self.module_.torch_draws(packed)):
             if len(batch) == 1:
                 logits = self.of_texts(self._logits(batch[0][0]), batch)

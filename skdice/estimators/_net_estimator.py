@@ -42,7 +42,7 @@ COLLAPSED = 0.05
 # Parameters that do not change the result of a fit.
 NO_MATTER = ("checkpoint_dir", "checkpoint_every", "resume", "device", "verbose")
 # Parameters that act on a fitted estimator at once; the others act in `fit`.
-AT_ONCE = (
+INFERENCE_PARAMS = (
     *("batch_size", "device", "precision", "max_length", "stride", "label_all_subwords"),
     *("constrained", "max_question_length", "max_answer_length", "long_texts", "window_pooling"),
 )
@@ -115,7 +115,7 @@ class NetEstimator(PlainIntegers, BaseEstimator):
 
     def _check_params(self) -> None:
         """Refuse bad parameters before anything is loaded or trained."""
-        self._check_at_once()
+        self._check_inference_params()
         check_reduction(resolve_loss(self.loss))
         check_callbacks(self.callbacks, self.net_params)
         check_net_params(self.net_params or {})
@@ -135,7 +135,7 @@ class NetEstimator(PlainIntegers, BaseEstimator):
             )
         check_folder(self.checkpoint_dir)
 
-    def _check_at_once(self) -> None:
+    def _check_inference_params(self) -> None:
         """Refuse bad parameters before a fit or a prediction."""
         check_params(self)
         if check_device(self.device) == "cpu" and getattr(self, "precision", None) == "fp16":
@@ -144,14 +144,14 @@ class NetEstimator(PlainIntegers, BaseEstimator):
     def _check_fitted(self) -> None:
         """Refuse to predict before `fit`, and let the net obey what `set_params` changed since."""
         check_is_fitted(self)
-        if (wanted := self._at_once()) != getattr(self, "_obeyed", None):
-            self._check_at_once()
+        if (wanted := self._inference_params()) != getattr(self, "_applied", None):
+            self._check_inference_params()
             given = wanted | (self.net_params or {})
-            self.net_.obey(given["batch_size"], given["device"], given.get("precision", "fp32"))
-            self._obeyed = wanted
+            self.net_.apply_runtime_params(given["batch_size"], given["device"], given.get("precision", "fp32"))
+            self._applied = wanted
 
-    def _at_once(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in AT_ONCE if hasattr(self, name)}
+    def _inference_params(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in INFERENCE_PARAMS if hasattr(self, name)}
 
     def _draft(self) -> Self:
         """A copy on which a fit is prepared: a refused fit leaves this estimator as it was."""
@@ -172,10 +172,10 @@ class NetEstimator(PlainIntegers, BaseEstimator):
         before, net, weights = self.__dict__, None, None
         try:
             self.__dict__ = dict(plan.fitted)
-            self._settle(plan)
+            self._resolve_schedule(plan)
             net = self._net_for(plan)
             net.set_training(True)  # from here on, whoever predicts takes a copy of the module
-            self.net_, self._obeyed = net, self._at_once()
+            self.net_, self._applied = net, self._inference_params()
             if plan.mode == "partial":  # which trains the weights that there are
                 weights = copy.deepcopy(trained_state(before["net_"].module_))
             self._train(net, plan)
@@ -190,7 +190,7 @@ class NetEstimator(PlainIntegers, BaseEstimator):
                 net.set_training(False)
         return self
 
-    def _settle(self, plan: FitPlan) -> None:
+    def _resolve_schedule(self, plan: FitPlan) -> None:
         """Settle the rate and the number of epochs of a fit."""
         n_rows = len(plan.dataset if plan.rows is None else plan.rows[0])
         self.max_epochs_ = plan.epochs or self._epochs_for(n_rows)
@@ -267,7 +267,7 @@ class NetEstimator(PlainIntegers, BaseEstimator):
         """The net for a plan: a new one, or with `partial_fit` one with the present weights."""
         if plan.mode == "partial":
             self._check_fitted()
-            net = self.net_.twin()
+            net = self.net_.copy_sharing_weights()
             net.criterion_ = plan.criterion.to(net.device)
             net.set_rate(self.lr_)
             return net

@@ -53,8 +53,8 @@ class Chosen(NetEstimator):
                 "known are those of Adam and its kin; give lr as a number"
             )
 
-    def _settle(self, plan: FitPlan) -> None:
-        super()._settle(plan)
+    def _resolve_schedule(self, plan: FitPlan) -> None:
+        super()._resolve_schedule(plan)
         loss = plan.criterion
         if plan.mode == "fresh" and isinstance(loss, Loss):  # readers' losses have no classes
             self._module.start_from(loss.start_bias())

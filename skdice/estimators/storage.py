@@ -282,7 +282,7 @@ def ready(estimator: Any, history: list[dict[str, Any]], device: str) -> Any:
     estimator.net_.set_params(device=resolve_device(device))
     estimator.net_.initialize()
     estimator.net_.set_training(False)
-    estimator._obeyed = estimator._at_once()
+    estimator._applied = estimator._inference_params()
     estimator.history_, estimator.n_iter_ = history, len(history)
     estimator.net_.history.extend({"batches": [], **epoch} for epoch in history)
     return estimator

@@ -26,7 +26,7 @@ from skdice.estimators.checks import check_validation, with_pos_label
 from skdice.losses import COMPARED
 from skdice.metrics.classification import OF_LABEL
 from skdice.metrics.labels import known_labels, read_labels, single_labels
-from skdice.model_selection.compared import ComparedModel, check_folds, model_of_label, parse_model
+from skdice.model_selection.candidates import Candidate, check_folds, model_of_label, parse_model
 from skdice.model_selection.noise import F1_WITHOUT, difference, scores_and_parts
 from skdice.resampling.batches import check_sampler, draw_rows
 from skdice.text.alignment import tags_of_texts
@@ -44,7 +44,7 @@ class Comparison:
     title : str
     measure : str
         What the scores measure, such as "class spam".
-    rows : list of ComparedModel
+    rows : list of Candidate
         Each with ``label``, ``runs`` (a dict of scores for each seed), ``mean(name)`` and
         ``sd(name)``.
     settings, environment : dict
@@ -66,17 +66,17 @@ class Comparison:
 
     title: str
     measure: str
-    rows: list[ComparedModel]
+    rows: list[Candidate]
     settings: dict[str, Any]
     environment: dict[str, str]
     measures: tuple[str, ...] = ("precision", "recall", "f1")
 
     @property
-    def best(self) -> ComparedModel:
+    def best(self) -> Candidate:
         """The row of the highest mean F1, among those with runs."""
         return max((model for model in self.rows if model.runs), key=lambda row: row.mean("f1"))
 
-    def behind(self, model: ComparedModel) -> tuple[float, float, float]:
+    def behind(self, model: Candidate) -> tuple[float, float, float]:
         """How much lower the F1 of a row is than that of the `best`, with a 95 % interval.
 
         The interval holds the chance of the test rows, which are the same for both, and of the
@@ -85,7 +85,7 @@ class Comparison:
 
         Parameters
         ----------
-        model : ComparedModel
+        model : Candidate
             One of `rows`.
 
         Returns
@@ -99,7 +99,7 @@ class Comparison:
         TypeError
             If `model` is no row.
         """
-        if not isinstance(model, ComparedModel):
+        if not isinstance(model, Candidate):
             raise TypeError(f"model is {shown(model)}: give one of rows")
         return difference(model, self.best, self.rows)
 
@@ -195,7 +195,7 @@ def compare_losses(
     losses: Sequence[Any] = COMPARED,
     seeds: int | Sequence[int] = 3,
     title: str = "",
-    on_run: Callable[[Comparison, ComparedModel], None] | None = None,
+    on_run: Callable[[Comparison, Candidate], None] | None = None,
     resume_from: str | Path | None = None,
 ) -> Comparison:
     """Fit `estimator` once for each of `losses` and each seed, and score it on the test data.
@@ -214,13 +214,13 @@ def compare_losses(
     losses : list of str or Loss, default=`skdice.losses.COMPARED`
         Losses by name or as objects; a string may add a sampler and a tuned decision, as in
         ``"ce + RandomOverSampler"`` and ``"ce + tuned"`` (see
-        `skdice.model_selection.compared.parse_model`). Baselines are fitted first: ``"tfidf"`` for
+        `skdice.model_selection.candidates.parse_model`). Baselines are fitted first: ``"tfidf"`` for
         texts and pairs with one label each (`TfidfClassifier`), ``"crf"`` for tags (`CRFTagger`).
     seeds : int or list of int, default=3
         Seeds of the runs. An int is that many seeds, from 0.
     title : str, default=""
     on_run : callable, default=None
-        Called with the comparison and the `ComparedModel` after each finished run.
+        Called with the comparison and the `Candidate` after each finished run.
     resume_from : str, Path or None, default=None
         A file that `Comparison.to_json` wrote. If it is of the same data, estimator and versions,
         all its runs are kept, also those of other rows and seeds than these, and only the missing
@@ -318,7 +318,7 @@ def compare_losses(
     return comparison
 
 
-def _equal_updates(estimator: Any, models: list[ComparedModel], seed: int, data: Any) -> int:
+def _equal_updates(estimator: Any, models: list[Candidate], seed: int, data: Any) -> int:
     """Give rows with a sampler as many updates as a fit without makes, whose epochs are returned.
 
     What a fit trains on is counted in windows, without rows held out.

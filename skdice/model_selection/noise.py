@@ -53,8 +53,8 @@ def difference(one: Any, other: Any, models: Sequence[Any]) -> tuple[float, floa
 
     Parameters
     ----------
-    one, other : ComparedModel
-    models : sequence of ComparedModel
+    one, other : Candidate
+    models : sequence of Candidate
         All of the comparison, which share the variance of their seeds.
 
     References

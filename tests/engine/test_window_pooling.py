@@ -10,7 +10,7 @@ import torch
 
 from skdice import DiceSequenceClassifier
 from skdice.engine.accumulation import accumulate
-from skdice.engine.devices import Draws
+from skdice.engine.devices import FitRandomState
 from skdice.engine.window_pooling import POOLINGS, TextDataset, WindowPooling
 
 SIZES = [1, 3, 2, 5]
@@ -97,7 +97,7 @@ def test_an_update_is_that_of_a_loop_over_windows(tiny_backbone, how, batch_size
         loss = net._loss(net.of_texts(net._logits(batch[0][0]), batch), *batch[0][1:])
         loss.backward()
     else:
-        _, loss = accumulate(net, batch, Draws(0, net.device))
+        _, loss = accumulate(net, batch, FitRandomState(0, net.device))
     gradients = {n: p.grad.clone() for n, p in net.module_.named_parameters() if p.grad is not None}
 
     net.optimizer_.zero_grad()

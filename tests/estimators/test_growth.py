@@ -103,7 +103,7 @@ def test_the_optimiser_keeps_its_averages(tagger, sentences, optimizer):
     momentum = {"optimizer__momentum": 0.9} if optimizer is torch.optim.SGD else {}
     tagger.set_params(lr=1e-3, net_params={"optimizer": optimizer, **momentum})
     tagger.fit(X, y).partial_fit(X, y)
-    net = tagger.net_.twin()
+    net = tagger.net_.copy_sharing_weights()
     before = [copy.deepcopy(net.optimizer_.state[p]) for p in net._parameters()]
     net.grow([0.1, 0.2])
     n_grown = 0

@@ -251,12 +251,12 @@ def test_a_comparison_makes_as_many_updates_in_every_row(tiny_backbone, monkeypa
     monkeypatch.setattr(recipe, "UPDATES", 20)
     made = {}
 
-    def note(self, plan, settle=DiceSequenceClassifier._settle):
+    def note(self, plan, settle=DiceSequenceClassifier._resolve_schedule):
         settle(self, plan)
         n = [len(rows) for rows in plan.rows or [plan.dataset] * self.max_epochs_]
         made[type(self.sampler).__name__] = sum(-(-k // 4) for k in n[: self.max_epochs_])
 
-    monkeypatch.setattr(DiceSequenceClassifier, "_settle", note)
+    monkeypatch.setattr(DiceSequenceClassifier, "_resolve_schedule", note)
     data = {"X_test": TEXTS, "y_test": LABELS, "seeds": 1}
     rows = ["ce", "ce + TextOverSampler", "ce + TextUnderSampler"]
     given = classifier(tiny_backbone, net_params={"batch_size": 4})
@@ -419,7 +419,7 @@ def test_one_sentence_trains(tiny_backbone):
 def begun(model, X, y, **arguments):
     """The model before its first update."""
     draft = model._draft()
-    draft._settle(draft._prepare(X, y, mode="fresh", **arguments))
+    draft._resolve_schedule(draft._prepare(X, y, mode="fresh", **arguments))
     return draft._module
 
 

@@ -16,7 +16,7 @@ from skdice import (
 from skdice.engine import recipe
 from skdice.losses import TverskyLoss
 from skdice.model_selection import compare_losses
-from skdice.model_selection.compared import ComparedModel
+from skdice.model_selection.candidates import Candidate
 
 NUMBERS = np.random.default_rng(0).normal(size=(60, 3))
 CLASSES = (NUMBERS[:, 0] > 0.8).astype(int)
@@ -28,13 +28,13 @@ def epochs_and_updates(monkeypatch, cls):
     """The number of epochs and updates of each fit, by the estimator's sampler."""
     made = {}
 
-    def note(self, plan, settle=cls._settle):
+    def note(self, plan, settle=cls._resolve_schedule):
         settle(self, plan)
         sizes = [len(rows) for rows in plan.rows or [plan.dataset] * self.max_epochs_]
         n = sum(-(-size // self.batch_size) for size in sizes[: self.max_epochs_])
         made[type(self.sampler).__name__] = self.max_epochs_, n
 
-    monkeypatch.setattr(cls, "_settle", note)
+    monkeypatch.setattr(cls, "_resolve_schedule", note)
     return made
 
 
@@ -159,7 +159,7 @@ def test_a_row_of_an_object_keeps_its_name():
     with pytest.raises(ValueError, match="the row 'mine' is not possible"):
         compare_losses(
             LINEAR, NUMBERS, [1] + [0] * 59, X_test=NUMBERS, y_test=[1] + [0] * 59,
-            losses=[ComparedModel("mine", "ce", decision="tuned")],
+            losses=[Candidate("mine", "ce", decision="tuned")],
         )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from skdice import DiceClassifier, DiceTokenClassifier, TfidfClassifier
 from skdice.model_selection import compare_losses
-from skdice.model_selection.compared import ComparedModel
+from skdice.model_selection.candidates import Candidate
 from skdice.model_selection.noise import F1_WITHOUT, MOST_PARTS, difference, scores_and_parts
 
 
@@ -39,7 +39,7 @@ def answers(n, seed, error):
 
 
 def row(label, runs):
-    return ComparedModel(label, "ce", runs=runs)
+    return Candidate(label, "ce", runs=runs)
 
 
 def test_the_model_predicts_once_and_each_part_is_left_out_once():

@@ -1,4 +1,4 @@
-"""What a comparison compares: a loss, perhaps with a sampler and a tuned decision."""
+"""The candidates of a comparison: a loss, perhaps with a sampler and a tuned decision."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BASELINES: dict[str, Any] = {"tfidf": TfidfClassifier, "crf": CRFTagger}  # in p
 
 
 @dataclass
-class ComparedModel:
+class Candidate:
     """A loss, the sampler of the training rows and the decision, with a run for each seed."""
 
     label: str
@@ -101,12 +101,12 @@ class ComparedModel:
         return cls()
 
 
-def parse_model(model: str | Loss | ComparedModel) -> ComparedModel:
+def parse_model(model: str | Loss | Candidate) -> Candidate:
     """Understand a model such as ``"ce"``, ``"ce + RandomOverSampler"`` or ``"dsc + tuned"``.
 
     Parameters
     ----------
-    model : str, Loss or ComparedModel
+    model : str, Loss or Candidate
         A string starts with the name of a loss, or of a baseline: ``"tfidf"`` for texts and pairs
         (`TfidfClassifier`), ``"crf"`` for tags (`CRFTagger`). It may add, after plus signs, the
         class of a sampler of imbalanced-learn or `skdice.resampling`; and ``tuned``, a bias for
@@ -120,23 +120,23 @@ def parse_model(model: str | Loss | ComparedModel) -> ComparedModel:
 
     Examples
     --------
-    >>> from skdice.model_selection.compared import parse_model
+    >>> from skdice.model_selection.candidates import parse_model
     >>> parse_model("ce+RandomOverSampler + tuned")
-    ComparedModel(label='ce + RandomOverSampler + tuned', loss='ce', \
+    Candidate(label='ce + RandomOverSampler + tuned', loss='ce', \
 sampler=RandomOverSampler(), decision='tuned')
     """
-    if isinstance(model, ComparedModel):
+    if isinstance(model, Candidate):
         return replace(model, runs=[])
     if not isinstance(model, str):
         resolve_loss(model)
-        return ComparedModel(repr(model), model)
+        return Candidate(repr(model), model)
     loss, *others = [part.strip() for part in model.split("+")]
     if loss not in BASELINES and loss not in LOSSES:
         raise ValueError(
             f"the row {model!r} begins with {loss!r}, which is neither a loss {list(LOSSES)} nor a "
             f"baseline {list(BASELINES)}"
         )
-    compared = ComparedModel(" + ".join([loss, *others]), loss)
+    compared = Candidate(" + ".join([loss, *others]), loss)
     for part in others:
         if part in DECISIONS and compared.decision is None:
             compared.decision = part
@@ -147,12 +147,12 @@ sampler=RandomOverSampler(), decision='tuned')
     return compared
 
 
-def model_of_label(label: str) -> ComparedModel:
+def model_of_label(label: str) -> Candidate:
     """A row of an earlier comparison, whose loss may have been an object."""
     try:
         return parse_model(label)
     except ValueError:
-        return ComparedModel(label, None)
+        return Candidate(label, None)
 
 
 def check_folds(tuned: Any, X: Any, targets: Any) -> None:

@@ -18,7 +18,7 @@ from skdice import (
     TransformerFeatures,
 )
 from skdice.engine.net import FineTuningNet
-from skdice.estimators._net_estimator import AT_ONCE
+from skdice.estimators._net_estimator import INFERENCE_PARAMS
 
 SENTENCES = [["anna", "met", "bob", "in", "paris"], ["rain"], ["carla", "went", "to", "oslo"]]
 TAGS = [["B-PER" if w in ("anna", "bob", "carla") else "O" for w in row] for row in SENTENCES]
@@ -109,7 +109,7 @@ def test_device_acts_at_once(name, fitted, passes, monkeypatch):
 def test_a_model_on_meta_really_moves(fitted):
     """Weights, loss and optimiser go to a device that torch has everywhere."""
     model = fitted("tagger")
-    model.net_.obey(32, "meta", "fp32")
+    model.net_.apply_runtime_params(32, "meta", "fp32")
     assert all(p.is_meta for p in model.net_.module_.parameters())
     groups = model.net_.optimizer_.param_groups
     assert all(p.is_meta for group in groups for p in group["params"])
@@ -185,7 +185,7 @@ def test_all_other_parameters_wait_for_the_next_fit(name, fitted):
     known = model.get_params(deep=False)
     model.set_params(**{key: value for key, value in others.items() if key in known})
     np.testing.assert_array_equal(numbers_of(model, name), expected)
-    assert not set(others) & set(AT_ONCE)
+    assert not set(others) & set(INFERENCE_PARAMS)
 
 
 def test_partial_fit_obeys_too(tiny_backbone, passes):

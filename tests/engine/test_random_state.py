@@ -28,7 +28,7 @@ from skdice import (
 )
 from skdice.engine import devices
 from skdice.engine.checkpoints import digest
-from skdice.engine.devices import Draws, generator_of_fit, seeded
+from skdice.engine.devices import FitRandomState, generator_of_fit, seeded
 from skdice.model_selection import LossSearchCV
 
 SENTENCES = [["anna", "met", "bob"], ["rain"], ["the", "old", "bank"], ["carla", "in", "oslo"]] * 2
@@ -119,7 +119,7 @@ def test_what_another_thread_draws_does_not_change_a_fit(tiny_backbones):
     """Of the models that draw from a generator of their own: torch's is read when they begin."""
     fit = fit_of("tagger", tiny_backbones)
     alone, started, done = fit(1), threading.Event(), threading.Event()
-    kept = devices.Draws.used
+    kept = devices.FitRandomState.used
 
     def draw():
         started.wait(30)
@@ -132,7 +132,7 @@ def test_what_another_thread_draws_does_not_change_a_fit(tiny_backbones):
         return kept(self, torch_draws=torch_draws)
 
     with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(1) as pool:
-        patch.setattr(devices.Draws, "used", used)
+        patch.setattr(devices.FitRandomState, "used", used)
         other = pool.submit(draw)
         try:
             assert fit(1) == alone
@@ -307,7 +307,7 @@ def take_lock():
 
 def test_states_go_back_to_where_they_were():
     for torch_draws in (False, True):
-        draws = Draws(3, "cpu")
+        draws = FitRandomState(3, "cpu")
         with draws.used(torch_draws=torch_draws):
             start = draws.states()
             first = torch.rand(3, generator=generator_of_fit())
@@ -321,7 +321,7 @@ def test_states_go_back_to_where_they_were():
 @pytest.mark.gpu
 def test_the_generator_of_a_gpu():
     before = torch.cuda.get_rng_state()
-    draws = Draws(3, "cuda")
+    draws = FitRandomState(3, "cuda")
     found = []
     for _ in range(2):
         with draws.used(torch_draws=True):
@@ -369,7 +369,7 @@ def test_the_generator_of_a_device_that_is_not_here(kind, monkeypatch):
     )
     monkeypatch.setattr(torch, "get_device_module", lambda device: Module)
     monkeypatch.setattr(torch, kind, Module)
-    draws = Draws(3, f"{kind}:0")
+    draws = FitRandomState(3, f"{kind}:0")
     with draws.used(torch_draws=True):
         assert place["state"].item() == 3
         Module.set_rng_state(torch.tensor([4]))  # something was drawn
