@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from skdice._tools import TOOLS
+
 
 @dataclass(frozen=True)
 class Task:
@@ -57,5 +59,5 @@ TASKS["entities"] = replace(
     estimator="DiceEntityRecognizer",
     example='["Ann lives in Rome."]',
     keys=("text",),
-    formats=("jsonl", "doccano", "label-studio", "prodigy", "spacy", "brat"),
+    formats=("jsonl", *(name for name in TOOLS if name != "jsonl")),
 )

@@ -15,11 +15,12 @@ from skdice.engine.plan import Examples, FitPlan, Mode
 from skdice.estimators.storage import label_names
 from skdice.estimators.token import DiceTokenClassifier
 from skdice.metrics.schemes import infer_scheme, split_tag
-from skdice.text.alignment import REGIONS, Span, align, check_type, read_entities, warn_of
+from skdice.text.alignment import REGIONS, align, warn_of
 from skdice.text.encoding import Window, Windows, compact, windows_of_words
+from skdice.text.entity import Entity, check_type, read_entities
 from skdice.text.inputs import check_weights, object_array, read_texts
 from skdice.text.spans import ScoredSpan
-from skdice.text.words import Entity, Words, apart, begin_unglued, glued_words, split_texts
+from skdice.text.words import Words, apart, begin_unglued, glued_words, split_texts
 
 _encode = compact(windows_of_words)
 
@@ -341,16 +342,18 @@ class DiceEntityRecognizer(DiceTokenClassifier):
         texts = read_texts(X)
         rows: list[Any] = read_entities(y, texts)
         if self.unlabeled == "unknown":
-            rows = [[*row, (0, len(text), None)] for text, row in zip(texts, rows, strict=True)]
+            rows = [
+                [*row, Entity(0, len(text), None)] for text, row in zip(texts, rows, strict=True)
+            ]
         return texts, rows
 
     @staticmethod
-    def _without_glued(text: str, row: list[Span]) -> list[Span]:
+    def _without_glued(text: str, row: list[Entity]) -> list[Entity]:
         """The entities of a text; glued words that none of them touches are not annotated."""
         free = [
-            (start, end, None)
+            Entity(start, end, None)
             for start, end in glued_words(text)
-            if all(b <= start or end <= a for a, b, _ in row)
+            if all(e.end <= start or end <= e.start for e in row)
         ]
         return [*row, *free]
 
@@ -375,13 +378,13 @@ class DiceEntityRecognizer(DiceTokenClassifier):
             [[ScoredSpan(e.label, e.start, e.end, e.score) for e in row] for row in rows]
         )
 
-    def _rated(self, true: list[list[Span]], predicted: Iterable[list[Entity]]) -> dict[str, float]:
+    def _rated(self, true: Any, predicted: Iterable[list[Entity]]) -> dict[str, float]:
         """Micro scores; an entity that is there twice can be found once."""
         hits = n_true = n_found = 0
         for spans, row in zip(true, predicted, strict=True):
-            known = [span for span in spans if span[2] is not None]
-            there = [span for span in known if span[2] != "O"]
-            unknown = [span for span in spans if span[2] is None]
+            known = [span for span in spans if span.label is not None]
+            there = [span[:3] for span in known if span.label != "O"]
+            unknown = [span for span in spans if span.label is None]
             found = {entity[:3] for entity in row if not _unjudged(entity, known, unknown)}
             hits += len(found.intersection(there))
             n_true, n_found = n_true + len(there), n_found + len(found)
@@ -411,7 +414,7 @@ def _of_text(text: str, words: Words, spans: list[ScoredSpan]) -> Iterator[Entit
         yield Entity(start, end, kind, score, text[start:end])
 
 
-def _unjudged(entity: Entity, known: list[Span], unknown: list[Span]) -> bool:
+def _unjudged(entity: Entity, known: list[Entity], unknown: list[Entity]) -> bool:
     """Whether an entity lies in a region that was not annotated, and touches no known entity."""
-    inside = any(start <= entity.start and entity.end <= end for start, end, _ in unknown)
-    return inside and all(entity.end <= start or end <= entity.start for start, end, _ in known)
+    inside = any(e.start <= entity.start and entity.end <= e.end for e in unknown)
+    return inside and all(entity.end <= e.start or e.end <= entity.start for e in known)
