@@ -37,7 +37,7 @@ def rows_of(file: Path, columns: Columns) -> Rows:
     source = Source(file, columns.encoding)
     form = find_format(source, with_labels=True)
     if form is None and not source.is_json:
-        table = columns.of_table()
+        table = columns.of_texts()
         if table or suffix_of(file) in (".csv", ".tsv"):
             texts = read_texts(file, encoding=columns.encoding, **table)
         else:

@@ -122,6 +122,9 @@ class Columns:
             "toxic,obscene,threat.",
         ),
     ] = None
+    label_separator: Annotated[
+        str | None, Option(help="Between several labels in one cell, as in spam, ad.")
+    ] = None
     separator: Annotated[
         str | None, Option(help=r"Between columns: one character, or \t; default: as found.")
     ] = None
@@ -142,11 +145,16 @@ class Columns:
             "text_columns": texts[0] if len(texts) == 1 else texts or None,
             "label_column": _column(self.label_column[0]) if self.label_column else None,
             "label_columns": [*map(_column, split_commas(self.label_columns or ""))] or None,
+            "label_separator": self.label_separator,
             "header": self.header,
             "separator": self.separator and self.separator.replace(r"\t", "\t"),
             "quoting": self.quoting,
         }
         return {name: value for name, value in given.items() if value is not None}
+
+    def of_texts(self) -> dict[str, Any]:
+        """Options for the readers of texts to predict."""
+        return {name: v for name, v in self.of_table().items() if name != "label_separator"}
 
     def of_entities(self) -> dict[str, Any]:
         """Options for `read_annotations`."""
@@ -158,11 +166,16 @@ class Columns:
 
     def read(self, path: Path, task: str, **options: Any) -> Any:
         """A `Dataset` from a file."""
+        from skdice.datasets import read_annotations
         from skdice.datasets.auto import find_task, read_dataset
+        from skdice.datasets.options import OF_LABELS, check_options
 
+        asked = {name: value for name, value in self.of_table().items() if name != "text_columns"}
         if task == "auto":
             task = find_task(path, self.encoding)
+            task = "classification" if task == "entities" and OF_LABELS & set(asked) else task
         if task == "entities":
+            check_options(read_annotations, asked)
             return read_dataset(path, task=task, **self.of_entities())
         options |= self.of_table()
         if task == "qa":

@@ -36,7 +36,7 @@ def _inputs_of(estimator: Any, file: Path, columns: Columns) -> tuple[list[Any],
     if task == "classification":
         # A model of transformers does not tell whether it takes texts or pairs.
         width = estimator.n_features_in_ or max(1, len(columns.text_column or ()))
-        options = {"n_texts": width, "classes": estimator.classes_, **columns.of_table()}
+        options = {"n_texts": width, "classes": estimator.classes_, **columns.of_texts()}
         return read_texts(file, encoding=encoding, **options), []
     if task == "qa":
         questions = read_dataset(file, task="qa", encoding=encoding, with_answers=False)

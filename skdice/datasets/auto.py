@@ -9,8 +9,8 @@ from typing import Any
 from skdice._checks import check_choice, checked
 from skdice.datasets.annotations import find_format, read_annotations
 from skdice.datasets.files import suffix_of
-from skdice.datasets.options import check_options
-from skdice.datasets.source import Source
+from skdice.datasets.options import OF_LABELS, check_options
+from skdice.datasets.source import Source, warn_of_skipped
 from skdice.datasets.squad import read_mrc_ner, read_squad
 from skdice.datasets.tables import read_table
 from skdice.datasets.tagged import has_even_lines, holds_tags, read_tagged
@@ -107,6 +107,8 @@ def read_dataset(
     source = Source(Path(path), encoding)
     if task == "auto":
         task = _task_of(source)
+        if task == "entities" and OF_LABELS & set(options):  # of texts that have both
+            task = "classification"
     data: Dataset = _READERS[task](source, encoding=encoding, **options)
     return data
 
@@ -140,6 +142,7 @@ def _texts(source: Source, **options: Any) -> Dataset:
 
 def _sentences(source: Source, encoding: str, **options: Any) -> Dataset:
     X, y, columns = read_tagged(source, **options)
+    warn_of_skipped(source, len(X))
     return Dataset(X, y, "tagging", source.path, columns=columns)
 
 
@@ -150,6 +153,7 @@ def _sentences_with_queries(source: Source, encoding: str, **options: Any) -> Da
         sentences, spans, queries = read_mrc_ner(source.path, encoding=encoding)
         return Dataset(sentences, spans, "mrc-ner", source.path, queries=queries)
     X, y, columns = read_tagged(source, nested=True, **options)
+    warn_of_skipped(source, len(X))
     return Dataset(X, y, "mrc-ner", source.path, columns=columns)
 
 
