@@ -119,8 +119,19 @@ def check_arguments(kinds: Mapping[str, Kinds], arguments: Mapping[str, Any]) ->
             raise wrong(f"{name}={shown(value)} must be {wanted}")
 
 
+def check_unmasked(name: str, values: Any) -> None:
+    """Refuse a masked array with a masked value, which would be read as if it were none."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.getmaskarray(values).any():
+        first = np.argwhere(np.ma.getmaskarray(values))[0].tolist()
+        raise ValueError(
+            f"{name}[{', '.join(map(str, first))}] is masked: drop such rows, or fill the array, "
+            f"as in {name}.filled(0)"
+        )
+
+
 def as_numbers(name: str, values: Any, n_dims: int = 1, *, finite: bool = True) -> np.ndarray:
     """Numbers as a float array of this many dimensions."""
+    check_unmasked(name, values)
     try:
         numbers = np.asarray(values)
         if numbers.dtype.kind in "USmM":  # numpy would read the digits of a string
@@ -150,6 +161,9 @@ def same_length(names: Sequence[str], values: Sequence[Any]) -> list[np.ndarray]
 
 def as_row_list(name: str, values: Any) -> list[Any]:
     """The rows of a list, an array or a Series; a string, a set or a dict has none."""
+    check_unmasked(name, values)
+    if isinstance(values, memoryview):
+        raise TypeError(f"{name} is a memoryview: give a list or an array, as in list({name})")
     values = values.to_numpy() if hasattr(values, "to_numpy") else values
     if hasattr(values, "tolist") and getattr(values, "ndim", False):
         return list(values.tolist())
@@ -159,7 +173,7 @@ def as_row_list(name: str, values: Any) -> list[Any]:
 
 def check_ordered(values: Any, where: str, wanted: str) -> None:
     """Refuse what has no order, and a string, which would be read letter by letter."""
-    unordered = isinstance(values, (str, bytes, Set, Mapping, type))
+    unordered = isinstance(values, (str, bytes, bytearray, memoryview, Set, Mapping, type))
     if unordered or not hasattr(values, "__iter__") or getattr(values, "shape", (1,)) == ():
         raise TypeError(f"{where} is {shown(values)}: it must be {wanted}")
 

@@ -15,6 +15,7 @@ from skdice.metrics.schemes import faults
 DOCUMENT = "-DOCSTART-"
 TAG = re.compile(r"O|[BIESMLU]-.+")
 _BRACKETS = re.compile(r"\(?[\w-]*\*\)?|\([\w-]+\)")
+_ID = re.compile(r"\d+([-.]\d+)?")
 _RANGE = re.compile(r"\d+[-.]\d+")  # CoNLL-U's ids of what is no word
 # The chunks of CoNLL-2000 and 2003, which stand beside entities.
 _CHUNK = re.compile("(N|V|P|ADV|ADJ|CONJ|UC)P|[NPV]C|SBAR|PRT|INTJ|LST")
@@ -75,8 +76,9 @@ def _without_comments(rows: list[Line]) -> list[Line]:
             return True
         if len(row.cells) != width:
             return at_start or after in (" ", "\t")
-        # Such as MultiCoNER's "# id 1 domain=train", and a source after a tab.
-        return at_start and tag not in tags and (after == " " or (after == "\t" and "://" in tag))
+        # Such as MultiCoNER's "# id 1 domain=train", and GermEval's source after a tab.
+        is_source = after == "\t" and ("://" in tag or " " in tag.strip())
+        return at_start and tag not in tags and (after == " " or is_source)
 
     if not is_comment(rows[0], True):  # lines as wide as a token's are tokens
         tags |= {row.cells[-1] for row in rows if len(row.cells) == width}
@@ -177,6 +179,9 @@ def read_conll(
         # CoNLL-2012: after the entities' column, each verb of a sentence has one.
         token_column, tag_column = 3 if token_column is None else token_column, 10
         rows = [row._replace(cells=row.cells[:11]) for row in rows]
+    if names := _columns_named(lines):  # CoNLL-U Plus
+        rows = [row for row in rows if not ("ID" in names and _is_range(row, names.index("ID")))]
+        token_column = names.index("FORM") if token_column is None else token_column
     rows, token, tag = columns_of(path, rows, token_column, tag_column, with_tags)
     for row in rows:
         for what, column in [("token", token), ("tag", tag)][: 2 if with_tags else 1]:
@@ -196,6 +201,16 @@ def read_conll(
         X.append(tokens)
         y.append(tags)
     return (X, y, {"token": token, "tag": tag}) if return_columns else (X, y)
+
+
+def _columns_named(lines: list[str]) -> list[str]:
+    """The names of columns in the first line of CoNLL-U Plus, if it names the words."""
+    names = first_line(lines).partition("global.columns =")[2].split()
+    return names if "FORM" in names else []
+
+
+def _is_range(row: Line, at: int) -> bool:
+    return at < len(row.cells) and bool(_RANGE.fullmatch(row.cells[at]))
 
 
 def columns_of(
@@ -221,6 +236,8 @@ def columns_of(
     columns = [[[row.cells[j] for row in s] for s in looked_at] for j in range(width)]
     flat = [[cell for cells in column for cell in cells] for column in columns]
     kinds = [_kind(column) for column in columns]
+    if width > 2 and all(map(_are_ids, columns[0])):  # also of sentences of one word
+        kinds[0] = "counters"
     if width > 2 and kinds[0] == "counters":
         rows = [row for row in rows if not _RANGE.fullmatch(row.cells[0])]
     at = _find_tags(flat) if tag is None else tag % width
@@ -237,6 +254,11 @@ def columns_of(
     if tag is None and with_tags and (kinds[at] == "counters" or set(flat[at]) <= {"_", "-"}):
         raise fault(path, shown[at], "no tags: give tag_column (--label-column)")
     return rows, token % width, at
+
+
+def _are_ids(cells: list[str]) -> bool:
+    """Whether cells are CoNLL-U's ids of the words of a sentence."""
+    return cells[0].split("-")[0] == "1" and all(map(_ID.fullmatch, cells))
 
 
 def _is_counter(cells: list[str]) -> bool:

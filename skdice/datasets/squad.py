@@ -96,7 +96,7 @@ def read_squad(
     if not X:
         raise ValueError(f"{str(path)!r} holds no question: is it a SQuAD file?")
     ids, contexts = list(rows), [context for _, context in X]
-    names = [f"question {name!r}" for name in ids]
+    names = [f"{str(path)!r}, question {name!r}" for name in ids]
     y: list[Any] = as_answers(list(rows.values()), contexts, on_misaligned, names)
     kept = [i for i, answers in enumerate(y) if answers is not None]
     X, y = [X[i] for i in kept], [y[i] for i in kept]
@@ -241,6 +241,8 @@ def read_mrc_ner(
         tokens, spans = sentences.setdefault(name, (text.split(), []))
         queries.setdefault(label, query)
         starts, ends = record.get("start_position", []), record.get("end_position", [])
+        if not isinstance(starts, list) or not isinstance(ends, list):
+            raise fault(path, place, "'start_position' and 'end_position' must be lists")
         if len(starts) != len(ends):
             problem = f"{len(starts)} values of 'start_position' and {len(ends)} of 'end_position'"
             raise fault(path, place, problem)

@@ -17,7 +17,7 @@ from sklearn.utils import Tags, column_or_1d
 from sklearn.utils.validation import validate_data
 from torch import nn
 
-from skdice._checks import as_numbers, reading_numbers, shown
+from skdice._checks import as_numbers, check_unmasked, reading_numbers, shown
 from skdice.engine.batching import Padder
 from skdice.engine.devices import resolve_device, seeded
 from skdice.engine.dropout import FastDropout
@@ -251,6 +251,7 @@ class DiceClassifier(LogitScores, ClassifierMixin, NetEstimator):
         # Most GPUs are many times slower in float64, and Apple's have none.
         on_cpu = check_device(self.device) == "cpu"
         kinds = [np.float64, np.float32] if on_cpu else [np.float32]
+        check_unmasked("X", X)
         with reading_numbers("X"):
             X = validate_data(self, X, accept_sparse="csr", dtype=kinds)
         labels = read_labels(y, X.shape[0])
@@ -350,6 +351,7 @@ class DiceClassifier(LogitScores, ClassifierMixin, NetEstimator):
     def _logits(self, X: Any) -> np.ndarray:
         self._check_fitted()
         kinds = [np.float64, np.float32]
+        check_unmasked("X", X)
         with reading_numbers("X"):
             X = validate_data(self, X, accept_sparse="csr", dtype=kinds, reset=False)
         kind = str(next(self.net_.module_.parameters()).dtype).removeprefix("torch.")

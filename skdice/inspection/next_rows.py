@@ -187,7 +187,7 @@ def _scores(estimator: Any, model: Any, pool: Any) -> dict[str, np.ndarray]:
 
 
 def _numbers(pool: Any) -> np.ndarray:
-    pool = plain_values(pool)
+    pool = plain_values(pool, "pool")
     return as_numbers("pool", pool.toarray() if sparse.issparse(pool) else pool, 2)
 
 

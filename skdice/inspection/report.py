@@ -129,6 +129,8 @@ def html_report(
     >>> page.startswith("<!doctype html>")
     True
     """
+    if n_bootstraps > 1_000_000:
+        raise ValueError(f"n_bootstraps={n_bootstraps!r}: give at most 1,000,000")
     counts = {"n_examples": n_examples, "n_bootstraps": n_bootstraps, "random_state": random_state}
     for name, value in counts.items():
         if value < 0:

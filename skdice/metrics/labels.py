@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.multiclass import type_of_target
 
-from skdice._checks import check_lengths, shown
+from skdice._checks import check_lengths, check_unmasked, shown
 from skdice._compat import is_pandas_na, is_scalar_nan
 
 _KINDS: dict[str, Any] = {"bool": (bool, np.bool_), "int": Integral, "float": Real, "str": str}
@@ -20,8 +20,9 @@ _KINDS: dict[str, Any] = {"bool": (bool, np.bool_), "int": Integral, "float": Re
 _WRITTEN = re.compile(r"\s*\[\s*([\'\"\[\d].*)?\]\s*", re.DOTALL)  # a list in a string
 
 
-def plain_values(X: Any) -> Any:
+def plain_values(X: Any, name: str = "X") -> Any:
     """A column or frame of arrow, pandas or polars as a list or array; none is imported."""
+    check_unmasked(name, X)
     if hasattr(X, "to_pylist"):
         return X.to_pylist()
     if hasattr(X, "detach"):  # a tensor, whose rows would be tensors
@@ -44,7 +45,9 @@ def is_missing(value: Any) -> bool:
 
 def is_ordered(row: Any) -> bool:
     """Whether it is a list, tuple, array or the like, and not a string, a set or a dict."""
-    return hasattr(row, "__len__") and not isinstance(row, (str, bytes, Mapping, Set))
+    return hasattr(row, "__len__") and not isinstance(
+        row, (str, bytes, bytearray, memoryview, Mapping, Set)
+    )
 
 
 class Labels(NamedTuple):
@@ -155,7 +158,7 @@ def _read(y: Any, n_rows: int | None, name: str) -> Labels:
     """The same, also if no row has a label."""
     check_given(y, "labels")
     columns = _column_names(y, name)
-    y = plain_values(y)
+    y = plain_values(y, name)
     lists = _lists_of_names(y, name)
     values = _table(y, name) if lists is None else np.empty(len(lists))
     if n_rows is not None:
@@ -239,7 +242,7 @@ def known_labels(
 
 def is_indicator(y: Any) -> bool:
     """Whether `y` is a table of 0 and 1 with two columns or more, or holds sets of names."""
-    rows = plain_values(y)
+    rows = plain_values(y, "y")
     if sparse.issparse(rows) or (isinstance(rows, np.ndarray) and rows.ndim > 1):
         return bool(rows.ndim == 2 and rows.shape[1] > 1)
     if not is_ordered(rows) or getattr(rows, "ndim", 1) == 0:

@@ -68,6 +68,14 @@ def folds_of(cv: Any, X: Any, y: Any, classifier: bool, **params: Any) -> list[A
             f"cv={shown(cv)} has no folds: give a splitter or a list of (train, test), as a "
             "generator is empty after its first use"
         )
+    n = len(y)
+    for i, fold in enumerate(folds):
+        rows = np.concatenate([np.ravel(part) for part in fold])
+        if rows.dtype.kind != "b" and rows.size and not (-n <= rows.min() and rows.max() < n):
+            row = rows[(rows < -n) | (rows >= n)][0]
+            raise ValueError(
+                f"cv={shown(cv)} has the row {row} in fold {i}, but there are {n} rows"
+            )
     return folds
 
 

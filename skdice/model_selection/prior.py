@@ -23,6 +23,7 @@ from skdice.metrics.prior import mixture_weights, shift_p_value
 
 DOUBTFUL = 0.01  # p-value up to which more than the frequencies has changed
 FEWEST = 5  # held-out rows of a class from which its distribution can be told
+MOST_DRAWS = 1_000_000  # more would take days
 
 
 @dataclass(frozen=True)
@@ -140,8 +141,10 @@ def adapt_prior(
         raise ValueError(
             "give X_new, rows without labels, or prior, known frequencies: one of them"
         )
-    if n_bootstraps < 1 or random_state < 0:
-        raise ValueError(f"n_bootstraps={n_bootstraps} must be 1 or more, and random_state 0")
+    if not 1 <= n_bootstraps <= MOST_DRAWS or random_state < 0:
+        raise ValueError(
+            f"n_bootstraps={n_bootstraps} must be 1 to {MOST_DRAWS:,}, and random_state 0 or more"
+        )
     if tuned and isinstance(model.scoring, Constraint):
         raise ValueError(
             f"model was tuned for {model.scoring!r}, a bound that was promised for the frequencies "

@@ -69,7 +69,7 @@ def holds_tags(y: Any) -> bool:
     """Whether the rows of `y` are lists of tags, and not labels, one or several in 0/1 rows."""
     if is_indicator(y):
         return False
-    rows = plain_values(y)
+    rows = plain_values(y, "y")
     if not is_ordered(rows) or getattr(rows, "ndim", 1) == 0 or not len(rows):
         return False
     first = next(iter(rows))
@@ -85,7 +85,7 @@ def as_rows(X: Any, name: str) -> list[Any]:
         )
     if isinstance(X, (str, bytes)):
         raise TypeError(f"{name} is a single string: put it in a list, as in [{name}]")
-    X = plain_values(X)
+    X = plain_values(X, name)
     if not is_ordered(X) or getattr(X, "ndim", 1) == 0:
         kind = f"the {type(X).__name__} {shown(X)}"
         raise TypeError(f"{name} must be a list, an array, a Series or a frame, not {kind}")
@@ -269,7 +269,7 @@ def as_tags(y: Any, sentences: list[list[str]], *, complete: bool = False) -> li
 def check_groups(groups: Any, n_rows: int) -> None:
     """Refuse groups that are not one value for each row; a missing one would be a group."""
     as_row_list("groups", groups)
-    rows = list(plain_values(groups))
+    rows = list(plain_values(groups, "groups"))
     check_lengths(groups=rows, y=range(n_rows))
     for i, group in enumerate(rows):
         if is_ordered(group) or is_missing(group) or group != group:  # NaT, too

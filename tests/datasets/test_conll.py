@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from skdice.datasets import (
     read_conll,
     read_conllu,
+    read_dataset,
     write_conll,
 )
 
@@ -161,3 +162,33 @@ def test_a_line_without_its_tag_is_named(tmp_path):
     path.write_text("anna\tB-PER\nsings\tO\ntoday\t\n")
     with pytest.raises(ValueError, match=r"line 3: no tag in 'today"):
         read_conll(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "X", "y"),
+    [
+        # CoNLL-U Plus, whose first line names the columns, also of one word.
+        ("# global.columns = ID FORM UPOS NER\n1-2\tvamonos\t_\t_\n"
+         "1\tvamos\tV\tO\n2\tAnn\tN\tB-PER\n"
+         "\n1\tSi\tX\tO\n", [["vamos", "Ann"], ["Si"]], [["O", "B-PER"], ["O"]]),
+        ("# global.columns = ID FORM UPOS\n1\tHi\tX\n\n1\tYo\tY\n",
+         [["Hi"], ["Yo"]], [["X"], ["Y"]]),
+        ("# global.columns = ID FORM UPOS\n1\tHi\tX\n2\tyou\tY\n\n3\tYo\tX\n",
+         [["Hi", "you"], ["Yo"]], [["X", "Y"], ["X"]]),
+        # CoNLL-U with four columns.
+        ("1\tSi\tsi\tX\n\n1\tNo\tno\tY\n", [["Si"], ["No"]], [["X"], ["Y"]]),
+        ("# sent_id = 1\n1\tSi\tsi\tX\n2\tyo\tyo\tX\n2.1\tvoy\tir\tV\n"
+         "\n1-2\tdel\t_\t_\n1\tde\tde\tY\n"
+         "2\tel\tel\tZ\n", [["Si", "yo"], ["de", "el"]], [["X", "X"], ["Y", "Z"]]),
+        # GermEval 2014, whose comments name the source behind a tab.
+        ("#\thttp://x.org/A [2009-10-17]\n1\tOslo\tB-LOC\tO\n\n#\tn-tv vom 26.02. [2005-02-26]\n"
+         "1\tAnna\tB-PER\tO\n", [["Oslo"], ["Anna"]], [["B-LOC"], ["B-PER"]]),
+        ("#\tZeitung 2005\nIn\tO\nOslo\tB-LOC\n\n#\tZeitung 2006\nAnna\tB-PER\n",
+         [["In", "Oslo"], ["Anna"]], [["O", "B-LOC"], ["B-PER"]]),
+    ],
+)  # fmt: skip
+def test_ids_and_sources_are_no_tokens(tmp_path, text, X, y):
+    path = tmp_path / "a.txt"
+    path.write_text(text)
+    data = read_dataset(path)
+    assert (data.task, data.X, data.y) == ("tagging", X, y)

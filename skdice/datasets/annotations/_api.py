@@ -54,10 +54,11 @@ def read_annotations(
     Parameters
     ----------
     path : str, Path or datasets.Dataset
-        A file; for brat, a folder of ``.txt`` and ``.ann`` files, or one of them; a data set of
+        A file; for brat and WebAnno, a folder, or a file of it; a data set of
         Hugging Face (one split), or the folder that its ``save_to_disk`` wrote.
     format : str, default="auto"
-        ``"doccano"``, ``"label-studio"``, ``"prodigy"``, ``"spacy"``, ``"brat"``, ``"jsonl"`` or
+        ``"doccano"``, ``"label-studio"``, ``"prodigy"``, ``"spacy"``, ``"brat"``, ``"webanno"``,
+        ``"pubtator"``, ``"bioc"``, ``"jsonl"`` or
         ``"conll"``; ``"auto"`` looks at the file. The modules of `skdice.datasets.annotations` say
         what is read of each.
     offsets : {"auto", "codepoints", "utf16", "bytes"}, default="auto"
@@ -183,7 +184,7 @@ def write_annotations(
 ) -> Path:
     """Write texts with entities as an annotation tool imports them.
 
-    The file (for brat, the folder) appears when it is complete.
+    The file (for brat and WebAnno, the folder) appears when it is complete.
 
     Parameters
     ----------
@@ -199,7 +200,8 @@ def write_annotations(
         in ``.spacy``. ``"conll"`` cannot hold entities that overlap; a warning names those that
         are lost.
     metadata : list of dict or None, default=None
-        Of each text: ids and whatever else should go along. ``"entity_scores"``, one for each
+        Of each text: ids and whatever else should go along, of any names. A warning names those
+        that a format has no place for. ``"entity_scores"``, one for each
         entity, are written as scores.
     offsets : {"auto", "codepoints", "utf16", "bytes"}, default="auto"
         What offsets shall count. ``"auto"`` is what the tool counts: UTF-16 in Doccano, and code
@@ -316,7 +318,9 @@ def as_row(i: int, text: Any, entities: Any, metadata: Any, format: str) -> Row:
         if label is None and not formats()[format].knows_unlabelled:
             raise ValueError(f"{where} has the label None: it must be a name in {format}")
         if entity.score is None and score is not None:
-            entity = read_entity((start, end, label, score), where)
+            entity = read_entity(
+                {"start": start, "end": end, "label": label, "score": score}, where
+            )
         score = None if entity.score is None else round(entity.score, 6)
         row.append(entity._replace(score=score, text=text[start:end]))
     return Row(text, row, without(metadata, "entity_scores"))

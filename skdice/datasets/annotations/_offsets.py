@@ -13,16 +13,18 @@ from skdice._checks import shown
 from skdice._warn import warn
 from skdice.datasets.annotations._format import Record, Span
 from skdice.datasets.files import fault
+from skdice.text.entity import SURROGATE, fault_of_label
 
 UNITS = ("codepoints", "utf16", "bytes")
 _NAMES = {"codepoints": "code points", "utf16": "UTF-16 code units", "bytes": "bytes of UTF-8"}
-_SURROGATE = re.compile("[\ud800-\udfff]")
+
 Rulers = Mapping[int, int] | range
 
 
 class _Fault(NamedTuple):
     problem: str
     hull: tuple[int, int] | None = None  # of a discontinuous span
+    is_of_label: bool = False  # which no move mends
 
 
 def units_before(text: str, unit: str) -> Sequence[int]:
@@ -170,7 +172,7 @@ def resolve(
     for record in records:
         name = record.metadata.get("id")
         place = record.place if name is None else f"{record.place} (id {shown(name)})"
-        if any(map(_SURROGATE.search, record.texts)):
+        if any(map(SURROGATE.search, record.texts)):
             raise fault(path, place, "the text holds half of a surrogate pair: write it anew")
         if record.unit and offsets not in ("auto", record.unit):
             problem = f"it says that its offsets count {record.unit!r}, but offsets={offsets!r}"
@@ -184,16 +186,17 @@ def resolve(
             is_token = i >= len(record.spans)
             span = record.checks[i - len(record.spans)] if is_token else record.spans[i]
             label = str(span.label) if type(span.label) is int else span.label
-            is_name = isinstance(label, str) and label.strip() != ""
-            if not (is_token or is_name or (label is None and may_be_unknown)):
-                where = _Fault(f"its label is {shown(label)}, not a name")
+            is_unknown = label is None and may_be_unknown
+            if not (is_token or is_unknown) and fault_of_label(label):
+                where = _Fault(f"its label is {shown(label)}, not a name", is_of_label=True)
             if isinstance(where, _Fault):
                 what = "token" if is_token else f"entity {shown(label)}"
                 parts = ";".join(f"{start} to {end}" for start, end in span.parts)
                 problem = f"the {what} from {parts}: {where.problem}"
                 if on_misaligned == "raise":
                     raise fault(path, place, f"{problem}: {_remedy(record, counted, where)}")
-                mended = where.hull or _nearest(span, text) if on_misaligned == "fix" else None
+                mendable = on_misaligned == "fix" and not where.is_of_label
+                mended = where.hull or _nearest(span, text) if mendable else None
                 if not is_token:
                     problems.append(f"{place}: {problem}")
                     n_mended += mended is not None
@@ -219,6 +222,8 @@ def resolve(
 def _remedy(record: Record, unit: str, wrong: _Fault) -> str:
     if wrong.hull is not None:
         return "on_misaligned='fix' (--on-misaligned fix) reads it from its start to its end"
+    if wrong.is_of_label:
+        return "mend the file, or give on_misaligned='drop' (--on-misaligned) to leave it out"
     return _hint(record, unit) or (
         "mend the file, or give on_misaligned='fix' to look for its text nearby, or 'drop' to "
         "leave it out (--on-misaligned)"

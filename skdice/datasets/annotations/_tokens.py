@@ -25,7 +25,10 @@ def token_records(
 ) -> Iterator[Record]:
     """Records of tokens with tags or spans."""
     tags = [[tag or "O" for tag in row] for _, _, row in rows if row and not are_spans(row)]
-    scheme = infer_scheme(tags)
+    try:
+        scheme = infer_scheme(tags)
+    except ValueError as error:
+        raise ValueError(f"{str(source.path)!r}: {error}") from error
     if scheme == "plain" and any(tag != "O" for row in tags for tag in row):
         raise ValueError(
             f"{str(source.path)!r} holds tags without B- and I-, such as {tags[0][0]!r}"

@@ -57,6 +57,9 @@ def _read(source: Source) -> Iterator[Record]:
         blocks = _comments(source.lines)
     else:
         X, y, _ = read_tagged(source)
+    if blocks and len(blocks) != len(X):
+        problem = f"{len(blocks)} blocks of lines, but {len(X)} of them hold words"
+        raise source.fault("its comments", f"{problem}: mend the file")
     places = [f"sentence {i}" for i in range(1, len(X) + 1)]
     rows = list(zip(places, X, y if source.with_entities else [[] for _ in X], strict=True))
     if not blocks:

@@ -151,7 +151,7 @@ def _record(
         for label in labels:
             spans.append(Span((part,), label, value.get("text"), item.get("score")))
             ids.append(item.get("id"))
-        owners.add(item.get("to_name"))
+        owners.add(name if isinstance(name := item.get("to_name"), str) else None)
     if len(owners) > 1:
         problem = f"regions of several texts, {sorted(map(str, owners))}: export them apart"
         raise source.fault(place, problem)

@@ -719,3 +719,51 @@ def test_one_sentence_of_columns_by_its_name(tmp_path, tags):
     path = tmp_path / "a.conll"
     path.write_text("".join(f"{word} {tag}\n" for word, tag in words))
     assert read_annotations(path)[:2] == (["Ann Lee sings"], [[(0, 7, "PER")]])
+
+
+# ---- labels that are none, and names beside ids
+
+
+@pytest.mark.parametrize("label", [None, "", " ", False, 1.5, ["a"], {"a": 1}, "a\x00", "\ud83d"])
+def test_a_move_mends_no_label(tmp_path, label):
+    held = {"start": 4, "end": 7, "text": "Ann"}  # at another place, too
+    for format, record in (
+        ("prodigy", {"text": "So Ann.", "answer": "accept", "spans": [{**held, "label": label}]}),
+        ("doccano", {"text": "So Ann.", "label": [[3, 6, label]]}),
+    ):
+        path = put(tmp_path, "a.jsonl", record)
+        with pytest.raises(ValueError, match=r"a.jsonl', line 1: .*its label is .*, not a name"):
+            read_annotations(path, format)
+        for how in ("fix", "drop"):
+            with pytest.warns(UserWarning, match=r"misaligned; 0 of them were moved"):
+                assert read_annotations(path, format, on_misaligned=how).entities == [[]]
+
+
+def test_names_of_labels_beside_their_ids(tmp_path):
+    entity = {"id": 1, "label": 2, "label_name": "ORG", "start_offset": 0, "end_offset": 4}
+    record = {"id": 1, "text": "Acme rejects", "annotations": [entity], "meta": {}}
+    assert read_annotations(put(tmp_path, "a.jsonl", record)).entities == [[(0, 4, "ORG")]]
+
+
+def test_each_reader_and_writer_takes_time_in_proportion(tmp_path):
+    # Ten times the documents, or the spans of one, take at most fifteen times as long.
+    from time import perf_counter
+
+    from skdice._tools import TOOLS
+    from skdice.datasets import write_annotations
+
+    def seconds(n_texts, n_spans, tool):
+        word = "Ann naps. "
+        texts = [word * n_spans] * n_texts
+        entities = [[(10 * i, 10 * i + 3, "PER") for i in range(n_spans)]] * n_texts
+        metadata = [{"id": "one"}] * n_texts
+        path = tmp_path / f"{tool}-{n_texts}-{n_spans}"
+        begun = perf_counter()
+        write_annotations(path, texts, entities, tool, metadata)
+        assert len(read_annotations(path, tool).entities[-1]) == n_spans
+        return perf_counter() - begun
+
+    for tool in TOOLS:
+        for few, many in (((100, 1), (1000, 1)), ((1, 300), (1, 3000))):
+            first = seconds(*few, tool)
+            assert seconds(*many, tool) < 15 * first + 0.3, (tool, many)

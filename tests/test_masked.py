@@ -1,0 +1,128 @@
+"""Masked values are refused by their position, wherever data come in."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from skdice import (
+    BiasTunedClassifier,
+    BiasTunedTagger,
+    CRFTagger,
+    DiceClassifier,
+    DiceEntityRecognizer,
+    DiceMRCTagger,
+    DiceQuestionAnswerer,
+    DiceSequenceClassifier,
+    DiceTokenClassifier,
+    TfidfClassifier,
+    TransformerFeatures,
+)
+from skdice.inspection import find_label_suspects, next_to_label
+from skdice.model_selection import LossSearchCV, compare_losses, out_of_fold
+from skdice.resampling import (
+    BackgroundUnderSampler,
+    BalancedBatchSampler,
+    EntityReplacement,
+    Pipeline,
+    TagOverSampler,
+    TextOverSampler,
+    TextUnderSampler,
+)
+
+
+def objects(*rows):
+    return np.fromiter(rows, dtype=object, count=len(rows))
+
+
+TEXTS = objects("anna sings", "bob naps", "it rains", "rome is far")
+LABELS = np.array([0, 1, 0, 9])
+TOKENS = objects(["anna", "sings"], ["bob"], ["it"], ["rome"])
+TAGS = objects(["B-PER", "O"], ["B-PER"], ["O"], ["B-LOC"])
+ENTITIES = objects([(0, 4, "PER")], [(0, 3, "PER")], [], [(0, 4, "LOC")])
+PAIRS = objects(*((f"who {i}?", "anna sings in rome every day") for i in range(4)))
+ANSWERS = objects([(0, "anna")], [], [(0, "anna")], [])
+NUMBERS = np.arange(8.0).reshape(4, 2)
+
+
+def masked(values, row=2):
+    mask = np.zeros(values.shape, dtype=bool)
+    mask[row] = True
+    return np.ma.MaskedArray(values, mask)
+
+
+def text_model(kind, **more):
+    return lambda backbone: kind(backbone=backbone, max_epochs=1, **more)
+
+
+MODELS = {
+    "classifier": (lambda _: DiceClassifier(max_epochs=1), NUMBERS, LABELS),
+    "texts": (text_model(DiceSequenceClassifier), TEXTS, LABELS),
+    "tagger": (text_model(DiceTokenClassifier), TOKENS, TAGS),
+    "recognizer": (text_model(DiceEntityRecognizer), TEXTS, ENTITIES),
+    "asker": (text_model(DiceMRCTagger), TOKENS, TAGS),
+    "reader": (text_model(DiceQuestionAnswerer), PAIRS, ANSWERS),
+    "tfidf": (lambda _: TfidfClassifier(), TEXTS, LABELS),
+    "crf": (lambda _: CRFTagger(), TOKENS, TAGS),
+    "tuned": (lambda _: BiasTunedClassifier(DiceClassifier(max_epochs=1)), NUMBERS, LABELS),
+    "tuned tagger": (lambda b: BiasTunedTagger(text_model(DiceTokenClassifier)(b)), TOKENS, TAGS),
+    "search": (lambda _: LossSearchCV(DiceClassifier(max_epochs=1), n_trials=1), NUMBERS, LABELS),
+    "search of texts": (
+        lambda b: LossSearchCV(text_model(DiceSequenceClassifier)(b), n_trials=1),
+        *(TEXTS, LABELS),
+    ),
+    "pipeline": (
+        lambda b: Pipeline(
+            [("s", TextOverSampler()), ("m", text_model(DiceSequenceClassifier)(b))]
+        ),
+        *(TEXTS, LABELS),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_estimators_and_searches(name, tiny_backbone):
+    make, X, y = MODELS[name]
+    with pytest.raises(ValueError, match=r"X\[2(, 0)?\] is masked: drop such rows"):
+        make(tiny_backbone).fit(masked(X), y)
+    with pytest.raises(ValueError, match=r"y\[2\] is masked"):
+        make(tiny_backbone).fit(X, masked(y))
+
+
+SAMPLERS = {
+    "text over": (TextOverSampler(), TEXTS, LABELS),
+    "text under": (TextUnderSampler(), TEXTS, LABELS),
+    "tags over": (TagOverSampler(), TOKENS, TAGS),
+    "background": (BackgroundUnderSampler(), TOKENS, TAGS),
+    "replacement": (EntityReplacement(), TOKENS, TAGS),
+}
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_samplers(name):
+    sampler, X, y = SAMPLERS[name]
+    with pytest.raises(ValueError, match=r"X\[2\] is masked"):
+        sampler.fit_resample(masked(X), y)
+    with pytest.raises(ValueError, match=r"y\[2\] is masked"):
+        sampler.fit_resample(X, masked(y))
+
+
+def test_what_else_takes_data(tiny_backbone):
+    model = DiceClassifier(max_epochs=1)
+    with pytest.raises(ValueError, match=r"y\[2\] is masked"):
+        BalancedBatchSampler(masked(LABELS), 2)
+    with pytest.raises(ValueError, match=r"sample_weight\[1\] is masked"):
+        model.fit(NUMBERS, LABELS, sample_weight=masked(np.ones(4), 1))
+    with pytest.raises(ValueError, match=r"X\[2\] is masked"):
+        TransformerFeatures(backbone=tiny_backbone).fit(masked(TEXTS))
+    for run in (out_of_fold, compare_losses, find_label_suspects):
+        for X, y, name in ((masked(NUMBERS), LABELS, "X"), (NUMBERS, masked(LABELS), "y")):
+            with pytest.raises(ValueError, match=rf"{name}\[2(, 0)?\] is masked"):
+                run(model, X, y)
+    fitted = model.fit(NUMBERS, np.array([0, 1, 0, 1]))
+    with pytest.raises(ValueError, match=r"X\[2, 0\] is masked"):
+        fitted.predict(masked(NUMBERS))
+    with pytest.raises(ValueError, match=r"(pool|X)\[2, 0\] is masked"):
+        next_to_label(fitted, masked(NUMBERS), 1)
+    whole = np.ma.MaskedArray(LABELS)  # nothing is masked
+    assert DiceClassifier(max_epochs=1).fit(NUMBERS, whole).classes_.tolist() == [0, 1, 9]
