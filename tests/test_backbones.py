@@ -149,7 +149,7 @@ def test_512_is_the_limit_only_where_none_is_given(long_backbones, kind):
         for cls in (DiceSequenceClassifier, DiceQuestionAnswerer):
             model = cls(backbone=folder, max_length=length)
             model._build(2, seed=0)
-            limits[cls, length] = model._max_length()
+            limits[cls, length] = model.max_length_
     assert list(limits.values()) == [512, 384, 1024, 1024]
 
 

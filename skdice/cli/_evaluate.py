@@ -8,7 +8,7 @@ from typing import Any
 
 def predictions(estimator: Any, data: Any) -> Any:
     """What `predict` gives; for a tagger by queries always the spans."""
-    if estimator.task == "mrc-ner":
+    if estimator.task.name == "mrc-ner":
         return [[span[:3] for span in row] for row in estimator.predict_spans(data.X)]
     return estimator.predict(data.X)
 
@@ -23,17 +23,17 @@ def report(estimator: Any, data: Any, predicted: Any, *, mode: str, as_json: boo
     from skdice.text.entities import as_entities
 
     how: dict[str, Any]
-    if estimator.task == "tagging":
+    if estimator.task.name == "tagging":
         how = {"scheme": estimator.scheme_, "mode": mode, "output_dict": as_json}
         return span_report(data.y, predicted, **how)
-    if estimator.task == "entities":
+    if estimator.task.name == "entities":
         true, found = (
             [[(label, start, end) for start, end, label, *_ in row] for row in y]
             for y in (data.y, predicted)
         )
         table = report_of_spans(true, found, mode)
         return table if as_json else report_text(table)
-    if estimator.task == "classification":
+    if estimator.task.name == "classification":
         how = {"output_dict": as_json, "zero_division": 0, "digits": 3}
         if estimator.multilabel_:
             names = estimator.classes_.astype(str)
@@ -42,7 +42,7 @@ def report(estimator: Any, data: Any, predicted: Any, *, mode: str, as_json: boo
                 how["labels"] = [1]
             return classification_report(rows, predicted, target_names=names, **how)
         return classification_report(data.y, list(map(str, predicted)), **how)
-    if estimator.task == "qa":
+    if estimator.task.name == "qa":
         scores = _qa_scores(estimator, data, predicted)
     else:  # a reader that was trained on tags predicts tags
         scores = spans_scores(*(as_entities(y, data.X)[0] for y in (data.y, predicted)))
@@ -55,7 +55,7 @@ def write_page(estimator: Any, data: Any, predicted: Any, path: Path, title: str
     from skdice.datasets.files import write_text
     from skdice.inspection import html_report
 
-    if estimator.task == "classification" and not estimator.multilabel_:
+    if estimator.task.name == "classification" and not estimator.multilabel_:
         # The labels of a file are strings.
         predicted = list(map(str, predicted))
     write_text(path, html_report(estimator, data.X, data.y, y_pred=predicted, title=title))
@@ -63,7 +63,7 @@ def write_page(estimator: Any, data: Any, predicted: Any, path: Path, title: str
 
 def unseen_labels(estimator: Any, data: Any) -> list[str]:
     """Labels of a file that a classifier was not trained on."""
-    if estimator.task != "classification" or estimator.multilabel_:
+    if estimator.task.name != "classification" or estimator.multilabel_:
         return []
     return sorted(set(data.y) - {str(label) for label in estimator.classes_})
 

@@ -31,7 +31,7 @@ def _rows(estimator: Any, data: Any) -> tuple[Any, Any] | None:
 
     if data is not None:
         return data.X, data.y
-    if estimator.task != "tagging":
+    if estimator.task.name != "tagging":
         return None
     X, y = load_town_notes(subset="test")
     tags = {tag for row in y for tag in row}

@@ -75,10 +75,12 @@ def next_rows(estimator: Any, file: Path, columns: Any, n: int, strategy: str, o
     from skdice.cli import _entities, _predict
     from skdice.inspection.next_rows import find_next
 
-    if estimator.task not in LABELLED:
-        raise typer.BadParameter(f"a model for {estimator.task} gives no probabilities of labels")
+    if estimator.task.name not in LABELLED:
+        raise typer.BadParameter(
+            f"a model for {estimator.task.name} gives no probabilities of labels"
+        )
     rows: Any
-    if estimator.task == "entities":
+    if estimator.task.name == "entities":
         rows = _entities.rows_of(file, columns)
     else:
         rows = _predict.rows_of(estimator, file, columns)

@@ -31,7 +31,7 @@ def rows_of(estimator: Any, file: Path, columns: Columns) -> Iterator[tuple[Any,
 
 
 def _inputs_of(estimator: Any, file: Path, columns: Columns) -> tuple[list[Any], list[str]]:
-    task, encoding = estimator.task, columns.encoding
+    task, encoding = estimator.task.name, columns.encoding
     if task == "classification":
         # A model of transformers does not tell whether it takes texts or pairs.
         width = estimator.n_features_in_ or max(1, len(columns.text_column or ()))
@@ -66,7 +66,7 @@ def _refuse_text(where: str, lines: list[str], estimator: Any) -> None:
 
 def format_of(estimator: Any, asked: str) -> str:
     """The format to write, if the task has it."""
-    task = estimator.task
+    task = estimator.task.name
     known = TASKS[task].formats
     if task == "mrc-ner" and estimator.scheme_ is None:
         known = ("spans", "jsonl")  # nested entities have no tags
@@ -81,13 +81,13 @@ def lines_of(
     estimator: Any, how: str, rows: Iterable[tuple[Any, str]], block_size: int = 4096
 ) -> Iterator[str]:
     """A line for each row, which is an input with its id, without the lines' ends."""
-    labelled = estimator.task == "classification" and how == "jsonl"
+    labelled = estimator.task.name == "classification" and how == "jsonl"
     method = "predict_proba" if labelled else "predict"
     if how == "tsv":
         method = "predict_labels"
     rows, ahead = tee(rows)
     inputs = (x for x, _ in ahead)
-    if estimator.task in ("tagging", "mrc-ner") and how != "conll":
+    if estimator.task.name in ("tagging", "mrc-ner") and how != "conll":
         predicted = estimator._by_blocks(inputs, estimator._tagged, block_size)
     else:
         predicted = estimator.iter_predict(inputs, method, block_size)
@@ -104,7 +104,7 @@ def lines_of(
 
 
 def _record(estimator: Any, how: str, x: Any, name: str, found: Any) -> dict[str, Any]:
-    if estimator.task == "classification":  # `found` are probabilities
+    if estimator.task.name == "classification":  # `found` are probabilities
         classes = estimator.classes_.tolist()
         label: Any = [name for name, p in zip(classes, found, strict=True) if p > 0.5]
         if not estimator.multilabel_:
@@ -112,7 +112,7 @@ def _record(estimator: Any, how: str, x: Any, name: str, found: Any) -> dict[str
         texts = {"text": x} if isinstance(x, str) else {"text": x[0], "text_pair": x[1]}
         shown = dict(zip(map(str, classes), found.round(6).tolist(), strict=True))
         return {**texts, "label": label, "probabilities": shown}
-    if estimator.task == "qa":
+    if estimator.task.name == "qa":
         return {"id": name, "question": x[0], "answer": found}
     tags, spans = found
     rounded = [(*span[:3], round(span.score, 6)) for span in spans]
@@ -155,7 +155,7 @@ def write(
 
 def stream(estimator: Any, how: str, out: Path | None) -> int:
     """Predict standard input block by block; returns the number of rows."""
-    if estimator.task == "entities":
+    if estimator.task.name == "entities":
         return _entities.write(estimator, how, _texts(sys.stdin), out, block_size=BLOCK)
     rows = enumerate(_rows(estimator, sys.stdin))
     named = ((x, name or str(i)) for i, (x, name) in rows)
@@ -175,7 +175,7 @@ def _texts(lines: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _rows(estimator: Any, lines: Iterable[str]) -> Iterator[tuple[Any, str]]:
     """Rows with their ids, which only JSON has."""
-    task = estimator.task
+    task = estimator.task.name
     sentence: list[str] = []
     as_json: bool | None = None
     for number, line in enumerate(chain(lines, [""]), 1):

@@ -67,6 +67,13 @@ class EncodedDataset(Dataset):
         """The sentences or texts of some windows."""
         return np.unique(self.windows.rows[chosen])
 
+    def places_of(self, drawn: np.ndarray) -> np.ndarray:
+        """The windows of sentences or texts that were drawn."""
+        first, last = (
+            np.searchsorted(self.windows.rows, drawn, side) for side in ("left", "right")
+        )
+        return np.concatenate([np.arange(*ends) for ends in zip(first, last, strict=True)])
+
     def flat_targets(self, rows: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """The targets of windows one after the other, and the weight of each.
 

@@ -192,19 +192,21 @@ class TaskModel(EncoderModule):
     ----------
     model : transformers.PreTrainedModel
         For token classification, sequence classification or question answering.
-    task : str
-        Whole texts are classified, and positions predicted in all other tasks.
+    kind : str
+        The head, as ``"TokenClassification"``. That of ``"SequenceClassification"`` reads whole
+        texts, and all others read positions.
     dropout : float
         Before the layer that makes the logits.
     """
 
-    def __init__(self, model: Any, task: str, dropout: float) -> None:
+    def __init__(self, model: Any, kind: str, dropout: float) -> None:
         super().__init__(model.base_model, dropout)
         self.head = model
         use_fast_dropout(model)
-        self.task = task
-        self.steps = () if task == "classification" else self._find_steps()
-        if task == "classification":
+        self.kind = kind
+        self.of_texts = kind == "SequenceClassification"
+        self.steps = () if self.of_texts else self._find_steps()
+        if self.of_texts:
             model.base_model.register_forward_hook(_first_of_each_row, with_kwargs=True)
         if type(self.output_layer) is nn.Linear:
             self.output_layer.__class__ = Float32Linear

@@ -198,7 +198,7 @@ def first_position_id(module: Any) -> int | None:
     steps = getattr(module, "steps", None)  # of a head that looks at positions one by one
     if kind not in KINDS or attention_of(module.encoder) not in ("sdpa", UNPADDED):
         return None
-    if getattr(config, "is_decoder", False) or (steps == () and module.task != "classification"):
+    if getattr(config, "is_decoder", False) or (steps == () and not module.of_texts):
         return None
     return config.pad_token_id + 1 if kind in PAD_SHIFTS_POSITIONS else 0  # type: ignore[union-attr]
 

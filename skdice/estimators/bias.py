@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdice._checks import check_lengths
 from skdice._fitting import all_or_nothing, check_params
 from skdice.estimators._bias import BiasTuned, stack_rounds
-from skdice.estimators.checks import check_known, check_rows, check_validation, draw_seed
+from skdice.estimators.checks import check_rows, check_validation, draw_seed
 from skdice.estimators.scores import ClassScores
 from skdice.metrics import positive_class
 from skdice.metrics.calibration import log, log_odds
@@ -31,6 +31,7 @@ from skdice.metrics.decisions import Rows
 from skdice.metrics.labels import as_labels, known_labels, read_labels
 from skdice.metrics.positive import positive_of
 from skdice.metrics.scoring import resolve_scoring
+from skdice.tasks.training import check_known
 from skdice.text.inputs import object_array
 
 

@@ -24,16 +24,12 @@ from skdice.engine.dropout import FastDropout
 from skdice.engine.net import Batch, FineTuningNet
 from skdice.engine.plan import FitPlan
 from skdice.estimators._net_estimator import NetEstimator
-from skdice.estimators.checks import (
-    check_device,
-    check_occurring,
-    draw_seed,
-    fresh_loss,
-    split_indices,
-)
-from skdice.estimators.scores import LogitScores
+from skdice.estimators.checks import check_device, draw_seed, split_indices
+from skdice.estimators.scores import ClassScores, decision_scores
 from skdice.metrics import positive_class
 from skdice.metrics.labels import read_labels
+from skdice.tasks.classification import decided
+from skdice.tasks.training import check_occurring, fresh_loss
 from skdice.text.inputs import check_weights, row_keys
 
 
@@ -104,7 +100,7 @@ def _mlp(sizes: list[int], dropout: float) -> nn.Module:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DiceClassifier(LogitScores, ClassifierMixin, NetEstimator):
+class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
     """Classify rows of numbers with the losses of this package.
 
     Parameters
@@ -291,10 +287,18 @@ class DiceClassifier(LogitScores, ClassifierMixin, NetEstimator):
             counts, background, multilabel, float(share.sum()) if multilabel else None, classes
         )
         dataset = NumericDataset(X, target, sample_weight)
-        self._module = self._make_module(X, seed)
+        self.module_ = self._make_module(X, seed)
         return FitPlan(
             dataset=dataset, criterion=criterion, seed=seed, validation=held, fitted=self.__dict__
         )
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Labels of shape (n,); 0/1 rows of shape (n, n_labels) if multi-label."""
+        return decided(self, self._logits(X))
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Log-odds of `classes_[1]`, of shape (n,); logits of shape (n, n_classes) otherwise."""
+        return decision_scores(self, self._logits(X))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of shape (n, n_classes); rows sum to 1 unless multi-label."""
@@ -345,7 +349,7 @@ class DiceClassifier(LogitScores, ClassifierMixin, NetEstimator):
             criterion, seed, padder=Padder(0), precision="fp32", max_grad_norm=None
         )
         # From here on only the net holds the module.
-        return NumericNet(self.__dict__.pop("_module"), **settings)
+        return NumericNet(self.__dict__.pop("module_"), **settings)
 
     def _logits(self, X: Any) -> np.ndarray:
         self._check_fitted()

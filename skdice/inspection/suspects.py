@@ -300,7 +300,7 @@ class _Texts(_Sentences):
     """Texts with entities, by their characters."""
 
     def __init__(self, X: Any, y: Any, model: Any) -> None:
-        self.sentences, rows = model._checked(X, y)
+        self.sentences, rows = model.task.read(model, X, y)
         tokenizer = load_tokenizer(model.backbone)
         self.words = list(split_texts(tokenizer, self.sentences))
         how = model.misaligned, model.overlapping

@@ -91,7 +91,7 @@ def test_containers_of_texts(fitted, container):
 def test_a_served_pipeline_finds_the_same(kind, raw_text_backbones, tmp_path):
     model = recognizer(raw_text_backbones[kind], max_epochs=3).fit(X, y)
     with torch.no_grad():  # the model finds something everywhere, right or wrong
-        model._module.output_layer.bias.zero_()[model.tags_.tolist().index("O")] -= 2
+        model.module_.output_layer.bias.zero_()[model.tags_.tolist().index("O")] -= 2
     model.save_pretrained(tmp_path / "m")
     pipe = transformers.pipeline(
         "token-classification", str(tmp_path / "m"), aggregation_strategy="first", device="cpu"
@@ -116,7 +116,7 @@ def test_a_served_pipeline_finds_the_same(kind, raw_text_backbones, tmp_path):
 def test_no_character_is_in_two_entities(kind, raw_text_backbones):
     model = recognizer(raw_text_backbones[kind], max_epochs=1).fit(X, y)
     with torch.no_grad():  # something is found everywhere, most often of one word
-        model._module.output_layer.bias.zero_()[model.tags_.tolist().index("O")] -= 2
+        model.module_.output_layer.bias.zero_()[model.tags_.tolist().index("O")] -= 2
     # Of a rare character a byte-level tokenizer makes several subwords, with the same offsets.
     texts = [
         "\ud55c\uad6d Bob\u3000\U0001f44d\U0001f3fd \u0301\xa0\u1e9e",
@@ -391,7 +391,7 @@ def test_texts_in_which_only_some_entities_were_marked(tiny_backbone):
     ]
     other = recognizer(tiny_backbone).fit(X, first)
     assert model._seen.tolist() == other._seen.tolist()
-    assert 0 < model._seen[-1] < len(words)
+    assert 0 < model.n_samples_seen_ < len(words)
     for a, b in zip(model.predict_proba(X), other.predict_proba(X), strict=True):
         np.testing.assert_array_equal(a, b)
     again = pickle.loads(pickle.dumps(model))

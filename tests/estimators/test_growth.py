@@ -12,6 +12,7 @@ from transformers import AutoModelForTokenClassification
 
 from skdice import BiasTunedTagger, DiceTokenClassifier
 from skdice.engine.net import FineTuningNet
+from skdice.estimators.planning import encode
 from skdice.losses import DiceLoss
 
 NEW_X = [["acme", "was", "near", "rome"], ["the", "prize", "of", "globex"], ["rain"]] * 2
@@ -34,11 +35,11 @@ def tagger(tiny_backbone, sentences):
 
 
 def logits(tagger, X):
-    return np.concatenate(tagger.net_.logits(tagger._encode(X)))
+    return np.concatenate(tagger.net_.logits(encode(tagger, X)))
 
 
 def head(tagger):
-    return tagger._module.output_layer
+    return tagger.module_.output_layer
 
 
 @pytest.mark.parametrize("how", ["partial_fit", "warm_start"])
@@ -89,7 +90,7 @@ def test_new_types_are_learnt(tagger, sentences, loss):
     assert tagger.score([*X, *NEW_X], [*y, *NEW_Y]) > 0.8
     assert "B-FIRM" in {tag for row in tagger.predict(NEW_X) for tag in row}
     n = sum(map(len, y))
-    assert tagger._seen[-1] == 16 * n + 15 * sum(map(len, NEW_Y))
+    assert tagger.n_samples_seen_ == 16 * n + 15 * sum(map(len, NEW_Y))
     assert tagger._seen[tagger.classes_.tolist().index("B-FIRM")] == 15 * 4
 
 

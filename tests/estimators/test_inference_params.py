@@ -64,7 +64,7 @@ def numbers_of(model, name):
 @pytest.fixture
 def passes(monkeypatch):
     """Precisions and devices in which nets ran."""
-    seen, logits = [], FineTuningNet._outputs
+    seen, logits = [], FineTuningNet.outputs_
 
     def noting(self, module, inputs):
         found = logits(self, module, inputs)

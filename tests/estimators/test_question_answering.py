@@ -100,7 +100,7 @@ def test_a_space_at_the_edge_of_an_answer_is_no_part_of_it(tiny_backbone):
     context = "the old bus was late today ."
     pairs = [("what was late", context)] * 3
     model = reader(tiny_backbone, loss="ce").fit(pairs, [(4, "old bus")] * 3)
-    (window,) = model._windows(pairs[:1])
+    (window,) = model.task.encode(model, pairs[:1])
     want = model._target(window, [(4, "old bus")])
     assert want[0, :2].tolist() == [0, 0]  # it is not "no answer"
     for answer in [(3, " old bus"), (4, "old bus "), (3, " old bus ")]:
@@ -120,7 +120,7 @@ def test_a_space_at_the_edge_of_an_answer_is_no_part_of_it(tiny_backbone):
 def test_marks_that_a_tokenizer_drops_belong_to_the_answer(tiny_backbone, answer, behind):
     context = f"the {answer}{behind} in rome"
     model = reader(tiny_backbone).fit([("who is it", context)] * 2, [(4, answer)] * 2)
-    (window,) = model._windows([("who is it", context)])
+    (window,) = model.task.encode(model, [("who is it", context)])
     target = model._target(window, [(4, answer)])
     assert target[0, :2].tolist() == [0, 0]  # it is not "no answer"
     first, last = target[:, 0].argmax(), target[:, 1].argmax()
@@ -166,7 +166,7 @@ def test_a_weight_of_two_is_the_example_twice(tiny_backbone, loss):
     for make, data, answers in ((reader, X, Y), (tagger, SENTENCES, TAGS)):
         a = make(tiny_backbone, **settings).fit(data[:4], answers[:4], sample_weight=weights)
         b = make(tiny_backbone, **settings).fit([data[i] for i in rows], [answers[i] for i in rows])
-        windows = EncodedDataset(a._windows(data[:4]))
+        windows = EncodedDataset(a.task.encode(a, data[:4]))
         for one, other in zip(a.net_.logits(windows), b.net_.logits(windows), strict=True):
             # What is added to all positions of a window changes no probability, and has no slope
             # but rounding.

@@ -22,6 +22,7 @@ from skdice import (
 )
 from skdice.engine import ranks, recipe
 from skdice.engine.recipe import choose_epochs
+from skdice.estimators.planning import encode
 from skdice.inspection import html_report
 from skdice.model_selection import LossSearchCV, compare_losses
 from skdice.model_selection.heads.data import HeadData
@@ -142,7 +143,7 @@ def test_every_window_counts(tiny_backbone, sentences):
     long = [[word for row in X for word in row]]
     tagger = DiceTokenClassifier(backbone=tiny_backbone, batch_size=1, random_state=0)
     tagger.fit(long, [[tag for row in y for tag in row]])
-    n_windows = len(tagger._encode(long).windows)
+    n_windows = len(encode(tagger, long).windows)
     assert n_windows > 1
     assert tagger.max_epochs_ == recipe.choose_epochs(n_windows, 1)
 
@@ -420,7 +421,7 @@ def begun(model, X, y, **arguments):
     """The model before its first update."""
     draft = model._draft()
     draft._resolve_schedule(draft._prepare(X, y, mode="fresh", **arguments))
-    return draft._module
+    return draft.module_
 
 
 @pytest.mark.parametrize("pooling", ["mean", "native"])

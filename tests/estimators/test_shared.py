@@ -20,6 +20,7 @@ from skdice import (
     DiceSequenceClassifier,
     DiceTokenClassifier,
 )
+from skdice.estimators.planning import plan_fit
 
 TEXT = [
     DiceTokenClassifier,
@@ -105,10 +106,10 @@ def test_a_plan_trains_nothing(tiny_backbone):
     model, X, y, _ = fitted("tagging", tiny_backbone)
     weights = {name: values.clone() for name, values in model.net_.module_.state_dict().items()}
     state = dict(vars(model))
-    plan = model._draft()._prepare(X, y, mode="fresh")
+    plan = plan_fit(model._draft(), X, y, mode="fresh")
     assert vars(model) == state
     assert (plan.mode, plan.seed, len(plan.dataset)) == ("fresh", 0, len(X))
-    assert plan.fitted["_module"] is not model._module
+    assert plan.fitted["_module"] is not model.module_
     for name, values in model.net_.module_.state_dict().items():
         assert (values == weights[name]).all()
 
@@ -116,7 +117,7 @@ def test_a_plan_trains_nothing(tiny_backbone):
 def test_the_same_plan_gives_the_same_model_as_fit(tiny_backbone):
     model, X, y, _ = fitted("classification", tiny_backbone)
     other = DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=1, random_state=0)
-    other._run(other._draft()._prepare(X, y, mode="fresh"))
+    other._run(plan_fit(other._draft(), X, y, mode="fresh"))
     np.testing.assert_array_equal(model.predict_proba(X), other.predict_proba(X))
 
 

@@ -124,7 +124,7 @@ def predict(
     how = _predict.format_of(estimator, form)
     if str(file) == "-":
         n_rows = _predict.stream(estimator, how, out)
-    elif estimator.task == "entities":
+    elif estimator.task.name == "entities":
         from skdice.cli import _entities
 
         n_rows = _entities.write(estimator, how, _entities.rows_of(file, columns), out)
@@ -174,11 +174,11 @@ def evaluate(
 
     _common.new_file(page, "--report", force)
     estimator = _common.load(model, device)
-    if mode != "strict" and estimator.task not in ("tagging", "entities"):
+    if mode != "strict" and estimator.task.name not in ("tagging", "entities"):
         raise typer.BadParameter(
-            f"--mode {mode} is for taggers and recognizers, not for {estimator.task}"
+            f"--mode {mode} is for taggers and recognizers, not for {estimator.task.name}"
         )
-    data = source.read(file, estimator.task)
+    data = source.read(file, estimator.task.name)
     predicted = _evaluate.predictions(estimator, data)
     scores = _evaluate.report(estimator, data, predicted, mode=mode, as_json=as_json)
     if unseen := _evaluate.unseen_labels(estimator, data):
@@ -212,6 +212,6 @@ def export(
 
     _common.new_folder(out, "--out", whole=True)
     estimator = _common.load(model, "cpu")
-    data = None if file is None else source.read(file, estimator.task)
+    data = None if file is None else source.read(file, estimator.task.name)
     for line in _export.run(estimator, out, int8, data):
         OUT.print(line, soft_wrap=True)
