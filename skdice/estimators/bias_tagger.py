@@ -17,7 +17,7 @@ from skdice.estimators._bias import BiasTuned, stack_rounds
 from skdice.estimators.checks import check_validation, draw_seed
 from skdice.estimators.scores import TagScores, outputs_of
 from skdice.metrics.calibration import log
-from skdice.metrics.decided import Spans
+from skdice.metrics.held_out_rows import SpanRows
 from skdice.metrics.scoring import resolve_scoring
 from skdice.text.decoding import decode
 from skdice.text.inputs import object_array
@@ -147,7 +147,7 @@ class BiasTunedTagger(TagScores, BiasTuned):
 
     def predict(self, X: Any) -> np.ndarray:
         """Tags of every token, or entities, as the estimator's own ``predict`` gives them."""
-        self._tuned()  # refuses one that is not fitted
+        self._inner()  # refuses one that is not fitted
         return _reader(self.estimator_)._predicted_by(self, X)
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -159,12 +159,12 @@ class BiasTunedTagger(TagScores, BiasTuned):
     def _checked(self, X: Any, y: Any) -> tuple[list[Any], list[Any]]:
         return _reader(self.estimator)._checked(X, y)
 
-    def _judged(self, X: Any, y: Any) -> tuple[Spans, Any]:
+    def _judged(self, X: Any, y: Any) -> tuple[SpanRows, Any]:
         """Rows as those that the decision was tuned on, and the objective."""
         X, y = self._checked(X, y)
         return self._held_out([(self.estimator_, X, _reader(self.estimator_)._true_tags(X, y))])[:2]
 
-    def _held_out(self, rounds: Any) -> tuple[Spans, Any, np.ndarray, np.ndarray]:
+    def _held_out(self, rounds: Any) -> tuple[SpanRows, Any, np.ndarray, np.ndarray]:
         """Held-out sentences, the objective, and the tokens' logits and truth."""
         held = [
             (tagger, np.concatenate(list(tagger.predict_proba(sentences))), chain(*tags))
@@ -172,7 +172,7 @@ class BiasTunedTagger(TagScores, BiasTuned):
         ]
         log_p, known = stack_rounds(self.classes_, held)
         tags = [row for _, _, tagged in rounds for row in tagged]
-        spans = Spans(log_p, known, tags, list(self.classes_), self.scheme_)
+        spans = SpanRows(log_p, known, tags, list(self.classes_), self.scheme_)
         return spans, resolve_scoring(self.scoring, self._kind, self.classes_), log_p, known
 
     _kind = "spans"
@@ -192,7 +192,7 @@ class BiasTunedTagger(TagScores, BiasTuned):
         return decode(log_p, self.classes_.tolist(), self.scheme_, constrained=constrained)
 
     def _log_tables(self, X: Any) -> list[np.ndarray]:
-        tables = self._tuned().predict_proba(X)
+        tables = self._inner().predict_proba(X)
         return [(log(rows) + self.bias_) / self.temperature_ for rows in tables]
 
     def _splits(self, X: Any, y: Any, groups: Any) -> Any:
