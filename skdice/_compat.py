@@ -16,9 +16,6 @@ from sklearn.pipeline import _name_estimators as name_estimators
 # Indexing that works for lists, arrays, sparse matrices, pandas and polars alike.
 from sklearn.utils import _safe_indexing as safe_indexing
 
-# Tests for missing values of pandas without importing pandas.
-from sklearn.utils._missing import is_pandas_na, is_scalar_nan
-
 # `_parameter_constraints` is documented for third parties, and these are its vocabulary.
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
 
@@ -39,8 +36,6 @@ __all__ = [
     "check_feature_names",
     "check_method_params",
     "get_sampler_tags",
-    "is_pandas_na",
-    "is_scalar_nan",
     "name_estimators",
     "routing_enabled",
     "safe_indexing",

@@ -1,4 +1,4 @@
-"""What the two estimators with a tuned decision share."""
+"""The base of the two estimators with a tuned decision."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from skdice._compat import (
 )
 from skdice.estimators import hub
 from skdice.estimators.scores import outputs_of
+from skdice.metrics.bias_tuning import Rows, tune
+from skdice.metrics.bounds import is_bound
 from skdice.metrics.calibration import calibrate, log
-from skdice.metrics.decisions import Rows, tune
-from skdice.metrics.objectives import Constraint
 from skdice.metrics.scoring import LOG_LOSS
 from skdice.text.inputs import check_groups, row_keys, take
 
@@ -53,8 +53,8 @@ def stack_rounds(
     return np.concatenate(tables), np.array(truth)
 
 
-def _distinct(keys: Iterable[Any]) -> tuple[np.ndarray, np.ndarray]:
-    """Where each key stands first, and for each row the number of its key."""
+def _first_of_equals(keys: Iterable[Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first place of each key, and for each row the number of its key."""
     numbers: dict[Any, int] = {}
     same = np.array([numbers.setdefault(key, len(numbers)) for key in keys])
     return np.unique(same, return_index=True)[1], same
@@ -143,8 +143,8 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
         """Train and held-out indices; for a bound equal rows are on one side."""
         if groups is not None:
             check_groups(groups, len(y))
-        keys = row_keys(X) if isinstance(self.scoring, Constraint) else range(len(y))
-        first, same = _distinct(keys)
+        keys = row_keys(X) if is_bound(self.scoring) else range(len(y))
+        first, same = _first_of_equals(keys)
         if groups is not None or hasattr(self.cv, "split") or len(first) == len(y):
             return list(self._splits(X, y, groups))
         splits = self._splits(take(X, first), take(y, first), None)
@@ -185,7 +185,7 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
         ValueError
             If its head cannot hold the biases.
         """
-        return self._folded().save_pretrained(folder, metrics=metrics)
+        return self._with_bias_in_head().save_pretrained(folder, metrics=metrics)
 
     @checked
     def push_to_hub(
@@ -223,7 +223,7 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
         """
         return hub.push(self, repo_id, private, metrics, token)
 
-    def _tuned(self) -> Any:
+    def _inner(self) -> Any:
         """The estimator whose decision was tuned; it must not have grown since."""
         check_is_fitted(self)
         if len(outputs_of(self.estimator_)) != len(self.classes_):
@@ -233,9 +233,9 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
             )
         return self.estimator_
 
-    def _folded(self) -> Any:
+    def _with_bias_in_head(self) -> Any:
         """A copy of the inner estimator whose head has the biases and the temperature."""
-        inner = self._tuned()
+        inner = self._inner()
         if not hasattr(inner, "save_pretrained"):
             raise TypeError(
                 f"{type(inner).__name__} has no save_pretrained: pickle the whole, or tune a text "
@@ -277,9 +277,9 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
             if objective == LOG_LOSS:
                 self.temperature_, self.bias_ = calibrate(logits, truth, biases=True)
                 return
-            if isinstance(objective, Constraint):
+            if is_bound(objective):
                 held = [zip(row_keys(X), row_keys(y), strict=True) for _, X, y in rounds]
-                rows = rows.drawn(_distinct(chain.from_iterable(held))[0])
+                rows = rows.take(_first_of_equals(chain.from_iterable(held))[0])
             tuning = tune(
                 rows,
                 objective,
@@ -289,12 +289,12 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
         except Exception as error:  # of a function of the user's too
             error.estimator = self.estimator_  # type: ignore[attr-defined]
             raise
-        self.gains_, self.bias_ = tuning.gains, self._as_biases(tuning.bias)
+        self.gains_, self.bias_ = tuning.gains, self._class_biases(tuning.bias)
         if len(tuning.biases):
-            self.bias_draws_ = np.array([self._as_biases(bias) for bias in tuning.biases])
+            self.bias_draws_ = np.array([self._class_biases(bias) for bias in tuning.biases])
         self.temperature_, _ = calibrate(logits + self.bias_, truth, biases=False)
 
-    def _as_biases(self, bias: np.ndarray) -> np.ndarray:
+    def _class_biases(self, bias: np.ndarray) -> np.ndarray:
         """A bias for each class."""
         return bias
 

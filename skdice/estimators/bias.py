@@ -25,9 +25,9 @@ from skdice.estimators._bias import BiasTuned, stack_rounds
 from skdice.estimators.checks import check_rows, check_validation, draw_seed
 from skdice.estimators.scores import ClassScores
 from skdice.metrics import positive_class
+from skdice.metrics.bias_tuning import Rows
 from skdice.metrics.calibration import log, log_odds
-from skdice.metrics.decided import Classes, Margins
-from skdice.metrics.decisions import Rows
+from skdice.metrics.held_out_rows import BinaryRows, ClassRows
 from skdice.metrics.labels import as_labels, known_labels, read_labels
 from skdice.metrics.positive import positive_of
 from skdice.metrics.scoring import resolve_scoring
@@ -165,7 +165,7 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         check_validation(X_val, y_val)
         if X is None:
             raise TypeError("X=None must hold a row for each label of y")
-        labels, classes, several = _labels(y)
+        labels, classes, several = _read_targets(y)
         if not len(labels):
             raise ValueError("y holds 0 samples: a decision is tuned on one at least")
         if several and len(classes) == 1 and not isinstance(self.estimator, ClassScores):
@@ -240,7 +240,7 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
 
         The class and its probability are those of the tuned decision.
         """
-        windows: np.ndarray = self._tuned()._decisive_windows(X, self.bias_, self.temperature_)
+        windows: np.ndarray = self._inner()._decisive_windows(X, self.bias_, self.temperature_)
         return windows
 
     @property
@@ -296,23 +296,33 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
             answers = np.concatenate([known_labels(y, self.classes_, True) for _, _, y in rounds])
             odds = np.concatenate([log_odds(m.predict_proba(rows)) for m, rows, _ in rounds])
             labels = self.classes_.tolist()
-            return Margins(odds, answers == 1, answers, None, labels), objective, odds, answers == 1
+            return (
+                BinaryRows(odds, answers == 1, answers, None, labels),
+                objective,
+                odds,
+                answers == 1,
+            )
         answers = np.concatenate([as_labels(truth) for _, _, truth in rounds])
         held = [(m, m.predict_proba(rows), column_or_1d(truth)) for m, rows, truth in rounds]
         log_p, truth = stack_rounds(self.classes_, held)
         if positive is None:
-            return Classes(log_p, truth, answers, self.classes_), objective, log_p, truth
+            return ClassRows(log_p, truth, answers, self.classes_), objective, log_p, truth
         margins = log_p[:, [positive]] - log_p[:, [1 - positive]]
         names = self.classes_[[1 - positive, positive]]
-        return Margins(margins, truth[:, None] == positive, answers, names), objective, log_p, truth
+        return (
+            BinaryRows(margins, truth[:, None] == positive, answers, names),
+            objective,
+            log_p,
+            truth,
+        )
 
-    def _as_biases(self, bias: np.ndarray) -> np.ndarray:
+    def _class_biases(self, bias: np.ndarray) -> np.ndarray:
         """A bias for each class; of two, the positive one has it."""
         return np.eye(2)[self.positive_] * bias[0] if self._kind == "two" else bias
 
 
-def _labels(y: Any) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Labels of shape (n,) or 0/1 rows, the classes or names, and whether they are rows."""
+def _read_targets(y: Any) -> tuple[np.ndarray, np.ndarray, bool]:
+    """Labels of shape (n,) or 0/1 rows, the classes or names, and True for rows."""
     labels = read_labels(y)
     if labels.multilabel:
         return labels.values, labels.classes, True

@@ -18,7 +18,7 @@ from skdice.estimators._bias import BiasTuned, stack_rounds
 from skdice.estimators.checks import check_validation, draw_seed
 from skdice.estimators.scores import outputs_of
 from skdice.metrics.calibration import log
-from skdice.metrics.decided import Spans
+from skdice.metrics.held_out_rows import SpanRows
 from skdice.metrics.scoring import resolve_scoring
 from skdice.tasks.tagging import Tagging
 from skdice.text.inputs import object_array
@@ -207,7 +207,7 @@ class BiasTunedTagger(BiasTuned):
 
     def _decider(self) -> Any:
         """The fitted tagger, with the calibration of this decision, to decide on other tables."""
-        inner = self._tuned()
+        inner = self._inner()
         decider: Any = SimpleNamespace(outputs_=self.classes_, scheme_=self.scheme_)
         if isinstance(getattr(inner, "task", None), Tagging):
             decider = object.__new__(type(inner))
@@ -222,14 +222,14 @@ class BiasTunedTagger(BiasTuned):
         decider, inputs = self._decider(), self.task.inputs(X)
         return decider, self.task.sources(decider, inputs), self._log_tables(inputs)
 
-    def _judged(self, X: Any, y: Any) -> tuple[Spans, Any]:
+    def _judged(self, X: Any, y: Any) -> tuple[SpanRows, Any]:
         """Rows as those that the decision was tuned on, and the objective."""
         X, y = self.task.read(self.estimator_, X, y)
         return self._held_out([(self.estimator_, X, self.task.true_tags(self.estimator_, X, y))])[
             :2
         ]
 
-    def _held_out(self, rounds: Any) -> tuple[Spans, Any, np.ndarray, np.ndarray]:
+    def _held_out(self, rounds: Any) -> tuple[SpanRows, Any, np.ndarray, np.ndarray]:
         """Held-out sentences, the objective, and the tokens' logits and truth."""
         held = [
             (tagger, np.concatenate(list(tagger.predict_proba(sentences))), chain(*tags))
@@ -237,7 +237,7 @@ class BiasTunedTagger(BiasTuned):
         ]
         log_p, known = stack_rounds(self.classes_, held)
         tags = [row for _, _, tagged in rounds for row in tagged]
-        spans = Spans(log_p, known, tags, list(self.classes_), self.scheme_)
+        spans = SpanRows(log_p, known, tags, list(self.classes_), self.scheme_)
         return spans, resolve_scoring(self.scoring, self._kind, self.classes_), log_p, known
 
     _kind = "spans"
@@ -246,7 +246,7 @@ class BiasTunedTagger(BiasTuned):
         return self.task.decode(self._decider(), log_p)
 
     def _log_tables(self, X: Any) -> list[np.ndarray]:
-        tables = self._tuned().predict_proba(X)
+        tables = self._inner().predict_proba(X)
         return [(log(rows) + self.bias_) / self.temperature_ for rows in tables]
 
     def _splits(self, X: Any, y: Any, groups: Any) -> Any:

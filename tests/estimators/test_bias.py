@@ -47,8 +47,8 @@ from skdice.metrics import (
     span_f1_score,
     span_f1_scorer,
 )
+from skdice.metrics.bias_tuning import tune_bias
 from skdice.metrics.counting import SpanCounter
-from skdice.metrics.decisions import tune_bias
 from skdice.metrics.schemes import SCHEMES, get_spans
 from skdice.text.posterior import SpanScales, judged
 from skdice.text.spans import ScoredSpan

@@ -8,7 +8,9 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from skdice.metrics.objectives import Constraint, Counts, Objective
+from skdice.metrics.bounds import Bound, is_bound
+from skdice.metrics.counts import Counts
+from skdice.metrics.objectives import Objective
 
 _OFFSETS = np.concatenate([-np.geomspace(0.1, 8, 12), np.geomspace(0.1, 8, 12)])
 TAUS = np.array(sorted(np.arange(-0.5, 2.01, 0.125), key=abs))  # of equals the first wins
@@ -20,7 +22,7 @@ Score = Objective | Callable[[Any, Any], float]
 
 
 class Rows(Protocol):
-    """Held-out rows whose decision is tuned; see `decided`."""
+    """Held-out rows whose decision is tuned; see `held_out_rows`."""
 
     n_rows: int
     n_biases: int
@@ -33,15 +35,15 @@ class Rows(Protocol):
         """How good decisions are; higher is better."""
         ...
 
-    def counted(self, decisions: np.ndarray, together: list[int]) -> Counts:
+    def counts(self, decisions: np.ndarray, together: list[int]) -> Counts:
         """Counts of some labels, classes or types."""
         ...
 
-    def drawn(self, chosen: np.ndarray) -> Self:
+    def take(self, chosen: np.ndarray) -> Self:
         """Some of the rows, perhaps twice."""
         ...
 
-    def tuned(self, objective: Score, per_class: bool) -> np.ndarray:
+    def best_bias(self, objective: Score, per_class: bool) -> np.ndarray:
         """The bias that scores best on these rows."""
         ...
 
@@ -49,7 +51,7 @@ class Rows(Protocol):
         """Biases that move together: those of a label or type, or all."""
         ...
 
-    def steps(self, together: list[int], bias: np.ndarray) -> tuple[np.ndarray, Counts]:
+    def counts_by_shift(self, together: list[int], bias: np.ndarray) -> tuple[np.ndarray, Counts]:
         """What to add to some biases, from strict to loose, and the counts with each."""
         ...
 
@@ -76,8 +78,8 @@ def tune(rows: Rows, objective: Score, *, per_class: bool = True, n_draws: int =
 
     Parameters
     ----------
-    rows : Margins, Classes or Spans
-        Of `skdice.metrics.decided`.
+    rows : BinaryRows, ClassRows or SpanRows
+        Of `skdice.metrics.held_out_rows`.
     objective : objective or callable
     per_class : bool, default=True
         False tunes one number, tau in b = -tau log(prior).
@@ -87,19 +89,19 @@ def tune(rows: Rows, objective: Score, *, per_class: bool = True, n_draws: int =
         on all rows, as a draw leaves out 0.6 squared of them. 0 tunes once on all rows, and keeps
         the result.
     """
-    if isinstance(objective, Constraint):
+    if is_bound(objective):
         return Tuning(_constrained(rows, objective))
     if n_draws == 0:
-        return Tuning(rows.tuned(objective, per_class))
+        return Tuning(rows.best_bias(objective, per_class))
     random, none = np.random.default_rng(0), np.zeros(rows.n_biases)
     biases: list[np.ndarray] = []
     gains: list[float] = []
     for _ in range(n_draws):
         chosen = random.integers(rows.n_rows, size=rows.n_rows)
-        biases.append(rows.drawn(chosen).tuned(objective, per_class))
+        biases.append(rows.take(chosen).best_bias(objective, per_class))
         others = np.setdiff1d(np.arange(rows.n_rows), chosen)
         if len(others):
-            held = rows.drawn(others)
+            held = rows.take(others)
             tuned, plain = (held.score(objective, held.decide(b)) for b in (biases[-1], none))
             gains.append(tuned - plain)
     kept = bool(gains) and float(np.mean(gains)) > max(_ENOUGH * float(np.std(gains)), 1e-12)
@@ -107,17 +109,17 @@ def tune(rows: Rows, objective: Score, *, per_class: bool = True, n_draws: int =
     return Tuning(bias, np.array(gains), np.array(biases))
 
 
-def _constrained(rows: Rows, objective: Constraint) -> np.ndarray:
+def _constrained(rows: Rows, objective: Bound) -> np.ndarray:
     """The bias with which a bound holds for new rows, and the rest is as good as can be."""
     bias = np.zeros(rows.n_biases)
     groups = rows.groups(objective.each)
     while groups:
         missed = {}
         for name, together in groups.items():
-            shifts, steps = rows.steps(together, bias)
-            held = objective._promised(steps)
+            shifts, steps = rows.counts_by_shift(together, bias)
+            held = objective.promised(steps)
             if held.any():
-                values = np.where(held, objective._value(steps), -np.inf)
+                values = np.where(held, objective.value(steps), -np.inf)
                 bias[together] += shifts[int(values.argmax())]
             else:
                 missed[name] = together
@@ -127,8 +129,8 @@ def _constrained(rows: Rows, objective: Constraint) -> np.ndarray:
             break
         # Those that are too rare to reach it by themselves are to reach it together.
         groups = {", ".join(missed): [i for together in missed.values() for i in together]}
-    best, n_true = objective._best(steps), int(steps.true.max(initial=0))
-    told = objective._told(best) if best else f"no {objective.what} at all"
+    best, n_true = objective.best_share(steps), int(steps.true.max(initial=0))
+    told = objective.in_words(best) if best else f"no {objective.measure} at all"
     of = f" for {name}" if name else ""
     raise ValueError(
         f"scoring={objective!r} cannot be met{of}: with {rows.n_rows} different rows to tune on, "
@@ -183,7 +185,7 @@ def tune_bias(
     --------
     >>> import numpy as np
     >>> from sklearn.metrics import f1_score
-    >>> from skdice.metrics.decisions import tune_bias
+    >>> from skdice.metrics.bias_tuning import tune_bias
     >>> log_p = np.log([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.6, 0.4]])
     >>> truth = np.array([0, 0, 1, 1])
     >>> bias = tune_bias(log_p, truth, lambda predicted: f1_score(truth, predicted))

@@ -1,4 +1,4 @@
-"""Held-out rows with their probabilities and truth, decided with any bias: see `decisions.tune`."""
+"""Held-out rows with their probabilities and truth, as `bias_tuning.tune` needs them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import Any, Self
 import numpy as np
 
 from skdice._checks import shown
+from skdice.metrics.bias_tuning import TAUS, Score, tune_bias
 from skdice.metrics.counting import SpanCounter, running_counts
-from skdice.metrics.decisions import TAUS, Score, tune_bias
-from skdice.metrics.objectives import Cost, Counts, Objective
+from skdice.metrics.counts import Counts
+from skdice.metrics.objectives import Objective
 
 _N_STEPS = 64  # thresholds of a label, where not all are tried
-_POOLED = 20  # positives with which a label's own bias counts as much as the common one
+POOLING = 20  # positives with which a label's own bias counts as much as the common one
 _GRID = np.array([-40.0, -20.0, -12.0, *np.arange(-8, 8.01, 0.25), 12.0, 20.0, 40.0])
 
 
@@ -34,7 +35,7 @@ def _number(value: Any) -> float:
 
 
 @dataclass
-class Margins:
+class BinaryRows:
     """Yes or no for each label, or for the positive class of two: yes above a margin of 0.
 
     Attributes
@@ -42,17 +43,17 @@ class Margins:
     margins : ndarray of shape (n_rows, n_labels)
         Log-odds.
     truth : ndarray of bool, shape (n_rows, n_labels)
-    answers : ndarray
+    y_true : ndarray
         The truth as the user gave it.
-    names : ndarray of two labels, or None
+    class_names : ndarray of two labels, or None
         The negative and the positive class of two.
     labels : list of str
     """
 
     margins: np.ndarray
     truth: np.ndarray
-    answers: np.ndarray
-    names: np.ndarray | None = None
+    y_true: np.ndarray
+    class_names: np.ndarray | None = None
     labels: Sequence[Any] = ("",)
 
     def __post_init__(self) -> None:
@@ -67,34 +68,34 @@ class Margins:
         """How good decisions are."""
         if not callable(objective):
             hits, predicted = (decisions & self.truth).sum(axis=0), decisions.sum(axis=0)
-            return float(objective._value(self._counts(hits, predicted)))
+            return float(objective.value(self._table(hits, predicted)))
         named = decisions.astype(int)
-        if self.names is not None:
-            named = self.names[named[:, 0]]
-        return _number(objective(self.answers, named))
+        if self.class_names is not None:
+            named = self.class_names[named[:, 0]]
+        return _number(objective(self.y_true, named))
 
-    def _counts(self, hits: np.ndarray, predicted: np.ndarray) -> Counts:
+    def _table(self, hits: np.ndarray, predicted: np.ndarray) -> Counts:
         """Counts of shape (..., n_labels), or of both classes."""
         n, true, alerts = self.n_rows, self.truth.sum(axis=0), predicted.max(axis=-1)
-        if self.names is None:
+        if self.class_names is None:
             return Counts(hits, predicted, true, alerts, n)
         hits = np.concatenate([n - predicted - true + hits, hits], axis=-1)
         both = np.concatenate([n - predicted, predicted], axis=-1)
         return Counts(hits, both, np.append(n - true, true), alerts, n, positive=1)
 
-    def counted(self, decisions: np.ndarray, together: list[int]) -> Counts:
+    def counts(self, decisions: np.ndarray, together: list[int]) -> Counts:
         """Counts of some labels."""
-        parts = self.margins[:, together], self.truth[:, together], self.answers
-        some, predicted = type(self)(*parts, self.names), decisions[:, together]
-        counts = some._counts((predicted & some.truth).sum(axis=0), predicted.sum(axis=0))
+        parts = self.margins[:, together], self.truth[:, together], self.y_true
+        some, predicted = type(self)(*parts, self.class_names), decisions[:, together]
+        counts = some._table((predicted & some.truth).sum(axis=0), predicted.sum(axis=0))
         return replace(counts, alerts=predicted.any(axis=1).sum())
 
-    def drawn(self, chosen: np.ndarray) -> Self:
+    def take(self, chosen: np.ndarray) -> Self:
         """Some of the rows, perhaps twice."""
-        parts = self.margins[chosen], self.truth[chosen], self.answers[chosen]
-        return type(self)(*parts, self.names, self.labels)
+        parts = self.margins[chosen], self.truth[chosen], self.y_true[chosen]
+        return type(self)(*parts, self.class_names, self.labels)
 
-    def tuned(self, objective: Score, per_class: bool) -> np.ndarray:
+    def best_bias(self, objective: Score, per_class: bool) -> np.ndarray:
         """The best bias; of labels with few positives, mostly the common one."""
         true = self.truth.sum(axis=0)
         if not per_class:
@@ -105,32 +106,32 @@ class Margins:
         for _ in range(3):
             before = bias.copy()
             for label in range(self.n_biases):
-                bias[label] = self._best(objective, bias, label)
+                bias[label] = self._best_of(objective, bias, label)
             if (bias == before).all():
                 break
         if self.n_biases == 1:
             return bias
-        common = self._common(objective)
-        own = true / (true + _POOLED)
+        common = self._shared_bias(objective)
+        own = true / (true + POOLING)
         mixed: np.ndarray = own * bias + (1 - own) * common
         return mixed
 
-    def _common(self, objective: Score) -> float:
+    def _shared_bias(self, objective: Score) -> float:
         """The best bias that all labels share, where they count together."""
-        shifts, steps = self.steps([*range(self.n_biases)], np.zeros(self.n_biases))
+        shifts, steps = self.counts_by_shift([*range(self.n_biases)], np.zeros(self.n_biases))
         if not callable(objective):
-            return float(shifts[objective._value(steps).argmax()])
+            return float(shifts[objective.value(steps).argmax()])
         shifts = shifts[np.linspace(0, len(shifts) - 1, _N_STEPS).astype(int)]
         scores = [self.score(objective, self.decide(shift)) for shift in shifts]
         return float(shifts[int(np.argmax(scores))])
 
-    def _best(self, objective: Score, bias: np.ndarray, label: int) -> float:
+    def _best_of(self, objective: Score, bias: np.ndarray, label: int) -> float:
         """The best bias of a label; of equally good ones the nearest to the one it has."""
-        shifts, steps = self.steps([label], np.zeros(self.n_biases))
+        shifts, steps = self.counts_by_shift([label], np.zeros(self.n_biases))
         hits, predicted = steps.hits[:, 0], steps.predicted[:, 0]
         # A threshold is best right below a positive row, or where none or all are predicted.
         kept = np.unique([0, *(np.flatnonzero(np.diff(hits)) + 1), len(shifts) - 1])
-        if isinstance(objective, Cost):  # or right above one, where a false alarm is a gain
+        if not (callable(objective) or objective.alarms_never_gain):  # or right above one
             kept = np.union1d(kept, np.flatnonzero(np.diff(hits)))
         if len(kept) > _N_STEPS and (callable(objective) or self.n_biases > 1):
             kept = kept[np.linspace(0, len(kept) - 1, _N_STEPS).astype(int)]
@@ -146,7 +147,7 @@ class Margins:
             others = (decisions & self.truth).sum(axis=0), decisions.sum(axis=0)
             tables = [np.tile(part, (len(kept), 1)) for part in others]
             tables[0][:, label], tables[1][:, label] = hits[kept], predicted[kept]
-            scores = objective._value(self._counts(*tables))
+            scores = objective.value(self._table(*tables))
         if scores.max() <= now + 1e-12:
             return float(bias[label])
         ties = shifts[kept][scores >= scores.max() - 1e-12]
@@ -158,7 +159,7 @@ class Margins:
             return {"": [*range(self.n_biases)]}
         return {str(label): [i] for i, label in enumerate(self.labels)}
 
-    def steps(self, together: list[int], bias: np.ndarray) -> tuple[np.ndarray, Counts]:
+    def counts_by_shift(self, together: list[int], bias: np.ndarray) -> tuple[np.ndarray, Counts]:
         """Every threshold for some labels; between two margins, the middle."""
         margins = self.margins[:, together] + bias[together]
         order = np.argsort(-margins, axis=None, kind="stable")
@@ -178,7 +179,7 @@ class Margins:
 
 
 @dataclass
-class Classes:
+class ClassRows:
     """One of three classes or more: the one with the highest log-probability after the biases.
 
     Attributes
@@ -186,15 +187,15 @@ class Classes:
     log_p : ndarray of shape (n_rows, n_classes)
     truth : ndarray of int, shape (n_rows,)
         Indices; -1 for a class that the model does not know.
-    answers : ndarray of shape (n_rows,)
+    y_true : ndarray of shape (n_rows,)
         The truth as the user gave it.
-    names : ndarray of shape (n_classes,)
+    class_names : ndarray of shape (n_classes,)
     """
 
     log_p: np.ndarray
     truth: np.ndarray
-    answers: np.ndarray
-    names: np.ndarray
+    y_true: np.ndarray
+    class_names: np.ndarray
 
     def __post_init__(self) -> None:
         self.n_rows, self.n_biases = self.log_p.shape
@@ -206,27 +207,26 @@ class Classes:
     def score(self, objective: Score, decisions: np.ndarray) -> float:
         """How good decisions are."""
         if callable(objective):
-            return _number(objective(self.answers, self.names[decisions]))
-        if isinstance(objective, Cost):
-            known = self.truth >= 0
-            costs = np.array(objective.matrix)[self.truth[known], decisions[known]]
-            return -float(costs.mean()) if len(costs) else 0.0
-        return float(objective._value(self.counted(decisions, [*range(self.n_biases)])))
+            return _number(objective(self.y_true, self.class_names[decisions]))
+        return float(objective.value(self.counts(decisions, [*range(self.n_biases)])))
 
-    def counted(self, decisions: np.ndarray, together: list[int]) -> Counts:
+    def counts(self, decisions: np.ndarray, together: list[int]) -> Counts:
         """Counts of some classes."""
         hits, predicted, true = (
             np.bincount(classes[classes >= 0], minlength=self.n_biases)[together]
             for classes in (decisions[decisions == self.truth], decisions, self.truth)
         )
-        return Counts(hits, predicted, true, np.zeros(()), self.n_rows)
+        known = self.truth >= 0
+        pairs = self.truth[known], decisions[known]
+        none, n = np.zeros(()), len(pairs[0])
+        return Counts(hits, predicted, true, none, n, sum_by_pair=lambda table: table[pairs].sum())
 
-    def drawn(self, chosen: np.ndarray) -> Self:
+    def take(self, chosen: np.ndarray) -> Self:
         """Some of the rows, perhaps twice."""
-        parts = self.log_p[chosen], self.truth[chosen], self.answers[chosen]
-        return type(self)(*parts, self.names)
+        parts = self.log_p[chosen], self.truth[chosen], self.y_true[chosen]
+        return type(self)(*parts, self.class_names)
 
-    def tuned(self, objective: Score, per_class: bool) -> np.ndarray:
+    def best_bias(self, objective: Score, per_class: bool) -> np.ndarray:
         """The best bias that `tune_bias` finds; a function, which is slow, is called less often."""
         scores: dict[bytes, float] = {}  # the passes meet the same decisions again
 
@@ -249,33 +249,36 @@ class Classes:
         self, objective: Objective, k: int, rival: np.ndarray, steps: np.ndarray, n_steps: int
     ) -> np.ndarray:
         """What `score` gives at each step, where rows become class `k` one after another."""
-        if isinstance(objective, Cost):
-            known = self.truth >= 0
-            truth, rival, steps = self.truth[known], rival[known], steps[known]
-            matrix = np.array(objective.matrix)
-            costs = matrix[truth, rival]
-            change = np.bincount(steps, matrix[truth, k] - costs, minlength=n_steps + 1)[:n_steps]
-            total: np.ndarray = -(costs.sum() + change.cumsum()) / max(len(truth), 1)
-            return total
         before = np.zeros_like(steps), steps, rival
         after = steps, np.full_like(steps, n_steps), np.full_like(steps, k)
         predicted = running_counts([before, after], n_steps, self.n_biases)
         right = [tuple(part[now[2] == self.truth] for part in now) for now in (before, after)]
         hits = running_counts(right, n_steps, self.n_biases)
-        true = np.bincount(self.truth[self.truth >= 0], minlength=self.n_biases)
-        return objective._value(Counts(hits, predicted, true, np.zeros(()), self.n_rows))
+        known = self.truth >= 0
+        true = np.bincount(self.truth[known], minlength=self.n_biases)
+
+        def sum_by_pair(table: np.ndarray) -> np.ndarray:
+            values = table[self.truth[known], rival[known]]
+            change = np.bincount(
+                steps[known], table[self.truth[known], k] - values, minlength=n_steps + 1
+            )
+            total: np.ndarray = values.sum() + change[:n_steps].cumsum()
+            return total
+
+        counts = Counts(hits, predicted, true, np.zeros(()), int(known.sum()))
+        return objective.value(replace(counts, sum_by_pair=sum_by_pair))
 
     def groups(self, each: bool) -> dict[str, list[int]]:
         """None: some class is always predicted."""
         raise ValueError("a bound on precision, recall or alerts needs a class that is background")
 
-    def steps(self, together: list[int], bias: np.ndarray) -> tuple[np.ndarray, Counts]:
+    def counts_by_shift(self, together: list[int], bias: np.ndarray) -> tuple[np.ndarray, Counts]:
         """None, as there are no groups."""
         raise NotImplementedError
 
 
 @dataclass
-class Spans:
+class SpanRows:
     """Tags of tokens, judged by the spans that they make.
 
     Attributes
@@ -307,15 +310,15 @@ class Spans:
     def score(self, objective: Score, decisions: np.ndarray) -> float:
         """How good decisions are."""
         if not callable(objective):
-            return float(objective._value(self.counter.counts(decisions)))
+            return float(objective.value(self.counter.counts(decisions)))
         named = np.split(np.asarray(self.classes)[decisions], self.ends[:-1])
         return _number(objective(self.tags, [row.tolist() for row in named]))
 
-    def counted(self, decisions: np.ndarray, together: list[int]) -> Counts:
+    def counts(self, decisions: np.ndarray, together: list[int]) -> Counts:
         """Counts of the types of some tags."""
         return self.counter.counts(decisions, sorted({*self.counter.kinds[together] - 1}))
 
-    def drawn(self, chosen: np.ndarray) -> Self:
+    def take(self, chosen: np.ndarray) -> Self:
         """Some of the sentences, perhaps twice."""
         sizes = self.counter.lengths[chosen]
         first = np.repeat((self.ends - self.counter.lengths)[chosen], sizes)
@@ -323,7 +326,7 @@ class Spans:
         tags = [self.tags[i] for i in chosen]
         return type(self)(self.log_p[tokens], self.truth[tokens], tags, self.classes, self.scheme)
 
-    def tuned(self, objective: Score, per_class: bool) -> np.ndarray:
+    def best_bias(self, objective: Score, per_class: bool) -> np.ndarray:
         """The best bias that `tune_bias` finds."""
         return tune_bias(
             self.log_p,
@@ -337,7 +340,7 @@ class Spans:
         self, objective: Objective, k: int, rival: np.ndarray, steps: np.ndarray, n_steps: int
     ) -> np.ndarray:
         """What `score` gives at each step, where tokens become class `k` one after another."""
-        return objective._value(self.counter.counts_by_step(k, rival, steps, n_steps))
+        return objective.value(self.counter.counts_by_step(k, rival, steps, n_steps))
 
     def of_types(self, each: bool) -> dict[str, list[int]]:
         """The tags of each type, or all but the background."""
@@ -354,12 +357,12 @@ class Spans:
             raise ValueError("a bound on precision, recall or alerts needs the tag 'O' and others")
         return groups
 
-    def steps(self, together: list[int], bias: np.ndarray) -> tuple[np.ndarray, Counts]:
+    def counts_by_shift(self, together: list[int], bias: np.ndarray) -> tuple[np.ndarray, Counts]:
         """A grid of shifts: a strict one cuts spans into pieces, so tests begin near the middle."""
         biased, shifts = self.log_p + bias, _GRID
         moved = np.zeros(self.n_biases)
         moved[together] = 1
-        found = [self.counted((biased + s * moved).argmax(axis=1), together) for s in shifts]
+        found = [self.counts((biased + s * moved).argmax(axis=1), together) for s in shifts]
         hits, predicted, alerts = (
             np.array([getattr(counts, name) for counts in found])
             for name in ("hits", "predicted", "alerts")

@@ -20,15 +20,15 @@ from skdice.metrics import (
     Fbeta,
     PrecisionAtRecall,
     RecallAtPrecision,
-    decided,
     expected_calibration_error,
+    held_out_rows,
     span_f1_score,
     span_precision_recall_fscore_support,
 )
+from skdice.metrics.bias_tuning import tune, tune_bias
 from skdice.metrics.calibration import calibrate
 from skdice.metrics.counting import SpanCounter
-from skdice.metrics.decided import Classes, Margins, Spans
-from skdice.metrics.decisions import tune, tune_bias
+from skdice.metrics.held_out_rows import BinaryRows, ClassRows, SpanRows
 from skdice.metrics.objectives import BalancedAccuracy
 from skdice.metrics.schemes import SCHEMES
 from skdice.metrics.scoring import resolve_scoring
@@ -37,7 +37,7 @@ TWO = np.array([0, 1])
 
 
 def two_classes(margins, truth):
-    return Margins(margins[:, None], truth[:, None] == 1, truth, TWO)
+    return BinaryRows(margins[:, None], truth[:, None] == 1, truth, TWO)
 
 
 def drawn_margins(seed, n, share=0.3, apart=1.5, ties=False):
@@ -135,7 +135,7 @@ def test_spans_at_each_step_are_those_of_its_tags(seed, scheme, unknown):
 def test_classes_at_each_step_score_as_their_decisions(name, seed, n):
     rng = np.random.default_rng(seed)
     truth = rng.integers(-1, 3, size=n)
-    rows = Classes(np.zeros((n, 3)), truth, truth, np.arange(3))
+    rows = ClassRows(np.zeros((n, 3)), truth, truth, np.arange(3))
     n_steps, k = int(rng.integers(1, 6)), int(rng.integers(3))
     rival, steps = rng.integers(3, size=n), rng.integers(n_steps + 1, size=n)
     plain = [rows.score(OF_MORE[name], np.where(steps <= s, k, rival)) for s in range(n_steps)]
@@ -150,14 +150,14 @@ def test_tuning_by_steps_finds_what_trying_one_by_one_finds(objective):
     truth = rng.choice(5, size=300, p=[0.8, 0.08, 0.04, 0.05, 0.03])
     log_p = log_softmax(rng.normal(size=(300, 5)) + 1.5 * np.eye(5)[truth], axis=1)
     y = [[tags[i] for i in row] for row in np.split(truth, 30)]
-    spans = Spans(log_p, truth, y, tags, "iob2")
+    spans = SpanRows(log_p, truth, y, tags, "iob2")
     one_by_one = tune_bias(log_p, truth, lambda decisions: spans.score(objective, decisions))
-    assert spans.tuned(objective, True).tolist() == one_by_one.tolist()
+    assert spans.best_bias(objective, True).tolist() == one_by_one.tolist()
     assert one_by_one.any()
-    if objective.__class__ is not Cost:
-        classes = Classes(log_p, truth, truth, np.arange(5))
+    if objective != Cost([[0, 1], [9, 0]]):  # of five classes
+        classes = ClassRows(log_p, truth, truth, np.arange(5))
         one_by_one = tune_bias(log_p, truth, lambda decisions: classes.score(objective, decisions))
-        assert classes.tuned(objective, True).tolist() == one_by_one.tolist()
+        assert classes.best_bias(objective, True).tolist() == one_by_one.tolist()
 
 
 def test_margins_that_lie_close_together():
@@ -173,7 +173,7 @@ def test_a_plain_decision_that_is_best_stays():
     truth = np.array([1, 1, 0, 0])
     rows = two_classes(np.array([3.0, 0.1, -0.2, -5.0]), truth)
     assert tune(rows, Fbeta(), n_draws=0).bias == [0.0]
-    rows = Margins(np.c_[[3.0, 0.1, -0.2, -5]], np.c_[truth] == 1, truth, TWO)
+    rows = BinaryRows(np.c_[[3.0, 0.1, -0.2, -5]], np.c_[truth] == 1, truth, TWO)
     assert tune(rows, f1_score, n_draws=0).bias == [0.0]
 
 
@@ -183,7 +183,7 @@ def test_several_labels_against_all_thresholds(seed, average):
     rng = np.random.default_rng(seed)
     truth = rng.uniform(size=(12, 2)) < [0.3, 0.5]
     margins = rng.normal(size=(12, 2)) + truth - 0.5
-    rows = Margins(margins, truth, truth.astype(int), None, ["a", "b"])
+    rows = BinaryRows(margins, truth, truth.astype(int), None, ["a", "b"])
 
     def score(bias):
         predicted = margins + bias > 0
@@ -193,7 +193,7 @@ def test_several_labels_against_all_thresholds(seed, average):
 
     of_label = [[-t for t in [*(np.sort(m) - 1e-9), 99]] for m in margins.T]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decided, "_POOLED", 1e-12)
+        patch.setattr(held_out_rows, "POOLING", 1e-12)
         bias = tune(rows, Fbeta(average=average), n_draws=0).bias
     best = max(score(np.array([a, b])) for a in of_label[0] for b in of_label[1])
     if average == "macro":
@@ -208,12 +208,12 @@ def test_labels_with_few_positives_take_the_common_bias():
     shares = [0.5, 0.4, 0.3, 0.004]
     truth = rng.uniform(size=(2000, 4)) < shares
     margins = rng.normal(size=(2000, 4)) + 3 * truth - 3
-    rows = Margins(margins, truth, truth.astype(int), None, list("abcd"))
+    rows = BinaryRows(margins, truth, truth.astype(int), None, list("abcd"))
     bias = tune(rows, Fbeta(average="macro"), n_draws=0).bias
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(decided, "_POOLED", 1e-12)
+        patch.setattr(held_out_rows, "POOLING", 1e-12)
         own = tune(rows, Fbeta(average="macro"), n_draws=0).bias
-        patch.setattr(decided, "_POOLED", 1e12)
+        patch.setattr(held_out_rows, "POOLING", 1e12)
         common = tune(rows, Fbeta(average="macro"), n_draws=0).bias
     assert np.ptp(common) < 1e-6
     n = truth.sum(axis=0)
@@ -232,8 +232,8 @@ def test_the_common_bias_is_the_best_for_what_is_asked(monkeypatch, objective, l
     rng = np.random.default_rng(0)
     truth = rng.uniform(size=(300, 3)) < [0.02, 0.03, 0.1]
     margins = rng.normal(size=(300, 3)) + 2 * truth - 1.5
-    rows = Margins(margins, truth, truth.astype(int), None, list("abc"))
-    monkeypatch.setattr(decided, "_POOLED", 1e12)
+    rows = BinaryRows(margins, truth, truth.astype(int), None, list("abc"))
+    monkeypatch.setattr(held_out_rows, "POOLING", 1e12)
     common = tune(rows, objective, n_draws=0).bias
     best = min(loss(truth, margins >= t) for t in np.unique(margins))
     assert loss(truth, rows.decide(common)) == pytest.approx(best)
@@ -252,7 +252,7 @@ def test_costs_of_three_classes(seed):
     truth = rng.integers(3, size=30)
     log_p = log_softmax(rng.normal(size=(30, 3)) + np.eye(3)[truth], axis=1)
     matrix = rng.uniform(0, 5, size=(3, 3))
-    rows = Classes(log_p, truth, truth, np.arange(3))
+    rows = ClassRows(log_p, truth, truth, np.arange(3))
     bias = tune(rows, Cost(matrix), n_draws=0).bias
     predicted = rows.decide(bias)
     mean = np.mean([matrix[t, p] for t, p in zip(truth, predicted, strict=True)])
@@ -287,12 +287,12 @@ def test_a_test_of_a_bound_against_all_ways_to_divide(confidence):
             fisher(*map(int, pair), share) <= 1 - confidence
             for pair in zip(hits, trials, strict=True)
         ]
-        assert bound._sure(hits, trials, share).tolist() == expected
+        assert bound.sure(hits, trials, share).tolist() == expected
         same = np.full(6, trials[0])
         hits = rng.integers(trials[0] + 1, size=6)
         expected = [fisher(int(k), int(trials[0]), share) <= 1 - confidence for k in hits]
-        assert bound._sure(hits, same, share).tolist() == expected
-        least = bound._least(share)
+        assert bound.sure(hits, same, share).tolist() == expected
+        least = bound.fewest_trials(share)
         assert fisher(least, least, share) <= 1 - confidence
         assert all(fisher(n, n, share) > 1 - confidence for n in range(1, least))
 
@@ -302,7 +302,7 @@ def test_a_promise_breaks_seldom_whatever_the_true_share():
     for share, confidence in ((0.5, 0.95), (0.9, 0.95), (0.9, 0.8), (0.95, 0.99)):
         bound = RecallAtPrecision(share, confidence=confidence)
         for n in (20, 45, 130):
-            sure = bound._sure(np.arange(n + 1), np.full(n + 1, n), share)
+            sure = bound.sure(np.arange(n + 1), np.full(n + 1, n), share)
             for times in (0.5, 1, 3):
                 new = int(np.ceil(n * times))
                 missed = np.arange(new + 1) < share * new - 1e-9
@@ -369,8 +369,8 @@ def test_a_bound_holds_for_new_rows(objective):
                 return found[truth == 1].mean()
             return (~found).mean()
 
-        kept += share(new, new_truth) >= objective._share
-        sure += share(*endless) >= objective._share
+        kept += share(new, new_truth) >= objective.share
+        sure += share(*endless) >= objective.share
     assert n_chosen >= 180
     assert kept >= 0.95 * n_chosen - 4  # the count's standard deviation is 3
     assert sure >= 0.97 * n_chosen
@@ -421,7 +421,7 @@ def test_bounds_of_several_labels_alone_and_together():
     rng = np.random.default_rng(0)
     truth = rng.uniform(size=(3000, 4)) < [0.4, 0.2, 0.01, 0.01]
     margins = rng.normal(size=(3000, 4)) + 5 * truth - 2 + [0, 1, 0, 0]
-    rows = Margins(margins, truth, truth.astype(int), None, list("abcd"))
+    rows = BinaryRows(margins, truth, truth.astype(int), None, list("abcd"))
     alone = tune(rows, RecallAtPrecision(0.9, each=True)).bias
     together = tune(rows, RecallAtPrecision(0.9)).bias
     assert np.ptp(together) == 0
@@ -436,7 +436,7 @@ def test_bounds_of_several_labels_alone_and_together():
     flagged = (margins + tune(rows, AlertBudget(200)).bias > 0).any(axis=1)
     assert 0.15 < flagged.mean() <= 0.2
     with pytest.raises(ValueError, match="cannot be met for c, d"):
-        tune(rows.drawn(np.arange(600)), RecallAtPrecision(0.9, each=True))
+        tune(rows.take(np.arange(600)), RecallAtPrecision(0.9, each=True))
 
 
 # ---- spans
@@ -450,7 +450,7 @@ def tagged(seed, n):
     tags = [[tag for i in row for tag in patterns[i]] for row in drawn]
     flat = np.array([classes.index(tag) for row in tags for tag in row])
     logits = rng.normal(size=(len(flat), 5)) + 3.2 * np.eye(5)[flat] + [0, 0, 0, 0, 0.8]
-    return Spans(log_softmax(logits, axis=1), flat, tags, classes, "iob2")
+    return SpanRows(log_softmax(logits, axis=1), flat, tags, classes, "iob2")
 
 
 def as_tags(rows, bias):
@@ -475,7 +475,7 @@ def test_objectives_of_spans_are_those_of_the_metric():
         wanted = -(2 * false + 7 * missed) / 60
         assert rows.score(Cost([[0, 2], [7, 0]]), decisions) == pytest.approx(wanted)
     chosen = np.array([3, 0, 3])
-    few = rows.drawn(chosen)
+    few = rows.take(chosen)
     assert few.tags == [rows.tags[i] for i in chosen]
     assert as_tags(few, np.zeros(5)) == [as_tags(rows, np.zeros(5))[i] for i in chosen]
 
@@ -490,7 +490,7 @@ def test_bounds_of_spans(each):
         tags = as_tags(new, bias)
         how = {"average": None, "labels": names} if each and at == 0 else {"average": "micro"}
         values = span_precision_recall_fscore_support(new.tags, tags, **how)[at]
-        assert np.min(values) >= objective._share
+        assert np.min(values) >= objective.share
         assert at or np.min(values) < 0.87  # a lower threshold than the plain one
     if each:
         assert bias[0] == bias[2]  # all tags of a type move together
