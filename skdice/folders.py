@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
+from filelock import lock_descriptor
+
 # Siblings of a folder `m`: `.m.new-1f2e3d4c` is being written, `.m.old-1f2e3d4c` was moved away.
 _NEW, _OLD = ".new-", ".old-"
 T = TypeVar("T")
@@ -190,10 +192,8 @@ def _exchange(a: Path, b: Path) -> bool:
 def _locked(parent: Path) -> Iterator[None]:
     """Wait for other processes that replace a folder in `parent`; the system frees the lock."""
     with contextlib.ExitStack() as stack:
-        with contextlib.suppress(ImportError, OSError):  # on Windows, and on some network disks
-            import fcntl
-
+        with contextlib.suppress(OSError):  # on Windows, and on some network disks
             handle = os.open(parent, os.O_RDONLY)
             stack.callback(os.close, handle)
-            fcntl.flock(handle, fcntl.LOCK_EX)
+            lock_descriptor(handle)
         yield

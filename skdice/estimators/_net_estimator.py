@@ -147,7 +147,9 @@ class NetEstimator(PlainIntegers, BaseEstimator):
         if (wanted := self._inference_params()) != getattr(self, "_applied", None):
             self._check_inference_params()
             given = wanted | (self.net_params or {})
-            self.net_.apply_runtime_params(given["batch_size"], given["device"], given.get("precision", "fp32"))
+            self.net_.apply_runtime_params(
+                given["batch_size"], given["device"], given.get("precision", "fp32")
+            )
             self._applied = wanted
 
     def _inference_params(self) -> dict[str, Any]:
