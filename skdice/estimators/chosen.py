@@ -119,3 +119,10 @@ class Chosen(NetEstimator):
         if self.n_iter_no_change == "auto":
             return max(3, self.max_epochs_ // 3)
         return super()._patience()
+
+
+def rate_of(estimator: Any) -> float:
+    """The peak rate that an estimator has or would choose, once its parameters are checked."""
+    estimator = clone(estimator)
+    estimator._check_params()
+    return float(estimator._rate(constant=False))

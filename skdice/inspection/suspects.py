@@ -19,8 +19,8 @@ from skdice.metrics.labels import read_labels
 from skdice.metrics.schemes import get_spans
 from skdice.metrics.span import read_tags
 from skdice.model_selection.held_out import out_of_fold
-from skdice.text.alignment import align
-from skdice.text.inputs import as_sentences, as_tags, as_texts
+from skdice.text.alignment import align, read_entities
+from skdice.text.inputs import as_sentences, as_tags, as_texts, read_texts
 from skdice.text.posterior import SpanPosterior
 from skdice.text.words import split_texts
 
@@ -300,7 +300,12 @@ class _Texts(_Sentences):
     """Texts with entities, by their characters."""
 
     def __init__(self, X: Any, y: Any, model: Any) -> None:
-        self.sentences, rows = model._checked(X, y)
+        self.sentences = read_texts(X)
+        rows = read_entities(y, self.sentences)
+        if model.unlabeled == "unknown":
+            rows = [
+                [*row, (0, len(text), None)] for text, row in zip(self.sentences, rows, strict=True)
+            ]
         tokenizer = load_tokenizer(model.backbone)
         self.words = list(split_texts(tokenizer, self.sentences))
         how = model.misaligned, model.overlapping

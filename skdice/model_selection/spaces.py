@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from skdice._checks import checked
-from skdice.estimators.chosen import Chosen
+from skdice.estimators.chosen import Chosen, rate_of
 from skdice.estimators.classifier import DiceClassifier
 from skdice.losses import LOSSES, Loss, OneMinus, TverskyLoss, resolve_loss
 
@@ -104,9 +104,7 @@ def _around(values: Any, name: str, estimator: Any) -> Any:
     part = estimator.get_params().get(owner) if owner else estimator
     if not isinstance(part, (Chosen, DiceClassifier)):
         return values
-    part = clone(part)
-    part._check_params()
-    rate = part._rate(constant=False)
+    rate = rate_of(part)
     return import_optuna().distributions.FloatDistribution(rate / 3, rate * 3, log=True)
 
 
