@@ -1,4 +1,4 @@
-"""What comes before a fit, and what is left after one that failed."""
+"""Checks before a fit, and the state after one that failed."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def replaced(folder: str | Path, is_ours: Callable[[str], bool]) -> Iterator[Pat
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with _locked(target.parent):
-            _settle(target)
+            _recover(target)
             for left in _siblings(target, _NEW):
                 shutil.rmtree(left, ignore_errors=True)
             new.mkdir()
@@ -88,14 +88,14 @@ def settled(folder: Path) -> Path:
     """The same folder, put back if a process was killed that had moved it away to replace it."""
     if not folder.exists() and _siblings(folder, _OLD):
         with _locked(folder.parent):
-            _settle(folder)
+            _recover(folder)
     return folder
 
 
 def unchanged(folder: Path, read: Callable[[], T]) -> T:
-    """What `read` gives, from one and the same folder: it reads again if that was replaced."""
+    """Return `read()` of one and the same folder: it reads again if that was replaced."""
     while True:
-        with _held(folder) as before:
+        with _opened(folder) as before:
             try:
                 value = read()
             except Exception:
@@ -107,7 +107,7 @@ def unchanged(folder: Path, read: Callable[[], T]) -> T:
 
 
 @contextlib.contextmanager
-def _held(folder: Path) -> Iterator[Any]:
+def _opened(folder: Path) -> Iterator[Any]:
     """The identity of a folder, which no other takes on meanwhile, as a number is given again."""
     handle = None
     with contextlib.suppress(OSError):  # there is none, or it is on Windows
@@ -138,7 +138,7 @@ def _siblings(folder: Path, kind: str) -> list[Path]:
     return list(folder.parent.glob(f".{glob.escape(folder.name)}{kind}*"))
 
 
-def _settle(folder: Path) -> None:
+def _recover(folder: Path) -> None:
     """Undo or finish the swap of a process that was killed."""
     for old in _siblings(folder, _OLD):
         if folder.exists():
@@ -173,7 +173,7 @@ def _swap(new: Path, target: Path) -> None:
         try:
             new.rename(target)
         finally:
-            _settle(target)
+            _recover(target)
 
 
 def _exchange(a: Path, b: Path) -> bool:
