@@ -43,12 +43,12 @@ __all__ = [
 
 
 def attention_of(encoder: Any) -> str | None:
-    """How a model of transformers attends; it has a public setter and no getter."""
+    """The attention of a model of transformers, which has a public setter and no getter."""
     return getattr(getattr(encoder, "config", None), "_attn_implementation", None)
 
 
 def accepts_sample_weight(scorer: Any) -> bool:
-    """Whether a scorer takes ``sample_weight``; scikit-learn's own have one signature for all."""
+    """Tell whether a scorer takes ``sample_weight``; scikit-learn's all have one signature."""
     if hasattr(scorer, "_accept_sample_weight"):
         return bool(scorer._accept_sample_weight())
     return "sample_weight" in signature(scorer).parameters

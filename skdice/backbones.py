@@ -68,7 +68,7 @@ def find_backbone(backbone: str | Path) -> str:
 
 
 def is_hub_id(name: str) -> bool:
-    """Whether the hub could have a repository of this name."""
+    """Tell whether the hub could have a repository of this name."""
     from huggingface_hub.utils import HFValidationError, validate_repo_id
 
     try:
@@ -263,7 +263,7 @@ def _refuse_keys(content: dict[str, Any], name: str, path: str) -> None:
 
 def _refuse_sizes(content: dict[str, Any], path: Path) -> None:
     """Refuse numbers of layers and sizes that the weights beside a config.json cannot have."""
-    n_tensors, n_weights = _held(path.parent)
+    n_tensors, n_weights = _count_weights(path.parent)
     for key, value in _items(content):
         limit = max(n_weights, 2**24)
         if re.search("(layer|group|expert|block|stage|depth)s?$|group_num$", key):
@@ -277,8 +277,8 @@ def _refuse_sizes(content: dict[str, Any], path: Path) -> None:
             )
 
 
-def _held(folder: Path) -> tuple[int, int]:
-    """How many tensors and weights the files of a folder hold, or at most hold."""
+def _count_weights(folder: Path) -> tuple[int, int]:
+    """The numbers of tensors and of weights in the files of a folder; of pickles the most."""
     from safetensors import safe_open
 
     n_tensors = n_weights = 0
@@ -369,7 +369,7 @@ def load_weights(cls: Any, where: str, config: Any) -> tuple[Any, dict[str, list
             build = getattr(cls, "from_config", cls)  # of an Auto class
             with torch.device("meta"):
                 n_described = sum(p.numel() for p in build(copy.deepcopy(config)).parameters())
-            n_weights = _held(Path(where))[1]
+            n_weights = _count_weights(Path(where))[1]
             if n_described > 2 * n_weights + 2**20:  # a new head has few
                 raise ValueError(
                     f"{str(Path(where, 'config.json'))!r} describes a model of {n_described} "

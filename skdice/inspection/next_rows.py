@@ -1,4 +1,4 @@
-"""Which rows of a pool are worth a label."""
+"""Rows of a pool that are worth a label."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def find_next(
 
 
 def key_of(row: Any) -> Any:
-    """What equal texts, pairs or tokens have in common: all but case and white space."""
+    """A key of texts, pairs or tokens that are equal but for case and white space."""
     return " ".join(row.casefold().split()) if isinstance(row, str) else tuple(map(key_of, row))
 
 

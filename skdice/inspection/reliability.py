@@ -1,4 +1,4 @@
-"""Whether the scores of spans mean what they say."""
+"""Reliability diagrams: the scores of spans against the share that is right."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from skdice._checks import KINDS, Kinds, as_numbers, shown
+from skdice._checks import KINDS, Kind, Kinds, as_numbers, shown
 
 # A hyperparameter may be a tensor, so that many values can run at once.
 Number = float | Tensor
@@ -21,15 +21,15 @@ MOST = 1e18  # of any number: 64 bits hold it, and float32 its square
 # What the annotations of a loss's parameters promise.
 LOSS_KINDS: Kinds = {
     **KINDS,
-    "Number": (
+    "Number": Kind(
         "a number, or a tensor of one",
         lambda v: isinstance(v, Tensor) or KINDS["float"][1](v),
     ),
-    "PerClass": (
+    "PerClass": Kind(
         "None or hold one number for each class",
         lambda v: v is None or getattr(v, "ndim", 0) == 1 or isinstance(v, (list, tuple)),
     ),
-    "ClassWeight": (
+    "ClassWeight": Kind(
         "None, 'balanced', a dict of factors by label, or hold one number for each class",
         lambda v: (
             v is None

@@ -208,9 +208,9 @@ def _tried(values: Any) -> list[Any]:
 
 def _checked_losses(model: Any) -> dict[str, Loss]:
     """The losses in an estimator by their parameters' names; skdice's parameters are checked."""
-    held = {"": model, **model.get_params(deep=True)}
-    losses = {name: value for name, value in held.items() if isinstance(value, Loss)}
-    for name, part in held.items():
+    parts = {"": model, **model.get_params(deep=True)}
+    losses = {name: value for name, value in parts.items() if isinstance(value, Loss)}
+    for name, part in parts.items():
         if hasattr(part, "task") and not isinstance(part, type):  # an estimator of skdice
             part._validate_params()
             for parameter, kinds in part._parameter_constraints.items():
