@@ -48,9 +48,7 @@ class NumericDataset:
 class NumericNet(FineTuningNet):
     """`FineTuningNet` on rows of an array or a sparse matrix."""
 
-    def batches(
-        self, dataset: Any, rows: np.ndarray, first_position_id: int | None = None
-    ) -> list[Batch]:
+    def batches(self, dataset: Any, rows: np.ndarray, layout: Any = None) -> list[Batch]:
         """All rows of an update at once, in the order of the data."""
         place = np.sort(rows)
         weight = None if dataset.weight is None else torch.from_numpy(dataset.weight[place])

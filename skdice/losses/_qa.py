@@ -44,6 +44,8 @@ class SpanEndsLoss(nn.Module):
     1.386
     """
 
+    padding_target = 0, 0, 1  # of positions that do not count: each is a window of its own
+
     def __init__(self, loss: Loss) -> None:
         super().__init__()
         self.loss = loss = resolve_loss(loss)
