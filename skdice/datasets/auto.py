@@ -17,7 +17,9 @@ from skdice.datasets.files import fault, first_line, is_json, read_lines, suffix
 from skdice.datasets.records import read_table, token_table
 from skdice.datasets.squad import read_mrc_ner, read_squad
 from skdice.metrics.schemes import to_tags
-from skdice.tasks import TASKS
+
+# What a file may hold. Each is the name of a task of `skdice.tasks`.
+KINDS = ("tagging", "classification", "qa", "mrc-ner", "entities")
 
 
 @checked
@@ -54,8 +56,8 @@ class Dataset:
     columns: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        if self.task not in TASKS:
-            raise ValueError(f"task={self.task!r} must be one of {list(TASKS)}")
+        if self.task not in KINDS:
+            raise ValueError(f"task={self.task!r} must be one of {list(KINDS)}")
 
     def __len__(self) -> int:
         return len(self.X)
@@ -106,7 +108,7 @@ def read_dataset(
     >>> data.task, list(data.y)
     ('classification', ['spam', 'ham'])
     """
-    check_choice("task", task, ("auto", *TASKS))
+    check_choice("task", task, ("auto", *KINDS))
     path = Path(path)
     if task == "auto":
         task = find_task(path, encoding)

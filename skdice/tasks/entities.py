@@ -10,8 +10,10 @@ import numpy as np
 
 from skdice import backbones
 from skdice._checks import as_row_list
+from skdice.datasets.annotations.words import tagged_words
 from skdice.engine.plan import Examples, Mode
 from skdice.metrics.schemes import infer_scheme
+from skdice.metrics.span import report_of_spans, report_text
 from skdice.tasks.base import Blocks
 from skdice.tasks.tagging import Tagging
 from skdice.tasks.training import label_names
@@ -53,6 +55,7 @@ class Entities(Tagging):
     formats = ("jsonl", "doccano", "label-studio", "prodigy", "spacy", "brat")
     outputs = "tags_"
     has_words = False
+    rows_are = "lines"
 
     # ---- rows
 
@@ -207,6 +210,29 @@ class Entities(Tagging):
             "With this kind of tokenizer a pipeline takes all between two blanks for one word, "
             f"punctuation included: `pipeline_entities` gives it the words.\n\n{notes}"
         )
+
+    # ---- rows in files: see the command line, which writes what annotation tools read
+
+    def labels(self, y: Any) -> Iterable[Any] | None:
+        """Return the types of all entities."""
+        return (label for row in y for _, _, label in row)
+
+    def counted(self, X: Any, y: Any) -> Any:
+        """Return the tags of the words."""
+        return [tags for _, tags in tagged_words(X, y)]
+
+    def scorer(self, y: Any) -> Any:
+        """Return None: the estimator scores entities."""
+        return None
+
+    def report(self, model: Any, y: Any, predicted: Any, *, mode: str, as_json: bool) -> Any:
+        """Return the report of entities."""
+        true, found = (
+            [[(label, start, end) for start, end, label, *_ in row] for row in rows]
+            for rows in (y, predicted)
+        )
+        table = report_of_spans(true, found, mode)
+        return table if as_json else report_text(table)
 
     # ---- models of transformers
 

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import chain
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import log_softmax
+from sklearn.metrics import make_scorer
 from torch import nn
 
 from skdice._warn import warn
 from skdice.engine.batching import UNKNOWN
 from skdice.engine.plan import Examples, Mode
-from skdice.metrics import span_precision_recall_fscore_support
+from skdice.metrics import (
+    span_f1_score,
+    span_precision_recall_fscore_support,
+    span_report,
+)
+from skdice.metrics.credit import MODES
 from skdice.metrics.schemes import (
     check_prefixes,
     check_tags,
@@ -23,7 +30,8 @@ from skdice.metrics.schemes import (
     split_tag,
 )
 from skdice.metrics.span import read_tags
-from skdice.tasks.base import Task
+from skdice.tasks.base import Named, Task
+from skdice.tasks.token_rows import read_tokens_of, record_of_spans, tokens_of_block
 from skdice.tasks.training import check_known, label_names, prepared_loss
 from skdice.text.decoding import decode
 from skdice.text.encoding import Ragged, Windows, encode_sentences
@@ -44,6 +52,8 @@ class Tagging(Task):
     head = "TokenClassification"
     example = '[["Ann", "lives", "in", "Rome"]]'
     keys = ("tokens",)
+    rows_are = "blocks"
+    modes = tuple(MODES)
     formats: ClassVar[tuple[str, ...]] = ("conll", "jsonl", "spans")
     unit = "tokens"
     tuned_by = "BiasTunedTagger"
@@ -300,6 +310,43 @@ class Tagging(Task):
             "become entities. Call `predict` of skdice instead, or train on "
             "`skdice.metrics.convert_scheme(y)`, which gives IOB2."
         )
+
+    # ---- rows in files
+
+    def labels(self, y: Any) -> Iterable[Any] | None:
+        """Return the tags of all tokens."""
+        return chain.from_iterable(y)
+
+    def scorer(self, y: Any) -> Any:
+        """Return F1 of spans in the scheme of the whole data set."""
+        return make_scorer(span_f1_score, scheme=infer_scheme(y))
+
+    def read_inputs(self, model: Any, path: Path, encoding: str, **table: Any) -> Named:
+        """Return sentences as lists of tokens."""
+        return read_tokens_of(model, path, encoding, table), []
+
+    def row_of_block(self, model: Any, where: str, lines: list[str]) -> Any:
+        """Return the tokens of a sentence, which stand alone or in columns."""
+        return tokens_of_block(model, where, lines)
+
+    def method_for(self, how: str) -> str:
+        """Return the method for tags, or for tags with their spans."""
+        return "predict" if how == "conll" else "predict_tagged"
+
+    def written(self, model: Any, how: str, x: Any, name: str, found: Any) -> str:
+        """Return a token and its tag a line, or a record."""
+        if how != "conll":
+            return super().written(model, how, x, name, found)
+        return "\n".join(f"{token}\t{tag}" for token, tag in zip(x, found, strict=True))
+
+    def record(self, model: Any, how: str, x: Any, name: str, found: Any) -> dict[str, Any]:
+        """Return the tokens, the tags if there are any, and the spans."""
+        return record_of_spans(how, x, *found, with_tags=model.scheme_ is not None)
+
+    def report(self, model: Any, y: Any, predicted: Any, *, mode: str, as_json: bool) -> Any:
+        """Return the report of spans."""
+        how: dict[str, Any] = {"scheme": model.scheme_, "mode": mode, "output_dict": as_json}
+        return span_report(y, predicted, **how)
 
     # ---- models of transformers
 
