@@ -14,17 +14,16 @@ import typer
 from skdice._checks import counted
 from skdice.cli._options import Columns
 from skdice.datasets import read_annotations, read_texts, write_annotations
-from skdice.datasets.annotations.api import as_row, find_format, is_text, pieces_of
-from skdice.datasets.annotations.records import Source
-from skdice.datasets.files import is_json, replacing, suffix_of
+from skdice.datasets.annotations import as_row, find_format, format_of_name, is_text, pieces_of
+from skdice.datasets.files import replacing, suffix_of
+from skdice.datasets.source import Source
 
-_BY_SUFFIX = {".jsonl": "jsonl", ".conll": "conll", ".spacy": "spacy", "": "brat"}
 Rows = Iterable[tuple[str, dict[str, Any]]]  # texts with their metadata
 
 
 def convert(source: Path, out: Path, read_as: str, write_as: str | None, **how: Any) -> str:
     """Write the file of one tool as that of another; returns what was written."""
-    write_as = write_as or _BY_SUFFIX.get(out.suffix)
+    write_as = write_as or format_of_name(out)
     if write_as is None:
         raise typer.BadParameter(f"{out.name!r} does not show its format: give --to")
     found = read_annotations(source, read_as, **how)
@@ -36,8 +35,8 @@ def convert(source: Path, out: Path, read_as: str, write_as: str | None, **how: 
 def rows_of(file: Path, columns: Columns) -> Rows:
     """The texts of a file of an annotation tool, of a table, or one on each line."""
     source = Source(file, columns.encoding)
-    form = find_format(source)
-    if form is None and not is_json(file, source.lines):
+    form = find_format(source, with_labels=True)
+    if form is None and not source.is_json:
         table = columns.of_table()
         if table or suffix_of(file) in (".csv", ".tsv"):
             texts = read_texts(file, encoding=columns.encoding, **table)

@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 from skdice.cli._common import OUT, has_several_labels
-from skdice.datasets.annotations.words import tagged_words
+from skdice.datasets.annotations import tagged_words
 from skdice.tasks import TASKS
 
 

@@ -9,12 +9,13 @@ from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from inspect import signature
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 from typer import Argument, Option
 from typer.core import TyperCommand
 
+from skdice._tools import TOOLS
 from skdice.cli._common import readable_errors, split_commas
 from skdice.tasks import TASKS
 
@@ -84,11 +85,14 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
 
 Task = Literal["auto", "tagging", "classification", "qa", "mrc-ner", "entities"]
 Misaligned = Literal["raise", "drop", "fix"]
-Tool = Literal["doccano", "label-studio", "prodigy", "spacy", "brat", "jsonl", "conll"]
 Offsets = Literal["auto", "codepoints", "utf16", "bytes"]
-Format = Literal[
-    "auto", "conll", "jsonl", "spans", "doccano", "label-studio", "prodigy", "spacy", "brat"
-]
+if TYPE_CHECKING:
+    Tool: TypeAlias = str
+    SourceTool: TypeAlias = str
+    Format: TypeAlias = str
+else:  # by the modules of `datasets.annotations`
+    Tool, SourceTool = Literal[TOOLS], Literal[("auto", *TOOLS)]
+    Format = Literal[("auto", *dict.fromkeys(("conll", "jsonl", "spans", *TOOLS)))]
 Mode = Literal["strict", "exact", "partial", "type", "fair"]
 Strategy = Literal["auto", "full", "shared"]
 Choice = Literal["mixed", "positives", "margin", "spread"]

@@ -15,10 +15,11 @@ import typer
 from skdice.cli import _entities
 from skdice.cli._options import Columns
 from skdice.datasets import read_dataset, read_texts
-from skdice.datasets.annotations.records import without
-from skdice.datasets.auto import find_task, holds_columns
+from skdice.datasets.annotations import without
+from skdice.datasets.auto import find_task
 from skdice.datasets.conll import Line, columns_of
 from skdice.datasets.files import is_json, is_record, parse_json, read_lines, replacing
+from skdice.datasets.tagged import holds_columns
 from skdice.tasks import TASKS
 
 BLOCK = 64  # rows of standard input that are predicted at a time

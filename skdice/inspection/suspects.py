@@ -308,8 +308,7 @@ class _Texts(_Sentences):
         self.classes = sorted({tag for row in self.tags for tag in row} - {None} | {"O"})
 
     def tags_of(self, predicted: Any) -> Any:
-        rows = [[(e.start, e.end, e.label) for e in row] for row in predicted]
-        return align(self.sentences, rows, self.words)[0]
+        return align(self.sentences, list(predicted), self.words)[0]
 
     def place(self, row: int, span: Span | None) -> tuple[int | None, int | None]:
         if span is None:

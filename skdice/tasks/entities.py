@@ -10,28 +10,20 @@ import numpy as np
 
 from skdice import backbones
 from skdice._checks import as_row_list
-from skdice.datasets.annotations.words import tagged_words
+from skdice.datasets.annotations import tagged_words
 from skdice.engine.plan import Examples, Mode
 from skdice.metrics.schemes import infer_scheme
 from skdice.metrics.span import report_of_spans, report_text
 from skdice.tasks.base import Blocks
 from skdice.tasks.tagging import Tagging
 from skdice.tasks.training import label_names
-from skdice.text.alignment import (
-    REGIONS,
-    Span,
-    align,
-    check_type,
-    read_entities,
-    tags_of_texts,
-    warn_of,
-)
+from skdice.text.alignment import REGIONS, align, tags_of_texts, warn_of
 from skdice.text.encoding import Windows, compact, windows_of_words
+from skdice.text.entity import Entity, check_type, read_entities
 from skdice.text.inputs import check_weights, read_texts
 from skdice.text.long_texts import Cuts
 from skdice.text.spans import ScoredSpan
 from skdice.text.words import (
-    Entity,
     Words,
     apart,
     begin_unglued,
@@ -68,7 +60,9 @@ class Entities(Tagging):
         texts = read_texts(X)
         rows: list[Any] = read_entities(y, texts)
         if model.unlabeled == "unknown":
-            rows = [[*row, (0, len(text), None)] for text, row in zip(texts, rows, strict=True)]
+            rows = [
+                [*row, Entity(0, len(text), None)] for text, row in zip(texts, rows, strict=True)
+            ]
         return texts, rows
 
     def examples(self, model: Any, X: Any, y: Any, sample_weight: Any = None) -> Examples:
@@ -158,9 +152,9 @@ class Entities(Tagging):
         """Return micro scores; an entity that is there twice can be found once."""
         hits = n_true = n_found = 0
         for spans, row in zip(true, predicted, strict=True):
-            known = [span for span in spans if span[2] is not None]
-            there = [span for span in known if span[2] != "O"]
-            unknown = [span for span in spans if span[2] is None]
+            known = [span for span in spans if span.label is not None]
+            there = [span[:3] for span in known if span.label != "O"]
+            unknown = [span for span in spans if span.label is None]
             found = {entity[:3] for entity in row if not _is_unjudged(entity, known, unknown)}
             hits += len(found.intersection(there))
             n_true, n_found = n_true + len(there), n_found + len(found)
@@ -215,7 +209,7 @@ class Entities(Tagging):
 
     def labels(self, y: Any) -> Iterable[Any] | None:
         """Return the types of all entities."""
-        return (label for row in y for _, _, label in row)
+        return (label for row in y for _, _, label, *_ in row)
 
     def counted(self, X: Any, y: Any) -> Any:
         """Return the tags of the words."""
@@ -250,12 +244,12 @@ class Entities(Tagging):
         return {"tags": sorted(names), "scheme": "iob2", "order": np.argsort(names)}
 
 
-def _without_glued(text: str, row: list[Span]) -> list[Span]:
+def _without_glued(text: str, row: list[Entity]) -> list[Entity]:
     """The entities of a text; glued words that none of them touches are not annotated."""
     free = [
-        (start, end, None)
+        Entity(start, end, None)
         for start, end in glued_words(text)
-        if all(b <= start or end <= a for a, b, _ in row)
+        if all(e.end <= start or end <= e.start for e in row)
     ]
     return [*row, *free]
 
@@ -266,7 +260,7 @@ def _of_text(text: str, words: Words, spans: list[ScoredSpan]) -> Iterator[Entit
         yield Entity(start, end, kind, score, text[start:end])
 
 
-def _is_unjudged(entity: Entity, known: list[Span], unknown: list[Span]) -> bool:
+def _is_unjudged(entity: Entity, known: list[Entity], unknown: list[Entity]) -> bool:
     """Whether an entity lies in a region that was not annotated, and touches no known entity."""
-    inside = any(start <= entity.start and entity.end <= end for start, end, _ in unknown)
-    return inside and all(entity.end <= start or end <= entity.start for start, end, _ in known)
+    inside = any(e.start <= entity.start and entity.end <= e.end for e in unknown)
+    return inside and all(entity.end <= e.start or e.end <= entity.start for e in known)

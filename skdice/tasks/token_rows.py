@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from skdice.datasets import read_dataset
-from skdice.datasets.auto import find_task, holds_columns
+from skdice.datasets.auto import find_task
 from skdice.datasets.conll import Line, columns_of
 from skdice.datasets.files import is_json, read_lines
+from skdice.datasets.tagged import holds_columns
 
 
 def read_tokens_of(model: Any, path: Path, encoding: str, table: dict[str, Any]) -> list[list[str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from typer import Argument, Option
 
@@ -42,7 +42,7 @@ def convert(
     file: Annotated[Path, Argument(help="File, or folder of brat, to read.")],
     out: Annotated[Path, Argument(help="File, or folder of brat, to write.")],
     read_as: Annotated[
-        Literal["auto", options.Tool], Option("--from", help="Format to read; auto looks at it.")
+        options.SourceTool, Option("--from", help="Format to read; auto looks at it.")
     ] = "auto",
     write_as: Annotated[
         options.Tool | None, Option("--to", help="Format to write; default: by the name.")
@@ -53,8 +53,7 @@ def convert(
 ) -> None:
     """Write texts with entities from one annotation tool as another reads them.
 
-    Formats are doccano, label-studio, prodigy, spacy (JSON, or a .spacy file), brat, jsonl and
-    conll. Ids and other fields go along.
+    Formats are those of --to; spacy is JSON, or a .spacy file. Ids and other fields go along.
 
     For example:
 

@@ -79,8 +79,8 @@ def predict(
         options.Format,
         Option(
             "--format",
-            help="conll, jsonl or spans; for a recognizer jsonl, doccano, label-studio, prodigy, "
-            "spacy or brat; auto is the format described above.",
+            help="conll, jsonl or spans; for a recognizer that of an annotation tool; auto is the "
+            "format described above.",
         ),
     ] = "auto",
     device: options.Device = "auto",
