@@ -127,8 +127,8 @@ def find_suspects(
     check_has("estimator", model, "predict_proba")
     rows: Any = None
     if not is_classifier(estimator):
-        of_texts = getattr(model, "task", "") == "entities"
-        rows = (_Texts if of_texts else _Sentences)(X, y, model)
+        has_words = getattr(getattr(model, "task", None), "has_words", True)
+        rows = (_Sentences if has_words else _Texts)(X, y, model)
     else:
         labels = read_labels(y)
     scored = out_of_fold(estimator, X, y, cv, groups, **how)

@@ -29,8 +29,8 @@ from skdice.metrics.labels import (
     read_labels,
     single_labels,
 )
-from skdice.tasks.base import Named, Task
-from skdice.tasks.training import check_known, check_occurring, label_names, prepared_loss
+from skdice.tasks._base import Named, Task
+from skdice.tasks._training import check_known, check_occurring, label_names, prepared_loss
 from skdice.text.encoding import Windows
 from skdice.text.inputs import as_texts, check_width
 from skdice.text.long_texts import Cuts, DecisiveWindow, TextWindow, encode_texts
@@ -258,6 +258,10 @@ class Classification(Task):
     def has_several_labels(self, y: Any) -> bool:
         """Return whether a text may have several labels."""
         return any(isinstance(row, list) for row in y)
+
+    def split_strata(self, y: Any) -> Any:
+        """Return the labels; of several labels the rarest of each row."""
+        return single_labels(y)
 
     def scorer(self, y: Any) -> Any:
         """Return F1 of the rarer class of two, macro F1 of more, micro F1 of several labels."""

@@ -14,9 +14,9 @@ from skdice.datasets.annotations import tagged_words
 from skdice.engine.plan import Examples, Mode
 from skdice.metrics.schemes import infer_scheme
 from skdice.metrics.span import report_of_spans, report_text
-from skdice.tasks.base import Blocks
+from skdice.tasks._base import Blocks
+from skdice.tasks._training import label_names
 from skdice.tasks.tagging import Tagging
-from skdice.tasks.training import label_names
 from skdice.text.alignment import REGIONS, align, tags_of_texts, warn_of
 from skdice.text.encoding import Windows, compact, windows_of_words
 from skdice.text.entity import Entity, check_type, read_entities
@@ -170,14 +170,7 @@ class Entities(Tagging):
         self, model: Any, inputs: list[Any], true: Any, predicted: Any
     ) -> tuple[list[list[Any]], list[list[Any]]]:
         """Return true and predicted entities as (type, start, end) for each row."""
-        known, found = (
-            [
-                [(kind, start, end) for start, end, kind in row if kind not in REGIONS]
-                for row in rows
-            ]
-            for rows in (true, read_entities(predicted, inputs))
-        )
-        return known, found
+        return _typed(true), _typed(read_entities(predicted, inputs))
 
     def check_scored(self, model: Any, tags: list[list[Any]]) -> None:
         """Count entities of unknown types as misses."""
@@ -206,6 +199,14 @@ class Entities(Tagging):
         )
 
     # ---- rows in files: see the command line, which writes what annotation tools read
+
+    def file_options(self, table: dict[str, Any], **of_offsets: str) -> dict[str, Any]:
+        """Return the column of texts, and how offsets are read."""
+        if isinstance(column := table.get("text_columns"), list):
+            raise ValueError(
+                f"text_columns={column} names several: texts with entities have no pair"
+            )
+        return {**of_offsets, "text_column": None if column is None else str(column)}
 
     def labels(self, y: Any) -> Iterable[Any] | None:
         """Return the types of all entities."""
@@ -252,6 +253,11 @@ def _without_glued(text: str, row: list[Entity]) -> list[Entity]:
         if all(e.end <= start or end <= e.start for e in row)
     ]
     return [*row, *free]
+
+
+def _typed(rows: list[list[Entity]]) -> list[list[Any]]:
+    """Entities as (type, start, end), without regions."""
+    return [[(e.label, e.start, e.end) for e in row if e.label not in REGIONS] for row in rows]
 
 
 def _of_text(text: str, words: Words, spans: list[ScoredSpan]) -> Iterator[Entity]:

@@ -30,9 +30,14 @@ from skdice.metrics.schemes import (
     split_tag,
 )
 from skdice.metrics.span import read_tags
-from skdice.tasks.base import Named, Task
-from skdice.tasks.token_rows import read_tokens_of, record_of_spans, tokens_of_block
-from skdice.tasks.training import check_known, label_names, prepared_loss
+from skdice.tasks._base import Named, Task
+from skdice.tasks._token_rows import (
+    read_tokens_of,
+    record_of_spans,
+    token_options,
+    tokens_of_block,
+)
+from skdice.tasks._training import check_known, label_names, prepared_loss
 from skdice.text.decoding import decode
 from skdice.text.encoding import Ragged, Windows, encode_sentences
 from skdice.text.inputs import as_names, as_sentences, as_tags
@@ -320,6 +325,10 @@ class Tagging(Task):
     def scorer(self, y: Any) -> Any:
         """Return F1 of spans in the scheme of the whole data set."""
         return make_scorer(span_f1_score, scheme=infer_scheme(y))
+
+    def file_options(self, table: dict[str, Any], **of_offsets: str) -> dict[str, Any]:
+        """Return the columns of tokens and tags."""
+        return token_options(table)
 
     def read_inputs(self, model: Any, path: Path, encoding: str, **table: Any) -> Named:
         """Return sentences as lists of tokens."""

@@ -23,9 +23,14 @@ def read_tokens_of(model: Any, path: Path, encoding: str, table: dict[str, Any])
         return [[token for token in block.split("\n") if token] for block in blocks]
     if "text_columns" not in table and find_task(path, encoding) != "tagging":
         refuse_text(repr(str(path)), lines, model)
-    names = {"text_columns": "token_column", "label_column": "tag_column"}
-    options |= {names.get(name, name): value for name, value in table.items()}
+    options |= token_options(table)
     return read_dataset(path, task="tagging", **options).X
+
+
+def token_options(table: dict[str, Any]) -> dict[str, Any]:
+    """Options for columns of tokens and tags, from those of a table of texts and labels."""
+    names = {"text_columns": "token_column", "label_column": "tag_column"}
+    return {names.get(name, name): value for name, value in table.items()}
 
 
 def tokens_of_block(model: Any, where: str, lines: list[str]) -> list[str]:

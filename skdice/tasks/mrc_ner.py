@@ -16,10 +16,15 @@ from skdice.engine.spans import EncoderWithSpanHeads, SpanPadder
 from skdice.losses import HeadsLoss, resolve_loss
 from skdice.metrics.schemes import to_tags
 from skdice.metrics.span import spans_scores
-from skdice.tasks.base import Named, Task
+from skdice.tasks._base import Named, Task
+from skdice.tasks._token_rows import (
+    read_tokens_of,
+    table_of_scores,
+    token_options,
+    tokens_of_block,
+)
+from skdice.tasks._training import check_known, check_reduction, fresh_loss
 from skdice.tasks.tagging import Tagging
-from skdice.tasks.token_rows import read_tokens_of, table_of_scores, tokens_of_block
-from skdice.tasks.training import check_known, check_reduction, fresh_loss
 from skdice.text.encoding import Windows
 from skdice.text.entities import Span, as_entities, check_queries
 from skdice.text.inputs import as_sentences, check_weights
@@ -197,6 +202,10 @@ class MRC(Task):
     def formats_of(self, model: Any) -> tuple[str, ...]:
         """Return the formats: of a model that was trained on spans, those of spans."""
         return self.formats if model.scheme_ is not None else ("spans", "jsonl")
+
+    def file_options(self, table: dict[str, Any], **of_offsets: str) -> dict[str, Any]:
+        """Return the columns of tokens and tags."""
+        return token_options(table)
 
     def read_inputs(self, model: Any, path: Path, encoding: str, **table: Any) -> Named:
         """Return sentences as lists of tokens."""

@@ -209,9 +209,20 @@ class Task(ABC):
         """Return the groups of rows that a split keeps together; None for none."""
         return None
 
+    def split_strata(self, y: Any) -> Any:
+        """Return a key for each row of a data set that a split keeps in proportion."""
+        return None
+
     def scorer(self, y: Any) -> Any:
         """Return a scorer for a search on a data set; None is the estimator's own score."""
         return None
+
+    def file_options(self, table: dict[str, Any], **of_offsets: str) -> dict[str, Any]:
+        """Return the options of `skdice.datasets.read_dataset` for files of the task.
+
+        `table` holds those of `read_table`, and `of_offsets` ``on_misaligned`` and ``offsets``.
+        """
+        return table
 
     def formats_of(self, model: Any) -> tuple[str, ...]:
         """Return the formats in which a model's predictions are written."""

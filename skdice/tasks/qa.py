@@ -15,9 +15,9 @@ from skdice.datasets import read_squad
 from skdice.engine.plan import Examples, Mode
 from skdice.losses import SpanEndsLoss, resolve_loss
 from skdice.metrics import answer_exact_match_score, answer_f1_score
-from skdice.tasks.base import Blocks, Named, Task
-from skdice.tasks.token_rows import table_of_scores
-from skdice.tasks.training import fresh_loss
+from skdice.tasks._base import Blocks, Named, Task
+from skdice.tasks._token_rows import table_of_scores
+from skdice.tasks._training import fresh_loss
 from skdice.text.answers import Answer, as_answers, as_questions, read_answers
 from skdice.text.encoding import Windows
 from skdice.text.inputs import check_weights
@@ -206,6 +206,10 @@ tokenizer = AutoTokenizer.from_pretrained("FOLDER_OR_REPO_ID")"""
     def groups(self, X: Any) -> Any:
         """Return the contexts: questions on one context are split together."""
         return [context for _, context in X]
+
+    def file_options(self, table: dict[str, Any], **of_offsets: str) -> dict[str, Any]:
+        """Return what becomes of answers that are not at their offset."""
+        return {**table, "on_misaligned": of_offsets["on_misaligned"]}
 
     def read_inputs(self, model: Any, path: Path, encoding: str, **table: Any) -> Named:
         """Return questions with contexts, and their ids."""
