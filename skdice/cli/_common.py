@@ -143,7 +143,7 @@ def load(source: Path, device: str = "auto") -> Any:
     from skdice.tasks import TASKS
 
     for task in TASKS.values():
-        if task.head and f"For{task.head}" in architecture:
+        if task.has_words and task.head and f"For{task.head}" in architecture:
             return getattr(estimators, task.estimator).from_transformers(folder, device=device)
     raise ValueError(
         f"{str(folder)!r} holds a {architecture}: give a model for token classification, sequence "
@@ -162,14 +162,11 @@ def estimator_for(data: Any, **params: Any) -> Any:
         given["queries"] = data.queries
     for name in given.keys() - signature(cls).parameters:
         owners = [
-            str(task)
+            task.rows
             for task in TASKS.values()
             if name in signature(getattr(estimators, task.estimator)).parameters
         ]
-        raise typer.BadParameter(
-            f"--{name.replace('_', '-')} is for {' and '.join(owners)}, and {data.path.name} holds "
-            f"{data.task}"
-        )
+        raise typer.BadParameter(f"--{name.replace('_', '-')} is for {' and '.join(owners)}")
     return cls(**given)
 
 

@@ -57,7 +57,7 @@ def evaluate(
         raise typer.BadParameter(f"--mode {mode} is for taggers and recognizers, not for {task}")
     data = source.read(file, task.name)
     predicted = task.reported(estimator, data.X)
-    scores = task.report(estimator, data.y, predicted, mode=mode, as_json=as_json)
+    scores = task.report(estimator, data.X, data.y, predicted, mode=mode, as_json=as_json)
     if unseen := task.unseen_labels(estimator, data.y):
         ERR.print(f"note: labels that training did not have: {unseen}")
     typer.echo(json.dumps(scores, indent=2) if as_json else scores)

@@ -35,6 +35,7 @@ class Task(ABC):
     """
 
     name: ClassVar[str]  # on the command line and in `Dataset`
+    rows: ClassVar[str]  # in the words of a message, as "texts with entities"
     estimator: ClassVar[str]  # the name of its class in `skdice.estimators`
     hub_tag: ClassVar[str]
     head: ClassVar[str | None]  # of transformers, as in BertForTokenClassification
@@ -260,7 +261,9 @@ class Task(ABC):
         return model.predict(X)
 
     @abstractmethod
-    def report(self, model: Any, y: Any, predicted: Any, *, mode: str, as_json: bool) -> Any:
+    def report(
+        self, model: Any, X: Any, y: Any, predicted: Any, *, mode: str, as_json: bool
+    ) -> Any:
         """Return scores by class of what `reported` gave, as values for JSON or as text."""
 
     def unseen_labels(self, model: Any, y: Any) -> list[str]:

@@ -42,6 +42,7 @@ class Classification(Task):
     """Labels of texts or of pairs of texts."""
 
     name = "classification"
+    rows = "texts to classify"
     estimator = "DiceSequenceClassifier"
     hub_tag = "text-classification"
     head = "SequenceClassification"
@@ -312,7 +313,9 @@ class Classification(Task):
         predicted = model.predict(X)
         return predicted if model.multilabel_ else list(map(str, predicted))
 
-    def report(self, model: Any, y: Any, predicted: Any, *, mode: str, as_json: bool) -> Any:
+    def report(
+        self, model: Any, X: Any, y: Any, predicted: Any, *, mode: str, as_json: bool
+    ) -> Any:
         """Return scikit-learn's report."""
         how: dict[str, Any] = {"output_dict": as_json, "zero_division": 0, "digits": 3}
         if not model.multilabel_:

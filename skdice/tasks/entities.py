@@ -41,6 +41,7 @@ class Entities(Tagging):
     """Entities of raw texts, whose words are tagged in IOB2."""
 
     name = "entities"
+    rows = "texts with entities"
     estimator = "DiceEntityRecognizer"
     example = '["Ann lives in Rome."]'
     keys = ("text",)
@@ -208,6 +209,10 @@ class Entities(Tagging):
             )
         return {**of_offsets, "text_column": None if column is None else str(column)}
 
+    def row_of_line(self, line: str) -> Any:
+        """Return the text."""
+        return line
+
     def labels(self, y: Any) -> Iterable[Any] | None:
         """Return the types of all entities."""
         return (label for row in y for _, _, label, *_ in row)
@@ -220,7 +225,9 @@ class Entities(Tagging):
         """Return None: the estimator scores entities."""
         return None
 
-    def report(self, model: Any, y: Any, predicted: Any, *, mode: str, as_json: bool) -> Any:
+    def report(
+        self, model: Any, X: Any, y: Any, predicted: Any, *, mode: str, as_json: bool
+    ) -> Any:
         """Return the report of entities."""
         true, found = (
             [[(label, start, end) for start, end, label, *_ in row] for row in rows]

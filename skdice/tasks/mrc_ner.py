@@ -40,6 +40,7 @@ class MRC(Task):
     """Spans of each type: where they start, where they end, and which pairs match."""
 
     name = "mrc-ner"
+    rows = "tokens with entities by query"
     estimator = "DiceMRCTagger"
     hub_tag = Tagging.hub_tag
     head = None
@@ -223,9 +224,11 @@ class MRC(Task):
         """Return spans, whatever `predict` gives."""
         return [[span[:3] for span in row] for row in model.predict_spans(X)]
 
-    def report(self, model: Any, y: Any, predicted: Any, *, mode: str, as_json: bool) -> Any:
+    def report(
+        self, model: Any, X: Any, y: Any, predicted: Any, *, mode: str, as_json: bool
+    ) -> Any:
         """Return the scores of spans."""
-        scores = self.rate(model, y, predicted)
+        scores = self.rate(model, self.read(model, X, y)[1], predicted)
         return scores if as_json else table_of_scores(scores)
 
     # ---- scores

@@ -32,6 +32,7 @@ class Reading(Task):
     """Answers to questions: the positions where they start and end."""
 
     name = "qa"
+    rows = "questions with contexts"
     estimator = "DiceQuestionAnswerer"
     hub_tag = "question-answering"
     head = "QuestionAnswering"
@@ -220,7 +221,9 @@ tokenizer = AutoTokenizer.from_pretrained("FOLDER_OR_REPO_ID")"""
         """Return the question and its answer."""
         return {"id": name, "question": x[0], "answer": found}
 
-    def report(self, model: Any, y: Any, predicted: Any, *, mode: str, as_json: bool) -> Any:
+    def report(
+        self, model: Any, X: Any, y: Any, predicted: Any, *, mode: str, as_json: bool
+    ) -> Any:
         """Return scores of all questions, and of those with and without an answer."""
         rows = list(zip(y, predicted, strict=True))
         parts = {

@@ -52,6 +52,7 @@ class Tagging(Task):
     """Tags of tokens: entities in any scheme, or parts of speech."""
 
     name = "tagging"
+    rows = "tagged tokens"
     estimator = "DiceTokenClassifier"
     hub_tag = "token-classification"
     head = "TokenClassification"
@@ -352,7 +353,9 @@ class Tagging(Task):
         """Return the tokens, the tags if there are any, and the spans."""
         return record_of_spans(how, x, *found, with_tags=model.scheme_ is not None)
 
-    def report(self, model: Any, y: Any, predicted: Any, *, mode: str, as_json: bool) -> Any:
+    def report(
+        self, model: Any, X: Any, y: Any, predicted: Any, *, mode: str, as_json: bool
+    ) -> Any:
         """Return the report of spans."""
         how: dict[str, Any] = {"scheme": model.scheme_, "mode": mode, "output_dict": as_json}
         return span_report(y, predicted, **how)

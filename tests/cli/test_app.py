@@ -337,7 +337,7 @@ def test_what_cannot_be_written_is_said_before_the_work(files, tiny_backbone, mo
         monkeypatch.setattr(f"skdice.{name}.fit", never)
     monkeypatch.setattr("skdice.cli._common.load", never)
     monkeypatch.setattr("skdice.cli._options.Files.read", never)
-    monkeypatch.setattr("skdice.cli._entities.convert", never)
+    monkeypatch.setattr("skdice.datasets.read_annotations", never)
     (files / "taken").write_text("")
     (files / "full").mkdir()
     data, model = files / "sms.tsv", files / "m"
