@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import wraps
 from inspect import signature
 from pathlib import Path
@@ -167,7 +167,9 @@ class Columns:
             task = find_task(path, self.encoding)
         how = {"on_misaligned": self.on_misaligned, "offsets": self.offsets}
         options |= TASKS[task].file_options(self.of_table(), **how)
-        return read_dataset(path, task=task, encoding=self.encoding, **options)
+        kind = TASKS[task].file_kind or task
+        data = read_dataset(path, task=kind, encoding=self.encoding, **options)
+        return data if kind == task else replace(data, task=task)
 
 
 @dataclass

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from skdice._checks import check_choice, checked
+from skdice._modules import TASK_NAMES
 from skdice.datasets.annotations import find_format, read_annotations
 from skdice.datasets.files import suffix_of
 from skdice.datasets.options import check_options
@@ -53,8 +54,8 @@ class Dataset:
     columns: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        if self.task not in KINDS:
-            raise ValueError(f"task={self.task!r} must be one of {list(KINDS)}")
+        if self.task not in TASK_NAMES:
+            raise ValueError(f"task={self.task!r} must be one of {list(TASK_NAMES)}")
 
     def __len__(self) -> int:
         return len(self.X)

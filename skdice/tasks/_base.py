@@ -36,6 +36,7 @@ class Task(ABC):
 
     name: ClassVar[str]  # on the command line and in `Dataset`
     rows: ClassVar[str]  # in the words of a message, as "texts with entities"
+    file_kind: ClassVar[str] = ""  # of `read_dataset`, where it is not the name
     estimator: ClassVar[str]  # the name of its class in `skdice.estimators`
     hub_tag: ClassVar[str]
     head: ClassVar[str | None]  # of transformers, as in BertForTokenClassification
@@ -62,6 +63,10 @@ class Task(ABC):
     @abstractmethod
     def inputs(self, X: Any) -> list[Any]:
         """Return the checked rows of X."""
+
+    def passages(self, inputs: list[Any]) -> list[Any]:
+        """Return the texts or tokens that spans are in."""
+        return inputs
 
     @abstractmethod
     def read(self, model: Any, X: Any, y: Any) -> tuple[list[Any], Any]:

@@ -57,7 +57,7 @@ class Tagging(Task):
     hub_tag = "token-classification"
     head = "TokenClassification"
     example = '[["Ann", "lives", "in", "Rome"]]'
-    keys = ("tokens",)
+    keys: ClassVar[tuple[str, ...]] = ("tokens",)
     rows_are = "blocks"
     modes = tuple(MODES)
     formats: ClassVar[tuple[str, ...]] = ("conll", "jsonl", "spans")
@@ -124,12 +124,12 @@ class Tagging(Task):
         if model.scheme_ != "plain":
             refuse_strays(rows, "y_val")
         known, held = (
-            {self.kind(model, tag) for tag in tags if tag not in ("O", None)}
+            {self.type_of(model, tag) for tag in tags if tag not in ("O", None)}
             for tags in (model.outputs_.tolist(), chain(*rows))
         )
         check_known(known, held, "tags" if model.scheme_ == "plain" else "types")
 
-    def kind(self, model: Any, tag: str) -> str:
+    def type_of(self, model: Any, tag: str) -> str:
         """Return the entity type of a tag; in the plain scheme the tag itself."""
         return tag if model.scheme_ == "plain" else split_tag(tag)[1]
 
@@ -264,10 +264,10 @@ class Tagging(Task):
 
     def check_scored(self, model: Any, tags: list[list[Any]]) -> None:
         """Refuse to score types that `fit` did not see, in whose place a score of 0 is no help."""
-        known = {self.kind(model, tag) for tag in model.outputs_.tolist()}
+        known = {self.type_of(model, tag) for tag in model.outputs_.tolist()}
         for i, row in enumerate(tags):
             for tag in row:
-                if tag not in ("O", None) and self.kind(model, tag) not in known:
+                if tag not in ("O", None) and self.type_of(model, tag) not in known:
                     raise ValueError(
                         f"y[{i}] holds the tag {tag!r}, which fit did not see (classes_ = "
                         f"{model.classes_.tolist()}): leave such sentences out, or count them as "
@@ -346,7 +346,7 @@ class Tagging(Task):
     def written(self, model: Any, how: str, x: Any, name: str, found: Any) -> str:
         """Return a token and its tag a line, or a record."""
         if how != "conll":
-            return super().written(model, how, x, name, found)
+            return Task.written(self, model, how, x, name, found)
         return "\n".join(f"{token}\t{tag}" for token, tag in zip(x, found, strict=True))
 
     def record(self, model: Any, how: str, x: Any, name: str, found: Any) -> dict[str, Any]:
