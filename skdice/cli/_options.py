@@ -124,6 +124,9 @@ class Columns:
             "toxic,obscene,threat.",
         ),
     ] = None
+    label_separator: Annotated[
+        str | None, Option(help="Between several labels in one cell, as in spam, ad.")
+    ] = None
     separator: Annotated[
         str | None, Option(help=r"Between columns: one character, or \t; default: as found.")
     ] = None
@@ -144,11 +147,16 @@ class Columns:
             "text_columns": texts[0] if len(texts) == 1 else texts or None,
             "label_column": _column(self.label_column[0]) if self.label_column else None,
             "label_columns": [*map(_column, split_commas(self.label_columns or ""))] or None,
+            "label_separator": self.label_separator,
             "header": self.header,
             "separator": self.separator and self.separator.replace(r"\t", "\t"),
             "quoting": self.quoting,
         }
         return {name: value for name, value in given.items() if value is not None}
+
+    def of_texts(self) -> dict[str, Any]:
+        """Options for the readers of texts to predict."""
+        return {name: v for name, v in self.of_table().items() if name != "label_separator"}
 
     def of_entities(self) -> dict[str, Any]:
         """Options for `read_annotations`."""
@@ -163,10 +171,11 @@ class Columns:
         from skdice.datasets.auto import find_task, read_dataset
         from skdice.tasks import TASKS
 
+        table = self.of_table()
         if task == "auto":
-            task = find_task(path, self.encoding)
+            task = find_task(path, self.encoding, table)
         how = {"on_misaligned": self.on_misaligned, "offsets": self.offsets}
-        options |= TASKS[task].file_options(self.of_table(), **how)
+        options |= TASKS[task].file_options(table, **how)
         kind = TASKS[task].file_kind or task
         data = read_dataset(path, task=kind, encoding=self.encoding, **options)
         return data if kind == task else replace(data, task=task)

@@ -17,7 +17,7 @@ def rows_of(estimator: Any, file: Path, columns: Columns) -> Iterable[Row]:
     """Inputs of a file with or without labels, with their ids; texts with their metadata."""
     if not estimator.task.has_words:
         return _texts_of(file, columns)
-    table = columns.of_table()
+    table = columns.of_texts()
     X, ids = estimator.task.read_inputs(estimator, file, columns.encoding, **table)
     return zip(X, ids or repeat(""), strict=False)
 
@@ -32,7 +32,7 @@ def _texts_of(file: Path, columns: Columns) -> Iterable[Row]:
     source = Source(file, columns.encoding)
     form = find_format(source, with_labels=True)
     if form is None and not source.is_json:
-        table = columns.of_table()
+        table = columns.of_texts()
         if table or suffix_of(file) in (".csv", ".tsv"):
             texts = read_texts(file, encoding=columns.encoding, **table)
         else:

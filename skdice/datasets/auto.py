@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,8 @@ from skdice._checks import check_choice, checked
 from skdice._modules import TASK_NAMES
 from skdice.datasets.annotations import find_format, read_annotations
 from skdice.datasets.files import suffix_of
-from skdice.datasets.options import check_options
-from skdice.datasets.source import Source
+from skdice.datasets.options import OF_LABELS, check_options
+from skdice.datasets.source import Source, warn_of_skipped
 from skdice.datasets.squad import read_mrc_ner, read_squad
 from skdice.datasets.tables import read_table
 from skdice.datasets.tagged import has_even_lines, holds_tags, read_tagged
@@ -110,6 +111,8 @@ def read_dataset(
     source = Source(Path(path), encoding)
     if task == "auto":
         task = _task_of(source)
+        if task == "entities" and OF_LABELS & set(options):  # of texts that have both
+            task = "classification"
     data: Dataset = _READERS[task](source, encoding=encoding, **options)
     return data
 
@@ -143,6 +146,7 @@ def _texts(source: Source, **options: Any) -> Dataset:
 
 def _sentences(source: Source, encoding: str, **options: Any) -> Dataset:
     X, y, columns = read_tagged(source, **options)
+    warn_of_skipped(source, len(X))
     return Dataset(X, y, "tagging", source.path, columns=columns)
 
 
@@ -153,6 +157,7 @@ def _sentences_with_queries(source: Source, encoding: str, **options: Any) -> Da
         sentences, spans, queries = read_mrc_ner(source.path, encoding=encoding)
         return Dataset(sentences, spans, "mrc-ner", source.path, queries=queries)
     X, y, columns = read_tagged(source, nested=True, **options)
+    warn_of_skipped(source, len(X))
     return Dataset(X, y, "mrc-ner", source.path, columns=columns)
 
 
@@ -165,9 +170,10 @@ _READERS: dict[str, Any] = {
 }
 
 
-def find_task(path: str | Path, encoding: str = "utf-8") -> str:
-    """The task that ``task="auto"`` finds for a file."""
-    return _task_of(Source(Path(path), encoding))
+def find_task(path: str | Path, encoding: str = "utf-8", options: Collection[str] = ()) -> str:
+    """The task that ``task="auto"`` finds for a file, if `options` are to be obeyed."""
+    task = _task_of(Source(Path(path), encoding))
+    return "classification" if task == "entities" and OF_LABELS & set(options) else task
 
 
 def _task_of(source: Source) -> str:

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from skdice._checks import shown
 from skdice.datasets.files import fault
+from skdice.datasets.source import ANSWERS
 
-ANSWERS = ("accept", "reject", "ignore")
 Placed = tuple[str, Any]  # a value with its place in the file
 
 
@@ -24,7 +24,6 @@ class Labelled(NamedTuple):
     records: list[Placed]
     columns: list[str]  # that hold labels
     skipped: Counter[str]
-    accepts_one: bool = True  # whether each row has exactly one label
 
 
 def holds_labels(value: Any) -> bool:
@@ -52,6 +51,21 @@ def labelled(path: Path, values: Sequence[Placed]) -> Labelled | None:
     return None
 
 
+def texts_of(values: Sequence[Placed]) -> list[Placed]:
+    """The records of the texts alone, of what a tool wrote and people did not label yet."""
+    return [(place, _unlabelled(value)) for place, value in values]
+
+
+def _unlabelled(value: Any) -> Any:
+    if _is_task(value):
+        return value["data"]
+    if isinstance(value, list) and len(value) > 1 and isinstance(value[1], dict):
+        return {"text": value[0]}
+    if _is_answered(value) and isinstance(value.get("text"), str):
+        return {"text": value["text"]}
+    return value
+
+
 # ---- Prodigy
 
 
@@ -59,6 +73,13 @@ def _is_answered(value: Any) -> bool:
     if not isinstance(value, dict) or value.get("answer") not in ANSWERS:
         return False
     return isinstance(value.get("label"), str) or isinstance(value.get("accept"), list)
+
+
+def answers_of(values: Sequence[Any]) -> set[int]:
+    """The rows whose answer is a rejection, if all values are answers of Prodigy."""
+    if not all(value in (*ANSWERS, None) for value in values):
+        return set()
+    return {i for i, value in enumerate(values) if value == "reject"}
 
 
 def _may_be_answered(value: Any) -> bool:

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 # Options that only files of one kind have, and the task that reads such files.
-_OF_TABLES = {
-    *("text_columns", "label_columns", "label_column", "label_separator", "header", "quoting"),
-}
+OF_LABELS = {"label_column", "label_columns", "label_separator"}
+_OF_TABLES = OF_LABELS | {"text_columns", "header", "quoting"}
 _OF_TAGS = {"token_column", "tag_column", "scheme", "comment"}
 
 

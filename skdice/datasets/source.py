@@ -9,8 +9,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from skdice._checks import shown
+from skdice._checks import counted, shown
+from skdice._warn import warn
 from skdice.datasets.files import fault, is_json, json_values, read_lines
+
+ANSWERS = ("accept", "reject", "ignore")  # of Prodigy
 
 
 @dataclass
@@ -41,11 +44,21 @@ class Source:
         return json_values(self.path, self.lines)
 
     def records(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """The JSON objects of a file."""
-        for place, value in self.values:
+        """The JSON objects of a file, but what a person rejected or ignored in Prodigy."""
+        values = self.values
+        answers = [value.get("answer") for _, value in values if isinstance(value, dict)]
+        obeyed = self.with_entities and all(answer in (*ANSWERS, None) for answer in answers)
+        for place, value in values:
+            if obeyed and isinstance(value, dict) and value.get("answer") in ANSWERS[1:]:
+                self.skipped[f"whose answer is {value['answer']}"] += 1
+                continue
             if not isinstance(value, dict):
                 raise self.fault(place, f"{shown(value)} is not a JSON object, as each must be")
             yield place, value
+
+    def left_out(self) -> str:
+        """What was left out, counted; empty if nothing was."""
+        return ", ".join(f"{n} {what}" for what, n in self.skipped.items() if n)
 
     def fault(self, place: str, problem: str) -> ValueError:
         """An error that names the file and the place."""
@@ -74,3 +87,9 @@ class Source:
                 wanted = "a string" if kind is str else "an object"
                 raise self.fault(place, f"{name!r} holds {shown(each)}, which is not {wanted}")
         return value
+
+
+def warn_of_skipped(source: Source, n_read: int) -> None:
+    """Count what a reader left out."""
+    if left_out := source.left_out():
+        warn(f"{str(source.path)!r}: left out {left_out}; {counted(n_read, 'text')} read")

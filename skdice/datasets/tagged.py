@@ -9,7 +9,7 @@ from skdice.datasets.conll import DOCUMENT, TAG, is_conllu, read_conll, read_con
 from skdice.datasets.files import first_line
 from skdice.datasets.options import check_options
 from skdice.datasets.source import Source
-from skdice.datasets.tables import token_table
+from skdice.datasets.token_tables import list_table, token_table
 from skdice.datasets.tokens import are_spans, read_tokens, token_fields
 from skdice.metrics.schemes import to_tags
 
@@ -24,7 +24,8 @@ def holds_tags(source: Source) -> bool:
     begins = first_line(lines).startswith(("#begin document", DOCUMENT))
     if begins or is_conllu(lines) or _in_blocks(lines):
         return True
-    return token_table(source.path, lines, with_tags=False) is not None
+    tables = (read(source.path, lines, with_tags=False) for read in (token_table, list_table))
+    return any(table is not None for table in tables)
 
 
 def read_tagged(source: Source, nested: bool = False, **options: Any) -> Tagged:
@@ -36,10 +37,11 @@ def read_tagged(source: Source, nested: bool = False, **options: Any) -> Tagged:
         check_options(_token_lists, options)
         return *_token_lists(source, nested, **options), None
     lines, separator = source.lines, options.get("separator")
-    table = token_table(source.path, lines, separator, options.get("with_tags", True))
-    if table is not None:
-        check_options(token_table, options)
-        return table
+    for read in (token_table, list_table):
+        table = read(source.path, lines, separator, options.get("with_tags", True))
+        if table is not None:
+            check_options(read, options)
+            return table
     reader = read_conllu if is_conllu(lines) else read_conll
     check_options(reader, options)
     found: Tagged = reader(source.path, encoding=source.encoding, return_columns=True, **options)

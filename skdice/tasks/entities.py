@@ -207,7 +207,8 @@ class Entities(Tagging):
             raise ValueError(
                 f"text_columns={column} names several: texts with entities have no pair"
             )
-        return {**of_offsets, "text_column": None if column is None else str(column)}
+        others = {name: value for name, value in table.items() if name != "text_columns"}
+        return {**of_offsets, **others, "text_column": None if column is None else str(column)}
 
     def row_of_line(self, line: str) -> Any:
         """Return the text."""

@@ -7,9 +7,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from skdice._checks import KINDS, as_row_list, check_choice, check_lengths, checked, counted, shown
+from skdice._checks import KINDS, as_row_list, check_choice, check_lengths, checked, shown
 from skdice._modules import TOOLS
-from skdice._warn import warn
 from skdice.datasets.annotations._format import (
     Format,
     JsonFormat,
@@ -23,7 +22,7 @@ from skdice.datasets.annotations._offsets import UNITS, resolve, units_before
 from skdice.datasets.files import write_text
 from skdice.datasets.hub import named_rows
 from skdice.datasets.labelled import holds_labels
-from skdice.datasets.source import Source
+from skdice.datasets.source import Source, warn_of_skipped
 from skdice.text.entity import check_inside, read_entity
 
 
@@ -125,17 +124,15 @@ def read_annotations(
         raise ValueError(f"{str(source.path)!r} {_unknown(source)}")
     form = formats()[name]
     records = list(form.read(source))
-    left_out = ", ".join(f"{n} {what}" for what, n in source.skipped.items() if n)
     if not records:
-        problem = f"holds no annotated text; left out: {left_out or 'none'}"
+        problem = f"holds no annotated text; left out: {source.left_out() or 'none'}"
         raise ValueError(f"{str(source.path)!r} {problem}")
     if with_entities and not any(record.spans for record in records):
         others = [other for other in _fitting(source) if other != name]
         if others and name not in _fitting(source):
             problem = f"format={name!r} (--from {name}) finds no entity"
             raise ValueError(f"{str(source.path)!r}: {problem}; the file looks like {others[0]!r}")
-    if left_out:
-        warn(f"{str(source.path)!r}: left out {left_out}; {counted(len(records), 'text')} read")
+    warn_of_skipped(source, len(records))
     how = offsets, on_misaligned, form.unit, form.knows_unlabelled
     rows = resolve(source.path, records, *how)
     return Annotations(*rows, [record.metadata for record in records])

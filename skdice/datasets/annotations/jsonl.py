@@ -17,7 +17,7 @@ from skdice.datasets.source import Source
 from skdice.datasets.tokens import read_tokens, token_fields
 
 _TEXTS = ("text", "sentence", "content", "document", "data")
-_LISTS = ("entities", "spans", "ents", "annotations", "labels", "label")
+_LISTS = ("entities", "spans", "ents", "annotations", "annotation", "labels", "label")
 
 
 class JsonLines(JsonFormat):
@@ -30,9 +30,10 @@ class JsonLines(JsonFormat):
     def fits(self, value: Any) -> bool:
         if fields := token_fields(value):
             return fields[1] is not None
-        return isinstance(value, dict) and isinstance(
-            value.get("entities", 0), (list, dict, type(None))
-        )
+        if not isinstance(value, dict):
+            return False
+        named = isinstance(value.get("entities", 0), (list, dict, type(None)))
+        return named or _is_listed(value.get("annotation"))  # as UBIAI writes them
 
     def read(self, source: Source) -> Iterator[Record]:
         records = list(source.records())
@@ -58,6 +59,12 @@ class JsonLines(JsonFormat):
             score = {} if e.score is None else {"score": e.score}
             entities.append({**dict(start=e.start, end=e.end, label=e.label, text=e.text), **score})
         return {**row.metadata, "text": row.text, "entities": entities}
+
+
+def _is_listed(items: Any) -> bool:
+    return isinstance(items, list) and any(
+        isinstance(item, dict) and {"start", "end", "label"} <= set(item) for item in items
+    )
 
 
 def _in_rows(source: Source, place: str, columns: dict[str, Any]) -> list[dict[str, Any]]:

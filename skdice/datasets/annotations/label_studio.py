@@ -8,9 +8,11 @@ of each region shows which. The editor writes line breaks in that text as a back
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
+from skdice._checks import shown
 from skdice.datasets.annotations._format import (
     JsonFormat,
     Record,
@@ -107,6 +109,10 @@ def _labels(value: dict[str, Any]) -> list[Any] | None:
     return next(lists, None)
 
 
+def _is_html(value: Any) -> bool:
+    return isinstance(value, str) and bool(re.search(r"<[a-zA-Z/!][^<>]*>", value))
+
+
 def _is_of_labels(item: dict[str, Any]) -> bool:
     return str(item.get("type")).endswith("labels")
 
@@ -146,6 +152,12 @@ def _record(
     if len(owners) > 1:
         problem = f"regions of several texts, {sorted(map(str, owners))}: export them apart"
         raise source.fault(place, problem)
+    if spans and any(str(item.get("type")) == "hypertextlabels" for item in items):
+        html = next((value for value in data.values() if _is_html(value)), None)
+        if html is not None:
+            problem = f"its text is HTML, {shown(html)}, whose offsets count what a "
+            problem += "browser shows: label plain text (<Text> in place of <HyperText>)"
+            raise source.fault(place, problem)
     texts = [name for name, value in data.items() if isinstance(value, str)]
     wanted = [name for name in ("text", *owners) if name in texts]
     if source.text_column or wanted or len(texts) != 1:

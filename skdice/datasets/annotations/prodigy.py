@@ -44,9 +44,6 @@ class Prodigy(JsonFormat):
     def read(self, source: Source) -> Iterator[Record]:
         for place, record in source.records():
             answer = record.get("answer")
-            if answer not in (None, "accept") and source.with_entities:
-                source.skipped[f"whose answer is {answer}"] += 1
-                continue
             text = source.text_key(place, record, ("text",))
             items = source.listed(place, record, "spans") if source.with_entities else []
             kept = [item for item in items if not _is_refused(item)]
