@@ -110,9 +110,7 @@ def read_dataset(
     check_choice("task", task, ("auto", *KINDS))
     source = Source(Path(path), encoding)
     if task == "auto":
-        task = _task_of(source)
-        if task == "entities" and OF_LABELS & set(options):  # of texts that have both
-            task = "classification"
+        task = find_task(path, encoding, options)
     data: Dataset = _READERS[task](source, encoding=encoding, **options)
     return data
 
@@ -171,7 +169,7 @@ _READERS: dict[str, Any] = {
 
 
 def find_task(path: str | Path, encoding: str = "utf-8", options: Collection[str] = ()) -> str:
-    """The task that ``task="auto"`` finds for a file, if `options` are to be obeyed."""
+    """The task that ``task="auto"`` finds for a file; of two, that which has the `options`."""
     task = _task_of(Source(Path(path), encoding))
     return "classification" if task == "entities" and OF_LABELS & set(options) else task
 
