@@ -5,17 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from skdice import DiceSequenceClassifier
 from skdice.engine import devices
-from skdice.engine.batching import EncodedDataset, Padder
-from skdice.engine.rows import LENGTHS, Rows, few, pack, rows_for
-from skdice.losses import LOSSES, HeadsLoss, SpanEndsLoss
-from skdice.text.encoding import Window
-from tests.engine.test_no_waiting import OPTIONS
-from tests.engine.test_packing import DROPOUTS, SENTENCES, TASKS, TEXTS, fitted_with_data
+from skdice.engine.rows import Rows
+from tests.engine.test_packing import DROPOUTS, TASKS, fitted_with_data
 
 STYLES = {
     "bert": ("heads", 0),
