@@ -258,7 +258,7 @@ def test_the_rate_is_a_tensor_only_while_a_fit_runs(gpu, tiny_backbone):
 
 
 def test_a_fit_goes_on_from_a_checkpoint(gpu, tiny_backbone, tmp_path):
-    class Stop(Exception):
+    class StopError(Exception):
         pass
 
     whole = fitted("tagger", tiny_backbone, batch_size=2)
@@ -269,12 +269,12 @@ def test_a_fit_goes_on_from_a_checkpoint(gpu, tiny_backbone, tmp_path):
     def stopping(self, batch, **kwargs):
         made.append(batch)
         if len(made) == 9:
-            raise Stop
+            raise StopError
         return step(self, batch, **kwargs)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(whole.net_), "train_step", stopping)
-        with pytest.raises(Stop):
+        with pytest.raises(StopError):
             fitted("tagger", tiny_backbone, **params)
     for name, value in weights_of(fitted("tagger", tiny_backbone, **params)).items():
         assert torch.equal(weights_of(whole)[name], value), name

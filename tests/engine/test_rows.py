@@ -64,7 +64,7 @@ def assert_rows_change_nothing(model, dataset, gpu, style):
     net.module_.eval()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("skdice.engine.net.run_cost", lambda device: 10**9)  # one group
-        padded, *expected = of_batch(net, dataset, None)
+        _, *expected = of_batch(net, dataset, None)
     gpu()
     layout = net.layout(dataset)
     assert isinstance(layout, Rows)
