@@ -262,8 +262,8 @@ class FineTuningNet(NeuralNet):
             self.set_training(True)  # a callback may have changed it
         for parameter in self._parameters():
             parameter.grad = None
-        remembers = getattr(self.criterion_, "remembers", False)
-        memory = dict(self.criterion_.named_buffers()) if remembers else {}
+        is_stateful = getattr(self.criterion_, "is_stateful", False)
+        memory = dict(self.criterion_.named_buffers()) if is_stateful else {}
         fit, packed = self.fit_, "packing" in batch[0][0][0]
         draws = FitRandomState(self.shuffle_seed, self.device) if fit is None else fit.draws
         with draws.used(torch_draws=self.module_.torch_draws(packed)):
@@ -364,7 +364,7 @@ class FineTuningNet(NeuralNet):
         self, logits: torch.Tensor, target: torch.Tensor | None, weight: torch.Tensor | None
     ) -> torch.Tensor:
         # Targets and weights were checked with the data, before the first step.
-        loss = getattr(self.criterion_, "of_checked", None) or self.criterion_
+        loss = getattr(self.criterion_, "forward_unchecked", None) or self.criterion_
         target, weight = (to_device(values, self.device) for values in (target, weight))
         return loss(logits, target, sample_weight=weight)
 

@@ -79,7 +79,7 @@ class PartialFit:
         self._seen = seen
         loss = fresh_loss(self.loss).prepare(seen[:-1], n_samples=seen[-1], **problem)
         if mode == "partial":
-            loss.take_memory(self.net_.criterion_)
+            loss.copy_state_from(self.net_.criterion_)
         return loss
 
 
