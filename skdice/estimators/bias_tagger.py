@@ -63,6 +63,9 @@ class BiasTunedTagger(TagScores, BiasTuned):
     ----------
     estimator_ : fitted tagger
     bias_ : ndarray of shape (n_classes,)
+    bound_ : Promise or None
+        Of a bound ``(measure, asked, promised, confidence)``: what was asked for, and what new
+        sentences will hold.
     temperature_ : float
         What the biased log-probabilities are divided by. The decision does not change with it. It
         makes the probabilities likeliest on the held-out sentences.
@@ -117,9 +120,15 @@ class BiasTunedTagger(TagScores, BiasTuned):
         Raises
         ------
         ValueError, TypeError
-            For bad parameters or data, before anything is trained. Afterwards, if no threshold
-            holds the bound that `scoring` asks for: the message names the best that can be had, and
-            the error's `estimator` is the fitted tagger.
+            For bad parameters or data, before anything is trained. Also if a bound with
+            ``strict=True`` cannot be promised: before training where the number of tagged tokens
+            tells, and else afterwards, where the error's `estimator` is the fitted tagger.
+
+        Warns
+        -----
+        UserWarning
+            If a bound cannot be promised. The warning names the best that can be, which the
+            decision then keeps, and `bound_` holds it.
         """
         check_params(self)
         params, groups = self._routed(params, X_val)
@@ -129,8 +138,10 @@ class BiasTunedTagger(TagScores, BiasTuned):
         splits: Any = ()
         if X_val is not None:
             X_val, y_val = self._checked(X_val, y_val)
+            self._check_evidence(X_val, y_val, _n_tagged)
         elif self.cv != "prefit":
             splits = self._folds(X, y, groups)
+            self._check_evidence(X, y, _n_tagged, splits)
         rounds = [
             (tagger, rows, _reader(tagger)._true_tags(rows, answers))
             for tagger, rows, answers in self._fit_rounds(X, y, X_val, y_val, params, splits)
@@ -209,6 +220,11 @@ class BiasTunedTagger(TagScores, BiasTuned):
             seed = draw_seed(self.random_state)
             return KFold(int(n_folds), shuffle=True, random_state=seed).split(np.zeros(n_rows))
         return n_folds.split(np.zeros(n_rows))
+
+
+def _n_tagged(y: Iterable[Any]) -> int:
+    """Tokens with a tag other than ``O``, or entities: at least as many as there are spans."""
+    return sum(tag not in ("O", None) for row in y for tag in row)
 
 
 def _reader(estimator: Any) -> TagScores:
