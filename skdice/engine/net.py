@@ -390,6 +390,7 @@ class FineTuningNet(NeuralNet):
         return outputs if grouping is None else to_device(grouping, self.device)(outputs)
 
     def outputs(self, module: nn.Module, inputs: Inputs) -> torch.Tensor:
+        """Return the outputs of a module for the inputs of micro-batches, one after the other."""
         parts = []
         settle_attention(module, self.device, packed="packing" in inputs[0])
         # Once for all groups, so that weights are rounded once.
