@@ -48,7 +48,7 @@ def gpu(monkeypatch):
 
 def as_on_a_gpu(patch):
     patch.setattr(devices, "is_gpu", lambda device: True)
-    patch.setattr("skdice.losses._problem.can_be_read", lambda values: False)
+    patch.setattr("skdice.losses._inputs.on_cpu", lambda values: False)
 
 
 def fitted(task, backbone, net_params=None, weight=None, **params):

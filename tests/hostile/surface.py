@@ -115,8 +115,11 @@ def _methods(cls: type, qualified: str) -> Iterator[Target]:
         method = getattr(cls, name, None)
         if not inspect.isroutine(method) or not _is_ours(method):
             continue
-        if isinstance(inspect.getattr_static(cls, name), staticmethod):  # a function with a name
+        static = inspect.getattr_static(cls, name)
+        if isinstance(static, staticmethod):  # a function with a name
             continue
+        if name == "partial_fit" and not getattr(getattr(cls, "task", None), "has_classes", True):
+            continue  # scikit-learn's `available_if` hides it
         hidden = name.startswith("_") and name != "__call__"
         # A loss has methods for skdice's own engine, which have no section of parameters.
         documented = "Parameters\n" in (inspect.getdoc(method) or "") or not issubclass(
