@@ -16,7 +16,7 @@ from skdice._lock import PROCESS
 from skdice.engine.module import EncoderModule, TaskModel
 
 # peft's name for each head of transformers.
-_TASK_TYPES = {
+PEFT_TYPES = {
     "TokenClassification": "TOKEN_CLS",
     "SequenceClassification": "SEQ_CLS",
     "QuestionAnswering": "QUESTION_ANS",
@@ -53,7 +53,7 @@ def add_adapter(module: EncoderModule, adapter: Any) -> None:
         config.target_modules = _linear_layers(module)
     config.task_type = "FEATURE_EXTRACTION"
     if isinstance(module, TaskModel):
-        config.task_type = _TASK_TYPES[module.kind]
+        config.task_type = PEFT_TYPES[module.kind]
         if getattr(config, "modules_to_save", "") is None:
             config.modules_to_save = [
                 name

@@ -371,7 +371,7 @@ def test_regions_that_nobody_annotated(tiny_backbone):
     some = [row if i < len(TEXTS) else known[i] for i, row in enumerate(y)]
     model = recognizer(tiny_backbone).fit(X, some)
     assert model.score(X, y) == 1
-    counts = dict(zip(model.tags_.tolist(), model._seen.tolist(), strict=False))
+    counts = dict(zip(model.tags_.tolist(), model.class_counts_.tolist(), strict=False))
     assert counts["B-PER"] == 12
     assert counts["O"] == sum(map(len, model.words(TEXTS))) - sum(
         len(model.words([text[a:b]])[0]) for text in TEXTS for a, b, _ in marked(text)
@@ -390,7 +390,7 @@ def test_texts_in_which_only_some_entities_were_marked(tiny_backbone):
         for text, row in zip(X, y, strict=True)
     ]
     other = recognizer(tiny_backbone).fit(X, first)
-    assert model._seen.tolist() == other._seen.tolist()
+    assert model.class_counts_.tolist() == other.class_counts_.tolist()
     assert 0 < model.n_samples_seen_ < len(words)
     for a, b in zip(model.predict_proba(X), other.predict_proba(X), strict=True):
         np.testing.assert_array_equal(a, b)
@@ -432,7 +432,7 @@ def test_glued_words_do_not_count_in_training(tiny_backbone):
     ]
     skipping = recognizer(tiny_backbone, glued="skip", max_epochs=2).fit(GLUED, y)
     other = recognizer(tiny_backbone, max_epochs=2).fit(GLUED, by_hand)
-    assert skipping._seen.tolist() == other._seen.tolist()
+    assert skipping.class_counts_.tolist() == other.class_counts_.tolist()
     for a, b in zip(skipping.predict_proba(GLUED), other.predict_proba(GLUED), strict=True):
         np.testing.assert_array_equal(a, b)
     assert clone(skipping).glued == pickle.loads(pickle.dumps(skipping)).glued == "skip"

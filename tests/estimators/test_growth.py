@@ -46,12 +46,12 @@ def head(tagger):
 def test_the_head_grows_and_keeps_what_it_knew(tagger, sentences, kind, how, tmp_path):
     X, y = sentences
     tagger.fit(X, y)
-    old, before, seen = tagger.classes_.tolist(), logits(tagger, X), tagger._seen
+    old, before, seen = tagger.classes_.tolist(), logits(tagger, X), tagger.class_counts_
     predicted, bias = tagger.predict(X).tolist(), head(tagger).bias.detach().numpy().copy()
     tagger.set_params(lr=NOTHING)
     if how == "partial_fit":
         tagger.partial_fit(NEW_X, NEW_Y)
-        counts = seen[:-1]
+        counts = seen
     else:
         tagger.set_params(warm_start=True, max_epochs=1).fit(NEW_X, NEW_Y)
         counts = [2 * sum(row.count(tag) for row in NEW_Y[:3]) for tag in old]
@@ -91,7 +91,7 @@ def test_new_types_are_learnt(tagger, sentences, loss):
     assert "B-FIRM" in {tag for row in tagger.predict(NEW_X) for tag in row}
     n = sum(map(len, y))
     assert tagger.n_samples_seen_ == 16 * n + 15 * sum(map(len, NEW_Y))
-    assert tagger._seen[tagger.classes_.tolist().index("B-FIRM")] == 15 * 4
+    assert tagger.class_counts_[tagger.classes_.tolist().index("B-FIRM")] == 15 * 4
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_the_optimiser_keeps_its_averages(tagger, sentences, optimizer):
 def test_a_growth_that_fails_changes_nothing(tagger, sentences, monkeypatch):
     X, y = sentences
     tagger.fit(X, y).partial_fit(X, y)
-    classes, before, seen = tagger.classes_.tolist(), logits(tagger, X), tagger._seen.tolist()
+    classes, before, seen = tagger.classes_.tolist(), logits(tagger, X), tagger.class_counts_.tolist()
     step = FineTuningNet.train_step
 
     def fails(net, batch, **kwargs):
@@ -141,7 +141,7 @@ def test_a_growth_that_fails_changes_nothing(tagger, sentences, monkeypatch):
         patch.setattr(FineTuningNet, "train_step", fails)
         with pytest.raises(MemoryError):
             tagger.partial_fit(NEW_X, NEW_Y)
-    assert (tagger.classes_.tolist(), tagger._seen.tolist()) == (classes, seen)
+    assert (tagger.classes_.tolist(), tagger.class_counts_.tolist()) == (classes, seen)
     np.testing.assert_array_equal(logits(tagger, X), before)
     tagger.partial_fit(X, y).partial_fit(NEW_X, NEW_Y)
     assert tagger.classes_.tolist()[len(classes) :] == ["B-FIRM", "B-PRIZE"]
@@ -177,7 +177,7 @@ def test_classes_named_later_grow_the_head_too(tagger, sentences):
     assert tagger.partial_fit(X, y, classes=classes).classes_.tolist() == classes
     tagger.partial_fit(X, y, classes=["O", "B-AGE", "I-LOC"])
     assert tagger.classes_.tolist() == [*classes, "B-AGE", "I-LOC"]
-    assert tagger._seen[-3:-1].tolist() == [0, 0]
+    assert tagger.class_counts_[-2:].tolist() == [0, 0]
     assert set(chain_of(tagger.predict(X))) <= set(classes)
 
 

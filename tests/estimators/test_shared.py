@@ -109,7 +109,7 @@ def test_a_plan_trains_nothing(tiny_backbone):
     plan = plan_fit(model._draft(), X, y, mode="fresh")
     assert vars(model) == state
     assert (plan.mode, plan.seed, len(plan.dataset)) == ("fresh", 0, len(X))
-    assert plan.fitted["_module"] is not model.module_
+    assert plan.fitted["module_"] is not model.module_
     for name, values in model.net_.module_.state_dict().items():
         assert (values == weights[name]).all()
 

@@ -90,7 +90,8 @@ def test_an_unknown_sentence_is_one_of_weight_0(tagger, sentences, params):
         np.testing.assert_array_equal(a, b)
     more = one.partial_fit(X, tags).history_[-1], other.partial_fit(X, y, sample_weight=weights)
     assert more[0]["train_loss"] == more[1].history_[-1]["train_loss"]
-    assert one._seen.tolist() == other._seen.tolist()
+    assert one.class_counts_.tolist() == other.class_counts_.tolist()
+    assert one.n_samples_seen_ == other.n_samples_seen_
 
 
 def test_weights_of_sentences_count_beside_unknown_tags(tagger, partly):
@@ -105,7 +106,8 @@ def test_many_classes_beside_unknown_tags(tagger):
     names = [f"T{i}" for i in range(150)]
     X, y = [["rain"] * 151] * 2, [[*names, None]] * 2
     tagger.set_params(max_epochs=1).fit(X, y)
-    assert tagger._seen.tolist() == [2] * 150 + [300]
+    assert tagger.class_counts_.tolist() == [2] * 150
+    assert tagger.n_samples_seen_ == 300
 
 
 def test_scores_pass_over_unknown_tokens(tagger, partly, sentences):
