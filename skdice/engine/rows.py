@@ -206,7 +206,7 @@ def row_layout(module: Any, longest: int, *, pack: bool = True, padding: Any = 0
     style, first = module.row_style if pack else (None, None)
     config, last = module.encoder.config, LENGTHS[-1]
     length = next((n for n in LENGTHS if n >= longest), -(-longest // last) * last)
-    most = getattr(config, "max_position_embeddings", None) or length
+    most = most_positions(config) or length
     if style is None:
         first_of_padded = (getattr(config, "pad_token_id", None) or 0) + 1  # in RoBERTa
         length = max(longest, min(length, most - first_of_padded))
@@ -214,6 +214,11 @@ def row_layout(module: Any, longest: int, *, pack: bool = True, padding: Any = 0
         length = max(longest, min(length, most - (first or 0)))
     cls_last = config.model_type == "xlnet"
     return Rows(length, style, first, module.pooling, cls_last, padding)
+
+
+def most_positions(config: Any) -> int:
+    """The positions that an encoder knows; 0 where there is no such number."""
+    return max(getattr(config, "max_position_embeddings", None) or 0, 0)  # XLNet says -1
 
 
 @torch.no_grad()
@@ -235,7 +240,7 @@ def find_style(
     styles = ("layers",) if getattr(config, "sliding_window", None) else STYLES
     known = module.row_style
     for first, style in product(firsts, styles):
-        if (first or 0) + longest > (getattr(config, "max_position_embeddings", None) or np.inf):
+        if (first or 0) + longest > (most_positions(config) or np.inf):
             continue
         module.row_style = style, first
         rows = row_layout(module, longest)

@@ -34,7 +34,7 @@ from skdice.estimators.checks import (
 )
 from skdice.estimators.schedule import epochs_for, patience_of, rate_of
 from skdice.losses import Loss, resolve_loss
-from skdice.tasks.training import check_reduction
+from skdice.tasks import check_reduction
 
 # A net has collapsed if its outputs differ between examples by less than this share of their
 # difference before training: it predicts the same for every example.

@@ -31,7 +31,7 @@ from skdice.metrics.held_out_rows import BinaryRows, ClassRows
 from skdice.metrics.labels import as_labels, known_labels, read_labels
 from skdice.metrics.positive import positive_of
 from skdice.metrics.scoring import resolve_scoring
-from skdice.tasks.training import check_known
+from skdice.tasks import check_known
 from skdice.text.inputs import object_array
 
 

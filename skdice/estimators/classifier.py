@@ -28,8 +28,8 @@ from skdice.estimators.checks import check_device, draw_seed, split_indices
 from skdice.estimators.scores import ClassScores, decision_scores
 from skdice.metrics import positive_class
 from skdice.metrics.labels import read_labels
+from skdice.tasks import check_occurring, fresh_loss
 from skdice.tasks.classification import decided
-from skdice.tasks.training import check_occurring, fresh_loss
 from skdice.text.inputs import check_weights, row_keys
 
 

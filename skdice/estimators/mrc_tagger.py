@@ -13,7 +13,7 @@ from skdice._compat import Interval
 from skdice.estimators.transformer import TransformerEstimator
 from skdice.losses import Loss
 from skdice.metrics import spans_f1_score
-from skdice.tasks.mrc import MRC
+from skdice.tasks.mrc_ner import MRC
 from skdice.text.inputs import object_array
 
 # Candidates of `tune_threshold`, nearest to 0.5 first; it takes the first of the best.

@@ -13,7 +13,7 @@ from skdice._checks import checked
 from skdice._compat import Interval, StrOptions
 from skdice.estimators.transformer import TransformerEstimator
 from skdice.losses import Loss
-from skdice.tasks.reading import Reading
+from skdice.tasks.qa import Reading
 from skdice.text.answers import read_answers
 from skdice.text.inputs import object_array
 from skdice.text.spans import Candidate

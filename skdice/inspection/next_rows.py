@@ -97,8 +97,8 @@ def find_next(
         model = estimator
     with naming({"X": "pool"}):
         check_rows(estimator, pool)
-        of_tokens = getattr(model, "task", "") == "tagging"
-        texts = as_sentences(pool) if of_tokens else texts_of(pool)
+        rows_are = getattr(getattr(model, "task", None), "rows_are", "lines")
+        texts = as_sentences(pool) if rows_are == "blocks" else texts_of(pool)
         numbers = pool if sparse.issparse(pool) else as_rows(pool, "X")
         keys = row_keys(numbers) if texts is None else [*map(key_of, texts)]
         scores = {} if strategy == "spread" else _scores(estimator, model, pool)

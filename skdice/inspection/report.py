@@ -210,15 +210,16 @@ def _spans(
     estimator: Any, model: Any, X: Any, y: Any, y_pred: Any, n_examples: int, resampled: Resampled
 ) -> str:
     """The page of a tagger, by spans."""
-    sentences = model.task.inputs(X)
+    inputs = model.task.inputs(X)
+    sentences = model.task.passages(inputs)
     true = model.task.read(model, X, y)[1]
     found = _predicted(estimator, X, y_pred, len(true))
-    true, found = model.task.paired_spans(model, sentences, true, found)
+    true, found = model.task.paired_spans(model, inputs, true, found)
     classes, counts = row_counts(true, found)
     wrong = np.array([len(_paired(t, p)) for t, p in zip(true, found, strict=True)])
     hardest = [i for i in np.argsort(-wrong, kind="stable")[:n_examples] if wrong[i]]
     examples = []
-    for i, scored in zip(hardest, _scored(estimator, [sentences[i] for i in hardest]), strict=True):
+    for i, scored in zip(hardest, _scored(estimator, [inputs[i] for i in hardest]), strict=True):
         spans = [scored.get(tuple(span), span) for span in found[i]]
         rows = [(sentences[i], outer(row)) for row in (true[i], spans)]
         right, ours = _Tagged(rows, classes)._repr_html_().split("\n")

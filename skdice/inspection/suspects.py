@@ -127,8 +127,8 @@ def find_suspects(
     check_has("estimator", model, "predict_proba")
     rows: Any = None
     if not is_classifier(estimator):
-        of_texts = getattr(model, "task", "") == "entities"
-        rows = (_Texts if of_texts else _Sentences)(X, y, model)
+        has_words = getattr(getattr(model, "task", None), "has_words", True)
+        rows = (_Sentences if has_words else _Texts)(X, y, model)
     else:
         labels = read_labels(y)
     scored = out_of_fold(estimator, X, y, cv, groups, **how)
@@ -308,8 +308,7 @@ class _Texts(_Sentences):
         self.classes = sorted({tag for row in self.tags for tag in row} - {None} | {"O"})
 
     def tags_of(self, predicted: Any) -> Any:
-        rows = [[(e.start, e.end, e.label) for e in row] for row in predicted]
-        return align(self.sentences, rows, self.words)[0]
+        return align(self.sentences, list(predicted), self.words)[0]
 
     def place(self, row: int, span: Span | None) -> tuple[int | None, int | None]:
         if span is None:

@@ -24,9 +24,9 @@ from skdice.estimators.scores import outputs_of
 from skdice.metrics.labels import as_labels, check_given, plain_values
 from skdice.model_selection.checks import folds_of
 from skdice.model_selection.comparison import environment
+from skdice.text.entity import Entity
 from skdice.text.inputs import object_array
 from skdice.text.spans import ScoredSpan
-from skdice.text.words import Entity
 
 NAMED: list[Any] = [ScoredSpan, Entity]  # tuples that predictions hold
 

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from scipy.special import expit, softmax
+from sklearn.metrics import classification_report
 from torch import nn
 
 from skdice._checks import shown
+from skdice.datasets import read_texts
 from skdice.engine.batching import EncodedDataset
 from skdice.engine.module import EncoderModule, EncoderWithHead, TaskModel
 from skdice.engine.plan import Examples, Mode
 from skdice.engine.window_pooling import TextDataset, WindowPooling
-from skdice.metrics import positive_class
+from skdice.metrics import ClassScorer, positive_class
 from skdice.metrics.classification import class_scores
 from skdice.metrics.labels import (
     Labels,
@@ -25,8 +29,8 @@ from skdice.metrics.labels import (
     read_labels,
     single_labels,
 )
-from skdice.tasks.base import Task
-from skdice.tasks.training import check_known, check_occurring, label_names, prepared_loss
+from skdice.tasks._base import Named, Task
+from skdice.tasks._training import check_known, check_occurring, label_names, prepared_loss
 from skdice.text.encoding import Windows
 from skdice.text.inputs import as_texts, check_width
 from skdice.text.long_texts import Cuts, DecisiveWindow, TextWindow, encode_texts
@@ -38,6 +42,7 @@ class Classification(Task):
     """Labels of texts or of pairs of texts."""
 
     name = "classification"
+    rows = "texts to classify"
     estimator = "DiceSequenceClassifier"
     hub_tag = "text-classification"
     head = "SequenceClassification"
@@ -244,6 +249,88 @@ class Classification(Task):
             f"{notes} A pipeline knows no windows. It needs `truncation=True, "
             f"max_length={longest}` in its call, and then reads the beginning only."
         )
+
+    # ---- rows in files
+
+    def labels(self, y: Any) -> Iterable[Any] | None:
+        """Return the label of each row, or all labels of rows with several."""
+        return chain.from_iterable(y) if self.has_several_labels(y) else y
+
+    def has_several_labels(self, y: Any) -> bool:
+        """Return whether a text may have several labels."""
+        return any(isinstance(row, list) for row in y)
+
+    def split_strata(self, y: Any) -> Any:
+        """Return the labels; of several labels the rarest of each row."""
+        return single_labels(y)
+
+    def scorer(self, y: Any) -> Any:
+        """Return F1 of the rarer class of two, macro F1 of more, micro F1 of several labels."""
+        if self.has_several_labels(y):
+            return ClassScorer()
+        classes, counts = np.unique(y, return_counts=True)
+        if len(classes) != 2:
+            return ClassScorer()
+        return ClassScorer(pos_label=classes.tolist()[positive_class(classes, counts)])
+
+    def read_inputs(self, model: Any, path: Path, encoding: str, **table: Any) -> Named:
+        """Return texts or pairs."""
+        # A model of transformers does not tell whether it takes texts or pairs.
+        columns = table.get("text_columns") or [""]
+        width = model.n_features_in_ or (1 if isinstance(columns, (str, int)) else len(columns))
+        options = {"n_texts": width, "classes": model.classes_, **table}
+        return read_texts(path, encoding=encoding, **options), []
+
+    def row_of_line(self, line: str) -> Any:
+        """Return the text of a line, or the pair with a tab between its texts."""
+        texts = line.split("\t")
+        return texts[0] if len(texts) == 1 else tuple(texts[:2])
+
+    def method_for(self, how: str) -> str:
+        """Return the method for labels by name, or for probabilities."""
+        return "predict_proba" if how == "jsonl" else "predict_labels"
+
+    def written(self, model: Any, how: str, x: Any, name: str, found: Any) -> str:
+        """Return the labels and the text with tabs between them, or a record."""
+        if how != "tsv":
+            return super().written(model, how, x, name, found)
+        label = ",".join(map(str, found)) if isinstance(found, list) else str(found)
+        cells = [label, *([x] if isinstance(x, str) else x)]
+        return "\t".join(" ".join(cell.split()) for cell in cells)
+
+    def record(self, model: Any, how: str, x: Any, name: str, found: Any) -> dict[str, Any]:
+        """Return the text, its label or labels, and the probability of each."""
+        classes = model.classes_.tolist()
+        label: Any = [name for name, p in zip(classes, found, strict=True) if p > 0.5]
+        if not model.multilabel_:
+            label = classes[found.argmax()]
+        texts = {"text": x} if isinstance(x, str) else {"text": x[0], "text_pair": x[1]}
+        probabilities = dict(zip(map(str, classes), found.round(6).tolist(), strict=True))
+        return {**texts, "label": label, "probabilities": probabilities}
+
+    def reported(self, model: Any, X: Any) -> Any:
+        """Return labels as strings, as files have them, or 0/1 rows."""
+        predicted = model.predict(X)
+        return predicted if model.multilabel_ else list(map(str, predicted))
+
+    def report(
+        self, model: Any, X: Any, y: Any, predicted: Any, *, mode: str, as_json: bool
+    ) -> Any:
+        """Return scikit-learn's report."""
+        how: dict[str, Any] = {"output_dict": as_json, "zero_division": 0, "digits": 3}
+        if not model.multilabel_:
+            return classification_report(y, predicted, **how)
+        names = model.classes_.astype(str)
+        rows = known_labels(y, names, True)
+        if len(names) == 1:  # whose one column would be taken for labels
+            how["labels"] = [1]
+        return classification_report(rows, predicted, target_names=names, **how)
+
+    def unseen_labels(self, model: Any, y: Any) -> list[str]:
+        """Return labels of a data set that training did not have."""
+        if model.multilabel_:
+            return []
+        return sorted(set(y) - {str(label) for label in model.classes_})
 
     # ---- models of transformers
 

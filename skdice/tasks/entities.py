@@ -10,26 +10,20 @@ import numpy as np
 
 from skdice import backbones
 from skdice._checks import as_row_list
+from skdice.datasets.annotations import tagged_words
 from skdice.engine.plan import Examples, Mode
 from skdice.metrics.schemes import infer_scheme
-from skdice.tasks.base import Blocks
+from skdice.metrics.span import report_of_spans, report_text
+from skdice.tasks._base import Blocks
+from skdice.tasks._training import label_names
 from skdice.tasks.tagging import Tagging
-from skdice.tasks.training import label_names
-from skdice.text.alignment import (
-    REGIONS,
-    Span,
-    align,
-    check_type,
-    read_entities,
-    tags_of_texts,
-    warn_of,
-)
+from skdice.text.alignment import REGIONS, align, tags_of_texts, warn_of
 from skdice.text.encoding import Windows, compact, windows_of_words
+from skdice.text.entity import Entity, check_type, read_entities
 from skdice.text.inputs import check_weights, read_texts
 from skdice.text.long_texts import Cuts
 from skdice.text.spans import ScoredSpan
 from skdice.text.words import (
-    Entity,
     Words,
     apart,
     begin_unglued,
@@ -47,12 +41,14 @@ class Entities(Tagging):
     """Entities of raw texts, whose words are tagged in IOB2."""
 
     name = "entities"
+    rows = "texts with entities"
     estimator = "DiceEntityRecognizer"
     example = '["Ann lives in Rome."]'
     keys = ("text",)
     formats = ("jsonl", "doccano", "label-studio", "prodigy", "spacy", "brat")
     outputs = "tags_"
     has_words = False
+    rows_are = "lines"
 
     # ---- rows
 
@@ -65,7 +61,9 @@ class Entities(Tagging):
         texts = read_texts(X)
         rows: list[Any] = read_entities(y, texts)
         if model.unlabeled == "unknown":
-            rows = [[*row, (0, len(text), None)] for text, row in zip(texts, rows, strict=True)]
+            rows = [
+                [*row, Entity(0, len(text), None)] for text, row in zip(texts, rows, strict=True)
+            ]
         return texts, rows
 
     def examples(self, model: Any, X: Any, y: Any, sample_weight: Any = None) -> Examples:
@@ -155,9 +153,9 @@ class Entities(Tagging):
         """Return micro scores; an entity that is there twice can be found once."""
         hits = n_true = n_found = 0
         for spans, row in zip(true, predicted, strict=True):
-            known = [span for span in spans if span[2] is not None]
-            there = [span for span in known if span[2] != "O"]
-            unknown = [span for span in spans if span[2] is None]
+            known = [span for span in spans if span.label is not None]
+            there = [span[:3] for span in known if span.label != "O"]
+            unknown = [span for span in spans if span.label is None]
             found = {entity[:3] for entity in row if not _is_unjudged(entity, known, unknown)}
             hits += len(found.intersection(there))
             n_true, n_found = n_true + len(there), n_found + len(found)
@@ -173,14 +171,7 @@ class Entities(Tagging):
         self, model: Any, inputs: list[Any], true: Any, predicted: Any
     ) -> tuple[list[list[Any]], list[list[Any]]]:
         """Return true and predicted entities as (type, start, end) for each row."""
-        known, found = (
-            [
-                [(kind, start, end) for start, end, kind in row if kind not in REGIONS]
-                for row in rows
-            ]
-            for rows in (true, read_entities(predicted, inputs))
-        )
-        return known, found
+        return _typed(true), _typed(read_entities(predicted, inputs))
 
     def check_scored(self, model: Any, tags: list[list[Any]]) -> None:
         """Count entities of unknown types as misses."""
@@ -208,6 +199,44 @@ class Entities(Tagging):
             f"punctuation included: `pipeline_entities` gives it the words.\n\n{notes}"
         )
 
+    # ---- rows in files: see the command line, which writes what annotation tools read
+
+    def file_options(self, table: dict[str, Any], **of_offsets: str) -> dict[str, Any]:
+        """Return the column of texts, and how offsets are read."""
+        if isinstance(column := table.get("text_columns"), list):
+            raise ValueError(
+                f"text_columns={column} names several: texts with entities have no pair"
+            )
+        others = {name: value for name, value in table.items() if name != "text_columns"}
+        return {**of_offsets, **others, "text_column": None if column is None else str(column)}
+
+    def row_of_line(self, line: str) -> Any:
+        """Return the text."""
+        return line
+
+    def labels(self, y: Any) -> Iterable[Any] | None:
+        """Return the types of all entities."""
+        return (label for row in y for _, _, label, *_ in row)
+
+    def counted(self, X: Any, y: Any) -> Any:
+        """Return the tags of the words."""
+        return [tags for _, tags in tagged_words(X, y)]
+
+    def scorer(self, y: Any) -> Any:
+        """Return None: the estimator scores entities."""
+        return None
+
+    def report(
+        self, model: Any, X: Any, y: Any, predicted: Any, *, mode: str, as_json: bool
+    ) -> Any:
+        """Return the report of entities."""
+        true, found = (
+            [[(label, start, end) for start, end, label, *_ in row] for row in rows]
+            for rows in (y, predicted)
+        )
+        table = report_of_spans(true, found, mode)
+        return table if as_json else report_text(table)
+
     # ---- models of transformers
 
     def fitted_of(self, model: Any, config: Any) -> dict[str, Any]:
@@ -224,14 +253,19 @@ class Entities(Tagging):
         return {"tags": sorted(names), "scheme": "iob2", "order": np.argsort(names)}
 
 
-def _without_glued(text: str, row: list[Span]) -> list[Span]:
+def _without_glued(text: str, row: list[Entity]) -> list[Entity]:
     """The entities of a text; glued words that none of them touches are not annotated."""
     free = [
-        (start, end, None)
+        Entity(start, end, None)
         for start, end in glued_words(text)
-        if all(b <= start or end <= a for a, b, _ in row)
+        if all(e.end <= start or end <= e.start for e in row)
     ]
     return [*row, *free]
+
+
+def _typed(rows: list[list[Entity]]) -> list[list[Any]]:
+    """Entities as (type, start, end), without regions."""
+    return [[(e.label, e.start, e.end) for e in row if e.label not in REGIONS] for row in rows]
 
 
 def _of_text(text: str, words: Words, spans: list[ScoredSpan]) -> Iterator[Entity]:
@@ -240,7 +274,7 @@ def _of_text(text: str, words: Words, spans: list[ScoredSpan]) -> Iterator[Entit
         yield Entity(start, end, kind, score, text[start:end])
 
 
-def _is_unjudged(entity: Entity, known: list[Span], unknown: list[Span]) -> bool:
+def _is_unjudged(entity: Entity, known: list[Entity], unknown: list[Entity]) -> bool:
     """Whether an entity lies in a region that was not annotated, and touches no known entity."""
-    inside = any(start <= entity.start and entity.end <= end for start, end, _ in unknown)
-    return inside and all(entity.end <= start or end <= entity.start for start, end, _ in known)
+    inside = any(e.start <= entity.start and entity.end <= e.end for e in unknown)
+    return inside and all(entity.end <= e.start or e.end <= entity.start for e in known)

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import chain
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import log_softmax
+from sklearn.metrics import make_scorer
 from torch import nn
 
 from skdice._warn import warn
 from skdice.engine.batching import UNKNOWN
 from skdice.engine.plan import Examples, Mode
-from skdice.metrics import span_precision_recall_fscore_support
+from skdice.metrics import (
+    span_f1_score,
+    span_precision_recall_fscore_support,
+    span_report,
+)
+from skdice.metrics.credit import MODES
 from skdice.metrics.schemes import (
     check_prefixes,
     check_tags,
@@ -23,8 +30,14 @@ from skdice.metrics.schemes import (
     split_tag,
 )
 from skdice.metrics.span import read_tags
-from skdice.tasks.base import Task
-from skdice.tasks.training import check_known, label_names, prepared_loss
+from skdice.tasks._base import Named, Task
+from skdice.tasks._token_rows import (
+    read_tokens_of,
+    record_of_spans,
+    token_options,
+    tokens_of_block,
+)
+from skdice.tasks._training import check_known, label_names, prepared_loss
 from skdice.text.decoding import decode
 from skdice.text.encoding import Ragged, Windows, encode_sentences
 from skdice.text.inputs import as_names, as_sentences, as_tags
@@ -39,11 +52,14 @@ class Tagging(Task):
     """Tags of tokens: entities in any scheme, or parts of speech."""
 
     name = "tagging"
+    rows = "tagged tokens"
     estimator = "DiceTokenClassifier"
     hub_tag = "token-classification"
     head = "TokenClassification"
     example = '[["Ann", "lives", "in", "Rome"]]'
-    keys = ("tokens",)
+    keys: ClassVar[tuple[str, ...]] = ("tokens",)
+    rows_are = "blocks"
+    modes = tuple(MODES)
     formats: ClassVar[tuple[str, ...]] = ("conll", "jsonl", "spans")
     unit = "tokens"
     tuned_by = "BiasTunedTagger"
@@ -108,12 +124,12 @@ class Tagging(Task):
         if model.scheme_ != "plain":
             refuse_strays(rows, "y_val")
         known, held = (
-            {self.kind(model, tag) for tag in tags if tag not in ("O", None)}
+            {self.type_of(model, tag) for tag in tags if tag not in ("O", None)}
             for tags in (model.outputs_.tolist(), chain(*rows))
         )
         check_known(known, held, "tags" if model.scheme_ == "plain" else "types")
 
-    def kind(self, model: Any, tag: str) -> str:
+    def type_of(self, model: Any, tag: str) -> str:
         """Return the entity type of a tag; in the plain scheme the tag itself."""
         return tag if model.scheme_ == "plain" else split_tag(tag)[1]
 
@@ -248,10 +264,10 @@ class Tagging(Task):
 
     def check_scored(self, model: Any, tags: list[list[Any]]) -> None:
         """Refuse to score types that `fit` did not see, in whose place a score of 0 is no help."""
-        known = {self.kind(model, tag) for tag in model.outputs_.tolist()}
+        known = {self.type_of(model, tag) for tag in model.outputs_.tolist()}
         for i, row in enumerate(tags):
             for tag in row:
-                if tag not in ("O", None) and self.kind(model, tag) not in known:
+                if tag not in ("O", None) and self.type_of(model, tag) not in known:
                     raise ValueError(
                         f"y[{i}] holds the tag {tag!r}, which fit did not see (classes_ = "
                         f"{model.classes_.tolist()}): leave such sentences out, or count them as "
@@ -300,6 +316,49 @@ class Tagging(Task):
             "become entities. Call `predict` of skdice instead, or train on "
             "`skdice.metrics.convert_scheme(y)`, which gives IOB2."
         )
+
+    # ---- rows in files
+
+    def labels(self, y: Any) -> Iterable[Any] | None:
+        """Return the tags of all tokens."""
+        return chain.from_iterable(y)
+
+    def scorer(self, y: Any) -> Any:
+        """Return F1 of spans in the scheme of the whole data set."""
+        return make_scorer(span_f1_score, scheme=infer_scheme(y))
+
+    def file_options(self, table: dict[str, Any], **of_offsets: str) -> dict[str, Any]:
+        """Return the columns of tokens and tags."""
+        return token_options(table)
+
+    def read_inputs(self, model: Any, path: Path, encoding: str, **table: Any) -> Named:
+        """Return sentences as lists of tokens."""
+        return read_tokens_of(model, path, encoding, table), []
+
+    def row_of_block(self, model: Any, where: str, lines: list[str]) -> Any:
+        """Return the tokens of a sentence, which stand alone or in columns."""
+        return tokens_of_block(model, where, lines)
+
+    def method_for(self, how: str) -> str:
+        """Return the method for tags, or for tags with their spans."""
+        return "predict" if how == "conll" else "predict_tagged"
+
+    def written(self, model: Any, how: str, x: Any, name: str, found: Any) -> str:
+        """Return a token and its tag a line, or a record."""
+        if how != "conll":
+            return Task.written(self, model, how, x, name, found)
+        return "\n".join(f"{token}\t{tag}" for token, tag in zip(x, found, strict=True))
+
+    def record(self, model: Any, how: str, x: Any, name: str, found: Any) -> dict[str, Any]:
+        """Return the tokens, the tags if there are any, and the spans."""
+        return record_of_spans(how, x, *found, with_tags=model.scheme_ is not None)
+
+    def report(
+        self, model: Any, X: Any, y: Any, predicted: Any, *, mode: str, as_json: bool
+    ) -> Any:
+        """Return the report of spans."""
+        how: dict[str, Any] = {"scheme": model.scheme_, "mode": mode, "output_dict": as_json}
+        return span_report(y, predicted, **how)
 
     # ---- models of transformers
 

@@ -16,7 +16,7 @@ from skdice.inspection import html_report, imbalance, show_tags, span_errors
 from skdice.losses import LOSSES, DiceLoss
 from skdice.model_selection import LossSearchCV, compare_losses
 from skdice.resampling import BackgroundUnderSampler, EntityReplacement, TagOverSampler
-from skdice.tasks.training import fresh_loss
+from skdice.tasks import fresh_loss
 
 
 @pytest.fixture

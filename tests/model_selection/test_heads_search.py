@@ -13,7 +13,7 @@ from sklearn.metrics import f1_score, make_scorer
 from sklearn.model_selection import KFold, StratifiedKFold, cross_validate
 
 from skdice import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
-from skdice.cli._tune import report, trials_table
+from skdice.cli.tune import report, trials_table
 from skdice.engine import arrays
 from skdice.metrics import span_f1_score
 from skdice.model_selection import LossSearchCV, loss_space

@@ -16,19 +16,37 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from skdice.datasets.annotations.records import Entity, Record, Row, Source, Span, as_json
+from skdice.datasets.annotations._format import Format, Record, Row, Span, as_json
 from skdice.datasets.files import fault, parse_json, read_text
+from skdice.datasets.source import Source
 from skdice.folders import replaced
+from skdice.text.entity import Entity
 
-UNIT = "codepoints"
 _METADATA = "metadata.jsonl"  # beside the documents, of all that brat has no place for
 _SCORE = re.compile(r"^#\d+\tAnnotatorNotes (T\d+)\tscore (\d\.\d+)$", re.MULTILINE)  # we write it
 _READ_PAST = "AMRENF*#"
 _LINE_ENDS = re.compile("[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+")
 
 
-def read(source: Source) -> Iterator[Record]:
-    """The records of a file."""
+class Brat(Format):
+    """A folder of texts and their annotations, or one of them."""
+
+    rank = 60
+    suffixes = ("",)
+
+    def claims(self, source: Source) -> bool:
+        path = source.path
+        beside = path.suffix == ".txt" and path.with_suffix(".ann").is_file()
+        return path.is_dir() or path.suffix == ".ann" or beside
+
+    def read(self, source: Source) -> Iterator[Record]:
+        return _read(source)
+
+    def write(self, path: Path, rows: list[Row]) -> None:
+        _write(path, rows)
+
+
+def _read(source: Source) -> Iterator[Record]:
     path = source.path
     folder = path if path.is_dir() else path.parent
     if path.is_dir():
@@ -95,8 +113,7 @@ def _spans(source: Source, document: Path) -> Iterator[Span]:
             yield Span(tuple((start, end) for start, end in parts), label, text, scores.get(name))
 
 
-def write(path: Path, rows: list[Row]) -> None:
-    """Write all texts."""
+def _write(path: Path, rows: list[Row]) -> None:
     names = _names(rows)
     metadata = [row.metadata for row in rows]
     plain = all(m in ({}, {"id": name}) for m, name in zip(metadata, names, strict=True))

@@ -17,27 +17,43 @@ from typing import Any
 
 from skdice._checks import shown
 from skdice._warn import warn
-from skdice.datasets.annotations.jsonl import token_records
-from skdice.datasets.annotations.records import Record, Row, Source, as_json
-from skdice.datasets.annotations.words import longest, tags_of
+from skdice.datasets.annotations._format import Format, Record, Row, as_json
+from skdice.datasets.annotations._tokens import token_records
+from skdice.datasets.annotations._words import longest, tags_of
 from skdice.datasets.conll import read_conll
-from skdice.datasets.files import first_line, write_text
+from skdice.datasets.files import first_line, suffix_of, write_text
+from skdice.datasets.source import Source
+from skdice.datasets.tagged import holds_tags, read_tagged
 
-UNIT = "codepoints"
 MARK = '# text = "'  # begins our own files
 
 
-def read(source: Source) -> Iterator[Record]:
-    """The records of a file."""
-    from skdice.datasets.auto import read_dataset
+class Conll(Format):
+    """Columns of words and tags, ours with the texts as comments."""
 
+    rank = -10
+    suffixes = (".conll",)
+
+    def claims(self, source: Source) -> bool:
+        if source.path.is_dir() or source.is_json:
+            return False
+        begins = first_line(source.lines).startswith(MARK)
+        return begins or suffix_of(source.path) == ".conll" or holds_tags(source)
+
+    def read(self, source: Source) -> Iterator[Record]:
+        return _read(source)
+
+    def write(self, path: Path, rows: list[Row]) -> None:
+        _write(path, rows)
+
+
+def _read(source: Source) -> Iterator[Record]:
     blocks: list[dict[str, Any]] = []
     if first_line(source.lines).startswith(MARK):
         X, y = read_conll(source.path, token_column=0, tag_column=1, separator="\t", comment="# ")
         blocks = _comments(source.lines)
     else:
-        data = read_dataset(source.path, task="tagging", encoding=source.encoding)
-        X, y = data.X, data.y
+        X, y, _ = read_tagged(source)
     places = [f"sentence {i}" for i in range(1, len(X) + 1)]
     rows = list(zip(places, X, y if source.with_entities else [[] for _ in X], strict=True))
     if not blocks:
@@ -83,8 +99,7 @@ def _in_text(source: Source, record: Record, tokens: list[str], metadata: dict[s
     return record._replace(texts=(text,), spans=spans, metadata=metadata)
 
 
-def write(path: Path, rows: list[Row]) -> None:
-    """Write all texts."""
+def _write(path: Path, rows: list[Row]) -> None:
     blocks, lost = [], []
     for i, row in enumerate(rows):
         kept = longest([e for e in row.entities if e.text == e.text.strip()])

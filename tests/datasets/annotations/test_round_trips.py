@@ -163,6 +163,10 @@ def test_offsets_in_other_units(tmp_path_factory, data, format, data2):
     assert read_annotations(path, format, unit)[:2] == (texts, entities)
 
 
+class Unnamed:
+    start, end, kind = 0, 3, "PER"
+
+
 class Entity(NamedTuple):
     start: int
     end: int
@@ -232,14 +236,26 @@ def test_entities_of_other_kinds(tmp_path):
     class Thing:
         start_offset, end_offset, entity_group = 0, 3, "PER"
 
+    class OfSpacy:  # whose start and end count tokens, and whose label is a number
+        start_char, end_char, label_, start, end, label = 0, 3, "PER", 5, 6, 4317129024397789502
+
+    class OfFlair:
+        start_position, end_position, tag, score, text = 0, 3, "PER", 0.9, "Ann"
+
+    class OfPresidio:
+        entity_type, start, end, score = "PER", 0, 3, 0.85
+
     kinds = [
         (0, 3, "PER"),
         Thing(),
+        OfSpacy(),
+        OfFlair(),
+        OfPresidio(),
         {"start": np.int64(0), "end": 3, "label": "PER"},
         [0, 3, "PER"],
     ]
-    path = write_annotations(tmp_path / "a.jsonl", ["Ann"] * 4, [[kind] for kind in kinds], "jsonl")
-    assert read_annotations(path).entities == [[(0, 3, "PER")]] * 4
+    path = write_annotations(tmp_path / "a.jsonl", ["Ann"] * 7, [[kind] for kind in kinds], "jsonl")
+    assert read_annotations(path).entities == [[(0, 3, "PER")]] * 7
     path = write_annotations(path, ["Ann"], [[(0, 3, None)]], "jsonl")  # not annotated there
     assert read_annotations(path).entities == [[(0, 3, None)]]
 
@@ -253,10 +269,18 @@ def test_entities_of_other_kinds(tmp_path):
             "jsonl",
             r"entities\[0\]\[0\] .* outside texts\[0\], which has 3",
         ),
-        (["Ann"], [[(2, 2, "X")]], "jsonl", r"entities\[0\]\[0\] is \(2, 2, 'X'\), outside"),
-        (["Ann"], [[(0, 1)]], "jsonl", r"must be \(start, end, label\)"),
-        (["Ann"], [[(0.5, 1, "X")]], "jsonl", r"must be \(start, end, label\)"),
-        (["Ann"], [[(0, 1, "")]], "doccano", "has the label ''"),
+        (["Ann"], [[(2, 2, "X")]], "jsonl", r"entities\[0\]\[0\] is \(2, 2, 'X'\), which is empty"),
+        (["Ann"], [[(0, 1)]], "jsonl", r"which has no label: an entity is \(start, end, label\)"),
+        (
+            ["Ann"],
+            [[(0.5, 1, "X")]],
+            "jsonl",
+            r"whose start is 0.5: an entity is \(start, end, label\)",
+        ),
+        (["Ann"], [[("PER", 0, 3)]], "jsonl", "whose start is 'PER'"),
+        (["Ann"], [[Unnamed()]], "jsonl", "which has no label"),
+        (["Ann"], [[(0, 1, 7)]], "jsonl", "is 7, not a string"),
+        (["Ann"], [[(0, 1, "")]], "doccano", "the label of .* is ''"),
         (["Ann"], [[(0, 1, None)]], "prodigy", "has the label None"),
         (["Ann"], [[{"start": 0, "end": 1, "label": "X", "score": "a"}]], "jsonl", "the score 'a'"),
         (["Ann"], [], "jsonl", "texts holds 1 text and entities 0"),

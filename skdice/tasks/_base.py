@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +19,8 @@ from skdice.text.encoding import Windows
 from skdice.text.inputs import check_weights
 from skdice.text.long_texts import Cuts
 
+# Inputs and their ids, which may be none.
+Named = tuple[list[Any], list[str]]
 # Blocks of rows: sources and outputs, as in `Task.decide`.
 Blocks = Iterable[tuple[list[Any], list[Any]]]
 
@@ -31,6 +35,8 @@ class Task(ABC):
     """
 
     name: ClassVar[str]  # on the command line and in `Dataset`
+    rows: ClassVar[str]  # in the words of a message, as "texts with entities"
+    file_kind: ClassVar[str] = ""  # of `read_dataset`, where it is not the name
     estimator: ClassVar[str]  # the name of its class in `skdice.estimators`
     hub_tag: ClassVar[str]
     head: ClassVar[str | None]  # of transformers, as in BertForTokenClassification
@@ -41,6 +47,8 @@ class Task(ABC):
     judged: ClassVar[str] = "labels"  # or "spans" or "answers": what a report is about
     outputs: ClassVar[str] = "classes_"  # the attribute that names the outputs of the head
     unit: ClassVar[str] = "texts"  # what the loss counts
+    rows_are: ClassVar[str] = "lines"  # where they are no JSON; or "blocks" of lines, or "json"
+    modes: ClassVar[tuple[str, ...]] = ("strict",)  # which spans count as found
     has_classes: ClassVar[bool] = True  # otherwise positions in the text are predicted
     per_position: ClassVar[bool] = True  # otherwise the head sees whole texts
     has_words: ClassVar[bool] = True  # otherwise the backbone splits texts into words
@@ -55,6 +63,10 @@ class Task(ABC):
     @abstractmethod
     def inputs(self, X: Any) -> list[Any]:
         """Return the checked rows of X."""
+
+    def passages(self, inputs: list[Any]) -> list[Any]:
+        """Return the texts or tokens that spans are in."""
+        return inputs
 
     @abstractmethod
     def read(self, model: Any, X: Any, y: Any) -> tuple[list[Any], Any]:
@@ -184,6 +196,84 @@ class Task(ABC):
         """Return F1 from 0 to 1 on validation rows; `blocks` are sources and outputs of some."""
         found = [row for block in blocks for row in self.decide(model, *block)]
         return float(self.rate(model, held.targets, found)["f1"])
+
+    # ---- rows in files
+
+    def labels(self, y: Any) -> Iterable[Any] | None:
+        """Return every label of a data set, None for one that was not annotated."""
+        return None
+
+    def has_several_labels(self, y: Any) -> bool:
+        """Return whether a row may have several labels."""
+        return False
+
+    def counted(self, X: Any, y: Any) -> Any:
+        """Return y as `skdice.inspection.imbalance` counts it."""
+        return y
+
+    def groups(self, X: Any) -> Any:
+        """Return the groups of rows that a split keeps together; None for none."""
+        return None
+
+    def split_strata(self, y: Any) -> Any:
+        """Return a key for each row of a data set that a split keeps in proportion."""
+        return None
+
+    def scorer(self, y: Any) -> Any:
+        """Return a scorer for a search on a data set; None is the estimator's own score."""
+        return None
+
+    def file_options(self, table: dict[str, Any], **of_offsets: str) -> dict[str, Any]:
+        """Return the options of `skdice.datasets.read_dataset` for files of the task.
+
+        `table` holds those of `read_table`, and `of_offsets` ``on_misaligned`` and ``offsets``.
+        """
+        return table
+
+    def formats_of(self, model: Any) -> tuple[str, ...]:
+        """Return the formats in which a model's predictions are written."""
+        return self.formats
+
+    @abstractmethod
+    def read_inputs(self, model: Any, path: Path, encoding: str, **table: Any) -> Named:
+        """Return the inputs of a file with or without labels, and their ids.
+
+        `table` holds the options of `skdice.datasets.read_texts` for its columns.
+        """
+
+    def row_of_line(self, line: str) -> Any:
+        """Return the input that stands on a line, if each line holds one."""
+        raise NotImplementedError
+
+    def row_of_block(self, model: Any, where: str, lines: list[str]) -> Any:
+        """Return the input that stands on the lines between two blank ones, if they hold one."""
+        raise NotImplementedError
+
+    def method_for(self, how: str) -> str:
+        """Return the method that predicts what a format needs."""
+        return "predict"
+
+    def written(self, model: Any, how: str, x: Any, name: str, found: Any) -> str:
+        """Return the line of a row, from its input, its id and what `method_for` gave for it."""
+        return json.dumps(self.record(model, how, x, name, found), ensure_ascii=False)
+
+    def record(self, model: Any, how: str, x: Any, name: str, found: Any) -> dict[str, Any]:
+        """Return the record of a row in JSON lines."""
+        raise NotImplementedError
+
+    def reported(self, model: Any, X: Any) -> Any:
+        """Return the predictions that a report is about."""
+        return model.predict(X)
+
+    @abstractmethod
+    def report(
+        self, model: Any, X: Any, y: Any, predicted: Any, *, mode: str, as_json: bool
+    ) -> Any:
+        """Return scores by class of what `reported` gave, as values for JSON or as text."""
+
+    def unseen_labels(self, model: Any, y: Any) -> list[str]:
+        """Return labels of a data set that training did not have."""
+        return []
 
     # ---- models of transformers
 

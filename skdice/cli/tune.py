@@ -5,21 +5,90 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from rich.live import Live
 from rich.table import Table
+from typer import Argument, Option
 
 from skdice._checks import counted
 from skdice.cli import _common
+from skdice.cli import _options as options
 from skdice.cli._common import ERR, OUT
-from skdice.datasets.auto import Dataset
-from skdice.datasets.files import write_text
 
 
-def run(
-    data: Dataset,
+def tune(
+    train: Annotated[Path, Argument(help="File whose folds are trained and scored.")],
+    losses: Annotated[
+        str, Option(help="Losses whose own parameters are searched, separated by commas.")
+    ] = "tversky",
+    trials: Annotated[int, Option(min=1, metavar="N", help="Number of trials.")] = 32,
+    folds: Annotated[int, Option(min=2, metavar="N", help="Folds of each trial.")] = 3,
+    timeout: Annotated[
+        float | None,
+        Option(min=0, metavar="SECONDS", help="Seconds after which no new trial starts."),
+    ] = None,
+    storage: Annotated[
+        str | None,
+        Option(help="SQLite file or database URL: continue later, or in several processes."),
+    ] = None,
+    study_name: Annotated[str | None, Option(help="Name of the study there.")] = None,
+    jobs: Annotated[
+        int, Option(help="Number of trials at a time; above 1 none of them is pruned.")
+    ] = 1,
+    strategy: Annotated[
+        options.Strategy,
+        Option(
+            help="full fits; or shared: heads on the frozen encoder, then full fits of the best. "
+            "auto is shared if the two turn out to rank the losses alike."
+        ),
+    ] = "auto",
+    features: options.Features = False,
+    out: Annotated[
+        Path, Option(help="Folder for the figures and, without --features, the model.")
+    ] = Path("skdice-tune"),
+    task: options.TaskOption = "auto",
+    seed: options.Seed = 0,
+    force: options.ForceModel = False,
+    *,
+    source: options.Files,
+    fit: options.Fit,
+) -> None:
+    """Search the losses' own parameters by cross-validation, and fit the best.
+
+    With --features heads are trained on the vectors of a frozen encoder, and no model is written.
+
+    Several processes with the same --storage work on the same study; a stopped search is continued.
+
+    For example:
+
+    skdice tune messages.csv --losses tversky --features
+
+    skdice tune train.conll --losses tversky,weighted_ce --trials 50 --storage study.db
+    """
+    # With a storage the same search is continued.
+    writes_over = storage is None and not features and not force
+    _common.new_folder(out, "--out", holds_model=(out / "model").exists() and writes_over)
+    _run(
+        source.read(train, task),
+        _common.split_commas(losses),
+        out,
+        fit.params(),
+        features,
+        n_trials=trials,
+        cv=folds,
+        timeout=timeout,
+        storage=storage,
+        study_name=study_name or ("skdice" if storage else None),
+        n_jobs=jobs,
+        strategy=strategy,
+        random_state=seed,
+    )
+
+
+def _run(
+    data: Any,
     losses: list[str],
     output: Path,
     params: dict[str, Any],
@@ -32,6 +101,7 @@ def run(
     """
     from skdice.model_selection import LossSearchCV, loss_space
     from skdice.model_selection.records import cv_results
+    from skdice.tasks import TASKS
 
     if features:
         parts = {"train": data}
@@ -55,7 +125,7 @@ def run(
         search = LossSearchCV(
             estimator,
             spaces,
-            scoring=scorer_for(data),
+            scoring=TASKS[data.task].scorer(data.y),
             refit=not features,
             callbacks=[show],
             **options,
@@ -70,25 +140,6 @@ def run(
         OUT.print(f"model:   {output / 'model'}")
     elif features:
         OUT.print("model:   none with --features: fit an estimator with these parameters")
-
-
-def scorer_for(data: Dataset) -> Any:
-    """F1 of the rarer class of two, macro F1 of more, and the estimator's own score otherwise."""
-    from sklearn.metrics import make_scorer
-
-    from skdice.metrics import ClassScorer, positive_class, span_f1_score
-    from skdice.metrics.schemes import infer_scheme
-
-    if data.task == "tagging":
-        # Unlike the tagger's own score, it counts types that a fold does not train on as missed.
-        return make_scorer(span_f1_score, scheme=infer_scheme(data.y))
-    if data.task != "classification":
-        return None
-    if _common.has_several_labels(data):
-        return ClassScorer()
-    classes, counts = np.unique(data.y, return_counts=True)
-    positive = positive_class(classes, counts) if len(classes) == 2 else None
-    return ClassScorer(pos_label=None if positive is None else classes.tolist()[positive])
 
 
 def trials_table(results: dict[str, Any], n: int = 8) -> Table:
@@ -115,6 +166,8 @@ def trials_table(results: dict[str, Any], n: int = 8) -> Table:
 
 def report(search: Any, output: Path) -> None:
     """Print the best trials and write all of them."""
+    from skdice.datasets.files import write_text
+
     results = search.cv_results_
     OUT.print(trials_table(results))
     columns = {"f1": "mean_test_score", "shared_f1": "mean_shared_score"}

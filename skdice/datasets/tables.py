@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 import operator
 import re
@@ -13,9 +11,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from skdice._checks import KINDS, as_row_list, checked, shown
-from skdice.datasets.conll import TAG_NAMES, TOKEN_NAMES, has_entities
+from skdice._warn import warn
+from skdice.datasets.cells import rows_of, separator_of
 from skdice.datasets.files import fault, first_line, is_json, json_values, read_lines, suffix_of
-from skdice.datasets.multilabel import label_columns_of, lists_of_names, names_of_columns
+from skdice.datasets.labelled import answers_of, labelled, texts_of
+from skdice.datasets.multilabel import (
+    WRITTEN_LIST,
+    label_columns_of,
+    lists_of_names,
+    names_of_columns,
+    split_cells,
+)
 
 Column = int | str
 
@@ -38,6 +44,7 @@ def read_table(
     text_columns: int | str | Sequence[int | str] | None = None,
     label_column: int | str | None = None,
     label_columns: Sequence[int | str] | None = None,
+    label_separator: str | None = None,
     separator: str | None = None,
     header: bool | None = None,
     quoting: bool | None = None,
@@ -48,7 +55,10 @@ def read_table(
 
     A file named ``.jsonl``, or whose first line is a JSON object, is read as JSON lines: one
     object a line, whose keys are the names of columns. So is a JSON array of objects. A label may
-    be a number there, and `separator`, `header` and `quoting` have no meaning.
+    be a number there, and `separator`, `header` and `quoting` have no meaning. The JSON of
+    annotation tools is read as their labels: Prodigy's ``label`` or ``accept``, Label Studio's
+    choices, spaCy's ``cats``. Prodigy's ``answer`` is obeyed: what was ignored is left out, and
+    what was rejected is a text without that label, so that each text has a list of labels.
 
     Parameters
     ----------
@@ -66,6 +76,10 @@ def read_table(
         names, in JSON or as its text (``["toxic", "threat"]``), gives a text several labels.
     label_columns : list of int or str or None, default=None
         Columns of 0 and 1, one for each of several labels, by index or by name.
+    label_separator : str or None, default=None
+        Between several labels in one cell, as in ``spam, ad``. None looks for ``,``, ``;``, ``|``
+        or ``#`` between labels that other cells hold alone, and warns where it splits there;
+        ``""`` splits nothing.
     separator : str or None, default=None
         None takes what the first line has: a tab, else a comma, else a semicolon in a ``.csv``
         file.
@@ -85,10 +99,16 @@ def read_table(
     -------
     X : list of str or list of (str, str)
     y : list of str, or list of lists of str
-        Labels, or the names of several for each text.
+        Labels, or the names of several for each text. Of `label_columns` the list knows all, as
+        ``columns``, and a label that no text has is a class, too.
     columns : dict
         With ``return_columns``: the columns of ``"text"`` and of ``"label"``, by name, or by index
         in a file without a header.
+
+    Warns
+    -----
+    UserWarning
+        If rows are left out, a label was rejected, or cells are split at a separator as found.
 
     Raises
     ------
@@ -121,7 +141,7 @@ def read_table(
         texts = table.find_texts([i for i in table.columns if i not in labels], 2)
     names: Sequence[Column] = table.names or range(table.width)
     if label_columns is None:
-        X, y = table.texts(texts), table.labels(labels[0])
+        X, y = table.texts(texts), table.labels(labels[0], label_separator)
     else:
         X = table.texts(texts)
         y = names_of_columns(path, table.rows, {i: str(names[i]) for i in labels})
@@ -214,6 +234,7 @@ class _Table:
     path: Path
     names: list[str] | None
     rows: list[tuple[str, list[Any]]]  # "line 2" and its cells
+    of_tool: list[str] | None = None  # columns in which an annotation tool wrote labels
 
     @property
     def width(self) -> int:
@@ -242,12 +263,22 @@ class _Table:
     def find_label(self, columns: list[int], knows_texts: bool) -> int:
         """The column whose name says so, or the only one beside the texts."""
         named = [i for i in columns if self.is_named(i, LABEL_NAMES)]
+        if self.of_tool is not None:
+            named = columns = [self.index(name, "label_column") for name in self.of_tool]
         if len(named) == 1 or (knows_texts and len(columns) == 1):
             return (named or columns)[0]
+        remedy = "give label_column (--label-column) by index or name, or name the column in a "
+        remedy += f"header: {', '.join(LABEL_NAMES)}"
+        flags = [i for i in columns if all(str(v).strip() in ("0", "1") for v in self.values(i))]
+        if len(flags) > 1 and self.names is not None:
+            names = ",".join(self.shown(flags))
+            remedy = (
+                f"for several labels a text, give label_columns (--label-columns {names}); or, "
+            )
+            remedy += "for one, label_column (--label-column)"
         raise ValueError(
             f"which column of {str(self.path)!r} holds the label? It has {self.shown(columns)}: "
-            "give label_column (--label-column) by index or name, or name the column in a header: "
-            f"{', '.join(LABEL_NAMES)}"
+            + remedy
         )
 
     def shown(self, columns: list[int]) -> list[str]:
@@ -257,6 +288,9 @@ class _Table:
 
     def find_texts(self, columns: list[int], n_texts: int) -> list[int]:
         """Those of the columns that hold texts, if they are not too many."""
+        if self.of_tool is not None:
+            columns = [i for i in columns if self.names and self.names[i] not in self.of_tool]
+            columns = [i for i in columns if self.is_named(i, ("text",))] or columns
         strings = {i: [v.strip() for v in self.values(i) if isinstance(v, str)] for i in columns}
         longest = max(map(_mean_length, strings.values()), default=0.0)
         named = [i for i in columns if self.is_named(i, TEXT_NAMES)]
@@ -278,13 +312,16 @@ class _Table:
         read = operator.itemgetter(*columns)  # a value of one column, a tuple of two
         return [read(cells) for _, cells in self.rows]
 
-    def labels(self, i: int) -> list[Any]:
-        lists = lists_of_names(self.path, [(place, cells[i]) for place, cells in self.rows])
+    def labels(self, i: int, separator: str | None = None) -> list[Any]:
+        """The label of each row, or the list of its labels."""
+        cells = [(place, row[i]) for place, row in self.rows]
+        lists = lists_of_names(self.path, cells)
         if lists is not None and not self.is_named(i, ("tag",)):  # of tokens
-            return lists
+            is_own = self.names is not None and self.names[i] in (self.of_tool or ())
+            one_each = is_own and all(len(row) == 1 for row in lists)
+            return [row[0] for row in lists] if one_each else lists
         labels = []
-        for place, cells in self.rows:
-            value = cells[i]
+        for place, value in cells:
             is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
             if not isinstance(value, str) and not (is_number and abs(value) < math.inf):
                 raise self._refusal(place, i, value, "a string or a number")
@@ -292,9 +329,14 @@ class _Table:
             labels.append(str(int(value) if is_whole else value).strip())
             if not labels[-1]:
                 raise fault(self.path, place, "the label is empty")
-        if all(re.fullmatch(r"\[\s*([\'\"\[\d].*)?\]", label, re.DOTALL) for label in labels):
+        if all(map(WRITTEN_LIST.fullmatch, labels)):
             raise self._refusal(self.rows[0][0], i, labels[0], "one label")
-        return labels
+        if self.names is not None and "answer" in self.names:
+            at = self.names.index("answer")
+            rejected = answers_of([cells[at] for _, cells in self.rows])
+            if rejected:
+                return [[] if i in rejected else [label] for i, label in enumerate(labels)]
+        return split_cells(self.path, labels, separator)
 
     def _refusal(self, place: str, i: int, value: Any, wanted: str) -> ValueError:
         name = i if self.names is None else self.names[i]
@@ -302,7 +344,8 @@ class _Table:
         remedy = "mend the line, or name other columns with text_columns and label_column "
         remedy += "(--text-column, --label-column)"
         if isinstance(value, (list, dict)) or wanted == "one label":
-            remedy = "texts with entities are read with task='entities' (--task entities)"
+            remedy = 'a list of labels is written as JSON, ["a", "b"]; or, texts with entities are '
+            remedy += "read with task='entities' (--task entities)"
         return fault(self.path, place, f"{name!r} is {what}, not {wanted}: {remedy}")
 
 
@@ -318,14 +361,6 @@ def _are_texts(values: list[str], longest: float) -> bool:
     few = 2 * len(set(filled)) <= len(filled)
     phrases = 2 * sum(" " in value for value in filled) > len(filled)
     return 2 * _mean_length(filled) >= longest or (phrases and not few)
-
-
-def _separator(path: Path, lines: list[str]) -> str:
-    first = first_line(lines)
-    if "\t" in first:
-        return "\t"
-    # Spreadsheets write it where the comma is the decimal point.
-    return ";" if suffix_of(path) == ".csv" and ";" in first and "," not in first else ","
 
 
 class _Format(NamedTuple):
@@ -359,9 +394,9 @@ def _load(
     if separator is None and may_be_lines and suffix_of(path) != ".csv":
         separator = None if (asked or header) and "," in first_line(lines) else "\t"
     if is_json(path, lines):
-        table = _load_json(path, lines)
+        table = _load_json(path, lines, with_labels=not may_be_lines)
     else:
-        rows = _rows(path, lines, separator or _separator(path, lines), quoting)
+        rows = rows_of(path, lines, separator or separator_of(path, lines), quoting)
         if header is None:
             named = any(isinstance(column, str) for column in asked)
             # The first of plain lines is a text.
@@ -405,87 +440,22 @@ def _is_number(cell: str) -> bool:
     return bool(re.fullmatch(r"[-+]?\d+([.,]\d+)?%?", cell))
 
 
-def token_table(
-    path: Path, lines: list[str], separator: str | None = None, with_tags: bool = True
-) -> tuple[Any, Any, dict[str, str]] | None:
-    """Tokens, tags and columns of a table that names those of token, tag and sentence.
-
-    Such is the NER corpus of Kaggle. A sentence begins where its cell changes; an empty cell goes
-    on with the sentence above.
-    """
-    if is_json(path, lines):
-        return None
-    separator = separator or _separator(path, lines)
-    names = [cell.strip(' "').lower() for cell in first_line(lines).split(separator)]
-    of_sentences = [n for n in names if re.fullmatch(r"sent(ence)?[ _]?(#|id|idx|no|number)", n)]
-    of_tokens, of_tags = ([n for n in known if n in names] for known in (TOKEN_NAMES, TAG_NAMES))
-    if not of_tokens or not of_tags:
-        return None
-    header, *rows = _rows(path, lines, separator, None)
-    if not of_sentences:
-        gaps = any(not line.strip() for line in lines[:-1])
-        if not gaps and has_entities([cells[names.index(of_tags[0])] for _, cells in rows]):
-            problem = "no column says where a sentence begins: add one named 'Sentence #', or "
-            raise fault(path, "line 1", problem + "write CoNLL columns (see write_conll)")
-        return None
-    wanted = [names.index(columns[0]) for columns in (of_tokens, of_tags, of_sentences)]
-    X: list[list[str]] = []
-    y: list[list[str]] = []
-    sentence = None
-    for place, cells in rows:
-        token, tag, name = (cells[i].strip() for i in wanted)
-        if not token or (with_tags and not tag):
-            raise fault(path, place, "a token or a tag is missing: mend the line")
-        if not X or (name and name != sentence):
-            X.append([])
-            y.append([])
-            sentence = name
-        X[-1].append(token)
-        y[-1].append(tag)
-    token, tag, name = (header[1][i].strip() for i in wanted)
-    return X, y, {"token": token, "tag": tag, "sentence": name}
-
-
-def _load_json(path: Path, lines: list[str]) -> _Table:
-    records = json_values(path, lines)
+def _load_json(path: Path, lines: list[str], with_labels: bool) -> _Table:
+    """The table of JSON; with labels, those of an annotation tool are lists of names."""
+    records, of_tool = json_values(path, lines), None
+    if not with_labels:
+        records = texts_of(records)
+    elif found := labelled(path, records):
+        records, of_tool = found.records, found.columns
+        if found.skipped:
+            told = ", ".join(f"{n} {what}" for what, n in found.skipped.items())
+            warn(f"{str(path)!r}: {told}; {len(records):,} texts read")
     for place, record in records:
         if not isinstance(record, dict):
             problem = f"{record!s:.60} is not a JSON object, as each line or element must be"
             raise fault(path, place, problem)
     names = list(dict.fromkeys(name for _, record in records for name in record))
     if not names:
-        raise ValueError(f"{str(path)!r} holds empty JSON objects: give a file with examples")
+        raise ValueError(f"{str(path)!r} holds no text, or empty JSON objects: give examples")
     rows = [(place, [record.get(name) for name in names]) for place, record in records]
-    return _Table(path, names, rows)
-
-
-def _rows(
-    path: Path, lines: list[str], separator: str, quoting: bool | None
-) -> list[tuple[str, list[str]]]:
-    """The place and cells of every line that is not blank, all of one width."""
-    if len(separator) != 1:
-        raise ValueError(f"separator={separator!r} must be one character")
-    if separator != "\t" if quoting is None else quoting:
-        reader = csv.reader(io.StringIO("\n".join(lines)), delimiter=separator, strict=True)
-        rows = []
-        start = 1
-        try:
-            for cells in reader:
-                # An empty line has no cell; a quoted empty text is one.
-                if any(cell.strip() for cell in cells) or cells == [""]:
-                    rows.append((f"line {start}", cells))
-                start = reader.line_num + 1
-        except csv.Error as error:
-            problem = f"{error}: mend the quotes, or read the file with quoting=False"
-            raise fault(path, start, problem) from error
-    else:
-        filled = [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
-        rows = [(f"line {number}", line.split(separator)) for number, line in filled]
-    if not rows:
-        raise ValueError(f"{str(path)!r} has empty cells only: give a file with examples")
-    width = len(rows[0][1])
-    for place, cells in rows:
-        if len(cells) != width:
-            problem = f"{len(cells)} column(s), but {width} in the first line: mend it, or check "
-            raise fault(path, place, problem + "separator and quoting (--separator, --quoting)")
-    return rows
+    return _Table(path, names, rows, of_tool)

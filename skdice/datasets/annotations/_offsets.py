@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from skdice._checks import shown
 from skdice._warn import warn
-from skdice.datasets.annotations.records import Record, Span
+from skdice.datasets.annotations._format import Record, Span
 from skdice.datasets.files import fault
 
 UNITS = ("codepoints", "utf16", "bytes")

@@ -4,38 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from math import isfinite
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple
 
-from skdice._checks import KINDS, as_row_list, check_choice, check_lengths, checked, counted, shown
-from skdice._warn import warn
-from skdice.datasets.annotations import brat, conll, doccano, jsonl, label_studio, prodigy, spacy
-from skdice.datasets.annotations.offsets import UNITS, resolve, units_before
-from skdice.datasets.annotations.records import (
-    Entity,
+from skdice._checks import KINDS, as_row_list, check_choice, check_lengths, checked, shown
+from skdice._modules import TOOLS
+from skdice.datasets.annotations._format import (
+    Format,
+    JsonFormat,
     Row,
-    Source,
     as_json,
+    formats,
     marks,
-    span_of,
     without,
 )
-from skdice.datasets.files import first_line, is_json, suffix_of, write_text
+from skdice.datasets.annotations._offsets import UNITS, resolve, units_before
+from skdice.datasets.files import write_text
 from skdice.datasets.hub import named_rows
-
-# In the order in which they are tried: the most particular first.
-FORMATS: dict[str, ModuleType] = {
-    "label-studio": label_studio,
-    "spacy": spacy,
-    "prodigy": prodigy,
-    "doccano": doccano,
-    "jsonl": jsonl,
-    "brat": brat,
-    "conll": conll,
-}
-LINES = ("doccano", "prodigy", "jsonl")  # of JSON, one for each text
+from skdice.datasets.labelled import holds_labels
+from skdice.datasets.source import Source, warn_of_skipped
+from skdice.text.entity import check_inside, read_entity
 
 
 class Annotations(NamedTuple):
@@ -126,29 +114,26 @@ def read_annotations(
     ...     read_annotations(path)
     Annotations(texts=['Ann sings.'], entities=[[(0, 3, 'PER')]], metadata=[{'id': 7}])
     """
-    check_choice("format", format, ("auto", *FORMATS))
+    check_choice("format", format, ("auto", *TOOLS))
     check_choice("offsets", offsets, ("auto", *UNITS))
     check_choice("on_misaligned", on_misaligned, ("raise", "drop", "fix"))
     source = _source(path, encoding)
     source.text_column, source.with_entities = text_column, with_entities
     name = find_format(source) if format == "auto" else format
     if name is None:
-        raise ValueError(
-            f"{str(source.path)!r} is of no format that is known: it has {_described(source)}; "
-            f"name the format (--from), one of {list(FORMATS)}"
-        )
-    records = list(FORMATS[name].read(source))
-    left_out = ", ".join(f"{n} {what}" for what, n in source.skipped.items()) or "none"
+        raise ValueError(f"{str(source.path)!r} {_unknown(source)}")
+    form = formats()[name]
+    records = list(form.read(source))
     if not records:
-        raise ValueError(f"{str(source.path)!r} holds no annotated text; left out: {left_out}")
-    if with_entities and name in ("label-studio", "prodigy", "spacy", "doccano"):
-        other = None if any(record.spans for record in records) else find_format(source)
-        if other not in (None, name):
+        problem = f"holds no annotated text; left out: {source.left_out() or 'none'}"
+        raise ValueError(f"{str(source.path)!r} {problem}")
+    if with_entities and not any(record.spans for record in records):
+        others = [other for other in _fitting(source) if other != name]
+        if others and name not in _fitting(source):
             problem = f"format={name!r} (--from {name}) finds no entity"
-            raise ValueError(f"{str(source.path)!r}: {problem}; the file looks like {other!r}")
-    if source.skipped:
-        warn(f"{str(source.path)!r}: left out {left_out}; {counted(len(records), 'text')} read")
-    how = offsets, on_misaligned, FORMATS[name].UNIT, name == "jsonl"
+            raise ValueError(f"{str(source.path)!r}: {problem}; the file looks like {others[0]!r}")
+    warn_of_skipped(source, len(records))
+    how = offsets, on_misaligned, form.unit, form.knows_unlabelled
     rows = resolve(source.path, records, *how)
     return Annotations(*rows, [record.metadata for record in records])
 
@@ -174,40 +159,40 @@ def _source(path: Any, encoding: str) -> Source:
 _SAVED = ("state.json", "dataset_dict.json")  # files of `save_to_disk`
 
 
-def find_format(source: Source) -> str | None:
-    """The format of a file, by its name and its first thousand values; None if none fits."""
-    path = source.path
+def find_format(source: Source, with_labels: bool = False) -> str | None:
+    """The format of a file, by its name and its first thousand values; None if none fits.
+
+    Values that hold labels of whole texts are of none, unless asked for `with_labels`.
+    """
+    return next(iter(_fitting(source, with_labels)), None)
+
+
+def _fitting(source: Source, with_labels: bool = False) -> list[str]:
+    """The formats that fit a file, the most particular first."""
+    every = formats()
     if "values" not in vars(source):
-        if path.is_dir() or path.suffix == ".ann" or _beside_ann(path):
-            return "brat"
-        if suffix_of(path) == ".spacy":
-            return "spacy"
-        if not is_json(path, source.lines):
-            begins = first_line(source.lines).startswith(conll.MARK)
-            named = begins or suffix_of(path) == ".conll"
-            return "conll" if named or _has_tags(source) else None
+        claiming = next((name for name, form in every.items() if form.claims(source)), None)
+        if claiming or not source.is_json:
+            return [claiming] if claiming else []
     values = [value for _, value in islice(source.values, 1000)]
-    names = (name for name in FORMATS if hasattr(FORMATS[name], "fits"))
-    found = next((name for name in names if any(map(FORMATS[name].fits, values))), None)
-    return found or ("doccano" if values and all(map(doccano.is_empty, values)) else None)
+    if not with_labels:
+        values = [value for value in values if not holds_labels(value)]
+    fitting = [name for name, form in every.items() if any(map(form.fits, values))]
+    empty = (name for name, form in every.items() if values and all(map(form.is_empty, values)))
+    return fitting or list(empty)
 
 
-def _beside_ann(path: Path) -> bool:
-    return path.suffix == ".txt" and path.with_suffix(".ann").is_file()
-
-
-def _has_tags(source: Source) -> bool:
-    from skdice.datasets.auto import find_task
-
-    return find_task(source.path, source.encoding) == "tagging"
-
-
-def _described(source: Source) -> str:
-    """The fields of the first record, or the first line."""
-    if "values" in vars(source) and source.values:
+def _unknown(source: Source) -> str:
+    """What is said of a file that is in no format."""
+    if source.is_json and source.values and all(holds_labels(v) for _, v in source.values[:1000]):
+        remedy = "read them with read_dataset, by task='classification' (--task classification)"
+        return f"holds labels of whole texts and no entities: {remedy}"
+    what = f"the line {source.lines[0][:60]!r}" if not source.is_json else "no value"
+    if source.is_json and source.values:
         value = source.values[0][1]
-        return f"the fields {list(value)}" if isinstance(value, dict) else shown(value)
-    return f"the line {source.lines[0][:60]!r}"
+        what = f"the fields {list(value)}" if isinstance(value, dict) else shown(value)
+    known = f"one of {list(TOOLS)}"
+    return f"is of no format that is known: it has {what}; name the format (--from), {known}"
 
 
 # ---- writing
@@ -233,11 +218,14 @@ def write_annotations(
     path : str or Path
     texts : list of str
     entities : list of lists of (start, end, label)
-        Of each text, in code points; also mappings or objects with these names, such as the
-        ``Entity`` of `DiceEntityRecognizer`, whose scores are written where the tool has a place.
-    format : {"doccano", "label-studio", "prodigy", "spacy", "brat", "jsonl", "conll"}
-        ``"spacy"`` writes JSON, or, through spaCy, a file whose name ends in ``.spacy``.
-        ``"conll"`` cannot hold entities that overlap; a warning names those that are lost.
+        Of each text, in code points; also mappings or objects with these names or those of spaCy,
+        Flair, Presidio and others, such as the ``Entity`` of `DiceEntityRecognizer`. Scores are
+        written where the tool has a place. A label of None marks a region that nobody annotated,
+        which ``"jsonl"`` alone can hold.
+    format : str
+        As in `read_annotations`. ``"spacy"`` writes JSON, or, through spaCy, a file whose name ends
+        in ``.spacy``. ``"conll"`` cannot hold entities that overlap; a warning names those that
+        are lost.
     metadata : list of dict or None, default=None
         Of each text: ids and whatever else should go along. ``"entity_scores"``, one for each
         entity, are written as scores.
@@ -268,7 +256,7 @@ def write_annotations(
     ...     print(path.read_text())
     {"text": "Ann sings.", "label": [[0, 3, "PER"]]}
     """
-    check_choice("format", format, tuple(FORMATS))
+    check_choice("format", format, TOOLS)
     check_choice("offsets", offsets, ("auto", *UNITS))
     path, texts = Path(path), as_row_list("texts", texts)
     entities = as_row_list("entities", entities)
@@ -281,42 +269,56 @@ def write_annotations(
     if predicted is None:
         predicted = any(entity.score is not None for row in rows for entity in row.entities)
     rows = [row._replace(predicted=bool(predicted)) for row in rows]
-    if format not in LINES and offsets not in ("auto", "codepoints"):
-        raise ValueError(f"offsets={offsets!r} is for {LINES}: {format} counts code points")
+    form = formats()[format]
+    if offsets not in ("auto", "codepoints") and not _in_lines(form):
+        known = tuple(name for name, each in formats().items() if _in_lines(each))
+        raise ValueError(f"offsets={offsets!r} is for {known}: {format} counts {form.unit}")
     if is_text(path, format):
         write_text(path, "".join(pieces_of(rows, format, offsets)))
     else:
-        FORMATS[format].write(path, rows)
+        form.write(path, rows)
     return path
+
+
+def _in_lines(form: Format) -> bool:
+    return isinstance(form, JsonFormat) and form.lines
+
+
+def format_of_name(path: Path) -> str | None:
+    """The format that a file's name shows, if one does."""
+    named = (name for name, form in formats().items() if path.suffix in form.suffixes)
+    return next(named, None)
 
 
 def is_text(path: Path | None, format: str) -> bool:
     """Whether a format is text that can be written row by row, as `pieces_of` gives it."""
-    is_binary = path is not None and suffix_of(path) == ".spacy"
-    return hasattr(FORMATS[format], "dump") and not (format == "spacy" and is_binary)
+    form = formats()[format]
+    return isinstance(form, JsonFormat) and form.is_text(path)
 
 
 def pieces_of(rows: Iterable[Row], format: str, offsets: str = "auto") -> Iterator[str]:
     """The text of a file of JSON, in pieces that each end with a row."""
-    if format in LINES:
-        yield from (f"{line}\n" for line in _lines(rows, format, offsets))
+    form = formats()[format]
+    assert isinstance(form, JsonFormat)
+    if form.lines:
+        yield from (f"{line}\n" for line in _lines(rows, form, offsets))
         return
     begin = "[\n"
     for row in rows:
-        yield begin + as_json(FORMATS[format].dump(row))
+        yield begin + as_json(form.dump(row))
         begin = ",\n"
     yield "\n]\n" if begin == ",\n" else "[]\n"
 
 
-def _lines(rows: Iterable[Row], format: str, offsets: str) -> Iterator[str]:
+def _lines(rows: Iterable[Row], form: JsonFormat, offsets: str) -> Iterator[str]:
     for row in rows:
-        unit = FORMATS[format].UNIT if offsets == "auto" else offsets
+        unit = form.unit if offsets == "auto" else offsets
         before = units_before(row.text, unit)
         if before[-1] == len(row.text):
-            yield as_json(FORMATS[format].dump(row))
+            yield as_json(form.dump(row))
             continue
         moved = [e._replace(start=before[e.start], end=before[e.end]) for e in row.entities]
-        yield as_json({**FORMATS[format].dump(row._replace(entities=moved)), "offsets": unit})
+        yield as_json({**form.dump(row._replace(entities=moved)), "offsets": unit})
 
 
 def as_row(i: int, text: Any, entities: Any, metadata: Any, format: str) -> Row:
@@ -333,22 +335,17 @@ def as_row(i: int, text: Any, entities: Any, metadata: Any, format: str) -> Row:
     scores = metadata.get("entity_scores")
     if not isinstance(scores, list) or len(scores) != len(items):
         scores = [None] * len(items)
-    for j, item in enumerate(items):
-        where, span = f"entities[{i}][{j}]", span_of(item)
-        if span is None or not all(KINDS["int"][1](offset) for offset in span.parts[0]):
-            raise TypeError(f"{where} is {shown(item)}: it must be (start, end, label)")
-        start, end = map(int, span.parts[0])
-        if not 0 <= start < end <= len(text):
-            held = f"texts[{i}], which has {counted(len(text), 'character')}"
-            raise ValueError(f"{where} is {shown(item)}, outside {held}")
-        label = span.label
-        if not (isinstance(label, str) and label.strip()) and (
-            label is not None or format != "jsonl"
-        ):
-            raise ValueError(f"{where} has the label {shown(label)}: it must be a name")
-        score = scores[j] if span.score is None else span.score
-        if score is not None and not (KINDS["float"][1](score) and isfinite(score)):
-            raise TypeError(f"{where} has the score {shown(score)}: it must be a finite number")
-        score = None if score is None else round(float(score), 6)
-        row.append(Entity(start, end, label, text[start:end], score))
+    for j, (item, score) in enumerate(zip(items, scores, strict=True)):
+        where = f"entities[{i}][{j}]"
+        entity = read_entity(item, where)
+        check_inside(entity, text, where, f"texts[{i}]")
+        start, end, label = entity[:3]
+        if start == end:
+            raise ValueError(f"{where} is {shown(item)}, which is empty")
+        if label is None and not formats()[format].knows_unlabelled:
+            raise ValueError(f"{where} has the label None: it must be a name in {format}")
+        if entity.score is None and score is not None:
+            entity = read_entity((start, end, label, score), where)
+        score = None if entity.score is None else round(entity.score, 6)
+        row.append(entity._replace(score=score, text=text[start:end]))
     return Row(text, row, without(metadata, "entity_scores", *marks(metadata)))

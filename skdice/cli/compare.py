@@ -8,42 +8,115 @@ from dataclasses import replace
 from inspect import signature
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from rich.box import SIMPLE_HEAD
 from rich.progress import Progress
 from rich.table import Table
+from typer import Option
 
 from skdice._checks import counted
-from skdice.cli import _common, _story
+from skdice.cli import _common
+from skdice.cli import _options as options
 from skdice.cli._common import ERR, OUT
-from skdice.datasets.auto import Dataset
-from skdice.engine.callbacks import AfterEpoch
-from skdice.engine.recipe import MOST_EPOCHS
-from skdice.metrics.classification import OF_LABEL
-from skdice.metrics.labels import single_labels
-from skdice.model_selection.candidates import Candidate, parse_model
-from skdice.model_selection.comparison import Comparison, compare_losses
+
+if TYPE_CHECKING:
+    from skdice.model_selection.candidates import Candidate
+    from skdice.model_selection.comparison import Comparison
 
 # Chosen so that seven losses take less than four minutes on two cores.
 DEMO_ROWS, DEMO_SEEDS = 100, 1
-Reader = Callable[[Path, str], Dataset]  # of a file and its task
+Reader = Callable[[Path, str], Any]  # of a file and its task
 
 
-def demo_parts() -> dict[str, Dataset]:
+def compare(
+    train: Annotated[
+        Path | None, Option(help="Training file; default: the bundled corpus.")
+    ] = None,
+    test: Annotated[Path | None, Option(help="Test file; default: a fifth of --train.")] = None,
+    dev: options.Dev = None,
+    rows: Annotated[
+        str | None,
+        Option(
+            "--rows",
+            "--losses",
+            metavar="ROWS",
+            help="What to compare, separated by commas: losses, also with a sampler or a tuned "
+            "decision, as in 'ce + RandomOverSampler, ce + tuned, dsc', and baselines, tfidf for "
+            "texts and crf for tags.",
+        ),
+    ] = None,
+    features: options.Features = False,
+    seeds: Annotated[int | None, Option(min=1, metavar="N", help="Runs of each row.")] = None,
+    out: Annotated[Path, Option(help="Folder for the chart and the figures.")] = Path(
+        "skdice-compare"
+    ),
+    task: options.TaskOption = "auto",
+    limit: Annotated[
+        int | None, Option(min=2, metavar="N", help="Use the first N training rows.")
+    ] = None,
+    *,
+    source: options.Files,
+    fit: options.Fit,
+) -> None:
+    """Train one model per row on the same data and seeds; print a table, write a chart.
+
+    Each row is trained with the same settings, and the table shows how far its F1 is behind the
+    best, with an interval.
+
+    Without --train it runs on 100 sentences of the bundled corpus, in a few minutes on
+    a laptop. Stopped and called again, it makes only the missing runs, and keeps all that were made
+    on the same data and settings, also of rows that are no longer named.
+
+    For example:
+
+    skdice compare
+
+    skdice compare --train wnut17train.conll --dev emerging.dev.conll --test emerging.test.annotated
+
+    skdice compare --train sms.tsv --label-column 0 --losses ce,dsc --seeds 5
+
+    skdice compare --train messages.csv --rows "tfidf, tfidf + tuned, ce, ce_dice + tuned"
+
+    skdice compare --train messages.csv --rows "ce, ce + tuned, ce + SMOTE, dsc" --features
+
+    skdice compare --train squad-train.json --test squad-dev.json --losses ce,focal,dice,dsc
+    """
+    from skdice.losses import COMPARED
+
+    _common.new_folder(out, "--out")
+    params = fit.params()
+    if train is not None:
+        title, parts = train.name, _read_parts(train, dev, test, source.read, task)
+    elif test is None and dev is None:
+        title, parts = "town notes", _demo_parts()
+        seeds = seeds or DEMO_SEEDS
+    else:
+        raise typer.BadParameter("--test and --dev need --train")
+    if limit is not None:
+        part = parts["train"]
+        parts["train"] = replace(part, X=part.X[:limit], y=part.y[:limit])
+    losses = COMPARED if rows is None else _common.split_commas(rows)
+    _run(title, parts, losses, seeds, params, features, out)
+
+
+def _demo_parts() -> dict[str, Any]:
     """The bundled corpus, whose first training sentences save time."""
-    from skdice.datasets import load_town_notes
+    from skdice.datasets import Dataset, load_town_notes
 
     parts = {name: Dataset(*load_town_notes(subset=name), "tagging") for name in ("train", "test")}
     X, y = (rows[:DEMO_ROWS] for rows in (parts["train"].X, parts["train"].y))
     return {**parts, "train": replace(parts["train"], X=X, y=y)}
 
 
-def read_parts(
+def _read_parts(
     train: Path, dev: Path | None, test: Path | None, read: Reader, task: str
-) -> dict[str, Dataset]:
+) -> dict[str, Any]:
     """The user's files; without a test file, a fifth of the training rows is held out."""
     from sklearn.model_selection import GroupShuffleSplit, train_test_split
+
+    from skdice.tasks import TASKS
 
     data = read(train, task)
     parts = {"train": data}
@@ -52,16 +125,14 @@ def read_parts(
     if test is not None:
         parts["test"] = read(test, data.task)
         return parts
-    rows = range(len(data))
-    if data.task == "qa":
-        # Questions about one context stay together, or half of the test would be known.
-        groups = [context for _, context in data.X]
+    task_of, rows = TASKS[data.task], range(len(data))
+    if (groups := task_of.groups(data.X)) is not None:
         splitter = GroupShuffleSplit(1, test_size=0.2, random_state=0)
         kept, held = next(splitter.split(rows, groups=groups))
     else:
-        strata = single_labels(data.y) if data.task == "classification" else None
+        strata = task_of.split_strata(data.y)
         if 1 in Counter(strata).values():
-            if not _common.has_several_labels(data):
+            if not task_of.has_several_labels(data.y):
                 raise ValueError("a label has one row only: give --test, or leave that row out")
             strata = None
         kept, held = train_test_split(rows, test_size=0.2, random_state=0, stratify=strata)
@@ -71,9 +142,9 @@ def read_parts(
     return parts
 
 
-def run(
+def _run(
     title: str,
-    parts: dict[str, Dataset],
+    parts: dict[str, Any],
     losses: Sequence[str],
     n_seeds: int | None,
     params: dict[str, Any],
@@ -81,6 +152,11 @@ def run(
     output: Path,
 ) -> None:
     """Compare the models, and write the figures; of seeds there are as many as in Python."""
+    from skdice.engine.callbacks import AfterEpoch
+    from skdice.engine.recipe import MOST_EPOCHS
+    from skdice.model_selection.candidates import parse_model
+    from skdice.model_selection.comparison import compare_losses
+
     n_seeds = n_seeds or int(signature(compare_losses).parameters["seeds"].default)
     output.mkdir(parents=True, exist_ok=True)
     figures = output / "comparison.json"
@@ -110,7 +186,7 @@ def run(
         def on_run(comparison: Comparison, model: Candidate) -> None:
             nonlocal latest, n_made
             if sum(len(row.runs) for row in comparison.rows) == 1:  # none was in the file
-                keep_another(figures)
+                _keep_another(figures)
             latest, n_made = comparison, n_made + 1
             comparison.to_json(figures)
             last = model.runs[-1]
@@ -142,10 +218,10 @@ def run(
         finally:
             progress.stop()
             if latest is not None:
-                report(latest, output, train.task)
+                _report(latest, output, train.task)
 
 
-def keep_another(figures: Path) -> None:
+def _keep_another(figures: Path) -> None:
     """Rename the files of another comparison, which would be replaced."""
     if not figures.exists():
         return
@@ -160,8 +236,11 @@ def _numbered(path: Path, number: int) -> Path:
     return path.with_stem(f"{path.stem}-{number}")
 
 
-def report(comparison: Comparison, output: Path, task: str) -> None:
+def _report(comparison: Comparison, output: Path, task: str) -> None:
     """Print the table and what it says, draw the chart, and print where they are."""
+    from skdice.cli import _story
+    from skdice.metrics.classification import OF_LABEL
+
     models = [model for model in comparison.rows if model.runs]
     names, lines = comparison.table()
     table = Table(title=f"in % ({comparison.measure})", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))

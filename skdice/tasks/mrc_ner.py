@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,15 @@ from skdice.engine.spans import EncoderWithSpanHeads, SpanPadder
 from skdice.losses import HeadsLoss, resolve_loss
 from skdice.metrics.schemes import to_tags
 from skdice.metrics.span import spans_scores
-from skdice.tasks.base import Task
+from skdice.tasks._base import Named, Task
+from skdice.tasks._token_rows import (
+    read_tokens_of,
+    table_of_scores,
+    token_options,
+    tokens_of_block,
+)
+from skdice.tasks._training import check_known, check_reduction, fresh_loss
 from skdice.tasks.tagging import Tagging
-from skdice.tasks.training import check_known, check_reduction, fresh_loss
 from skdice.text.encoding import Windows
 from skdice.text.entities import Span, as_entities, check_queries
 from skdice.text.inputs import as_sentences, check_weights
@@ -33,6 +40,7 @@ class MRC(Task):
     """Spans of each type: where they start, where they end, and which pairs match."""
 
     name = "mrc-ner"
+    rows = "tokens with entities by query"
     estimator = "DiceMRCTagger"
     hub_tag = Tagging.hub_tag
     head = None
@@ -43,6 +51,7 @@ class MRC(Task):
     judged = "spans"
     has_classes = False
     padder = SpanPadder
+    rows_are = "blocks"
 
     # ---- rows
 
@@ -188,6 +197,39 @@ class MRC(Task):
                 scored = flat_spans(scored)
             rows.append([*map(ScoredSpan._make, scored)])
         return rows
+
+    # ---- rows in files
+
+    def formats_of(self, model: Any) -> tuple[str, ...]:
+        """Return the formats: of a model that was trained on spans, those of spans."""
+        return self.formats if model.scheme_ is not None else ("spans", "jsonl")
+
+    def file_options(self, table: dict[str, Any], **of_offsets: str) -> dict[str, Any]:
+        """Return the columns of tokens and tags."""
+        return token_options(table)
+
+    def read_inputs(self, model: Any, path: Path, encoding: str, **table: Any) -> Named:
+        """Return sentences as lists of tokens."""
+        return read_tokens_of(model, path, encoding, table), []
+
+    def row_of_block(self, model: Any, where: str, lines: list[str]) -> Any:
+        """Return the tokens of a sentence."""
+        return tokens_of_block(model, where, lines)
+
+    method_for = Tagging.method_for
+    written = Tagging.written
+    record = Tagging.record
+
+    def reported(self, model: Any, X: Any) -> Any:
+        """Return spans, whatever `predict` gives."""
+        return [[span[:3] for span in row] for row in model.predict_spans(X)]
+
+    def report(
+        self, model: Any, X: Any, y: Any, predicted: Any, *, mode: str, as_json: bool
+    ) -> Any:
+        """Return the scores of spans."""
+        scores = self.rate(model, self.read(model, X, y)[1], predicted)
+        return scores if as_json else table_of_scores(scores)
 
     # ---- scores
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,13 @@ from torch import nn
 
 from skdice._checks import counted
 from skdice._warn import warn
+from skdice.datasets import read_squad
 from skdice.engine.plan import Examples, Mode
 from skdice.losses import SpanEndsLoss, resolve_loss
 from skdice.metrics import answer_exact_match_score, answer_f1_score
-from skdice.tasks.base import Blocks, Task
-from skdice.tasks.training import fresh_loss
+from skdice.tasks._base import Blocks, Named, Task
+from skdice.tasks._token_rows import table_of_scores
+from skdice.tasks._training import fresh_loss
 from skdice.text.answers import Answer, as_answers, as_questions, read_answers
 from skdice.text.encoding import Windows
 from skdice.text.inputs import check_weights
@@ -29,12 +32,14 @@ class Reading(Task):
     """Answers to questions: the positions where they start and end."""
 
     name = "qa"
+    rows = "questions with contexts"
     estimator = "DiceQuestionAnswerer"
     hub_tag = "question-answering"
     head = "QuestionAnswering"
     example = '[("Who sings?", "Every day Ann sings in Rome.")]'
     keys = ("question", "context")
     formats = ("squad", "jsonl")
+    rows_are = "json"
     unit = "questions"
     judged = "answers"
     has_classes = False
@@ -196,6 +201,43 @@ class Reading(Task):
 from transformers import AutoModelForQuestionAnswering, AutoTokenizer
 model = AutoModelForQuestionAnswering.from_pretrained("FOLDER_OR_REPO_ID")
 tokenizer = AutoTokenizer.from_pretrained("FOLDER_OR_REPO_ID")"""
+
+    # ---- rows in files
+
+    def groups(self, X: Any) -> Any:
+        """Return the contexts: questions on one context are split together."""
+        return [context for _, context in X]
+
+    def file_options(self, table: dict[str, Any], **of_offsets: str) -> dict[str, Any]:
+        """Return what becomes of answers that are not at their offset."""
+        return {**table, "on_misaligned": of_offsets["on_misaligned"]}
+
+    def read_inputs(self, model: Any, path: Path, encoding: str, **table: Any) -> Named:
+        """Return questions with contexts, and their ids."""
+        pairs, _, ids = read_squad(path, encoding=encoding, return_ids=True, with_answers=False)
+        return pairs, ids
+
+    def record(self, model: Any, how: str, x: Any, name: str, found: Any) -> dict[str, Any]:
+        """Return the question and its answer."""
+        return {"id": name, "question": x[0], "answer": found}
+
+    def report(
+        self, model: Any, X: Any, y: Any, predicted: Any, *, mode: str, as_json: bool
+    ) -> Any:
+        """Return scores of all questions, and of those with and without an answer."""
+        rows = list(zip(y, predicted, strict=True))
+        parts = {
+            "": rows,
+            " with answer": [row for row in rows if row[0]],
+            " without answer": [row for row in rows if not row[0]],
+        }
+        scores: dict[str, float] = {}
+        for name, kept in parts.items():
+            if kept:
+                for measure, value in self.rate(model, *zip(*kept, strict=True)).items():
+                    scores[f"{measure.replace('_', ' ')}{name}"] = value
+                scores[f"questions{name}"] = len(kept)
+        return scores if as_json else table_of_scores(scores)
 
     # ---- models of transformers
 

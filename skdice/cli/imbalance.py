@@ -4,28 +4,53 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
+from typer import Argument
 
-from skdice.cli._common import OUT, has_several_labels
-from skdice.datasets.annotations.words import tagged_words
-from skdice.tasks import TASKS
+from skdice.cli import _options as options
+from skdice.cli._common import OUT
 
 
-def counts_of(data: Any) -> Any:
+def imbalance(
+    files: Annotated[
+        list[Path], Argument(help="Files of tagged tokens, labelled texts or questions.")
+    ],
+    task: options.TaskOption = "auto",
+    as_json: options.AsJson = False,
+    *,
+    source: options.Files,
+) -> None:
+    """Negatives, positives and their ratio, as in the paper's Table 1.
+
+    For example:
+
+    skdice imbalance train.conll dev.conll
+
+    skdice imbalance reviews.csv --text-column text --label-column stars
+
+    skdice imbalance squad.json
+
+    skdice imbalance train.conll --task mrc-ner
+    """
+    _report({str(file): _counts_of(source.read(file, task)) for file in files}, as_json=as_json)
+
+
+def _counts_of(data: Any) -> Any:
     """Counts of a data set, by its task."""
     from skdice.inspection import imbalance, reading_imbalance
+    from skdice.tasks import TASKS
 
-    if data.task == "entities":
-        return imbalance([tags for _, tags in tagged_words(data.X, data.y)])
-    if TASKS[data.task].has_classes:
-        return imbalance(data.y, multilabel=has_several_labels(data))
-    return reading_imbalance(data.X, data.y)
+    task = TASKS[data.task]
+    if not task.has_classes:
+        return reading_imbalance(data.X, data.y)
+    labels = task.counted(data.X, data.y)
+    return imbalance(labels, multilabel=task.has_several_labels(data.y))
 
 
-def report(counts: dict[str, Any], *, as_json: bool) -> None:
+def _report(counts: dict[str, Any], *, as_json: bool) -> None:
     """Print the counts of each file, as a table or as JSON."""
     if as_json:
         rows = {name: _finite(value.to_dict()) for name, value in counts.items()}

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any
 
-from skdice.datasets.annotations.records import Entity
 from skdice.metrics.schemes import to_tags
+from skdice.text.entity import Entity
 
 # Runs without white space and punctuation, or one sign of it; joiners stay in their emoji.
 _WORD = re.compile(
@@ -44,14 +44,14 @@ def tags_of(text: str, entities: list[Entity]) -> tuple[list[tuple[int, int]], l
     """Where each word stands, and its tag, of entities that do not overlap."""
     words = words_of(text, entities)
     starts, ends = ({place[k]: j for j, place in enumerate(words)} for k in (0, 1))
-    spans = [(e.label, starts[e.start], ends[e.end] + 1) for e in entities]
+    spans = [(str(e.label), starts[e.start], ends[e.end] + 1) for e in entities]
     return words, to_tags(spans, len(words))
 
 
 def tagged_words(texts: list[str], entities: Any) -> Iterator[tuple[list[str], list[str]]]:
     """Words and tags of texts with entities; of those that overlap, the longest."""
     for text, row in zip(texts, entities, strict=True):
-        found = [Entity(a, b, label, text[a:b]) for a, b, label in row]
+        found = [Entity(a, b, label, None, text[a:b]) for a, b, label in row]
         kept = [e for e in longest(found) if e.text == e.text.strip() and e.label is not None]
         words, tags = tags_of(text, kept)
         yield [text[start:end] for start, end in words], tags
