@@ -151,7 +151,7 @@ def _check_command(line):
 def test_the_code_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib").use("Agg")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("skdice.estimators.chosen.choose_epochs", lambda *rows: 1)
+    monkeypatch.setattr("skdice.estimators.schedule.choose_epochs", lambda *rows: 1)
     space: dict[str, object] = {}
     for kind, code in blocks(page) if page.suffix == ".md" else ():
         if kind == "python":

@@ -18,6 +18,7 @@ from torch import nn
 from skdice import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
 from skdice.engine import devices, graphs
 from skdice.engine.graphs import EAGER_RUNS, Graphs, Waits
+from skdice.estimators.planning import encode
 from skdice.losses import LOSSES, DiceLoss, Loss
 from tests.engine.test_no_waiting import OPTIONS, Looks
 from tests.engine.test_packing import SENTENCES, TAGS, TASKS, TEXTS
@@ -287,7 +288,7 @@ def predictions(task, model, X):
     if task == "reader":
         return [spot["score"] for row in model.predict_spans(X, n_best=3) for spot in row]
     if task == "mrc":
-        return np.concatenate([z for windows in model._predicted(X) for _, z in windows])
+        return np.concatenate(model.net_.logits(encode(model, X)))
     return np.concatenate([np.ravel(rows) for rows in model.predict_proba(X)])
 
 

@@ -19,7 +19,6 @@ from skdice import (
     DiceTokenClassifier,
 )
 from skdice.backbones import load_encoder
-from skdice.engine.batching import EncodedDataset
 from skdice.estimators.planning import encode
 from tests.estimators import readers
 from tests.estimators.test_storage import KINDS, LABELS, TEXTS, outputs, read_whole
@@ -47,10 +46,7 @@ def raw(model, X):
     """The logits of a few inputs."""
     if isinstance(model, DiceSequenceClassifier):
         return model._logits(X)
-    windows = (
-        model.task.encode(model, X) if hasattr(model, "_windows") else encode(model, X).windows
-    )
-    return np.concatenate([row.ravel() for row in model.net_.logits(EncodedDataset(windows))])
+    return np.concatenate([row.ravel() for row in model.net_.logits(encode(model, X))])
 
 
 def test_only_adapters_and_the_head_are_trained(fitted, tiny_backbone):

@@ -14,6 +14,7 @@ from skdice import BiasTunedTagger, DiceTokenClassifier
 from skdice.engine.net import FineTuningNet
 from skdice.estimators.planning import encode
 from skdice.losses import DiceLoss
+from skdice.tasks.tagging import Tagging
 
 NEW_X = [["acme", "was", "near", "rome"], ["the", "prize", "of", "globex"], ["rain"]] * 2
 NEW_Y = [["B-FIRM", "O", "O", "B-LOC"], ["O", "B-PRIZE", "O", "B-FIRM"], ["O"]] * 2
@@ -23,7 +24,7 @@ NOTHING = 1e-30  # a rate that moves no weight
 @pytest.fixture(params=["bert", "own head"])
 def kind(request, monkeypatch):
     if request.param == "own head":
-        monkeypatch.setattr(DiceTokenClassifier, "_has_task_model", lambda self: False)
+        monkeypatch.setattr(Tagging, "uses_native_head", lambda self, model: False)
     return request.param
 
 
@@ -130,7 +131,8 @@ def test_the_optimiser_keeps_its_averages(tagger, sentences, optimizer):
 def test_a_growth_that_fails_changes_nothing(tagger, sentences, monkeypatch):
     X, y = sentences
     tagger.fit(X, y).partial_fit(X, y)
-    classes, before, seen = tagger.classes_.tolist(), logits(tagger, X), tagger.class_counts_.tolist()
+    before, seen = logits(tagger, X), tagger.class_counts_.tolist()
+    classes = tagger.classes_.tolist()
     step = FineTuningNet.train_step
 
     def fails(net, batch, **kwargs):

@@ -22,6 +22,7 @@ from skdice import (
     DiceSequenceClassifier,
     TransformerFeatures,
 )
+from skdice.estimators.planning import unfitted_copy
 from skdice.inspection import span_probabilities
 from skdice.metrics.calibration import log
 from skdice.model_selection import LossSearchCV
@@ -271,7 +272,7 @@ def test_vectors_of_windows_are_averaged(tiny_backbone, tmp_path):
         np.testing.assert_allclose(table[:2], expected[:2], atol=1e-6)
         model = DiceSequenceClassifier(**settings, pooling=pooling)
         np.testing.assert_allclose(model.frozen_vectors(X), table, atol=1e-5)
-        model._build(2, seed=0)
+        model = unfitted_copy(model)
         for text, vector in zip(X, table, strict=True):
             parts = [text[w.start : w.end] for w in model.task.encode(model, [text])]
             alone = features.transform(parts)

@@ -230,7 +230,7 @@ def test_a_tuned_tagger_takes_its_decision_along(tiny_backbones, kind, sentences
         np.testing.assert_array_equal(a, b)  # saving changes nothing here
     plain = read_whole(AutoModelForTokenClassification, folder)
     for window, row in zip(
-        model.__class__.from_pretrained(folder)._encode(X).windows,
+        encode(DiceTokenClassifier.from_pretrained(folder), X).windows,
         tuned.predict_proba(X),
         strict=True,
     ):
