@@ -228,3 +228,10 @@ def test_the_commands_of_the_start_page_write_to_new_folders():
     assert saved
     assert written
     assert not set(saved) & set(written)
+
+
+def test_every_path_that_contributing_names_exists():
+    text = (DOCS / "CONTRIBUTING.md").read_text()
+    named = set(re.findall(r"`((?:skdice|tests|examples|docs)/[\w./]*)`", text))
+    assert len(named) > 15
+    assert not [path for path in named if not (DOCS.parent / path).exists()]

@@ -176,7 +176,7 @@ def find_task(path: str | Path, encoding: str = "utf-8", options: Collection[str
 
 def _task_of(source: Source) -> str:
     if source.path.is_dir() or suffix_of(source.path) in (".ann", ".spacy"):
-        return "entities"
+        return "entities"  # without a look at what may be damaged
     if source.is_json:
         _, first = next(iter(source.values), ("", None))
         record = first if isinstance(first, dict) else {}
@@ -184,8 +184,9 @@ def _task_of(source: Source) -> str:
             return "mrc-ner"
         if {"question", "context"} <= set(record) or isinstance(record.get("data"), list):
             return "qa"
+    form = find_format(source, with_tags=False)
+    if form is not None and not source.is_json:
+        return "entities"
     if holds_tags(source):
         return "tagging"
-    if source.is_json and find_format(source) is not None:
-        return "entities"
-    return "classification"
+    return "classification" if form is None else "entities"

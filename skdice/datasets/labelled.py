@@ -140,8 +140,7 @@ def answered(annotations: Any) -> list[Any]:
     """Annotations that were submitted and not cancelled, or ids of some."""
     return [
         each
-        for each in annotations
-        if isinstance(annotations, list)
+        for each in (annotations if isinstance(annotations, list) else [])
         if not isinstance(each, dict) or not (each.get("was_cancelled") or each.get("skipped"))
     ]
 

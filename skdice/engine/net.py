@@ -325,8 +325,8 @@ class FineTuningNet(NeuralNet):
         """
         for parameter in self._parameters():
             parameter.grad = None
-        remembers = getattr(self.criterion_, "remembers", False)
-        memory = dict(self.criterion_.named_buffers()) if remembers else {}
+        is_stateful = getattr(self.criterion_, "is_stateful", False)
+        memory = dict(self.criterion_.named_buffers()) if is_stateful else {}
         if len(batch) == 1:
             logits = self.of_texts(self._logits(batch[0][0]), batch)
             loss = self._loss(logits, *batch[0][1:])
@@ -422,7 +422,7 @@ class FineTuningNet(NeuralNet):
         self, logits: torch.Tensor, target: torch.Tensor | None, weight: torch.Tensor | None
     ) -> torch.Tensor:
         # Targets and weights were checked with the data, before the first step.
-        loss = getattr(self.criterion_, "of_checked", None) or self.criterion_
+        loss = getattr(self.criterion_, "forward_unchecked", None) or self.criterion_
         target, weight = (to_device(values, self.device) for values in (target, weight))
         return loss(logits, target, sample_weight=weight)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass, field
 from itertools import chain
 from numbers import Integral
@@ -153,6 +153,28 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
             for train, held in splits
         ]
 
+    def _check_evidence(
+        self, X: Any, y: Any, n_true: Callable[[Any], int], splits: Any = None
+    ) -> None:
+        """Refuse, before anything is trained, a strict bound for which there are too few rows.
+
+        All rows are to tune on, or those that `splits` hold out; `n_true` counts the positives.
+        """
+        if not (is_bound(self.scoring) and self.scoring.strict):
+            return
+        if splits is not None:
+            held = np.unique(np.concatenate([held for _, held in splits]))
+            X, y = take(X, held), take(y, held)
+        first, _ = _first_of_equals(zip(row_keys(X), row_keys(y), strict=True))
+        there, needed, what = self.scoring.least_evidence(len(first), n_true(take(y, first)))
+        if needed > there:
+            share = self.scoring.in_words(self.scoring.share)
+            raise ValueError(
+                f"scoring={self.scoring!r} cannot be promised: there are {there} {what} to tune "
+                f"on, too few for {share} at {100 * self.scoring.confidence:g}% confidence even "
+                "if all are decided right: give more rows, ask for less, or leave out strict=True"
+            )
+
     @checked
     def save_pretrained(
         self, folder: str | Path, *, metrics: dict[str, float] | None = None
@@ -273,6 +295,7 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
         A row of X and y that the `rounds` hold several times is one piece of evidence for a bound.
         """
         self.gains_, self.bias_draws_ = np.zeros(0), np.zeros((0, len(self.classes_)))
+        self.bound_ = None
         try:
             if objective == LOG_LOSS:
                 self.temperature_, self.bias_ = calibrate(logits, truth, biases=True)
@@ -290,6 +313,7 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
             error.estimator = self.estimator_  # type: ignore[attr-defined]
             raise
         self.gains_, self.bias_ = tuning.gains, self._class_biases(tuning.bias)
+        self.bound_ = tuning.promise
         if len(tuning.biases):
             self.bias_draws_ = np.array([self._class_biases(bias) for bias in tuning.biases])
         self.temperature_, _ = calibrate(logits + self.bias_, truth, biases=False)

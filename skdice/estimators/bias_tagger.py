@@ -64,6 +64,9 @@ class BiasTunedTagger(BiasTuned):
     ----------
     estimator_ : fitted tagger
     bias_ : ndarray of shape (n_classes,)
+    bound_ : Promise or None
+        Of a bound ``(measure, asked, promised, confidence)``: what was asked for, and what new
+        sentences will hold.
     temperature_ : float
         What the biased log-probabilities are divided by. The decision does not change with it. It
         makes the probabilities likeliest on the held-out sentences.
@@ -118,9 +121,15 @@ class BiasTunedTagger(BiasTuned):
         Raises
         ------
         ValueError, TypeError
-            For bad parameters or data, before anything is trained. Afterwards, if no threshold
-            holds the bound that `scoring` asks for: the message names the best that can be had, and
-            the error's `estimator` is the fitted tagger.
+            For bad parameters or data, before anything is trained. Also if a bound with
+            ``strict=True`` cannot be promised: before training where the number of tagged tokens
+            tells, and else afterwards, where the error's `estimator` is the fitted tagger.
+
+        Warns
+        -----
+        UserWarning
+            If a bound cannot be promised. The warning names the best that can be, which the
+            decision then keeps, and `bound_` holds it.
         """
         check_params(self)
         params, groups = self._routed(params, X_val)
@@ -130,8 +139,10 @@ class BiasTunedTagger(BiasTuned):
         splits: Any = ()
         if X_val is not None:
             X_val, y_val = self.task.read(self.estimator, X_val, y_val)
+            self._check_evidence(X_val, y_val, _n_tagged)
         elif self.cv != "prefit":
             splits = self._folds(X, y, groups)
+            self._check_evidence(X, y, _n_tagged, splits)
         rounds = [
             (tagger, rows, self.task.true_tags(tagger, rows, answers))
             for tagger, rows, answers in self._fit_rounds(X, y, X_val, y_val, params, splits)
@@ -263,3 +274,8 @@ class BiasTunedTagger(BiasTuned):
             seed = draw_seed(self.random_state)
             return KFold(int(n_folds), shuffle=True, random_state=seed).split(np.zeros(n_rows))
         return n_folds.split(np.zeros(n_rows))
+
+
+def _n_tagged(y: Iterable[Any]) -> int:
+    """Tokens with a tag other than ``O``, or entities: at least as many as there are spans."""
+    return sum(tag not in ("O", None) for row in y for tag in row)

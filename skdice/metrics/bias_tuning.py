@@ -8,7 +8,8 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from skdice.metrics.bounds import Bound, is_bound
+from skdice._warn import warn
+from skdice.metrics.bounds import Bound, Promise, is_bound
 from skdice.metrics.counts import Counts
 from skdice.metrics.objectives import Objective
 
@@ -66,11 +67,14 @@ class Tuning:
     gains : ndarray of shape (n_draws,)
         What each draw's bias gains on the rows that are not in the draw.
     biases : ndarray of shape (n_draws, n_biases)
+    promise : Promise or None
+        Of a bound.
     """
 
     bias: np.ndarray
     gains: np.ndarray = field(default_factory=lambda: np.zeros(0))
     biases: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+    promise: Promise | None = None
 
 
 def tune(rows: Rows, objective: Score, *, per_class: bool = True, n_draws: int = 10) -> Tuning:
@@ -90,7 +94,8 @@ def tune(rows: Rows, objective: Score, *, per_class: bool = True, n_draws: int =
         the result.
     """
     if is_bound(objective):
-        return Tuning(_constrained(rows, objective))
+        bias, promise = _bounded(rows, objective)
+        return Tuning(bias, promise=promise)
     if n_draws == 0:
         return Tuning(rows.best_bias(objective, per_class))
     random, none = np.random.default_rng(0), np.zeros(rows.n_biases)
@@ -109,36 +114,45 @@ def tune(rows: Rows, objective: Score, *, per_class: bool = True, n_draws: int =
     return Tuning(bias, np.array(gains), np.array(biases))
 
 
-def _constrained(rows: Rows, objective: Bound) -> np.ndarray:
+def _bounded(rows: Rows, objective: Bound) -> tuple[np.ndarray, Promise]:
     """The bias with which a bound holds for new rows, and the rest is as good as can be."""
-    bias = np.zeros(rows.n_biases)
+    bias, share = np.zeros(rows.n_biases), objective.share
     groups = rows.groups(objective.each)
     while groups:
         missed = {}
         for name, together in groups.items():
             shifts, steps = rows.counts_by_shift(together, bias)
             held = objective.promised(steps)
+            if not held.any():
+                missed[name] = together
+                if len(groups) > 1:
+                    continue
+                share = objective.best_share(steps)
+                _tell(rows, objective, name, share, int(steps.true.max(initial=0)))
+                held = objective.promised(steps, share) if share else held
             if held.any():
                 values = np.where(held, objective.value(steps), -np.inf)
                 bias[together] += shifts[int(values.argmax())]
-            else:
-                missed[name] = together
-        if not missed:
-            return bias
-        if len(groups) == 1:
+        if not missed or len(groups) == 1:
             break
         # Those that are too rare to reach it by themselves are to reach it together.
         groups = {", ".join(missed): [i for together in missed.values() for i in together]}
-    best, n_true = objective.best_share(steps), int(steps.true.max(initial=0))
-    told = objective.in_words(best) if best else f"no {objective.measure} at all"
-    of = f" for {name}" if name else ""
-    raise ValueError(
-        f"scoring={objective!r} cannot be met{of}: with {rows.n_rows} different rows to tune on, "
-        f"of which {n_true} are positive, the best that can be promised at "
-        f"{100 * objective.confidence:g}% confidence is {told}. "
-        f"{'Ask for that, lower' if best else 'Lower'} the confidence, or "
+    return bias, objective.promise(share)
+
+
+def _tell(rows: Rows, objective: Bound, name: str, share: float, n_true: int) -> None:
+    """Warn of the best share that can be promised, or raise if the bound is strict."""
+    best = objective.in_words(share) if share else f"no {objective.measure} at all"
+    of, way_out = f" for {name}" if name else "", "Ask for that, lower" if share else "Lower"
+    message = (
+        f"scoring={objective!r} cannot be promised{of}: with {rows.n_rows} different rows to tune "
+        f"on, of which {n_true} are positive, the best that can be promised at "
+        f"{100 * objective.confidence:g}% confidence is {best}. {way_out} the confidence, or "
         "give more rows to tune on"
     )
+    if objective.strict:
+        raise ValueError(message)
+    warn(f"{message}. The decision {'keeps that promise' if share else 'stays as it is'}")
 
 
 def tune_bias(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from bisect import bisect_left
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeGuard
+from typing import Any, ClassVar, NamedTuple, TypeGuard
 
 import numpy as np
 from scipy.special import gammaln
@@ -18,6 +18,27 @@ from skdice.metrics.objectives import Objective, check_number
 __all__ = ["AlertBudget", "PrecisionAtRecall", "RecallAtPrecision"]
 
 
+class Promise(NamedTuple):
+    """What a tuned decision promises of a bound for new rows.
+
+    Attributes
+    ----------
+    measure : str
+        ``"precision"``, ``"recall"`` or ``"alerts per 1,000 rows"``.
+    asked : float
+    promised : float
+        The same as `asked`, or else the best that the rows to tune on allow; of labels that have
+        the bound each by itself, the worst. A precision or recall of 0, and 1,000 alerts, are no
+        promise.
+    confidence : float
+    """
+
+    measure: str
+    asked: float
+    promised: float
+    confidence: float
+
+
 @dataclass(frozen=True)
 class Bound(Objective):
     """Base of the objectives that promise a bound for new rows, at least half as many.
@@ -25,19 +46,25 @@ class Bound(Objective):
     The threshold is chosen on the same rows that show whether the bound holds. So thresholds are
     tested in an order that is fixed in advance, from the safest on, until one fails. A test is
     Fisher's: if the new rows missed the bound, then of all ways to divide old and new rows alike, a
-    share of at most 1 - `confidence` would show as many successes among the old ones. As the new
-    rows have to be unlucky too, a promise breaks with less than 0.4 of that probability, whatever
-    the true share is. However many thresholds are tested, the error is that of one test for each
-    place where the tests begin, of which there are up to three.
+    share of at most 1 - `confidence` would show as many successes among the old ones. However many
+    thresholds are tested, the error is that of one test for each place where the tests begin, of
+    which there are up to three.
+
+    A single test errs less: as the new rows have to be unlucky too, its promise breaks with less
+    than 0.4 of 1 - `confidence`. The tuned decision comes nearer to 1 - `confidence`, since of the
+    thresholds that pass it takes the one with the best score, which is often the last before a test
+    fails. Where a bound is seldom within reach, the few splits in which it is promised are lucky
+    ones, and more of these promises break: `confidence` is the share of all splits in which none is
+    broken, and not that of the promises that are kept.
 
     What counts as evidence is what the share is of, and not all rows: the predicted positives, the
     true ones, or, for alerts, the rows. Each must be there once: the estimators leave out rows that
-    repeat another one. Where a bound is seldom within reach, the few splits in which it is promised
-    are lucky ones, and more of these promises break; the confidence is that of all splits.
+    repeat another one.
     """
 
     confidence: float = field(default=0.95, kw_only=True)
     each: bool = field(default=False, kw_only=True)
+    strict: bool = field(default=False, kw_only=True)
 
     is_bound: ClassVar[bool] = True
     measure: ClassVar[str]  # is bounded
@@ -106,9 +133,21 @@ class Bound(Objective):
         held = (float(s) for s in shares if s > 0 and self.promised(steps, s).any())
         return next(held, 0.0)
 
+    def promise(self, share: float) -> Promise:
+        """Promise of a share."""
+        return Promise(self.measure, self.asked, round(self.from_share(share), 9), self.confidence)
+
+    def from_share(self, share: float) -> float:
+        """Share in the unit of `asked`."""
+        return share
+
     def in_words(self, share: float) -> str:
         """Share as the user gives it, with its name."""
         return f"{self.measure} {share:.3g}"
+
+    def least_evidence(self, n_rows: int, n_true: int) -> tuple[int, int, str]:
+        """Evidence that rows can give at most and that the bound needs, and what is counted."""
+        return n_true, self.fewest_trials(self.share, n_true), "positives"
 
     def sure(self, successes: np.ndarray, trials: np.ndarray, share: float) -> np.ndarray:
         """Return True where new trials, half as many, will reach a share."""
@@ -126,14 +165,16 @@ class Bound(Objective):
             range(n + 1), True, key=lambda hits: bool(p(hits, n) <= 1 - self.confidence)
         )
 
-    def fewest_trials(self, share: float) -> int:
-        """Number of trials that is needed if all succeed."""
-        n = np.arange(1, 10 + int(8 * np.log(1 - self.confidence) / np.log(share)))
+    def fewest_trials(self, share: float, most: int) -> int:
+        """Number of trials that is needed if all succeed; `most` + 1 if that is not enough."""
+        n = np.arange(1, most + 2)
         new = np.ceil(n / 2)
         failures = new - np.ceil(share * new - 1e-9) + 1  # all of them among the new
         log_p = gammaln(new + 1) - gammaln(new - failures + 1)
         log_p -= gammaln(n + new + 1) - gammaln(n + new - failures + 1)
-        return int(n[(log_p <= np.log(1 - self.confidence)).argmax()])
+        enough = log_p <= np.log(1 - self.confidence)
+        enough[-1] = True
+        return int(n[enough.argmax()])
 
     def _tests(
         self, steps: Counts, trials: np.ndarray, share: float
@@ -164,6 +205,9 @@ class RecallAtPrecision(Bound):
         How sure it is that new rows of the same kind, at least half as many, hold the bound.
     each : bool, default=False
         Whether each label or type of span is to reach it by itself, instead of all together.
+    strict : bool, default=False
+        Whether to raise where the bound cannot be promised, before training if the number of rows
+        tells. Otherwise `fit` warns, and takes the threshold of the best promise.
 
     Notes
     -----
@@ -179,7 +223,7 @@ class RecallAtPrecision(Bound):
     --------
     >>> from skdice.metrics import RecallAtPrecision
     >>> RecallAtPrecision(0.9)
-    RecallAtPrecision(confidence=0.95, each=False, precision=0.9)
+    RecallAtPrecision(confidence=0.95, each=False, strict=False, precision=0.9)
     """
 
     precision: float
@@ -208,7 +252,7 @@ class RecallAtPrecision(Bound):
             return super()._tests(steps, trials, share)
         # Sizes grow by a tenth. One false alarm among the surest rows would end a single sequence,
         # so there is a second one.
-        least = self.fewest_trials(share)
+        least = self.fewest_trials(share, int(trials.max(initial=0)))
         sizes = least * 1.1 ** np.arange(400)
         order = np.unique(np.searchsorted(trials, sizes[sizes <= trials.max(initial=0)]))
         starts = np.searchsorted(trials[order], [least, 4 * least])
@@ -228,6 +272,9 @@ class PrecisionAtRecall(Bound):
         How sure it is that new rows of the same kind, at least half as many, hold the bound.
     each : bool, default=False
         Whether each label or type of span is to reach it by itself, instead of all together.
+    strict : bool, default=False
+        Whether to raise where the bound cannot be promised, before training if the number of rows
+        tells. Otherwise `fit` warns, and takes the threshold of the best promise.
 
     Notes
     -----
@@ -238,7 +285,7 @@ class PrecisionAtRecall(Bound):
     --------
     >>> from skdice.metrics import PrecisionAtRecall
     >>> PrecisionAtRecall(0.9, confidence=0.99)
-    PrecisionAtRecall(confidence=0.99, each=False, recall=0.9)
+    PrecisionAtRecall(confidence=0.99, each=False, strict=False, recall=0.9)
     """
 
     recall: float
@@ -281,12 +328,15 @@ class AlertBudget(Bound):
         How sure it is that new rows of the same kind, at least half as many, hold the bound.
     each : bool, default=False
         Whether each label or type of span has the budget by itself, instead of all together.
+    strict : bool, default=False
+        Whether to raise where the budget cannot be promised, before training if the number of rows
+        tells. Otherwise `fit` warns, and takes the threshold of the best promise.
 
     Examples
     --------
     >>> from skdice.metrics import AlertBudget
     >>> AlertBudget(50)
-    AlertBudget(confidence=0.95, each=False, per_thousand=50)
+    AlertBudget(confidence=0.95, each=False, strict=False, per_thousand=50)
     """
 
     per_thousand: float
@@ -311,6 +361,14 @@ class AlertBudget(Bound):
     def trials(self, counts: Counts) -> tuple[np.ndarray, np.ndarray]:
         """Rows without an alert among all."""
         return counts.n_rows - counts.alerts, np.full(np.shape(counts.alerts), counts.n_rows)
+
+    def from_share(self, share: float) -> float:
+        """Alerts in 1,000 rows."""
+        return 1000 * (1 - share)
+
+    def least_evidence(self, n_rows: int, n_true: int) -> tuple[int, int, str]:
+        """Rows that are there and rows that are needed."""
+        return n_rows, self.fewest_trials(self.share, n_rows), "rows"
 
     def in_words(self, share: float) -> str:
         """Alerts in 1,000 rows."""

@@ -38,7 +38,7 @@ def prepared_loss(
     model.class_counts_, model.n_samples_seen_ = counts, n_samples
     loss = fresh_loss(model.loss).prepare(counts, n_samples=n_samples, **inputs)
     if mode == "partial":
-        loss.take_memory(model.net_.criterion_)
+        loss.copy_state_from(model.net_.criterion_)
     return loss
 
 

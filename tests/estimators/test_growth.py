@@ -131,8 +131,11 @@ def test_the_optimiser_keeps_its_averages(tagger, sentences, optimizer):
 def test_a_growth_that_fails_changes_nothing(tagger, sentences, monkeypatch):
     X, y = sentences
     tagger.fit(X, y).partial_fit(X, y)
-    before, seen = logits(tagger, X), tagger.class_counts_.tolist()
-    classes = tagger.classes_.tolist()
+    classes, before, seen = (
+        tagger.classes_.tolist(),
+        logits(tagger, X),
+        tagger.class_counts_.tolist(),
+    )
     step = FineTuningNet.train_step
 
     def fails(net, batch, **kwargs):

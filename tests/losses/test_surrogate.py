@@ -152,7 +152,7 @@ def test_each_class_by_itself_and_absent_ones():
 @pytest.mark.parametrize("n_classes", [9, 40])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_blocks_of_rows_are_one_batch(name, n_classes, weighted, monkeypatch):
-    monkeypatch.setattr("skdice.losses._problem.BLOCK", 300)
+    monkeypatch.setattr("skdice.losses._inputs.BLOCK", 300)
     torch.manual_seed(0)
     # Some rows are sure of a wrong class, whose probability rounds to 1 in the last of them.
     logits = (5 * torch.randn(50, n_classes, dtype=torch.float64)).requires_grad_()

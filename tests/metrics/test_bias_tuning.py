@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -292,7 +293,7 @@ def test_a_test_of_a_bound_against_all_ways_to_divide(confidence):
         hits = rng.integers(trials[0] + 1, size=6)
         expected = [fisher(int(k), int(trials[0]), share) <= 1 - confidence for k in hits]
         assert bound.sure(hits, same, share).tolist() == expected
-        least = bound.fewest_trials(share)
+        least = bound.fewest_trials(share, 20_000)
         assert fisher(least, least, share) <= 1 - confidence
         assert all(fisher(n, n, share) > 1 - confidence for n in range(1, least))
 
@@ -321,7 +322,7 @@ def test_recall_and_alerts_against_a_loop(seed, n, ties):
 
     def chosen(objective):
         try:
-            return margins + tune(rows, objective).bias > 0
+            return margins + tune(rows, replace(objective, strict=True)).bias > 0
         except ValueError:
             return None
 
@@ -356,7 +357,7 @@ def test_a_bound_holds_for_new_rows(objective):
         margins, truth = drawn_margins(seed, 800, 0.3, apart=3)
         new, new_truth = drawn_margins(10_000 + seed, 800, 0.3, apart=3)
         try:
-            bias = tune(two_classes(margins, truth), objective).bias[0]
+            bias = tune(two_classes(margins, truth), replace(objective, strict=True)).bias[0]
         except ValueError:  # not promised
             continue
         n_chosen += 1
@@ -390,14 +391,31 @@ def test_precision_beside_a_wrong_sure_row():
 def test_a_bound_out_of_reach_is_named():
     margins, truth = drawn_margins(0, 100, 0.3)
     rows = two_classes(margins, truth)
-    with pytest.raises(ValueError, match=r"precision=0.99\) cannot be met.* is precision 0\.\d"):
-        tune(rows, RecallAtPrecision(0.99))
-    with pytest.raises(ValueError, match=r"2\d are positive, .* is recall 0\.\d"):
-        tune(rows, PrecisionAtRecall(0.95))
-    with pytest.raises(ValueError, match=r"is \d+(\.\d)? alerts per 1,000 rows"):
-        tune(rows, AlertBudget(1))
+    for objective, match in (
+        (RecallAtPrecision(0.99), r"precision=0.99\) cannot be promised.* is precision 0\.\d"),
+        (PrecisionAtRecall(0.95), r"2\d are positive, .* is recall 0\.\d"),
+        (AlertBudget(1), r"is \d+(\.\d)? alerts per 1,000 rows"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            tune(rows, replace(objective, strict=True))
+        with pytest.warns(UserWarning, match=f"{match}.*The decision keeps that promise"):
+            tune(rows, objective)
+    none, far = two_classes(margins, 0 * truth), RecallAtPrecision(0.9, confidence=0.999)
     with pytest.raises(ValueError, match=r"at 99\.9% confidence is no precision at all\. Lower"):
-        tune(two_classes(margins, 0 * truth), RecallAtPrecision(0.9, confidence=0.999))
+        tune(none, replace(far, strict=True))
+    with pytest.warns(UserWarning, match=r"no precision at all.*The decision stays as it is"):
+        tuning = tune(none, far)
+    assert tuning.bias.tolist() == [0]
+    assert tuning.promise == ("precision", 0.9, 0.0, 0.999)
+
+
+def test_the_evidence_that_a_bound_needs():
+    for enough, few in ((39, 38), (1000, 10)):
+        assert RecallAtPrecision(0.9).least_evidence(5000, enough)[1] <= enough
+        assert PrecisionAtRecall(0.9).least_evidence(5000, few)[1] > few
+    assert AlertBudget(50).least_evidence(79, 0) == (79, 79, "rows")
+    assert AlertBudget(50).least_evidence(78, 78)[1] > 78
+    assert AlertBudget(1e-9).least_evidence(10_000, 0)[1] == 10_001
 
 
 @pytest.mark.parametrize(
@@ -408,13 +426,18 @@ def test_a_bound_out_of_reach_is_named():
         (AlertBudget(1), ""),
     ],
 )
-def test_what_is_named_can_be_had(asked, words):
+def test_what_is_named_is_promised(asked, words):
+    """The decision is the one of somebody who asks for no more than that."""
     for seed in range(6):  # the shares of 2 and 4, rounded up, could not be had
         rows = two_classes(*drawn_margins(seed, 80 + 10 * seed, 0.3))
-        with pytest.raises(ValueError, match="cannot be met") as error:
-            tune(rows, asked)
-        best = re.search(rf"confidence is {words}([\d.]*\d)", str(error.value))
-        tune(rows, type(asked)(float(best[1])))
+        with pytest.warns(UserWarning, match="cannot be promised") as warned:
+            tuning = tune(rows, asked)
+        best = re.search(rf"confidence is {words}([\d.]*\d)", str(warned[0].message))
+        assert tuning.promise.promised == pytest.approx(float(best[1]), rel=1e-2)
+        assert tuning.promise.asked == asked.asked
+        asked_less = type(asked)(tuning.promise.promised, strict=True)
+        assert tuning.bias == tune(rows, asked_less).bias
+        assert asked_less.promise(asked_less.share).promised == tuning.promise.promised
 
 
 def test_bounds_of_several_labels_alone_and_together():
@@ -435,8 +458,15 @@ def test_bounds_of_several_labels_alone_and_together():
     assert truth[predicted].mean() >= 0.9
     flagged = (margins + tune(rows, AlertBudget(200)).bias > 0).any(axis=1)
     assert 0.15 < flagged.mean() <= 0.2
-    with pytest.raises(ValueError, match="cannot be met for c, d"):
-        tune(rows.take(np.arange(600)), RecallAtPrecision(0.9, each=True))
+    few, each = rows.take(np.arange(600)), RecallAtPrecision(0.9, each=True)
+    with pytest.raises(ValueError, match="cannot be promised for c, d"):
+        tune(few, replace(each, strict=True))
+    with pytest.warns(UserWarning, match="cannot be promised for c, d"):
+        tuning = tune(few, each)
+    assert tuning.bias[2] == tuning.bias[3]
+    assert 0 < tuning.promise.promised < 0.9
+    predicted = margins[:600] + tuning.bias > 0
+    assert all(truth[:600][predicted[:, i], i].mean() > 0.9 for i in range(2))
 
 
 # ---- spans

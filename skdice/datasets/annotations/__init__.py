@@ -3,13 +3,13 @@
 from skdice.datasets.annotations._api import (
     Annotations,
     as_row,
-    find_format,
     format_of_name,
     is_text,
     pieces_of,
     read_annotations,
     write_annotations,
 )
+from skdice.datasets.annotations._find import find_format
 from skdice.datasets.annotations._format import without
 from skdice.datasets.annotations._words import tagged_words
 

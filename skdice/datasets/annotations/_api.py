@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from skdice._checks import KINDS, as_row_list, check_choice, check_lengths, checked, shown
 from skdice._modules import TOOLS
-from skdice.datasets.annotations._format import (
-    Format,
-    JsonFormat,
-    Row,
-    as_json,
-    formats,
-    marks,
-    without,
-)
-from skdice.datasets.annotations._offsets import UNITS, resolve, units_before
+from skdice._warn import warn
+from skdice.datasets.annotations._apart import together, value_of
+from skdice.datasets.annotations._find import find_format, fitting
+from skdice.datasets.annotations._format import Format, JsonFormat, Row, as_json, formats, without
+from skdice.datasets.annotations._offsets import UNITS, resolve
 from skdice.datasets.files import write_text
 from skdice.datasets.hub import named_rows
 from skdice.datasets.labelled import holds_labels
@@ -128,14 +123,14 @@ def read_annotations(
         problem = f"holds no annotated text; left out: {source.left_out() or 'none'}"
         raise ValueError(f"{str(source.path)!r} {problem}")
     if with_entities and not any(record.spans for record in records):
-        others = [other for other in _fitting(source) if other != name]
-        if others and name not in _fitting(source):
+        others = [other for other in fitting(source) if other != name]
+        if others and name not in fitting(source):
             problem = f"format={name!r} (--from {name}) finds no entity"
             raise ValueError(f"{str(source.path)!r}: {problem}; the file looks like {others[0]!r}")
     warn_of_skipped(source, len(records))
     how = offsets, on_misaligned, form.unit, form.knows_unlabelled
     rows = resolve(source.path, records, *how)
-    return Annotations(*rows, [record.metadata for record in records])
+    return Annotations(*rows, [together(record.metadata, name) for record in records])
 
 
 def _source(path: Any, encoding: str) -> Source:
@@ -157,29 +152,6 @@ def _source(path: Any, encoding: str) -> Source:
 
 
 _SAVED = ("state.json", "dataset_dict.json")  # files of `save_to_disk`
-
-
-def find_format(source: Source, with_labels: bool = False) -> str | None:
-    """The format of a file, by its name and its first thousand values; None if none fits.
-
-    Values that hold labels of whole texts are of none, unless asked for `with_labels`.
-    """
-    return next(iter(_fitting(source, with_labels)), None)
-
-
-def _fitting(source: Source, with_labels: bool = False) -> list[str]:
-    """The formats that fit a file, the most particular first."""
-    every = formats()
-    if "values" not in vars(source):
-        claiming = next((name for name, form in every.items() if form.claims(source)), None)
-        if claiming or not source.is_json:
-            return [claiming] if claiming else []
-    values = [value for _, value in islice(source.values, 1000)]
-    if not with_labels:
-        values = [value for value in values if not holds_labels(value)]
-    fitting = [name for name, form in every.items() if any(map(form.fits, values))]
-    empty = (name for name, form in every.items() if values and all(map(form.is_empty, values)))
-    return fitting or list(empty)
 
 
 def _unknown(source: Source) -> str:
@@ -273,11 +245,22 @@ def write_annotations(
     if offsets not in ("auto", "codepoints") and not _in_lines(form):
         known = tuple(name for name, each in formats().items() if _in_lines(each))
         raise ValueError(f"offsets={offsets!r} is for {known}: {format} counts {form.unit}")
+    _warn_of_lost(path, rows, form.keeps(path))
     if is_text(path, format):
         write_text(path, "".join(pieces_of(rows, format, offsets)))
     else:
         form.write(path, rows)
     return path
+
+
+def _warn_of_lost(path: Path, rows: list[Row], kept: frozenset[str] | None) -> None:
+    """Name the metadata that a format has no place for."""
+    if kept is None:
+        return
+    lost = Counter(name for row in rows for name in row.metadata if name not in kept)
+    if lost:
+        told = ", ".join(f"{shown(name)} of {n}" for name, n in lost.most_common())
+        warn(f"{str(path)!r} has no place for these metadata of texts: {told}")
 
 
 def _in_lines(form: Format) -> bool:
@@ -300,25 +283,13 @@ def pieces_of(rows: Iterable[Row], format: str, offsets: str = "auto") -> Iterat
     """The text of a file of JSON, in pieces that each end with a row."""
     form = formats()[format]
     assert isinstance(form, JsonFormat)
-    if form.lines:
-        yield from (f"{line}\n" for line in _lines(rows, form, offsets))
-        return
-    begin = "[\n"
-    for row in rows:
-        yield begin + as_json(form.dump(row))
-        begin = ",\n"
-    yield "\n]\n" if begin == ",\n" else "[]\n"
-
-
-def _lines(rows: Iterable[Row], form: JsonFormat, offsets: str) -> Iterator[str]:
-    for row in rows:
-        unit = form.unit if offsets == "auto" else offsets
-        before = units_before(row.text, unit)
-        if before[-1] == len(row.text):
-            yield as_json(form.dump(row))
-            continue
-        moved = [e._replace(start=before[e.start], end=before[e.end]) for e in row.entities]
-        yield as_json({**form.dump(row._replace(entities=moved)), "offsets": unit})
+    begin, between, end = ("", "", "") if form.lines else ("[\n", ",\n", "\n]\n")
+    i = -1
+    for i, row in enumerate(rows):
+        line = as_json(value_of(row, form, offsets))
+        yield (between if i else begin) + line + "\n" * form.lines
+    if not form.lines:
+        yield end if i >= 0 else "[]\n"
 
 
 def as_row(i: int, text: Any, entities: Any, metadata: Any, format: str) -> Row:
@@ -348,4 +319,4 @@ def as_row(i: int, text: Any, entities: Any, metadata: Any, format: str) -> Row:
             entity = read_entity((start, end, label, score), where)
         score = None if entity.score is None else round(entity.score, 6)
         row.append(entity._replace(score=score, text=text[start:end]))
-    return Row(text, row, without(metadata, "entity_scores", *marks(metadata)))
+    return Row(text, row, without(metadata, "entity_scores"))

@@ -63,6 +63,12 @@ class Format(ABC):
     suffixes: ClassVar[tuple[str, ...]] = ()  # of files to write, which name the format
     knows_unlabelled: ClassVar[bool] = False  # whether a label of None marks a region
 
+    is_tagged: ClassVar[bool] = False  # whether its files are tagged sentences as well
+
+    def keeps(self, path: Path) -> frozenset[str] | None:
+        """The names of metadata that a file has a place for; None if it is all."""
+        return None
+
     def claims(self, source: Source) -> bool:
         """Whether a folder, or a file that is not JSON, is in this format."""
         return False
@@ -95,6 +101,10 @@ class JsonFormat(Format):
     @abstractmethod
     def dump(self, row: Row) -> Any:
         """A text as a JSON value."""
+
+    def metadata_of(self, value: Any) -> Any:
+        """The part of a value in which `dump` writes metadata."""
+        return value
 
     def is_text(self, path: Path | None) -> bool:
         """Whether a file is text, that can be written row by row."""

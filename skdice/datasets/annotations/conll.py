@@ -8,6 +8,7 @@ texts and offsets can be read back; other readers take them for comments.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -17,7 +18,7 @@ from typing import Any
 
 from skdice._checks import shown
 from skdice._warn import warn
-from skdice.datasets.annotations._format import Format, Record, Row, as_json
+from skdice.datasets.annotations._format import Format, Record, Row, as_json, without
 from skdice.datasets.annotations._tokens import token_records
 from skdice.datasets.annotations._words import longest, tags_of
 from skdice.datasets.conll import read_conll
@@ -25,6 +26,7 @@ from skdice.datasets.files import first_line, suffix_of, write_text
 from skdice.datasets.source import Source
 from skdice.datasets.tagged import holds_tags, read_tagged
 
+_NAME = re.compile(r"(?!(?:text|metadata)$)[\w.-]+")  # of a comment for one of the metadata
 MARK = '# text = "'  # begins our own files
 
 
@@ -32,6 +34,7 @@ class Conll(Format):
     """Columns of words and tags, ours with the texts as comments."""
 
     rank = -10
+    is_tagged = True
     suffixes = (".conll",)
 
     def claims(self, source: Source) -> bool:
@@ -95,7 +98,9 @@ def _in_text(source: Source, record: Record, tokens: list[str], metadata: dict[s
         span._replace(parts=tuple((moved[a], moved[b]) for a, b in span.parts))
         for span in record.spans
     ]
-    metadata = {name: value for name, value in metadata.items() if name != "text"}
+    rest = metadata.get("metadata")
+    more = rest if isinstance(rest, dict) else {}
+    metadata = {**without(metadata, "text", *(["metadata"] if more else [])), **more}
     return record._replace(texts=(text,), spans=spans, metadata=metadata)
 
 
@@ -112,10 +117,10 @@ def _write(path: Path, rows: list[Row]) -> None:
                 problem = "CoNLL needs a name without tabs, line breaks and outer blanks"
                 raise ValueError(f"entities[{i}] has the label {e.label!r}: {problem}")
         words, tags = tags_of(row.text, kept)
-        comments = {
-            "text": row.text,
-            **{" ".join(str(n).split()): v for n, v in row.metadata.items() if n != "text"},
-        }
+        plain = {n: v for n, v in row.metadata.items() if _NAME.fullmatch(str(n))}
+        comments = {"text": row.text, **plain}
+        if rest := without(row.metadata, *plain):
+            comments["metadata"] = rest
         lines = [
             f"# {name} = {as_json(value, ensure_ascii=True)}" for name, value in comments.items()
         ]

@@ -73,6 +73,9 @@ class LabelStudio(JsonFormat):
                 record = _record(source, place, task["data"], items, {**metadata, **more})
                 yield record if is_predicted else without_scores(record)
 
+    def metadata_of(self, value: Any) -> Any:
+        return value.get("data") if isinstance(value, dict) else None
+
     def dump(self, row: Row) -> dict[str, Any]:
         ids = row.metadata.get("entity_ids")
         known = isinstance(ids, list) and len(ids) == len(row.entities)
@@ -152,7 +155,7 @@ def _record(
     if len(owners) > 1:
         problem = f"regions of several texts, {sorted(map(str, owners))}: export them apart"
         raise source.fault(place, problem)
-    if spans and any(str(item.get("type")) == "hypertextlabels" for item in items):
+    if any(isinstance(item, dict) and item.get("type") == "hypertextlabels" for item in items):
         html = next((value for value in data.values() if _is_html(value)), None)
         if html is not None:
             problem = f"its text is HTML, {shown(html)}, whose offsets count what a "

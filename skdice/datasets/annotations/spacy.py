@@ -35,7 +35,7 @@ from skdice.metrics.schemes import get_spans
 class Spacy(JsonFormat):
     """Pairs of a text and its entities, paragraphs, documents, and binary files."""
 
-    rank = 40
+    rank = 80
     lines = False
     suffixes = (".spacy",)
 
@@ -62,6 +62,9 @@ class Spacy(JsonFormat):
                 yield _document(source, place, value)
             else:
                 yield from _pairs(source, place, value)
+
+    def metadata_of(self, value: Any) -> Any:
+        return value[2] if isinstance(value, list) and len(value) > 2 else None
 
     def dump(self, row: Row) -> list[Any]:
         entities = [[entity.start, entity.end, entity.label] for entity in row.entities]

@@ -12,7 +12,7 @@ from torch import Tensor
 from skdice._checks import checked, naming, shown
 from skdice._warn import warn
 from skdice.losses._base import Loss, resolve_loss
-from skdice.losses._checks import (
+from skdice.losses._parameters import (
     LOSS_KINDS,
     TINY,
     Number,
@@ -88,7 +88,7 @@ class for_trainer:  # noqa: N801 - it is used as a function
             for part in parts:
                 part.set_params(background=background)
         self._untold = any(
-            part.leaves_background_out
+            part.excludes_background
             and part.background == "auto"
             and not hasattr(part, "background_")
             for part in parts

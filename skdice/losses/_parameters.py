@@ -122,5 +122,5 @@ def scalar(value: Number, like: Tensor) -> Tensor:
 
 
 def is_above_zero(value: Number) -> bool:
-    """Whether a setting is on. A tensor counts as on, since no branch may look at its values."""
+    """Return True if a setting is on, as a tensor is: no branch may look at its values."""
     return isinstance(value, Tensor) or value > 0

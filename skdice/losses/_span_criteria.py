@@ -16,7 +16,7 @@ from skdice.losses.compound import CompoundLoss
 
 
 class SpanEndsLoss(nn.Module):
-    """Where an answer starts and where it ends: the mean of the two losses.
+    """The mean of two losses: of where an answer starts and of where it ends.
 
     A token's probability of being the start is a softmax over the positions of its window, as BERT
     reads SQuAD (Devlin et al., 2019, section 4.2). `CrossEntropyLoss` is the cross-entropy of this
