@@ -382,14 +382,15 @@ class FineTuningNet(NeuralNet):
 
     def _logits(self, inputs: Inputs) -> torch.Tensor:
         """Logits of groups of inputs, one after the other, of the module that is trained."""
-        return self._outputs(self.module_, inputs)
+        return self.outputs(self.module_, inputs)
 
     def of_texts(self, outputs: torch.Tensor, batch: list[Batch]) -> torch.Tensor:
         """Logits of texts from the outputs for all of a batch, where texts have windows."""
         grouping = batch[0][0][0].get("grouping")
         return outputs if grouping is None else to_device(grouping, self.device)(outputs)
 
-    def _outputs(self, module: nn.Module, inputs: Inputs) -> torch.Tensor:
+    def outputs(self, module: nn.Module, inputs: Inputs) -> torch.Tensor:
+        """Return the outputs of a module for the inputs of micro-batches, one after the other."""
         parts = []
         settle_attention(module, self.device, packed="packing" in inputs[0])
         # Once for all groups, so that weights are rounded once.
@@ -450,7 +451,7 @@ class FineTuningNet(NeuralNet):
             return self._logits_on_gpu(module, dataset)
 
         def compute(inputs: dict[str, Any]) -> np.ndarray:
-            return self._outputs(module, [inputs]).float().cpu().numpy()
+            return self.outputs(module, [inputs]).float().cpu().numpy()
 
         return for_each_window(dataset.windows, self.padder, size, self.device, compute)
 
@@ -478,7 +479,7 @@ class FineTuningNet(NeuralNet):
         if self._predicting is None or self._predicting[0] != settings:
 
             def forward(inputs: dict[str, torch.Tensor]) -> tuple[torch.Tensor]:
-                return (self._outputs(module, [inputs]).float(),)
+                return (self.outputs(module, [inputs]).float(),)
 
             reason = None if self.cuda_graphs else "cuda_graphs is False"
             self._predicting = settings, Graphs(forward, self.device, reason)

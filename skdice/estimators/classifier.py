@@ -61,7 +61,7 @@ class NumericNet(FineTuningNet):
         """Logits of all rows, an array of shape (n_rows, n_classes)."""
         module, size = self.module_to_predict(), batch_size or 4096
         parts = [
-            self._outputs(module, [{"X": _tensor(dataset.X[start : start + size])}]).cpu().numpy()
+            self.outputs(module, [{"X": _tensor(dataset.X[start : start + size])}]).cpu().numpy()
             for start in range(0, len(dataset), size)
         ]
         return np.concatenate(parts)

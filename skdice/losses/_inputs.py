@@ -142,9 +142,8 @@ class LossInputs:
         """Weighted sums over the positives of each class, (C,), of `gather_true_class` values."""
         if self.index is None:
             return (self.weight * self.target * values).sum(0)
-        if self.given_weight is not None:
-            values = self.given_weight * values
-        if values.device.type == "cpu":
+        values = self.weighted(values)
+        if on_cpu(values):
             return values.new_zeros(self.n_classes).index_add(0, self.index, values.squeeze(-1))
         # A GPU adds by index in a changing order, so that a seed would not give the same weights.
         table = torch.zeros_like(self.logits).scatter(-1, self.index.unsqueeze(-1), values)
@@ -158,7 +157,11 @@ class LossInputs:
 
     def sum_rows(self, table: Tensor) -> Tensor:
         """Weighted sums over all examples, (C,), of a table (N, C)."""
-        return (table if self.given_weight is None else self.given_weight * table).sum(0)
+        return self.weighted(table).sum(0)
+
+    def weighted(self, values: Tensor) -> Tensor:
+        """Values of shape (N, 1) or (N, C) times the weights of the examples."""
+        return values if self.given_weight is None else self.given_weight * values
 
     def total(self, values: Tensor) -> Tensor:
         """Sums of this batch added over all processes, with gradients."""
@@ -171,16 +174,14 @@ class LossInputs:
     def share_of_example(self) -> Number:
         """The factor of an example of weight 1 in a mean over all examples."""
         if self.given_weight is None and self.ranks == 1:
-            return 1.0 / max(
-                1, len(self.logits) * (self.n_classes if self.kind == "multilabel" else 1)
-            )
+            n_labels = self.n_classes if self.kind == "multilabel" else 1
+            return 1.0 / max(1, len(self.logits) * n_labels)
         # Gradients are averaged over processes, which divides by the number of processes.
         return self.ranks / at_least_tiny(self.n_examples())
 
     def reduce(self, elements: Tensor) -> Tensor:
         """Losses of shape (N, 1), or (N, C) for a multi-label problem, reduced by `reduction`."""
-        if self.given_weight is not None:
-            elements = elements * self.given_weight
+        elements = self.weighted(elements)
         if self.reduction == "none":
             return elements.reshape(self.shape)
         total = elements.sum()
@@ -205,9 +206,14 @@ def finite(log_p: Tensor) -> Tensor:
     return log_p.clamp(min=torch.finfo(log_p.dtype).min / 2.0**26)
 
 
+def on_cpu(values: Tensor) -> bool:
+    """Return True on a CPU, where sums by index keep their order."""
+    return values.device.type == "cpu"
+
+
 def can_be_read(values: Tensor) -> bool:
     """Return True if reading costs no time: a GPU step would wait, a compiled graph break."""
-    return values.device.type == "cpu" and not torch.compiler.is_compiling()
+    return on_cpu(values) and not torch.compiler.is_compiling()
 
 
 def is_true(test: Callable[[Tensor], Tensor], values: Tensor) -> bool:

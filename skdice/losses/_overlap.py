@@ -16,11 +16,11 @@ from skdice.losses._parameters import (
     ClassWeight,
     Number,
     PerClass,
-    class_vector,
     is_above_zero,
 )
 from skdice.losses._soft_counts import (
     Formula,
+    class_factors,
     hard_negatives,
     moving_average,
     ratio,
@@ -54,23 +54,23 @@ def overlap_loss(
     `background` is one by `resolve_background`.
     """
     average = resolve_average(inputs, average, background)
-    factors = _class_factors(inputs.logits, class_weight, background)
-    if average == "samples":
-        inputs = _mined(inputs, ohem_ratio)
-        return _mean_over_samples(inputs, formula, factors, smooth), running
     linear = formula._replace(squared=False, squares_targets=False)
-    plain = not (is_above_zero(ohem_ratio) or is_above_zero(ema_decay))
-    if surrogate == "log" and average == "micro" and plain and inputs.index is not None:
-        weighted = None if class_weight is None else factors
-        return pooled_surrogate(inputs, linear, weighted, background, smooth), running
+    mines = is_above_zero(ohem_ratio)
+    plain = surrogate == "log" and not (mines or is_above_zero(ema_decay))
+    if plain and average == "micro" and inputs.index is not None:
+        return pooled_surrogate(inputs, linear, background, class_weight, smooth), running
 
+    factors = class_factors(inputs.logits, class_weight, background)
     # A mean over examples; with several labels, each class has its own mean.
     share = inputs.share_of_example()
     if average == "macro" and inputs.kind == "multilabel":
         share = share * inputs.n_classes
-    inputs = _mined(inputs, ohem_ratio)
-    if class_weight is not None and average == "micro":
+    if mines:
+        inputs = inputs.as_table(inputs.weight * hard_negatives(inputs, ohem_ratio))
+    elif class_weight is not None and average == "micro":
         inputs = inputs.as_table()
+    if average == "samples":
+        return _mean_over_samples(inputs, formula, factors, smooth), running
     if absent == "auto" and inputs.kind == "multiclass" and background is None:
         unknown = surrogate == "log" and not is_above_zero(ema_decay)
         absent = "ignore" if unknown else "include"
@@ -90,7 +90,8 @@ def overlap_loss(
         counts = (factors * counts).sum(-1)
     if losses is not None:
         averaged = factors if average == "macro" else None
-        weights = surrogate_weights(counts, linear, share, smooth, averaged)
+        hits, errors = counts.unbind()
+        weights = surrogate_weights(hits, errors, linear, share, smooth, averaged)
         return sum(w * loss for w, loss in zip(weights, losses, strict=True)).sum(), running
     loss = ratio(counts, smooth)
     if average == "macro":
@@ -105,23 +106,6 @@ def resolve_average(inputs: LossInputs, average: str, background: int | None) ->
     if average != "auto":
         return average
     return "micro" if background is not None or inputs.kind == "binary" else "macro"
-
-
-def _class_factors(like: Tensor, class_weight: PerClass, background: int | None) -> Tensor:
-    """A factor for each class, 0 for the background."""
-    n_classes = like.shape[-1]
-    factors = class_vector("class_weight", class_weight, n_classes, like)
-    if factors is None:
-        factors = torch.ones(n_classes, dtype=like.dtype, device=like.device)
-    if background is not None:
-        factors = factors * (torch.arange(n_classes, device=like.device) != background)
-    return factors
-
-
-def _mined(inputs: LossInputs, ohem_ratio: Number) -> LossInputs:
-    if not is_above_zero(ohem_ratio):
-        return inputs
-    return inputs.as_table(inputs.weight * hard_negatives(inputs, ohem_ratio))
 
 
 def _sums_of_blocks(

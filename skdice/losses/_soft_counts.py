@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from skdice.losses._inputs import LossInputs, at_least_tiny
-from skdice.losses._parameters import Number, is_above_zero
+from skdice.losses._parameters import Number, PerClass, class_vector, is_above_zero
 
 
 class Formula(NamedTuple):
@@ -70,6 +70,17 @@ def ratio(counts: Tensor, smooth: Number) -> Tensor:
     """
     hits, errors = counts.unbind()
     return errors / at_least_tiny(hits + errors + smooth)
+
+
+def class_factors(like: Tensor, class_weight: PerClass, background: int | None) -> Tensor:
+    """A factor for each class, 0 for the background."""
+    n_classes = like.shape[-1]
+    factors = class_vector("class_weight", class_weight, n_classes, like)
+    if factors is None:
+        factors = torch.ones(n_classes, dtype=like.dtype, device=like.device)
+    if background is not None:
+        factors = factors * (torch.arange(n_classes, device=like.device) != background)
+    return factors
 
 
 def hard_negatives(inputs: LossInputs, ratio: Number) -> Tensor:

@@ -62,19 +62,23 @@ def _of_background(inputs: LossInputs, losses: Tensor, sums: Tensor, factors: Te
 
 
 def surrogate_weights(
-    counts: Tensor, formula: Formula, share: Number, smooth: Number, factors: Tensor | None = None
+    hits: Tensor,
+    errors: Tensor,
+    formula: Formula,
+    share: Number,
+    smooth: Number,
+    factors: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """The weights of positives and of negatives, from the counts of each class or of all at once.
 
     `share` is that of one example in the mean. `factors` are those of the classes that are averaged
     over; each class then has its own ratio.
     """
-    hits, errors = counts.unbind()
     denominator = at_least_tiny(hits + errors + smooth)
     # The ratio's weights, times its denominator (a mean over classes), with a hit counted as 2.
-    scale = share * 2 / formula.tp
+    scale: Number = share * 2
     if factors is not None:
         scale = scale * (factors * denominator).sum() / denominator
     of_errors, of_hits = errors / denominator, (hits + smooth) / denominator
-    of_positive = scale * (formula.tp * of_errors + formula.fn * of_hits)
-    return of_positive, scale * formula.fp * of_hits
+    of_positive = scale * of_errors + scale * formula.fn / formula.tp * of_hits
+    return of_positive, scale * formula.fp / formula.tp * of_hits

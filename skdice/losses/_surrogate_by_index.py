@@ -11,9 +11,9 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from skdice.losses._inputs import LossInputs, at_least_tiny, is_true
-from skdice.losses._parameters import Number
-from skdice.losses._soft_counts import Formula
+from skdice.losses._inputs import LossInputs, at_least_tiny, is_true, on_cpu
+from skdice.losses._parameters import Number, PerClass
+from skdice.losses._soft_counts import Formula, class_factors
 from skdice.losses._surrogate import decayed, surrogate_weights, true_class_losses
 
 # Below this, second derivatives, which divide by the third power, may be infinite in float32.
@@ -23,44 +23,44 @@ LEAST_P = 1e-11
 def pooled_surrogate(
     inputs: LossInputs,
     formula: Formula,
-    factors: Tensor | None,
     background: int | None,
+    class_weight: PerClass,
     smooth: Number,
 ) -> Tensor:
-    """The log surrogate with counts pooled over all classes, from one column for each term.
-
-    `factors` are those of the classes, 0 for the background; None is 1 for all others.
-    """
+    """The log surrogate with counts pooled over all classes, from a column for each term."""
     assert inputs.index is not None
     losses = true_class_losses(inputs, formula)
+    is_positive: Tensor | None = None
+    of_positive: Number = 1.0  # factors of a positive and of a negative
+    of_negative: Number = 1.0
     with torch.no_grad():
         log_p = inputs.true_class_log_p()
-        p, missed = torch.exp(log_p), -torch.expm1(log_p)
-        counted: Tensor | None = None  # probability of all classes that count
-        share_of_negative: Number = 1.0
-        if factors is not None:
-            table = inputs.p()
-            factor, counted = factors[inputs.index].unsqueeze(-1), (table @ factors).unsqueeze(-1)
-            of_each = (table @ (factors > 0).to(table.dtype)).unsqueeze(-1)
+        hit, missed = torch.exp(log_p), -torch.expm1(log_p)
+        false = missed
+        if class_weight is not None:
+            p, factors = inputs.p(), class_factors(inputs.logits, class_weight, background)
+            of_positive, counted = factors[inputs.index].unsqueeze(-1), (p @ factors).unsqueeze(-1)
+            is_positive, hit, missed = of_positive > 0, of_positive * hit, of_positive * missed
             # A negative weighs as much as the classes that it is taken for.
-            share_of_negative = counted / at_least_tiny(of_each)
-            p, missed = factor * p, factor * missed
+            of_negative = counted / at_least_tiny((p @ (factors > 0).to(p)).unsqueeze(-1))
         elif background is not None:
-            factor = (inputs.index != background).to(p.dtype).unsqueeze(-1)
+            is_positive = (inputs.index != background).unsqueeze(-1)
             counted = -torch.expm1(inputs.log_p_of(background))
-            p, missed = factor * p, factor * missed
-        false = missed if counted is None else (counted - p).clamp(min=0)
-        TP, FP, FN = inputs.total(inputs.sum_rows(torch.cat([p, false, missed], -1))).unbind()
-    counts = torch.stack([formula.tp * TP, formula.fp * FP + formula.fn * FN])
-    price, of_negative = surrogate_weights(counts, formula, inputs.share_of_example(), smooth)
-    if counted is not None:
-        price = torch.where(factor > 0, factor * price, share_of_negative * of_negative)
-    return inputs.sum_rows(price * losses).sum()
+            hit, missed = hit * is_positive, missed * is_positive
+        if is_positive is not None:
+            false = (counted - hit).clamp(min=0)
+        TP, FP, FN = inputs.total(inputs.sum_rows(torch.cat([hit, false, missed], -1))).unbind()
+    errors, share = formula.fp * FP + formula.fn * FN, inputs.share_of_example()
+    weights = surrogate_weights(formula.tp * TP, errors, formula, share, smooth)
+    weight = weights[0]
+    if is_positive is not None:
+        weight = torch.where(is_positive, of_positive * weight, of_negative * weights[1])
+    return inputs.weighted(weight * losses).sum()
 
 
 def sums_of_indices(inputs: LossInputs, formula: Formula) -> tuple[Tensor, Tensor] | None:
     """`surrogate_sums` for each class by itself; None where they need the other way."""
-    if inputs.index is None or inputs.logits.device.type != "cpu":
+    if inputs.index is None or not on_cpu(inputs.logits):
         return None
     p = torch.softmax(inputs.logits, -1)
     true_class = inputs.index.unsqueeze(-1)

@@ -159,7 +159,7 @@ def check_folds(tuned: Any, X: Any, targets: Any) -> None:
     `targets` are labels of shape (n,), 0/1 rows, or lists of tags.
     """
     try:
-        for train, held in tuned._folds(X, targets, None):
+        for train, held in tuned.held_out_folds(X, targets, None):
             left = [targets[i] for i in train]
             if isinstance(tuned, BiasTunedTagger):
                 left = [tag for tags in left for tag in tags if tag is not None]

@@ -64,14 +64,14 @@ def numbers_of(model, name):
 @pytest.fixture
 def passes(monkeypatch):
     """Precisions and devices in which nets ran."""
-    seen, logits = [], FineTuningNet._outputs
+    seen, logits = [], FineTuningNet.outputs
 
     def noting(self, module, inputs):
         found = logits(self, module, inputs)
         seen.append((self.precision, self.device, len(next(iter(inputs[0].values())))))
         return found
 
-    monkeypatch.setattr(FineTuningNet, "_outputs", noting)
+    monkeypatch.setattr(FineTuningNet, "outputs", noting)
     return seen
 
 
