@@ -219,7 +219,10 @@ class BiasTunedTagger(BiasTuned):
     def _decider(self) -> Any:
         """The fitted tagger, with the calibration of this decision, to decide on other tables."""
         inner = self._inner()
-        decider: Any = SimpleNamespace(outputs_=self.classes_, scheme_=self.scheme_)
+        constrained = getattr(inner, "constrained", False)
+        decider: Any = SimpleNamespace(
+            outputs_=self.classes_, scheme_=self.scheme_, constrained=constrained
+        )
         if isinstance(getattr(inner, "task", None), Tagging):
             decider = object.__new__(type(inner))
             vars(decider).update(vars(inner))

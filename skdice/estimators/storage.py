@@ -28,6 +28,7 @@ from skdice.estimators.card import model_card
 from skdice.estimators.checks import check_device
 from skdice.folders import replaced, unchanged
 from skdice.losses import LOSSES, Loss
+from skdice.tasks import Task
 
 FORMAT = 4
 STATE = "skdice.json"
@@ -322,7 +323,7 @@ def _read_module(estimator: Any, where: Path, state: dict[str, Any]) -> EncoderM
             model = backbones.load_with_head(source, head, n_outputs)
         module = TaskModel(model, head, dropout)
     else:
-        module = TaskModel(read_model(source, head), head, dropout)
+        module = TaskModel(read_model(source, estimator.task), head, dropout)
     if state["adapter"]:
         with _reading(where):
             load_adapter(module, where)
@@ -346,14 +347,14 @@ def _read_own_head(estimator: Any, source: str, folder: Path, n_outputs: int) ->
     return module
 
 
-def read_model(where: str, head: str) -> Any:
-    """A model of transformers with a head; no weight may be missing, left over or random."""
-    config = backbones.load_config(where)
+def read_model(where: str, task: Task) -> Any:
+    """A model with the head of a task; no weight may be missing, left over or random."""
+    config, head = backbones.load_config(where), task.head
     cls = backbones.class_with_head(head, config)
     architecture = (config.architectures or ["no architecture"])[0]
     if cls is None or architecture != cls.__name__:
         raise ValueError(
-            f"{where!r} holds a {architecture}, and this estimator needs a ...For{head}: use the "
+            f"{where!r} holds a {architecture}, and {task.name} needs a ...For{head}: use the "
             "estimator of its task, or give it as backbone= and fit"
         )
     with seeded(0, "cpu"), _reading(where):
@@ -387,7 +388,7 @@ def wrap(cls: type[Any], source: str | Path, device: str, params: dict[str, Any]
     estimator._check_params()
     where = backbones.find_backbone(str(source))
     model, tokenizer = unchanged(
-        Path(where), lambda: (read_model(where, cls.task.head), backbones.load_tokenizer(where))
+        Path(where), lambda: (read_model(where, cls.task), backbones.load_tokenizer(where))
     )
     module = TaskModel(model, cls.task.head, estimator.dropout)
     fitted = estimator.task.fitted_of(estimator, model.config)

@@ -80,6 +80,8 @@ NO_CALL = {
     "skdice.text.DecisiveWindow": "a named tuple, which checks nothing",
     "skdice.text.Entity": "a named tuple, which checks nothing",
     "skdice.losses.Loss": "the base has no kernel; each loss is attacked by itself",
+    "skdice.DiceMRCTagger.partial_fit": "no instance has it: its head has no classes",
+    "skdice.DiceQuestionAnswerer.partial_fit": "no instance has it: its head has no classes",
     "skdice.DiceMRCTagger.from_transformers": "refuses every folder, since no model has its heads",
     "skdice.model_selection.LossSearchCV.predict_log_proba": "no estimator of skdice has it",
     "skdice.model_selection.LossSearchCV.transform": "no estimator of skdice with a loss has it",
