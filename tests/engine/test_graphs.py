@@ -144,8 +144,8 @@ class Kernel(Loss):
     """A loss of somebody who waits, but leaves out what is padded."""
 
     @staticmethod
-    def kernel(problem):
-        loss = problem.reduce(-problem.right_log_p())
+    def kernel(inputs):
+        loss = inputs.reduce(-inputs.true_class_log_p())
         return loss * 2 if loss > 1 else loss
 
 
