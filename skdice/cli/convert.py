@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
+from skdice._modules import TOOLS
 from skdice.cli import _common
 from skdice.cli import _options as options
 from skdice.cli._common import OUT
@@ -17,10 +18,12 @@ def convert(
     file: Annotated[Path, Argument(help="File, or folder of brat, to read.")],
     out: Annotated[Path, Argument(help="File, or folder of brat, to write.")],
     read_as: Annotated[
-        options.SourceTool, Option("--from", help="Format to read; auto looks at it.")
+        options.SourceTool,
+        Option("--from", metavar="FORMAT", help="Format to read; auto looks at it."),
     ] = "auto",
     write_as: Annotated[
-        options.Tool | None, Option("--to", help="Format to write; default: by the name.")
+        options.Tool | None,
+        Option("--to", metavar="FORMAT", help=f"One of {', '.join(TOOLS)}; default: by the name."),
     ] = None,
     force: options.ForceFile = False,
     *,

@@ -30,6 +30,7 @@ def predict(
         options.Format,
         Option(
             "--format",
+            metavar="FORMAT",
             help="conll, jsonl or spans; for a recognizer that of an annotation tool; auto is the "
             "format described above.",
         ),
