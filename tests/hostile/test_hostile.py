@@ -115,6 +115,8 @@ CLEAN = (
 )  # fmt: skip
 # Each of their calls fits or draws: these get a part of the values.
 SLOW = ("LossSearchCV", "export_onnx", "html_report", ".plot", "from_estimator", "compare_losses")
+# These promise not to look at batches that the caller has checked.
+UNCHECKED = "forward_unchecked"
 
 
 @pytest.fixture(scope="module")
@@ -192,7 +194,8 @@ def rubbish(name):
 def quick_targets():
     """Callables that take rows, and do not fit again and again."""
     for target in targets():
-        if not any(name in target.name for name in SLOW) or target.name.endswith("cv.fit"):
+        slow = any(name in target.name for name in SLOW)
+        if UNCHECKED not in target.name and (not slow or target.name.endswith("cv.fit")):
             names = [d.name for d in target.domains if d.name in ROWS | BATCHES]
             if names:
                 yield pytest.param(target, names, id=target.short)
