@@ -18,7 +18,7 @@ from skdice import (
     TfidfClassifier,
     TransformerFeatures,
 )
-from skdice.inspection import find_label_suspects, next_to_label
+from skdice.inspection import next_to_label, suspect_labels
 from skdice.model_selection import LossSearchCV, compare_losses, out_of_fold
 from skdice.resampling import (
     BackgroundUnderSampler,
@@ -115,7 +115,7 @@ def test_what_else_takes_data(tiny_backbone):
         model.fit(NUMBERS, LABELS, sample_weight=masked(np.ones(4), 1))
     with pytest.raises(ValueError, match=r"X\[2\] is masked"):
         TransformerFeatures(backbone=tiny_backbone).fit(masked(TEXTS))
-    for run in (out_of_fold, compare_losses, find_label_suspects):
+    for run in (out_of_fold, compare_losses, suspect_labels):
         for X, y, name in ((masked(NUMBERS), LABELS, "X"), (NUMBERS, masked(LABELS), "y")):
             with pytest.raises(ValueError, match=rf"{name}\[2(, 0)?\] is masked"):
                 run(model, X, y)

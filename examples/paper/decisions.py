@@ -22,10 +22,10 @@ import tasks
 from experiments import SETTINGS
 
 from skdice.metrics import Fbeta, expected_calibration_error
+from skdice.metrics.bias_tuning import Tuning, tune, tune_bias
 from skdice.metrics.calibration import calibrate
 from skdice.metrics.counting import SpanCounter
-from skdice.metrics.decided import Margins, Spans
-from skdice.metrics.decisions import Tuning, tune, tune_bias
+from skdice.metrics.held_out_rows import BinaryRows, SpanRows
 
 HERE = Path(__file__).parent
 DRAWS = 10
@@ -77,12 +77,12 @@ class Part:
     def tuning(self) -> Tuning:
         """What the package makes of these rows: ten draws, their biases and gains."""
         if self.tags is not None:
-            rows: Any = Spans(self.log_p, self.truth, self.tags, self.classes, "iob2")
+            rows: Any = SpanRows(self.log_p, self.truth, self.tags, self.classes, "iob2")
             return tune(rows, Fbeta(average="micro"))
         of = [1 - self.positive, self.positive]
         margins = self.log_p[:, of[1:]] - self.log_p[:, of[:1]]
         truth = self.truth == self.positive
-        found = tune(Margins(margins, truth[:, None], truth, np.array([0, 1])), Fbeta())
+        found = tune(BinaryRows(margins, truth[:, None], truth, np.array([0, 1])), Fbeta())
         columns = np.eye(2)[self.positive]
         return Tuning(found.bias * columns, found.gains, found.biases * columns)
 

@@ -22,8 +22,8 @@ import numpy as np
 from decisions import Part, parts_of
 
 from skdice.metrics import PrecisionAtRecall, RecallAtPrecision
-from skdice.metrics.decided import Margins
-from skdice.metrics.decisions import tune
+from skdice.metrics.bias_tuning import tune
+from skdice.metrics.held_out_rows import BinaryRows
 
 HERE = Path(__file__).parent
 BOUNDS = {"precision": RecallAtPrecision, "recall": PrecisionAtRecall}
@@ -31,14 +31,14 @@ SHARE = 0.9
 SPLITS = ("half", "bootstrap")
 
 
-def rows_of(parts: dict[str, Part]) -> Margins:
+def rows_of(parts: dict[str, Part]) -> BinaryRows:
     """All rows of a run, of two classes."""
     positive = parts["dev"].positive
     assert positive is not None
     log_p = np.concatenate([part.log_p for part in parts.values()])
     truth = np.concatenate([part.truth for part in parts.values()]) == positive
     margins = log_p[:, [positive]] - log_p[:, [1 - positive]]
-    return Margins(margins, truth[:, None], truth.astype(int), np.array([0, 1]))
+    return BinaryRows(margins, truth[:, None], truth.astype(int), np.array([0, 1]))
 
 
 def split(random: np.random.Generator, n: int, kind: str) -> tuple[np.ndarray, np.ndarray]:
@@ -50,7 +50,7 @@ def split(random: np.random.Generator, n: int, kind: str) -> tuple[np.ndarray, n
     return drawn, np.setdiff1d(np.arange(n), drawn)
 
 
-def share(rows: Margins, decided: np.ndarray, what: str) -> float:
+def share(rows: BinaryRows, decided: np.ndarray, what: str) -> float:
     """Precision or recall of the positive class; 1 where there is nothing to count."""
     hits = int((decided & rows.truth).sum())
     total = int((decided if what == "precision" else rows.truth).sum())
@@ -72,10 +72,10 @@ def tried(given: tuple[Path, Path, int]) -> list[dict[str, Any]]:
             for _ in range(n_splits):
                 chosen, others = split(random, rows.n_rows, kind)
                 try:
-                    bias = tune(rows.drawn(np.unique(chosen)), bound(SHARE)).bias
+                    bias = tune(rows.take(np.unique(chosen)), bound(SHARE)).bias
                 except ValueError:
                     continue  # out of reach, and named so
-                new = rows.drawn(others)
+                new = rows.take(others)
                 shares.append(share(new, new.decide(bias), what))
             held = int((np.array(shares) >= SHARE).sum())
             made.append(

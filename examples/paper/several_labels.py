@@ -20,7 +20,7 @@ from sklearn.metrics import f1_score
 from sklearn.preprocessing import StandardScaler
 
 from skdice import BiasTunedClassifier, DiceClassifier, TransformerFeatures
-from skdice.metrics import decided
+from skdice.metrics import held_out_rows
 
 HERE = Path(__file__).parent
 N_LABELS, FREQUENCIES = 12, np.geomspace(0.01, 0.03, 12)
@@ -64,7 +64,7 @@ def scores(model: Any, dev: Any, test: Any) -> dict[str, float]:
     """Macro F1 on the test rows by each decision, in points."""
     found = {"0.5": model.predict(test[0])}
     for n_draws in (0, 10):
-        for pooled, decided._POOLED in POOLED.items():  # a constant of the package
+        for pooled, held_out_rows.POOLING in POOLED.items():  # a constant of the package
             tuned = BiasTunedClassifier(model, scoring="f1", cv="prefit", n_bootstraps=n_draws)
             name = f"{pooled}, {'kept if it gains' if n_draws else 'tuned once'}"
             found[name] = tuned.fit(*dev).predict(test[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import wraps
 from inspect import signature
 from pathlib import Path
@@ -15,9 +15,8 @@ import typer
 from typer import Argument, Option
 from typer.core import TyperCommand
 
-from skdice._tools import TOOLS
+from skdice._modules import TASK_NAMES, TOOLS
 from skdice.cli._common import readable_errors, split_commas
-from skdice.tasks import TASKS
 
 
 class Command(TyperCommand):
@@ -50,6 +49,8 @@ def default_of(option: str | None, with_features: bool) -> str | None:
         return ", ".join(COMPARED)
     if option == "seeds":
         return str(signature(compare_losses).parameters[option].default)
+    from skdice.tasks import TASKS
+
     classes = {name: task.estimator for name, task in TASKS.items()}
     if with_features:
         classes["features"] = "DiceClassifier"
@@ -83,15 +84,16 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     return with_fields
 
 
-Task = Literal["auto", "tagging", "classification", "qa", "mrc-ner", "entities"]
 Misaligned = Literal["raise", "drop", "fix"]
 Offsets = Literal["auto", "codepoints", "utf16", "bytes"]
 if TYPE_CHECKING:
     Tool: TypeAlias = str
     SourceTool: TypeAlias = str
     Format: TypeAlias = str
+    Task: TypeAlias = str
 else:  # by the modules of `datasets.annotations`
     Tool, SourceTool = Literal[TOOLS], Literal[("auto", *TOOLS)]
+    Task = Literal[("auto", *TASK_NAMES)]
     Format = Literal[("auto", *dict.fromkeys(("conll", "jsonl", "spans", *TOOLS)))]
 Mode = Literal["strict", "exact", "partial", "type", "fair"]
 Strategy = Literal["auto", "full", "shared"]
@@ -166,24 +168,17 @@ class Columns:
 
     def read(self, path: Path, task: str, **options: Any) -> Any:
         """A `Dataset` from a file."""
-        from skdice.datasets import read_annotations
         from skdice.datasets.auto import find_task, read_dataset
-        from skdice.datasets.options import OF_LABELS, check_options
+        from skdice.tasks import TASKS
 
-        asked = {name: value for name, value in self.of_table().items() if name != "text_columns"}
+        table = self.of_table()
         if task == "auto":
-            task = find_task(path, self.encoding)
-            task = "classification" if task == "entities" and OF_LABELS & set(asked) else task
-        if task == "entities":
-            check_options(read_annotations, asked)
-            return read_dataset(path, task=task, **self.of_entities())
-        options |= self.of_table()
-        if task == "qa":
-            options["on_misaligned"] = self.on_misaligned
-        elif task != "classification":
-            names = {"text_columns": "token_column", "label_column": "tag_column"}
-            options = {names.get(name, name): value for name, value in options.items()}
-        return read_dataset(path, task=task, encoding=self.encoding, **options)
+            task = find_task(path, self.encoding, table)
+        how = {"on_misaligned": self.on_misaligned, "offsets": self.offsets}
+        options |= TASKS[task].file_options(table, **how)
+        kind = TASKS[task].file_kind or task
+        data = read_dataset(path, task=kind, encoding=self.encoding, **options)
+        return data if kind == task else replace(data, task=task)
 
 
 @dataclass

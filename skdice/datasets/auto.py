@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from skdice._checks import check_choice, checked
+from skdice._modules import TASK_NAMES
 from skdice.datasets.annotations import find_format, read_annotations
 from skdice.datasets.files import suffix_of
 from skdice.datasets.options import OF_LABELS, check_options
@@ -14,7 +16,9 @@ from skdice.datasets.source import Source, warn_of_skipped
 from skdice.datasets.squad import read_mrc_ner, read_squad
 from skdice.datasets.tables import read_table
 from skdice.datasets.tagged import has_even_lines, holds_tags, read_tagged
-from skdice.tasks import TASKS
+
+# The kinds of data sets; each is the name of a task of `skdice.tasks`.
+KINDS = ("tagging", "classification", "qa", "mrc-ner", "entities")
 
 
 @checked
@@ -51,8 +55,8 @@ class Dataset:
     columns: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        if self.task not in TASKS:
-            raise ValueError(f"task={self.task!r} must be one of {list(TASKS)}")
+        if self.task not in TASK_NAMES:
+            raise ValueError(f"task={self.task!r} must be one of {list(TASK_NAMES)}")
 
     def __len__(self) -> int:
         return len(self.X)
@@ -103,12 +107,10 @@ def read_dataset(
     >>> data.task, list(data.y)
     ('classification', ['spam', 'ham'])
     """
-    check_choice("task", task, ("auto", *TASKS))
+    check_choice("task", task, ("auto", *KINDS))
     source = Source(Path(path), encoding)
     if task == "auto":
-        task = _task_of(source)
-        if task == "entities" and OF_LABELS & set(options):  # of texts that have both
-            task = "classification"
+        task = find_task(path, encoding, options)
     data: Dataset = _READERS[task](source, encoding=encoding, **options)
     return data
 
@@ -166,9 +168,10 @@ _READERS: dict[str, Any] = {
 }
 
 
-def find_task(path: str | Path, encoding: str = "utf-8") -> str:
-    """The task that ``task="auto"`` finds for a file."""
-    return _task_of(Source(Path(path), encoding))
+def find_task(path: str | Path, encoding: str = "utf-8", options: Collection[str] = ()) -> str:
+    """The task that ``task="auto"`` finds for a file; of two, that which has the `options`."""
+    task = _task_of(Source(Path(path), encoding))
+    return "classification" if task == "entities" and OF_LABELS & set(options) else task
 
 
 def _task_of(source: Source) -> str:

@@ -1,9 +1,9 @@
-"""What the two estimators with a tuned decision share."""
+"""The base of the two estimators with a tuned decision."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import KW_ONLY, dataclass, field
 from itertools import chain
 from numbers import Integral
@@ -26,11 +26,11 @@ from skdice._compat import (
     check_method_params,
     routing_enabled,
 )
-from skdice.estimators.hub import PushToHub
+from skdice.estimators import hub
 from skdice.estimators.scores import outputs_of
+from skdice.metrics.bias_tuning import Rows, tune
+from skdice.metrics.bounds import is_bound
 from skdice.metrics.calibration import calibrate, log
-from skdice.metrics.decisions import Rows, tune
-from skdice.metrics.objectives import Constraint
 from skdice.metrics.scoring import LOG_LOSS
 from skdice.text.inputs import check_groups, row_keys, take
 
@@ -53,15 +53,15 @@ def stack_rounds(
     return np.concatenate(tables), np.array(truth)
 
 
-def _distinct(keys: Iterable[Any]) -> tuple[np.ndarray, np.ndarray]:
-    """Where each key stands first, and for each row the number of its key."""
+def _first_of_equals(keys: Iterable[Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first place of each key, and for each row the number of its key."""
     numbers: dict[Any, int] = {}
     same = np.array([numbers.setdefault(key, len(numbers)) for key in keys])
     return np.unique(same, return_index=True)[1], same
 
 
 @dataclass(eq=False, repr=False)
-class BiasTuned(PushToHub, MetaEstimatorMixin, BaseEstimator):
+class BiasTuned(MetaEstimatorMixin, BaseEstimator):
     """Base of the estimators whose decision is tuned on held-out data."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -139,12 +139,12 @@ class BiasTuned(PushToHub, MetaEstimatorMixin, BaseEstimator):
             params = dict(process_routing(self, "fit", **params).estimator.fit)
         return params, groups
 
-    def _folds(self, X: Any, y: Any, groups: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+    def held_out_folds(self, X: Any, y: Any, groups: Any) -> list[tuple[np.ndarray, np.ndarray]]:
         """Train and held-out indices; for a bound equal rows are on one side."""
         if groups is not None:
             check_groups(groups, len(y))
-        keys = row_keys(X) if isinstance(self.scoring, Constraint) else range(len(y))
-        first, same = _distinct(keys)
+        keys = row_keys(X) if is_bound(self.scoring) else range(len(y))
+        first, same = _first_of_equals(keys)
         if groups is not None or hasattr(self.cv, "split") or len(first) == len(y):
             return list(self._splits(X, y, groups))
         splits = self._splits(take(X, first), take(y, first), None)
@@ -152,6 +152,28 @@ class BiasTuned(PushToHub, MetaEstimatorMixin, BaseEstimator):
             (np.flatnonzero(np.isin(same, train)), np.flatnonzero(np.isin(same, held)))
             for train, held in splits
         ]
+
+    def _check_evidence(
+        self, X: Any, y: Any, n_true: Callable[[Any], int], splits: Any = None
+    ) -> None:
+        """Refuse, before anything is trained, a strict bound for which there are too few rows.
+
+        All rows are to tune on, or those that `splits` hold out; `n_true` counts the positives.
+        """
+        if not (is_bound(self.scoring) and self.scoring.strict):
+            return
+        if splits is not None:
+            held = np.unique(np.concatenate([held for _, held in splits]))
+            X, y = take(X, held), take(y, held)
+        first, _ = _first_of_equals(zip(row_keys(X), row_keys(y), strict=True))
+        there, needed, what = self.scoring.least_evidence(len(first), n_true(take(y, first)))
+        if needed > there:
+            share = self.scoring.in_words(self.scoring.share)
+            raise ValueError(
+                f"scoring={self.scoring!r} cannot be promised: there are {there} {what} to tune "
+                f"on, too few for {share} at {100 * self.scoring.confidence:g}% confidence even "
+                "if all are decided right: give more rows, ask for less, or leave out strict=True"
+            )
 
     @checked
     def save_pretrained(
@@ -185,9 +207,45 @@ class BiasTuned(PushToHub, MetaEstimatorMixin, BaseEstimator):
         ValueError
             If its head cannot hold the biases.
         """
-        return self._folded().save_pretrained(folder, metrics=metrics)
+        return self._with_bias_in_head().save_pretrained(folder, metrics=metrics)
 
-    def _tuned(self) -> Any:
+    @checked
+    def push_to_hub(
+        self,
+        repo_id: str,
+        *,
+        private: bool | None = None,
+        metrics: dict[str, float] | None = None,
+        token: str | None = None,
+    ) -> str:
+        """Upload what `save_pretrained` writes to the Hugging Face hub.
+
+        Parameters
+        ----------
+        repo_id : str
+            Such as ``"ann/town-notes-tagger"``; made if missing.
+        private : bool or None, default=None
+            Whether a repository that is made is private; None takes the organisation's setting.
+        metrics : dict or None, default=None
+            As in `save_pretrained`.
+        token : str or None, default=None
+            None is the one that ``hf auth login`` stored.
+
+        Returns
+        -------
+        str
+            The address of the commit.
+
+        Raises
+        ------
+        NotFittedError, TypeError
+            As in `save_pretrained`.
+        ValueError
+            If `repo_id` is no possible name of a repository.
+        """
+        return hub.push(self, repo_id, private, metrics, token)
+
+    def _inner(self) -> Any:
         """The estimator whose decision was tuned; it must not have grown since."""
         check_is_fitted(self)
         if len(outputs_of(self.estimator_)) != len(self.classes_):
@@ -197,9 +255,9 @@ class BiasTuned(PushToHub, MetaEstimatorMixin, BaseEstimator):
             )
         return self.estimator_
 
-    def _folded(self) -> Any:
+    def _with_bias_in_head(self) -> Any:
         """A copy of the inner estimator whose head has the biases and the temperature."""
-        inner = self._tuned()
+        inner = self._inner()
         if not hasattr(inner, "save_pretrained"):
             raise TypeError(
                 f"{type(inner).__name__} has no save_pretrained: pickle the whole, or tune a text "
@@ -211,22 +269,22 @@ class BiasTuned(PushToHub, MetaEstimatorMixin, BaseEstimator):
                 "cannot hold the tuned biases: pickle the whole, or fit with "
                 "label_all_subwords=False"
             )
-        if inner._module.output_layer.bias is None:
+        if inner.module_.output_layer.bias is None:
             raise ValueError(
-                f"the head of {type(inner._module.head).__name__} has no bias to add to: pickle "
+                f"the head of {type(inner.module_.head).__name__} has no bias to add to: pickle "
                 "the whole, or choose another pooling"
             )
         tuned = inner._draft()
-        tuned._module = copy.deepcopy(inner._module)
+        tuned.module_ = copy.deepcopy(inner.module_)
         if hasattr(self, "span_scales_"):
             tuned.span_scales_ = self.span_scales_
         with torch.no_grad():
-            layer = tuned._module.output_layer
+            layer = tuned.module_.output_layer
             layer.bias += torch.as_tensor(self.bias_).to(layer.bias)
             for values in (layer.weight, layer.bias):
                 values /= self.temperature_
-        if hasattr(tuned, "_sharpness"):  # of windows, whose logits are now divided
-            tuned._sharpness = float(tuned._sharpness * self.temperature_)
+        if hasattr(tuned, "window_pooling"):  # of windows, whose logits are now divided
+            tuned.sharpness_ = float(getattr(tuned, "sharpness_", 1.0) * self.temperature_)
         return tuned
 
     def _tune(
@@ -237,13 +295,14 @@ class BiasTuned(PushToHub, MetaEstimatorMixin, BaseEstimator):
         A row of X and y that the `rounds` hold several times is one piece of evidence for a bound.
         """
         self.gains_, self.bias_draws_ = np.zeros(0), np.zeros((0, len(self.classes_)))
+        self.bound_ = None
         try:
             if objective == LOG_LOSS:
                 self.temperature_, self.bias_ = calibrate(logits, truth, biases=True)
                 return
-            if isinstance(objective, Constraint):
+            if is_bound(objective):
                 held = [zip(row_keys(X), row_keys(y), strict=True) for _, X, y in rounds]
-                rows = rows.drawn(_distinct(chain.from_iterable(held))[0])
+                rows = rows.take(_first_of_equals(chain.from_iterable(held))[0])
             tuning = tune(
                 rows,
                 objective,
@@ -253,12 +312,13 @@ class BiasTuned(PushToHub, MetaEstimatorMixin, BaseEstimator):
         except Exception as error:  # of a function of the user's too
             error.estimator = self.estimator_  # type: ignore[attr-defined]
             raise
-        self.gains_, self.bias_ = tuning.gains, self._as_biases(tuning.bias)
+        self.gains_, self.bias_ = tuning.gains, self._class_biases(tuning.bias)
+        self.bound_ = tuning.promise
         if len(tuning.biases):
-            self.bias_draws_ = np.array([self._as_biases(bias) for bias in tuning.biases])
+            self.bias_draws_ = np.array([self._class_biases(bias) for bias in tuning.biases])
         self.temperature_, _ = calibrate(logits + self.bias_, truth, biases=False)
 
-    def _as_biases(self, bias: np.ndarray) -> np.ndarray:
+    def _class_biases(self, bias: np.ndarray) -> np.ndarray:
         """A bias for each class."""
         return bias
 

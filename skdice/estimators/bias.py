@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import log_expit, log_softmax
+from scipy.special import expit, log_expit, log_softmax
 from sklearn.base import ClassifierMixin
 from sklearn.model_selection import (
     GroupKFold,
@@ -22,15 +23,16 @@ from sklearn.utils.validation import check_is_fitted
 from skdice._checks import check_lengths
 from skdice._fitting import all_or_nothing, check_params
 from skdice.estimators._bias import BiasTuned, stack_rounds
-from skdice.estimators.checks import check_known, check_rows, check_validation, draw_seed
+from skdice.estimators.checks import check_rows, check_validation, draw_seed
 from skdice.estimators.scores import ClassScores
 from skdice.metrics import positive_class
+from skdice.metrics.bias_tuning import Rows
 from skdice.metrics.calibration import log, log_odds
-from skdice.metrics.decided import Classes, Margins
-from skdice.metrics.decisions import Rows
+from skdice.metrics.held_out_rows import BinaryRows, ClassRows
 from skdice.metrics.labels import as_labels, known_labels, read_labels
-from skdice.metrics.positive import positive_of
+from skdice.metrics.positive import positive_before_fit, positive_of
 from skdice.metrics.scoring import resolve_scoring
+from skdice.tasks import check_known
 from skdice.text.inputs import object_array
 
 
@@ -82,6 +84,13 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
     estimator_ : fitted classifier
     bias_ : ndarray of shape (n_classes,)
         Added to the log-probabilities, or to the log-odds of several labels.
+    threshold_ : float
+        Of two classes, the probability of `estimator_` above which a row is positive.
+    thresholds_ : dict of float
+        The same by name, of each of several labels or of the positive class.
+    bound_ : Promise or None
+        Of a bound ``(measure, asked, promised, confidence)``: what was asked for, and what new
+        rows will hold.
     temperature_ : float
         What the sums are then divided by. The decision does not change with it. It makes the
         probabilities likeliest on the held-out rows.
@@ -156,15 +165,22 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         ------
         ValueError
             For bad parameters, if one of `X_val` and `y_val` is missing, or if they share no label
-            with `y`. Also if no threshold holds the bound that `scoring` asks for: the message
-            names the best that can be had, and the error's `estimator` is the fitted classifier.
+            with `y`. Also if a bound with ``strict=True`` cannot be promised: before training where
+            the number of rows tells, and else afterwards, where the error's `estimator` is the
+            fitted classifier.
+
+        Warns
+        -----
+        UserWarning
+            If a bound cannot be promised. The warning names the best that can be, which the
+            decision then keeps, and `bound_` holds it.
         """
         check_params(self)
         params, groups = self._routed(params, X_val)
         check_validation(X_val, y_val)
         if X is None:
             raise TypeError("X=None must hold a row for each label of y")
-        labels, classes, several = _labels(y)
+        labels, classes, several = _read_targets(y)
         if not len(labels):
             raise ValueError("y holds 0 samples: a decision is tuned on one at least")
         if several and len(classes) == 1 and not isinstance(self.estimator, ClassScores):
@@ -193,8 +209,11 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
             check_consistent_length(X_val, y_val)
             if (width := _width(X_val)) != _width(X) and None not in (width, _width(X)):
                 raise ValueError(f"X_val has {width} columns and X {_width(X)}: give the same")
+            self._check_evidence(X_val, y_val, partial(self._n_positives, labels, classes, several))
         elif self.cv != "prefit":
-            splits = self._folds(X, labels, groups)
+            splits = self.held_out_folds(X, labels, groups)
+            n_positives = partial(self._n_positives, labels, classes, several)
+            self._check_evidence(X, y, n_positives, splits)
         rounds = self._fit_rounds(X, y, X_val, y_val, params, splits)
         self.multilabel_ = several
         if several and self.cv != "prefit" and hasattr(self.estimator_, "multilabel_"):
@@ -239,8 +258,29 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
 
         The class and its probability are those of the tuned decision.
         """
-        windows: np.ndarray = self._tuned()._decisive_windows(X, self.bias_, self.temperature_)
+        windows: np.ndarray = self._inner()._decisive_windows(X, self.bias_, self.temperature_)
         return windows
+
+    @property
+    def threshold_(self) -> float:
+        """Probability of the estimator from which on a row is positive, of two classes."""
+        check_is_fitted(self)
+        if self._kind != "two":
+            raise AttributeError(
+                f"threshold_ is of two classes, and there are {len(self.classes_)} "
+                + ("labels: see thresholds_" if self.multilabel_ else "classes: see bias_")
+            )
+        at = self.positive_
+        return float(expit(self.bias_[1 - at] - self.bias_[at]))
+
+    @property
+    def thresholds_(self) -> dict[Any, float]:
+        """Probabilities of the estimator from which on a row has a label, by the label's name."""
+        check_is_fitted(self)
+        if not self.multilabel_:
+            threshold = self.threshold_
+            return {self.classes_.tolist()[self.positive_]: threshold}
+        return dict(zip(self.classes_.tolist(), expit(-self.bias_).tolist(), strict=True))
 
     @property
     def _kind(self) -> str:
@@ -254,6 +294,13 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
         kind = "labels" if several else "two" if len(classes) == 2 else "classes"
         positive = positive_class(classes, np.zeros(2), self.pos_label) if kind == "two" else None
         resolve_scoring(self.scoring, kind, classes, positive)
+
+    def _n_positives(self, labels: Any, classes: np.ndarray, several: bool, y: Any) -> int:
+        """Positives of `y`, before a model is fitted to `labels`."""
+        if several:
+            return int(known_labels(y, classes, True).sum())
+        positive = positive_before_fit(self.estimator, labels, classes, self.pos_label)
+        return int(np.sum(np.asarray(y) == classes[positive]))
 
     def _splits(self, X: Any, labels: np.ndarray, groups: Any) -> Any:
         """Train and held-out indices."""
@@ -295,23 +342,33 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
             answers = np.concatenate([known_labels(y, self.classes_, True) for _, _, y in rounds])
             odds = np.concatenate([log_odds(m.predict_proba(rows)) for m, rows, _ in rounds])
             labels = self.classes_.tolist()
-            return Margins(odds, answers == 1, answers, None, labels), objective, odds, answers == 1
+            return (
+                BinaryRows(odds, answers == 1, answers, None, labels),
+                objective,
+                odds,
+                answers == 1,
+            )
         answers = np.concatenate([as_labels(truth) for _, _, truth in rounds])
         held = [(m, m.predict_proba(rows), column_or_1d(truth)) for m, rows, truth in rounds]
         log_p, truth = stack_rounds(self.classes_, held)
         if positive is None:
-            return Classes(log_p, truth, answers, self.classes_), objective, log_p, truth
+            return ClassRows(log_p, truth, answers, self.classes_), objective, log_p, truth
         margins = log_p[:, [positive]] - log_p[:, [1 - positive]]
         names = self.classes_[[1 - positive, positive]]
-        return Margins(margins, truth[:, None] == positive, answers, names), objective, log_p, truth
+        return (
+            BinaryRows(margins, truth[:, None] == positive, answers, names),
+            objective,
+            log_p,
+            truth,
+        )
 
-    def _as_biases(self, bias: np.ndarray) -> np.ndarray:
+    def _class_biases(self, bias: np.ndarray) -> np.ndarray:
         """A bias for each class; of two, the positive one has it."""
         return np.eye(2)[self.positive_] * bias[0] if self._kind == "two" else bias
 
 
-def _labels(y: Any) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Labels of shape (n,) or 0/1 rows, the classes or names, and whether they are rows."""
+def _read_targets(y: Any) -> tuple[np.ndarray, np.ndarray, bool]:
+    """Labels of shape (n,) or 0/1 rows, the classes or names, and True for rows."""
     labels = read_labels(y)
     if labels.multilabel:
         return labels.values, labels.classes, True

@@ -8,10 +8,10 @@ from typing import Any, Self
 import numpy as np
 
 from skdice._checks import checked, position, same_length
+from skdice.estimators.decision import Decision
 from skdice.inspection.axes import draw_scores, label_of
-from skdice.inspection.decision import as_tuned, decision_of, in_rows
 from skdice.metrics.classification import precision_recall_f1
-from skdice.metrics.decided import Classes, Spans
+from skdice.metrics.held_out_rows import ClassRows, SpanRows
 
 
 @checked
@@ -84,26 +84,25 @@ class BiasDisplay:
         >>> BiasDisplay.from_estimator(tuned, X, y, bias=[-1, 0, 1]).label
         'O'
         """
-        tuned = as_tuned(estimator)
-        classes, kind = np.asarray(tuned.classes_).tolist(), tuned._kind
+        decision = Decision.of(estimator, X, y)
+        tuned, kind, rows = decision.tuned, decision.kind, decision.rows
+        classes = np.asarray(tuned.classes_).tolist()
         if label is None and kind == "spans" and "O" in classes:
             label = "O"
         elif label is None:
             label = classes[int(tuned.positive_) if kind == "two" else 0]
         at = position("label", label, classes, "classes")
         values = np.linspace(-4, 4, 41) if bias is None else same_length(["bias"], [bias])[0]
-        rows = tuned._judged(X, y)[0]
-        decide = decision_of(tuned, rows)
         scores = []
         for value in values:
             moved = tuned.bias_ + value * (np.arange(len(classes)) == at)
-            decisions = decide(in_rows(tuned, moved))
-            if isinstance(rows, Spans):
+            decisions = decision.decide(decision.in_rows(moved))
+            if isinstance(rows, SpanRows):
                 counts = rows.counter.counts(decisions)
             else:
-                counts = rows.counted(decisions, [*range(rows.n_biases)])
+                counts = rows.counts(decisions, [*range(rows.n_biases)])
             parts = (counts.hits, counts.predicted, counts.true)
-            of_each = isinstance(rows, Classes)
+            of_each = isinstance(rows, ClassRows)
             table = np.stack(parts if of_each else [[part] for part in counts.pooled])
             scores.append(precision_recall_f1(table).mean(axis=1))
         precision, recall, f1 = np.transpose(scores)

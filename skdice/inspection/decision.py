@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from skdice._checks import as_numbers, check_has, checked, position, same_length
-from skdice.estimators.bias import BiasTunedClassifier
-from skdice.estimators.bias_tagger import BiasTunedTagger
-from skdice.estimators.scores import outputs_of
+from skdice._checks import as_numbers, checked, position, same_length
+from skdice.estimators.decision import Decision
 from skdice.inspection.axes import given_axes, label_of, pyplot
-from skdice.metrics.decided import Classes, Spans
-from skdice.metrics.objectives import AlertBudget, Constraint, Cost, Fbeta
+from skdice.metrics.bounds import is_bound
+from skdice.metrics.held_out_rows import ClassRows, SpanRows
+from skdice.metrics.objectives import is_objective
 from skdice.metrics.scoring import LOG_LOSS, resolve_scoring
 
 
@@ -126,32 +124,32 @@ class DecisionDisplay:
         >>> bool(display.score[display.chosen] == tuned.score(X[400:], y[400:]))
         True
         """
-        tuned = as_tuned(estimator)
-        rows, objective = tuned._judged(X, y)
-        if objective == LOG_LOSS:
-            objective = resolve_scoring("auto", tuned._kind, tuned.classes_)
-        classes = tuned.classes_.tolist()
+        decision = Decision.of(estimator, X, y)
+        tuned, rows, kind = decision.tuned, decision.rows, decision.kind
+        if decision.objective == LOG_LOSS:
+            decision.objective = resolve_scoring("auto", kind, tuned.classes_)
+        objective, classes = decision.objective, tuned.classes_.tolist()
         names = {name: [i] for i, name in enumerate(classes)}
-        if tuned._kind == "two":
+        if kind == "two":
             names = {classes[tuned.positive_]: [0]}
-        elif isinstance(rows, Spans):
+        elif isinstance(rows, SpanRows):
             names = rows.of_types(True)
-        of_all = label is None or callable(objective) or isinstance(rows, Classes)
+        of_all = label is None or callable(objective) or isinstance(rows, ClassRows)
         everything = [i for group in names.values() for i in group]
         if label is not None:
             at = position("label", label, list(names), "labels")
             together = list(names.values())[at]
-        elif isinstance(rows, Classes):
+        elif isinstance(rows, ClassRows):
             counts = np.bincount(rows.truth[rows.truth >= 0], minlength=rows.n_biases)
             together = [int(np.where(counts, counts, np.inf).argmin())]
             label = classes[together[0]]
         else:
             together = everything
             label = "" if len(names) > 1 else next(iter(names), "")
-            if isinstance(rows, Spans) and len(together) == rows.n_biases:
+            if isinstance(rows, SpanRows) and len(together) == rows.n_biases:
                 raise ValueError(f"label=None needs the tag 'O': give one of {list(names)}")
         bounded = together if getattr(objective, "each", True) else everything
-        curves = _curves(tuned, rows, objective, together, bounded, of_all, bias)
+        curves = _curves(decision, together, bounded, of_all, bias)
         measure = _measure(objective, tuned.scoring)
         return cls(**curves, measure=measure, label=str(label)).plot(axes=axes)
 
@@ -189,18 +187,17 @@ class DecisionDisplay:
 
 
 def _curves(
-    tuned: Any,
-    rows: Any,
-    objective: Any,
+    decision: Decision,
     together: list[int],
     bounded: list[int],
     of_all: bool,
     bias: Any,
 ) -> dict[str, Any]:
     """Arguments of the display whose biases in `together` move by the same."""
-    start = in_rows(tuned, tuned.bias_)
+    rows, objective = decision.rows, decision.objective
+    start = decision.in_rows(decision.tuned.bias_)
     others = np.setdiff1d(np.arange(len(start)), together)
-    if tuned._kind in ("two", "labels"):
+    if decision.kind in ("two", "labels"):
         others = others[:0]
 
     def place(biases: np.ndarray) -> np.ndarray:
@@ -210,84 +207,34 @@ def _curves(
         return at
 
     now = float(place(start))
-    draws = place(in_rows(tuned, tuned.bias_draws_))
+    draws = place(decision.in_rows(decision.tuned.bias_draws_))
     if bias is None:
         ends = np.array([0.0, now, *draws])
         grid = np.linspace(ends.min() - 3, ends.max() + 3, 61)
     else:
         grid = same_length(["bias"], [bias])[0]
     grid = np.union1d(grid, [now])
-    decide, points = decision_of(tuned, rows), []
+    points, holds = [], []
     moves = np.isin(np.arange(len(start)), together)
     for value in grid:
-        decisions = decide(start + (value - now) * moves)
-        counts = rows.counted(decisions, together)
-        score = rows.score(objective, decisions) if of_all else objective._value(counts)
+        decisions = decision.decide(start + (value - now) * moves)
+        counts = rows.counts(decisions, together)
+        score = rows.score(objective, decisions) if of_all else objective.value(counts)
         hits, predicted, true = counts.pooled
-        share = np.inf
-        if isinstance(objective, Constraint):
-            right, trials = objective._trials(rows.counted(decisions, bounded))
-            share = right / np.maximum(trials, 1)
-        points.append((score, hits / max(predicted, 1), hits / max(true, 1), share))
-    score, precision, recall, share = np.array(points, dtype=float).T
-    bound, holds = None, None
-    if isinstance(objective, Constraint):
-        bound, holds = {objective.what: objective._share}, share >= objective._share
-        if isinstance(objective, AlertBudget):
-            bound = {objective.what: objective.per_thousand}
+        points.append((score, hits / max(predicted, 1), hits / max(true, 1)))
+        if is_bound(objective):
+            holds.append(bool(objective.holds(rows.counts(decisions, bounded))))
+    score, precision, recall = np.array(points, dtype=float).T
+    bound = {objective.measure: objective.asked} if is_bound(objective) else None
     chosen = int(np.searchsorted(grid, now))
     curves = {"bias": grid, "score": score, "precision": precision, "recall": recall}
-    return {**curves, "chosen": chosen, "draws": draws, "holds": holds, "bound": bound}
-
-
-def as_tuned(estimator: Any) -> Any:
-    """A tuned estimator; one that is not gets biases of 0."""
-    check_has("estimator", estimator, "predict_proba")
-    check_is_fitted(estimator)
-    if isinstance(estimator, (BiasTunedClassifier, BiasTunedTagger)):
-        return estimator
-    tagger = hasattr(estimator, "scheme_")
-    tuned = (BiasTunedTagger if tagger else BiasTunedClassifier)(estimator, cv="prefit")
-    tuned.estimator_, tuned.classes_ = estimator, np.asarray(outputs_of(estimator))
-    tuned.multilabel_ = bool(getattr(estimator, "multilabel_", False))
-    tuned.scheme_, tuned.positive_ = (
-        getattr(estimator, name, usual) for name, usual in (("scheme_", ""), ("positive_", 1))
-    )
-    tuned.bias_ = np.zeros(len(tuned.classes_))
-    tuned.bias_draws_ = np.zeros((0, len(tuned.classes_)))
-    return tuned
-
-
-def in_rows(tuned: Any, biases: np.ndarray) -> np.ndarray:
-    """Biases as the held-out rows have them: of two classes the positive one's alone."""
-    if tuned._kind != "two":
-        return biases
-    at = tuned.positive_
-    return biases[..., [at]] - biases[..., [1 - at]]
-
-
-def decision_of(tuned: Any, rows: Any) -> Callable[[np.ndarray], np.ndarray]:
-    """A function from biases to decisions, those of `predict`."""
-    if not (isinstance(rows, Spans) and getattr(tuned.estimator_, "constrained", False)):
-        decide: Callable[[np.ndarray], np.ndarray] = rows.decide
-        return decide
-    index = {tag: i for i, tag in enumerate(rows.classes)}
-
-    def constrained(bias: np.ndarray) -> np.ndarray:
-        tags = tuned._decode(np.split(rows.log_p + bias, rows.ends[:-1]))
-        return np.array([index[tag] for row in tags for tag in row])
-
-    return constrained
+    return {**curves, "chosen": chosen, "draws": draws, "holds": holds or None, "bound": bound}
 
 
 def _measure(objective: Any, scoring: Any) -> str:
-    """What is tuned, in words."""
+    """Name of what is tuned."""
     if isinstance(scoring, str) and scoring not in ("auto", LOG_LOSS):
         return scoring
-    if isinstance(objective, Fbeta):
-        return f"F{objective.beta:g}"
-    if isinstance(objective, Cost):
-        return "minus the mean cost"
-    if isinstance(objective, Constraint):
-        return objective.other
+    if is_objective(objective):
+        return objective.describe()
     return str(getattr(scoring, "__name__", "score"))

@@ -1,4 +1,4 @@
-"""Whether the scores of spans mean what they say."""
+"""Reliability diagrams: the scores of spans against the share that is right."""
 
 from __future__ import annotations
 
@@ -97,7 +97,8 @@ class SpanReliabilityDisplay:
         inputs: Any
         true: list[Any] = []
         scheme = getattr(estimator, "scheme_", None)
-        if getattr(getattr(estimator, "estimator_", estimator), "task", "") == "entities":
+        task = getattr(getattr(estimator, "estimator_", estimator), "task", None)
+        if task is not None and not task.has_words:
             inputs, scheme = read_texts(X), None
             for row in read_entities(y, inputs):
                 true.append([(e.label, e.start, e.end) for e in row])

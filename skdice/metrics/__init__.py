@@ -1,7 +1,8 @@
 """Metrics over classes, spans and tokens, and scorers for scikit-learn's model selection."""
 
 # ruff: noqa: F403
-from skdice.metrics import calibration, classification, objectives, positive, qa, span
+from skdice.metrics import bounds, calibration, classification, objectives, positive, qa, span
+from skdice.metrics.bounds import *
 from skdice.metrics.calibration import *
 from skdice.metrics.classification import *
 from skdice.metrics.objectives import *
@@ -10,6 +11,7 @@ from skdice.metrics.qa import *
 from skdice.metrics.span import *
 
 __all__ = [
+    *bounds.__all__,
     *calibration.__all__,
     *classification.__all__,
     *objectives.__all__,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from skdice.metrics.objectives import Counts
+from skdice.metrics.counts import Counts
 from skdice.metrics.schemes import borders
 
 

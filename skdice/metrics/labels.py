@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections.abc import Mapping, Set
 from numbers import Complex, Integral, Real
 from typing import Any, Literal, NamedTuple
@@ -13,7 +14,6 @@ from scipy import sparse
 from sklearn.utils.multiclass import type_of_target
 
 from skdice._checks import check_lengths, check_unmasked, shown
-from skdice._compat import is_pandas_na, is_scalar_nan
 
 _KINDS: dict[str, Any] = {"bool": (bool, np.bool_), "int": Integral, "float": Real, "str": str}
 
@@ -39,8 +39,10 @@ def check_given(y: Any, wanted: str) -> None:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether it is None, NaN or pandas' NA."""
-    return value is None or is_scalar_nan(value) or is_pandas_na(value)
+    """Return True for None, NaN and pandas' NA; pandas is not imported for it."""
+    if value is None or isinstance(value, Real):
+        return value is None or bool(value != value)
+    return value is getattr(sys.modules.get("pandas"), "NA", None)
 
 
 def is_ordered(row: Any) -> bool:

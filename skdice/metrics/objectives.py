@@ -1,73 +1,59 @@
-"""What a tuned decision is to reach: a score, a cost, or a bound that is promised for new rows."""
+"""Objectives of a tuned decision: a score, or a cost; bounds are in `bounds`."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from abc import ABC, abstractmethod
 from copy import copy
-from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Protocol, Self
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Self, TypeGuard
 
 import numpy as np
-from scipy.special import gammaln
-from scipy.stats import hypergeom
 
 from skdice._checks import as_numbers, check_choice, checked, shown
+from skdice.metrics.counts import Counts
 
-__all__ = ["AlertBudget", "Cost", "Fbeta", "PrecisionAtRecall", "RecallAtPrecision"]
+__all__ = ["Cost", "Fbeta"]
 
 
-@dataclass
-class Counts:
-    """What decisions got right, for any number of decisions at once.
+class Objective(ABC):
+    """Base of the objectives that `BiasTunedClassifier` and `BiasTunedTagger` maximise.
 
-    Attributes
-    ----------
-    hits, predicted, true : ndarray of shape (..., n_kinds)
-        A kind is a class, a type of span, or a label.
-    alerts : ndarray of shape (...,)
-        Rows in which something is predicted that is not the background.
-    n_rows : int
-        Texts, or sentences.
-    positive : int or None
-        The kind that counts, of two classes.
-    starts : tuple of int or None
-        Where the tests of a bound begin, if the strictest threshold is not the safest one.
+    A new objective is a frozen dataclass with `value` and `describe`. Its fields are parameters
+    that a search reaches, as in ``scoring__beta``.
     """
 
-    hits: np.ndarray
-    predicted: np.ndarray
-    true: np.ndarray
-    alerts: np.ndarray
-    n_rows: int
-    positive: int | None = None
-    starts: tuple[int, ...] | None = None
+    is_bound: ClassVar[bool] = False
 
-    def __post_init__(self) -> None:
-        self.predicted, self.true = np.broadcast_arrays(self.predicted, self.true)
+    @abstractmethod
+    def value(self, counts: Counts) -> np.ndarray:
+        """Number for each decision in `counts`; higher is better."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Name of what `value` gives, for an axis."""
+
+    def resolve(self, kind: str, n_classes: int) -> Objective:
+        """Objective for decisions of one kind.
+
+        Parameters
+        ----------
+        kind : {"two", "classes", "labels", "spans"}
+            One of two classes, one of more, several labels, or spans.
+        n_classes : int
+
+        Raises
+        ------
+        ValueError
+            If such decisions cannot have it.
+        """
+        return self
 
     @property
-    def of_positives(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Hits, predicted and true, without the negative class of two."""
-        kinds = slice(None) if self.positive is None else [self.positive]
-        return self.hits[..., kinds], self.predicted[..., kinds], self.true[..., kinds]
+    def alarms_never_gain(self) -> bool:
+        """True if one more false alarm never raises `value`: fewer thresholds are tried then."""
+        return True
 
-    @property
-    def pooled(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The same, summed over the kinds."""
-        hits, predicted, true = (part.sum(axis=-1) for part in self.of_positives)
-        return hits, predicted, true
-
-
-class Objective(Protocol):
-    """What `BiasTunedClassifier` and `BiasTunedTagger` can maximise."""
-
-    def _value(self, counts: Counts) -> np.ndarray:
-        """A number for each decision in `counts`; higher is better."""
-        ...
-
-
-class Parameters:
-    """scikit-learn's parameters of an objective, so that a search reaches ``scoring__beta``."""
+    # ---- scikit-learn's parameters
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Constructor arguments by name."""
@@ -87,9 +73,14 @@ class Parameters:
         return copy(self)
 
 
+def is_objective(scoring: Any) -> TypeGuard[Objective]:
+    """Return True for an objective, and False for a name, a class or a function."""
+    return isinstance(scoring, Objective)
+
+
 @checked
 @dataclass(frozen=True)
-class Fbeta(Parameters):
+class Fbeta(Objective):
     """The F-beta score: recall counts `beta` times as much as precision.
 
     Parameters
@@ -110,11 +101,11 @@ class Fbeta(Parameters):
     average: str = "auto"
 
     def __post_init__(self) -> None:
-        _check_number("beta", self.beta, 0, 1e6)
+        check_number("beta", self.beta, 0, 1e6)
         check_choice("average", self.average, ("auto", "micro", "macro"))
 
-    def _value(self, counts: Counts) -> np.ndarray:
-        """The score; a macro average is over the kinds that are true or predicted."""
+    def value(self, counts: Counts) -> np.ndarray:
+        """Score; a macro average is over the kinds that are true or predicted."""
         if self.average == "auto":
             hits, predicted, true = counts.of_positives
         else:
@@ -128,21 +119,35 @@ class Fbeta(Parameters):
         mean: np.ndarray = scores.sum(axis=-1) / np.maximum((total > 0).sum(axis=-1), 1)
         return mean
 
+    def describe(self) -> str:
+        """F with beta."""
+        return f"F{self.beta:g}"
+
+    def resolve(self, kind: str, n_classes: int) -> Objective:
+        """Score with the average that ``"auto"`` stands for."""
+        if self.average != "auto" or kind == "two":
+            return self
+        return replace(self, average="macro" if kind == "classes" else "micro")
+
 
 @dataclass(frozen=True)
-class BalancedAccuracy:
+class BalancedAccuracy(Objective):
     """The mean of the classes' recalls."""
 
-    def _value(self, counts: Counts) -> np.ndarray:
-        """The mean over the classes that are true."""
+    def value(self, counts: Counts) -> np.ndarray:
+        """Mean over the classes that are true."""
         recalls = counts.hits / np.maximum(counts.true, 1)
         mean: np.ndarray = recalls.sum(axis=-1) / np.maximum((counts.true > 0).sum(axis=-1), 1)
         return mean
 
+    def describe(self) -> str:
+        """Name of the score."""
+        return "balanced accuracy"
+
 
 @checked
 @dataclass(frozen=True)
-class Cost(Parameters):
+class Cost(Objective):
     """What decisions cost, to be as low as possible.
 
     Parameters
@@ -170,278 +175,31 @@ class Cost(Parameters):
             )
         object.__setattr__(self, "matrix", tuple(map(tuple, table.tolist())))
 
-    def _value(self, counts: Counts) -> np.ndarray:
-        """The mean cost of a row, negative."""
-        hits, predicted, true = counts.of_positives
-        (right, alarm), (missed, hit) = self.matrix
-        costs = alarm * (predicted - hits) + missed * (true - hits) + hit * hits
-        costs = costs + right * (counts.n_rows - predicted - true + hits)
-        total: np.ndarray = -costs.sum(axis=-1) / max(counts.n_rows, 1)
-        return total
+    def value(self, counts: Counts) -> np.ndarray:
+        """Mean cost of a row, negative."""
+        mean: np.ndarray = -counts.total(np.array(self.matrix)) / max(counts.n_rows, 1)
+        return mean
 
+    def describe(self) -> str:
+        """Sign and name of the cost."""
+        return "minus the mean cost"
 
-# ---- bounds
-
-
-@dataclass(frozen=True)
-class Constraint(Parameters):
-    """Base of the objectives that promise a bound for new rows, at least half as many.
-
-    The threshold is chosen on the same rows that show whether the bound holds. So thresholds are
-    tested in an order that is fixed in advance, from the safest on, until one fails. A test is
-    Fisher's: if the new rows missed the bound, then of all ways to divide old and new rows alike, a
-    share of at most 1 - `confidence` would show as many successes among the old ones. As the new
-    rows have to be unlucky too, a promise breaks with less than 0.4 of that probability, whatever
-    the true share is. However many thresholds are tested, the error is that of one test for each
-    place where the tests begin, of which there are up to three.
-
-    What counts as evidence is what the share is of, and not all rows: the predicted positives, the
-    true ones, or, for alerts, the rows. Each must be there once: the estimators leave out rows that
-    repeat another one. Where a bound is seldom within reach, the few splits in which it is promised
-    are lucky ones, and more of these promises break; the confidence is that of all splits.
-    """
-
-    confidence: float = field(default=0.95, kw_only=True)
-    each: bool = field(default=False, kw_only=True)
-
-    what: ClassVar[str]  # is bounded
-    other: ClassVar[str]  # is maximised
-    loose_first: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        _check_number("confidence", self.confidence, 0, 1)
+    def resolve(self, kind: str, n_classes: int) -> Objective:
+        """Refuse a matrix of another size than the decisions have."""
+        size = n_classes if kind == "classes" else 2
+        if len(self.matrix) != size:
+            raise ValueError(f"scoring={self!r} must have {size} rows, and has another number")
+        if kind == "spans" and self.matrix[0][0] != 0:
+            raise ValueError(f"scoring={self!r}: matrix[0][0] must be 0, as no span is no row")
+        return self
 
     @property
-    def _share(self) -> float:
-        """The share that `_trials` must exceed."""
-        raise NotImplementedError
-
-    def _trials(self, steps: Counts) -> tuple[np.ndarray, np.ndarray]:
-        """Successes and trials of the share that is bounded, for each step."""
-        raise NotImplementedError
-
-    def _value(self, counts: Counts) -> np.ndarray:
-        """Recall, which the bound leaves to be maximised."""
-        hits, _, true = counts.pooled
-        return hits / np.maximum(true, 1)
-
-    def _promised(self, steps: Counts, share: float | None = None) -> np.ndarray:
-        """Which steps hold the bound for new rows; steps go from strict to loose thresholds."""
-        share = self._share if share is None else share
-        successes, trials = self._trials(steps)
-        turn = slice(None, None, -1 if self.loose_first else 1)
-        successes, trials = successes[turn], trials[turn]
-        order, starts = self._order(trials, share)
-        if steps.starts is not None and not isinstance(self, AlertBudget):
-            last = len(trials) - 1
-            order = np.arange(len(trials))
-            starts = [last - i if self.loose_first else i for i in steps.starts]
-        sure = self._sure(successes[order], trials[order], share)
-        held = np.zeros(len(successes), dtype=bool)
-        for start in starts:
-            fails = np.flatnonzero(~sure[start:])
-            held[order[start : start + fails[0] if len(fails) else None]] = True
-        return held[turn]
-
-    def _sure(self, successes: np.ndarray, trials: np.ndarray, share: float) -> np.ndarray:
-        """Whether new trials, half as many, will reach a share."""
-
-        def p(hits: Any, n: Any) -> Any:
-            new = np.ceil(n / 2)
-            missed = np.maximum(np.ceil(share * new - 1e-9) - 1, 0)  # hits among the new
-            return np.where(n > 0, hypergeom.sf(hits - 1, n + new, hits + missed, n), 1.0)
-
-        if not len(trials) or (trials != trials[0]).any():
-            sure: np.ndarray = p(successes, trials) <= 1 - self.confidence
-            return sure
-        n = int(trials[0])  # of equal trials, from a number on they are sure
-        return successes >= bisect_left(
-            range(n + 1), True, key=lambda hits: bool(p(hits, n) <= 1 - self.confidence)
-        )
-
-    def _order(self, trials: np.ndarray, share: float) -> tuple[np.ndarray, list[int]]:
-        """Which steps are tested, and where in them the tests begin."""
-        return np.arange(len(trials)), [0]
-
-    def _least(self, share: float) -> int:
-        """How many trials are needed if all succeed."""
-        n = np.arange(1, 10 + int(8 * np.log(1 - self.confidence) / np.log(share)))
-        new = np.ceil(n / 2)
-        failures = new - np.ceil(share * new - 1e-9) + 1  # all of them among the new
-        log_p = gammaln(new + 1) - gammaln(new - failures + 1)
-        log_p -= gammaln(n + new + 1) - gammaln(n + new - failures + 1)
-        return int(n[(log_p <= np.log(1 - self.confidence)).argmax()])
-
-    def _best(self, steps: Counts) -> float:
-        """The highest share that could have been promised."""
-        # In thousandths, as they are told.
-        shares = np.unique(np.floor(self._share * np.arange(1, 200) * 5) / 1000)[::-1]
-        held = (float(s) for s in shares if s > 0 and self._promised(steps, s).any())
-        return next(held, 0.0)
-
-    def _told(self, share: float) -> str:
-        """A share in words."""
-        return f"{self.what} {share:.3g}"
+    def alarms_never_gain(self) -> bool:
+        """True if a false alarm costs no less than a negative row."""
+        return bool(self.matrix[0][1] >= self.matrix[0][0])
 
 
-@checked
-@dataclass(frozen=True)
-class RecallAtPrecision(Constraint):
-    """The highest recall at a precision that holds for new rows too.
-
-    Parameters
-    ----------
-    precision : float
-        Between 0 and 1.
-    confidence : float, default=0.95
-        How sure it is that new rows of the same kind, at least half as many, hold the bound.
-    each : bool, default=False
-        Whether each label or type of span is to reach it by itself, instead of all together.
-
-    Notes
-    -----
-    With the default confidence, a precision of 0.9 needs at least 39 predicted positives. Equal
-    rows of one label count as one.
-
-    References
-    ----------
-    A. N. Angelopoulos et al., "Learn then Test: Calibrating Predictive Algorithms to Achieve Risk
-    Control", 2021: fixed-sequence testing, here with two starts.
-
-    Examples
-    --------
-    >>> from skdice.metrics import RecallAtPrecision
-    >>> RecallAtPrecision(0.9)
-    RecallAtPrecision(confidence=0.95, each=False, precision=0.9)
-    """
-
-    precision: float
-
-    what: ClassVar[str] = "precision"
-    other: ClassVar[str] = "recall"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _check_number("precision", self.precision, 0, 1)
-
-    @property
-    def _share(self) -> float:
-        """The precision."""
-        return self.precision
-
-    def _trials(self, steps: Counts) -> tuple[np.ndarray, np.ndarray]:
-        """Hits among the predicted."""
-        hits, predicted, _ = steps.pooled
-        return hits, predicted
-
-    def _order(self, trials: np.ndarray, share: float) -> tuple[np.ndarray, list[int]]:
-        # Sizes grow by a tenth. One false alarm among the surest rows would end a single sequence,
-        # so there is a second one.
-        least = self._least(share)
-        sizes = least * 1.1 ** np.arange(400)
-        order = np.unique(np.searchsorted(trials, sizes[sizes <= trials.max(initial=0)]))
-        starts = np.searchsorted(trials[order], [least, 4 * least])
-        return order, [int(start) for start in starts if start < len(order)]
-
-
-@checked
-@dataclass(frozen=True)
-class PrecisionAtRecall(Constraint):
-    """The highest precision at a recall that holds for new rows too.
-
-    Parameters
-    ----------
-    recall : float
-        Between 0 and 1.
-    confidence : float, default=0.95
-        How sure it is that new rows of the same kind, at least half as many, hold the bound.
-    each : bool, default=False
-        Whether each label or type of span is to reach it by itself, instead of all together.
-
-    Notes
-    -----
-    With the default confidence, a recall of 0.9 needs at least 39 positives. Equal rows of one
-    label count as one.
-
-    Examples
-    --------
-    >>> from skdice.metrics import PrecisionAtRecall
-    >>> PrecisionAtRecall(0.9, confidence=0.99)
-    PrecisionAtRecall(confidence=0.99, each=False, recall=0.9)
-    """
-
-    recall: float
-
-    what: ClassVar[str] = "recall"
-    other: ClassVar[str] = "precision"
-    loose_first: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _check_number("recall", self.recall, 0, 1)
-
-    @property
-    def _share(self) -> float:
-        """The recall."""
-        return self.recall
-
-    def _trials(self, steps: Counts) -> tuple[np.ndarray, np.ndarray]:
-        """Hits among the true."""
-        hits, _, true = steps.pooled
-        return hits, true
-
-    def _value(self, counts: Counts) -> np.ndarray:
-        """Precision."""
-        hits, predicted, _ = counts.pooled
-        return hits / np.maximum(predicted, 1)
-
-
-@checked
-@dataclass(frozen=True)
-class AlertBudget(Constraint):
-    """The highest recall with no more alerts than a budget, on new rows too.
-
-    Parameters
-    ----------
-    per_thousand : float
-        Alerts in 1,000 rows. A row is a text with the positive class or any label, or a sentence
-        with any span.
-    confidence : float, default=0.95
-        How sure it is that new rows of the same kind, at least half as many, hold the bound.
-    each : bool, default=False
-        Whether each label or type of span has the budget by itself, instead of all together.
-
-    Examples
-    --------
-    >>> from skdice.metrics import AlertBudget
-    >>> AlertBudget(50)
-    AlertBudget(confidence=0.95, each=False, per_thousand=50)
-    """
-
-    per_thousand: float
-
-    what: ClassVar[str] = "alerts per 1,000 rows"
-    other: ClassVar[str] = "recall"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        _check_number("per_thousand", self.per_thousand, 0, 1000)
-
-    @property
-    def _share(self) -> float:
-        """The rows without an alert."""
-        return 1 - self.per_thousand / 1000
-
-    def _trials(self, steps: Counts) -> tuple[np.ndarray, np.ndarray]:
-        """Rows without an alert among all."""
-        return steps.n_rows - steps.alerts, np.full(np.shape(steps.alerts), steps.n_rows)
-
-    def _told(self, share: float) -> str:
-        """Alerts in 1,000 rows."""
-        return f"{1000 * (1 - share):.3g} {self.what}"
-
-
-def _check_number(name: str, value: float, low: float, high: float) -> None:
+def check_number(name: str, value: float, low: float, high: float) -> None:
     """Refuse what is not between two numbers, ends excluded."""
     if not low < value < high:
         raise ValueError(f"{name}={shown(value)} must be above {low} and below {high:g}")

@@ -66,3 +66,16 @@ def positive_of(estimator: Any, labels: np.ndarray, pos_label: Any = None) -> in
         return int(inner.positive_)
     counts = np.array([np.sum(labels == label) for label in estimator.classes_])
     return positive_class(estimator.classes_, counts, pos_label)
+
+
+def positive_before_fit(
+    estimator: Any, labels: np.ndarray, classes: np.ndarray, pos_label: Any = None
+) -> int:
+    """Index of the positive class that `positive_of` will give once the classifier is fitted."""
+    inner = estimator
+    while (steps := getattr(inner, "steps", None)) or hasattr(inner, "estimator"):
+        inner = steps[-1][1] if steps else inner.estimator
+    if pos_label is None:
+        pos_label = getattr(inner, "pos_label", None)
+    counts = np.array([np.sum(labels == label) for label in classes])
+    return positive_class(classes, counts, pos_label)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,8 +15,8 @@ from sklearn.metrics import get_scorer, get_scorer_names
 
 from skdice._checks import shown
 from skdice._lock import PROCESS
-from skdice.metrics.decisions import Score
-from skdice.metrics.objectives import BalancedAccuracy, Constraint, Cost, Fbeta
+from skdice.metrics.bias_tuning import Score
+from skdice.metrics.objectives import BalancedAccuracy, Fbeta, is_objective
 
 _MICRO, _MACRO, _BALANCED = Fbeta(average="micro"), Fbeta(average="macro"), BalancedAccuracy()
 # By what is decided: one of two classes, one of more, several labels, or spans.
@@ -68,25 +67,13 @@ def resolve_scoring(scoring: Any, kind: str, classes: Any, positive: int | None 
                 "Fbeta(2) of skdice.metrics, or a function of true and predicted labels"
             )
         return _of_scorer(scoring, kind, classes, positive)
-    ours = isinstance(scoring, (Fbeta, Cost, Constraint))
-    if isinstance(scoring, type) or not (callable(scoring) or ours):
+    if is_objective(scoring):
+        return scoring.resolve(kind, len(classes))
+    if isinstance(scoring, type) or not callable(scoring):
         raise TypeError(
             f"scoring={shown(scoring)} must be a name, an objective such as Fbeta(2), or a function"
         )
-    if isinstance(scoring, Fbeta) and scoring.average == "auto" and kind != "two":
-        return replace(scoring, average="macro" if kind == "classes" else "micro")
-    if isinstance(scoring, Constraint) and kind == "classes":
-        raise ValueError(
-            f"scoring={scoring!r} is for two classes, several labels and spans, and y has "
-            f"{len(classes)} classes, of which one is always predicted: use 'f1_macro' or Cost"
-        )
-    if isinstance(scoring, Cost):
-        size = len(classes) if kind == "classes" else 2
-        if len(scoring.matrix) != size:
-            raise ValueError(f"scoring={scoring!r} must have {size} rows, and has another number")
-        if kind == "spans" and scoring.matrix[0][0] != 0:
-            raise ValueError(f"scoring={scoring!r}: matrix[0][0] must be 0, as no span is no row")
-    if callable(scoring) and not ours and (n_arguments := _n_arguments(scoring)) != 2:
+    if (n_arguments := _n_arguments(scoring)) != 2:
         if n_arguments != 3:
             raise TypeError(
                 f"scoring={shown(scoring)} must be a function of two arguments, the true and the "

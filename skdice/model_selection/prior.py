@@ -15,9 +15,10 @@ from skdice._checks import check_has, checked, naming, position, shown
 from skdice._warn import warn
 from skdice.estimators import BiasTunedClassifier
 from skdice.estimators.checks import check_validation
+from skdice.estimators.decision import held_out_logits, training_frequencies
+from skdice.metrics.bounds import is_bound
 from skdice.metrics.calibration import calibrate, log, log_odds
 from skdice.metrics.labels import known_labels
-from skdice.metrics.objectives import Constraint
 from skdice.metrics.positive import positive_of
 from skdice.metrics.prior import mixture_weights, shift_p_value
 
@@ -145,7 +146,7 @@ def adapt_prior(
         raise ValueError(
             f"n_bootstraps={n_bootstraps} must be 1 to {MOST_DRAWS:,}, and random_state 0 or more"
         )
-    if tuned and isinstance(model.scoring, Constraint):
+    if tuned and is_bound(model.scoring):
         raise ValueError(
             f"model was tuned for {model.scoring!r}, a bound that was promised for the frequencies "
             "of its held-out rows only: tune it for an F1 or a cost, or give its estimator_"
@@ -160,9 +161,8 @@ def adapt_prior(
         counts = truth.sum(axis=0) if several else np.bincount(truth, minlength=len(classes))
         before = counts / len(truth)
         temperature, bias = calibrate(logits, truth, biases=True)
-    elif prior is not None and hasattr(inner, "_seen"):
-        before, temperature = np.asarray(inner._seen)[:-1] / inner._seen[-1], 1.0
-        bias = np.zeros(len(classes))
+    elif prior is not None and (trained_on := training_frequencies(inner)) is not None:
+        before, temperature, bias = trained_on, 1.0, np.zeros(len(classes))
     else:
         raise ValueError(
             "X_val and y_val are missing: give labelled rows that the model was not trained on, or "
@@ -201,11 +201,7 @@ def _held_out(
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """Logits and truth of held-out rows; None without any."""
     if X_val is None:
-        if not hasattr(model, "_held"):
-            return None
-        logits, truth = model._held
-        known = truth >= 0 if truth.ndim == 1 else slice(None)  # -1 is no class of the model's
-        return logits[known], truth[known]
+        return held_out_logits(model)
     classes = np.asarray(model.classes_)
     labels = known_labels(y_val, classes, several, "y_val")
     check_consistent_length(X_val, labels)

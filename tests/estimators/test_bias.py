@@ -47,8 +47,8 @@ from skdice.metrics import (
     span_f1_score,
     span_f1_scorer,
 )
+from skdice.metrics.bias_tuning import tune_bias
 from skdice.metrics.counting import SpanCounter
-from skdice.metrics.decisions import tune_bias
 from skdice.metrics.schemes import SCHEMES, get_spans
 from skdice.text.posterior import SpanScales, judged
 from skdice.text.spans import ScoredSpan
@@ -334,7 +334,7 @@ def test_objectives_of_a_classifier():
     with pytest.raises(ValueError, match="'roc_auc' does not score predicted labels"):
         fitted("roc_auc")
     for scoring, match in (
-        (RecallAtPrecision(0.99), "cannot be met"),
+        (RecallAtPrecision(0.99, strict=True), "cannot be promised"),
         (lambda true, predicted: float("nan"), "returned nan: it must return a finite number"),
         (lambda true, predicted: "good", "returned 'good'"),
         (lambda true, predicted: [][0], "index out of range"),
@@ -567,8 +567,8 @@ def test_objectives_of_a_tagger(tiny_backbone, sentences, scoring):
     ).fit(X, y)
     tuned = BiasTunedTagger(inner, cv="prefit", scoring=scoring, n_bootstraps=2).fit(X, y)
     assert tuned.predict(X).shape == (len(X),)
-    for wrong in ("precision", RecallAtPrecision(0.9)):
-        with pytest.raises(ValueError, match=r"must be one of|cannot be met"):
+    for wrong in ("precision", RecallAtPrecision(0.9, strict=True)):
+        with pytest.raises(ValueError, match=r"must be one of|cannot be promised"):
             clone(tuned).set_params(estimator=inner, scoring=wrong).fit(X, y)
 
 

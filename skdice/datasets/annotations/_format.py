@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from skdice._checks import shown
-from skdice._tools import MODULES
+from skdice._modules import TOOL_MODULES
 from skdice.datasets.source import Source
 from skdice.text.entity import Entity, fields_of
 
@@ -118,7 +118,7 @@ class JsonFormat(Format):
 def formats() -> dict[str, Format]:
     """The formats by name, in the order in which they are tried."""
     found = {}
-    for name in MODULES:
+    for name in TOOL_MODULES:
         module = import_module(f"{__package__}.{name}")
         (kind,) = (
             value

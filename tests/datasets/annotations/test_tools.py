@@ -749,7 +749,7 @@ def test_each_reader_and_writer_takes_time_in_proportion(tmp_path):
     # Ten times the documents, or the spans of one, take at most fifteen times as long.
     from time import perf_counter
 
-    from skdice._tools import TOOLS
+    from skdice._modules import TOOLS
     from skdice.datasets import write_annotations
 
     def seconds(n_texts, n_spans, tool):

@@ -1,0 +1,94 @@
+"""The decision of a fitted estimator, as displays and `adapt_prior` look at it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from skdice._checks import check_has
+from skdice.estimators.bias import BiasTunedClassifier
+from skdice.estimators.bias_tagger import BiasTunedTagger
+from skdice.estimators.scores import outputs_of
+from skdice.metrics.held_out_rows import SpanRows
+
+
+@dataclass
+class Decision:
+    """A fitted estimator's decision on some rows.
+
+    Attributes
+    ----------
+    tuned : BiasTunedClassifier or BiasTunedTagger
+    kind : {"two", "classes", "labels", "spans"}
+        One of two classes, one of more, several labels, or spans.
+    rows : BinaryRows, ClassRows or SpanRows
+        Probabilities and truth.
+    objective : objective, callable or str
+        What the decision was tuned for.
+    """
+
+    tuned: Any
+    kind: str
+    rows: Any
+    objective: Any
+
+    @classmethod
+    def of(cls, estimator: Any, X: Any, y: Any) -> Self:
+        """Decision of an estimator; one that is not tuned has biases of 0 and ``"auto"``."""
+        tuned = as_tuned(estimator)
+        return cls(tuned, tuned._kind, *tuned._judged(X, y))
+
+    def in_rows(self, biases: np.ndarray) -> np.ndarray:
+        """Biases of classes as the rows have them: of two classes the positive one's alone."""
+        if self.kind != "two":
+            return biases
+        at = self.tuned.positive_
+        return biases[..., [at]] - biases[..., [1 - at]]
+
+    def decide(self, bias: np.ndarray) -> np.ndarray:
+        """Decisions with a bias of the rows, as `predict` makes them."""
+        rows, constrained = self.rows, getattr(self.tuned.estimator_, "constrained", False)
+        if not (constrained and isinstance(rows, SpanRows)):
+            decisions: np.ndarray = rows.decide(bias)
+            return decisions
+        index = {tag: i for i, tag in enumerate(rows.classes)}
+        tags = self.tuned._decode(np.split(rows.log_p + bias, rows.ends[:-1]))
+        return np.array([index[tag] for row in tags for tag in row])
+
+
+def as_tuned(estimator: Any) -> Any:
+    """Return a tuned estimator as it is, and any other with biases of 0."""
+    check_has("estimator", estimator, "predict_proba")
+    check_is_fitted(estimator)
+    if isinstance(estimator, (BiasTunedClassifier, BiasTunedTagger)):
+        return estimator
+    tagger = hasattr(estimator, "scheme_")
+    tuned = (BiasTunedTagger if tagger else BiasTunedClassifier)(estimator, cv="prefit")
+    tuned.estimator_, tuned.classes_ = estimator, np.asarray(outputs_of(estimator))
+    tuned.multilabel_ = bool(getattr(estimator, "multilabel_", False))
+    tuned.scheme_, tuned.positive_ = (
+        getattr(estimator, name, usual) for name, usual in (("scheme_", ""), ("positive_", 1))
+    )
+    tuned.bias_ = np.zeros(len(tuned.classes_))
+    tuned.bias_draws_ = np.zeros((0, len(tuned.classes_)))
+    return tuned
+
+
+def held_out_logits(estimator: Any) -> tuple[np.ndarray, np.ndarray] | None:
+    """Logits and truth of the rows that a decision was tuned on; None without any."""
+    if not hasattr(estimator, "_held"):
+        return None
+    logits, truth = estimator._held
+    known = truth >= 0 if truth.ndim == 1 else slice(None)  # -1 is no class of the model's
+    return logits[known], truth[known]
+
+
+def training_frequencies(estimator: Any) -> np.ndarray | None:
+    """Frequencies of the classes in the rows that a text classifier has seen, or None."""
+    if not hasattr(estimator, "class_counts_"):
+        return None
+    frequencies: np.ndarray = estimator.class_counts_ / estimator.n_samples_seen_
+    return frequencies

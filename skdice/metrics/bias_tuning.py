@@ -1,0 +1,250 @@
+"""Biases with which decisions reach an objective, from the probabilities of held-out rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from skdice._warn import warn
+from skdice.metrics.bounds import Bound, Promise, is_bound
+from skdice.metrics.counts import Counts
+from skdice.metrics.objectives import Objective
+
+_OFFSETS = np.concatenate([-np.geomspace(0.1, 8, 12), np.geomspace(0.1, 8, 12)])
+TAUS = np.array(sorted(np.arange(-0.5, 2.01, 0.125), key=abs))  # of equals the first wins
+
+_ENOUGH = np.exp(-0.5)  # of a standard deviation: a draw leaves out exp(-1) of the rows
+
+# An objective, or a function from true and predicted labels to a number.
+Score = Objective | Callable[[Any, Any], float]
+
+
+class Rows(Protocol):
+    """Held-out rows whose decision is tuned; see `held_out_rows`."""
+
+    n_rows: int
+    n_biases: int
+
+    def decide(self, bias: np.ndarray) -> np.ndarray:
+        """Decisions with a bias."""
+        ...
+
+    def score(self, objective: Score, decisions: np.ndarray) -> float:
+        """How good decisions are; higher is better."""
+        ...
+
+    def counts(self, decisions: np.ndarray, together: list[int]) -> Counts:
+        """Counts of some labels, classes or types."""
+        ...
+
+    def take(self, chosen: np.ndarray) -> Self:
+        """Some of the rows, perhaps twice."""
+        ...
+
+    def best_bias(self, objective: Score, per_class: bool) -> np.ndarray:
+        """The bias that scores best on these rows."""
+        ...
+
+    def groups(self, each: bool) -> dict[str, list[int]]:
+        """Biases that move together: those of a label or type, or all."""
+        ...
+
+    def counts_by_shift(self, together: list[int], bias: np.ndarray) -> tuple[np.ndarray, Counts]:
+        """What to add to some biases, from strict to loose, and the counts with each."""
+        ...
+
+
+@dataclass
+class Tuning:
+    """A tuned decision.
+
+    Attributes
+    ----------
+    bias : ndarray of shape (n_biases,)
+    gains : ndarray of shape (n_draws,)
+        What each draw's bias gains on the rows that are not in the draw.
+    biases : ndarray of shape (n_draws, n_biases)
+    promise : Promise or None
+        Of a bound.
+    """
+
+    bias: np.ndarray
+    gains: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    biases: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+    promise: Promise | None = None
+
+
+def tune(rows: Rows, objective: Score, *, per_class: bool = True, n_draws: int = 10) -> Tuning:
+    """The bias that reaches an objective, or none where tuning shows no gain on other rows.
+
+    Parameters
+    ----------
+    rows : BinaryRows, ClassRows or SpanRows
+        Of `skdice.metrics.held_out_rows`.
+    objective : objective or callable
+    per_class : bool, default=True
+        False tunes one number, tau in b = -tau log(prior).
+    n_draws : int, default=10
+        The bias is the mean of those of as many bootstrap draws of the rows. It is kept if its mean
+        gain on the rows outside the draws is above 0.6 of their standard deviation: that of a gain
+        on all rows, as a draw leaves out 0.6 squared of them. 0 tunes once on all rows, and keeps
+        the result.
+    """
+    if is_bound(objective):
+        bias, promise = _bounded(rows, objective)
+        return Tuning(bias, promise=promise)
+    if n_draws == 0:
+        return Tuning(rows.best_bias(objective, per_class))
+    random, none = np.random.default_rng(0), np.zeros(rows.n_biases)
+    biases: list[np.ndarray] = []
+    gains: list[float] = []
+    for _ in range(n_draws):
+        chosen = random.integers(rows.n_rows, size=rows.n_rows)
+        biases.append(rows.take(chosen).best_bias(objective, per_class))
+        others = np.setdiff1d(np.arange(rows.n_rows), chosen)
+        if len(others):
+            held = rows.take(others)
+            tuned, plain = (held.score(objective, held.decide(b)) for b in (biases[-1], none))
+            gains.append(tuned - plain)
+    kept = bool(gains) and float(np.mean(gains)) > max(_ENOUGH * float(np.std(gains)), 1e-12)
+    bias = np.mean(biases, axis=0) if kept else none
+    return Tuning(bias, np.array(gains), np.array(biases))
+
+
+def _bounded(rows: Rows, objective: Bound) -> tuple[np.ndarray, Promise]:
+    """The bias with which a bound holds for new rows, and the rest is as good as can be."""
+    bias, share = np.zeros(rows.n_biases), objective.share
+    groups = rows.groups(objective.each)
+    while groups:
+        missed = {}
+        for name, together in groups.items():
+            shifts, steps = rows.counts_by_shift(together, bias)
+            held = objective.promised(steps)
+            if not held.any():
+                missed[name] = together
+                if len(groups) > 1:
+                    continue
+                share = objective.best_share(steps)
+                _tell(rows, objective, name, share, int(steps.true.max(initial=0)))
+                held = objective.promised(steps, share) if share else held
+            if held.any():
+                values = np.where(held, objective.value(steps), -np.inf)
+                bias[together] += shifts[int(values.argmax())]
+        if not missed or len(groups) == 1:
+            break
+        # Those that are too rare to reach it by themselves are to reach it together.
+        groups = {", ".join(missed): [i for together in missed.values() for i in together]}
+    return bias, objective.promise(share)
+
+
+def _tell(rows: Rows, objective: Bound, name: str, share: float, n_true: int) -> None:
+    """Warn of the best share that can be promised, or raise if the bound is strict."""
+    best = objective.in_words(share) if share else f"no {objective.measure} at all"
+    of, way_out = f" for {name}" if name else "", "Ask for that, lower" if share else "Lower"
+    message = (
+        f"scoring={objective!r} cannot be promised{of}: with {rows.n_rows} different rows to tune "
+        f"on, of which {n_true} are positive, the best that can be promised at "
+        f"{100 * objective.confidence:g}% confidence is {best}. {way_out} the confidence, or "
+        "give more rows to tune on"
+    )
+    if objective.strict:
+        raise ValueError(message)
+    warn(f"{message}. The decision {'keeps that promise' if share else 'stays as it is'}")
+
+
+def tune_bias(
+    log_p: np.ndarray,
+    truth: np.ndarray,
+    score: Callable[[np.ndarray], float],
+    *,
+    scores: Callable[[int, np.ndarray, np.ndarray, int], Any] | None = None,
+    per_class: bool = True,
+    n_passes: int = 3,
+    n_tries: int = 64,
+) -> np.ndarray:
+    """Biases b such that the classes argmax(log p + b) score best.
+
+    The search first follows the log-prior, b = -tau log(prior) (post-hoc logit adjustment; tau = 0
+    is no bias), and then goes class by class, in up to `n_passes` passes.
+
+    Parameters
+    ----------
+    log_p : ndarray of shape (n, n_classes)
+    truth : ndarray of int, shape (n,)
+        True class indices; -1 for a class that the model does not know.
+    score : callable
+        From class indices of shape (n,) to a number, higher being better.
+    scores : callable, optional
+        The same for many biases of a class at once, where that is faster: from ``k``, ``rival``,
+        ``steps`` and ``n_steps`` to the scores of ``np.where(steps <= step, k, rival)`` at each
+        step.
+    per_class : bool, default=True
+        False stops after the search along the log-prior.
+    n_passes : int, default=3
+    n_tries : int, default=64
+        Biases of a class in a pass, besides some that do not depend on the rows.
+
+    Returns
+    -------
+    ndarray of shape (n_classes,)
+
+    References
+    ----------
+    A. K. Menon et al., "Long-tail learning via logit adjustment", ICLR 2021, Equation 9.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.metrics import f1_score
+    >>> from skdice.metrics.bias_tuning import tune_bias
+    >>> log_p = np.log([[0.9, 0.1], [0.8, 0.2], [0.7, 0.3], [0.6, 0.4]])
+    >>> truth = np.array([0, 0, 1, 1])
+    >>> bias = tune_bias(log_p, truth, lambda predicted: f1_score(truth, predicted))
+    >>> (log_p + bias).argmax(axis=1).tolist()
+    [0, 0, 1, 1]
+    """
+
+    def one_by_one(k: int, rival: np.ndarray, steps: np.ndarray, n_steps: int) -> list[float]:
+        return [score(np.where(steps <= step, k, rival)) for step in range(n_steps)]
+
+    n_classes = log_p.shape[1]
+    known = truth[truth >= 0]
+    prior = np.log((np.bincount(known, minlength=n_classes) + 1.0) / (len(known) + n_classes))
+    best = score(log_p.argmax(axis=1))
+    bias = np.zeros(n_classes)
+    for tau in TAUS:
+        value = score((log_p - tau * prior).argmax(axis=1))
+        if value > best + 1e-12:
+            best, bias = value, -tau * prior
+    if not per_class:
+        return bias
+    # Only differences of biases matter: the most frequent class keeps its own.
+    fixed = int(prior.argmax())
+    for _ in range(n_passes):
+        before = best
+        for k in [k for k in range(n_classes) if k != fixed] + ([fixed] if n_classes > 2 else []):
+            others = log_p + bias
+            others[:, k] = -np.inf
+            rival = others.argmax(axis=1)
+            # Above this bias, a row is predicted as class k.
+            flip = others[np.arange(len(rival)), rival] - log_p[:, k]
+            # F1 of class k is best just above the flip of a row of class k.
+            own, edges = flip[truth == k], np.unique(flip)
+            following = np.append(edges, edges[-1:] + 2)[np.searchsorted(edges, own, "right")]
+            between = np.unique((own + following) / 2)
+            if len(between) > n_tries:
+                between = between[np.linspace(0, len(between) - 1, n_tries).astype(int)]
+            offsets = _OFFSETS[:: max(1, 64 // n_tries)]
+            candidates = np.concatenate([bias[k] + offsets, between])
+            candidates = np.sort(candidates[np.isfinite(candidates)])
+            steps = np.searchsorted(candidates, flip, "right")
+            values = (scores or one_by_one)(k, rival, steps, len(candidates))
+            for i in np.argsort(np.abs(candidates - bias[k]), kind="stable"):
+                if values[i] > best + 1e-12:
+                    best, bias[k] = values[i], candidates[i]
+        if best <= before + 1e-12:
+            break
+    return bias

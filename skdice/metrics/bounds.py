@@ -1,0 +1,380 @@
+"""Bounds that a tuned decision promises for new rows: on precision, recall or alerts."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from bisect import bisect_left
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple, TypeGuard
+
+import numpy as np
+from scipy.special import gammaln
+from scipy.stats import hypergeom
+
+from skdice._checks import checked
+from skdice.metrics.counts import Counts
+from skdice.metrics.objectives import Objective, check_number
+
+__all__ = ["AlertBudget", "PrecisionAtRecall", "RecallAtPrecision"]
+
+
+class Promise(NamedTuple):
+    """What a tuned decision promises of a bound for new rows.
+
+    Attributes
+    ----------
+    measure : str
+        ``"precision"``, ``"recall"`` or ``"alerts per 1,000 rows"``.
+    asked : float
+    promised : float
+        The same as `asked`, or else the best that the rows to tune on allow; of labels that have
+        the bound each by itself, the worst. A precision or recall of 0, and 1,000 alerts, are no
+        promise.
+    confidence : float
+    """
+
+    measure: str
+    asked: float
+    promised: float
+    confidence: float
+
+
+@dataclass(frozen=True)
+class Bound(Objective):
+    """Base of the objectives that promise a bound for new rows, at least half as many.
+
+    The threshold is chosen on the same rows that show whether the bound holds. So thresholds are
+    tested in an order that is fixed in advance, from the safest on, until one fails. A test is
+    Fisher's: if the new rows missed the bound, then of all ways to divide old and new rows alike, a
+    share of at most 1 - `confidence` would show as many successes among the old ones. However many
+    thresholds are tested, the error is that of one test for each place where the tests begin, of
+    which there are up to three.
+
+    A single test errs less: as the new rows have to be unlucky too, its promise breaks with less
+    than 0.4 of 1 - `confidence`. The tuned decision comes nearer to 1 - `confidence`, since of the
+    thresholds that pass it takes the one with the best score, which is often the last before a test
+    fails. Where a bound is seldom within reach, the few splits in which it is promised are lucky
+    ones, and more of these promises break: `confidence` is the share of all splits in which none is
+    broken, and not that of the promises that are kept.
+
+    What counts as evidence is what the share is of, and not all rows: the predicted positives, the
+    true ones, or, for alerts, the rows. Each must be there once: the estimators leave out rows that
+    repeat another one.
+    """
+
+    confidence: float = field(default=0.95, kw_only=True)
+    each: bool = field(default=False, kw_only=True)
+    strict: bool = field(default=False, kw_only=True)
+
+    is_bound: ClassVar[bool] = True
+    measure: ClassVar[str]  # is bounded
+    maximised: ClassVar[str]
+    loose_first: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_number("confidence", self.confidence, 0, 1)
+
+    @property
+    @abstractmethod
+    def asked(self) -> float:
+        """Bound that the user gave."""
+
+    @property
+    def share(self) -> float:
+        """Share of the trials that must succeed."""
+        return self.asked
+
+    @abstractmethod
+    def trials(self, counts: Counts) -> tuple[np.ndarray, np.ndarray]:
+        """Successes and trials of the share that is bounded, for each decision."""
+
+    def value(self, counts: Counts) -> np.ndarray:
+        """Recall, which the bound leaves to be maximised."""
+        hits, _, true = counts.pooled
+        return hits / np.maximum(true, 1)
+
+    def describe(self) -> str:
+        """Name of what is maximised."""
+        return self.maximised
+
+    def resolve(self, kind: str, n_classes: int) -> Objective:
+        """Refuse classes without a background."""
+        if kind == "classes":
+            raise ValueError(
+                f"scoring={self!r} is for two classes, several labels and spans, and y has "
+                f"{n_classes} classes, of which one is always predicted: use 'f1_macro' or Cost"
+            )
+        return self
+
+    def holds(self, counts: Counts) -> np.ndarray:
+        """Return True for decisions that reach the share on the rows that were counted."""
+        successes, trials = self.trials(counts)
+        reached: np.ndarray = (trials == 0) | (successes >= self.share * trials)
+        return reached
+
+    def promised(self, steps: Counts, share: float | None = None) -> np.ndarray:
+        """Steps at which the share holds for new rows; they go from strict to loose thresholds."""
+        share = self.share if share is None else share
+        successes, trials = self.trials(steps)
+        turn = slice(None, None, -1 if self.loose_first else 1)
+        successes, trials = successes[turn], trials[turn]
+        order, starts = self._tests(steps, trials, share)
+        sure = self.sure(successes[order], trials[order], share)
+        held = np.zeros(len(successes), dtype=bool)
+        for start in starts:
+            fails = np.flatnonzero(~sure[start:])
+            held[order[start : start + fails[0] if len(fails) else None]] = True
+        return held[turn]
+
+    def best_share(self, steps: Counts) -> float:
+        """Highest share that could have been promised; 0 if none."""
+        # In thousandths, as they are told.
+        shares = np.unique(np.floor(self.share * np.arange(1, 200) * 5) / 1000)[::-1]
+        held = (float(s) for s in shares if s > 0 and self.promised(steps, s).any())
+        return next(held, 0.0)
+
+    def promise(self, share: float) -> Promise:
+        """Promise of a share."""
+        return Promise(self.measure, self.asked, round(self.from_share(share), 9), self.confidence)
+
+    def from_share(self, share: float) -> float:
+        """Share in the unit of `asked`."""
+        return share
+
+    def in_words(self, share: float) -> str:
+        """Share as the user gives it, with its name."""
+        return f"{self.measure} {share:.3g}"
+
+    def least_evidence(self, n_rows: int, n_true: int) -> tuple[int, int, str]:
+        """Evidence that rows can give at most and that the bound needs, and what is counted."""
+        return n_true, self.fewest_trials(self.share, n_true), "positives"
+
+    def sure(self, successes: np.ndarray, trials: np.ndarray, share: float) -> np.ndarray:
+        """Return True where new trials, half as many, will reach a share."""
+
+        def p(hits: Any, n: Any) -> Any:
+            new = np.ceil(n / 2)
+            missed = np.maximum(np.ceil(share * new - 1e-9) - 1, 0)  # hits among the new
+            return np.where(n > 0, hypergeom.sf(hits - 1, n + new, hits + missed, n), 1.0)
+
+        if not len(trials) or (trials != trials[0]).any():
+            sure: np.ndarray = p(successes, trials) <= 1 - self.confidence
+            return sure
+        n = int(trials[0])  # of equal trials, from a number on they are sure
+        return successes >= bisect_left(
+            range(n + 1), True, key=lambda hits: bool(p(hits, n) <= 1 - self.confidence)
+        )
+
+    def fewest_trials(self, share: float, most: int) -> int:
+        """Number of trials that is needed if all succeed; `most` + 1 if that is not enough."""
+        n = np.arange(1, most + 2)
+        new = np.ceil(n / 2)
+        failures = new - np.ceil(share * new - 1e-9) + 1  # all of them among the new
+        log_p = gammaln(new + 1) - gammaln(new - failures + 1)
+        log_p -= gammaln(n + new + 1) - gammaln(n + new - failures + 1)
+        enough = log_p <= np.log(1 - self.confidence)
+        enough[-1] = True
+        return int(n[enough.argmax()])
+
+    def _tests(
+        self, steps: Counts, trials: np.ndarray, share: float
+    ) -> tuple[np.ndarray, list[int]]:
+        """Steps that are tested, and the places among them where the tests begin."""
+        order = np.arange(len(trials))
+        if steps.starts is None:
+            return order, [0]
+        last = len(trials) - 1
+        return order, [last - i if self.loose_first else i for i in steps.starts]
+
+
+def is_bound(scoring: Any) -> TypeGuard[Bound]:
+    """Return True for an objective that promises a bound; names and functions are none."""
+    return getattr(scoring, "is_bound", False) is True
+
+
+@checked
+@dataclass(frozen=True)
+class RecallAtPrecision(Bound):
+    """The highest recall at a precision that holds for new rows too.
+
+    Parameters
+    ----------
+    precision : float
+        Between 0 and 1.
+    confidence : float, default=0.95
+        How sure it is that new rows of the same kind, at least half as many, hold the bound.
+    each : bool, default=False
+        Whether each label or type of span is to reach it by itself, instead of all together.
+    strict : bool, default=False
+        Whether to raise where the bound cannot be promised, before training if the number of rows
+        tells. Otherwise `fit` warns, and takes the threshold of the best promise.
+
+    Notes
+    -----
+    With the default confidence, a precision of 0.9 needs at least 39 predicted positives. Equal
+    rows of one label count as one.
+
+    References
+    ----------
+    A. N. Angelopoulos et al., "Learn then Test: Calibrating Predictive Algorithms to Achieve Risk
+    Control", 2021: fixed-sequence testing, here with two starts.
+
+    Examples
+    --------
+    >>> from skdice.metrics import RecallAtPrecision
+    >>> RecallAtPrecision(0.9)
+    RecallAtPrecision(confidence=0.95, each=False, strict=False, precision=0.9)
+    """
+
+    precision: float
+
+    measure: ClassVar[str] = "precision"
+    maximised: ClassVar[str] = "recall"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_number("precision", self.precision, 0, 1)
+
+    @property
+    def asked(self) -> float:
+        """Precision."""
+        return self.precision
+
+    def trials(self, counts: Counts) -> tuple[np.ndarray, np.ndarray]:
+        """Hits among the predicted."""
+        hits, predicted, _ = counts.pooled
+        return hits, predicted
+
+    def _tests(
+        self, steps: Counts, trials: np.ndarray, share: float
+    ) -> tuple[np.ndarray, list[int]]:
+        if steps.starts is not None:
+            return super()._tests(steps, trials, share)
+        # Sizes grow by a tenth. One false alarm among the surest rows would end a single sequence,
+        # so there is a second one.
+        least = self.fewest_trials(share, int(trials.max(initial=0)))
+        sizes = least * 1.1 ** np.arange(400)
+        order = np.unique(np.searchsorted(trials, sizes[sizes <= trials.max(initial=0)]))
+        starts = np.searchsorted(trials[order], [least, 4 * least])
+        return order, [int(start) for start in starts if start < len(order)]
+
+
+@checked
+@dataclass(frozen=True)
+class PrecisionAtRecall(Bound):
+    """The highest precision at a recall that holds for new rows too.
+
+    Parameters
+    ----------
+    recall : float
+        Between 0 and 1.
+    confidence : float, default=0.95
+        How sure it is that new rows of the same kind, at least half as many, hold the bound.
+    each : bool, default=False
+        Whether each label or type of span is to reach it by itself, instead of all together.
+    strict : bool, default=False
+        Whether to raise where the bound cannot be promised, before training if the number of rows
+        tells. Otherwise `fit` warns, and takes the threshold of the best promise.
+
+    Notes
+    -----
+    With the default confidence, a recall of 0.9 needs at least 39 positives. Equal rows of one
+    label count as one.
+
+    Examples
+    --------
+    >>> from skdice.metrics import PrecisionAtRecall
+    >>> PrecisionAtRecall(0.9, confidence=0.99)
+    PrecisionAtRecall(confidence=0.99, each=False, strict=False, recall=0.9)
+    """
+
+    recall: float
+
+    measure: ClassVar[str] = "recall"
+    maximised: ClassVar[str] = "precision"
+    loose_first: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_number("recall", self.recall, 0, 1)
+
+    @property
+    def asked(self) -> float:
+        """Recall."""
+        return self.recall
+
+    def trials(self, counts: Counts) -> tuple[np.ndarray, np.ndarray]:
+        """Hits among the true."""
+        hits, _, true = counts.pooled
+        return hits, true
+
+    def value(self, counts: Counts) -> np.ndarray:
+        """Precision, which the bound leaves to be maximised."""
+        hits, predicted, _ = counts.pooled
+        return hits / np.maximum(predicted, 1)
+
+
+@checked
+@dataclass(frozen=True)
+class AlertBudget(Bound):
+    """The highest recall with no more alerts than a budget, on new rows too.
+
+    Parameters
+    ----------
+    per_thousand : float
+        Alerts in 1,000 rows. A row is a text with the positive class or any label, or a sentence
+        with any span.
+    confidence : float, default=0.95
+        How sure it is that new rows of the same kind, at least half as many, hold the bound.
+    each : bool, default=False
+        Whether each label or type of span has the budget by itself, instead of all together.
+    strict : bool, default=False
+        Whether to raise where the budget cannot be promised, before training if the number of rows
+        tells. Otherwise `fit` warns, and takes the threshold of the best promise.
+
+    Examples
+    --------
+    >>> from skdice.metrics import AlertBudget
+    >>> AlertBudget(50)
+    AlertBudget(confidence=0.95, each=False, strict=False, per_thousand=50)
+    """
+
+    per_thousand: float
+
+    measure: ClassVar[str] = "alerts per 1,000 rows"
+    maximised: ClassVar[str] = "recall"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_number("per_thousand", self.per_thousand, 0, 1000)
+
+    @property
+    def asked(self) -> float:
+        """Alerts in 1,000 rows."""
+        return self.per_thousand
+
+    @property
+    def share(self) -> float:
+        """Share of the rows without an alert."""
+        return 1 - self.per_thousand / 1000
+
+    def trials(self, counts: Counts) -> tuple[np.ndarray, np.ndarray]:
+        """Rows without an alert among all."""
+        return counts.n_rows - counts.alerts, np.full(np.shape(counts.alerts), counts.n_rows)
+
+    def from_share(self, share: float) -> float:
+        """Alerts in 1,000 rows."""
+        return 1000 * (1 - share)
+
+    def least_evidence(self, n_rows: int, n_true: int) -> tuple[int, int, str]:
+        """Rows that are there and rows that are needed."""
+        return n_rows, self.fewest_trials(self.share, n_rows), "rows"
+
+    def in_words(self, share: float) -> str:
+        """Alerts in 1,000 rows."""
+        return f"{1000 * (1 - share):.3g} {self.measure}"
+
+    def _tests(
+        self, steps: Counts, trials: np.ndarray, share: float
+    ) -> tuple[np.ndarray, list[int]]:
+        return np.arange(len(trials)), [0]  # a strict threshold is safe with spans too

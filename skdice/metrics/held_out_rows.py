@@ -1,0 +1,372 @@
+"""Held-out rows with their probabilities and truth, as `bias_tuning.tune` needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+
+from skdice._checks import shown
+from skdice.metrics.bias_tuning import TAUS, Score, tune_bias
+from skdice.metrics.counting import SpanCounter, running_counts
+from skdice.metrics.counts import Counts
+from skdice.metrics.objectives import Objective
+
+_N_STEPS = 64  # thresholds of a label, where not all are tried
+POOLING = 20  # positives with which a label's own bias counts as much as the common one
+_GRID = np.array([-40.0, -20.0, -12.0, *np.arange(-8, 8.01, 0.25), 12.0, 20.0, 40.0])
+
+
+def _number(value: Any) -> float:
+    """What a function of the user's gave; refuses what is no finite number."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = np.nan
+    if not np.isfinite(number):
+        raise ValueError(
+            f"the function given as scoring returned {shown(value)}: it must return a finite "
+            "number for all decisions, also where nothing is predicted"
+        )
+    return number
+
+
+@dataclass
+class BinaryRows:
+    """Yes or no for each label, or for the positive class of two: yes above a margin of 0.
+
+    Attributes
+    ----------
+    margins : ndarray of shape (n_rows, n_labels)
+        Log-odds.
+    truth : ndarray of bool, shape (n_rows, n_labels)
+    y_true : ndarray
+        The truth as the user gave it.
+    class_names : ndarray of two labels, or None
+        The negative and the positive class of two.
+    labels : list of str
+    """
+
+    margins: np.ndarray
+    truth: np.ndarray
+    y_true: np.ndarray
+    class_names: np.ndarray | None = None
+    labels: Sequence[Any] = ("",)
+
+    def __post_init__(self) -> None:
+        self.n_rows, self.n_biases = self.margins.shape
+
+    def decide(self, bias: np.ndarray) -> np.ndarray:
+        """Whether each label is predicted, of shape (n_rows, n_labels)."""
+        decisions: np.ndarray = self.margins + bias > 0
+        return decisions
+
+    def score(self, objective: Score, decisions: np.ndarray) -> float:
+        """How good decisions are."""
+        if not callable(objective):
+            hits, predicted = (decisions & self.truth).sum(axis=0), decisions.sum(axis=0)
+            return float(objective.value(self._table(hits, predicted)))
+        named = decisions.astype(int)
+        if self.class_names is not None:
+            named = self.class_names[named[:, 0]]
+        return _number(objective(self.y_true, named))
+
+    def _table(self, hits: np.ndarray, predicted: np.ndarray) -> Counts:
+        """Counts of shape (..., n_labels), or of both classes."""
+        n, true, alerts = self.n_rows, self.truth.sum(axis=0), predicted.max(axis=-1)
+        if self.class_names is None:
+            return Counts(hits, predicted, true, alerts, n)
+        hits = np.concatenate([n - predicted - true + hits, hits], axis=-1)
+        both = np.concatenate([n - predicted, predicted], axis=-1)
+        return Counts(hits, both, np.append(n - true, true), alerts, n, positive=1)
+
+    def counts(self, decisions: np.ndarray, together: list[int]) -> Counts:
+        """Counts of some labels."""
+        parts = self.margins[:, together], self.truth[:, together], self.y_true
+        some, predicted = type(self)(*parts, self.class_names), decisions[:, together]
+        counts = some._table((predicted & some.truth).sum(axis=0), predicted.sum(axis=0))
+        return replace(counts, alerts=predicted.any(axis=1).sum())
+
+    def take(self, chosen: np.ndarray) -> Self:
+        """Some of the rows, perhaps twice."""
+        parts = self.margins[chosen], self.truth[chosen], self.y_true[chosen]
+        return type(self)(*parts, self.class_names, self.labels)
+
+    def best_bias(self, objective: Score, per_class: bool) -> np.ndarray:
+        """The best bias; of labels with few positives, mostly the common one."""
+        true = self.truth.sum(axis=0)
+        if not per_class:
+            prior = np.log((true + 1) / (self.n_rows - true + 1))
+            scores = [self.score(objective, self.decide(-tau * prior)) for tau in TAUS]
+            return -TAUS[int(np.argmax(scores))] * prior
+        bias = np.zeros(self.n_biases)
+        for _ in range(3):
+            before = bias.copy()
+            for label in range(self.n_biases):
+                bias[label] = self._best_of(objective, bias, label)
+            if (bias == before).all():
+                break
+        if self.n_biases == 1:
+            return bias
+        common = self._shared_bias(objective)
+        own = true / (true + POOLING)
+        mixed: np.ndarray = own * bias + (1 - own) * common
+        return mixed
+
+    def _shared_bias(self, objective: Score) -> float:
+        """The best bias that all labels share, where they count together."""
+        shifts, steps = self.counts_by_shift([*range(self.n_biases)], np.zeros(self.n_biases))
+        if not callable(objective):
+            return float(shifts[objective.value(steps).argmax()])
+        shifts = shifts[np.linspace(0, len(shifts) - 1, _N_STEPS).astype(int)]
+        scores = [self.score(objective, self.decide(shift)) for shift in shifts]
+        return float(shifts[int(np.argmax(scores))])
+
+    def _best_of(self, objective: Score, bias: np.ndarray, label: int) -> float:
+        """The best bias of a label; of equally good ones the nearest to the one it has."""
+        shifts, steps = self.counts_by_shift([label], np.zeros(self.n_biases))
+        hits, predicted = steps.hits[:, 0], steps.predicted[:, 0]
+        # A threshold is best right below a positive row, or where none or all are predicted.
+        kept = np.unique([0, *(np.flatnonzero(np.diff(hits)) + 1), len(shifts) - 1])
+        if not (callable(objective) or objective.alarms_never_gain):  # or right above one
+            kept = np.union1d(kept, np.flatnonzero(np.diff(hits)))
+        if len(kept) > _N_STEPS and (callable(objective) or self.n_biases > 1):
+            kept = kept[np.linspace(0, len(kept) - 1, _N_STEPS).astype(int)]
+        decisions = self.decide(bias)
+        now = self.score(objective, decisions)
+        if callable(objective):
+            values = []
+            for shift in shifts[kept]:
+                decisions[:, label] = self.margins[:, label] + shift > 0
+                values.append(self.score(objective, decisions))
+            scores = np.array(values)
+        else:
+            others = (decisions & self.truth).sum(axis=0), decisions.sum(axis=0)
+            tables = [np.tile(part, (len(kept), 1)) for part in others]
+            tables[0][:, label], tables[1][:, label] = hits[kept], predicted[kept]
+            scores = objective.value(self._table(*tables))
+        if scores.max() <= now + 1e-12:
+            return float(bias[label])
+        ties = shifts[kept][scores >= scores.max() - 1e-12]
+        return float(ties[np.abs(ties - bias[label]).argmin()])
+
+    def groups(self, each: bool) -> dict[str, list[int]]:
+        """Each label, or all."""
+        if not each or self.n_biases == 1:
+            return {"": [*range(self.n_biases)]}
+        return {str(label): [i] for i, label in enumerate(self.labels)}
+
+    def counts_by_shift(self, together: list[int], bias: np.ndarray) -> tuple[np.ndarray, Counts]:
+        """Every threshold for some labels; between two margins, the middle."""
+        margins = self.margins[:, together] + bias[together]
+        order = np.argsort(-margins, axis=None, kind="stable")
+        sorted_margins = margins.ravel()[order]
+        ends = np.append(np.flatnonzero(np.diff(sorted_margins)) + 1, len(order))
+        n_predicted = np.append(0, ends)
+        edges = np.concatenate([sorted_margins[:1] + 2, sorted_margins, sorted_margins[-1:] - 2])
+        above, below = edges[n_predicted], edges[n_predicted + 1]
+        middle = (above + below) / 2
+        shifts = -np.where(middle < above, middle, below)
+        hits = np.append(0, np.cumsum(self.truth[:, together].ravel()[order]))[n_predicted]
+        highest = np.sort(margins.max(axis=1))
+        alerts = self.n_rows - np.searchsorted(highest, -shifts, "right")
+        true = self.truth[:, together].sum()
+        counts = Counts(hits[:, None], n_predicted[:, None], true[None], alerts, self.n_rows)
+        return shifts, counts
+
+
+@dataclass
+class ClassRows:
+    """One of three classes or more: the one with the highest log-probability after the biases.
+
+    Attributes
+    ----------
+    log_p : ndarray of shape (n_rows, n_classes)
+    truth : ndarray of int, shape (n_rows,)
+        Indices; -1 for a class that the model does not know.
+    y_true : ndarray of shape (n_rows,)
+        The truth as the user gave it.
+    class_names : ndarray of shape (n_classes,)
+    """
+
+    log_p: np.ndarray
+    truth: np.ndarray
+    y_true: np.ndarray
+    class_names: np.ndarray
+
+    def __post_init__(self) -> None:
+        self.n_rows, self.n_biases = self.log_p.shape
+
+    def decide(self, bias: np.ndarray) -> np.ndarray:
+        """Indices of classes, of shape (n_rows,)."""
+        return (self.log_p + bias).argmax(axis=1)
+
+    def score(self, objective: Score, decisions: np.ndarray) -> float:
+        """How good decisions are."""
+        if callable(objective):
+            return _number(objective(self.y_true, self.class_names[decisions]))
+        return float(objective.value(self.counts(decisions, [*range(self.n_biases)])))
+
+    def counts(self, decisions: np.ndarray, together: list[int]) -> Counts:
+        """Counts of some classes."""
+        hits, predicted, true = (
+            np.bincount(classes[classes >= 0], minlength=self.n_biases)[together]
+            for classes in (decisions[decisions == self.truth], decisions, self.truth)
+        )
+        known = self.truth >= 0
+        pairs = self.truth[known], decisions[known]
+        none, n = np.zeros(()), len(pairs[0])
+        return Counts(hits, predicted, true, none, n, sum_by_pair=lambda table: table[pairs].sum())
+
+    def take(self, chosen: np.ndarray) -> Self:
+        """Some of the rows, perhaps twice."""
+        parts = self.log_p[chosen], self.truth[chosen], self.y_true[chosen]
+        return type(self)(*parts, self.class_names)
+
+    def best_bias(self, objective: Score, per_class: bool) -> np.ndarray:
+        """The best bias that `tune_bias` finds; a function, which is slow, is called less often."""
+        scores: dict[bytes, float] = {}  # the passes meet the same decisions again
+
+        def score(decisions: np.ndarray) -> float:
+            key = decisions.tobytes() if callable(objective) else b""
+            if not key or key not in scores:
+                scores[key] = self.score(objective, decisions)
+            return scores[key]
+
+        return tune_bias(
+            self.log_p,
+            self.truth,
+            score,
+            scores=None if callable(objective) else partial(self._scores, objective),
+            per_class=per_class,
+            n_tries=12 if callable(objective) else 64,
+        )
+
+    def _scores(
+        self, objective: Objective, k: int, rival: np.ndarray, steps: np.ndarray, n_steps: int
+    ) -> np.ndarray:
+        """What `score` gives at each step, where rows become class `k` one after another."""
+        before = np.zeros_like(steps), steps, rival
+        after = steps, np.full_like(steps, n_steps), np.full_like(steps, k)
+        predicted = running_counts([before, after], n_steps, self.n_biases)
+        right = [tuple(part[now[2] == self.truth] for part in now) for now in (before, after)]
+        hits = running_counts(right, n_steps, self.n_biases)
+        known = self.truth >= 0
+        true = np.bincount(self.truth[known], minlength=self.n_biases)
+
+        def sum_by_pair(table: np.ndarray) -> np.ndarray:
+            values = table[self.truth[known], rival[known]]
+            change = np.bincount(
+                steps[known], table[self.truth[known], k] - values, minlength=n_steps + 1
+            )
+            total: np.ndarray = values.sum() + change[:n_steps].cumsum()
+            return total
+
+        counts = Counts(hits, predicted, true, np.zeros(()), int(known.sum()))
+        return objective.value(replace(counts, sum_by_pair=sum_by_pair))
+
+    def groups(self, each: bool) -> dict[str, list[int]]:
+        """None: some class is always predicted."""
+        raise ValueError("a bound on precision, recall or alerts needs a class that is background")
+
+    def counts_by_shift(self, together: list[int], bias: np.ndarray) -> tuple[np.ndarray, Counts]:
+        """None, as there are no groups."""
+        raise NotImplementedError
+
+
+@dataclass
+class SpanRows:
+    """Tags of tokens, judged by the spans that they make.
+
+    Attributes
+    ----------
+    log_p : ndarray of shape (n_tokens, n_classes)
+    truth : ndarray of int, shape (n_tokens,)
+        Indices; -1 for a tag that the model does not know.
+    tags : list of lists of str
+        The truth of each sentence.
+    classes : list of str
+    scheme : str
+    """
+
+    log_p: np.ndarray
+    truth: np.ndarray
+    tags: Sequence[Sequence[str]]
+    classes: Sequence[str]
+    scheme: str
+
+    def __post_init__(self) -> None:
+        self.n_rows, self.n_biases = len(self.tags), len(self.classes)
+        self.counter = SpanCounter(self.tags, self.classes, self.scheme)
+        self.ends = np.cumsum(self.counter.lengths)
+
+    def decide(self, bias: np.ndarray) -> np.ndarray:
+        """Indices of tags, of shape (n_tokens,)."""
+        return (self.log_p + bias).argmax(axis=1)
+
+    def score(self, objective: Score, decisions: np.ndarray) -> float:
+        """How good decisions are."""
+        if not callable(objective):
+            return float(objective.value(self.counter.counts(decisions)))
+        named = np.split(np.asarray(self.classes)[decisions], self.ends[:-1])
+        return _number(objective(self.tags, [row.tolist() for row in named]))
+
+    def counts(self, decisions: np.ndarray, together: list[int]) -> Counts:
+        """Counts of the types of some tags."""
+        return self.counter.counts(decisions, sorted({*self.counter.kinds[together] - 1}))
+
+    def take(self, chosen: np.ndarray) -> Self:
+        """Some of the sentences, perhaps twice."""
+        sizes = self.counter.lengths[chosen]
+        first = np.repeat((self.ends - self.counter.lengths)[chosen], sizes)
+        tokens = first + np.arange(len(first)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        tags = [self.tags[i] for i in chosen]
+        return type(self)(self.log_p[tokens], self.truth[tokens], tags, self.classes, self.scheme)
+
+    def best_bias(self, objective: Score, per_class: bool) -> np.ndarray:
+        """The best bias that `tune_bias` finds."""
+        return tune_bias(
+            self.log_p,
+            self.truth,
+            lambda decisions: self.score(objective, decisions),
+            scores=None if callable(objective) else partial(self._scores, objective),
+            per_class=per_class,
+        )
+
+    def _scores(
+        self, objective: Objective, k: int, rival: np.ndarray, steps: np.ndarray, n_steps: int
+    ) -> np.ndarray:
+        """What `score` gives at each step, where tokens become class `k` one after another."""
+        return objective.value(self.counter.counts_by_step(k, rival, steps, n_steps))
+
+    def of_types(self, each: bool) -> dict[str, list[int]]:
+        """The tags of each type, or all but the background."""
+        groups: dict[str, list[int]] = {}
+        for i, kind in enumerate(self.counter.kinds[: self.n_biases].tolist()):
+            if kind:
+                groups.setdefault(self.counter.types[kind - 1] if each else "", []).append(i)
+        return groups
+
+    def groups(self, each: bool) -> dict[str, list[int]]:
+        """The same, of tags with a background."""
+        groups = self.of_types(each)
+        if not groups or sum(map(len, groups.values())) == self.n_biases:
+            raise ValueError("a bound on precision, recall or alerts needs the tag 'O' and others")
+        return groups
+
+    def counts_by_shift(self, together: list[int], bias: np.ndarray) -> tuple[np.ndarray, Counts]:
+        """A grid of shifts: a strict one cuts spans into pieces, so tests begin near the middle."""
+        biased, shifts = self.log_p + bias, _GRID
+        moved = np.zeros(self.n_biases)
+        moved[together] = 1
+        found = [self.counts((biased + s * moved).argmax(axis=1), together) for s in shifts]
+        hits, predicted, alerts = (
+            np.array([getattr(counts, name) for counts in found])
+            for name in ("hits", "predicted", "alerts")
+        )
+        starts = tuple(np.searchsorted(shifts, [-2.0, 0.0, 2.0]).tolist())
+        counts = Counts(hits, predicted, found[0].true, alerts, self.n_rows, starts=starts)
+        return shifts, counts

@@ -1,0 +1,684 @@
+"""Objectives, bounds and calibration against brute force, on decisions of every kind."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
+from scipy.special import expit, log_softmax
+from scipy.stats import binom
+from sklearn.metrics import f1_score, log_loss, make_scorer
+
+from skdice.metrics import (
+    AlertBudget,
+    Cost,
+    Fbeta,
+    PrecisionAtRecall,
+    RecallAtPrecision,
+    expected_calibration_error,
+    held_out_rows,
+    span_f1_score,
+    span_precision_recall_fscore_support,
+)
+from skdice.metrics.bias_tuning import tune, tune_bias
+from skdice.metrics.calibration import calibrate
+from skdice.metrics.counting import SpanCounter
+from skdice.metrics.held_out_rows import BinaryRows, ClassRows, SpanRows
+from skdice.metrics.objectives import BalancedAccuracy
+from skdice.metrics.schemes import SCHEMES
+from skdice.metrics.scoring import resolve_scoring
+
+TWO = np.array([0, 1])
+
+
+def two_classes(margins, truth):
+    return BinaryRows(margins[:, None], truth[:, None] == 1, truth, TWO)
+
+
+def drawn_margins(seed, n, share=0.3, apart=1.5, ties=False):
+    rng = np.random.default_rng(seed)
+    truth = (rng.uniform(size=n) < share).astype(int)
+    margins = rng.normal(size=n) - 1 + apart * truth
+    return (np.round(margins) if ties else margins), truth
+
+
+def cost(matrix):
+    def negative(truth, predicted):
+        return -np.mean([matrix[t][p] for t, p in zip(truth, predicted, strict=True)])
+
+    return negative
+
+
+def f_beta(b):
+    def score(truth, predicted):
+        hits = (truth * predicted).sum()
+        false, missed = predicted.sum() - hits, truth.sum() - hits
+        return (1 + b**2) * hits / max((1 + b**2) * hits + b**2 * missed + false, 1)
+
+    return score
+
+
+def of_both(truth, predicted):
+    return (f_beta(1)(truth, predicted) + f_beta(1)(1 - truth, 1 - predicted)) / 2
+
+
+OF_TWO = {
+    "f1": (Fbeta(), f_beta(1)),
+    "f2": (Fbeta(2), f_beta(2)),
+    "macro": (Fbeta(average="macro"), of_both),
+    "accuracy": (Fbeta(average="micro"), lambda t, p: (t == p).mean()),
+    "balanced": (BalancedAccuracy(), lambda t, p: (p[t == 1].mean() + 1 - p[t == 0].mean()) / 2),
+    "cost": (Cost([[0, 1], [20, 0]]), cost([[0, 1], [20, 0]])),
+    "gain": (Cost([[0, 2], [3, -5]]), cost([[0, 2], [3, -5]])),
+    "false": (Cost([[2, 0], [1, 2]]), cost([[2, 0], [1, 2]])),  # false alarms are what pays
+}
+
+
+@pytest.mark.parametrize("name", OF_TWO)
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10_000), st.integers(3, 40), st.booleans())
+def test_two_classes_reach_the_best_threshold(name, seed, n, ties):
+    objective, metric = OF_TWO[name]
+    margins, truth = drawn_margins(seed, n, ties=ties)
+    if len(set(truth)) < 2:
+        return
+    rows = two_classes(margins, truth)
+    thresholds = [*np.unique(margins), np.inf]
+    best = max(metric(truth, (margins >= t).astype(int)) for t in thresholds)
+    for given_objective in (objective, metric)[: 1 if name == "false" else 2]:
+        bias = tune(rows, given_objective, n_draws=0).bias
+        reached = metric(truth, rows.decide(bias)[:, 0].astype(int))
+        assert reached == pytest.approx(best, abs=1e-9)
+        assert reached == pytest.approx(rows.score(objective, rows.decide(bias)))
+
+
+PREFIXES = {"bioes": "BIES", "bmes": "BMES", "bilou": "BILU", "ioe1": "IE", "ioe2": "IE"}
+OF_MORE = {
+    "macro": Fbeta(),
+    "micro": Fbeta(0.5, average="micro"),
+    "balanced": BalancedAccuracy(),
+    "cost": Cost([[0, 1, 2], [5, -1, 3], [0.25, 8, 0]]),
+}
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(0, 10_000), st.sampled_from(SCHEMES), st.booleans())
+def test_spans_at_each_step_are_those_of_its_tags(seed, scheme, unknown):
+    rng = np.random.default_rng(seed)
+    tags = ["O", *(f"{p}-{kind}" for p in PREFIXES.get(scheme, "BI") for kind in ("X", "Y"))]
+    tags = ["O", "N", "V"] if scheme == "plain" else tags
+    lengths = rng.integers(0, 7, size=rng.integers(1, 6))
+    y = [[str(tag) for tag in rng.choice(tags, n)] for n in lengths]
+    if unknown:
+        y = [[None if rng.random() < 0.2 else tag for tag in row] for row in y]
+    classes = tags[: rng.integers(2, len(tags) + 1)]  # the truth may hold others
+    counter = SpanCounter(y, classes, scheme)
+    n, n_steps, k = lengths.sum(), int(rng.integers(1, 6)), int(rng.integers(len(classes)))
+    rival = rng.integers(len(classes), size=n)
+    steps = rng.integers(n_steps + 1, size=n)
+    found = counter.counts_by_step(k, rival, steps, n_steps)
+    for step in range(n_steps):
+        plain = counter.counts(np.where(steps <= step, k, rival))
+        for name in ("hits", "predicted", "true"):
+            assert getattr(found, name)[step].tolist() == getattr(plain, name).tolist()
+    assert found.n_rows == plain.n_rows
+
+
+@pytest.mark.parametrize("name", OF_MORE)
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 10_000), st.integers(1, 30))
+def test_classes_at_each_step_score_as_their_decisions(name, seed, n):
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(-1, 3, size=n)
+    rows = ClassRows(np.zeros((n, 3)), truth, truth, np.arange(3))
+    n_steps, k = int(rng.integers(1, 6)), int(rng.integers(3))
+    rival, steps = rng.integers(3, size=n), rng.integers(n_steps + 1, size=n)
+    plain = [rows.score(OF_MORE[name], np.where(steps <= s, k, rival)) for s in range(n_steps)]
+    found = rows._scores(OF_MORE[name], k, rival, steps, n_steps)
+    assert found == pytest.approx(plain, abs=1e-12)
+
+
+@pytest.mark.parametrize("objective", [Fbeta(), Fbeta(2, average="macro"), Cost([[0, 1], [9, 0]])])
+def test_tuning_by_steps_finds_what_trying_one_by_one_finds(objective):
+    rng = np.random.default_rng(0)
+    tags = ["O", "B-X", "I-X", "B-Y", "I-Y"]
+    truth = rng.choice(5, size=300, p=[0.8, 0.08, 0.04, 0.05, 0.03])
+    log_p = log_softmax(rng.normal(size=(300, 5)) + 1.5 * np.eye(5)[truth], axis=1)
+    y = [[tags[i] for i in row] for row in np.split(truth, 30)]
+    spans = SpanRows(log_p, truth, y, tags, "iob2")
+    one_by_one = tune_bias(log_p, truth, lambda decisions: spans.score(objective, decisions))
+    assert spans.best_bias(objective, True).tolist() == one_by_one.tolist()
+    assert one_by_one.any()
+    if objective != Cost([[0, 1], [9, 0]]):  # of five classes
+        classes = ClassRows(log_p, truth, truth, np.arange(5))
+        one_by_one = tune_bias(log_p, truth, lambda decisions: classes.score(objective, decisions))
+        assert classes.best_bias(objective, True).tolist() == one_by_one.tolist()
+
+
+def test_margins_that_lie_close_together():
+    """Between 0.871573 and 0.871574 lies the best threshold."""
+    margins = np.array([2.0, 0.87157418, 0.87157387, 0.5, np.nextafter(0.5, 0)])
+    for truth in np.array(np.meshgrid(*[[0, 1]] * 5)).reshape(5, -1).T[1:]:
+        rows = two_classes(margins, truth)
+        best = max(f1_score(truth, margins >= t) for t in margins)
+        assert f1_score(truth, rows.decide(tune(rows, Fbeta(), n_draws=0).bias)[:, 0]) == best
+
+
+def test_a_plain_decision_that_is_best_stays():
+    truth = np.array([1, 1, 0, 0])
+    rows = two_classes(np.array([3.0, 0.1, -0.2, -5.0]), truth)
+    assert tune(rows, Fbeta(), n_draws=0).bias == [0.0]
+    rows = BinaryRows(np.c_[[3.0, 0.1, -0.2, -5]], np.c_[truth] == 1, truth, TWO)
+    assert tune(rows, f1_score, n_draws=0).bias == [0.0]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10_000), st.sampled_from(["micro", "macro"]))
+def test_several_labels_against_all_thresholds(seed, average):
+    rng = np.random.default_rng(seed)
+    truth = rng.uniform(size=(12, 2)) < [0.3, 0.5]
+    margins = rng.normal(size=(12, 2)) + truth - 0.5
+    rows = BinaryRows(margins, truth, truth.astype(int), None, ["a", "b"])
+
+    def score(bias):
+        predicted = margins + bias > 0
+        if average == "micro":
+            return f_beta(1)(truth.ravel(), predicted.ravel())
+        return np.mean([f_beta(1)(truth[:, k], predicted[:, k]) for k in (0, 1)])
+
+    of_label = [[-t for t in [*(np.sort(m) - 1e-9), 99]] for m in margins.T]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(held_out_rows, "POOLING", 1e-12)
+        bias = tune(rows, Fbeta(average=average), n_draws=0).bias
+    best = max(score(np.array([a, b])) for a in of_label[0] for b in of_label[1])
+    if average == "macro":
+        # A label that is neither true nor predicted counts as 0 there, and not at all here.
+        assert score(bias) >= best - 1e-9 or not truth.any(axis=0).all()
+    else:  # label by label may end at a ridge; it is never worse than no bias
+        assert best >= score(bias) - 1e-9 >= score(np.zeros(2)) - 1e-8
+
+
+def test_labels_with_few_positives_take_the_common_bias():
+    rng = np.random.default_rng(0)
+    shares = [0.5, 0.4, 0.3, 0.004]
+    truth = rng.uniform(size=(2000, 4)) < shares
+    margins = rng.normal(size=(2000, 4)) + 3 * truth - 3
+    rows = BinaryRows(margins, truth, truth.astype(int), None, list("abcd"))
+    bias = tune(rows, Fbeta(average="macro"), n_draws=0).bias
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(held_out_rows, "POOLING", 1e-12)
+        own = tune(rows, Fbeta(average="macro"), n_draws=0).bias
+        patch.setattr(held_out_rows, "POOLING", 1e12)
+        common = tune(rows, Fbeta(average="macro"), n_draws=0).bias
+    assert np.ptp(common) < 1e-6
+    n = truth.sum(axis=0)
+    np.testing.assert_allclose(bias, (n * own + 20 * common) / (n + 20), rtol=1e-6)
+    assert abs(bias[0] - own[0]) < 0.1 < abs(bias[3] - own[3])
+
+
+@pytest.mark.parametrize(
+    ("objective", "loss"),
+    [
+        (Cost([[0, 1], [20, 0]]), lambda t, p: (20 * (t & ~p) + (p & ~t)).sum()),
+        (Fbeta(3, "micro"), lambda t, p: -f_beta(3)(t.ravel(), p.ravel())),
+    ],
+)
+def test_the_common_bias_is_the_best_for_what_is_asked(monkeypatch, objective, loss):
+    rng = np.random.default_rng(0)
+    truth = rng.uniform(size=(300, 3)) < [0.02, 0.03, 0.1]
+    margins = rng.normal(size=(300, 3)) + 2 * truth - 1.5
+    rows = BinaryRows(margins, truth, truth.astype(int), None, list("abc"))
+    monkeypatch.setattr(held_out_rows, "POOLING", 1e12)
+    common = tune(rows, objective, n_draws=0).bias
+    best = min(loss(truth, margins >= t) for t in np.unique(margins))
+    assert loss(truth, rows.decide(common)) == pytest.approx(best)
+
+    def called(true, predicted):
+        return -loss(true == 1, predicted == 1)
+
+    near = loss(truth, rows.decide(tune(rows, called, n_draws=0).bias))
+    assert near - best <= 0.05 * abs(best)  # 64 thresholds are tried
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10_000))
+def test_costs_of_three_classes(seed):
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(3, size=30)
+    log_p = log_softmax(rng.normal(size=(30, 3)) + np.eye(3)[truth], axis=1)
+    matrix = rng.uniform(0, 5, size=(3, 3))
+    rows = ClassRows(log_p, truth, truth, np.arange(3))
+    bias = tune(rows, Cost(matrix), n_draws=0).bias
+    predicted = rows.decide(bias)
+    mean = np.mean([matrix[t, p] for t, p in zip(truth, predicted, strict=True)])
+    assert -rows.score(Cost(matrix), predicted) == pytest.approx(mean)
+    plain = np.mean([matrix[t, p] for t, p in zip(truth, log_p.argmax(axis=1), strict=True)])
+    assert mean <= plain + 1e-9
+
+
+# ---- bounds
+
+
+def fisher(successes, trials, share):
+    """At most how likely these are, if half as many new trials miss the share."""
+    new = -(-trials // 2)
+    missed = max(math.ceil(share * new - 1e-9) - 1, 0)
+    both = successes + missed
+    ways = [
+        math.comb(both, i) * math.comb(trials + new - both, trials - i)
+        for i in range(successes, min(trials, both) + 1)
+    ]
+    return sum(ways) / math.comb(trials + new, trials) if trials else 1.0
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999])
+def test_a_test_of_a_bound_against_all_ways_to_divide(confidence):
+    rng = np.random.default_rng(0)
+    for share in rng.uniform(0.1, 0.97, size=40):
+        bound = RecallAtPrecision(share, confidence=confidence)
+        trials = rng.integers(90, size=6)
+        hits = np.minimum(trials, (trials * rng.uniform(share - 0.1, 1.3, size=6)).astype(int))
+        expected = [
+            fisher(*map(int, pair), share) <= 1 - confidence
+            for pair in zip(hits, trials, strict=True)
+        ]
+        assert bound.sure(hits, trials, share).tolist() == expected
+        same = np.full(6, trials[0])
+        hits = rng.integers(trials[0] + 1, size=6)
+        expected = [fisher(int(k), int(trials[0]), share) <= 1 - confidence for k in hits]
+        assert bound.sure(hits, same, share).tolist() == expected
+        least = bound.fewest_trials(share, 20_000)
+        assert fisher(least, least, share) <= 1 - confidence
+        assert all(fisher(n, n, share) > 1 - confidence for n in range(1, least))
+
+
+def test_a_promise_breaks_seldom_whatever_the_true_share():
+    """The error of one test, summed over all outcomes of old and new rows."""
+    for share, confidence in ((0.5, 0.95), (0.9, 0.95), (0.9, 0.8), (0.95, 0.99)):
+        bound = RecallAtPrecision(share, confidence=confidence)
+        for n in (20, 45, 130):
+            sure = bound.sure(np.arange(n + 1), np.full(n + 1, n), share)
+            for times in (0.5, 1, 3):
+                new = int(np.ceil(n * times))
+                missed = np.arange(new + 1) < share * new - 1e-9
+                for p in np.linspace(share - 0.02, 0.999, 25):
+                    promised = binom.pmf(np.arange(n + 1), n, p)[sure].sum()
+                    broken = binom.pmf(np.arange(new + 1), new, p)[missed].sum()
+                    assert promised * broken < 0.4 * (1 - confidence)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10_000), st.integers(60, 400), st.booleans())
+def test_recall_and_alerts_against_a_loop(seed, n, ties):
+    margins, truth = drawn_margins(seed, n, 0.5, ties=ties)
+    rows = two_classes(margins, truth)
+    levels = [np.inf, *np.unique(margins)[::-1]]
+
+    def chosen(objective):
+        try:
+            return margins + tune(rows, replace(objective, strict=True)).bias > 0
+        except ValueError:
+            return None
+
+    # From the loosest threshold on, as long as recall is sure.
+    expected, best = None, -1.0
+    for t in levels[::-1]:
+        found = margins >= t
+        if fisher(int((found & (truth == 1)).sum()), int(truth.sum()), 0.8) > 0.05:
+            break
+        if truth[found].mean() > best - 1e-12:
+            expected, best = found, truth[found].mean()
+    np.testing.assert_equal(chosen(PrecisionAtRecall(0.8)), expected)
+    # From the strictest on, as long as the rows without alert are sure.
+    expected, best = None, -1.0
+    for t in levels:
+        found = margins >= t
+        if fisher(int((~found).sum()), n, 0.7) > 0.05:
+            break
+        if (found & (truth == 1)).sum() > best:
+            expected, best = found, (found & (truth == 1)).sum()
+    np.testing.assert_equal(chosen(AlertBudget(300)), expected)
+
+
+@pytest.mark.parametrize(
+    "objective", [RecallAtPrecision(0.9), PrecisionAtRecall(0.9), AlertBudget(100)]
+)
+def test_a_bound_holds_for_new_rows(objective):
+    """In 95 % of 200 draws, on as many new rows; on infinitely many even more often."""
+    kept = sure = n_chosen = 0
+    endless = drawn_margins(1, 50_000, 0.3, apart=3)
+    for seed in range(200):
+        margins, truth = drawn_margins(seed, 800, 0.3, apart=3)
+        new, new_truth = drawn_margins(10_000 + seed, 800, 0.3, apart=3)
+        try:
+            bias = tune(two_classes(margins, truth), replace(objective, strict=True)).bias[0]
+        except ValueError:  # not promised
+            continue
+        n_chosen += 1
+
+        def share(margins, truth, bias=bias):
+            found = margins + bias > 0
+            if isinstance(objective, RecallAtPrecision):
+                return truth[found].mean()
+            if isinstance(objective, PrecisionAtRecall):
+                return found[truth == 1].mean()
+            return (~found).mean()
+
+        kept += share(new, new_truth) >= objective.share
+        sure += share(*endless) >= objective.share
+    assert n_chosen >= 180
+    assert kept >= 0.95 * n_chosen - 4  # the count's standard deviation is 3
+    assert sure >= 0.97 * n_chosen
+    assert kept < n_chosen  # and not by predicting nothing, or everything
+
+
+def test_precision_beside_a_wrong_sure_row():
+    """A false alarm at the top does not end the search."""
+    margins = np.linspace(5, -5, 2000)
+    truth = (margins > 0).astype(int)
+    truth[[0, 30]] = 0
+    found = margins + tune(two_classes(margins, truth), RecallAtPrecision(0.9)).bias > 0
+    assert truth[found].mean() > 0.9
+    assert found[truth == 1].mean() > 0.9
+
+
+def test_a_bound_out_of_reach_is_named():
+    margins, truth = drawn_margins(0, 100, 0.3)
+    rows = two_classes(margins, truth)
+    for objective, match in (
+        (RecallAtPrecision(0.99), r"precision=0.99\) cannot be promised.* is precision 0\.\d"),
+        (PrecisionAtRecall(0.95), r"2\d are positive, .* is recall 0\.\d"),
+        (AlertBudget(1), r"is \d+(\.\d)? alerts per 1,000 rows"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            tune(rows, replace(objective, strict=True))
+        with pytest.warns(UserWarning, match=f"{match}.*The decision keeps that promise"):
+            tune(rows, objective)
+    none, far = two_classes(margins, 0 * truth), RecallAtPrecision(0.9, confidence=0.999)
+    with pytest.raises(ValueError, match=r"at 99\.9% confidence is no precision at all\. Lower"):
+        tune(none, replace(far, strict=True))
+    with pytest.warns(UserWarning, match=r"no precision at all.*The decision stays as it is"):
+        tuning = tune(none, far)
+    assert tuning.bias.tolist() == [0]
+    assert tuning.promise == ("precision", 0.9, 0.0, 0.999)
+
+
+def test_the_evidence_that_a_bound_needs():
+    for enough, few in ((39, 38), (1000, 10)):
+        assert RecallAtPrecision(0.9).least_evidence(5000, enough)[1] <= enough
+        assert PrecisionAtRecall(0.9).least_evidence(5000, few)[1] > few
+    assert AlertBudget(50).least_evidence(79, 0) == (79, 79, "rows")
+    assert AlertBudget(50).least_evidence(78, 78)[1] > 78
+    assert AlertBudget(1e-9).least_evidence(10_000, 0)[1] == 10_001
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (RecallAtPrecision(0.97), "precision "),
+        (PrecisionAtRecall(0.99), "recall "),
+        (AlertBudget(1), ""),
+    ],
+)
+def test_what_is_named_is_promised(asked, words):
+    """The decision is the one of somebody who asks for no more than that."""
+    for seed in range(6):  # the shares of 2 and 4, rounded up, could not be had
+        rows = two_classes(*drawn_margins(seed, 80 + 10 * seed, 0.3))
+        with pytest.warns(UserWarning, match="cannot be promised") as warned:
+            tuning = tune(rows, asked)
+        best = re.search(rf"confidence is {words}([\d.]*\d)", str(warned[0].message))
+        assert tuning.promise.promised == pytest.approx(float(best[1]), rel=1e-2)
+        assert tuning.promise.asked == asked.asked
+        asked_less = type(asked)(tuning.promise.promised, strict=True)
+        assert tuning.bias == tune(rows, asked_less).bias
+        assert asked_less.promise(asked_less.share).promised == tuning.promise.promised
+
+
+def test_bounds_of_several_labels_alone_and_together():
+    rng = np.random.default_rng(0)
+    truth = rng.uniform(size=(3000, 4)) < [0.4, 0.2, 0.01, 0.01]
+    margins = rng.normal(size=(3000, 4)) + 5 * truth - 2 + [0, 1, 0, 0]
+    rows = BinaryRows(margins, truth, truth.astype(int), None, list("abcd"))
+    alone = tune(rows, RecallAtPrecision(0.9, each=True)).bias
+    together = tune(rows, RecallAtPrecision(0.9)).bias
+    assert np.ptp(together) == 0
+    assert alone[2] == alone[3]  # 30 positives each: only both together show it
+    assert len(set(alone)) == 3
+    predicted = margins + alone > 0
+    for label in range(2):
+        assert truth[predicted[:, label], label].mean() >= 0.9
+    assert truth[:, 2:][predicted[:, 2:]].mean() >= 0.9
+    predicted = margins + together > 0
+    assert truth[predicted].mean() >= 0.9
+    flagged = (margins + tune(rows, AlertBudget(200)).bias > 0).any(axis=1)
+    assert 0.15 < flagged.mean() <= 0.2
+    few, each = rows.take(np.arange(600)), RecallAtPrecision(0.9, each=True)
+    with pytest.raises(ValueError, match="cannot be promised for c, d"):
+        tune(few, replace(each, strict=True))
+    with pytest.warns(UserWarning, match="cannot be promised for c, d"):
+        tuning = tune(few, each)
+    assert tuning.bias[2] == tuning.bias[3]
+    assert 0 < tuning.promise.promised < 0.9
+    predicted = margins[:600] + tuning.bias > 0
+    assert all(truth[:600][predicted[:, i], i].mean() > 0.9 for i in range(2))
+
+
+# ---- spans
+
+
+def tagged(seed, n):
+    rng = np.random.default_rng(seed)
+    classes = ["B-A", "B-B", "I-A", "I-B", "O"]
+    patterns = [["B-A"], ["B-B", "I-B"], ["O"], ["O"], ["O", "O"]]
+    drawn = rng.integers(5, size=(n, 4))
+    tags = [[tag for i in row for tag in patterns[i]] for row in drawn]
+    flat = np.array([classes.index(tag) for row in tags for tag in row])
+    logits = rng.normal(size=(len(flat), 5)) + 3.2 * np.eye(5)[flat] + [0, 0, 0, 0, 0.8]
+    return SpanRows(log_softmax(logits, axis=1), flat, tags, classes, "iob2")
+
+
+def as_tags(rows, bias):
+    named = np.array(rows.classes)[rows.decide(bias)]
+    return [part.tolist() for part in np.split(named, rows.ends[:-1])]
+
+
+def test_objectives_of_spans_are_those_of_the_metric():
+    rows = tagged(0, 60)
+    for bias in (np.zeros(5), np.array([1.0, 0, 0.5, -1, 0])):
+        decisions, tags = rows.decide(bias), as_tags(rows, bias)
+        for average in ("micro", "macro"):
+            expected = span_f1_score(rows.tags, tags, average=average)
+            assert rows.score(Fbeta(average=average), decisions) == pytest.approx(expected)
+        assert rows.score(span_f1_score, decisions) == rows.score(Fbeta(average="micro"), decisions)
+        p, r, _, _ = span_precision_recall_fscore_support(rows.tags, tags, average="micro")
+        value = rows.score(Fbeta(2, average="micro"), decisions)
+        assert value == pytest.approx(5 * p * r / (4 * p + r))
+        counts = rows.counter.counts(decisions)
+        assert counts.alerts == sum(any(tag != "O" for tag in row) for row in tags)
+        false, missed = (counts.predicted - counts.hits).sum(), (counts.true - counts.hits).sum()
+        wanted = -(2 * false + 7 * missed) / 60
+        assert rows.score(Cost([[0, 2], [7, 0]]), decisions) == pytest.approx(wanted)
+    chosen = np.array([3, 0, 3])
+    few = rows.take(chosen)
+    assert few.tags == [rows.tags[i] for i in chosen]
+    assert as_tags(few, np.zeros(5)) == [as_tags(rows, np.zeros(5))[i] for i in chosen]
+
+
+@pytest.mark.parametrize("each", [False, True])
+def test_bounds_of_spans(each):
+    rows, new = tagged(1, 500), tagged(2, 500)
+    names = ["A", "B"]
+    for objective, at in ((RecallAtPrecision(0.75, each=each), 0), (PrecisionAtRecall(0.7), 1)):
+        bias = tune(rows, objective).bias
+        assert bias[4] == 0
+        tags = as_tags(new, bias)
+        how = {"average": None, "labels": names} if each and at == 0 else {"average": "micro"}
+        values = span_precision_recall_fscore_support(new.tags, tags, **how)[at]
+        assert np.min(values) >= objective.share
+        assert at or np.min(values) < 0.87  # a lower threshold than the plain one
+    if each:
+        assert bias[0] == bias[2]  # all tags of a type move together
+    tags = as_tags(new, tune(rows, AlertBudget(300)).bias)
+    flagged = [any(tag != "O" for tag in row) for row in tags]
+    assert 0.2 < np.mean(flagged) <= 0.3
+
+
+# ---- no harm
+
+
+def test_noise_is_left_alone_and_a_gain_is_taken():
+    kept = gained = 0
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        truth = (np.arange(300) < 15).astype(int)
+        good = two_classes(rng.normal(size=300) + 6 * truth - 3, truth)
+        kept += (tune(good, Fbeta()).bias != 0).any()
+        off = two_classes(rng.normal(size=300) + 6 * truth - 7, truth)
+        gained += (tune(off, Fbeta()).bias > 1.5).all()
+    assert kept <= 3
+    assert gained == 30
+
+
+def test_gains_are_those_of_the_rows_outside_each_draw():
+    margins, truth = drawn_margins(3, 200, apart=2)
+    rows = two_classes(margins, truth)
+    tuning, rng = tune(rows, Fbeta(), n_draws=4), np.random.default_rng(0)
+    for gain, bias in zip(tuning.gains, tuning.biases, strict=True):
+        chosen = rng.integers(200, size=200)
+        out = np.setdiff1d(np.arange(200), chosen)
+        best = max(f_beta(1)(truth[chosen], margins[chosen] >= t) for t in margins[chosen])
+        assert f_beta(1)(truth[chosen], margins[chosen] + bias > 0) == pytest.approx(best)
+        scores = [f_beta(1)(truth[out], margins[out] + b > 0) for b in (bias, 0)]
+        assert gain == pytest.approx(scores[0] - scores[1])
+
+
+# ---- names
+
+
+def test_what_scoring_stands_for():
+    names = np.array(["ham", "spam"])
+    precision = resolve_scoring("precision", "two", names, 1)
+    assert precision(names[[0, 1, 1]], names[[1, 1, 0]]) == 0.5
+    assert resolve_scoring(Fbeta(2), "labels", names) == Fbeta(2, average="micro")
+    assert resolve_scoring(Fbeta(2), "classes", np.arange(3)) == Fbeta(2, average="macro")
+    three = np.arange(3)
+    for scoring, kind, match in (
+        ("roc_auc", "two", "'roc_auc' does not score predicted labels"),
+        ("r3", "two", "'r3' must be one of"),
+        ("precision", "spans", "'precision' must be one of"),
+        (RecallAtPrecision(0.9), "classes", "is for two classes"),
+        (Cost([[0, 1], [1, 0]]), "classes", "must have 3 rows"),
+        (Cost([[1, 1], [1, 0]]), "spans", r"matrix\[0\]\[0\] must be 0"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            resolve_scoring(scoring, kind, three if kind == "classes" else names, 1)
+    scorer = make_scorer(f1_score, response_method="predict_proba")
+    with pytest.raises(ValueError, match="does not score predicted labels"):
+        resolve_scoring(scorer, "two", names, 1)
+    for kind, function in (
+        ("two", lambda t: 0),
+        ("two", lambda: 0),
+        ("spans", lambda a, b, c, d: 0),
+    ):
+        with pytest.raises(TypeError, match="must be a function of two arguments"):
+            resolve_scoring(function, kind, names, 1)
+    for function in (lambda t, p, k=1: k, max, lambda *both: 1):
+        assert resolve_scoring(function, "two", names, 1) is function
+    assert resolve_scoring(f1_score, "two", np.array([0, 1]), 1) is f1_score
+    for kind, classes in (("two", names), ("classes", three)):  # needs pos_label, or an average
+        with pytest.raises(ValueError, match=r"f1_score.* cannot score these labels"):
+            resolve_scoring(f1_score, kind, classes, 1)
+    for scoring in (None, 3, Fbeta, ["f1"]):
+        with pytest.raises(TypeError, match=r"scoring=.* must be a name"):
+            resolve_scoring(scoring, "two", names, 1)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "match"),
+    [
+        (lambda: Fbeta(0), ValueError, "beta=0 must be above 0"),
+        (lambda: Fbeta("2"), TypeError, "beta='2' must be"),
+        (lambda: Fbeta(1, "weighted"), ValueError, "average='weighted'"),
+        (lambda: RecallAtPrecision(90), ValueError, "precision=90 must be .* below 1"),
+        (lambda: PrecisionAtRecall(float("nan")), ValueError, "recall=nan must"),
+        (lambda: AlertBudget(0), ValueError, "per_thousand=0 must"),
+        (lambda: AlertBudget(5, confidence=95), ValueError, "confidence=95 must"),
+        (lambda: AlertBudget(5, each="A"), TypeError, "each='A'"),
+        (lambda: Cost([1, 2]), ValueError, "matrix"),
+        (lambda: Cost([[1, 2]]), ValueError, r"matrix has shape \(1, 2\)"),
+        (lambda: Cost([["a", 1], [1, 0]]), TypeError, "matrix"),
+        (lambda: Cost([[0, float("nan")], [1, 0]]), ValueError, "matrix"),
+    ],
+)
+def test_objectives_refuse_what_makes_no_sense(make, error, match):
+    with pytest.raises(error, match=match):
+        make()
+
+
+# ---- calibration
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.booleans(), st.floats(0, 1)), min_size=1, max_size=30))
+def test_calibration_error_against_a_loop(rows):
+    true, p = map(np.array, zip(*rows, strict=True))
+    total = 0.0
+    for k in range(5):
+        inside = [(t, q) for t, q in rows if min(int(q * 5), 4) == k]
+        if inside:
+            t, q = map(np.array, zip(*inside, strict=True))
+            total += len(inside) / len(rows) * abs(t.mean() - q.mean())
+    assert expected_calibration_error(true, p, n_bins=5) == pytest.approx(total, abs=1e-12)
+
+
+def test_calibration_error_refuses():
+    for args, match in (
+        (([0, 2], [0.1, 0.2]), "0 and 1 only"),
+        (([0, 1], [0.1, 1.2]), "must hold probabilities"),
+        (([0, 1], [0.1]), "must match|same"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            expected_calibration_error(*args)
+    with pytest.raises(ValueError, match="n_bins=0"):
+        expected_calibration_error([1], [0.5], n_bins=0)
+
+
+def test_a_temperature_is_found_that_is_known():
+    rng = np.random.default_rng(0)
+    logits = log_softmax(rng.normal(size=(20_000, 3)) * 2, axis=1)
+    truth = np.array([rng.choice(3, p=np.exp(row)) for row in logits])
+    temperature, bias = calibrate(3 * logits, truth, biases=False)
+    assert temperature == pytest.approx(3, rel=0.03)
+    assert (bias == 0).all()
+    off = 3 * logits + [0, 2, -1]
+    temperature, bias = calibrate(off, truth, biases=True)
+    assert temperature == pytest.approx(3, rel=0.03)
+    np.testing.assert_allclose(bias - bias[0], [0, -2, 1], atol=0.2)
+    labels = rng.uniform(size=(20_000, 2)) < expit(logits[:, :2])
+    temperature, bias = calibrate(logits[:, :2] / 2 + [1, -1], labels, biases=True)
+    assert temperature == pytest.approx(0.5, rel=0.05)
+    np.testing.assert_allclose(bias, [-1, 1], atol=0.05)
+
+
+def test_a_temperature_is_the_likeliest():
+    rng = np.random.default_rng(1)
+    truth = rng.integers(3, size=500)
+    logits = log_softmax(rng.normal(size=(500, 3)) + np.eye(3)[truth], axis=1)
+    truth[:5] = -1  # a class that the model does not know
+
+    def loss(log_t):
+        p = np.exp(log_softmax(logits[5:] / np.exp(log_t), axis=1))
+        scale = np.exp(-log_t)
+        return log_loss(truth[5:], p, normalize=False) + (scale - 1) ** 2 / 2
+
+    expected = np.exp(minimize_scalar(loss, bounds=(-3, 3), method="bounded").x)
+    assert calibrate(logits, truth, biases=False)[0] == pytest.approx(expected, rel=1e-3)
+    # All right and no row leave it finite.
+    assert calibrate(np.array([[0.0, -9.0]]), np.array([0]), biases=True)[0] > 0.02
+    assert calibrate(np.zeros((0, 2)), np.zeros(0, int), biases=False)[0] == 1.0
