@@ -43,6 +43,7 @@ ENTITIES = objects([(0, 4, "PER")], [(0, 3, "PER")], [], [(0, 4, "LOC")])
 PAIRS = objects(*((f"who {i}?", "anna sings in rome every day") for i in range(4)))
 ANSWERS = objects([(0, "anna")], [], [(0, "anna")], [])
 NUMBERS = np.arange(8.0).reshape(4, 2)
+MANY, OF_MANY = np.arange(60.0).reshape(30, 2), np.array([0, 1, 9] * 10)  # that can be held out
 
 
 def masked(values, row=2):
@@ -64,9 +65,9 @@ MODELS = {
     "reader": (text_model(DiceQuestionAnswerer), PAIRS, ANSWERS),
     "tfidf": (lambda _: TfidfClassifier(), TEXTS, LABELS),
     "crf": (lambda _: CRFTagger(), TOKENS, TAGS),
-    "tuned": (lambda _: BiasTunedClassifier(DiceClassifier(max_epochs=1)), NUMBERS, LABELS),
+    "tuned": (lambda _: BiasTunedClassifier(DiceClassifier(max_epochs=1)), MANY, OF_MANY),
     "tuned tagger": (lambda b: BiasTunedTagger(text_model(DiceTokenClassifier)(b)), TOKENS, TAGS),
-    "search": (lambda _: LossSearchCV(DiceClassifier(max_epochs=1), n_trials=1), NUMBERS, LABELS),
+    "search": (lambda _: LossSearchCV(DiceClassifier(max_epochs=1), n_trials=1), MANY, OF_MANY),
     "search of texts": (
         lambda b: LossSearchCV(text_model(DiceSequenceClassifier)(b), n_trials=1),
         *(TEXTS, LABELS),
@@ -110,13 +111,17 @@ def test_samplers(name):
 def test_what_else_takes_data(tiny_backbone):
     model = DiceClassifier(max_epochs=1)
     with pytest.raises(ValueError, match=r"y\[2\] is masked"):
-        BalancedBatchSampler(masked(LABELS), 2)
+        BalancedBatchSampler(TextOverSampler(), masked(LABELS))
     with pytest.raises(ValueError, match=r"sample_weight\[1\] is masked"):
         model.fit(NUMBERS, LABELS, sample_weight=masked(np.ones(4), 1))
     with pytest.raises(ValueError, match=r"X\[2\] is masked"):
         TransformerFeatures(backbone=tiny_backbone).fit(masked(TEXTS))
-    for run in (out_of_fold, compare_losses, suspect_labels):
-        for X, y, name in ((masked(NUMBERS), LABELS, "X"), (NUMBERS, masked(LABELS), "y")):
+
+    def compared(model, X, y):
+        return compare_losses(model, X, y, MANY, OF_MANY, losses=["ce"], seeds=1)
+
+    for run in (out_of_fold, compared, suspect_labels):
+        for X, y, name in ((masked(MANY), OF_MANY, "X"), (MANY, masked(OF_MANY), "y")):
             with pytest.raises(ValueError, match=rf"{name}\[2(, 0)?\] is masked"):
                 run(model, X, y)
     fitted = model.fit(NUMBERS, np.array([0, 1, 0, 1]))
