@@ -83,7 +83,7 @@ class BiasTuned(PushToHub, MetaEstimatorMixin, BaseEstimator):
     _: KW_ONLY
     scoring: Any = "auto"
     bias: str = "per_class"
-    n_bootstraps: int = 10
+    n_bootstraps: int = 20
     cv: Any = None
     random_state: int | np.random.RandomState | None = None
 
