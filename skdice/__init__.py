@@ -11,45 +11,21 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from skdice.estimators import (
-        BiasTunedClassifier,
-        BiasTunedTagger,
-        CRFTagger,
-        DiceClassifier,
-        DiceEntityRecognizer,
-        DiceMRCTagger,
-        DiceQuestionAnswerer,
-        DiceSequenceClassifier,
-        DiceTokenClassifier,
-        TfidfClassifier,
-        TransformerFeatures,
-    )
+    from skdice.estimators import *  # noqa: F403
 
 __version__ = "0.1.0"
-__all__ = [
-    "BiasTunedClassifier",
-    "BiasTunedTagger",
-    "CRFTagger",
-    "DiceClassifier",
-    "DiceEntityRecognizer",
-    "DiceMRCTagger",
-    "DiceQuestionAnswerer",
-    "DiceSequenceClassifier",
-    "DiceTokenClassifier",
-    "TfidfClassifier",
-    "TransformerFeatures",
-    "__version__",
-]
-
-# Loaded on first use, so that `import skdice` stays quick and imports no transformers.
-_LAZY = {name: "skdice.estimators" for name in __all__ if name != "__version__"}
 
 
+# The estimators are loaded on first use: `import skdice` stays quick and imports no transformers.
 def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        return getattr(importlib.import_module(_LAZY[name]), name)
+    if name == "__all__":
+        return ["__version__", *importlib.import_module("skdice.estimators").__all__]
+    if name[:1] != "_":
+        estimators = importlib.import_module("skdice.estimators")
+        if name in estimators.__all__:
+            return getattr(estimators, name)
     raise AttributeError(f"module 'skdice' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+    return sorted({*globals(), *__getattr__("__all__")})

@@ -6,10 +6,10 @@ import functools
 import inspect
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set, Sized
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set, Sized
 from contextlib import contextmanager
 from numbers import Integral, Real
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -61,19 +61,31 @@ def _is_sequence(value: Any) -> bool:
     )
 
 
-# Parts of an annotation, what they are called in a message, and whether a value is one.
-Kinds = dict[str, tuple[str, Callable[[Any], bool]]]
+class Kind(NamedTuple):
+    """A constraint with the interface of scikit-learn's: its name in messages and its test."""
+
+    what: str
+    is_satisfied_by: Callable[[Any], bool]
+
+    def __str__(self) -> str:
+        return self.what
+
+
+# Parts of an annotation.
+Kinds = dict[str, Kind]
 KINDS: Kinds = {
-    "None": ("None", lambda value: value is None),
-    "bool": ("True or False", lambda value: isinstance(value, (bool, np.bool_))),
-    "int": ("an integer", lambda v: isinstance(v, Integral) and not isinstance(v, bool)),
-    "float": ("a number", _is_number),
-    "Path": ("a path", _is_path),
-    "str": ("a string", lambda value: isinstance(value, str)),
-    "Sequence": ("a list", _is_sequence),
-    "Iterable": ("a list", lambda v: isinstance(v, Iterable) and not isinstance(v, (str, bytes))),
-    "dict": ("a dict", lambda value: isinstance(value, Mapping)),
-    "Callable": ("a function", callable),
+    "None": Kind("None", lambda value: value is None),
+    "bool": Kind("True or False", lambda value: isinstance(value, (bool, np.bool_))),
+    "int": Kind("an integer", lambda v: isinstance(v, Integral) and not isinstance(v, bool)),
+    "float": Kind("a number", _is_number),
+    "Path": Kind("a path", _is_path),
+    "str": Kind("a string", lambda value: isinstance(value, str)),
+    "Sequence": Kind("a list", _is_sequence),
+    "Iterable": Kind(
+        "a list", lambda v: isinstance(v, Iterable) and not isinstance(v, (str, bytes))
+    ),
+    "dict": Kind("a dict", lambda value: isinstance(value, Mapping)),
+    "Callable": Kind("a function", callable),
 }
 _ALIASES = {"list": "Sequence", "tuple": "Sequence", "Mapping": "dict"}
 
@@ -99,7 +111,7 @@ def checked(function: Checked, known: Kinds | None = None) -> Checked:
 
 
 def kinds_of(function: Callable[..., Any], known: Kinds = KINDS) -> dict[str, Kinds]:
-    """What each parameter may be, of those whose annotation is a union of `known` kinds."""
+    """The kinds of each parameter whose annotation is a union of `known` ones."""
     kinds = {}
     for name, parameter in inspect.signature(function).parameters.items():
         parts = re.split(r" \| (?![^\[]*\])", str(parameter.annotation))
@@ -112,11 +124,22 @@ def kinds_of(function: Callable[..., Any], known: Kinds = KINDS) -> dict[str, Ki
 def check_arguments(kinds: Mapping[str, Kinds], arguments: Mapping[str, Any]) -> None:
     """Refuse the first argument that is of none of its kinds."""
     for name, value in arguments.items():
-        if name in kinds and not any(fits(value) for _, fits in kinds[name].values()):
-            wanted = " or ".join(what for what, _ in kinds[name].values())
+        if name in kinds:
             bad_path = "Path" in kinds[name] and isinstance(value, (str, os.PathLike))
-            wrong = ValueError if bad_path else TypeError
-            raise wrong(f"{name}={shown(value)} must be {wanted}")
+            error = ValueError if bad_path else TypeError
+            check_value(name, value, kinds[name].values(), error)
+
+
+def check_value(
+    name: str, value: Any, rules: Collection[Any], error: type[Exception] = ValueError
+) -> None:
+    """Refuse a value that satisfies none of `rules`: scikit-learn's constraints, or kinds.
+
+    A range, which alone has ends that are `closed`, takes True for no number.
+    """
+    flag = isinstance(value, bool)
+    if not any(r.is_satisfied_by(value) for r in rules if not (flag and hasattr(r, "closed"))):
+        raise error(f"{name}={shown(value)} must be {' or '.join(map(str, rules))}")
 
 
 def as_numbers(name: str, values: Any, n_dims: int = 1, *, finite: bool = True) -> np.ndarray:

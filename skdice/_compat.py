@@ -35,6 +35,8 @@ __all__ = [
     "attention_of",
     "check_feature_names",
     "check_method_params",
+    "dispatch_mode",
+    "expect_eager_steps",
     "get_sampler_tags",
     "name_estimators",
     "routing_enabled",
@@ -43,12 +45,24 @@ __all__ = [
 
 
 def attention_of(encoder: Any) -> str | None:
-    """How a model of transformers attends; it has a public setter and no getter."""
+    """The attention of a model of transformers, which has a public setter and no getter."""
     return getattr(getattr(encoder, "config", None), "_attn_implementation", None)
 
 
+def dispatch_mode() -> Any:
+    """The class for seeing which operations are called; torch is imported where it is needed."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    return TorchDispatchMode
+
+
+def expect_eager_steps(optimizer: Any) -> None:
+    """Let an optimiser that will be captured not warn of steps before that."""
+    optimizer._warned_capturable_if_run_uncaptured = True
+
+
 def accepts_sample_weight(scorer: Any) -> bool:
-    """Whether a scorer takes ``sample_weight``; scikit-learn's own have one signature for all."""
+    """Tell whether a scorer takes ``sample_weight``; scikit-learn's all have one signature."""
     if hasattr(scorer, "_accept_sample_weight"):
         return bool(scorer._accept_sample_weight())
     return "sample_weight" in signature(scorer).parameters

@@ -1,4 +1,4 @@
-"""What comes before a fit, and what is left after one that failed."""
+"""Checks before a fit, and the state after one that failed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import wraps
 from numbers import Integral
 from typing import Any, TypeVar, cast
 
-from skdice._checks import shown
+from skdice._checks import check_value, shown
 from skdice._compat import Interval, StrOptions
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -44,12 +44,9 @@ def reading_strategy(strategy: Any) -> Iterator[None]:
 
 def check_number(what: str, value: Any, kinds: Iterable[Any]) -> None:
     """Refuse a value outside the ranges and choices among `kinds`; True is no number."""
-    if value is None and None in kinds:
-        return
     rules = [kind for kind in kinds if isinstance(kind, (Interval, StrOptions))]
-    flag = isinstance(value, bool) and any(isinstance(rule, Interval) for rule in rules)
-    if flag or (rules and not any(rule.is_satisfied_by(value) for rule in rules)):
-        raise ValueError(f"{what}={shown(value)} must be {' or '.join(map(str, rules))}")
+    if rules and not (value is None and None in kinds):
+        check_value(what, value, rules)
 
 
 def check_params(estimator: Any) -> None:

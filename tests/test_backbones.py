@@ -16,6 +16,7 @@ from skdice import (
 )
 from skdice.backbones import find_backbone, load_encoder, load_tokenizer, max_positions
 from skdice.engine.module import EncoderWithHead, freeze
+from skdice.estimators.planning import unfitted_copy
 from skdice.text import TruncationWarning
 
 SMALL = dict(
@@ -148,8 +149,7 @@ def test_512_is_the_limit_only_where_none_is_given(long_backbones, kind):
     for length in (None, 1024):
         for cls in (DiceSequenceClassifier, DiceQuestionAnswerer):
             model = cls(backbone=folder, max_length=length)
-            model._build(2, seed=0)
-            limits[cls, length] = model._max_length()
+            limits[cls, length] = unfitted_copy(model).max_length_
     assert list(limits.values()) == [512, 384, 1024, 1024]
 
 

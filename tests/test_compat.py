@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from pathlib import Path
 
 import skdice
 
 PACKAGE = Path(skdice.__file__).parent
+# Parts of public interfaces: of scikit-learn's estimators, and of named tuples.
+PUBLIC = {"_parameter_constraints", "_validate_params"}
+PUBLIC |= {"_asdict", "_fields", "_make", "_replace"}
 
 
 def imports(path):
@@ -39,12 +43,48 @@ def test_private_imports_are_only_in_compat():
 
 def test_private_names_stay_in_their_package():
     for path in PACKAGE.rglob("*.py"):
-        own = path.relative_to(PACKAGE).parts[0]
+        own = folder_of(path)
         for name in imports(path):
             head, *rest = name.split(".")
             if head == "skdice" and rest[0] != own:
-                private = [part for part in rest[1:] if part[:1] == "_" and part[:2] != "__"]
+                private = list(filter(is_private, rest[1:]))
                 assert not private, f"{path} imports {name}"
+
+
+def folder_of(path):
+    """The package that a file of skdice belongs to: a folder, or the file itself."""
+    return path.relative_to(PACKAGE).parts[0]
+
+
+def is_private(name):
+    return name[:1] == "_" and name[:2] != "__"
+
+
+def names_made(tree):
+    """Private names that a file gives to functions, classes, attributes and variables."""
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            yield node.name
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.attr
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+
+
+def test_private_members_stay_in_their_package():
+    """No attribute is read whose private name another package makes, and this one does not."""
+    trees = {path: ast.parse(path.read_text()) for path in PACKAGE.rglob("*.py")}
+    made = defaultdict(set)
+    for path, tree in trees.items():
+        made[folder_of(path)] |= set(filter(is_private, names_made(tree)))
+    everywhere = set().union(*made.values()) - PUBLIC
+    reached = {
+        (str(path.relative_to(PACKAGE)), node.attr)
+        for path, tree in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr in everywhere - made[folder_of(path)]
+    }
+    assert not reached, "make these public, or move what uses them"
 
 
 def test_compat_says_why_it_takes_each_name():

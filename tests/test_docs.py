@@ -151,7 +151,7 @@ def _check_command(line):
 def test_the_code_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib").use("Agg")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("skdice.estimators.chosen.choose_epochs", lambda *rows: 1)
+    monkeypatch.setattr("skdice.estimators.schedule.choose_epochs", lambda *rows: 1)
     space: dict[str, object] = {}
     for kind, code in blocks(page) if page.suffix == ".md" else ():
         if kind == "python":
@@ -228,3 +228,10 @@ def test_the_commands_of_the_start_page_write_to_new_folders():
     assert saved
     assert written
     assert not set(saved) & set(written)
+
+
+def test_every_path_that_contributing_names_exists():
+    text = (DOCS / "CONTRIBUTING.md").read_text()
+    named = set(re.findall(r"`((?:skdice|tests|examples|docs)/[\w./]*)`", text))
+    assert len(named) > 15
+    assert not [path for path in named if not (DOCS.parent / path).exists()]

@@ -17,6 +17,7 @@ from skdice import (
     DiceTokenClassifier,
 )
 from skdice.engine.batching import EncodedDataset
+from skdice.estimators.planning import encode
 from skdice.export import export_onnx, with_onnx
 from tests.estimators import readers
 from tests.estimators.test_storage import LABELS, SETTINGS, TEXTS
@@ -39,7 +40,7 @@ def test_a_tagger(tiny_backbones, kind, sentences, tmp_path, monkeypatch):
     model = DiceTokenClassifier(backbone=tiny_backbones[kind], **SETTINGS).fit(X, y)
     folder = export_onnx(model, tmp_path / "onnx")
     graph = with_onnx(model, folder / "model.onnx")
-    assert_same_logits(model, graph, model._encode([*X, ["win"] * 40]).windows)
+    assert_same_logits(model, graph, encode(model, [*X, ["win"] * 40]).windows)
     assert graph.predict(X).tolist() == model.predict(X).tolist()
     config = json.loads((folder / "config.json").read_text())
     assert list(config["id2label"].values()) == model.classes_.tolist()
@@ -56,7 +57,7 @@ def test_a_classifier(tiny_backbone, pooling, tmp_path):
     model.fit(TEXTS, LABELS)
     folder = export_onnx(model, tmp_path / "onnx", int8=True)
     graph = with_onnx(model, folder / "model.onnx")
-    assert_same_logits(model, graph, model._encode(LONG).windows)
+    assert_same_logits(model, graph, encode(model, LONG).windows)
     small = with_onnx(model, folder / "model_int8.onnx").predict_proba(LONG)
     np.testing.assert_allclose(small, model.predict_proba(LONG), atol=0.1)
     assert not np.allclose(small, model.predict_proba(LONG), atol=1e-6)
@@ -66,7 +67,7 @@ def test_a_reader_and_an_adapter(tiny_backbone, tmp_path):
     model = DiceQuestionAnswerer(backbone=tiny_backbone, adapter="lora", **SETTINGS)
     model.fit(readers.X, readers.Y)
     graph = with_onnx(model, export_onnx(model, tmp_path / "onnx") / "model.onnx")
-    assert_same_logits(model, graph, model._windows(readers.X))
+    assert_same_logits(model, graph, model.task.encode(model, readers.X))
     assert model.net_.module_.adapted  # exporting merged a copy
 
 

@@ -64,10 +64,10 @@ def make(name, backbone):
     names = inspect.signature(cls).parameters
     given = {key: value for key, value in small.items() if key in names}
     model = cls(inner, **given) if "estimator" in names else cls(**given)
-    task = getattr(model, "task", "")
+    task = getattr(getattr(model, "task", None), "name", "")
     if isinstance(model, TagSampler) and name != "EntityReplacement":
         return model, SENTENCES, TAGS
-    if task == "qa":
+    if task in ("qa", "multi-span-qa"):
         return model, QUESTIONS, ANSWERS
     if task == "entities":
         return model, [" ".join(row) for row in SENTENCES], ENTITIES

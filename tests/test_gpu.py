@@ -28,6 +28,7 @@ from skdice import (
 )
 from skdice.engine.devices import resolve_device
 from skdice.engine.net import FineTuningNet
+from skdice.estimators.planning import encode
 from skdice.losses import LOSSES, SpanEndsLoss, for_trainer
 from skdice.model_selection.heads.data import fit_heads
 
@@ -80,7 +81,7 @@ def numbers_of(model, X):
     if isinstance(model, DiceQuestionAnswerer):
         return np.array([spot["score"] for row in model.predict_spans(X, n_best=3) for spot in row])
     if isinstance(model, DiceMRCTagger):
-        return np.concatenate([z for windows in model._predicted(X) for _, z in windows])
+        return np.concatenate(model.net_.logits(encode(model, X)))
     return np.concatenate([np.ravel(rows) for rows in model.predict_proba(X)])
 
 

@@ -9,6 +9,7 @@ import transformers
 from transformers.pipelines import get_supported_tasks
 
 from skdice import estimators
+from skdice.engine.adapters import PEFT_TYPES
 from skdice.tasks import TASKS
 from skdice.text.answers import as_questions
 from skdice.text.inputs import as_sentences, as_texts
@@ -20,9 +21,10 @@ def test_every_text_estimator_has_a_task_and_every_task_an_estimator():
         for cls in map(estimators.__dict__.get, estimators.__all__)
         if hasattr(cls, "from_transformers")
     ]
-    assert {cls.task: cls.__name__ for cls in classes} == {
+    assert {cls.task.name: cls.__name__ for cls in classes} == {
         name: task.estimator for name, task in TASKS.items()
     }
+    assert all(type(cls.task) is type(TASKS[cls.task.name]) for cls in classes)
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -32,7 +34,7 @@ def test_what_other_libraries_call_it(name):
         assert task.hub_tag in get_supported_tasks()
     if task.head is not None:
         assert hasattr(transformers, f"AutoModelFor{task.head}")
-        assert task.peft_type in pytest.importorskip("peft").TaskType.__members__
+        assert PEFT_TYPES[task.head] in pytest.importorskip("peft").TaskType.__members__
 
 
 @pytest.mark.parametrize("name", TASKS)

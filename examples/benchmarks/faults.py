@@ -119,7 +119,8 @@ def hostile() -> list[str]:
     """Every hostile value at every parameter of every public callable."""
     sys.path.insert(0, str(Path(__file__).parents[2]))
     from tests.conftest import build_tiny_backbone
-    from tests.hostile import harness, table, targets
+    from tests.hostile.harness import harness, table
+    from tests.hostile.surface import targets
 
     results = []
     with tempfile.TemporaryDirectory() as folder:
@@ -144,7 +145,7 @@ def tests() -> list[str]:
         "tests/engine/test_checkpoints.py",
         "tests/model_selection/test_memory.py",
         "tests/test_concurrency.py",
-        "tests/test_hostile.py",
+        "tests/hostile/test_hostile.py",
     )
     root = Path(__file__).parents[2]
     options = ("-q", "--tb=no", "-p", "no:cacheprovider", "-o", "addopts=--import-mode=importlib")

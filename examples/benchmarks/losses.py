@@ -56,7 +56,7 @@ def made(n_rows: int, n_classes: int) -> tuple[torch.Tensor, dict[str, Callable[
     for name in COMPARED:
         for background in (0, None):
             loss = resolve_loss(name).prepare(counts, background=background)
-            if background == 0 or loss.leaves_background_out or name == "ce_dice":
+            if background == 0 or loss.excludes_background or name == "ce_dice":
                 losses[f"{name}, background {background}"] = partial(loss, logits, target)
     return logits, losses
 

@@ -122,7 +122,7 @@ class FrozenTagger(TagScores, BaseEstimator):
     def fit(self, X: Any, y: Any) -> FrozenTagger:
         """Fit the head."""
         self.head_ = head().fit(self._stack(X), np.array([tag for row in y for tag in row]))
-        self.classes_ = self._outputs = self.head_.classes_
+        self.classes_ = self.outputs_ = self.head_.classes_
         self.scheme_ = "iob2"
         return self
 

@@ -9,7 +9,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import chain
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ from rich.console import Console
 
 from skdice._checks import counted
 from skdice.folders import replaceable
-from skdice.tasks import TASKS
 
 OUT = Console(markup=False, highlight=False)
 ERR = Console(markup=False, highlight=False, stderr=True)
@@ -141,8 +140,10 @@ def load(source: Path, device: str = "auto") -> Any:
             raise ValueError(f"{str(folder)!r} holds a {name}, which this skdice does not have")
         return getattr(estimators, name).from_pretrained(folder, device=device)
     architecture = (backbones.load_config(str(folder)).architectures or ["no architecture"])[0]
+    from skdice.tasks import TASKS
+
     for task in TASKS.values():
-        if task.head and f"For{task.head}" in architecture:
+        if task.has_words and task.head and f"For{task.head}" in architecture:
             return getattr(estimators, task.estimator).from_transformers(folder, device=device)
     raise ValueError(
         f"{str(folder)!r} holds a {architecture}: give a model for token classification, sequence "
@@ -150,41 +151,33 @@ def load(source: Path, device: str = "auto") -> Any:
     )
 
 
-# Options of `Fit` that one task has: its name, and what its rows are.
-_OF_ONE_TASK = {
-    "max_question_length": ("qa", "questions with contexts"),
-    "long_texts": ("classification", "texts to classify"),
-    "glued": ("entities", "texts with entities"),
-}
-
-
 def estimator_for(data: Any, **params: Any) -> Any:
     """An unfitted estimator for a data set; parameters that are None keep their defaults."""
     from skdice import estimators
+    from skdice.tasks import TASKS
 
-    params["queries"] = data.queries
-    for name, (task, what) in _OF_ONE_TASK.items():
-        if data.task != task and params.get(name) is not None:
-            raise typer.BadParameter(f"--{name.replace('_', '-')} is for {what}")
+    cls = getattr(estimators, TASKS[data.task].estimator)
     given = {name: value for name, value in params.items() if value is not None}
-    return getattr(estimators, TASKS[data.task].estimator)(**given)
-
-
-def has_several_labels(data: Any) -> bool:
-    """Whether a text of a data set may have several labels."""
-    return data.task == "classification" and any(isinstance(row, list) for row in data.y)
+    if data.queries is not None:
+        given["queries"] = data.queries
+    for name in given.keys() - signature(cls).parameters:
+        owners = [
+            task.rows
+            for task in TASKS.values()
+            if name in signature(getattr(estimators, task.estimator)).parameters
+        ]
+        raise typer.BadParameter(f"--{name.replace('_', '-')} is for {' and '.join(owners)}")
+    return cls(**given)
 
 
 def described(data: Any) -> str:
     """One line on a data set: its file, what its columns are taken for, rows and classes."""
+    from skdice.tasks import TASKS
+
     columns = {} if data.columns is None else data.columns
     parts = [data.task, *(f"{what} in column {name!r}" for what, name in columns.items())]
     parts.append(counted(len(data), "row"))
-    if data.task in ("classification", "tagging", "entities"):
-        nested = data.task != "classification" or has_several_labels(data)
-        labels = chain.from_iterable(data.y) if nested else data.y
-        if data.task == "entities":
-            labels = [label for _, _, label in labels]
+    if (labels := TASKS[data.task].labels(data.y)) is not None:
         of_label = Counter(label for label in labels if label is not None)
         if isinstance(named := columns.get("label"), list):
             of_label.update({str(name): 0 for name in named})  # also those that no row has
@@ -198,8 +191,9 @@ def described(data: Any) -> str:
 def on_features(parts: dict[str, Any], params: dict[str, Any]) -> Any:
     """A head to train; replaces the texts in `parts` by vectors of the frozen backbone."""
     from skdice import DiceClassifier, TransformerFeatures
+    from skdice.tasks import TASKS
 
-    if parts["train"].task != "classification":
+    if TASKS[parts["train"].task].per_position:
         raise typer.BadParameter("--features is for texts; for tags use --frozen encoder")
     for name in ("frozen", "precision", "max_question_length", "glued"):
         if name in params:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import wraps
 from inspect import signature
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 from typer import Argument, Option
 from typer.core import TyperCommand
 
+from skdice._modules import TASK_NAMES, TOOLS
 from skdice.cli._common import readable_errors, split_commas
-from skdice.tasks import TASKS
 
 
 class Command(TyperCommand):
@@ -49,6 +49,8 @@ def default_of(option: str | None, with_features: bool) -> str | None:
         return ", ".join(COMPARED)
     if option == "seeds":
         return str(signature(compare_losses).parameters[option].default)
+    from skdice.tasks import TASKS
+
     classes = {name: task.estimator for name, task in TASKS.items()}
     if with_features:
         classes["features"] = "DiceClassifier"
@@ -82,13 +84,17 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     return with_fields
 
 
-Task = Literal["auto", "tagging", "classification", "qa", "mrc-ner", "entities"]
 Misaligned = Literal["raise", "drop", "fix"]
-Tool = Literal["doccano", "label-studio", "prodigy", "spacy", "brat", "jsonl", "conll"]
 Offsets = Literal["auto", "codepoints", "utf16", "bytes"]
-Format = Literal[
-    "auto", "conll", "jsonl", "spans", "doccano", "label-studio", "prodigy", "spacy", "brat"
-]
+if TYPE_CHECKING:
+    Tool: TypeAlias = str
+    SourceTool: TypeAlias = str
+    Format: TypeAlias = str
+    Task: TypeAlias = str
+else:  # by the modules of `datasets.annotations`
+    Tool, SourceTool = Literal[TOOLS], Literal[("auto", *TOOLS)]
+    Task = Literal[("auto", *TASK_NAMES)]
+    Format = Literal[("auto", *dict.fromkeys(("conll", "jsonl", "spans", *TOOLS)))]
 Mode = Literal["strict", "exact", "partial", "type", "fair"]
 Strategy = Literal["auto", "full", "shared"]
 Choice = Literal["mixed", "positives", "margin", "spread"]
@@ -118,6 +124,9 @@ class Columns:
             "toxic,obscene,threat.",
         ),
     ] = None
+    label_separator: Annotated[
+        str | None, Option(help="Between several labels in one cell, as in spam, ad.")
+    ] = None
     separator: Annotated[
         str | None, Option(help=r"Between columns: one character, or \t; default: as found.")
     ] = None
@@ -138,11 +147,16 @@ class Columns:
             "text_columns": texts[0] if len(texts) == 1 else texts or None,
             "label_column": _column(self.label_column[0]) if self.label_column else None,
             "label_columns": [*map(_column, split_commas(self.label_columns or ""))] or None,
+            "label_separator": self.label_separator,
             "header": self.header,
             "separator": self.separator and self.separator.replace(r"\t", "\t"),
             "quoting": self.quoting,
         }
         return {name: value for name, value in given.items() if value is not None}
+
+    def of_texts(self) -> dict[str, Any]:
+        """Options for the readers of texts to predict."""
+        return {name: v for name, v in self.of_table().items() if name != "label_separator"}
 
     def of_entities(self) -> dict[str, Any]:
         """Options for `read_annotations`."""
@@ -155,18 +169,16 @@ class Columns:
     def read(self, path: Path, task: str, **options: Any) -> Any:
         """A `Dataset` from a file."""
         from skdice.datasets.auto import find_task, read_dataset
+        from skdice.tasks import TASKS
 
+        table = self.of_table()
         if task == "auto":
-            task = find_task(path, self.encoding)
-        if task == "entities":
-            return read_dataset(path, task=task, **self.of_entities())
-        options |= self.of_table()
-        if task == "qa":
-            options["on_misaligned"] = self.on_misaligned
-        elif task != "classification":
-            names = {"text_columns": "token_column", "label_column": "tag_column"}
-            options = {names.get(name, name): value for name, value in options.items()}
-        return read_dataset(path, task=task, encoding=self.encoding, **options)
+            task = find_task(path, self.encoding, table)
+        how = {"on_misaligned": self.on_misaligned, "offsets": self.offsets}
+        options |= TASKS[task].file_options(table, **how)
+        kind = TASKS[task].file_kind or task
+        data = read_dataset(path, task=kind, encoding=self.encoding, **options)
+        return data if kind == task else replace(data, task=task)
 
 
 @dataclass

@@ -9,7 +9,6 @@ import numpy as np
 from skdice._checks import counted
 from skdice.model_selection.candidates import Candidate
 from skdice.model_selection.comparison import Comparison
-from skdice.tasks import TASKS
 
 MEANINGS = {
     "ce": "cross-entropy, which most tools train with",
@@ -74,6 +73,8 @@ def verdict(comparison: Comparison, task: str) -> Iterator[str]:
         more = "" if n_runs >= 5 else ", or --seeds 5"
         yield f"Next: more test rows{more} to tell them apart; until then the simplest will do."
     decided = any(model.decision for model in models)
+    from skdice.tasks import TASKS
+
     if TASKS[task].has_classes and not decided and isinstance(best.loss, str):
         yield f'Next: --rows "{best.label}, {best.label} + tuned" adds a tuned decision.'
     if not best.is_baseline and isinstance(best.loss, str):

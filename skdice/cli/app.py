@@ -10,7 +10,16 @@ from typer import Option
 from skdice import __version__
 from skdice.cli import _common
 from skdice.cli import _options as options
-from skdice.cli.commands import data, models, searches
+from skdice.cli.compare import compare
+from skdice.cli.convert import convert
+from skdice.cli.evaluate import evaluate
+from skdice.cli.export import export
+from skdice.cli.imbalance import imbalance
+from skdice.cli.next import next
+from skdice.cli.predict import predict
+from skdice.cli.suspects import suspects
+from skdice.cli.train import train
+from skdice.cli.tune import tune
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -47,16 +56,8 @@ def main(
 
 
 for function in (
-    data.imbalance,
-    models.train,
-    models.predict,
-    data.convert,
-    models.evaluate,
-    data.suspects,
-    data.next,
-    models.export,
-    searches.compare,
-    searches.tune,
+    *(imbalance, train, predict, convert, evaluate),
+    *(suspects, next, export, compare, tune),
 ):
     summary = (function.__doc__ or "").split("\n\n")[0]  # whole, in the list of commands
     register = app.command(cls=options.Command, short_help=summary)

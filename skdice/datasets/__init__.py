@@ -5,8 +5,8 @@ from skdice.datasets.annotations import read_annotations, write_annotations
 from skdice.datasets.auto import Dataset, read_dataset
 from skdice.datasets.conll import read_conll, read_conllu, write_conll
 from skdice.datasets.hub import from_hf
-from skdice.datasets.records import read_table, read_texts
 from skdice.datasets.squad import read_mrc_ner, read_squad, write_squad_predictions
+from skdice.datasets.tables import read_table, read_texts
 
 __all__ = [
     "Dataset",

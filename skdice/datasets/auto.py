@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from skdice._checks import check_choice, checked
-from skdice.datasets.annotations.api import find_format, read_annotations
-from skdice.datasets.annotations.jsonl import read_tokens, token_fields
-from skdice.datasets.annotations.records import Source
-from skdice.datasets.conll import DOCUMENT, TAG, is_conllu, read_conll, read_conllu
-from skdice.datasets.files import fault, first_line, is_json, read_lines, suffix_of
-from skdice.datasets.records import read_table, token_table
+from skdice._modules import TASK_NAMES
+from skdice.datasets.annotations import find_format, read_annotations
+from skdice.datasets.files import suffix_of
+from skdice.datasets.options import OF_LABELS, check_options
+from skdice.datasets.source import Source, warn_of_skipped
 from skdice.datasets.squad import read_mrc_ner, read_squad
-from skdice.metrics.schemes import to_tags
-from skdice.tasks import TASKS
+from skdice.datasets.tables import read_table
+from skdice.datasets.tagged import has_even_lines, holds_tags, read_tagged
+
+# The kinds of data sets; each is the name of a task of `skdice.tasks`.
+KINDS = ("tagging", "classification", "qa", "mrc-ner", "entities")
 
 
 @checked
@@ -54,8 +55,8 @@ class Dataset:
     columns: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        if self.task not in TASKS:
-            raise ValueError(f"task={self.task!r} must be one of {list(TASKS)}")
+        if self.task not in TASK_NAMES:
+            raise ValueError(f"task={self.task!r} must be one of {list(TASK_NAMES)}")
 
     def __len__(self) -> int:
         return len(self.X)
@@ -106,131 +107,86 @@ def read_dataset(
     >>> data.task, list(data.y)
     ('classification', ['spam', 'ham'])
     """
-    check_choice("task", task, ("auto", *TASKS))
-    path = Path(path)
+    check_choice("task", task, ("auto", *KINDS))
+    source = Source(Path(path), encoding)
     if task == "auto":
-        task = find_task(path, encoding)
-    if task == "entities":
-        _check(read_annotations, options)
-        texts, entities, _ = read_annotations(path, encoding=encoding, **options)
-        return Dataset(texts, entities, task, path)
-    lines = read_lines(path, encoding)
-    if task == "qa":
-        if not is_json(path, lines):
-            raise ValueError(f"{str(path)!r} is not a SQuAD file: questions are read from JSON")
-        _check(read_squad, options)
-        pairs, answers, ids = read_squad(path, encoding=encoding, return_ids=True, **options)
-        return Dataset(pairs, answers, "qa", path, ids)
-    if task == "mrc-ner" and suffix_of(path) == ".json":
-        sentences, spans, queries = read_mrc_ner(path, encoding=encoding)
-        return Dataset(sentences, spans, "mrc-ner", path, queries=queries)
-    if task == "classification":
-        try:
-            return _from_columns(read_table, path, task, encoding=encoding, **options)
-        except ValueError as error:
-            if suffix_of(path) == ".conll" or _has_even_lines(lines):
-                remedy = "for tagged sentences, give task='tagging' (--task tagging)"
-                raise ValueError(f"{error}; or, {remedy}") from error
-            raise
-    if is_json(path, lines):
-        return _from_tokens(path, lines, task, options.get("with_tags", True))
-    table = token_table(path, lines, options.get("separator"), options.get("with_tags", True))
-    if table is not None:
-        _check(token_table, options)
-        return Dataset(*table[:2], task, path, columns=table[2])
-    reader = read_conllu if is_conllu(lines) else read_conll
-    return _from_columns(reader, path, task, encoding=encoding, **options)
+        task = find_task(path, encoding, options)
+    data: Dataset = _READERS[task](source, encoding=encoding, **options)
+    return data
 
 
-def _from_tokens(path: Path, lines: list[str], task: str, with_tags: bool) -> Dataset:
-    """Lists of tokens with their tags, or with spans of tokens, from JSON."""
-    source = Source(path)
-    source.lines = lines
-    if not any(token_fields(value) for _, value in source.values):
-        remedy = "for texts with entities, give task='entities' (--task entities)"
-        raise ValueError(f"{str(path)!r} holds no lists of tokens and tags: {remedy}")
-    rows = list(read_tokens(source, with_tags))
-    y: list[Any] = [row for _, _, row in rows]
-    if task == "tagging":
-        for i, (place, tokens, row) in enumerate(rows):
-            if row and isinstance(row[0], tuple):
-                try:
-                    y[i] = to_tags(row, len(tokens))
-                except ValueError as error:
-                    remedy = "give task='mrc-ner' (--task mrc-ner)"
-                    raise fault(path, place, f"{error}; for nested spans, {remedy}") from error
-            elif not row:
-                y[i] = ["O"] * len(tokens)
-    return Dataset([tokens for _, tokens, _ in rows], y, task, path)
+def _entities(source: Source, **options: Any) -> Dataset:
+    check_options(read_annotations, options)
+    texts, entities, _ = read_annotations(source.path, **options)
+    return Dataset(texts, entities, "entities", source.path)
 
 
-def _from_columns(reader: Any, path: Path, task: str, **options: Any) -> Dataset:
-    _check(reader, options)
-    X, y, columns = reader(path, return_columns=True, **options)
-    return Dataset(X, y, task, path, columns=columns)
+def _questions(source: Source, **options: Any) -> Dataset:
+    if not source.is_json:
+        what = "is not a SQuAD file: questions are read from JSON"
+        raise ValueError(f"{str(source.path)!r} {what}")
+    check_options(read_squad, options)
+    pairs, answers, ids = read_squad(source.path, return_ids=True, **options)
+    return Dataset(pairs, answers, "qa", source.path, ids)
 
 
-def _check(reader: Any, options: dict[str, Any]) -> None:
-    for name in sorted(set(options) - set(inspect.signature(reader).parameters)):
-        given = f"{name}={options[name]!r}"
-        raise TypeError(f"{given} is no option of {reader.__name__}, which reads this file")
+def _texts(source: Source, **options: Any) -> Dataset:
+    check_options(read_table, options)
+    try:
+        X, y, columns = read_table(source.path, return_columns=True, **options)
+    except ValueError as error:
+        if suffix_of(source.path) == ".conll" or has_even_lines(source.lines):
+            remedy = "for tagged sentences, give task='tagging' (--task tagging)"
+            raise ValueError(f"{error}; or, {remedy}") from error
+        raise
+    return Dataset(X, y, "classification", source.path, columns=columns)
 
 
-def find_task(path: str | Path, encoding: str = "utf-8") -> str:
-    """The task that ``task="auto"`` finds for a file."""
-    path = Path(path)
-    if path.is_dir() or suffix_of(path) in (".ann", ".spacy"):
-        return "entities"
-    return _task_of(path, read_lines(path, encoding))
+def _sentences(source: Source, encoding: str, **options: Any) -> Dataset:
+    X, y, columns = read_tagged(source, **options)
+    warn_of_skipped(source, len(X))
+    return Dataset(X, y, "tagging", source.path, columns=columns)
 
 
-def _task_of(path: Path, lines: list[str]) -> str:
-    if is_json(path, lines):
-        source = Source(path)
-        source.lines = lines
+def _sentences_with_queries(source: Source, encoding: str, **options: Any) -> Dataset:
+    if suffix_of(source.path) == ".json":
+        options.pop("with_tags", None)
+        check_options(read_mrc_ner, options)
+        sentences, spans, queries = read_mrc_ner(source.path, encoding=encoding)
+        return Dataset(sentences, spans, "mrc-ner", source.path, queries=queries)
+    X, y, columns = read_tagged(source, nested=True, **options)
+    warn_of_skipped(source, len(X))
+    return Dataset(X, y, "mrc-ner", source.path, columns=columns)
+
+
+_READERS: dict[str, Any] = {
+    "tagging": _sentences,
+    "classification": _texts,
+    "qa": _questions,
+    "mrc-ner": _sentences_with_queries,
+    "entities": _entities,
+}
+
+
+def find_task(path: str | Path, encoding: str = "utf-8", options: Collection[str] = ()) -> str:
+    """The task that ``task="auto"`` finds for a file; of two, that which has the `options`."""
+    task = _task_of(Source(Path(path), encoding))
+    return "classification" if task == "entities" and OF_LABELS & set(options) else task
+
+
+def _task_of(source: Source) -> str:
+    if source.path.is_dir() or suffix_of(source.path) in (".ann", ".spacy"):
+        return "entities"  # without a look at what may be damaged
+    if source.is_json:
         _, first = next(iter(source.values), ("", None))
         record = first if isinstance(first, dict) else {}
         if {"query", "entity_label"} <= set(record):
             return "mrc-ner"
         if {"question", "context"} <= set(record) or isinstance(record.get("data"), list):
             return "qa"
-        if any(token_fields(value) for _, value in source.values):
-            return "tagging"
-        return "classification" if find_format(source) is None else "entities"
-    begins = first_line(lines).startswith(("#begin document", DOCUMENT))
-    if begins or is_conllu(lines) or _in_blocks(lines):
+    form = find_format(source, with_tags=False)
+    if form is not None and not source.is_json:
+        return "entities"
+    if holds_tags(source):
         return "tagging"
-    return "classification" if token_table(path, lines, with_tags=False) is None else "tagging"
-
-
-def _in_blocks(lines: list[str]) -> bool:
-    """Whether blank lines stand between blocks of lines of columns."""
-    return _has_gaps(lines) and holds_columns(lines, set("OBIES"))
-
-
-def holds_columns(lines: list[str], tags: Collection[str]) -> bool:
-    """Whether lines are columns of single words: after tabs, or with a tag at one end of each."""
-    filled = _filled(lines)
-    single = [len(line.split()) == len(line.rstrip().split("\t")) for line in filled]
-    if 10 * sum(single) >= 9 * len(filled) and any("\t" in line for line in filled):
-        return True
-    ends = ([line.split()[i] for line in filled] for i in (0, -1))
-    return len({len(line.split()) for line in filled}) == 1 and any(
-        all(word in tags or TAG.fullmatch(word) for word in words) for words in ends
-    )
-
-
-def _has_even_lines(lines: list[str]) -> bool:
-    """Whether blank lines separate lines that all have the same number of words, two or more."""
-    filled = _filled(lines)
-    widths = {1 if "\t" in line else len(line.split()) for line in filled}
-    return _has_gaps(lines) and len(widths) == 1 and widths != {1}
-
-
-def _has_gaps(lines: list[str]) -> bool:
-    return "\n\n" in "\n".join(map(str.strip, lines)).strip("\n")
-
-
-def _filled(lines: list[str]) -> list[str]:
-    """The first lines of tokens or texts."""
-    return [line for line in lines if line.strip() and not line.startswith(("#", DOCUMENT))][:200]
+    return "classification" if form is None else "entities"

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from skdice._checks import KINDS, as_row_list, shown
+from skdice._warn import warn
 from skdice.datasets.files import fault
 
+# A list that pandas wrote to a cell and reads back as a string.
+WRITTEN_LIST = re.compile(r"\[\s*([\'\"\[\d].*)?\]", re.DOTALL)
 _FLAGS = {"0": False, "1": True, "false": False, "true": True}
 
 
@@ -62,7 +68,7 @@ def names_of_columns(
     path: Path, rows: Sequence[tuple[str, Sequence[Any]]], columns: dict[int, str]
 ) -> list[list[str]]:
     """The names of the `columns`, from index to name, that hold 1 in each row."""
-    names: list[list[str]] = []
+    names = NamedRows(columns.values())
     for place, cells in rows:
         names.append([])
         for i, name in columns.items():
@@ -73,3 +79,52 @@ def names_of_columns(
             if _FLAGS[flag]:
                 names[-1].append(name)
     return names
+
+
+class NamedRows(list[list[str]]):
+    """Lists of names that know all columns, as a frame of 0 and 1 does.
+
+    Attributes
+    ----------
+    columns : list of str
+        Also of those that no row names.
+    """
+
+    def __init__(self, columns: Iterable[str]) -> None:
+        super().__init__()
+        self.columns = list(columns)
+
+    def to_numpy(self) -> np.ndarray:
+        """Rows of 0 and 1."""
+        table = np.array([[name in row for name in self.columns] for row in self], dtype=int)
+        return table.reshape(len(self), len(self.columns))
+
+
+def split_cells(path: Path, labels: list[str], separator: str | None) -> list[Any]:
+    """Labels of cells, of which some may hold several; see `read_table`."""
+    if separator is None:
+        separator = _separator_in(labels)
+        if separator is None:
+            return labels
+        first = next(label for label in labels if separator in label)
+        warn(
+            f"{str(path)!r}: labels such as {first!r} are read as several, separated by "
+            f"{separator!r}: say so by label_separator={separator!r} (--label-separator), or "
+            "label_separator='' if each cell is one label"
+        )
+    if not separator:
+        return labels
+    return [[part for each in label.split(separator) if (part := each.strip())] for label in labels]
+
+
+def _separator_in(labels: list[str]) -> str | None:
+    """What separates labels of a few cells that other cells hold alone."""
+    whole = set(labels)
+    for separator in ",;|#":
+        several = {label for label in whole if separator in label}
+        rows = [[part.strip() for part in label.split(separator)] for label in several]
+        parts = {part for row in rows for part in row}
+        alone = whole - several
+        if several and all(parts) and parts & alone and len(parts | alone) <= len(whole):
+            return separator
+    return None

@@ -113,6 +113,12 @@ def _articles(path: Path, values: list[Any]) -> list[Any]:
             for i, r in enumerate(records)
         ]
     for article in records:
+        if isinstance(article, dict) and {"context", "qas"} <= set(article):
+            raise ValueError(
+                f"{str(path)!r} has 'context' and 'qas' beside the title, with one 'answer' for "
+                "each question, as KorQuAD 2 has: write 'paragraphs' of 'context' and 'qas' with "
+                "lists 'answers', as SQuAD has"
+            )
         _field(path, article, "paragraphs", list)
     return records
 

@@ -14,7 +14,13 @@ from torch import nn
 
 from skdice._lock import PROCESS
 from skdice.engine.module import EncoderModule, TaskModel
-from skdice.tasks import TASKS
+
+# peft's name for each head of transformers.
+PEFT_TYPES = {
+    "TokenClassification": "TOKEN_CLS",
+    "SequenceClassification": "SEQ_CLS",
+    "QuestionAnswering": "QUESTION_ANS",
+}
 
 
 def peft() -> Any:
@@ -47,7 +53,7 @@ def add_adapter(module: EncoderModule, adapter: Any) -> None:
         config.target_modules = _linear_layers(module)
     config.task_type = "FEATURE_EXTRACTION"
     if isinstance(module, TaskModel):
-        config.task_type = TASKS[module.task].peft_type
+        config.task_type = PEFT_TYPES[module.kind]
         if getattr(config, "modules_to_save", "") is None:
             config.modules_to_save = [
                 name
@@ -70,7 +76,7 @@ def merge_adapter(module: EncoderModule) -> EncoderModule:
     (adapted,) = module.adapted
     merged = adapted.merge_and_unload()
     if isinstance(module, TaskModel):
-        return TaskModel(merged.requires_grad_(True), module.task, module.dropout.p)
+        return TaskModel(merged.requires_grad_(True), module.kind, module.dropout.p)
     module.encoder = merged
     module.adapted, module.trainable = (), None
     return module.requires_grad_(True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -16,6 +17,7 @@ from skdice.text.encoding import Ragged, Window, Windows
 
 Inputs = list[dict[str, Any]]
 Batch = tuple[Inputs, torch.Tensor | None, torch.Tensor | None]  # inputs, targets, weights
+Layout = Callable[[Sequence[Window], Any], tuple[dict[str, Any], np.ndarray]]
 UNKNOWN = -100  # the target of a token that was not annotated
 
 
@@ -67,6 +69,13 @@ class EncodedDataset(Dataset):
         """The sentences or texts of some windows."""
         return np.unique(self.windows.rows[chosen])
 
+    def places_of(self, drawn: np.ndarray) -> np.ndarray:
+        """The windows of sentences or texts that were drawn."""
+        first, last = (
+            np.searchsorted(self.windows.rows, drawn, side) for side in ("left", "right")
+        )
+        return np.concatenate([np.arange(*ends) for ends in zip(first, last, strict=True)])
+
     def flat_targets(self, rows: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """The targets of windows one after the other, and the weight of each.
 
@@ -114,13 +123,22 @@ def for_each_window(
 
     It gives a row for each window, or for each position of the windows where they have some.
     """
-    results: list[Any] = [None] * len(windows)
+    batches, pieces = [], []
     for batch in length_batches(windows.lengths, batch_size, run_cost(device)):
-        inputs, _, _ = padder([(windows[i], None, None) for i in batch])
-        pieces: Any = compute(inputs)
-        if "positions" in inputs:
+        batches.append(batch)
+        pieces.append(compute(padder([(windows[i], None, None) for i in batch])[0]))
+    return by_window(windows, batches, pieces)
+
+
+def by_window(
+    windows: Windows[Any], batches: Sequence[np.ndarray], outputs: Sequence[np.ndarray]
+) -> list[np.ndarray]:
+    """What a module gave for batches of windows, by number of window."""
+    results: list[Any] = [None] * len(windows)
+    for batch, pieces in zip(batches, outputs, strict=True):
+        if any(len(windows[i].positions) for i in batch):
             ends = np.cumsum([windows[i].n_predictions for i in batch])
-            pieces = np.split(pieces, ends[:-1])
+            pieces = np.split(pieces, ends[:-1])  # type: ignore[assignment]
         for i, piece in zip(batch, pieces, strict=True):
             results[i] = piece
     return results
@@ -194,31 +212,27 @@ class Padder:
     def __call__(
         self,
         rows: Sequence[tuple[Window, Any, Any]],
-        groups: Sequence[int] | None = None,
-        first: int = 0,
+        layout: Layout | None = None,
     ) -> tuple[dict[str, Any], torch.Tensor | None, torch.Tensor | None]:
         """Inputs of the encoder, targets and weights of some rows.
 
         Parameters
         ----------
         rows : list of (Window, target, weight)
-        groups : list of int or None, default=None
-            Pack the rows instead of padding them: rows in each group, as in `packed_inputs`.
-        first : int, default=0
-            As there.
+        layout : callable or None, default=None
+            Called with windows and this padder, it gives the inputs, and where each window starts
+            among all subwords. None pads to the longest.
         """
         windows = [row[0] for row in rows]
-        if groups is None:
-            inputs, starts = self._padded(windows)
-        else:
-            inputs, starts = packed_inputs(windows, groups, first, self.pad_id)
+        inputs, starts = self.padded(windows) if layout is None else layout(windows, self)
         positions = [
             window.positions + start for window, start in zip(windows, starts, strict=True)
         ]
         where = np.concatenate(positions).astype(np.int64, copy=False)
         per_word = len(where) > 0
         if per_word:
-            inputs["positions"] = torch.from_numpy(where)
+            places = inputs.setdefault("positions", torch.from_numpy(where))
+            places[: len(where)] = torch.from_numpy(where)
         return inputs, *self._targets(rows, per_word)
 
     def batch(
@@ -246,15 +260,22 @@ class Padder:
         if first is None:
             groups = [self(part) for part in parts]
         else:
-            groups = [self(list(chain(*parts)), [len(part) for part in parts], first)]
+            sizes = [len(part) for part in parts]
+            groups = [self(list(chain(*parts)), partial(packed_inputs, groups=sizes, first=first))]
         return [group[0] for group in groups], *targets_of(groups)
 
-    def _padded(self, windows: Sequence[Window]) -> tuple[dict[str, Any], np.ndarray]:
-        """Inputs of shape (n_windows, longest), and where each window starts when they are flat."""
-        longest = max(len(window) for window in windows)
-        shape = (len(windows), longest)
+    def padded(
+        self, windows: Sequence[Window], shape: tuple[int, int] | None = None
+    ) -> tuple[dict[str, Any], np.ndarray]:
+        """Inputs of shape (n_windows, longest), and where each window starts when they are flat.
+
+        In a larger `shape` there are rows of padding, which see themselves.
+        """
+        shape = shape or (len(windows), max(len(window) for window in windows))
+        longest = shape[1]
         ids = np.full(shape, self.pad_id, dtype=np.int64)
         mask = np.zeros(shape, dtype=np.int64)
+        mask[len(windows) :] = 1
         with_segments = windows[0].token_type_ids is not None
         segments = np.full(shape, self.pad_segment, dtype=np.int64) if with_segments else None
         starts = np.arange(len(windows)) * longest

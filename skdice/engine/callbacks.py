@@ -111,7 +111,7 @@ class EpochLog(PrintLog):  # which skorch calls after the callbacks that record
     """A table of epochs, the scores first; in a terminal the best score is green."""
 
     FIRST, LAST = ("epoch", "valid_score", "train_loss"), ("lr", "skipped_updates", "dur")
-    HIDDEN = ("batches", "max_epochs", "peak_lr")
+    HIDDEN = ("batches", "eager", "max_epochs", "peak_lr")
 
     def on_train_begin(self, net: Any, **kwargs: Any) -> None:
         """The next line has names over it."""

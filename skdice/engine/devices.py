@@ -56,6 +56,11 @@ def _own_gpu(process: int, n_gpus: int) -> int:
     return process % n_gpus
 
 
+def is_gpu(device: str) -> bool:
+    """Whether it is a card, which should be told ahead what to do, in shapes that recur."""
+    return str(device).startswith("cuda")
+
+
 def has_bf16(device: str) -> bool:
     """Whether it is a GPU that computes in bfloat16, and not by way of float32."""
     return str(device).startswith("cuda") and torch.cuda.is_bf16_supported(
@@ -211,6 +216,6 @@ def to_device(values: Any, device: str) -> Any:
         return None
     if not isinstance(values, torch.Tensor):
         return values.to(partial(to_device, device=device))
-    if str(device).startswith("cuda"):
+    if str(device).startswith("cuda") and values.device.type == "cpu":
         return values.pin_memory().to(device, non_blocking=True)
     return values.to(device)

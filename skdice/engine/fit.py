@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from skdice.engine import ranks
+from skdice.engine import devices, ranks
 from skdice.engine.attention import settle_attention
 from skdice.engine.batching import Batch, ahead, weightless
 from skdice.engine.checkpoints import Checkpoints
 from skdice.engine.devices import FitRandomState
-from skdice.engine.packing import first_position_id
+from skdice.engine.graphs import graphs_of_updates, rates_on_device
 from skdice.engine.progress import (
     Progress,
     check_skipped,
@@ -63,7 +63,8 @@ class Fit:
         self.progress = Progress()
         self.draws = FitRandomState(net.shuffle_seed + len(net.history), net.device)
         self.n_processes = ranks.join()
-        self.first_position_id = first_position_id(net.module_) if net.pack else None
+        self.layout = net.layout(self.dataset)
+        self.graphs = graphs_of_updates(net, self) if devices.is_gpu(net.device) else None
         self.embeddings: UsedEmbeddings | None = None
 
     def run(self) -> None:
@@ -91,11 +92,13 @@ class Fit:
             if state is not None:
                 restore(self, state)
             n_epochs = net.max_epochs if self.epochs is None else self.epochs
-            while self.progress.epoch < n_epochs and self.epoch():
-                self.progress = replace(
-                    self.progress, epoch=self.progress.epoch + 1, update=0, losses=[], lr=None
-                )
+            with nullcontext() if self.graphs is None else rates_on_device(net.optimizer_):
+                while self.progress.epoch < n_epochs and self.epoch():
+                    self.progress = replace(
+                        self.progress, epoch=self.progress.epoch + 1, update=0, losses=[], lr=None
+                    )
         finally:
+            self.graphs = None  # which hold memory of the GPU
             with net.changing:
                 net.fit_ = None
                 if self.embeddings is not None:
@@ -128,6 +131,10 @@ class Fit:
         made = losses[losses.isfinite()]
         net.history.record("train_loss", made.mean().item())
         net.history.record("skipped_updates", len(losses) - len(made))
+        if self.graphs is not None and self.graphs.reason:
+            net.history.record("eager", self.graphs.reason)
+            if net.verbose and progress.epoch == 0:
+                print(f"updates are not recorded as CUDA graphs: {self.graphs.reason}", flush=True)
         if self.validation_score is not None:
             with net.changing, self.embeddings.whole() if self.embeddings else nullcontext():
                 score = float(ranks.share(self.validation_score()))
@@ -177,7 +184,7 @@ class Fit:
         """
         for chosen in self.rows_of_updates(epoch)[start:]:
             rows, counts = ranks.rows_of_rank(chosen, self.n_processes)
-            batches = self.net.batches(self.dataset, rows, self.first_position_id)
+            batches = self.net.batches(self.dataset, rows, self.layout)
             if self.embeddings is not None:
                 self.embeddings.renumber(batches)
             yield batches if counts else weightless(batches)

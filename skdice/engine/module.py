@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import fnmatch
+import inspect
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -54,12 +55,14 @@ class EncoderModule(nn.Module):
     """
 
     pooling: str | None = None
+    row_style: tuple[str | None, int | None] | None = None  # by `find_style`, once it is known
 
     def __init__(self, encoder: Any, dropout: float) -> None:
         super().__init__()
         self.encoder = encoder
         self.dropout = FastDropout(dropout)
         narrow_last_layer(encoder)
+        mask_no_embeddings(encoder)
         self.frozen: list[str] = []
         self.adapted: tuple[Any, ...] = ()  # peft's view of a model with an adapter
         self.checkpointed = False  # whether it keeps only the inputs of its layers
@@ -161,12 +164,22 @@ class EncoderWithHead(EncoderModule):
         """The layer that makes the logits."""
         return self.head
 
-    def forward(self, positions: torch.Tensor | None = None, **inputs: Any) -> torch.Tensor:
+    def forward(
+        self,
+        positions: torch.Tensor | None = None,
+        texts: torch.Tensor | None = None,
+        inside: torch.Tensor | None = None,
+        **inputs: Any,
+    ) -> torch.Tensor:
         """Logits of shape (n_positions, n_outputs), or (n_texts, n_outputs) when pooling."""
         how, packing = self.pooling, inputs.get("packing")
         if how is None:
             assert positions is not None
             vectors = states_at(self.encoder, positions, **inputs)
+        elif texts is not None:  # in `Rows`
+            vectors = states_at(self.encoder, texts.flatten(), **inputs)
+            if inside is not None:
+                vectors = pool(vectors.unflatten(0, texts.shape), inside, how, False)
         elif packing is None:
             hidden = self.encoder(**inputs).last_hidden_state
             vectors = pool(hidden, inputs["attention_mask"], how, self.cls_last)
@@ -192,20 +205,23 @@ class TaskModel(EncoderModule):
     ----------
     model : transformers.PreTrainedModel
         For token classification, sequence classification or question answering.
-    task : str
-        Whole texts are classified, and positions predicted in all other tasks.
+    kind : str
+        The head, as ``"TokenClassification"``. That of ``"SequenceClassification"`` reads whole
+        texts, and all others read positions.
     dropout : float
         Before the layer that makes the logits.
     """
 
-    def __init__(self, model: Any, task: str, dropout: float) -> None:
+    def __init__(self, model: Any, kind: str, dropout: float) -> None:
         super().__init__(model.base_model, dropout)
         self.head = model
         use_fast_dropout(model)
-        self.task = task
-        self.steps = () if task == "classification" else self._find_steps()
-        if task == "classification":
-            model.base_model.register_forward_hook(_first_of_each_row, with_kwargs=True)
+        self.kind = kind
+        self.of_texts = kind == "SequenceClassification"
+        self.steps = () if self.of_texts else self._find_steps()
+        self.summaries = _Summaries()
+        if self.of_texts:
+            model.base_model.register_forward_hook(self.summaries.alone, with_kwargs=True)
         if type(self.output_layer) is nn.Linear:
             self.output_layer.__class__ = Float32Linear
         self.set_dropout(dropout)
@@ -247,9 +263,15 @@ class TaskModel(EncoderModule):
         super().grow(odds)
         self.head.num_labels = self.head.config.num_labels = self.output_layer.out_features
 
-    def forward(self, positions: torch.Tensor | None = None, **inputs: Any) -> torch.Tensor:
+    def forward(
+        self,
+        positions: torch.Tensor | None = None,
+        texts: torch.Tensor | None = None,
+        **inputs: Any,
+    ) -> torch.Tensor:
         """Logits of shape (n_positions, n_outputs); without `positions` (n_texts, n_outputs)."""
         if positions is None:
+            self.summaries.places = texts
             if (packing := inputs.get("packing")) is not None:
                 inputs["packing"] = packing.reading(packing.starts)
             return self.head(**inputs).logits
@@ -296,15 +318,35 @@ class TaskModel(EncoderModule):
         return tuple(parts) if same else ()
 
 
-def _first_of_each_row(encoder: Any, args: Any, kwargs: dict[str, Any], output: Any) -> Any:
-    """Without padding, what a head for texts sees: a row's first vector, and nothing behind it."""
-    if kwargs.get("packing") is None:
+class _Summaries:
+    """A hook: without padding, a head for texts sees each text's own vector, and no other."""
+
+    places: torch.Tensor | None = None  # of these vectors in `Rows`
+
+    def alone(self, encoder: Any, args: Any, kwargs: dict[str, Any], output: Any) -> Any:
+        places, self.places = self.places, None
+        if places is not None:
+            vectors = output.last_hidden_state.flatten(0, 1).index_select(0, places)[:, None]
+        elif kwargs.get("packing") is not None:
+            vectors = output.last_hidden_state[0][:, None]
+        else:
+            return output
+        output.last_hidden_state = vectors
+        if output.get("pooler_output") is not None:
+            output.pooler_output = encoder.pooler(vectors)
         return output
-    first = output.last_hidden_state[0][:, None]
-    output.last_hidden_state = first
-    if output.get("pooler_output") is not None:
-        output.pooler_output = encoder.pooler(first)
-    return output
+
+
+def mask_no_embeddings(encoder: Any) -> None:
+    """Let DeBERTa's embeddings, which zero what is padded, do without a mask that is a table."""
+    layer = getattr(encoder, "embeddings", None)
+    if layer is not None and "mask" in inspect.signature(layer.forward).parameters:
+        layer.register_forward_pre_hook(_without_table, with_kwargs=True)
+
+
+def _without_table(layer: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    mask = kwargs.get("mask")
+    return args, kwargs | {"mask": None} if mask is not None and mask.ndim > 2 else kwargs
 
 
 def _start_small(layer: nn.Linear) -> None:

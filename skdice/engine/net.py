@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,19 @@ from skorch.callbacks import EpochTimer
 from skorch.history import History
 from torch import nn
 
-from skdice.engine import ranks
+from skdice.engine import devices, ranks
 from skdice.engine.accumulation import accumulate
 from skdice.engine.attention import settle_attention
-from skdice.engine.batching import Batch, EncodedDataset, Inputs, Padder, for_each_window, run_cost
+from skdice.engine.batching import (
+    Batch,
+    EncodedDataset,
+    Inputs,
+    Padder,
+    ahead,
+    by_window,
+    for_each_window,
+    run_cost,
+)
 from skdice.engine.callbacks import EpochLog, ProgressBar
 from skdice.engine.devices import (
     FitRandomState,
@@ -29,10 +39,14 @@ from skdice.engine.devices import (
     to_device,
 )
 from skdice.engine.fit import Fit
+from skdice.engine.graphs import Graphs, flat
 from skdice.engine.module import copy_with_same_weights, parameter_groups
+from skdice.engine.packing import first_position_id
 from skdice.engine.progress import finite_if_all_are, set_buffer
+from skdice.engine.rows import Rows, batches_to_predict, row_layout, rows_for, with_mask
 from skdice.engine.schedules import schedule_factor
 from skdice.engine.window_pooling import TextDataset
+from skdice.losses import HeadsLoss, Loss, SpanEndsLoss
 
 
 class FineTuningNet(NeuralNet):
@@ -60,7 +74,9 @@ class FineTuningNet(NeuralNet):
         Keep the optimiser's state (for AdamW twice the weights) after `fit`, and in a pickle. A
         series of `partial_fit` keeps it anyway while it lasts.
     pack : bool, default=True
-        Train without padding where the architecture can, see `Packing`.
+        Train without padding where the architecture can, see `Packing` and `Rows`.
+    cuda_graphs : bool, default=True
+        Record updates and predictions on a GPU and replay them, see `Graphs`.
     device : str, default="cpu"
         As in `resolve_device`.
     **kwargs
@@ -70,6 +86,7 @@ class FineTuningNet(NeuralNet):
     device: str
     fit_: Fit | None = None  # while it runs
     _auto: bool = False  # whether the device was found by itself
+    _predicting: tuple[Any, Graphs] | None = None  # a module's weights, and its forward passes
 
     def __init__(
         self,
@@ -86,6 +103,7 @@ class FineTuningNet(NeuralNet):
         shuffle_seed: int = 0,
         keep_optimizer: bool = False,
         pack: bool = True,
+        cuda_graphs: bool = True,
         optimizer: Any = torch.optim.AdamW,
         device: str = "cpu",
         **kwargs: Any,
@@ -104,10 +122,11 @@ class FineTuningNet(NeuralNet):
         self.shuffle_seed = shuffle_seed
         self.keep_optimizer = keep_optimizer
         self.pack = pack
+        self.cuda_graphs = cuda_graphs
 
     def __getstate__(self) -> dict[str, Any]:
         """The module once, and the optimiser, whose state is twice the weights, only if asked."""
-        kept = self.__dict__ | {"fit_": None, "changing": None}
+        kept = self.__dict__ | {"fit_": None, "changing": None, "_predicting": None}
         if self._auto and self.device.startswith("cuda"):
             kept["device"] = "auto"  # whoever reads it may have other GPUs
         if self.initialized_:
@@ -136,7 +155,7 @@ class FineTuningNet(NeuralNet):
     def copy_sharing_weights(self) -> FineTuningNet:
         """A net with the same weights and optimiser; module, loss and history are its own."""
         net = object.__new__(type(self))
-        net.__dict__ = self.__dict__ | {"changing": threading.RLock()}
+        net.__dict__ = self.__dict__ | {"changing": threading.RLock(), "_predicting": None}
         net.module = net.module_ = copy_with_same_weights(self.module_)
         net.history = History(self.history)
         return net
@@ -237,19 +256,38 @@ class FineTuningNet(NeuralNet):
                 self.optimizer_.state.clear()
         return self
 
+    def layout(self, dataset: EncodedDataset) -> Rows | int | None:
+        """How batches are laid out: as `Rows` on a GPU, where the loss leaves out what is padded.
+
+        Else packed, and it is the position id of a row's first subword; None where rows are padded.
+        """
+        losses = [part for part in self.criterion_.modules() if isinstance(part, Loss)]
+        ours = isinstance(self.criterion_, (Loss, SpanEndsLoss, HeadsLoss))
+        masks = ours and all(type(loss).forward is Loss.forward for loss in losses)
+        windowed = hasattr(self.module_, "encoder") and type(dataset) is EncodedDataset
+        if devices.is_gpu(self.device) and masks and windowed:
+            padding = getattr(self.criterion_, "padding_target", 0)
+            return self._rows_for(self.module_to_predict(), dataset.windows, padding)
+        return first_position_id(self.module_) if self.pack else None
+
+    def _rows_for(self, module: Any, windows: Any, padding: Any = 0) -> Rows:
+        how = {"pack": self.pack, "padding": padding}
+        rows = rows_for(module, self.padder, windows, self.device, **how)
+        self.module_.row_style = module.row_style
+        return rows
+
     def batches(
-        self, dataset: EncodedDataset, rows: np.ndarray, first_position_id: int | None
+        self, dataset: EncodedDataset, rows: np.ndarray, layout: Rows | int | None
     ) -> list[Batch]:
-        """Micro-batches of these rows; packed, if the first subword's position id is given."""
+        """Micro-batches of these rows, see `layout`."""
         unit, size = run_cost(self.device), self.batch_size
-        if isinstance(dataset, TextDataset):
-            return dataset.batches(self.padder, rows, size, unit, first_position_id)
         parts = (rows[start : start + size] for start in range(0, len(rows), size))
+        if isinstance(layout, Rows):
+            return [layout.batch(self.padder, dataset, part) for part in parts]
+        if isinstance(dataset, TextDataset):
+            return dataset.batches(self.padder, rows, size, unit, layout)
         lengths = dataset.lengths
-        return [
-            self.padder.batch(dataset, part, lengths[part], unit, first_position_id)
-            for part in parts
-        ]
+        return [self.padder.batch(dataset, part, lengths[part], unit, layout) for part in parts]
 
     def set_training(self, mode: bool) -> None:
         """Let module and loss learn, or not."""
@@ -260,30 +298,52 @@ class FineTuningNet(NeuralNet):
         """Make one update from the micro-batches of `batch`; its loss is NaN if it is skipped."""
         if not (self.module_.training and self.criterion_.training):
             self.set_training(True)  # a callback may have changed it
-        for parameter in self._parameters():
-            parameter.grad = None
-        remembers = getattr(self.criterion_, "remembers", False)
-        memory = dict(self.criterion_.named_buffers()) if remembers else {}
         fit, packed = self.fit_, "packing" in batch[0][0][0]
         draws = FitRandomState(self.shuffle_seed, self.device) if fit is None else fit.draws
+        graphs = None if fit is None else fit.graphs
+        given = None if graphs is None or graphs.reason else flat(batch)
+        bad: Any = None
         with draws.used(torch_draws=self.module_.torch_draws(packed)):
-            if len(batch) == 1:
-                logits = self.of_texts(self._logits(batch[0][0]), batch)
-                loss = self._loss(logits, *batch[0][1:])
-                self.scaler_.scale(loss).backward()
+            if graphs is None or given is None:
+                loss, logits, bad = self.make_update(batch, draws)
             else:
-                logits, loss = accumulate(self, batch, draws)
+                loss, logits = graphs(given)
+        if bad is not True or self.scaler_.is_enabled():
+            self.schedule_.step()
+        return {"loss": loss, "y_pred": logits}
+
+    def make_update(
+        self, batch: list[Batch], draws: FitRandomState
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | bool]:
+        """Loss, gradients and a step of the optimiser, on a GPU without waiting for it.
+
+        Returns
+        -------
+        loss, logits : Tensor
+        bad : bool, or Tensor of shape () off the CPU
+            Whether the update was skipped.
+        """
+        for parameter in self._parameters():
+            parameter.grad = None
+        is_stateful = getattr(self.criterion_, "is_stateful", False)
+        memory = dict(self.criterion_.named_buffers()) if is_stateful else {}
+        if len(batch) == 1:
+            logits = self.of_texts(self._logits(batch[0][0]), batch)
+            loss = self._loss(logits, *batch[0][1:])
+            self.scaler_.scale(loss).backward()
+        else:
+            logits, loss = accumulate(self, batch, draws)
         loss = loss.detach()
         if ranks.n_processes() > 1:
             ranks.average([loss, *(p.grad for p in self._parameters() if p.grad is not None)])
         bad = self.update(batch, loss)
         if bad is not False:
-            bad = torch.as_tensor(bad)
-            loss = torch.where(bad, torch.nan, loss)
-            for name, before in memory.items():
-                now = self.criterion_.get_buffer(name)
-                set_buffer(self.criterion_, name, before.where(bad, now))
-        return {"loss": loss, "y_pred": logits.detach()}
+            skipped = torch.as_tensor(bad)
+            loss = torch.where(skipped, torch.nan, loss)
+            for name, before in memory.items():  # in place, for graphs find it there
+                before.copy_(before.where(skipped, self.criterion_.get_buffer(name)))
+                set_buffer(self.criterion_, name, before)
+        return loss, logits.detach(), bad
 
     def _parameters(self) -> list[nn.Parameter]:
         return [p for group in self.optimizer_.param_groups for p in group["params"]]
@@ -308,30 +368,29 @@ class FineTuningNet(NeuralNet):
             norm = finite_if_all_are([p.grad for p in self._parameters() if p.grad is not None])
         # A scaler finds infinite gradients by itself, and lowers its scale: no reason to stop.
         whole = loss if scaled else loss + norm
-        on_cpu = loss.device.type == "cpu"
-        bad: Any = not math.isfinite(whole.item()) if on_cpu else ~whole.isfinite()
+        waits = loss.device.type == "cpu" and not devices.is_gpu(self.device)
+        bad: Any = not math.isfinite(whole.item()) if waits else ~whole.isfinite()
         if scaled:
             self.scaler_.step(self.optimizer_)
             self.scaler_.update()
-        elif loss.is_cuda and self.optimizer_.defaults.get("fused"):
+        elif not waits and self.optimizer_.defaults.get("fused"):
             self.optimizer_.found_inf = bad.float()  # skips in the kernel: the CPU need not wait
             self.optimizer_.step()
         elif not bad:
             self.optimizer_.step()
-        if scaled or loss.is_cuda or not bad:
-            self.schedule_.step()
         return bad
 
     def _logits(self, inputs: Inputs) -> torch.Tensor:
         """Logits of groups of inputs, one after the other, of the module that is trained."""
-        return self._outputs(self.module_, inputs)
+        return self.outputs(self.module_, inputs)
 
     def of_texts(self, outputs: torch.Tensor, batch: list[Batch]) -> torch.Tensor:
         """Logits of texts from the outputs for all of a batch, where texts have windows."""
         grouping = batch[0][0][0].get("grouping")
         return outputs if grouping is None else to_device(grouping, self.device)(outputs)
 
-    def _outputs(self, module: nn.Module, inputs: Inputs) -> torch.Tensor:
+    def outputs(self, module: nn.Module, inputs: Inputs) -> torch.Tensor:
+        """Return the outputs of a module for the inputs of micro-batches, one after the other."""
         parts = []
         settle_attention(module, self.device, packed="packing" in inputs[0])
         # Once for all groups, so that weights are rounded once.
@@ -339,7 +398,7 @@ class FineTuningNet(NeuralNet):
             for group in inputs:
                 given = {k: v for k, v in group.items() if k != "grouping"}
                 moved = {k: to_device(v, self.device) for k, v in given.items()}
-                parts.append(module(**moved))
+                parts.append(module(**with_mask(module, moved)))
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
     def _precision_of(self, module: nn.Module) -> str:
@@ -364,7 +423,7 @@ class FineTuningNet(NeuralNet):
         self, logits: torch.Tensor, target: torch.Tensor | None, weight: torch.Tensor | None
     ) -> torch.Tensor:
         # Targets and weights were checked with the data, before the first step.
-        loss = getattr(self.criterion_, "of_checked", None) or self.criterion_
+        loss = getattr(self.criterion_, "forward_unchecked", None) or self.criterion_
         target, weight = (to_device(values, self.device) for values in (target, weight))
         return loss(logits, target, sample_weight=weight)
 
@@ -388,8 +447,40 @@ class FineTuningNet(NeuralNet):
     def logits(self, dataset: EncodedDataset, batch_size: int | None = None) -> list[np.ndarray]:
         """Logits of each window, float32: (n_predictions, n_outputs), or (n_outputs,) pooled."""
         module, size = self.module_to_predict(), batch_size or max(self.batch_size, 64)
+        if devices.is_gpu(self.device):
+            return self._logits_on_gpu(module, dataset)
 
         def compute(inputs: dict[str, Any]) -> np.ndarray:
-            return self._outputs(module, [inputs]).float().cpu().numpy()
+            return self.outputs(module, [inputs]).float().cpu().numpy()
 
         return for_each_window(dataset.windows, self.padder, size, self.device, compute)
+
+    def _logits_on_gpu(self, module: nn.Module, dataset: EncodedDataset) -> list[np.ndarray]:
+        """The same in `Rows`; nothing waits for the GPU before all is computed."""
+        windows = dataset.windows
+        if not len(windows):
+            return []
+        self._rows_for(module, windows)  # so that what follows finds the style known
+        forward = self._forward_passes(module)
+        rows_of = partial(row_layout, module, pack=self.pack)
+        outputs, chosen = [], []
+        for part, inputs in ahead(batches_to_predict(rows_of, self.padder, windows)):
+            n = sum(windows[int(i)].n_predictions for i in part) or len(part)
+            outputs.append(forward(inputs)[0][:n])
+            chosen.append(part)
+        together = torch.cat(outputs).cpu().numpy()
+        ends = np.cumsum([len(output) for output in outputs])
+        return by_window(windows, chosen, np.split(together, ends[:-1]))
+
+    def _forward_passes(self, module: nn.Module) -> Graphs:
+        """The forward passes of the weights as they lie, recorded as long as they lie there."""
+        lies = [tensor.data_ptr() for tensor in (*module.parameters(), *module.buffers())]
+        settings = self.device, self.precision, getattr(module, "row_style", None), *lies
+        if self._predicting is None or self._predicting[0] != settings:
+
+            def forward(inputs: dict[str, torch.Tensor]) -> tuple[torch.Tensor]:
+                return (self.outputs(module, [inputs]).float(),)
+
+            reason = None if self.cuda_graphs else "cuda_graphs is False"
+            self._predicting = settings, Graphs(forward, self.device, reason)
+        return self._predicting[1]

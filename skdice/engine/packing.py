@@ -198,13 +198,13 @@ def first_position_id(module: Any) -> int | None:
     steps = getattr(module, "steps", None)  # of a head that looks at positions one by one
     if kind not in KINDS or attention_of(module.encoder) not in ("sdpa", UNPADDED):
         return None
-    if getattr(config, "is_decoder", False) or (steps == () and module.task != "classification"):
+    if getattr(config, "is_decoder", False) or (steps == () and not module.of_texts):
         return None
     return config.pad_token_id + 1 if kind in PAD_SHIFTS_POSITIONS else 0  # type: ignore[union-attr]
 
 
 def packed_inputs(
-    windows: Sequence[Window], groups: Sequence[int], first: int, pad_id: int
+    windows: Sequence[Window], padder: Any, groups: Sequence[int], first: int
 ) -> tuple[dict[str, Any], np.ndarray]:
     """Inputs of an encoder, and where each window starts among the subwords.
 
@@ -214,12 +214,12 @@ def packed_inputs(
     Parameters
     ----------
     windows : list of Window
+    padder : Padder
+        Which knows the padding's token.
     groups : list of int
         The number of windows in each group, in their order.
     first : int
         The position id of a row's first subword.
-    pad_id : int
-        The padding's token.
     """
     n_windows, lengths = len(windows), np.array([len(window) for window in windows])
     longest, total = lengths.max(), lengths.sum()
@@ -244,7 +244,7 @@ def packed_inputs(
         masks,
         torch.from_numpy(starts[:n_windows]),
     )
-    ids = np.concatenate([*(w.input_ids for w in windows), np.full(n_padding, pad_id)])
+    ids = np.concatenate([*(w.input_ids for w in windows), np.full(n_padding, padder.pad_id)])
     inputs: dict[str, Any] = {
         "input_ids": torch.from_numpy(ids.astype(np.int64))[None],
         "position_ids": torch.from_numpy(inside + first)[None],

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from skdice.engine.batching import Padder
+from skdice.engine.batching import Layout, Padder
 from skdice.engine.module import EncoderWithHead, Float32Linear
 from skdice.engine.packing import states_at
 
@@ -20,17 +20,16 @@ class SpanPadder(Padder):
     def __call__(
         self,
         rows: Sequence[tuple[Any, Any, Any]],
-        groups: Sequence[int] | None = None,
-        first: int = 0,
+        layout: Layout | None = None,
     ) -> tuple[dict[str, Any], torch.Tensor | None, torch.Tensor | None]:
         """Inputs with the candidates and the order of the outputs, targets and weights."""
-        inputs, target, weight = super().__call__(rows, groups, first)
+        inputs, target, weight = super().__call__(rows, layout)
         windows = [row[0] for row in rows]
         sizes = np.array([len(window.positions) for window in windows])
         first_position = np.cumsum(sizes) - sizes
         counts = np.array([len(window.pairs) for window in windows])
         first_pair = np.cumsum(counts) - counts
-        total = int(sizes.sum())
+        total = len(inputs["positions"])
         # The module returns all starts, then all ends, answerables and matches.
         order: list[Any] = []
         for window, p, m in zip(windows, first_position, first_pair, strict=True):

@@ -120,6 +120,10 @@ class TextDataset(EncodedDataset):
     def __len__(self) -> int:
         return len(self.counts)
 
+    def places_of(self, drawn: np.ndarray) -> np.ndarray:
+        """The texts that were drawn, which are numbered as they are."""
+        return drawn
+
     def rows_of(self, chosen: np.ndarray) -> np.ndarray:
         """The texts with these numbers."""
         return np.unique(chosen)

@@ -7,6 +7,7 @@ from skdice.estimators.classifier import DiceClassifier
 from skdice.estimators.entities import DiceEntityRecognizer
 from skdice.estimators.features import TransformerFeatures
 from skdice.estimators.mrc_tagger import DiceMRCTagger
+from skdice.estimators.multi_span_qa import DiceMultiSpanAnswerer
 from skdice.estimators.question_answering import DiceQuestionAnswerer
 from skdice.estimators.sequence import DiceSequenceClassifier
 from skdice.estimators.token import DiceTokenClassifier
@@ -18,6 +19,7 @@ __all__ = [
     "DiceClassifier",
     "DiceEntityRecognizer",
     "DiceMRCTagger",
+    "DiceMultiSpanAnswerer",
     "DiceQuestionAnswerer",
     "DiceSequenceClassifier",
     "DiceTokenClassifier",

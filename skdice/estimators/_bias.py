@@ -26,7 +26,7 @@ from skdice._compat import (
     check_method_params,
     routing_enabled,
 )
-from skdice.estimators.hub import PushToHub
+from skdice.estimators import hub
 from skdice.estimators.scores import outputs_of
 from skdice.metrics.bias_tuning import Rows, tune
 from skdice.metrics.bounds import is_bound
@@ -61,7 +61,7 @@ def _first_of_equals(keys: Iterable[Any]) -> tuple[np.ndarray, np.ndarray]:
 
 
 @dataclass(eq=False, repr=False)
-class BiasTuned(PushToHub, MetaEstimatorMixin, BaseEstimator):
+class BiasTuned(MetaEstimatorMixin, BaseEstimator):
     """Base of the estimators whose decision is tuned on held-out data."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -139,7 +139,7 @@ class BiasTuned(PushToHub, MetaEstimatorMixin, BaseEstimator):
             params = dict(process_routing(self, "fit", **params).estimator.fit)
         return params, groups
 
-    def _folds(self, X: Any, y: Any, groups: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+    def held_out_folds(self, X: Any, y: Any, groups: Any) -> list[tuple[np.ndarray, np.ndarray]]:
         """Train and held-out indices; for a bound equal rows are on one side."""
         if groups is not None:
             check_groups(groups, len(y))
@@ -209,6 +209,42 @@ class BiasTuned(PushToHub, MetaEstimatorMixin, BaseEstimator):
         """
         return self._with_bias_in_head().save_pretrained(folder, metrics=metrics)
 
+    @checked
+    def push_to_hub(
+        self,
+        repo_id: str,
+        *,
+        private: bool | None = None,
+        metrics: dict[str, float] | None = None,
+        token: str | None = None,
+    ) -> str:
+        """Upload what `save_pretrained` writes to the Hugging Face hub.
+
+        Parameters
+        ----------
+        repo_id : str
+            Such as ``"ann/town-notes-tagger"``; made if missing.
+        private : bool or None, default=None
+            Whether a repository that is made is private; None takes the organisation's setting.
+        metrics : dict or None, default=None
+            As in `save_pretrained`.
+        token : str or None, default=None
+            None is the one that ``hf auth login`` stored.
+
+        Returns
+        -------
+        str
+            The address of the commit.
+
+        Raises
+        ------
+        NotFittedError, TypeError
+            As in `save_pretrained`.
+        ValueError
+            If `repo_id` is no possible name of a repository.
+        """
+        return hub.push(self, repo_id, private, metrics, token)
+
     def _inner(self) -> Any:
         """The estimator whose decision was tuned; it must not have grown since."""
         check_is_fitted(self)
@@ -233,22 +269,22 @@ class BiasTuned(PushToHub, MetaEstimatorMixin, BaseEstimator):
                 "cannot hold the tuned biases: pickle the whole, or fit with "
                 "label_all_subwords=False"
             )
-        if inner._module.output_layer.bias is None:
+        if inner.module_.output_layer.bias is None:
             raise ValueError(
-                f"the head of {type(inner._module.head).__name__} has no bias to add to: pickle "
+                f"the head of {type(inner.module_.head).__name__} has no bias to add to: pickle "
                 "the whole, or choose another pooling"
             )
         tuned = inner._draft()
-        tuned._module = copy.deepcopy(inner._module)
+        tuned.module_ = copy.deepcopy(inner.module_)
         if hasattr(self, "span_scales_"):
             tuned.span_scales_ = self.span_scales_
         with torch.no_grad():
-            layer = tuned._module.output_layer
+            layer = tuned.module_.output_layer
             layer.bias += torch.as_tensor(self.bias_).to(layer.bias)
             for values in (layer.weight, layer.bias):
                 values /= self.temperature_
-        if hasattr(tuned, "_sharpness"):  # of windows, whose logits are now divided
-            tuned._sharpness = float(tuned._sharpness * self.temperature_)
+        if hasattr(tuned, "window_pooling"):  # of windows, whose logits are now divided
+            tuned.sharpness_ = float(getattr(tuned, "sharpness_", 1.0) * self.temperature_)
         return tuned
 
     def _tune(

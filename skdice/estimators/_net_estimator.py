@@ -29,12 +29,12 @@ from skdice.engine.plan import FitPlan
 from skdice.engine.progress import trained_state
 from skdice.estimators.checks import (
     OF_NET,
-    PlainIntegers,
     check_device,
     check_net_params,
-    check_reduction,
 )
+from skdice.estimators.schedule import epochs_for, patience_of, rate_of
 from skdice.losses import Loss, resolve_loss
+from skdice.tasks import check_reduction
 
 # A net has collapsed if its outputs differ between examples by less than this share of their
 # difference before training: it predicts the same for every example.
@@ -49,7 +49,7 @@ INFERENCE_PARAMS = (
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class NetEstimator(PlainIntegers, BaseEstimator):
+class NetEstimator(BaseEstimator):
     """Base of the estimators that train a net.
 
     A subclass prepares a `FitPlan`, which this class runs. It also defines ``_make_net`` (from
@@ -57,7 +57,7 @@ class NetEstimator(PlainIntegers, BaseEstimator):
     number).
     """
 
-    task: ClassVar[str]
+    task: ClassVar[Any]  # a Task
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "loss": [str, Loss],
@@ -101,6 +101,10 @@ class NetEstimator(PlainIntegers, BaseEstimator):
     n_iter_: int = field(init=False)
     lr_: float = field(init=False)
     max_epochs_: int = field(init=False)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # Numpy's integers become Python's: small ones overflow in sums.
+        super().__setattr__(name, int(value) if isinstance(value, np.integer) else value)
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; ``loss__alpha`` also works while `loss` is a name."""
@@ -147,7 +151,9 @@ class NetEstimator(PlainIntegers, BaseEstimator):
         if (wanted := self._inference_params()) != getattr(self, "_applied", None):
             self._check_inference_params()
             given = wanted | (self.net_params or {})
-            self.net_.apply_runtime_params(given["batch_size"], given["device"], given.get("precision", "fp32"))
+            self.net_.apply_runtime_params(
+                given["batch_size"], given["device"], given.get("precision", "fp32")
+            )
             self._applied = wanted
 
     def _inference_params(self) -> dict[str, Any]:
@@ -193,27 +199,10 @@ class NetEstimator(PlainIntegers, BaseEstimator):
     def _resolve_schedule(self, plan: FitPlan) -> None:
         """Settle the rate and the number of epochs of a fit."""
         n_rows = len(plan.dataset if plan.rows is None else plan.rows[0])
-        self.max_epochs_ = plan.epochs or self._epochs_for(n_rows)
+        self.max_epochs_ = plan.epochs or epochs_for(self, n_rows)
         if plan.rows is not None:
             self.max_epochs_ = min(self.max_epochs_, len(plan.rows))
-        self.lr_ = float(self._rate(constant=plan.epochs is not None))
-
-    def _given(self, *names: str) -> Any:
-        """What `net_params` says, by the first of these names, or the parameter by the last."""
-        given = self.net_params or {}
-        return next((given[name] for name in names if name in given), getattr(self, names[-1]))
-
-    def _epochs_for(self, n_rows: int) -> int:
-        """The number of epochs of a fit on so many rows."""
-        return int(self._given("max_epochs"))
-
-    def _patience(self) -> int:
-        """Epochs without a better score that `early_stopping` waits for."""
-        return int(self.n_iter_no_change)
-
-    def _rate(self, *, constant: bool) -> float:
-        """The learning rate of a fit."""
-        return float(self._given("optimizer__lr", "lr"))
+        self.lr_ = float(rate_of(self, constant=plan.epochs is not None))
 
     def _train(self, net: FineTuningNet, plan: FitPlan) -> None:
         checkpoints = self._checkpoints(plan)
@@ -226,7 +215,7 @@ class NetEstimator(PlainIntegers, BaseEstimator):
                 epochs=plan.epochs,
                 rows=plan.rows and plan.rows[: self.max_epochs_],
                 validation_score=score,
-                patience=self._patience() if self.early_stopping else None,
+                patience=patience_of(self) if self.early_stopping else None,
                 checkpoints=checkpoints,
             )
         finally:

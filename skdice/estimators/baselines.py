@@ -26,11 +26,12 @@ from sklearn.utils.validation import check_is_fitted
 from skdice._compat import HasMethods, Interval, StrOptions
 from skdice._fitting import all_or_nothing, check_params
 from skdice.estimators.checks import draw_seed
-from skdice.estimators.partial_fit import draw_epochs
-from skdice.estimators.scores import ClassScores, TagScores
+from skdice.estimators.planning import draw_epochs
+from skdice.estimators.scores import ClassScores
 from skdice.metrics.calibration import log
 from skdice.metrics.positive import positive_class
 from skdice.metrics.schemes import SCHEMES, check_tags, infer_scheme
+from skdice.tasks.tagging import Tagging
 from skdice.text.inputs import (
     as_labels,
     as_sentences,
@@ -41,7 +42,6 @@ from skdice.text.inputs import (
     object_array,
     take,
 )
-from skdice.text.spans import ScoredSpan
 
 
 class _Baseline(BaseEstimator):
@@ -259,7 +259,7 @@ def crfsuite() -> Any:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class CRFTagger(TagScores, _Baseline):
+class CRFTagger(_Baseline):
     """Tag tokens with a conditional random field: a baseline that is fitted in seconds.
 
     A linear chain over the usual features of named entity recognition: each word in lower case, its
@@ -300,6 +300,8 @@ default="auto"
     >>> CRFTagger().fit(X, y).predict([["Ann", "rains"]])[0]
     ['B-PER', 'O']
     """
+
+    task: ClassVar[Tagging] = Tagging()
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "c1": [Interval(Real, 0, None, closed="left")],
@@ -389,13 +391,53 @@ default="auto"
             tables.append(np.fromiter(values, np.float64).reshape(len(row), len(names)))
         return object_array(tables)
 
-    @property
-    def _outputs(self) -> np.ndarray:  # type: ignore[override]
-        return self.classes_
+    def predict_spans(self, X: Any) -> np.ndarray:
+        """The spans of the predicted tags, with their probabilities.
 
-    def _tagged(self, X: Any) -> list[tuple[list[str], list[ScoredSpan]]]:
+        Parameters
+        ----------
+        X : list of lists of str
+
+        Returns
+        -------
+        ndarray of object, shape (n_sentences,)
+            Each a list of named tuples ``(type, start, end, score)`` by position, ends exclusive.
+            The score is the probability that just this span is there, with this type and both
+            borders: see `skdice.inspection.span_probabilities`. For plain tags each token whose tag
+            is not ``O`` is a span.
+        """
         tables = [log(table) for table in self.predict_proba(X)]
-        return self._with_spans(tables, self.predict(X).tolist())
+        tagged = self.task.with_spans(self, tables, self.predict(X).tolist())
+        return object_array([spans for _, spans in tagged])
+
+    def score(self, X: Any, y: Any) -> float:
+        """Micro span F1; token micro F1 for plain tags."""
+        return self.evaluate(X, y)["f1"]
+
+    def evaluate(self, X: Any, y: Any) -> dict[str, float]:
+        """Precision, recall and F1 of spans, micro; of tokens for plain tags.
+
+        Parameters
+        ----------
+        X, y : as in `fit`
+
+        Returns
+        -------
+        dict
+            ``precision``, ``recall`` and ``f1``, each from 0 to 1.
+        """
+        sentences, true = self.task.read(self, X, y)
+        return self.task.rate(self, true, self.predict(sentences))
+
+    @property
+    def measure_(self) -> str:
+        """The words for what `evaluate` counts."""
+        return self.task.measure(self)
+
+    @property
+    def outputs_(self) -> np.ndarray:
+        """The tags, in the order of the columns of `predict_proba`."""
+        return self.classes_
 
     def _tagger(self) -> Any:
         tagger = crfsuite().Tagger()

@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdice._checks import check_lengths
 from skdice._fitting import all_or_nothing, check_params
 from skdice.estimators._bias import BiasTuned, stack_rounds
-from skdice.estimators.checks import check_known, check_rows, check_validation, draw_seed
+from skdice.estimators.checks import check_rows, check_validation, draw_seed
 from skdice.estimators.scores import ClassScores
 from skdice.metrics import positive_class
 from skdice.metrics.bias_tuning import Rows
@@ -32,6 +32,7 @@ from skdice.metrics.held_out_rows import BinaryRows, ClassRows
 from skdice.metrics.labels import as_labels, known_labels, read_labels
 from skdice.metrics.positive import positive_before_fit, positive_of
 from skdice.metrics.scoring import resolve_scoring
+from skdice.tasks import check_known
 from skdice.text.inputs import object_array
 
 
@@ -210,7 +211,7 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
                 raise ValueError(f"X_val has {width} columns and X {_width(X)}: give the same")
             self._check_evidence(X_val, y_val, partial(self._n_positives, labels, classes, several))
         elif self.cv != "prefit":
-            splits = self._folds(X, labels, groups)
+            splits = self.held_out_folds(X, labels, groups)
             n_positives = partial(self._n_positives, labels, classes, several)
             self._check_evidence(X, y, n_positives, splits)
         rounds = self._fit_rounds(X, y, X_val, y_val, params, splits)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain
 from numbers import Integral, Real
+from types import SimpleNamespace
 from typing import Any, Self
 
 import numpy as np
@@ -15,17 +16,17 @@ from sklearn.model_selection import GroupKFold, KFold
 from skdice._fitting import all_or_nothing, check_params
 from skdice.estimators._bias import BiasTuned, stack_rounds
 from skdice.estimators.checks import check_validation, draw_seed
-from skdice.estimators.scores import TagScores, outputs_of
+from skdice.estimators.scores import outputs_of
 from skdice.metrics.calibration import log
 from skdice.metrics.held_out_rows import SpanRows
 from skdice.metrics.scoring import resolve_scoring
-from skdice.text.decoding import decode
+from skdice.tasks.tagging import Tagging
 from skdice.text.inputs import object_array
 from skdice.text.posterior import SpanScales, judged
 
 
 @dataclass(eq=False, repr=False)
-class BiasTunedTagger(TagScores, BiasTuned):
+class BiasTunedTagger(BiasTuned):
     """A tagger whose decision is tuned for span F1, a cost or a bound on held-out sentences.
 
     A bias for each tag is added to the log-probabilities of every token before decoding.
@@ -134,16 +135,16 @@ class BiasTunedTagger(TagScores, BiasTuned):
         params, groups = self._routed(params, X_val)
         check_validation(X_val, y_val)
         resolve_scoring(self.scoring, "spans", ())
-        X, y = self._checked(X, y)
+        X, y = self.task.read(self.estimator, X, y)
         splits: Any = ()
         if X_val is not None:
-            X_val, y_val = self._checked(X_val, y_val)
+            X_val, y_val = self.task.read(self.estimator, X_val, y_val)
             self._check_evidence(X_val, y_val, _n_tagged)
         elif self.cv != "prefit":
-            splits = self._folds(X, y, groups)
+            splits = self.held_out_folds(X, y, groups)
             self._check_evidence(X, y, _n_tagged, splits)
         rounds = [
-            (tagger, rows, _reader(tagger)._true_tags(rows, answers))
+            (tagger, rows, self.task.true_tags(tagger, rows, answers))
             for tagger, rows, answers in self._fit_rounds(X, y, X_val, y_val, params, splits)
         ]
         self.classes_, self.scheme_ = outputs_of(self.estimator_), self.estimator_.scheme_
@@ -151,29 +152,96 @@ class BiasTunedTagger(TagScores, BiasTuned):
         self._tune(spans, objective, log_p, known, rounds)
         tags, ends = spans.tags, spans.ends
         tables = np.split((log_p + self.bias_) / self.temperature_, ends[:-1])
-        scored = self._with_spans(tables, self._decode(tables))
+        self.__dict__.pop("span_scales_", None)
+        scored = self.task.tagged(self._decider(), tables)
         pairs = (judged(s, row, self.scheme_) for (_, s), row in zip(scored, tags, strict=True))
         self.span_scales_ = SpanScales([*chain.from_iterable(pairs)])
         return self
 
     def predict(self, X: Any) -> np.ndarray:
         """Tags of every token, or entities, as the estimator's own ``predict`` gives them."""
-        self._inner()  # refuses one that is not fitted
-        return _reader(self.estimator_)._predicted_by(self, X)
+        return object_array(self.task.decide(*self._decided(X)))
+
+    def predict_spans(self, X: Any) -> np.ndarray:
+        """The spans of the predicted tags, with their probabilities.
+
+        Parameters
+        ----------
+        X : list of lists of str
+
+        Returns
+        -------
+        ndarray of object, shape (n_sentences,)
+            Each a list of named tuples ``(type, start, end, score)`` by position, ends exclusive.
+            The score is the probability that just this span is there, with this type and both
+            borders: see `skdice.inspection.span_probabilities`. For plain tags each token whose tag
+            is not ``O`` is a span.
+        """
+        return object_array(self.task.spans(*self._decided(X)))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities after biases and temperature: (n_tokens, n_classes) for each sentence."""
         return object_array([np.exp(log_softmax(rows, axis=1)) for rows in self._log_tables(X)])
 
+    def score(self, X: Any, y: Any) -> float:
+        """Micro span F1; token micro F1 for plain tags."""
+        return self.evaluate(X, y)["f1"]
+
+    def evaluate(self, X: Any, y: Any) -> dict[str, float]:
+        """Precision, recall and F1 of spans, micro; of tokens for plain tags.
+
+        Parameters
+        ----------
+        X, y : as in `fit`
+
+        Returns
+        -------
+        dict
+            ``precision``, ``recall`` and ``f1``, each from 0 to 1.
+        """
+        decider = self._decider()
+        rows, true = self.task.read(decider, X, y)
+        return self.task.rate(decider, true, self.predict(rows))
+
+    @property
+    def measure_(self) -> str:
+        """The words for what `evaluate` counts."""
+        return self.task.measure(self)
+
+    @property
+    def task(self) -> Tagging:
+        """The task of the tagger; those of others than skdice read tokens and give tags."""
+        task = getattr(self.estimator, "task", None)
+        return task if isinstance(task, Tagging) else Tagging()
+
     # ---- the steps
 
-    def _checked(self, X: Any, y: Any) -> tuple[list[Any], list[Any]]:
-        return _reader(self.estimator)._checked(X, y)
+    def _decider(self) -> Any:
+        """The fitted tagger, with the calibration of this decision, to decide on other tables."""
+        inner = self._inner()
+        constrained = getattr(inner, "constrained", False)
+        decider: Any = SimpleNamespace(
+            outputs_=self.classes_, scheme_=self.scheme_, constrained=constrained
+        )
+        if isinstance(getattr(inner, "task", None), Tagging):
+            decider = object.__new__(type(inner))
+            vars(decider).update(vars(inner))
+        vars(decider).pop("span_scales_", None)
+        if hasattr(self, "span_scales_"):
+            decider.span_scales_ = self.span_scales_
+        return decider
+
+    def _decided(self, X: Any) -> tuple[Any, list[Any], list[np.ndarray]]:
+        """What the task decides on: the tagger, the rows and their tables."""
+        decider, inputs = self._decider(), self.task.inputs(X)
+        return decider, self.task.sources(decider, inputs), self._log_tables(inputs)
 
     def _judged(self, X: Any, y: Any) -> tuple[SpanRows, Any]:
         """Rows as those that the decision was tuned on, and the objective."""
-        X, y = self._checked(X, y)
-        return self._held_out([(self.estimator_, X, _reader(self.estimator_)._true_tags(X, y))])[:2]
+        X, y = self.task.read(self.estimator_, X, y)
+        return self._held_out([(self.estimator_, X, self.task.true_tags(self.estimator_, X, y))])[
+            :2
+        ]
 
     def _held_out(self, rounds: Any) -> tuple[SpanRows, Any, np.ndarray, np.ndarray]:
         """Held-out sentences, the objective, and the tokens' logits and truth."""
@@ -188,19 +256,8 @@ class BiasTunedTagger(TagScores, BiasTuned):
 
     _kind = "spans"
 
-    def _placed(self, X: Any, tagged: Iterable[tuple[Any, Any]]) -> np.ndarray:
-        return _reader(self.estimator_)._placed(X, tagged)
-
-    def _rated(self, true: list[Any], predicted: Iterable[Any]) -> dict[str, float]:
-        return _reader(self.estimator_)._rated(true, predicted)
-
-    @property
-    def _outputs(self) -> np.ndarray:  # type: ignore[override]
-        return self.classes_
-
     def _decode(self, log_p: Iterable[np.ndarray]) -> list[list[str]]:
-        constrained = getattr(self.estimator_, "constrained", False)
-        return decode(log_p, self.classes_.tolist(), self.scheme_, constrained=constrained)
+        return self.task.decode(self._decider(), log_p)
 
     def _log_tables(self, X: Any) -> list[np.ndarray]:
         tables = self._inner().predict_proba(X)
@@ -225,12 +282,3 @@ class BiasTunedTagger(TagScores, BiasTuned):
 def _n_tagged(y: Iterable[Any]) -> int:
     """Tokens with a tag other than ``O``, or entities: at least as many as there are spans."""
     return sum(tag not in ("O", None) for row in y for tag in row)
-
-
-def _reader(estimator: Any) -> TagScores:
-    """What knows the rows of a tagger's data; those of others than skdice's are tokens and tags."""
-    return estimator if isinstance(estimator, TagScores) else _Tokens()
-
-
-class _Tokens(TagScores):
-    scheme_ = "auto"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from inspect import Parameter, signature
 from numbers import Integral, Real
 from typing import Any
@@ -22,12 +22,9 @@ from skdice.engine import ranks
 from skdice.engine.devices import resolve_device
 from skdice.engine.net import FineTuningNet
 from skdice.engine.schedules import SCHEDULES
-from skdice.losses import Loss, resolve_loss
 from skdice.metrics import positive_class
-from skdice.metrics.labels import Labels, is_missing, read_labels
-from skdice.text.answers import as_answers, as_questions
-from skdice.text.entities import as_entities
-from skdice.text.inputs import as_rows, as_sentences, as_texts
+from skdice.metrics.labels import is_missing, read_labels
+from skdice.text.inputs import as_rows, as_texts
 
 # What the settings of a net may be, whether the estimator or its `net_params` holds them.
 OF_NET: dict[str, list[Any]] = {
@@ -45,13 +42,6 @@ OF_TEXT_NET: dict[str, list[Any]] = {
 }
 
 
-class PlainIntegers:
-    """Attributes that are numpy's integers become Python's: small ones overflow in sums."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        super().__setattr__(name, int(value) if isinstance(value, np.integer) else value)
-
-
 def draw_seed(random_state: int | np.random.RandomState | None) -> int:
     """A seed from `random_state`; None draws fresh entropy, not numpy's global generator.
 
@@ -62,6 +52,11 @@ def draw_seed(random_state: int | np.random.RandomState | None) -> int:
     if isinstance(random_state, np.random.RandomState):
         return int(ranks.share(random_state.randint(2**31 - 1)))
     return int(random_state)
+
+
+def check_estimator(estimator: Any) -> None:
+    """Refuse bad parameters of an estimator of skdice, as its `fit` would."""
+    estimator._check_params()
 
 
 def check_rows(estimator: Any, X: Any, y: Any = None) -> None:
@@ -76,16 +71,12 @@ def check_rows(estimator: Any, X: Any, y: Any = None) -> None:
         part = steps[0][1] if steps else getattr(part, "estimator", None)
     if not hasattr(estimator, "__sklearn_tags__") or not get_tags(estimator).input_tags.string:
         return
-    task = getattr(estimator, "task", "")
-    if y is not None and task == "qa":
-        as_answers(y, [context for _, context in as_questions(X)], estimator.on_misaligned)
-    elif y is not None and task == "mrc-ner":
-        as_entities(y, as_sentences(X))
-    elif y is not None and hasattr(estimator, "_checked"):
-        estimator._checked(X, y)
-    elif task in ("tagging", "mrc-ner"):
-        as_sentences(X)
-    elif task or any(map(is_missing, as_rows(X, "X"))):
+    task = getattr(estimator, "task", None)
+    if task is not None and y is not None:
+        task.read(estimator, X, y)
+    elif task is not None:
+        task.inputs(X)
+    elif any(map(is_missing, as_rows(X, "X"))):
         as_texts(X)
 
 
@@ -146,46 +137,6 @@ def check_net_params(net_params: dict[str, Any]) -> None:
         for name in {"lr", "weight_decay"} & group[1].keys():
             what = f"net_params: optimizer__param_groups, {group[0]!r}, {name}"
             check_number(what, group[1][name], [Interval(Real, 0, None, closed="left"), None])
-
-
-def fresh_loss(loss: str | Loss) -> Loss:
-    """A new loss that counts over the processes that train together, and no others."""
-    fresh: Loss = clone(resolve_loss(loss))
-    for part in fresh.modules():
-        if isinstance(part, Loss):
-            part.all_ranks = ranks.n_processes() > 1
-    return fresh
-
-
-def check_known(
-    known: Iterable[Any], held: Iterable[Any], what: str, of: str = "y", name: str = "y_val"
-) -> None:
-    """Refuse validation labels if training holds none of them: their score would always be 0."""
-    known, held = set(known), set(held)
-    if held and not known & held:
-        raise ValueError(
-            f"{name} holds none of the {what} of {of}: it has {sorted(held, key=str)}, and {of} "
-            f"has {sorted(known, key=str)}: give both in the same form"
-        )
-
-
-def check_occurring(labels: Labels) -> None:
-    """Warn of labels that no row has: nothing about them can be learned."""
-    empty = labels.classes[~labels.values.any(axis=0)].tolist()
-    if empty:
-        warn(
-            f"y has no row with the labels {empty[:20]}, which the model will learn never to "
-            "predict: add such rows, or leave these labels out"
-        )
-
-
-def check_reduction(loss: Loss, name: str = "loss") -> None:
-    """Refuse a loss that gives several values, as training needs a single one."""
-    if loss.reduction == "none":
-        raise ValueError(
-            f"{name}={loss!r} gives a value for each element or class, and training needs one for "
-            "all: leave out reduction='none'"
-        )
 
 
 def split_indices(

@@ -24,16 +24,12 @@ from skdice.engine.dropout import FastDropout
 from skdice.engine.net import Batch, FineTuningNet
 from skdice.engine.plan import FitPlan
 from skdice.estimators._net_estimator import NetEstimator
-from skdice.estimators.checks import (
-    check_device,
-    check_occurring,
-    draw_seed,
-    fresh_loss,
-    split_indices,
-)
-from skdice.estimators.scores import LogitScores
+from skdice.estimators.checks import check_device, draw_seed, split_indices
+from skdice.estimators.scores import ClassScores, decision_scores
 from skdice.metrics import positive_class
 from skdice.metrics.labels import read_labels
+from skdice.tasks import check_occurring, fresh_loss
+from skdice.tasks.classification import decided
 from skdice.text.inputs import check_weights, row_keys
 
 
@@ -52,9 +48,7 @@ class NumericDataset:
 class NumericNet(FineTuningNet):
     """`FineTuningNet` on rows of an array or a sparse matrix."""
 
-    def batches(
-        self, dataset: Any, rows: np.ndarray, first_position_id: int | None = None
-    ) -> list[Batch]:
+    def batches(self, dataset: Any, rows: np.ndarray, layout: Any = None) -> list[Batch]:
         """All rows of an update at once, in the order of the data."""
         place = np.sort(rows)
         weight = None if dataset.weight is None else torch.from_numpy(dataset.weight[place])
@@ -67,7 +61,7 @@ class NumericNet(FineTuningNet):
         """Logits of all rows, an array of shape (n_rows, n_classes)."""
         module, size = self.module_to_predict(), batch_size or 4096
         parts = [
-            self._outputs(module, [{"X": _tensor(dataset.X[start : start + size])}]).cpu().numpy()
+            self.outputs(module, [{"X": _tensor(dataset.X[start : start + size])}]).cpu().numpy()
             for start in range(0, len(dataset), size)
         ]
         return np.concatenate(parts)
@@ -104,7 +98,7 @@ def _mlp(sizes: list[int], dropout: float) -> nn.Module:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DiceClassifier(LogitScores, ClassifierMixin, NetEstimator):
+class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
     """Classify rows of numbers with the losses of this package.
 
     Parameters
@@ -291,10 +285,18 @@ class DiceClassifier(LogitScores, ClassifierMixin, NetEstimator):
             counts, background, multilabel, float(share.sum()) if multilabel else None, classes
         )
         dataset = NumericDataset(X, target, sample_weight)
-        self._module = self._make_module(X, seed)
+        self.module_ = self._make_module(X, seed)
         return FitPlan(
             dataset=dataset, criterion=criterion, seed=seed, validation=held, fitted=self.__dict__
         )
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Labels of shape (n,); 0/1 rows of shape (n, n_labels) if multi-label."""
+        return decided(self, self._logits(X))
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Log-odds of `classes_[1]`, of shape (n,); logits of shape (n, n_classes) otherwise."""
+        return decision_scores(self, self._logits(X))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of shape (n, n_classes); rows sum to 1 unless multi-label."""
@@ -345,7 +347,7 @@ class DiceClassifier(LogitScores, ClassifierMixin, NetEstimator):
             criterion, seed, padder=Padder(0), precision="fp32", max_grad_norm=None
         )
         # From here on only the net holds the module.
-        return NumericNet(self.__dict__.pop("_module"), **settings)
+        return NumericNet(self.__dict__.pop("module_"), **settings)
 
     def _logits(self, X: Any) -> np.ndarray:
         self._check_fitted()

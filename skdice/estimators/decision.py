@@ -88,5 +88,7 @@ def held_out_logits(estimator: Any) -> tuple[np.ndarray, np.ndarray] | None:
 
 def training_frequencies(estimator: Any) -> np.ndarray | None:
     """Frequencies of the classes in the rows that a text classifier has seen, or None."""
-    seen = getattr(estimator, "_seen", None)
-    return None if seen is None else np.asarray(seen)[:-1] / seen[-1]
+    if not hasattr(estimator, "class_counts_"):
+        return None
+    frequencies: np.ndarray = estimator.class_counts_ / estimator.n_samples_seen_
+    return frequencies

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from skdice import backbones
-from skdice._checks import as_row_list
 from skdice._compat import StrOptions
-from skdice.engine.plan import Examples, FitPlan, Mode
-from skdice.estimators.storage import label_names
 from skdice.estimators.token import DiceTokenClassifier
-from skdice.metrics.schemes import infer_scheme, split_tag
-from skdice.text.alignment import REGIONS, Span, align, check_type, read_entities, warn_of
-from skdice.text.encoding import Window, Windows, compact, windows_of_words
-from skdice.text.inputs import check_weights, object_array, read_texts
-from skdice.text.spans import ScoredSpan
-from skdice.text.words import Entity, Words, apart, begin_unglued, glued_words, split_texts
-
-_encode = compact(windows_of_words)
+from skdice.metrics.schemes import split_tag
+from skdice.tasks.entities import Entities
+from skdice.text.inputs import read_texts
+from skdice.text.words import split_texts
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -168,7 +159,7 @@ class DiceEntityRecognizer(DiceTokenClassifier):
     True
     """
 
-    task: ClassVar[str] = "entities"
+    task: ClassVar[Entities] = Entities()
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **{k: v for k, v in DiceTokenClassifier._parameter_constraints.items() if k != "scheme"},
@@ -193,13 +184,6 @@ class DiceEntityRecognizer(DiceTokenClassifier):
     def classes_(self) -> np.ndarray:  # type: ignore[override]
         """The entity types, sorted."""
         return np.array(sorted({split_tag(tag)[1] for tag in self.tags_.tolist() if tag != "O"}))
-
-    @property
-    def _outputs(self) -> np.ndarray:  # type: ignore[override]
-        return self.tags_
-
-    def _set_outputs(self, tags: np.ndarray) -> None:
-        self.tags_ = tags
 
     def fit(
         self, X: Any, y: Any, *, sample_weight: Any = None, X_val: Any = None, y_val: Any = None
@@ -252,9 +236,7 @@ class DiceEntityRecognizer(DiceTokenClassifier):
             Each a list of `Entity`, by position: ``(start, end, label, score, text)``, where
             ``X[i][start:end] == text`` and the score is the probability of the whole entity.
         """
-        self._check_fitted()
-        texts = read_texts(X)
-        return self._answers(texts, self._tagged(texts))
+        return super().predict(X)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the tags of each word.
@@ -291,127 +273,3 @@ class DiceEntityRecognizer(DiceTokenClassifier):
     def score(self, X: Any, y: Any) -> float:
         """Micro F1 over exact (start, end, label); see `evaluate`."""
         return self.evaluate(X, y)["f1"]
-
-    # ---- the steps
-
-    def _prepare(self, *args: Any, mode: Mode, **options: Any) -> FitPlan:
-        if mode == "fresh":  # the words are those of the new backbone
-            self.__dict__.pop("tokenizer_", None)
-        return super()._prepare(*args, mode=mode, **options)
-
-    def _inputs(self, X: Any) -> list[Any]:
-        return read_texts(X)
-
-    def _sizes(self, inputs: list[Any]) -> Iterable[int]:
-        return (len(words.ids) for words in split_texts(self.tokenizer_, inputs))
-
-    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Examples:
-        texts, rows = self._checked(X, y)
-        if self.glued == "skip":
-            rows = [self._without_glued(text, row) for text, row in zip(texts, rows, strict=True)]
-        weights = check_weights(sample_weight, len(texts))
-        if not hasattr(self, "tokenizer_"):
-            self.tokenizer_ = backbones.load_tokenizer(self.backbone)
-        words = split_texts(self.tokenizer_, texts)
-        tags, misfits = align(texts, rows, words, self.misaligned, self.overlapping)
-        warn_of(misfits, rows)
-        return Examples(texts, tags, weights)
-
-    def _learn_tags(self, tags: list[list[Any]], mode: Mode, more: Any = None) -> None:
-        kinds = [] if more is None else as_row_list("classes", more)
-        kinds = [check_type(kind, f"classes[{i}]") for i, kind in enumerate(kinds)]
-        named = [f"{prefix}-{kind}" for kind in kinds if kind not in REGIONS for prefix in "BI"]
-        if mode == "fresh" and not named and all(tag in ("O", None) for row in tags for tag in row):
-            raise ValueError("y holds no entity: a recognizer needs some to learn from")
-        found = {tag for row in tags for tag in row}
-        if mode == "fresh" and None in found and "O" not in found:
-            raise ValueError(
-                "no word of y is known to be outside of entities, and a recognizer that learns "
-                "from entities alone finds them everywhere: mark some regions without entities "
-                f"with the label 'O'; unlabeled={self.unlabeled!r} could also be 'negative'"
-            )
-        super()._learn_tags(tags, mode, ["O", *named])
-
-    def _windows(self, texts: list[Any]) -> Windows[Window]:
-        rows = (words.ids for words in split_texts(self.tokenizer_, texts))
-        settings = self._max_length(), self.stride, self.label_all_subwords
-        return _encode(self.tokenizer_, rows, *settings)
-
-    def _checked(self, X: Any, y: Any) -> tuple[list[Any], list[Any]]:
-        texts = read_texts(X)
-        rows: list[Any] = read_entities(y, texts)
-        if self.unlabeled == "unknown":
-            rows = [[*row, (0, len(text), None)] for text, row in zip(texts, rows, strict=True)]
-        return texts, rows
-
-    @staticmethod
-    def _without_glued(text: str, row: list[Span]) -> list[Span]:
-        """The entities of a text; glued words that none of them touches are not annotated."""
-        free = [
-            (start, end, None)
-            for start, end in glued_words(text)
-            if all(b <= start or end <= a for a, b, _ in row)
-        ]
-        return [*row, *free]
-
-    def _true_tags(self, X: list[Any], y: list[Any]) -> list[Any]:
-        words = split_texts(self.tokenizer_, X)
-        return align(X, y, words, self.misaligned, self.overlapping)[0]
-
-    def _predicted_by(self, model: Any, X: Any) -> np.ndarray:
-        return self._answers(X, model._tagged(X))
-
-    def _answers(self, X: Any, tagged: Iterable[tuple[Any, Any]]) -> np.ndarray:
-        texts = read_texts(X)
-        rows = zip(texts, split_texts(self.tokenizer_, texts), tagged, strict=True)
-        found = [apart(_of_text(text, w, spans)) for text, w, (_, spans) in rows]
-        if self.glued == "skip":
-            found = [begin_unglued(*pair) for pair in zip(texts, found, strict=True)]
-        return object_array(found)
-
-    def _placed(self, X: Any, tagged: Iterable[tuple[Any, Any]]) -> np.ndarray:
-        rows = self._answers(X, tagged)
-        return object_array(
-            [[ScoredSpan(e.label, e.start, e.end, e.score) for e in row] for row in rows]
-        )
-
-    def _rated(self, true: list[list[Span]], predicted: Iterable[list[Entity]]) -> dict[str, float]:
-        """Micro scores; an entity that is there twice can be found once."""
-        hits = n_true = n_found = 0
-        for spans, row in zip(true, predicted, strict=True):
-            known = [span for span in spans if span[2] is not None]
-            there = [span for span in known if span[2] != "O"]
-            unknown = [span for span in spans if span[2] is None]
-            found = {entity[:3] for entity in row if not _unjudged(entity, known, unknown)}
-            hits += len(found.intersection(there))
-            n_true, n_found = n_true + len(there), n_found + len(found)
-        ratios = {"precision": n_found, "recall": n_true, "f1": (n_true + n_found) / 2}
-        return {name: hits / n if n else 0.0 for name, n in ratios.items()}
-
-    def _validation_score(self, held: Examples) -> float:
-        true = [row.entities for row in held.targets]
-        return self._rated(true, self.predict(held.inputs))["f1"]
-
-    def _fitted_of(self, config: Any) -> dict[str, Any]:
-        names = label_names(config)
-        scheme = infer_scheme([], names)
-        if scheme == "plain":  # a pipeline joins neighbours of one type
-            names = [tag if tag == "O" else f"I-{tag}" for tag in names]
-        elif scheme not in ("iob1", "iob2"):
-            raise ValueError(
-                f"the model's labels are in the scheme {scheme!r} ({names[:5]}), which a "
-                "recognizer does not read: use DiceTokenClassifier.from_transformers"
-            )
-        return {"tags": sorted(names), "scheme": "iob2", "order": np.argsort(names)}
-
-
-def _of_text(text: str, words: Words, spans: list[ScoredSpan]) -> Iterator[Entity]:
-    for kind, first, last, score in spans:
-        start, end = int(words.starts[first]), int(words.ends[last - 1])
-        yield Entity(start, end, kind, score, text[start:end])
-
-
-def _unjudged(entity: Entity, known: list[Span], unknown: list[Span]) -> bool:
-    """Whether an entity lies in a region that was not annotated, and touches no known entity."""
-    inside = any(start <= entity.start and entity.end <= end for start, end, _ in unknown)
-    return inside and all(entity.end <= start or end <= entity.start for start, end, _ in known)

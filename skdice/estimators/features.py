@@ -26,15 +26,13 @@ from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine.batching import Padder
 from skdice.engine.devices import has_bf16, resolve_device, seeded
 from skdice.engine.features import run_encoder, vectors_of_rows
-from skdice.estimators.checks import PlainIntegers, check_device
+from skdice.estimators.checks import check_device
 from skdice.text.inputs import as_texts, check_width
 from skdice.text.long_texts import Cuts, encode_texts
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class TransformerFeatures(
-    PlainIntegers, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
-):
+class TransformerFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Turn texts, or pairs of texts, into vectors of a transformer that is not trained.
 
     Resamplers that interpolate, such as SMOTE, and every classifier of scikit-learn can follow it

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
 from skdice import backbones
-from skdice._checks import checked
 from skdice.folders import settled
 
 
@@ -38,60 +37,29 @@ def local_folder(source: str | Path) -> Path:
         ) from error
 
 
-class PushToHub:
-    """`push_to_hub` for estimators with `save_pretrained`."""
+def push(
+    model: Any,
+    repo_id: str,
+    private: bool | None,
+    metrics: dict[str, float] | None,
+    token: str | None,
+) -> str:
+    """Upload what `save_pretrained` of a model writes; returns the address of the commit."""
+    from huggingface_hub import HfApi
 
-    save_pretrained: Callable[..., Path]
-
-    @checked
-    def push_to_hub(
-        self,
-        repo_id: str,
-        *,
-        private: bool | None = None,
-        metrics: dict[str, float] | None = None,
-        token: str | None = None,
-    ) -> str:
-        """Upload what `save_pretrained` writes to the Hugging Face hub.
-
-        Parameters
-        ----------
-        repo_id : str
-            Such as ``"ann/town-notes-tagger"``; made if missing.
-        private : bool or None, default=None
-            Whether a repository that is made is private; None takes the organisation's setting.
-        metrics : dict or None, default=None
-            As in `save_pretrained`.
-        token : str or None, default=None
-            None is the one that ``hf auth login`` stored.
-
-        Returns
-        -------
-        str
-            The address of the commit.
-
-        Raises
-        ------
-        NotFittedError, TypeError
-            As in `save_pretrained`.
-        ValueError
-            If `repo_id` is no possible name of a repository.
-        """
-        from huggingface_hub import HfApi
-
-        check_is_fitted(self)
-        if not backbones.is_hub_id(repo_id):
-            raise ValueError(
-                f"repo_id={repo_id!r} is no possible hub id: give one such as 'ann/tagger'"
-            )
-        if token is not None and not re.fullmatch("[!-~]+", token):
-            raise ValueError("token is empty, or holds characters that no token has")
-        kind = type(getattr(self, "estimator_", self)).__name__
-        with tempfile.TemporaryDirectory() as temporary:
-            folder = self.save_pretrained(temporary, metrics=metrics)
-            api = HfApi(token=token)
-            api.create_repo(repo_id, private=private, exist_ok=True)
-            done = api.upload_folder(
-                repo_id=repo_id, folder_path=folder, commit_message=f"{kind} trained with skdice"
-            )
-        return str(done.commit_url)
+    check_is_fitted(model)
+    if not backbones.is_hub_id(repo_id):
+        raise ValueError(
+            f"repo_id={repo_id!r} is no possible hub id: give one such as 'ann/tagger'"
+        )
+    if token is not None and not re.fullmatch("[!-~]+", token):
+        raise ValueError("token is empty, or holds characters that no token has")
+    kind = type(getattr(model, "estimator_", model)).__name__
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = model.save_pretrained(temporary, metrics=metrics)
+        api = HfApi(token=token)
+        api.create_repo(repo_id, private=private, exist_ok=True)
+        done = api.upload_folder(
+            repo_id=repo_id, folder_path=folder, commit_message=f"{kind} trained with skdice"
+        )
+    return str(done.commit_url)

@@ -10,26 +10,14 @@ import numpy as np
 from scipy.special import expit
 
 from skdice._compat import Interval
-from skdice.engine.batching import EncodedDataset, Padder
-from skdice.engine.plan import Examples, FitPlan, Mode
-from skdice.engine.spans import EncoderWithSpanHeads, SpanPadder
-from skdice.estimators.checks import check_known, check_reduction, draw_seed, fresh_loss
 from skdice.estimators.transformer import TransformerEstimator
-from skdice.losses import HeadsLoss, Loss, resolve_loss
+from skdice.losses import Loss
 from skdice.metrics import spans_f1_score
-from skdice.metrics.schemes import to_tags
-from skdice.metrics.span import spans_scores
-from skdice.text.encoding import Windows
-from skdice.text.entities import Span, as_entities, check_queries
-from skdice.text.inputs import as_sentences, check_weights, object_array
-from skdice.text.qa import QueryWindow, encode_queries
-from skdice.text.spans import ScoredSpan, flat_spans
+from skdice.tasks.mrc_ner import MRC
+from skdice.text.inputs import object_array
 
 # Candidates of `tune_threshold`, nearest to 0.5 first; it takes the first of the best.
 _THRESHOLDS = sorted(expit(np.linspace(-4, 4, 33)).tolist(), key=lambda p: abs(p - 0.5))
-
-# A span, and the geometric mean and the minimum of its three probabilities.
-_Scored = tuple[Span, float, float]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -177,8 +165,7 @@ class DiceMRCTagger(TransformerEstimator):
     (2,)
     """
 
-    task: ClassVar[str] = "mrc-ner"
-    measure_: ClassVar[str] = "spans, micro"
+    task: ClassVar[MRC] = MRC()
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **TransformerEstimator._parameter_constraints,
@@ -211,7 +198,6 @@ class DiceMRCTagger(TransformerEstimator):
     max_span_length_: int = field(init=False)
     threshold_: float = field(init=False)
 
-    _padder: ClassVar[type[Padder]] = SpanPadder
     _saved: ClassVar[tuple[str, ...]] = ("queries_", "scheme_", "max_span_length_", "threshold_")
 
     def fit(
@@ -241,32 +227,6 @@ class DiceMRCTagger(TransformerEstimator):
         """
         return self._fit(X, y, sample_weight, X_val, y_val)
 
-    def _plan(self, data: Examples, held: Examples | None, mode: Mode) -> FitPlan:
-        """Learn the types, set sentences aside, load the backbone and encode."""
-        types = sorted({kind for row in data.targets for kind, _, _ in row})
-        if not types:
-            raise ValueError("y holds no entity at all: a tagger needs some to learn from")
-        if held is not None:
-            check_known(types, (kind for row in held.targets for kind, _, _ in row), "types")
-        self.queries_ = check_queries(self.queries, types)
-        seed = draw_seed(self.random_state)
-        data, held = self._hold_out(data, held, seed)
-        if mode == "fresh":
-            self._build(3, seed=seed)
-        longest = max((end - start for row in data.targets for _, start, end in row), default=1)
-        self.max_span_length_ = self.max_span_length or longest
-        self.threshold_ = float(self.threshold)
-        dataset = self._encode(data.inputs, data.targets, data.weights)
-        criterion = self._criterion(dataset)
-        n_positives = sum(map(len, data.targets))
-        return FitPlan(
-            dataset=dataset,
-            criterion=criterion,
-            seed=seed,
-            validation=held,
-            n_positives=n_positives,
-        )
-
     def predict(self, X: Any) -> np.ndarray:
         """Tags as in training, or spans if training had spans.
 
@@ -276,7 +236,7 @@ class DiceMRCTagger(TransformerEstimator):
             Each a list of tags without overlaps, or a list of (type, start, end).
         """
         self._check_fitted()
-        return object_array([row for row, _ in self._tagged(X)])
+        return object_array(self._predict(self.task.inputs(X)))
 
     def predict_spans(self, X: Any) -> np.ndarray:
         """Spans above `threshold_`, with their scores.
@@ -289,8 +249,24 @@ class DiceMRCTagger(TransformerEstimator):
             be nested. The score is the geometric mean of the probabilities of start, end and match.
         """
         self._check_fitted()
-        candidates = self._candidates(as_sentences(X), self.threshold_)
-        return object_array([[*map(ScoredSpan._make, self._settled(row))] for row in candidates])
+        blocks = self._row_outputs(self.task.inputs(X))
+        return object_array([row for block in blocks for row in self.task.spans(self, *block)])
+
+    def predict_tagged(self, X: Any) -> np.ndarray:
+        """What `predict` gives, and the spans with their scores, at once.
+
+        Parameters
+        ----------
+        X : as in `fit`
+
+        Returns
+        -------
+        ndarray of object, shape (n_sentences,)
+            Each a tuple of a row of `predict` and one of `predict_spans`.
+        """
+        self._check_fitted()
+        blocks = self._row_outputs(self.task.inputs(X))
+        return object_array([row for block in blocks for row in self.task.tagged(self, *block)])
 
     def tune_threshold(self, X: Any, y: Any) -> Self:
         """Choose `threshold_` for the F1 of spans on held-out sentences.
@@ -322,15 +298,16 @@ class DiceMRCTagger(TransformerEstimator):
         True
         """
         self._check_fitted()
-        sentences = as_sentences(X)
-        spans, _ = as_entities(y, sentences)
+        sentences, spans = self.task.read(self, X, y)
         if not any(spans):
             raise ValueError("y holds no entity at all: no threshold is better than another")
-        candidates = self._candidates(sentences, min(_THRESHOLDS))
+        candidates: list[Any] = []
+        for _, windows in self._windows_with_logits(sentences):
+            candidates += self.task.row_outputs(self, windows, min(_THRESHOLDS))
         scores = []
         for threshold in _THRESHOLDS:
-            above = ([scored for scored in row if scored[2] > threshold] for row in candidates)
-            rows = [self._settled(row) for row in above]
+            above = [[scored for scored in row if scored[2] > threshold] for row in candidates]
+            rows = self.task.spans(self, sentences, above)
             scores.append(spans_f1_score(spans, [[span[:3] for span in row] for row in rows]))
         self.threshold_ = _THRESHOLDS[int(np.argmax(scores))]  # the first of the best
         return self
@@ -347,106 +324,10 @@ class DiceMRCTagger(TransformerEstimator):
         dict
             ``precision``, ``recall`` and ``f1``, each from 0 to 1.
         """
-        sentences = as_sentences(X)
-        spans, _ = as_entities(y, sentences)
+        sentences, spans = self.task.read(self, X, y)
         predicted = [[span[:3] for span in row] for row in self.predict_spans(sentences)]
-        return spans_scores(spans, predicted)
+        return self.task.rate(self, spans, predicted)
 
-    # ---- the steps
-
-    def _check_params(self, mode: Mode = "fresh") -> None:
-        super()._check_params(mode)
-        for name, loss in (("end_loss", self.end_loss), ("match_loss", self.match_loss)):
-            check_reduction(resolve_loss(self.loss if loss is None else loss, name), name)
-
-    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Examples:
-        sentences = as_sentences(X)
-        spans, self.scheme_ = as_entities(y, sentences)
-        return Examples(sentences, spans, check_weights(sample_weight, len(sentences)))
-
-    def _assemble(self, encoder: Any, n_outputs: int) -> EncoderWithSpanHeads:
-        return EncoderWithSpanHeads(encoder, dropout=self.dropout)
-
-    def _windows(self, sentences: list[list[str]]) -> Windows[QueryWindow]:
-        return encode_queries(
-            self.tokenizer_,
-            sentences,
-            list(self.queries_.values()),
-            self._max_length(),
-            stride=self.stride,
-            longest=self.max_span_length_,
-        )
-
-    def _target(self, window: QueryWindow, spans: list[Span]) -> np.ndarray:
-        """For each output 0 or 1, and its head: 0 start, 1 end, 2 match, 3 answerable."""
-        n, kind = window.n_words, list(self.queries_)[window.query]
-        first = int(window.words[1]) if n else 0
-        inside = [
-            (start - first, end - 1 - first)
-            for label, start, end in spans
-            if label == kind and first <= start and end <= first + n
-        ]
-        starts, ends = np.zeros(n), np.zeros(n)
-        starts[[s for s, _ in inside]] = 1
-        ends[[e for _, e in inside]] = 1
-        # Pairs are numbered by position, where word 0 is at 1.
-        wanted = {(s + 1, e + 1) for s, e in inside}
-        matches = np.array([tuple(pair) in wanted for pair in window.pairs.tolist()], dtype=float)
-        values = np.concatenate([starts, ends, [float(bool(inside))], matches])
-        heads = np.repeat([0, 1, 3, 2], [n, n, 1, len(matches)])
-        return np.stack([values, heads], axis=1).astype(np.float32)
-
-    def _criterion(self, dataset: EncodedDataset) -> HeadsLoss:
-        table, share = dataset.flat_targets()
-        losses = []
-        for head, given in enumerate((self.loss, self.end_loss, self.match_loss, self.loss)):
-            loss = self.loss if given is None else given
-            of_head = table[:, 1] == head
-            counts = np.bincount(table[of_head, 0].astype(int), share[of_head], minlength=2)
-            losses.append(fresh_loss(loss).prepare(counts))
-        weights = (self.start_weight, self.end_weight, self.match_weight, self.answerable_weight)
-        return HeadsLoss(losses, weights)
-
-    def _tagged(self, X: Any) -> list[tuple[list[Any], list[ScoredSpan]]]:
-        """What `predict` gives for each sentence, and its spans with their scores."""
-        sentences = as_sentences(X)
-        scored = self.predict_spans(sentences).tolist()
-        rows: list[list[Any]] = [[span[:3] for span in spans] for spans in scored]
-        if self.scheme_ is not None:
-            pairs = zip(rows, sentences, strict=True)
-            rows = [to_tags(spans, len(sentence), self.scheme_) for spans, sentence in pairs]
-        return list(zip(rows, scored, strict=True))
-
-    def _candidates(self, sentences: list[list[str]], threshold: float) -> list[list[_Scored]]:
-        """The spans of each sentence that are above a threshold in one of its windows."""
-        return [
-            [s for w, logits in windows for s in self._spans_above(w, expit(logits), threshold)]
-            for windows in self._predicted(sentences)
-        ]
-
-    def _settled(self, candidates: list[_Scored]) -> list[tuple[str, int, int, float]]:
-        """Distinct spans of a sentence with their scores; without overlaps if trained on tags."""
-        best: dict[Span, float] = {}
-        for span, score, _ in candidates:
-            best[span] = max(best.get(span, 0.0), score)
-        scored = [(*span, score) for span, score in best.items()]
-        if self.scheme_ is None:
-            return sorted(scored, key=lambda s: (s[1], -s[2], s[0]))
-        return flat_spans(scored)
-
-    def _spans_above(self, window: QueryWindow, p: np.ndarray, threshold: float) -> list[_Scored]:
-        """Spans of one window above a threshold, from the probabilities of its outputs."""
-        n, kind = window.n_words, list(self.queries_)[window.query]
-        starts, ends, answerable, match = np.split(p, [n, 2 * n, 2 * n + 1])
-        if self.answerable_weight and answerable[0] <= 0.5:
-            return []
-        first, last = window.pairs[:, 0] - 1, window.pairs[:, 1] - 1
-        parts = np.stack([starts[first], ends[last], match])
-        least = parts.min(axis=0)
-        chosen = np.flatnonzero(least > threshold)
-        scores = np.exp(np.log(parts[:, chosen]).mean(axis=0))
-        words = window.words[1:]
-        return [
-            ((kind, int(words[first[i]]), int(words[last[i]]) + 1), float(score), float(least[i]))
-            for i, score in zip(chosen, scores, strict=True)
-        ]
+    def score(self, X: Any, y: Any) -> float:
+        """F1 as in `evaluate`, from 0 to 1."""
+        return self.evaluate(X, y)["f1"]

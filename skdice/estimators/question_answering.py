@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -10,20 +9,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.special import softmax
 
-from skdice._checks import checked, counted
+from skdice._checks import checked
 from skdice._compat import Interval, StrOptions
-from skdice._warn import warn
-from skdice.engine.net import FineTuningNet
-from skdice.engine.plan import Examples, FitPlan, Mode
-from skdice.estimators.checks import draw_seed, fresh_loss
 from skdice.estimators.transformer import TransformerEstimator
-from skdice.losses import Loss, SpanEndsLoss, resolve_loss
-from skdice.metrics import answer_exact_match_score, answer_f1_score
-from skdice.text.answers import Answer, as_answers, as_questions, read_answers
-from skdice.text.encoding import Windows
-from skdice.text.inputs import check_weights, object_array
-from skdice.text.qa import ReadingWindow, encode_questions, is_mark
-from skdice.text.spans import Candidate, best_answers, tune_null_threshold
+from skdice.losses import Loss
+from skdice.tasks.qa import Reading
+from skdice.text.answers import read_answers
+from skdice.text.inputs import object_array
+from skdice.text.spans import Candidate
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -159,8 +152,7 @@ class DiceQuestionAnswerer(TransformerEstimator):
     (2,)
     """
 
-    task: ClassVar[str] = "qa"
-    measure_: ClassVar[str] = "answers"
+    task: ClassVar[Reading] = Reading()
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **TransformerEstimator._parameter_constraints,
@@ -182,8 +174,6 @@ class DiceQuestionAnswerer(TransformerEstimator):
     batch_size: int = 16
 
     null_threshold_: float = field(init=False)
-
-    _longest: ClassVar[int] = 384
 
     def fit(
         self, X: Any, y: Any, *, sample_weight: Any = None, X_val: Any = None, y_val: Any = None
@@ -212,47 +202,10 @@ class DiceQuestionAnswerer(TransformerEstimator):
         """
         return self._fit(X, y, sample_weight, X_val, y_val)
 
-    def _train(self, net: FineTuningNet, plan: FitPlan) -> None:
-        super()._train(net, plan)
-        held = plan.validation
-        answered = 0 if held is None else sum(map(bool, held.targets))
-        if held is not None and 0 < answered < len(held) and self._tunes_threshold():
-            self.null_threshold_ = self._best_threshold(held)[0]
-
-    def _plan(self, data: Examples, held: Examples | None, mode: Mode) -> FitPlan:
-        """Set questions aside, load the backbone and encode."""
-        seed = draw_seed(self.random_state)
-        answered = [bool(answers) for answers in data.targets]
-        data, held = self._hold_out(data, held, seed, answered)
-        if not any(data.targets):
-            raise ValueError("y holds no answer at all: a reader needs some to learn from")
-        if mode == "fresh":
-            self._build(2, seed=seed)
-        self.null_threshold_ = float("inf") if all(data.targets) else 0.0
-        if self.null_threshold != "auto":
-            self.null_threshold_ = float(self.null_threshold)
-        dataset = self._encode(data.inputs, data.targets, data.weights)
-        targets, shares = dataset.flat_targets()
-        counts = np.bincount(targets[:, 0].astype(int), shares, minlength=2)
-        criterion = SpanEndsLoss(fresh_loss(self.loss).prepare(counts))
-        n_positives = sum(map(bool, data.targets))
-        return FitPlan(
-            dataset=dataset,
-            criterion=criterion,
-            seed=seed,
-            validation=held,
-            n_positives=n_positives,
-        )
-
     def predict(self, X: Any) -> np.ndarray:
         """Answers of shape (n,), each a str, empty where the context holds none."""
         self._check_fitted()
-        pairs = as_questions(X)
-        texts = []
-        for (_, context), (candidates, null) in zip(pairs, self._rank(pairs, 1), strict=True):
-            answered = candidates and null - candidates[0].score <= self.null_threshold_
-            texts.append(context[candidates[0].start : candidates[0].end] if answered else "")
-        return object_array(texts)
+        return object_array(self._predict(self.task.inputs(X)))
 
     @checked
     def predict_spans(self, X: Any, n_best: int = 1) -> np.ndarray:
@@ -273,22 +226,32 @@ class DiceQuestionAnswerer(TransformerEstimator):
         if n_best < 1:
             raise ValueError(f"n_best={n_best} must be at least 1")
         self._check_fitted()
-        pairs = as_questions(X)
         rows = []
-        for (_, context), (candidates, null) in zip(pairs, self._rank(pairs, n_best), strict=True):
-            row: list[dict[str, Any]] = [
-                {"start": c.start, "end": c.end, "text": context[c.start : c.end], "score": c.score}
-                for c in candidates
-            ]
-            if np.isfinite(self.null_threshold_) or not row:
-                score = null - self.null_threshold_ if row else 0.0
-                row.append({"start": None, "end": None, "text": "", "score": score})
-            row.sort(key=lambda entry: -entry["score"])
-            row = row[:n_best]
-            for entry, p in zip(row, softmax([e["score"] for e in row]), strict=True):
-                entry["probability"] = float(p)
-            rows.append(row)
+        for pairs, windows in self._windows_with_logits(self.task.inputs(X)):
+            ranked = self.task.row_outputs(self, windows, n_best)
+            for (_, context), (candidates, null) in zip(pairs, ranked, strict=True):
+                rows.append(self._places(context, candidates, null, n_best))
         return object_array(rows)
+
+    def _places(
+        self, context: str, candidates: list[Candidate], null: float, n_best: int
+    ) -> list[dict[str, Any]]:
+        row: list[dict[str, Any]] = [
+            {"start": c.start, "end": c.end, "text": context[c.start : c.end], "score": c.score}
+            for c in candidates
+        ]
+        if np.isfinite(self.null_threshold_) or not row:
+            score = null - self.null_threshold_ if row else 0.0
+            row.append({"start": None, "end": None, "text": "", "score": score})
+        row.sort(key=lambda entry: -entry["score"])
+        row = row[:n_best]
+        for entry, p in zip(row, softmax([e["score"] for e in row]), strict=True):
+            entry["probability"] = float(p)
+        return row
+
+    def score(self, X: Any, y: Any) -> float:
+        """F1 as in `evaluate`, from 0 to 1."""
+        return self.evaluate(X, y)["f1"]
 
     def exact_match(self, X: Any, y: Any) -> float:
         """Share of exact matches as in SQuAD's evaluation, from 0 to 1."""
@@ -306,95 +269,12 @@ class DiceQuestionAnswerer(TransformerEstimator):
         dict
             ``exact_match`` and ``f1``, each from 0 to 1.
         """
-        answers, texts = read_answers(y, len(as_questions(X))), list(self.predict(X))
-        return {
-            "exact_match": answer_exact_match_score(answers, texts, language=self.language),
-            "f1": answer_f1_score(answers, texts, language=self.language),
-        }
+        self._check_fitted()
+        pairs = self.task.inputs(X)
+        answers = read_answers(y, len(pairs))
+        return self.task.rate(self, answers, self._predict(pairs))
 
-    # ---- the steps
-
-    def _check_params(self, mode: Mode = "fresh") -> None:
-        super()._check_params(mode)
-        SpanEndsLoss(resolve_loss(self.loss))  # refuses losses that have no meaning over positions
-
-    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Examples:
-        """Questions and answers to learn from, without those that are misaligned."""
-        pairs = as_questions(X)
-        rows = as_answers(y, [context for _, context in pairs], self.on_misaligned)
-        kept = np.flatnonzero([row is not None for row in rows])
-        if len(kept) < len(rows):
-            warn(
-                f"left out {len(rows) - len(kept)} of {counted(len(rows), 'question')}, whose "
-                f"answers are not in their contexts (on_misaligned={self.on_misaligned!r})"
-            )
-        if not len(kept):
-            raise ValueError("no question is left: every answer is missing from its context")
-        weights = check_weights(sample_weight, len(pairs))
-        return Examples(pairs, [row or [] for row in rows], weights).take(kept)
-
-    def _windows(self, pairs: list[tuple[str, str]]) -> Windows[ReadingWindow]:
-        return encode_questions(
-            self.tokenizer_,
-            pairs,
-            self._max_length(),
-            stride=self.stride,
-            max_question_length=self.max_question_length,
-        )
-
-    def _target(self, window: ReadingWindow, answers: list[Answer]) -> np.ndarray:
-        """For each position 0 or 1 as a start, 0 or 1 as an end, and 1 at the window's first."""
-        target = np.zeros((len(window.positions), 3), dtype=np.float32)
-        target[0, 2] = 1
-        start = end = 0  # the summary token stands for no answer
-        if answers:
-            first, text = max(answers, key=answers.count)
-            # No token begins with a space or a mark, and none ends with a space.
-            last = first + len(text.rstrip())
-            first += next((i for i, c in enumerate(text) if not (c.isspace() or is_mark(c))), 0)
-            inside = np.flatnonzero(
-                (window.offsets[:, 1] > first) & (window.offsets[:, 0] < last) & (window.words >= 0)
-            )
-            whole = (
-                len(inside)
-                and window.offsets[inside[0], 0] <= first
-                and window.offsets[inside[-1], 1] >= last
-            )
-            if whole:
-                start, end = int(inside[0]), int(inside[-1])
-        target[start, 0] = target[end, 1] = 1
-        return target
-
-    def _rank(
-        self, pairs: list[tuple[str, str]], n_best: int
-    ) -> Iterator[tuple[list[Candidate], float]]:
-        """Candidates and the score of no answer, for every question."""
-        for windows in self._predicted(pairs):
-            group = [(scores, w.words, w.offsets, w.context_score) for w, scores in windows]
-            yield best_answers(group, n_best, self.max_answer_length)
-
-    def _tunes_threshold(self) -> bool:
-        return self.null_threshold == "auto" and bool(np.isfinite(self.null_threshold_))
-
-    def _best_threshold(self, held: Examples) -> tuple[float, float]:
-        """The threshold with the best F1, and that F1."""
-        gaps, values, nulls = [], [], []
-        for (_, context), row, (candidates, null) in zip(
-            held.inputs, held.targets, self._rank(held.inputs, 1), strict=True
-        ):
-            text = context[candidates[0].start : candidates[0].end] if candidates else ""
-            gaps.append(null - candidates[0].score if candidates else 0.0)
-            values.append(answer_f1_score([row], [text], language=self.language))
-            nulls.append(float(not row))
-        threshold = tune_null_threshold(np.array(gaps), np.array(values), np.array(nulls))
-        answered = np.array(gaps) <= threshold
-        return threshold, float(np.mean(np.where(answered, values, nulls)))
-
-    def _validation_score(self, held: Examples) -> float:
-        """F1 on validation questions, at the best threshold if it is tuned."""
-        if self._tunes_threshold():
-            return self._best_threshold(held)[1]
-        return super()._validation_score(held)
+    # ---- files
 
     def _fitted_state(self) -> dict[str, Any]:
         threshold = self.null_threshold_
@@ -403,7 +283,3 @@ class DiceQuestionAnswerer(TransformerEstimator):
     def _restore_fitted(self, state: dict[str, Any]) -> None:
         threshold = state["null_threshold"]
         self.null_threshold_ = float("inf") if threshold is None else threshold
-
-    def _fitted_of(self, config: Any) -> dict[str, Any]:
-        # The folder does not tell whether the model was trained on unanswerable questions.
-        return {"null_threshold": None if self.null_threshold == "auto" else self.null_threshold}

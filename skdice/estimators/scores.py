@@ -1,32 +1,29 @@
-"""How classifiers and taggers are evaluated."""
+"""Scores of classifiers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
-from skdice.metrics import span_precision_recall_fscore_support
 from skdice.metrics.classification import class_scores
 from skdice.metrics.labels import known_labels
-from skdice.metrics.schemes import get_spans
-from skdice.text.inputs import as_sentences, as_tags, check_weights, object_array
-from skdice.text.posterior import SpanPosterior, SpanScales
-from skdice.text.spans import ScoredSpan
+from skdice.tasks.classification import Classification, positive_index
+from skdice.text.inputs import check_weights, object_array
 
 
 def outputs_of(model: Any) -> np.ndarray:
-    """What the columns of ``predict_proba`` stand for."""
-    return model._outputs if hasattr(model, "_outputs") else model.classes_
+    """The labels or tags that the columns of ``predict_proba`` stand for."""
+    return model.outputs_ if hasattr(model, "outputs_") else model.classes_
 
 
 class ClassScores:
     """Scores of classes, for estimators with `classes_` and, of two, `positive_`."""
 
-    task: ClassVar[str] = "classification"
+    task: ClassVar[Classification] = Classification()
 
     classes_: np.ndarray
     positive_: int
@@ -79,7 +76,7 @@ class ClassScores:
         labels = known_labels(y, self.classes_, getattr(self, "multilabel_", False))
         check_consistent_length(X, labels)
         weights = check_weights(sample_weight, len(labels))
-        return class_scores(labels, self.predict(X), self.classes_, self._positive_index(), weights)
+        return class_scores(labels, self.predict(X), self.classes_, positive_index(self), weights)
 
     def predict_labels(self, X: Any) -> np.ndarray:
         """Predictions by name.
@@ -101,132 +98,13 @@ class ClassScores:
 
     @property
     def measure_(self) -> str:
-        """What `evaluate` counts."""
-        positive = self._positive_index()
-        if positive is not None:
-            return f"class {self.classes_[positive]!s}"
-        return "labels, micro" if getattr(self, "multilabel_", False) else "classes, macro"
-
-    def _positive_index(self) -> int | None:
-        """Index of the positive class of two; None for more classes and multi-label problems."""
-        several = len(self.classes_) != 2 or getattr(self, "multilabel_", False)
-        return None if several else self.positive_
+        """The words for what `evaluate` counts."""
+        return self.task.measure(self)
 
 
-class LogitScores(ClassScores):
-    """Decisions of classifiers that compute logits, by `_logits`."""
-
-    _logits: Callable[[Any], np.ndarray]
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Labels of shape (n,); 0/1 rows of shape (n, n_labels) if multi-label."""
-        return self._decided(self._logits(X))
-
-    def _decided(self, logits: np.ndarray) -> np.ndarray:
-        if getattr(self, "multilabel_", False):
-            return (logits > 0).astype(int)
-        return self.classes_[logits.argmax(axis=1)]
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Log-odds of `classes_[1]`, of shape (n,); logits of shape (n, n_classes) otherwise."""
-        logits = self._logits(X)
-        if len(self.classes_) > 2 or getattr(self, "multilabel_", False):
-            return logits
-        return logits[:, 1] - logits[:, 0]
-
-
-class TagScores:
-    """Scores of spans, for estimators with `scheme_`."""
-
-    task: ClassVar[str] = "tagging"
-
-    _outputs: np.ndarray
-    scheme_: str
-    predict: Callable[[Any], np.ndarray]
-    _log_tables: Callable[[Any], Iterable[np.ndarray]]
-    _decode: Callable[[Iterable[np.ndarray]], list[list[str]]]
-
-    def predict_spans(self, X: Any) -> np.ndarray:
-        """The spans of the predicted tags, with their probabilities.
-
-        Parameters
-        ----------
-        X : list of lists of str
-
-        Returns
-        -------
-        ndarray of object, shape (n_sentences,)
-            Each a list of named tuples ``(type, start, end, score)`` by position, ends exclusive.
-            The score is the probability that just this span is there, with this type and both
-            borders: see `skdice.inspection.span_probabilities`. For plain tags each token whose tag
-            is not ``O`` is a span.
-        """
-        return self._placed(X, self._tagged(X))
-
-    def _tagged(self, X: Any) -> list[tuple[list[str], list[ScoredSpan]]]:
-        """Tags of each sentence with their spans."""
-        tables = list(self._log_tables(X))
-        return self._with_spans(tables, self._decode(tables), getattr(self, "span_scales_", None))
-
-    def _with_spans(
-        self, tables: list[np.ndarray], rows: list[list[str]], scales: SpanScales | None = None
-    ) -> list[tuple[list[str], list[ScoredSpan]]]:
-        """Tags and their spans, scored by log-probabilities; `scales` calibrate the scores."""
-        posterior = SpanPosterior(self._outputs.tolist(), self.scheme_)
-        scored = []
-        for table, tags in zip(tables, rows, strict=True):
-            spans = get_spans(tags, self.scheme_)
-            scores = posterior(table, spans).tolist()
-            row = [ScoredSpan(*s, p) for s, p in zip(spans, scores, strict=True)]
-            scored.append(row if scales is None else scales(row))
-        return list(zip(rows, scored, strict=True))
-
-    def score(self, X: Any, y: Any) -> float:
-        """Micro span F1; token micro F1 for plain tags."""
-        return self.evaluate(X, y)["f1"]
-
-    def evaluate(self, X: Any, y: Any) -> dict[str, float]:
-        """Precision, recall and F1 of spans, micro; of tokens for plain tags.
-
-        Parameters
-        ----------
-        X, y : as in `fit`
-
-        Returns
-        -------
-        dict
-            ``precision``, ``recall`` and ``f1``, each from 0 to 1.
-        """
-        X, y = self._checked(X, y)
-        return self._rated(y, self.predict(X))
-
-    @property
-    def measure_(self) -> str:
-        """What `evaluate` counts."""
-        return "tokens, micro" if self.scheme_ == "plain" else "spans, micro"
-
-    # ---- what differs where the words are not given: see `DiceEntityRecognizer`
-
-    def _checked(self, X: Any, y: Any) -> tuple[list[Any], list[Any]]:
-        """The rows of X and of y."""
-        sentences = as_sentences(X)
-        return sentences, as_tags(y, sentences)
-
-    def _true_tags(self, X: list[Any], y: list[Any]) -> list[Any]:
-        """The tags of the words of checked rows."""
-        return y
-
-    def _predicted_by(self, model: Any, X: Any) -> np.ndarray:
-        """What `predict` of a model gives that decides on the tables of this one."""
-        return object_array(model._decode(model._log_tables(X)))
-
-    def _placed(self, X: Any, tagged: Iterable[tuple[Any, Any]]) -> np.ndarray:
-        """What `predict_spans` gives for checked rows, from their tags and spans."""
-        return object_array([spans for _, spans in tagged])
-
-    def _rated(self, true: list[Any], predicted: Iterable[Any]) -> dict[str, float]:
-        """Micro precision, recall and F1 of what `predict` gives."""
-        *values, _ = span_precision_recall_fscore_support(
-            true, list(predicted), average="micro", scheme=self.scheme_
-        )
-        return dict(zip(("precision", "recall", "f1"), values, strict=True))
+def decision_scores(model: Any, logits: np.ndarray) -> np.ndarray:
+    """Log-odds of ``classes_[1]`` of two classes, and logits of more classes or labels."""
+    if len(model.classes_) > 2 or getattr(model, "multilabel_", False):
+        return logits
+    odds: np.ndarray = logits[:, 1] - logits[:, 0]
+    return odds

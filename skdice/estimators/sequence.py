@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,31 +10,20 @@ from scipy.special import expit, log_softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils import Tags
 
-from skdice._checks import shown
 from skdice._compat import HasMethods, StrOptions
 from skdice.engine.arrays import BLOCK, empty_table
 from skdice.engine.features import vectors_of_rows
-from skdice.engine.module import EncoderWithHead, TaskModel
-from skdice.engine.net import FineTuningNet
-from skdice.engine.plan import Examples, FitPlan, Mode
-from skdice.estimators.checks import check_known, check_occurring, draw_seed
-from skdice.estimators.partial_fit import PartialFit
-from skdice.estimators.scores import LogitScores
-from skdice.estimators.storage import label_names
+from skdice.estimators.planning import unfitted_copy
+from skdice.estimators.scores import ClassScores, decision_scores
 from skdice.estimators.transformer import CHARACTERS, TransformerEstimator
-from skdice.estimators.windowed import WindowedTexts
-from skdice.metrics import positive_class
-from skdice.metrics.classification import class_scores
-from skdice.metrics.labels import Labels, rarest_labels, read_labels
-from skdice.text.inputs import as_texts, check_weights, check_width
+from skdice.tasks.classification import Classification, decided
+from skdice.text.inputs import check_width, object_array
 from skdice.text.long_texts import Cuts
 from skdice.text.subwords import text_blocks
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DiceSequenceClassifier(
-    WindowedTexts, LogitScores, ClassifierMixin, PartialFit, TransformerEstimator
-):
+class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator):
     """Classify texts, or pairs of texts, with a fine-tuned transformer.
 
     Binary, multi-class and multi-label problems, with a loss made for rare positives.
@@ -162,6 +151,8 @@ class DiceSequenceClassifier(
     (4, 2)
     """
 
+    task: ClassVar[Classification] = Classification()
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **TransformerEstimator._parameter_constraints,
         "sampler": [HasMethods("fit_resample"), None],
@@ -218,47 +209,13 @@ class DiceSequenceClassifier(
         """
         return self._fit(X, y, sample_weight, X_val, y_val)
 
-    def _plan(
-        self,
-        data: Examples,
-        held: Examples | None,
-        mode: Mode,
-        classes: Any = None,
-        epochs: int | None = None,
-    ) -> FitPlan:
-        """Learn the labels, set texts aside, load the backbone and encode."""
-        known = None if mode == "fresh" else self.n_features_in_
-        self.n_features_in_ = check_width(data.inputs, known, self)
-        given = data.targets
-        data = replace(data, targets=self._learn_labels(given, mode, classes))
-        if held is not None:
-            held = replace(held, targets=self._held_out_labels(held, given))
-        seed, draws = draw_seed(self.random_state), None
-        if epochs is None:
-            strata = None if self.multilabel_ else data.targets
-            data, held = self._hold_out(data, held, seed, strata)
-            labels = data.targets
-            if self.multilabel_:
-                labels = rarest_labels(labels, self.classes_)
-            draws = self._draw_epochs(labels, seed, mode)
-        if mode == "fresh":
-            self._build(len(self.classes_), seed=seed)
-        targets, counts, n, background = self._count(
-            data, None if draws is None else draws[0], mode
-        )
-        dataset = self._encode(data.inputs, targets, data.weights, cuts := Cuts())
-        if held is not None:  # whose texts are scored after each epoch, without a warning
-            self._windows(held.inputs, cuts)
-        self._tell(cuts)
-        criterion = self._prepared_loss(
-            counts,
-            n,
-            mode,
-            background=background,
-            multilabel=self.multilabel_,
-            classes=self.classes_,
-        )
-        return FitPlan(dataset=dataset, criterion=criterion, seed=seed, validation=held, rows=draws)
+    def predict(self, X: Any) -> np.ndarray:
+        """Labels of shape (n,); 0/1 rows of shape (n, n_labels) if multi-label."""
+        return decided(self, self._logits(X))
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Log-odds of `classes_[1]`, of shape (n,); logits of shape (n, n_classes) otherwise."""
+        return decision_scores(self, self._logits(X))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of shape (n, n_classes); rows sum to 1 unless multi-label."""
@@ -279,136 +236,60 @@ class DiceSequenceClassifier(
             Above 1 GiB it is a `numpy.memmap` in a temporary file.
         """
         self._check_params()
-        texts, cuts = as_texts(X), Cuts()
-        blank = self._draft()
-        blank._build(2, seed=0)
+        texts, cuts, blank = self.task.inputs(X), Cuts(), unfitted_copy(self)
         pooling = "cls" if self.pooling == "native" else self.pooling
-        table = empty_table(len(texts), blank._module.encoder.config.hidden_size)
+        table = empty_table(len(texts), blank.module_.encoder.config.hidden_size)
         for part in text_blocks(texts, BLOCK, CHARACTERS):
-            windows = blank._windows(texts[part], cuts)
-            table[part] = vectors_of_rows(blank._frozen(windows, pooling), windows.rows, pooling)
+            windows = self.task.encode(blank, texts[part], cuts)
+            vectors = blank._frozen_vectors(windows, pooling)
+            table[part] = vectors_of_rows(vectors, windows.rows, pooling)
         blank._tell(cuts)
         return table
 
-    def _needs_windows(self, texts: list[Any]) -> bool:
-        """Whether a fit on these texts would read one of them in several windows."""
-        blank = self._draft()
-        blank._build(2, seed=0)
-        return len(blank._windows(texts)) > len(texts)
+    def decisive_window(self, X: Any) -> np.ndarray:
+        """The window of each text that decided, and where it stands.
 
-    # ---- the steps
+        It is the one with the highest logit: of two classes for the positive one, whether or not
+        that is predicted; of more classes for the predicted one; of several labels for each.
 
-    def _check_params(self, mode: Mode = "fresh") -> None:
-        super()._check_params(mode)
-        if mode != "fresh" and self._has_task_model() != isinstance(self._module, TaskModel):
-            raise ValueError(
-                f"pooling={self.pooling!r} needs another head than the one that was fitted: fit "
-                "with warm_start=False, or set pooling back"
-            )
+        Parameters
+        ----------
+        X : as in `fit`
 
-    def _has_task_model(self) -> bool:
-        return self.pooling == "native"
+        Returns
+        -------
+        ndarray of object, shape (n,), or (n, n_labels) for several labels
+            Named tuples (window, start, end, probability): the number of the window, its first and
+            last character (end exclusive; of a pair in the second text), and the probability of the
+            class by this window alone. A text that fits in `max_length` has one window.
 
-    def _has_two_classes(self) -> bool:
-        if not hasattr(self, "classes_"):  # a search asks before it fits
-            return True
-        return not self.multilabel_ and len(self.classes_) == 2
+        Examples
+        --------
+        >>> from skdice import DiceSequenceClassifier
+        >>> X = ["win a free prize", "see you at lunch", "free money now", "the bus is late"]
+        >>> clf = DiceSequenceClassifier(max_epochs=1, random_state=0).fit(X, [1, 0, 1, 0])
+        >>> text = "it rains. " * 300 + "win a free prize"
+        >>> (best,) = clf.decisive_window([text])
+        >>> passage = text[best.start : best.end]
+        """
+        return self._decisive_windows(X)
 
-    def _assemble(self, encoder: Any, n_outputs: int) -> EncoderWithHead:
-        last = encoder.config.model_type == "xlnet"
-        return EncoderWithHead(encoder, n_outputs, self.dropout, self.pooling, cls_last=last)
-
-    def _net_for(self, plan: FitPlan) -> FineTuningNet:
-        net = super()._net_for(plan)
-        if plan.mode == "warm" and isinstance(self._module, EncoderWithHead):
-            self._module.pooling = self.pooling
-        return net
-
-    def _read(self, X: Any, y: Any, sample_weight: Any = None) -> Examples:
-        texts = as_texts(X)
-        labels = read_labels(y, len(texts))
-        return Examples(texts, labels, check_weights(sample_weight, len(texts)))
-
-    def _learn_labels(self, labels: Labels, mode: Mode, more: Any = None) -> np.ndarray:
-        """Labels, or 0/1 rows in the order of `classes_`, which a new fit sets."""
-        if mode != "fresh":
-            return self._known_labels(labels)
-        if more is not None:
-            labels = labels.joined(more)
-        classes, multilabel = labels.classes, labels.multilabel
-        if len(classes) < 2 and not multilabel:
-            raise ValueError(
-                f"y holds one class only ({shown(classes[0])}): a classifier needs two or more"
-            )
-        if not multilabel and self.pos_label is not None and len(classes) == 2:
-            positive_class(classes, np.zeros(2), self.pos_label)
-        self.classes_, self.multilabel_ = classes, multilabel
-        if multilabel and more is None:
-            check_occurring(labels)
-        return labels.values
-
-    def _known_labels(self, labels: Labels) -> np.ndarray:
-        """The labels of further training, all of them known from the first."""
-        of_table = self.multilabel_ and labels.given == "table"  # without names
-        unseen = set() if of_table else {*labels.classes.tolist()} - {*self.classes_.tolist()}
-        if unseen or labels.multilabel != self.multilabel_:
-            raise ValueError(
-                f"y holds labels that the first fit did not see: {sorted(unseen, key=str)}. "
-                "Name all in the first partial_fit(classes=...), or fit with warm_start=False"
-            )
-        return labels.among(self.classes_) if self.multilabel_ else labels.values
-
-    def _held_out_labels(self, held: Examples, given: Labels) -> np.ndarray:
-        """The labels of validation texts; refuses texts and labels of another kind than `given`."""
-        check_width(held.inputs, self.n_features_in_, self, "X_val")
-        labels: Labels = held.targets
-        unlike = labels.multilabel != self.multilabel_
-        if unlike or (labels.given == "table" and labels.values.shape[1] != len(self.classes_)):
-            raise ValueError(
-                f"y_val has shape {labels.values.shape} and y {given.values.shape}: give labels of "
-                "the same kind, with a column for each label of a multi-label problem"
-            )
+    def _decisive_windows(self, X: Any, bias: Any = 0.0, temperature: float = 1.0) -> np.ndarray:
+        """`decisive_window` of a decision that was tuned."""
+        rows: list[Any] = []
+        for _, windows in self._windows_with_logits(self._known_texts(X)):
+            rows += self.task.decisive_windows(self, windows, bias, temperature)
         if self.multilabel_:
-            return labels.among(self.classes_, "y_val")
-        check_known(self.classes_.tolist(), labels.classes.tolist(), "labels")
-        return labels.values
+            return np.stack([object_array(row) for row in rows])
+        return object_array([row[0] for row in rows])
 
-    def _count(
-        self, data: Examples, drawn: np.ndarray | None, mode: Mode
-    ) -> tuple[np.ndarray, np.ndarray, float, int | None]:
-        """Targets, their number in each class and in all, and the background class of two."""
-        # A text of weight 2 counts twice, as does a text that is drawn twice.
-        share = np.ones(len(data)) if data.weights is None else data.weights
-        rows = np.arange(len(data)) if drawn is None else drawn
-        n = float(share[rows].sum())
-        if self.multilabel_:
-            targets: np.ndarray = data.targets.astype(np.float32)
-            return targets, share[rows] @ targets[rows], n, None
-        background, n_classes = None, len(self.classes_)
-        targets = np.searchsorted(self.classes_, data.targets)
-        counts = np.bincount(targets, share, minlength=n_classes)
-        if n_classes == 2:
-            # A warm start keeps the positive class, even if its data have another majority.
-            if mode == "fresh" or self.pos_label is not None or not hasattr(self, "positive_"):
-                self.positive_ = positive_class(self.classes_, counts, self.pos_label)
-            background = 1 - self.positive_
-        counts = np.bincount(targets[rows], share[rows], minlength=n_classes)
-        return targets, counts, n, background
+    def _known_texts(self, X: Any) -> list[Any]:
+        self._check_fitted()
+        texts = self.task.inputs(X)
+        check_width(texts, self.n_features_in_, self)
+        return texts
 
-    def _validation_score(self, held: Examples) -> float:
-        # Not `score`: some labels may be missing from those of training.
-        predicted = self._decided(self._logits(held.inputs, tell=False))
-        positive = self._positive_index()
-        return class_scores(held.targets, predicted, self.classes_, positive)["f1"]
-
-    def _fitted_of(self, config: Any) -> dict[str, Any]:
-        names = label_names(config)
-        state: dict[str, Any] = {"multilabel": False, "n_features_in": None}
-        if config.problem_type == "multi_label_classification":
-            numbered = names == [str(i) for i in range(len(names))]  # of 0/1 rows without names
-            classes = list(range(len(names))) if numbered else names
-            return {**state, "multilabel": True, "classes": classes}
-        if len(names) == 2:
-            positive = names[1] if self.pos_label is None else str(self.pos_label)
-            state["positive"] = positive_class(np.array(sorted(names)), np.zeros(2), positive)
-        return {**state, "classes": sorted(names), "order": np.argsort(names)}
+    def _logits(self, X: Any) -> np.ndarray:
+        """Logits of shape (n, n_classes)."""
+        blocks = self._row_outputs(self._known_texts(X))
+        return np.concatenate([np.stack(logits) for _, logits in blocks])

@@ -9,6 +9,7 @@ its top, so that transformers refuses it instead of loading the encoder with a r
 from __future__ import annotations
 
 import contextlib
+import copy
 import hashlib
 import json
 import re
@@ -23,11 +24,11 @@ from skdice._warn import warn
 from skdice.engine.adapters import load_adapter
 from skdice.engine.devices import resolve_device, seeded
 from skdice.engine.module import EncoderModule, TaskModel, freeze
-from skdice.estimators.card import model_card, scheme_caveat
+from skdice.estimators.card import model_card
 from skdice.estimators.checks import check_device
 from skdice.folders import replaced, unchanged
 from skdice.losses import LOSSES, Loss
-from skdice.tasks import TASKS
+from skdice.tasks import Task
 
 FORMAT = 4
 STATE = "skdice.json"
@@ -98,7 +99,7 @@ def _history(estimator: Any) -> list[dict[str, Any]]:
 
 def save(estimator: Any, folder: str | Path, metrics: dict[str, float] | None = None) -> Path:
     """Write `estimator` to `folder`, which is replaced as a whole when all is written."""
-    module = estimator._module
+    module = estimator.module_
     _check_numbers(module, "the fitted model")
     fitted = {**estimator._fitted_state(), "pooling": module.pooling}
     state = {
@@ -112,7 +113,7 @@ def save(estimator: Any, folder: str | Path, metrics: dict[str, float] | None = 
         "chosen": {name: vars(estimator)[name] for name in _CHOSEN if name in vars(estimator)},
     }
     card = model_card(estimator, metrics or {})
-    if caveat := scheme_caveat(estimator):
+    if caveat := estimator.task.pipeline_caveat(estimator):
         warn(caveat)
     with replaced(folder, is_model_file) as new:
         _write_model(estimator, new)
@@ -159,7 +160,7 @@ def _params(estimator: Any) -> dict[str, Any]:
     left_out = (*_NOT_STORED, "adapter", "checkpoint_dir")
     params = {name: _plain(given[name], name) for name in given if name not in left_out}
     # A configuration of peft is in its own file.
-    params["adapter"] = "lora" if estimator._module.adapted else None
+    params["adapter"] = "lora" if estimator.module_.adapted else None
     seed = estimator.random_state
     params["random_state"] = int(seed) if isinstance(seed, (int, np.integer)) else None
     lost = [n for n in _NOT_STORED if given.get(n) is not None and params.get(n) is None]
@@ -174,12 +175,12 @@ def _params(estimator: Any) -> dict[str, Any]:
 def _write_model(estimator: Any, folder: Path) -> None:
     from safetensors.torch import save_file
 
-    module = estimator._module
+    module = estimator.module_
     whole = isinstance(module, TaskModel)
     where = folder if whole else folder / "encoder"
     with backbones.quiet_transformers():
         if whole:
-            describe(module.model.config, estimator)
+            estimator.task.describe(estimator, module.model.config)
         if module.adapted:
             (adapted,) = module.adapted
             adapted.peft_config["default"].base_model_name_or_path = str(estimator.backbone)
@@ -196,24 +197,6 @@ def _write_model(estimator: Any, folder: Path) -> None:
             if not name.startswith("encoder.")
         }
         save_file(head, folder / HEAD, metadata={"format": "pt"})
-
-
-def describe(config: Any, estimator: Any) -> None:
-    """Put the labels and the kind of problem into a configuration of transformers."""
-    if estimator.task == "qa":
-        return
-    names = [str(label) for label in estimator._outputs.tolist()]
-    if getattr(estimator, "multilabel_", False):
-        config.problem_type = "multi_label_classification"
-    elif estimator.task == "classification":
-        config.problem_type = "single_label_classification"
-    config.id2label = dict(enumerate(names))
-    config.label2id = {name: i for i, name in enumerate(names)}
-
-
-def _is_generic(label: Any) -> bool:
-    """Whether this is the name that transformers gives to a class without one."""
-    return label is None or str(label).startswith("LABEL_")
 
 
 # ---- loading
@@ -264,7 +247,7 @@ def _load(cls: type[Any], folder: Path, device: str) -> Any:
         vars(estimator).update(state.get("chosen", {}))
         estimator._restore_fitted(state["fitted"])
     where = folder if state["task_model"] else folder / "encoder"
-    estimator._module = _read_module(estimator, where, state)
+    estimator.module_ = _read_module(estimator, where, state)
     estimator.tokenizer_ = backbones.load_tokenizer(str(where))
     return ready(estimator, state["history"], device)
 
@@ -276,8 +259,8 @@ def _reading(folder: str | Path) -> contextlib.AbstractContextManager[None]:
 
 def ready(estimator: Any, history: list[dict[str, Any]], device: str) -> Any:
     """Give a net to an estimator whose module was loaded."""
-    _check_numbers(estimator._module, "the folder's model")
-    freeze(estimator._module, estimator.frozen)
+    _check_numbers(estimator.module_, "the folder's model")
+    freeze(estimator.module_, estimator.frozen)
     estimator.net_ = estimator._make_net(criterion=torch.nn.Module(), seed=0)
     estimator.net_.set_params(device=resolve_device(device))
     estimator.net_.initialize()
@@ -286,6 +269,16 @@ def ready(estimator: Any, history: list[dict[str, Any]], device: str) -> Any:
     estimator.history_, estimator.n_iter_ = history, len(history)
     estimator.net_.history.extend({"batches": [], **epoch} for epoch in history)
     return estimator
+
+
+def with_module(estimator: Any, module: Any, device: str) -> Any:
+    """A copy of a fitted estimator that predicts by another module."""
+    copied = estimator._draft()
+    copied.net_ = copy.copy(estimator.net_)
+    copied.net_.module_ = module
+    copied.device = copied.net_.device = device
+    copied._applied = copied._inference_params()
+    return copied
 
 
 def _check_numbers(module: torch.nn.Module, what: str) -> None:
@@ -319,18 +312,18 @@ def _check_files(folder: Path, files: dict[str, str]) -> None:
 
 def _read_module(estimator: Any, where: Path, state: dict[str, Any]) -> EncoderModule:
     """The module whose weights, or those of an adapter to its backbone, are in `where`."""
-    task, dropout = estimator.task, estimator.dropout
+    head, dropout = estimator.task.head, estimator.dropout
     source = estimator.backbone if state["adapter"] else str(where)
-    n_outputs = len(estimator._outputs) if TASKS[task].has_classes else 2
+    n_outputs = estimator.task.n_outputs(estimator)
     if not state["task_model"]:
         module = _read_own_head(estimator, source, where.parent, n_outputs)
         module.pooling = state["fitted"].get("pooling")
     elif state["adapter"]:
         with seeded(0, "cpu"):
-            model = backbones.load_task_model(source, task, n_outputs)
-        module = TaskModel(model, task, dropout)
+            model = backbones.load_with_head(source, head, n_outputs)
+        module = TaskModel(model, head, dropout)
     else:
-        module = TaskModel(read_model(source, task), task, dropout)
+        module = TaskModel(read_model(source, estimator.task), head, dropout)
     if state["adapter"]:
         with _reading(where):
             load_adapter(module, where)
@@ -342,7 +335,9 @@ def _read_own_head(estimator: Any, source: str, folder: Path, n_outputs: int) ->
     from safetensors.torch import load_file
 
     with seeded(0, "cpu"):
-        module: EncoderModule = estimator._assemble(backbones.load_encoder(source), n_outputs)
+        module: EncoderModule = estimator.task.assemble(
+            estimator, backbones.load_encoder(source), n_outputs
+        )
     with _reading(folder):
         head = load_file(folder / HEAD)
         names = {name for name in module.state_dict() if not name.startswith("encoder.")}
@@ -352,16 +347,15 @@ def _read_own_head(estimator: Any, source: str, folder: Path, n_outputs: int) ->
     return module
 
 
-def read_model(where: str, task: str) -> Any:
-    """A model of transformers for a task; no weight may be missing, left over or random."""
-    config = backbones.load_config(where)
-    cls = backbones.task_class(task, config)
+def read_model(where: str, task: Task) -> Any:
+    """A model with the head of a task; no weight may be missing, left over or random."""
+    config, head = backbones.load_config(where), task.head
+    cls = backbones.class_with_head(head, config)
     architecture = (config.architectures or ["no architecture"])[0]
     if cls is None or architecture != cls.__name__:
         raise ValueError(
-            f"{where!r} holds a {architecture}, and {task} needs a "
-            f"...For{TASKS[task].head}: use the estimator of its "
-            "task, or give it as backbone= and fit"
+            f"{where!r} holds a {architecture}, and {task.name} needs a ...For{head}: use the "
+            "estimator of its task, or give it as backbone= and fit"
         )
     with seeded(0, "cpu"), _reading(where):
         model, faults = backbones.load_weights(cls, where, config)
@@ -369,7 +363,7 @@ def read_model(where: str, task: str) -> Any:
     for what, word in words.items():
         # Older versions of transformers wrote these, and heads of positions do not use them.
         names = [name for name in faults[what] if not name.endswith("position_ids")]
-        if task != "classification":
+        if head != "SequenceClassification":
             names = [name for name in names if ".pooler." not in name]
         if names:
             raise ValueError(
@@ -384,44 +378,26 @@ def read_model(where: str, task: str) -> Any:
 
 def wrap(cls: type[Any], source: str | Path, device: str, params: dict[str, Any]) -> Any:
     """A fitted estimator around a model of transformers of its task."""
-    if TASKS[cls.task].head is None:
+    if cls.task.head is None:
         raise TypeError(
             f"transformers has no model with the heads of {cls.__name__}: give its folder as "
             "backbone= and fit, or use DiceTokenClassifier.from_transformers"
         )
-    if cls.task == "classification" and params.setdefault("pooling", "native") != "native":
-        raise ValueError(
-            f"pooling={params['pooling']!r} is another head than the model's own: leave it out"
-        )
+    params = cls.task.params_around_model(params)
     estimator = cls(**{"backbone": str(source), "device": device, **params})
     estimator._check_params()
     where = backbones.find_backbone(str(source))
     model, tokenizer = unchanged(
         Path(where), lambda: (read_model(where, cls.task), backbones.load_tokenizer(where))
     )
-    module = TaskModel(model, estimator.task, estimator.dropout)
-    fitted = estimator._fitted_of(model.config)
+    module = TaskModel(model, cls.task.head, estimator.dropout)
+    fitted = estimator.task.fitted_of(estimator, model.config)
     estimator._restore_fitted(fitted)
     if "order" in fitted:
         with torch.no_grad():
             for values in module.output_layer.parameters():
                 values.copy_(values[fitted["order"]])
-    describe(model.config, estimator)
-    estimator._module, estimator.tokenizer_ = module, tokenizer
-    estimator._max_length()  # refuses one that is too long
+    estimator.task.describe(estimator, model.config)
+    estimator.module_, estimator.tokenizer_ = module, tokenizer
+    _ = estimator.max_length_  # refuses one that is too long
     return ready(estimator, [], device)
-
-
-def label_names(config: Any) -> list[str]:
-    """The labels of a model of transformers, in the order of its outputs."""
-    names = [str(config.id2label.get(i, f"LABEL_{i}")) for i in range(config.num_labels)]
-    if len(names) < 2:
-        raise ValueError(
-            f"the model has {len(names)} output, and a classifier needs 2 or more: a model of "
-            "regression, or of one logit, is not read"
-        )
-    if len(set(names)) < len(names):
-        raise ValueError(f"the model names a label twice: {names}: mend id2label in config.json")
-    if any(map(_is_generic, names)):
-        warn(f"the model's config.json has no names for its labels: they are {names}")
-    return names

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from numbers import Integral
 from pathlib import Path
@@ -12,57 +12,54 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils import Tags
+from sklearn.utils.metaestimators import available_if
 
 from skdice import backbones
-from skdice._checks import checked, naming
+from skdice._checks import checked
 from skdice._compat import HasMethods, Interval, StrOptions
 from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine import adapters
 from skdice.engine.arrays import BLOCK
-from skdice.engine.batching import EncodedDataset, Padder
-from skdice.engine.devices import autocast_dtype, resolve_device, seeded
+from skdice.engine.batching import EncodedDataset
+from skdice.engine.devices import autocast_dtype, resolve_device
 from skdice.engine.features import run_encoder
-from skdice.engine.module import (
-    EncoderModule,
-    EncoderWithHead,
-    TaskModel,
-    checkpoint_gradients,
-    copy_out_of_file,
-    freeze,
-)
+from skdice.engine.module import EncoderModule, checkpoint_gradients, freeze
 from skdice.engine.net import FineTuningNet
 from skdice.engine.plan import Examples, FitPlan, Mode
-from skdice.estimators import storage
-from skdice.estimators.checks import OF_TEXT_NET, check_validation, split_indices
-from skdice.estimators.chosen import Chosen
-from skdice.estimators.hub import PushToHub, local_folder
-from skdice.estimators.streams import StreamedPredictions
-from skdice.text.encoding import Window, Windows
+from skdice.estimators import hub, storage
+from skdice.estimators._net_estimator import NetEstimator
+from skdice.estimators.checks import OF_TEXT_NET
+from skdice.estimators.planning import plan_fit
+from skdice.estimators.schedule import check_optimizer, start_head, warn_of_few_rows
+from skdice.estimators.streams import iter_blocks
+from skdice.tasks import Task
+from skdice.text.encoding import Window
+from skdice.text.long_texts import Cuts
 from skdice.text.subwords import text_blocks
 
-# Fitted attributes that not every estimator has.
-_OPTIONAL = ("positive_", "_seen", "_sharpness")
-# Those that are arrays.
-_ARRAYS = ("classes", "tags")
 CHARACTERS = 2**24  # of the texts that are predicted at a time, however few they are
+# Fitted attributes that not every estimator has.
+_OPTIONAL = ("positive_", "class_counts_", "n_samples_seen_", "sharpness_")
+# Those that are arrays.
+_ARRAYS = ("classes", "tags", "class_counts")
+_AUTO = {
+    name: [*NetEstimator._parameter_constraints[name], StrOptions({"auto"})]
+    for name in ("max_epochs", "lr", "n_iter_no_change")
+}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class _Backbone:  # the last base, whose field is the first parameter of a signature
-    backbone: str = DEFAULT_BACKBONE
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class TransformerEstimator(PushToHub, StreamedPredictions, Chosen, _Backbone):
+class TransformerEstimator(NetEstimator):
     """Base of the text estimators.
 
-    A subclass adds the parameters of its task, and defines ``_read`` (X and y as `Examples`),
-    ``_plan`` (from examples to a `FitPlan`), ``_windows`` (encoded inputs), ``_target`` (of a
-    window), ``evaluate`` and ``_fitted_of`` (what is known of a model of transformers).
+    A subclass has a `task`, the parameters of that task, and the methods that predict.
     """
 
+    task: ClassVar[Task]
+
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **Chosen._parameter_constraints,
+        **NetEstimator._parameter_constraints,
+        **_AUTO,
         "backbone": [str, Path],
         "max_length": [Interval(Integral, 4, None, closed="left"), None],
         **OF_TEXT_NET,
@@ -74,7 +71,10 @@ class TransformerEstimator(PushToHub, StreamedPredictions, Chosen, _Backbone):
         "gradient_checkpointing": ["boolean"],
         "warm_start": ["boolean"],
     }
+    backbone: str = DEFAULT_BACKBONE
     max_length: int | None = None
+    max_epochs: int | str = "auto"
+    lr: float | str = "auto"
     batch_size: int = 32
     gradient_accumulation: int = 1
     max_grad_norm: float | None = 1.0
@@ -85,13 +85,12 @@ class TransformerEstimator(PushToHub, StreamedPredictions, Chosen, _Backbone):
     adapter: Any = None
     gradient_checkpointing: bool = False
     precision: str = "auto"
+    n_iter_no_change: int | str = "auto"
     warm_start: bool = False
 
     tokenizer_: Any = field(init=False)
+    module_: EncoderModule = field(init=False)
 
-    _module: EncoderModule = field(init=False)
-    _padder: ClassVar[type[Padder]] = Padder
-    _longest: ClassVar[int] = 512  # subwords of an input, unless `max_length` is set
     # Fitted attributes that `save_pretrained` writes beside parameters and weights.
     _saved: ClassVar[tuple[str, ...]] = ()
 
@@ -102,16 +101,30 @@ class TransformerEstimator(PushToHub, StreamedPredictions, Chosen, _Backbone):
         tags.input_tags.string = True
         return tags
 
-    # ---- before training
+    @property
+    def max_length_(self) -> int:
+        """The longest input of the fitted model, in subwords."""
+        encoder = self.module_.encoder
+        longest = self.task.longest
+        return backbones.input_length(self.max_length, encoder, self.tokenizer_, longest)
 
     @property
-    def _outputs(self) -> np.ndarray:
-        """What the outputs of the head stand for."""
-        return self.classes_
+    def outputs_(self) -> np.ndarray:
+        """The labels or tags that the outputs of the head stand for."""
+        names: np.ndarray = getattr(self, self.task.outputs)
+        return names
+
+    @property
+    def measure_(self) -> str:
+        """The words for what `evaluate` counts."""
+        return self.task.measure(self)
+
+    # ---- training
 
     def _check_params(self, mode: Mode = "fresh") -> None:
         """Refuse bad parameters; further training needs no `backbone`, which may be gone."""
         super()._check_params()
+        check_optimizer(self)
         if self.adapter is not None:
             adapters.peft()
             if self.frozen != "none":
@@ -121,113 +134,84 @@ class TransformerEstimator(PushToHub, StreamedPredictions, Chosen, _Backbone):
                 )
         if mode == "fresh":
             backbones.find_backbone(self.backbone)
+        self.task.check_params(self, mode)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any, X_val: Any, y_val: Any) -> Self:
         """Plan a fit on a copy, so that a refused fit changes nothing, and run it."""
         warm = hasattr(self, "net_") and np.array_equal(self.warm_start, True)
         mode: Mode = "warm" if warm else "fresh"
-        return self._run(self._draft()._prepare(X, y, sample_weight, X_val, y_val, mode=mode))
+        return self._run(plan_fit(self._draft(), X, y, sample_weight, X_val, y_val, mode=mode))
 
-    def _prepare(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        X_val: Any = None,
-        y_val: Any = None,
-        *,
-        mode: Mode,
-        **options: Any,
-    ) -> FitPlan:
-        """Check parameters and data, and plan a fit on them; `options` are for ``_plan``."""
-        self._check_params(mode)
-        check_validation(X_val, y_val)
-        data = self._read(X, y, sample_weight)
-        # This reads on another copy: `_read` must learn from the training data only.
-        held = None
-        if X_val is not None:
-            with naming({"X": "X_val", "y": "y_val"}):
-                held = self._draft()._read(X_val, y_val)
-        plan = self._plan(data, held, mode, **options)
-        return replace(plan, mode=mode, epochs=options.get("epochs"), fitted=self.__dict__)
+    @available_if(lambda self: self.task.has_classes)
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, *, sample_weight: Any = None
+    ) -> Self:
+        """Train one more epoch on these examples, at the constant rate `lr`.
 
-    def _hold_out(
-        self, data: Examples, held: Examples | None, seed: int, strata: Any = None
-    ) -> tuple[Examples, Examples | None]:
-        """Training and validation examples; with `early_stopping` some rows are set aside."""
-        if held is not None or not self.early_stopping:
-            return data, held
-        keys = [tuple(row) if isinstance(row, list) else row for row in data.inputs]
-        kept, rows = split_indices(keys, self.validation_fraction, seed, strata)
-        return data.take(kept), data.take(rows)
+        With ``lr="auto"`` that is a third of the rate of `fit`, whose rate falls.
 
-    def _build(self, n_outputs: int, seed: int) -> None:
-        """Load tokenizer and encoder, add a new head, and drop the last fit."""
-        tokenizer, device = backbones.load_tokenizer(self.backbone), resolve_device(self.device)
-        with seeded(seed, device):
-            if self._has_task_model():
-                model = backbones.load_task_model(self.backbone, self.task, n_outputs)
-                module: EncoderModule = TaskModel(model, self.task, self.dropout)
-            else:
-                module = self._assemble(backbones.load_encoder(self.backbone), n_outputs)
-        with seeded(seed, device):
-            if isinstance(module, TaskModel):
-                module.reset_output_layer()
-            if self.adapter is not None:
-                adapters.add_adapter(module, self.adapter)
-        freeze(module, self.frozen)
-        copy_out_of_file(module)
-        checkpoint_gradients(module, self.gradient_checkpointing)
-        for name in ("net_", "history_", "n_iter_", "_sharpness"):
-            self.__dict__.pop(name, None)
-        self.tokenizer_, self._module = tokenizer, module
+        Class counts for the loss add up over all calls since the last `fit`, and its memory of
+        earlier batches (`ema_decay`) is kept. `sampler` is not used.
 
-    def _has_task_model(self) -> bool:
-        """Whether transformers has a head for this task on this architecture."""
-        return backbones.task_class(self.task, backbones.load_config(self.backbone)) is not None
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+        classes : array or list of shape (n_classes,), default=None
+            All labels or tags that will ever be seen; needed on the first call unless `y` holds
+            them all. A tagger takes new ones later, too: its head grows by them.
 
-    def _assemble(self, encoder: Any, n_outputs: int) -> EncoderModule:
-        """The encoder with a head of skdice's own."""
-        return EncoderWithHead(encoder, n_outputs, dropout=self.dropout)
+        Returns
+        -------
+        self
 
-    def _max_length(self) -> int:
-        encoder = self._module.encoder
-        return backbones.input_length(self.max_length, encoder, self.tokenizer_, self._longest)
-
-    def _encode(
-        self, inputs: Any, targets: Any = None, weights: np.ndarray | None = None
-    ) -> EncodedDataset:
-        """Windows of the inputs, each with its target and the weight of its row."""
-        windows = self._windows(inputs)
-        if targets is not None:
-            targets = self._targets(windows, targets)
-        return EncodedDataset(windows, targets, None if weights is None else weights[windows.rows])
-
-    def _targets(self, windows: Windows[Any], targets: Any) -> Any:
-        return [self._target(window, targets[window.row]) for window in windows]
-
-    # ---- the net
+        Notes
+        -----
+        If training raises, weights, counts and history are again those before the call. Only the
+        optimiser's averages are not: the next call starts with new ones.
+        """
+        mode: Mode = "partial" if hasattr(self, "net_") else "fresh"
+        options: dict[str, Any] = {"mode": mode, "classes": classes, "epochs": 1}
+        return self._run(plan_fit(self._draft(), X, y, sample_weight, **options))
 
     def _make_net(self, criterion: Any, seed: int) -> FineTuningNet:
         settings = self._net_settings(
             criterion,
             seed,
-            padder=self._padder.of(self.tokenizer_),
+            padder=self.task.padder.of(self.tokenizer_),
             gradient_accumulation=self.gradient_accumulation,
             max_grad_norm=self.max_grad_norm,
             precision=self.precision,
         )
-        return FineTuningNet(self._module, **settings)
+        return FineTuningNet(self.module_, **settings)
 
     def _net_for(self, plan: FitPlan) -> FineTuningNet:
         if plan.mode == "warm":  # the parameters may have been set since
-            self._module = copy.deepcopy(self._module)
-            freeze(self._module, self.frozen)
-            checkpoint_gradients(self._module, self.gradient_checkpointing)
-            self._module.set_dropout(self.dropout)
+            self.module_ = copy.deepcopy(self.module_)
+            freeze(self.module_, self.frozen)
+            checkpoint_gradients(self.module_, self.gradient_checkpointing)
+            self.module_.set_dropout(self.dropout)
+            self.task.update_module(self, self.module_)
         net = super()._net_for(plan)
-        self._module = net.module_
+        if plan.new_odds:
+            net.grow(plan.new_odds)
+        self.module_ = net.module_
         return net
+
+    def _resolve_schedule(self, plan: FitPlan) -> None:
+        super()._resolve_schedule(plan)
+        start_head(self, plan)
+        if plan.epochs is None:  # not one of many calls
+            warn_of_few_rows(plan)
+
+    def _train(self, net: FineTuningNet, plan: FitPlan) -> None:
+        super()._train(net, plan)
+        if (held := plan.validation) is not None:
+            self.task.after_training(self, held, self._row_outputs(held.inputs, tell=False))
+
+    def _validation_score(self, held: Examples) -> float:
+        blocks = self._row_outputs(held.inputs, tell=False)
+        return self.task.validation_score(self, held, blocks)
 
     def _spread(self, plan: FitPlan) -> float:
         if plan.epochs is not None:  # partial_fit is called often, and each call is short
@@ -242,32 +226,99 @@ class TransformerEstimator(PushToHub, StreamedPredictions, Chosen, _Backbone):
 
     # ---- predictions
 
-    def score(self, X: Any, y: Any) -> float:
-        """F1 as in `evaluate`, from 0 to 1."""
-        return self.evaluate(X, y)["f1"]
-
-    def _validation_score(self, held: Examples) -> float:
-        # Not `score`, which may refuse classes that training did not hold.
-        return self.evaluate(held.inputs, held.targets)["f1"]
-
-    def _predicted(self, inputs: Any, *options: Any) -> Iterator[list[tuple[Any, np.ndarray]]]:
-        """For each input its windows with their logits in float64; encoded block by block.
-
-        `options` are for ``_encode``, behind targets and weights.
-        """
+    def _windows_with_logits(
+        self, inputs: list[Any], *, tell: bool = True
+    ) -> Iterator[tuple[list[Any], list[list[tuple[Any, np.ndarray]]]]]:
+        """Sources of a block of inputs, and for each the windows with logits in float64."""
+        cuts = Cuts()
         for part in text_blocks(inputs, BLOCK, CHARACTERS):
-            dataset = self._encode(inputs[part], None, None, *options)
-            windows, logits = dataset.windows, self.net_.logits(dataset)
-            ends = np.searchsorted(windows.rows, np.arange(part.stop - part.start + 1))
-            for start, end in pairwise(ends.tolist()):
-                yield [(windows[i], logits[i].astype(np.float64)) for i in range(start, end)]
+            sources, windows = self.task.encode_sources(self, inputs[part], cuts)
+            logits = self.net_.logits(EncodedDataset(windows))
+            ends = np.searchsorted(windows.rows, np.arange(len(sources) + 1))
+            yield (
+                sources,
+                [
+                    [(windows[i], logits[i].astype(np.float64)) for i in range(start, end)]
+                    for start, end in pairwise(ends.tolist())
+                ],
+            )
+        if tell:
+            self._tell(cuts)
 
-    def _frozen(self, windows: Sequence[Window], pooling: str | None = None) -> list[np.ndarray]:
+    def _row_outputs(
+        self, inputs: list[Any], *, tell: bool = True
+    ) -> Iterator[tuple[list[Any], list[Any]]]:
+        """Sources of a block of checked inputs, and what the model gives for each."""
+        for sources, rows in self._windows_with_logits(inputs, tell=tell):
+            yield sources, self.task.row_outputs(self, rows)
+
+    def _predict(self, inputs: list[Any]) -> list[Any]:
+        """What `predict` gives for each of the checked inputs."""
+        blocks = self._row_outputs(inputs)
+        return [row for block in blocks for row in self.task.decide(self, *block)]
+
+    def _tell(self, cuts: Cuts) -> None:
+        """Warn of texts that were cut; in a stream, whose ``_told`` is False at first, once."""
+        told: bool | None = vars(self).get("_told")
+        if cuts.n_cut and not told:
+            cuts.tell(self.max_length_, getattr(self, "long_texts", "windows"))
+            if told is not None:
+                self._told = True
+
+    @checked
+    def iter_predict(
+        self, X: Any, method: str = "predict", block_size: int = 4096
+    ) -> Iterator[Any]:
+        """Predictions row by row, holding one block of rows at a time: for data beyond the memory.
+
+        Parameters
+        ----------
+        X : iterable
+            Rows as in `fit`: a generator, which may end at once, or a container as for `predict`.
+        method : str, default="predict"
+            The method to predict with: ``"predict"``, or where the estimator has it
+            ``"predict_proba"``, ``"decision_function"`` or ``"predict_spans"``.
+        block_size : int, default=4096
+            Rows to read, check and predict at a time.
+
+        Returns
+        -------
+        iterator
+            For each row what `method` gives for it.
+
+        Raises
+        ------
+        NotFittedError
+            If the estimator is not fitted.
+        ValueError, TypeError
+            For a bad `method`, `block_size` or container at the call, and for bad rows when their
+            block is read; a note on the error tells where the block begins.
+
+        Examples
+        --------
+        >>> from skdice import DiceTokenClassifier
+        >>> X = [["Ann", "lives", "in", "Rome"], ["it", "rains"]]
+        >>> y = [["B-PER", "O", "O", "B-LOC"], ["O", "O"]]
+        >>> tagger = DiceTokenClassifier(max_epochs=1, random_state=0).fit(X, y)
+        >>> lines = iter(["Bob sleeps", "it is late"])
+        >>> for tags in tagger.iter_predict(line.split() for line in lines):
+        ...     print(len(tags))
+        2
+        3
+        """
+        self._check_fitted()
+        reader = self._draft()
+        reader._told = False
+        return iter_blocks(reader, X, method, block_size)
+
+    def _frozen_vectors(
+        self, windows: Sequence[Window], pooling: str | None = None
+    ) -> list[np.ndarray]:
         """Vectors of windows from the present encoder: pooled, or one for each position."""
         device = resolve_device(self.device)
         return run_encoder(
-            self._module.encoder,
-            self._padder.of(self.tokenizer_),
+            self.module_.encoder,
+            self.task.padder.of(self.tokenizer_),
             windows,
             pooling=pooling,
             batch_size=max(self.batch_size, 64),
@@ -295,9 +346,9 @@ class TransformerEstimator(PushToHub, StreamedPredictions, Chosen, _Backbone):
             If it has no adapter.
         """
         self._check_fitted()
-        if not self._module.adapted:
+        if not self.module_.adapted:
             raise ValueError("there is no adapter to merge: fit with adapter='lora'")
-        self._module = adapters.merge_adapter(self._module)
+        self.module_ = adapters.merge_adapter(self.module_)
         return storage.ready(self, self.history_, self.device)
 
     # ---- files
@@ -306,14 +357,14 @@ class TransformerEstimator(PushToHub, StreamedPredictions, Chosen, _Backbone):
         """The module is written once, with the net."""
         state = dict(super().__getstate__())
         if "net_" in state:
-            state.pop("_module", None)
+            state.pop("module_", None)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Let the net and the estimator share one module again."""
         super().__setstate__(state)
         if hasattr(self, "net_"):
-            self._module = self.net_.module_
+            self.module_ = self.net_.module_
 
     @checked
     def save_pretrained(
@@ -388,7 +439,7 @@ class TransformerEstimator(PushToHub, StreamedPredictions, Chosen, _Backbone):
             If the folder holds no estimator of this class, if any file of the model is missing,
             new, or not as it was saved, or if weights are NaN.
         """
-        return storage.load(cls, local_folder(folder), device)
+        return storage.load(cls, hub.local_folder(folder), device)
 
     @classmethod
     @checked
@@ -434,7 +485,46 @@ class TransformerEstimator(PushToHub, StreamedPredictions, Chosen, _Backbone):
         return {name.strip("_"): getattr(self, name) for name in names if hasattr(self, name)}
 
     def _restore_fitted(self, state: dict[str, Any]) -> None:
+        if "seen" in state:  # of version 0.1: the counts with the number of samples behind them
+            *counts, n = state["seen"]
+            state = {**state, "class_counts": counts, "n_samples_seen": n}
         for name in (*self._saved, *_OPTIONAL):
             key = name.strip("_")
             if name in self._saved or key in state:
                 setattr(self, name, np.array(state[key]) if key in _ARRAYS else state[key])
+
+    @checked
+    def push_to_hub(
+        self,
+        repo_id: str,
+        *,
+        private: bool | None = None,
+        metrics: dict[str, float] | None = None,
+        token: str | None = None,
+    ) -> str:
+        """Upload what `save_pretrained` writes to the Hugging Face hub.
+
+        Parameters
+        ----------
+        repo_id : str
+            Such as ``"ann/town-notes-tagger"``; made if missing.
+        private : bool or None, default=None
+            Whether a repository that is made is private; None takes the organisation's setting.
+        metrics : dict or None, default=None
+            As in `save_pretrained`.
+        token : str or None, default=None
+            None is the one that ``hf auth login`` stored.
+
+        Returns
+        -------
+        str
+            The address of the commit.
+
+        Raises
+        ------
+        NotFittedError, TypeError
+            As in `save_pretrained`.
+        ValueError
+            If `repo_id` is no possible name of a repository.
+        """
+        return hub.push(self, repo_id, private, metrics, token)

@@ -8,7 +8,8 @@ from typing import Any
 
 from skdice._checks import check_choice, check_has, checked, naming
 from skdice.backbones import DEFAULT_BACKBONE, load_tokenizer
-from skdice.text.alignment import Misfit, align, read_entities
+from skdice.text.alignment import Misfit, align
+from skdice.text.entity import read_entities
 from skdice.text.inputs import read_texts
 from skdice.text.words import split_texts
 

@@ -23,7 +23,7 @@ Items = list[list[tuple[Any, ...]]]
 
 
 def items_of(y_true: Any, y_pred: Any, scheme: str = "auto") -> tuple[Items, Items]:
-    """What is counted in each row: its label, the spans of its tags, or its spans.
+    """The classes to count in each row: its label, the spans of its tags, or its spans.
 
     Takes labels, 0/1 rows, tags, or lists of (type, start, end). The class comes first in each
     item.
@@ -85,7 +85,7 @@ def summed(counts: Any) -> np.ndarray:
 
 @checked
 class ImbalanceDisplay:
-    """How often each class occurs, on a logarithmic axis, with the background in grey.
+    """Counts of each class on a logarithmic axis, with the background in grey.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How imbalanced data are: the paper's Table 1."""
+"""The imbalance of data: the paper's Table 1."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def reading_imbalance(X: Any, y: Any) -> Imbalance:
 
 
 def _are_entities(X: Any, y: Any) -> bool:
-    """Whether `y` holds tags or (type, start, end) spans, and not answers."""
+    """Tell whether `y` holds tags or (type, start, end) spans, and not answers."""
     kinds = (list, tuple, np.ndarray)
     filled = (row for row in as_rows(y, "y") if isinstance(row, kinds) and np.size(row))
     first = next((row[0] for row in filled), None)

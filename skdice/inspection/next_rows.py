@@ -1,4 +1,4 @@
-"""Which rows of a pool are worth a label."""
+"""Rows of a pool that are worth a label."""
 
 from __future__ import annotations
 
@@ -97,8 +97,8 @@ def find_next(
         model = estimator
     with naming({"X": "pool"}):
         check_rows(estimator, pool)
-        of_tokens = getattr(model, "task", "") == "tagging"
-        texts = as_sentences(pool) if of_tokens else texts_of(pool)
+        rows_are = getattr(getattr(model, "task", None), "rows_are", "lines")
+        texts = as_sentences(pool) if rows_are == "blocks" else texts_of(pool)
         numbers = pool if sparse.issparse(pool) else as_rows(pool, "X")
         keys = row_keys(numbers) if texts is None else [*map(key_of, texts)]
         scores = {} if strategy == "spread" else _scores(estimator, model, pool)
@@ -130,7 +130,7 @@ def find_next(
 
 
 def key_of(row: Any) -> Any:
-    """What equal texts, pairs or tokens have in common: all but case and white space."""
+    """A key of texts, pairs or tokens that are equal but for case and white space."""
     return " ".join(row.casefold().split()) if isinstance(row, str) else tuple(map(key_of, row))
 
 

@@ -1,4 +1,4 @@
-"""Whether the scores of spans mean what they say."""
+"""Reliability diagrams: the scores of spans against the share that is right."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 from skdice._checks import check_has, checked, same_length
 from skdice.inspection.axes import axes_or_new
 from skdice.metrics import expected_calibration_error
-from skdice.text.alignment import read_entities
 from skdice.text.entities import as_entities
+from skdice.text.entity import read_entities
 from skdice.text.inputs import as_sentences, as_tags, read_texts
 from skdice.text.posterior import judged
 
@@ -97,10 +97,11 @@ class SpanReliabilityDisplay:
         inputs: Any
         true: list[Any] = []
         scheme = getattr(estimator, "scheme_", None)
-        if getattr(getattr(estimator, "estimator_", estimator), "task", "") == "entities":
+        task = getattr(getattr(estimator, "estimator_", estimator), "task", None)
+        if task is not None and not task.has_words:
             inputs, scheme = read_texts(X), None
             for row in read_entities(y, inputs):
-                true.append([(kind, start, end) for start, end, kind in row])
+                true.append([(e.label, e.start, e.end) for e in row])
         else:
             inputs = as_sentences(X)
             true = as_entities(y, inputs)[0] if scheme is None else as_tags(y, inputs)

@@ -33,16 +33,13 @@ from skdice.inspection.spans import (
     _paired,
     _Tagged,
     outer,
-    spans_of_tags,
-    spans_of_texts,
 )
 from skdice.inspection.threshold import ThresholdDisplay
 from skdice.metrics.credit import MODES
 from skdice.metrics.labels import as_labels, known_labels, paired_labels
 from skdice.metrics.span import report_of_spans
 from skdice.text.answers import read_answers
-from skdice.text.entities import as_entities
-from skdice.text.inputs import as_sentences, as_tags, as_texts, read_texts
+from skdice.text.inputs import as_texts
 
 STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;color:#1b1b1b;background:#fff;max-width:60rem;
@@ -136,8 +133,8 @@ def html_report(
     model = _model_of(estimator)
     pyplot()  # refuses a missing matplotlib before the predictions are made
     resampled = partial(_resampled, n_boot=n_bootstraps, draw=np.random.default_rng(random_state))
-    parts = {"qa": _qa, "classification": _classes}
-    body = parts.get(model.task, _spans)(estimator, model, X, y, y_pred, int(n_examples), resampled)
+    page = {"answers": _answers, "labels": _classes, "spans": _spans}[model.task.judged]
+    body = page(estimator, model, X, y, y_pred, int(n_examples), resampled)
     if isinstance(estimator, (BiasTunedClassifier, BiasTunedTagger)) and y_pred is None:
         with suppress(ValueError):  # y may hold labels that fit did not see
             draw = partial(DecisionDisplay.from_estimator, estimator, X, y)
@@ -178,11 +175,11 @@ def _training(model: Any) -> str:
         # A model that was trained further has made more than its last fit was to make.
         planned = f" of {model.max_epochs_}" if model.n_iter_ <= model.max_epochs_ else ""
         lines.append(["epochs", f"{model.n_iter_}{planned}"])
-    if (seen := getattr(model, "_seen", None)) is not None:
-        *counts, n = np.asarray(seen)
-        unit = "texts" if model.task == "classification" else "tokens"
-        lines.append([f"{unit} in training", f"{n:,.0f}"])
-        pairs = sorted(zip(counts, outputs_of(model).tolist(), strict=True), key=lambda p: -p[0])
+    if hasattr(model, "class_counts_"):
+        lines.append([f"{model.task.unit} in training", f"{model.n_samples_seen_:,.0f}"])
+        pairs = sorted(
+            zip(model.class_counts_, outputs_of(model).tolist(), strict=True), key=lambda p: -p[0]
+        )
         lines += [[f"of {label}", f"{count:,.0f}"] for count, label in pairs[:MAX_CLASSES]]
     table = html_table(["setting", "value"], lines)
     return f'<h2>Training</h2><div class="wide">{table}</div>' if lines else ""
@@ -213,23 +210,16 @@ def _spans(
     estimator: Any, model: Any, X: Any, y: Any, y_pred: Any, n_examples: int, resampled: Resampled
 ) -> str:
     """The page of a tagger, by spans."""
-    tagged, of_texts = model.task == "tagging", model.task == "entities"
-    sentences: list[Any] = read_texts(X) if of_texts else as_sentences(X)
-
-    def read(rows: Any) -> list[list[Any]]:
-        if of_texts:
-            return spans_of_texts(sentences, rows)
-        return as_tags(rows, sentences) if tagged else as_entities(rows, sentences)[0]
-
-    true = read(y)
-    found = read(_predicted(estimator, X, y_pred, len(true)))
-    if tagged:
-        true, found = spans_of_tags(true, found, model.scheme_)
+    inputs = model.task.inputs(X)
+    sentences = model.task.passages(inputs)
+    true = model.task.read(model, X, y)[1]
+    found = _predicted(estimator, X, y_pred, len(true))
+    true, found = model.task.paired_spans(model, inputs, true, found)
     classes, counts = row_counts(true, found)
     wrong = np.array([len(_paired(t, p)) for t, p in zip(true, found, strict=True)])
     hardest = [i for i in np.argsort(-wrong, kind="stable")[:n_examples] if wrong[i]]
     examples = []
-    for i, scored in zip(hardest, _scored(estimator, [sentences[i] for i in hardest]), strict=True):
+    for i, scored in zip(hardest, _scored(estimator, [inputs[i] for i in hardest]), strict=True):
         spans = [scored.get(tuple(span), span) for span in found[i]]
         rows = [(sentences[i], outer(row)) for row in (true[i], spans)]
         right, ours = _Tagged(rows, classes)._repr_html_().split("\n")
@@ -238,7 +228,7 @@ def _spans(
             f'<p class="note">predicted:</p>{ours}'
         )
     table = _class_table(classes, counts, resampled, ("micro average", "macro average"))
-    if (tagged or of_texts) and model.scheme_ != "plain":  # entities of queries may be nested
+    if model.scheme_ not in ("plain", None):  # entities of queries may be nested
         table += f"<h2>Partly right spans</h2>{_credit(true, found)}"
     pictures = _pictures(SpanConfusionDisplay._of_spans(true, found).plot, classes, counts)
     return _page(table, pictures, examples, "Sentences with the most wrong spans")
@@ -328,7 +318,7 @@ def _several(
     return _page(table, [frequency, *_curves(of_label)], examples, "Mistakes that are furthest off")
 
 
-def _qa(
+def _answers(
     estimator: Any, model: Any, X: Any, y: Any, y_pred: Any, n_examples: int, resampled: Resampled
 ) -> str:
     """The page of a reader of answers, by questions."""

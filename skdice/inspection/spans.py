@@ -14,7 +14,8 @@ from skdice._checks import as_numbers, as_row_list, check_has, checked, naming, 
 from skdice.inspection.axes import axes_or_new, label_of
 from skdice.metrics.schemes import get_spans
 from skdice.metrics.span import read_tags
-from skdice.text.alignment import REGIONS, holds_texts, read_entities
+from skdice.text.alignment import REGIONS, holds_texts
+from skdice.text.entity import read_entities
 from skdice.text.inputs import as_sentences, read_texts
 from skdice.text.posterior import span_probabilities
 
@@ -406,7 +407,7 @@ def show_entities(X: Any, entities: Any) -> Any:
 def spans_of_texts(texts: list[str], entities: Any) -> list[list[Span]]:
     """Entities as (type, start, end)."""
     rows = read_entities(entities, texts)
-    return [[(kind, start, end) for start, end, kind in row if kind not in REGIONS] for row in rows]
+    return [[(e.label, e.start, e.end) for e in row if e.label not in REGIONS] for row in rows]
 
 
 def outer(spans: list[Any]) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Which labels of a data set its own model doubts."""
+"""Labels of a data set that its own model doubts."""
 
 from __future__ import annotations
 
@@ -127,18 +127,18 @@ def find_suspects(
     check_has("estimator", model, "predict_proba")
     rows: Any = None
     if not is_classifier(estimator):
-        of_texts = getattr(model, "task", "") == "entities"
-        rows = (_Texts if of_texts else _Sentences)(X, y, model)
+        has_words = getattr(getattr(model, "task", None), "has_words", True)
+        rows = (_Sentences if has_words else _Texts)(X, y, model)
     else:
         labels = read_labels(y)
-    held = out_of_fold(estimator, X, y, cv, groups, **how)
-    tables: Any = held.probabilities
+    scored = out_of_fold(estimator, X, y, cv, groups, **how)
+    tables: Any = scored.probabilities
     if rows is None:
         _check_classes(tables[0], labels.classes)
-        records = _sorted(_wrong_labels(held.predictions, tables, labels))
+        records = _sorted(_wrong_labels(scored.predictions, tables, labels))
         return with_texts(records, LABEL_COLUMNS, texts_of(X))
     _check_classes(next((t[0] for t in tables if len(t)), rows.classes), rows.classes)
-    return _sorted(rows.suspects(held.predictions, tables)), SPAN_COLUMNS
+    return _sorted(rows.suspects(scored.predictions, tables)), SPAN_COLUMNS
 
 
 def _sorted(found: Iterator[tuple[float, Record]]) -> list[Record]:
@@ -155,9 +155,9 @@ def layers(estimator: Any) -> Iterator[Any]:
     """An estimator, and the ones that it holds, each inside the one before."""
     while estimator is not None:
         yield estimator
-        held = (getattr(estimator, name, None) for name in _HOLDERS)
+        inner = (getattr(estimator, name, None) for name in _HOLDERS)
         last = getattr(estimator, "steps", [(None, None)])[-1][1]
-        estimator = next((part for part in (last, *held) if hasattr(part, "get_params")), None)
+        estimator = next((part for part in (last, *inner) if hasattr(part, "get_params")), None)
 
 
 def texts_of(X: Any) -> list[Any] | None:
@@ -251,7 +251,7 @@ class _Sentences:
         return predicted
 
     def place(self, row: int, span: Span | None) -> tuple[int | None, int | None]:
-        """Where a span begins and ends in its row."""
+        """The start and the end of a span in its row."""
         return (None, None) if span is None else span[1:]
 
     def text(self, row: int, start: int, end: int) -> str:
@@ -300,7 +300,7 @@ class _Texts(_Sentences):
     """Texts with entities, by their characters."""
 
     def __init__(self, X: Any, y: Any, model: Any) -> None:
-        self.sentences, rows = model._checked(X, y)
+        self.sentences, rows = model.task.read(model, X, y)
         tokenizer = load_tokenizer(model.backbone)
         self.words = list(split_texts(tokenizer, self.sentences))
         how = model.misaligned, model.overlapping
@@ -308,8 +308,7 @@ class _Texts(_Sentences):
         self.classes = sorted({tag for row in self.tags for tag in row} - {None} | {"O"})
 
     def tags_of(self, predicted: Any) -> Any:
-        rows = [[(e.start, e.end, e.label) for e in row] for row in predicted]
-        return align(self.sentences, rows, self.words)[0]
+        return align(self.sentences, list(predicted), self.words)[0]
 
     def place(self, row: int, span: Span | None) -> tuple[int | None, int | None]:
         if span is None:

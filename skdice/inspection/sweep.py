@@ -93,7 +93,7 @@ class TverskySweepDisplay:
         alphas = as_numbers("alphas", alphas).tolist()
         if not all(0 <= alpha <= 1 for alpha in alphas):
             raise ValueError(f"alphas={alphas!r} must hold numbers from 0 to 1")
-        if estimator.task == "qa":
+        if estimator.task.judged == "answers":
             raise ValueError(
                 f"estimator={type(estimator).__name__}() reads answers, which have no precision "
                 "and recall to draw: sweep a classifier or a tagger"

@@ -6,8 +6,11 @@
 >>> DSCLoss(background=0)(logits, torch.tensor([0, 0, 1, 2])).backward()
 """
 
-# ruff: noqa: F403, I001
-# Every loss. The order is that of all lists. A new loss takes one line here.
+# ruff: noqa: F403, F405, I001
+import importlib
+import pkgutil
+
+# The losses in the order of all lists. One without a line here comes after them; see below.
 from skdice.losses.cross_entropy import CrossEntropyLoss as CrossEntropyLoss
 from skdice.losses.cross_entropy import WeightedCrossEntropyLoss as WeightedCrossEntropyLoss
 from skdice.losses.focal import FocalLoss as FocalLoss
@@ -20,15 +23,20 @@ from skdice.losses.asymmetric import AsymmetricLoss as AsymmetricLoss
 from skdice.losses.mom import MoMLoss as MoMLoss
 from skdice.losses.functional import *
 
+from skdice.losses._base import LOSSES as LOSSES
 from skdice.losses._base import Loss as Loss
 from skdice.losses._base import resolve_loss as resolve_loss
-from skdice.losses._qa import HeadsLoss as HeadsLoss
-from skdice.losses._qa import SpanEndsLoss as SpanEndsLoss
-from skdice.losses._registry import LOSSES as LOSSES
-from skdice.losses._spaces import OneMinus as OneMinus
-from skdice.losses._spaces import Range as Range
-from skdice.losses._trainer import for_trainer as for_trainer
+from skdice.losses._span_criteria import HeadsLoss as HeadsLoss
+from skdice.losses._span_criteria import SpanEndsLoss as SpanEndsLoss
+from skdice.losses._search_ranges import OneMinus as OneMinus
+from skdice.losses._search_ranges import Range as Range
+from skdice.losses._hf_trainer import for_trainer as for_trainer
+
+# A new loss is one file of this folder: whatever defines a `name` is found and exported.
+for _file in pkgutil.iter_modules(__path__, f"{__name__}."):
+    importlib.import_module(_file.name)
+globals().update({cls.__name__: cls for cls in LOSSES.values()})
 
 LOSS_NAMES: tuple[str, ...] = tuple(LOSSES)
-# What a comparison runs by default: the paper's six losses and `ce_dice`.
+# The rows of a comparison by default: the paper's six losses and `ce_dice`.
 COMPARED: tuple[str, ...] = LOSS_NAMES[: LOSS_NAMES.index("ce_dice") + 1]

@@ -1,40 +1,33 @@
-"""What every loss shares: parameters, what it knows of the training data, and its call."""
+"""The base of all losses: parameters, knowledge of the training data, call, and registry."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from sklearn.base import clone
 from torch import Tensor, nn
 
-from skdice._checks import (
-    Kinds,
-    as_numbers,
-    check_arguments,
-    check_choice,
-    checked,
-    kinds_of,
-    shown,
-)
-from skdice.losses import _checks as checks
-from skdice.losses._checks import LOSS_KINDS, MOST, check_background, check_number, check_per_class
-from skdice.losses._inputs import as_problem, checked_problem
-from skdice.losses._problem import Problem
-from skdice.losses._registry import LOSSES, register
-from skdice.losses._spaces import OneMinus, Range
+from skdice._checks import as_numbers, checked, shown
+from skdice.losses import _parameters as parameters
+from skdice.losses._inputs import LossInputs
+from skdice.losses._parameters import MOST, check_number
+from skdice.losses._parametrized import ParametrizedModule
+from skdice.losses._read_inputs import inputs_of_indices, read_inputs
+from skdice.losses._search_ranges import OneMinus, Range
 
 REDUCTIONS = ("mean", "sum", "none")
 SHARED = ("all_ranks", "ignore_index", "multilabel", "reduction")
 PER_CLASS = ("alpha", "class_weight")  # parameters that may hold a number for each class
 
 
+LOSSES: dict[str, type[Loss]] = {}  # by name, filled as classes are defined
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
-class Loss(nn.Module):
+class Loss(ParametrizedModule):
     """Base of skdice's losses: a `torch.nn` loss with scikit-learn's parameters.
 
     A loss takes logits and targets of these shapes:
@@ -53,9 +46,9 @@ class Loss(nn.Module):
     one batch with all rows. Every process must then call it as often as the others. Set
     ``all_ranks=False`` to count each process's batch alone.
 
-    A subclass is a dataclass of its parameters over `kernel`, a pure function of a `Problem` whose
-    keywords are these parameters. A subclass that defines a `name` can be given by it, as in
-    ``loss="dice"``.
+    A subclass is a dataclass of its parameters, with a `kernel` that computes the loss of
+    `LossInputs` and takes these parameters as keywords. A subclass that defines a `name` can be
+    given by it, as in ``loss="dice"``.
 
     Examples
     --------
@@ -65,19 +58,19 @@ class Loss(nn.Module):
     """
 
     name: ClassVar[str]
-    kernel: ClassVar[Callable[..., Tensor]]
+    # kernel(inputs, **values) is the loss, or the loss and the buffers that this batch changes. Its
+    # keywords are the parameters, the `needed_buffers`, and the `parts` as functions of inputs.
+    kernel: ClassVar[Callable[..., Any]]
     reductions: ClassVar[tuple[str, ...]] = REDUCTIONS
-    # Lowest and highest values of numbers, and the values of strings, by parameter.
-    bounds: ClassVar[dict[str, tuple[float, float]]] = {}
     choices: ClassVar[dict[str, tuple[str, ...]]] = {"reduction": REDUCTIONS}
     # Ranges that are worth searching, by parameter.
     searched: ClassVar[dict[str, Range | OneMinus]] = {}
-    # Buffers of `prepare` that the kernel needs, without their underscore.
-    needs: ClassVar[tuple[str, ...]] = ()
+    # Buffers of `prepare` that the kernel takes, without their underscore.
+    needed_buffers: ClassVar[tuple[str, ...]] = ()
     # Whether question answering takes it as a softmax over the positions of a window.
     normalizes_over_positions: ClassVar[bool] = False
     # Whether the background class does not count, so that the loss must know which one it is.
-    leaves_background_out: ClassVar[bool] = False
+    excludes_background: ClassVar[bool] = False
 
     ignore_index: int = -100
     multilabel: bool = False
@@ -88,133 +81,40 @@ class Loss(nn.Module):
     class_counts_: Tensor = field(init=False)
     n_samples_: Tensor = field(init=False)
 
-    # What a class knows of its constructor, once.
-    _signature: ClassVar[inspect.Signature]
-    _kinds: ClassVar[dict[str, Kinds]]
-    _names: ClassVar[tuple[str, ...]]
-    _names_of_kernel: ClassVar[tuple[str, ...]]
-
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "name" in cls.__dict__:
-            register(cls)
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        if "_names" not in cls.__dict__:
-            cls._signature = inspect.signature(cls.__init__)
-            cls._kinds = kinds_of(cls.__init__, LOSS_KINDS)
-            cls._names = tuple(sorted(list(cls._signature.parameters)[1:]))
-            cls._names_of_kernel = tuple(name for name in cls._names if name not in SHARED)
-        self = super().__new__(cls)
-        nn.Module.__init__(self)  # before a dataclass assigns to it
-        # Before torch takes a module that is given as a number for a part of this one.
-        cls._check_kinds(cls._signature.bind_partial(self, *args, **kwargs).arguments)
-        return self
-
-    def __post_init__(self) -> None:
-        self._check()
-
-    @classmethod
-    def _check_kinds(cls, params: Mapping[str, Any]) -> None:
-        check_background(params.get("background"))
-        check_arguments(cls._kinds, params)
+            _register(cls)
 
     def _check(self) -> None:
-        """Refuse wrong parameters."""
+        super()._check()
         check_number("ignore_index", self.ignore_index, -MOST)
-        for name, (low, high) in self.bounds.items():
-            check_number(name, getattr(self, name), low, high)
-        for name, choices in self.choices.items():
-            check_choice(name, getattr(self, name), choices)
-        check_per_class("class_weight", getattr(self, "class_weight", None))
-        check_background(getattr(self, "background", None))
 
-    # ---- scikit-learn's parameters
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Constructor arguments by name, with those of its `parts` if `deep`."""
-        params = {name: getattr(self, name) for name in self._names}
-        if deep:
-            for name, part in self.parts.items():
-                params.update({f"{name}__{key}": v for key, v in part.get_params().items()})
-        return params
-
-    def set_params(self, **params: Any) -> Self:
-        """Change constructor arguments, or those of a part as in ``second__smooth``.
-
-        Values that are refused leave the loss as it was.
-        """
-        of_self: dict[str, Any] = {}
-        of_parts: dict[str, dict[str, Any]] = {}
-        for name, value in params.items():
-            part, _, key = name.partition("__")
-            if key and part in self.parts:
-                of_parts.setdefault(part, {})[key] = value
-            elif name in self._names:
-                of_self[name] = resolve_loss(value, name) if name in self.parts else value
-            else:
-                raise ValueError(
-                    f"Invalid parameter {name!r} for {type(self).__name__}: it has "
-                    f"{sorted(self.get_params())}"
-                )
-        self._check_kinds(of_self)
-        for loss in (clone(self), self):  # a copy first, which refuses wrong values
-            for name, value in of_self.items():
-                setattr(loss, name, value)
-            for name, values in of_parts.items():
-                loss.parts[name].set_params(**values)
-            loss._check()
-        return self
-
-    def __repr__(self) -> str:
-        defaults = inspect.signature(type(self).__init__).parameters
-        shown = [
-            f"{name}={value!r}"
-            for name, value in self.get_params(deep=False).items()
-            if not _same(value, defaults[name].default)
-        ]
-        return f"{type(self).__name__}({', '.join(shown)})"
-
-    def __eq__(self, other: object) -> bool:
-        """Whether both are of one class with the same parameters."""
-        if type(other) is not type(self):
-            return NotImplemented
-        theirs = other.get_params(deep=False)
-        return all(_same(mine, theirs[n]) for n, mine in self.get_params(deep=False).items())
-
-    # torch keeps modules in sets, where each is itself.
-    __hash__ = nn.Module.__hash__
-
-    def __sklearn_clone__(self) -> Self:
-        parts = {name: clone(part) for name, part in self.parts.items()}
-        return type(self)(**{**self.get_params(deep=False), **parts})
+    def resolve_part(self, name: str, value: Any) -> Loss:
+        """A part of this loss by its name, or as it is."""
+        return resolve_loss(value, name)
 
     # ---- properties that decide how it can be used
 
     @property
-    def parts(self) -> dict[str, Loss]:
-        """The losses that it consists of, by parameter."""
-        return {}
-
-    @property
     def is_set_level(self) -> bool:
-        """Whether it is more than a mean over examples, so that losses of batches do not add up."""
+        """True of more than a mean over examples, where losses of batches do not add up."""
         return any(part.is_set_level for part in self.parts.values())
 
     @property
-    def remembers(self) -> bool:
-        """Whether it averages over the batches of training."""
-        return any(part.remembers for part in self.parts.values())
+    def is_stateful(self) -> bool:
+        """True if it averages over the batches of training."""
+        return any(part.is_stateful for part in self.parts.values())
 
     @property
     def has_functional_form(self) -> bool:
-        """Whether `functional_loss` computes the same as a call, for many settings at once."""
+        """True if `functional_loss` computes the same as a call, for many settings at once."""
         parts = all(part.has_functional_form for part in self.parts.values())
         return parts and type(self).forward is Loss.forward
 
     @property
     def accepts_one_logit(self) -> bool:
-        """Whether two softmax logits, the first of the background, may be given as one.
+        """True if two softmax logits, the first of the background, may be given as one.
 
         That is their difference: the value is the same.
         """
@@ -227,10 +127,10 @@ class Loss(nn.Module):
         """Parameters that are worth searching, and their ranges."""
         return dict(cls.searched)
 
-    # ---- what it knows of the training data, and remembers
+    # ---- what it knows of the training data and of earlier batches
 
     def start_bias(self) -> Tensor | None:
-        """Where the bias of a new head begins, of shape (n_classes,); None is at zero."""
+        """The first bias of a new head, of shape (n_classes,); None begins at zero."""
         return None
 
     @checked
@@ -293,11 +193,11 @@ class Loss(nn.Module):
         }
         for name, value in self._factors_on_device.items():
             if isinstance(value, (str, Mapping)):
-                value = checks.weights_of_classes(value, counts, n, multilabel, classes)
+                value = parameters.weights_of_classes(value, counts, n, multilabel, classes)
             self.register_buffer(f"{name}_", torch.tensor(value, dtype=torch.float64))
         return self
 
-    def take_memory(self, other: nn.Module) -> None:
+    def copy_state_from(self, other: nn.Module) -> None:
         """Take over what `other`, if it is the same loss, remembers of earlier batches.
 
         Classes that it does not know come after its own.
@@ -349,9 +249,9 @@ class Loss(nn.Module):
             If shapes do not fit, or a target or weight on the CPU is out of range. Values on other
             devices are not checked, since every step would have to wait for them.
         """
-        return self._compute_and_remember(as_problem(self, logits, target, sample_weight, mask))
+        return self._compute_and_remember(read_inputs(self, logits, target, sample_weight, mask))
 
-    def of_checked(
+    def forward_unchecked(
         self, logits: Tensor, target: Tensor, sample_weight: Tensor | None = None
     ) -> Tensor:
         """The loss of a batch whose targets and weights are already checked, as in the estimators.
@@ -366,21 +266,21 @@ class Loss(nn.Module):
         Tensor
         """
         if sample_weight is None and type(self).forward is Loss.forward:
-            problem = checked_problem(self, logits, target)
-            if problem is not None:
-                return self._compute_and_remember(problem)
+            inputs = inputs_of_indices(self, logits, target)
+            if inputs is not None:
+                return self._compute_and_remember(inputs)
         return self(logits, target, sample_weight)
 
-    def _compute_and_remember(self, problem: Problem) -> Tensor:
+    def _compute_and_remember(self, inputs: LossInputs) -> Tensor:
         """The loss; what it remembers of this batch is kept."""
-        loss, changed = self.compute(problem, {}, self.functional_state())
+        loss, changed = self.compute(inputs, {}, self.functional_state())
         for name, value in changed.items():
             part, _, buffer = name.rpartition(".")
             setattr(self.get_submodule(part), buffer, value)
         return loss
 
     def functional_state(self) -> dict[str, Tensor]:
-        """What the loss knows of the training data and remembers: buffers by dotted name."""
+        """Buffers by dotted name: knowledge of the training data, and memory of batches."""
         state = {name: value for name, value in self._buffers.items() if value is not None}
         for name, part in self.parts.items():
             state.update({f"{name}.{key}": v for key, v in part.functional_state().items()})
@@ -417,28 +317,46 @@ class Loss(nn.Module):
             raise ValueError(f"params={odd[:20]} are none of {type(self).__name__}")
         if missing := list(self.functional_state().keys() - state.keys()):
             raise ValueError(f"state has no {missing}: give what functional_state() gives")
-        problem = as_problem(self, logits, target, sample_weight)
-        loss, changed = self.compute(problem, params, state)
+        inputs = read_inputs(self, logits, target, sample_weight)
+        loss, changed = self.compute(inputs, params, state)
         return loss, {**state, **changed}
 
     def compute(
-        self, problem: Problem, params: Mapping[str, Any], state: Mapping[str, Tensor]
+        self, inputs: LossInputs, params: Mapping[str, Any], state: Mapping[str, Tensor]
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """`functional_loss` of a `Problem`; of the state, only what changes is returned."""
-        return self.kernel(problem, **self._keywords(params, state)), {}
+        """`functional_loss` of a `LossInputs`; of the state, only what changes is returned."""
+        found = self.kernel(inputs, **self._keywords(params, state))
+        return found if isinstance(found, tuple) else (found, {})
 
     def _keywords(self, params: Mapping[str, Any], state: Mapping[str, Tensor]) -> dict[str, Any]:
-        """The keywords of `kernel`, without those that made the problem."""
-        keywords = {**{name: getattr(self, name) for name in self._names_of_kernel}, **params}
+        """The keywords of `kernel`."""
+        keywords = {name: getattr(self, name) for name in self._names if name not in SHARED}
+        keywords.update({name: value for name, value in params.items() if "__" not in name})
+        keywords.update({name: self._kernel_of(name, params, state) for name in self.parts})
         for name, value in getattr(self, "_factors_on_device", {}).items():
             if keywords.get(name) is value:  # it has not changed since `prepare`
                 keywords[name] = state.get(f"{name}_", value)
         for name in self.bounds.keys() & keywords.keys():
-            checks.check_single(name, keywords[name])
+            parameters.check_single(name, keywords[name])
         if isinstance(keywords.get("background"), str):
             keywords["background"] = getattr(self, "background_", None)
-        keywords.update({name: state.get(f"{name}_") for name in self.needs})
+        keywords.update({name: state.get(f"{name}_") for name in self.needed_buffers})
         return keywords
+
+    def _kernel_of(
+        self, name: str, params: Mapping[str, Any], state: Mapping[str, Tensor]
+    ) -> Callable[[LossInputs], tuple[Tensor, dict[str, Tensor]]]:
+        """A part as a function of inputs, with its share of parameters and state."""
+
+        def inside(named: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+            return {k.removeprefix(prefix): v for k, v in named.items() if k.startswith(prefix)}
+
+        def compute(inputs: LossInputs) -> tuple[Tensor, dict[str, Tensor]]:
+            given = inside(params, f"{name}__"), inside(state, f"{name}.")
+            loss, changed = self.parts[name].compute(inputs, *given)
+            return loss, {f"{name}.{key}": value for key, value in changed.items()}
+
+        return compute
 
     def _prepared(self, name: str) -> Any:
         """A factor for each class as `prepare` understood it."""
@@ -451,12 +369,17 @@ class Loss(nn.Module):
         return self.multilabel or getattr(self, "multilabel_", False)
 
 
-def _same(one: Any, other: Any) -> bool:
-    arrays = (Tensor, np.ndarray)
-    if isinstance(one, arrays) or isinstance(other, arrays):
-        same = type(one) is type(other) and one.shape == other.shape
-        return same and bool((one == other).all())
-    return one is other or bool(one == other)
+def _register(cls: type[Loss]) -> None:
+    """Let a loss be given by its `name`. Defining a class again, as in a notebook, replaces it."""
+    name, package = cls.name, __name__.rpartition(".")[0]
+    if not (isinstance(name, str) and name):
+        raise TypeError(f"{cls.__name__}.name={name!r} must be a string, which loss= can be given")
+    taken = LOSSES.get(name)
+    if taken is not None and taken.__module__.startswith(package):
+        raise ValueError(
+            f"{cls.__name__}.name={name!r} is the name of {taken.__name__}: choose another"
+        )
+    LOSSES[name] = cls
 
 
 @checked

@@ -1,128 +1,253 @@
-"""Logits, targets and weights of every shape, checked and brought into one form."""
+"""Inputs of a loss in one form: probabilities, sums over the examples of classes, reduction."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from skdice._checks import shown
-from skdice.losses._problem import Problem, is_true
-from skdice.losses._ranks import n_ranks
+from skdice.losses._parameters import Number, PerClass, check_background, class_vector
+from skdice.losses._ranks import over_ranks
 
-
-def checked_problem(loss: Any, logits: Tensor, target: Tensor) -> Problem | None:
-    """A multi-class problem of class indices that were checked before; None for other inputs."""
-    tensors = isinstance(logits, Tensor) and isinstance(target, Tensor)
-    indices = tensors and target.dtype == torch.int64 and target.ndim == 1
-    if not indices or loss.is_multilabel or logits.ndim != 2 or logits.shape[-1] < 2:
-        return None
-    z = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    shape, ranks = tuple(target.shape), n_ranks(loss.all_ranks)
-    return Problem("multiclass", z, None, target, None, shape, loss.reduction, ranks)
+BLOCK = 2**20  # numbers in a block of rows; larger tables come from fresh memory each time
 
 
-def as_problem(
-    loss: Any,
-    logits: Tensor,
-    target: Tensor,
-    sample_weight: Tensor | None = None,
-    mask: Tensor | None = None,
-) -> Problem:
-    """Logits and target of any allowed shape in one form; `Loss` lists the shapes and errors."""
-    for name, tensor in (("logits", logits), ("target", target)):
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"{name} is a {type(tensor).__name__}: give a torch.Tensor")
-        if tensor.layout is not torch.strided:
-            raise TypeError(f"{name} is a tensor of layout {tensor.layout}: give {name}.to_dense()")
-    wrong = ValueError(
-        f"logits of shape {tuple(logits.shape)} and target of shape {tuple(target.shape)} and "
-        f"{target.dtype} do not fit: give (N,) and 0/1 (N,); (N, C) and class indices, which "
-        "are integers, (N,), or distributions, which are floats, (N, C); (N, L, C) and class "
-        "indices (N, L); or with multilabel=True (N, C) and 0/1 (N, C)"
-    )
-    if not logits.is_floating_point():
-        raise ValueError(f"logits have dtype {logits.dtype}: they must be floating point")
-    if logits.ndim == 0 or (logits.ndim > 1 and logits.shape[-1] == 0) or target.is_complex():
-        raise wrong
-    shape, n_classes, is_float = tuple(target.shape), logits.shape[-1], target.is_floating_point()
-    indices = distributions = False
-    if loss.is_multilabel:
-        kind, fits = "multilabel", logits.shape == target.shape and logits.ndim > 1
-    elif logits.ndim == 1 or n_classes == 1:
-        kind, n_classes = "binary", 1
-        fits = target.numel() == logits.numel() and target.shape[:1] == logits.shape[:1]
-    else:
-        kind, indices, distributions = "multiclass", not is_float, is_float
-        fits = shape == (logits.shape if is_float else logits.shape[:-1])
-        shape = tuple(logits.shape[:-1])
-    if not fits:
-        raise wrong
-    z = logits.to(torch.promote_types(logits.dtype, torch.float32)).reshape(-1, n_classes)
-    values = (target if is_float else target.long()).reshape(-1, 1 if indices else n_classes)
-    valid = torch.ones_like(z[:, :1], dtype=torch.bool)
-    if not distributions:
-        valid = values != loss.ignore_index
-    like = valid if kind == "multilabel" else valid[:, 0]
-    if mask is not None:
-        valid = valid & (_like(mask, "mask", like, shape) != 0).reshape(valid.shape)
-    _check_target(values, valid, n_classes - 1 if indices else 1, distributions, loss.ignore_index)
-    # Positions that do not count get some legal target; their weight is 0.
-    values = torch.where(valid, values, torch.zeros_like(values))
-    weight = valid.to(z.dtype)
-    if sample_weight is not None:
-        weights = _like(sample_weight, "sample_weight", like, shape).to(z.dtype)
-        weights = weights.reshape(weight.shape)
-        if is_true(torch.any, valid & ~((weights >= 0) & torch.isfinite(weights))):
-            raise ValueError("sample_weight holds a negative, infinite or NaN value")
-        weight = torch.where(valid, weights, torch.zeros_like(weights))
-    # A weight of 0 must also stop NaN or infinite logits of padding.
-    counts = weight > 0
-    all_count = is_true(torch.all, counts)
-    if not all_count:
-        z = z.masked_fill(~counts, 0.0)
-    given_weight = None if all_count and sample_weight is None and len(z) > 0 else weight
-    encoded, index = (None, values[:, 0]) if indices else (values.to(z.dtype), None)
-    ranks = n_ranks(loss.all_ranks)
-    return Problem(kind, z, encoded, index, given_weight, shape, loss.reduction, ranks)
+@dataclass(slots=True)
+class LossInputs:
+    """Logits, targets and weights of a batch, read by `read_inputs`."""
+
+    kind: str  # "binary", "multiclass" or "multilabel"
+    logits: Tensor  # (N, C) in float32 or more; C is 1 for a binary problem
+    encoded: Tensor | None  # see `target`; None where `index` is given and nobody has asked
+    index: Tensor | None  # (N,): the true class of each position of a multi-class problem
+    given_weight: Tensor | None  # (N, 1) or (N, C), 0 where nothing counts; None where all are 1
+    shape: tuple[int, ...]  # of the result with reduction="none"
+    reduction: str = "mean"
+    ranks: int = 1  # processes whose batches count as one
+    # Computed once for all parts of a loss. A `cached_property` would break a compiled graph.
+    # `replace` forgets them.
+    _log_softmax: Tensor | None = field(default=None, init=False)
+    _true_class_log_p: Tensor | None = field(default=None, init=False)
+
+    @property
+    def n_classes(self) -> int:
+        """Columns of the logits."""
+        return self.logits.shape[-1]
+
+    @property
+    def target(self) -> Tensor:
+        """Class distribution, or 0/1 for each label, of shape (N, C)."""
+        if self.encoded is None:
+            assert self.index is not None
+            classes = torch.arange(self.n_classes, device=self.logits.device)
+            self.encoded = (self.index.unsqueeze(-1) == classes).to(self.logits.dtype)
+        return self.encoded
+
+    @property
+    def weight(self) -> Tensor:
+        """Weights of shape (N, 1), or (N, C) of a multi-label problem; 0 where nothing counts."""
+        if self.given_weight is not None:
+            return self.given_weight
+        return torch.ones_like(self.logits if self.kind == "multilabel" else self.logits[:, :1])
+
+    def with_logits(self, logits: Tensor) -> LossInputs:
+        """The same problem with other logits."""
+        return replace(self, logits=logits)
+
+    def as_table(self, weight: Tensor | None = None) -> LossInputs:
+        """The same problem with a table of targets in place of class indices, and other weights."""
+        kept = self.given_weight if weight is None else weight
+        return replace(self, encoded=self.target, index=None, given_weight=kept)
+
+    def as_two_logits(self) -> LossInputs:
+        """A binary problem as a softmax over its two classes."""
+        z, y = self.logits, self.target
+        logits, target = torch.cat([torch.zeros_like(z), z], -1), torch.cat([1 - y, y], -1)
+        return replace(self.with_logits(logits), kind="multiclass", encoded=target)
+
+    def blocks(self) -> list[LossInputs]:
+        """Split the rows into blocks on a CPU, whose memory is slower than its arithmetic."""
+        size = max(1, BLOCK // max(1, self.n_classes))
+        if not can_be_read(self.logits) or len(self.logits) <= size:
+            return [self]
+        tables = (self.logits, self.encoded, self.index, self.given_weight)
+        n = -(-len(self.logits) // size)
+        rows = [table.split(size) if table is not None else [None] * n for table in tables]
+        return [
+            replace(self, logits=z, encoded=y, index=index, given_weight=weight)
+            for z, y, index, weight in zip(*rows, strict=True)
+        ]
+
+    def take_true_class_log_p(self, blocks: list[LossInputs]) -> None:
+        """Keep the log-probabilities of the blocks for the other parts of a loss."""
+        if all(block._true_class_log_p is not None for block in blocks):
+            self._true_class_log_p = torch.cat([block.true_class_log_p() for block in blocks])
+
+    # ---- probabilities
+
+    def p(self) -> Tensor:
+        """Probabilities of shape (N, C)."""
+        if self.kind != "multiclass":
+            return torch.sigmoid(self.logits)
+        return torch.exp(self._log_probabilities())
+
+    def log_p(self) -> Tensor:
+        """Log-probabilities of shape (N, C), finite also where a logit is -inf."""
+        return finite(self._log_probabilities())
+
+    def true_class_log_p(self) -> Tensor:
+        """Log-probability of the true class: what `gather_true_class` takes of `log_p`."""
+        if self._true_class_log_p is None:
+            self._true_class_log_p = finite(self.gather_true_class(self._log_probabilities()))
+        return self._true_class_log_p
+
+    def log_p_of(self, index: int) -> Tensor:
+        """Log-probabilities of one class, of shape (N, 1)."""
+        return self._log_probabilities()[:, index : index + 1]
+
+    def log_not_p(self) -> Tensor:
+        """log(1 - p) of shape (N, C), finite and differentiable also where p rounds to 1."""
+        if self.kind != "multiclass":
+            return finite(log_sigmoid(-self.logits))
+        if self.n_classes == 2:
+            return self.log_p().flip(-1)
+        z = self.logits
+        top = z.detach().max(dim=-1, keepdim=True).indices  # faster than argmax
+        # Only this class can round to 1. Its odds come from the other logits. With the second
+        # highest taken off, the sum of their exponentials is neither 0 nor infinite.
+        others = z.scatter(-1, top, -torch.inf)
+        second = finite(others.detach().amax(dim=-1, keepdim=True))
+        others = others.sub_(second).exp_()
+        total = at_least_tiny(others.sum(-1, keepdim=True))
+        odds_of_top = finite(z.gather(-1, top) - second - torch.log(total))
+        p = others * (torch.sigmoid(-odds_of_top) / total)
+        return torch.log1p(-p).scatter(-1, top, log_sigmoid(-odds_of_top))
+
+    def _log_probabilities(self) -> Tensor:
+        if self.kind != "multiclass":
+            return log_sigmoid(self.logits)
+        if self._log_softmax is None:
+            self._log_softmax = torch.log_softmax(self.logits, dim=-1)
+        return self._log_softmax
+
+    # ---- sums over the examples of a class (its positives), and over all others (its negatives)
+
+    def gather_true_class(self, table: Tensor) -> Tensor:
+        """The column of the true class, (N, 1), of a table (N, C); the table if none is known."""
+        return table if self.index is None else table.gather(-1, self.index.unsqueeze(-1))
+
+    def sum_positives(self, values: Tensor) -> Tensor:
+        """Weighted sums over the positives of each class, (C,), of `gather_true_class` values."""
+        if self.index is None:
+            return (self.weight * self.target * values).sum(0)
+        values = self.weighted(values)
+        if on_cpu(values):
+            return values.new_zeros(self.n_classes).index_add(0, self.index, values.squeeze(-1))
+        # A GPU adds by index in a changing order, so that a seed would not give the same weights.
+        table = torch.zeros_like(self.logits).scatter(-1, self.index.unsqueeze(-1), values)
+        return table.sum(0)
+
+    def sum_negatives(self, table: Tensor) -> Tensor:
+        """Weighted sums over the negatives of each class, (C,), of a table (N, C)."""
+        if self.index is None:
+            return (self.weight * (1 - self.target) * table).sum(0)
+        return self.sum_rows(table.scatter(-1, self.index.unsqueeze(-1), 0.0))
+
+    def sum_rows(self, table: Tensor) -> Tensor:
+        """Weighted sums over all examples, (C,), of a table (N, C)."""
+        return self.weighted(table).sum(0)
+
+    def weighted(self, values: Tensor) -> Tensor:
+        """Values of shape (N, 1) or (N, C) times the weights of the examples."""
+        return values if self.given_weight is None else self.given_weight * values
+
+    def total(self, values: Tensor) -> Tensor:
+        """Sums of this batch added over all processes, with gradients."""
+        return over_ranks(values, self.ranks)
+
+    def n_examples(self) -> Tensor:
+        """The weight of all examples; a row of a multi-label problem has one for each label."""
+        return self.total(self.weight.sum())
+
+    def share_of_example(self) -> Number:
+        """The factor of an example of weight 1 in a mean over all examples."""
+        if self.given_weight is None and self.ranks == 1:
+            n_labels = self.n_classes if self.kind == "multilabel" else 1
+            return 1.0 / max(1, len(self.logits) * n_labels)
+        # Gradients are averaged over processes, which divides by the number of processes.
+        return self.ranks / at_least_tiny(self.n_examples())
+
+    def reduce(self, elements: Tensor) -> Tensor:
+        """Losses of shape (N, 1), or (N, C) for a multi-label problem, reduced by `reduction`."""
+        elements = self.weighted(elements)
+        if self.reduction == "none":
+            return elements.reshape(self.shape)
+        total = elements.sum()
+        return total * self.share_of_example() if self.reduction == "mean" else total
 
 
-def _like(values: Tensor, name: str, like: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """A mask or weights in the shape of `like`; the target's own shape is `shape`."""
+def log_sigmoid(z: Tensor) -> Tensor:
+    """log(sigmoid(z)); torch's own fails on a GPU inside two `vmap`s, where its buffer is empty."""
+    return -nn.functional.softplus(-z, threshold=40.0)  # above it softplus(z) rounds to z
+
+
+def at_least_tiny(total: Tensor) -> Tensor:
+    """A divisor that is never 0; gradients stay finite under a loss scale of 2^24, too."""
+    return total.clamp(min=torch.finfo(total.dtype).tiny * 2.0**26)
+
+
+def finite(log_p: Tensor) -> Tensor:
+    """A low number in place of -inf, whose product with a target of 0 is NaN.
+
+    It is 2^26 times above the lowest, so that it stays finite under a loss scale of 2^24, too.
+    """
+    return log_p.clamp(min=torch.finfo(log_p.dtype).min / 2.0**26)
+
+
+def on_cpu(values: Tensor) -> bool:
+    """Return True on a CPU, where sums by index keep their order."""
+    return values.device.type == "cpu"
+
+
+def can_be_read(values: Tensor) -> bool:
+    """Return True if reading costs no time: a GPU step would wait, a compiled graph break."""
+    return on_cpu(values) and not torch.compiler.is_compiling()
+
+
+def is_true(test: Callable[[Tensor], Tensor], values: Tensor) -> bool:
+    """Apply `torch.any` or `torch.all` to `values`; False where it costs time to know."""
+    if not can_be_read(values):
+        return False
     try:
-        values = torch.as_tensor(values, device=like.device)
-    except (TypeError, ValueError, RuntimeError):
-        raise TypeError(f"{name}={shown(values)} must be a tensor of numbers") from None
-    if values.is_complex():
-        raise TypeError(f"{name} holds complex numbers: give real ones")
-    # (N, 1) is taken as (N,); a transposed array is refused.
-    if [n for n in values.shape if n != 1] == [n for n in shape if n != 1]:
-        return values.reshape(like.shape)
-    if tuple(values.shape) == shape[: values.ndim]:
-        spread = values.reshape(*values.shape, *[1] * (len(shape) - values.ndim)).expand(shape)
-        return spread.reshape(like.shape)
-    raise ValueError(
-        f"{name} has shape {tuple(values.shape)}, but the target's is {shape}: give one value "
-        "for each element, or one for each example"
-    )
+        return bool(test(values))
+    except RuntimeError:  # under torch.func.vmap a tensor has no single truth value
+        return False
 
 
-def _check_target(
-    values: Tensor, valid: Tensor, top: int, distributions: bool, ignore_index: int
-) -> None:
-    wrong = valid & ~((values >= 0) & (values <= top))
-    if is_true(torch.any, wrong):
-        value = values[wrong][0].item()
+def resolve_background(
+    inputs: LossInputs, background: int | str | None
+) -> tuple[LossInputs, int | None]:
+    """The inputs, and the index of its background; None where no output stands for one."""
+    check_background(background)
+    if background is None or isinstance(background, str) or inputs.kind == "multilabel":
+        return inputs, None
+    binary = inputs.kind == "binary"
+    n_classes = 2 if binary else inputs.n_classes
+    if not 0 <= background < n_classes:
         raise ValueError(
-            f"target holds {value!r}: it must be from 0 to {top}, or ignore_index={ignore_index}"
+            f"background={background} is no class: these logits have classes 0 to {n_classes - 1}"
         )
-    if distributions:
-        total = values.sum(-1, keepdim=True)
-        wrong = valid & ((total - 1).abs() > 0.02)  # bfloat16 keeps two to three digits
-        if is_true(torch.any, wrong):
-            raise ValueError(
-                f"target has a row that sums to {total[wrong][0].item():.4g}: distributions "
-                "over classes sum to 1; for 0/1 rows of independent labels give "
-                "multilabel=True"
-            )
+    if not binary:
+        return inputs, int(background)
+    # One logit stands for class 1 against class 0, which is therefore its background.
+    return (inputs, None) if background == 0 else (inputs.as_two_logits(), 1)
+
+
+def class_sides(name: str, value: PerClass, inputs: LossInputs) -> tuple[Number, Number]:
+    """Factors of the positive and, for one logit, of the negative side of each class."""
+    factors = class_vector(name, value, max(inputs.n_classes, 2), inputs.logits)
+    if factors is None:
+        return 1.0, 1.0
+    return (factors, 1.0) if inputs.n_classes > 1 else (factors[..., 1], factors[..., 0])

@@ -8,13 +8,14 @@ import torch
 from torch import Tensor
 
 from skdice.losses._base import Loss
-from skdice.losses._checks import INF, Number, scalar
-from skdice.losses._problem import Problem, with_background
-from skdice.losses._spaces import Range
+from skdice.losses._inputs import LossInputs, resolve_background
+from skdice.losses._parameters import INF, Number, scalar
+from skdice.losses._search_ranges import Range
+from skdice.losses.cross_entropy import log_losses
 
 
 def asymmetric(
-    problem: Problem,
+    inputs: LossInputs,
     *,
     gamma_pos: Number,
     gamma_neg: Number,
@@ -23,23 +24,36 @@ def asymmetric(
     background: int | None,
 ) -> Tensor:
     """Asymmetric loss; see `AsymmetricLoss`."""
-    problem, background = with_background(problem, background)
-    log_p, log_not_p, y = problem.log_p(), problem.log_not_p(), problem.target
-    n_classes = y.shape[-1]
+    inputs, background = resolve_background(inputs, background)
+    if inputs.kind == "multiclass" and (background is None or inputs.n_classes > 2):
+        return inputs.reduce(_of_softmax(inputs, gamma_pos, gamma_neg, label_smoothing))
+    log_p, log_not_p, y = inputs.log_p(), inputs.log_not_p(), inputs.target
     positive = torch.exp(gamma_pos * log_not_p) * log_p
-    if problem.kind == "multiclass" and (background is None or n_classes > 2):
-        negative = torch.exp(gamma_neg * log_p) * log_p
-        share = (1 - label_smoothing) * y + label_smoothing / n_classes
-        return problem.reduce(-(share * (y * positive + (1 - y) * negative)).sum(-1, keepdim=True))
     # log(1 - p_m) for p_m = max(p - clip, 0), finite also where 1 - p rounds to 0.
     margin = scalar(clip, y)
     log_not_p_m = torch.logaddexp(log_not_p, torch.log(margin)).clamp(max=0)
     # Not 0, where a power below 1 has no finite gradient.
-    p_m = (problem.p() - margin).clamp(min=torch.finfo(y.dtype).tiny)
+    p_m = (inputs.p() - margin).clamp(min=torch.finfo(y.dtype).tiny)
     elements = -(y * positive + (1 - y) * p_m**gamma_neg * log_not_p_m)
     if background is not None:  # of two classes, the other one
         elements = elements[:, 1 - background].unsqueeze(-1)
-    return problem.reduce(elements)
+    return inputs.reduce(elements)
+
+
+def _of_softmax(
+    inputs: LossInputs, gamma_pos: Number, gamma_neg: Number, label_smoothing: Number
+) -> Tensor:
+    log_p = inputs.log_p()
+    negative = torch.exp(gamma_neg * log_p) * log_p
+    even = label_smoothing / inputs.n_classes
+    if inputs.index is not None:
+        positive = -log_losses(inputs, gamma=gamma_pos)
+        others = negative.sum(-1, keepdim=True) - inputs.gather_true_class(negative)
+        return -((1 - label_smoothing + even) * positive + even * others)
+    y = inputs.target
+    positive = torch.exp(gamma_pos * inputs.log_not_p()) * log_p
+    share = (1 - label_smoothing) * y + even
+    return -(share * (y * positive + (1 - y) * negative)).sum(-1, keepdim=True)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from skdice.losses._base import Loss, resolve_loss
-from skdice.losses._checks import Number, check_single, scalar
-from skdice.losses._problem import Problem
-from skdice.losses._spaces import Range
+from skdice.losses._inputs import LossInputs
+from skdice.losses._parameters import Number, check_single, scalar
+from skdice.losses._search_ranges import Range
+
+Part = Callable[[LossInputs], tuple[Tensor, dict[str, Tensor]]]  # as `kernel` gets it
 
 
 class CompoundLoss(Loss):
@@ -108,24 +110,17 @@ class CompoundLoss(Loss):
         """Both losses."""
         return {"first": self.first, "second": self.second}
 
-    def compute(
-        self, problem: Problem, params: Mapping[str, Any], state: Mapping[str, Tensor]
+    def kernel(
+        self, inputs: LossInputs, *, first: Part, second: Part, weight: Number
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """`functional_loss` of a `Problem`; of the state, only what changes is returned."""
-        losses, changed = {}, {}
+        """The weighted mean of both parts; see `Loss.kernel`."""
         # The second first: an overlap loss may leave probabilities that the first needs, too.
-        for name, part in reversed(self.parts.items()):
-            params_of, state_of = _inside(params, f"{name}__"), _inside(state, f"{name}.")
-            losses[name], new = part.compute(problem, params_of, state_of)
-            changed.update({f"{name}.{key}": value for key, value in new.items()})
-        return self.mean_of(losses["first"], losses["second"], params.get("weight")), changed
+        of_second, changed = second(inputs)
+        of_first, changed_first = first(inputs)
+        return self.mean_of(of_first, of_second, weight), {**changed_first, **changed}
 
     def mean_of(self, first: Tensor, second: Tensor, weight: Any = None) -> Tensor:
         """The weighted mean of the two losses of a batch."""
         weight = self.weight if weight is None else weight
         check_single("weight", weight)
         return torch.lerp(first, second, scalar(weight, first))
-
-
-def _inside(named: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    return {key.removeprefix(prefix): v for key, v in named.items() if key.startswith(prefix)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,51 +9,46 @@ import torch
 from torch import Tensor
 
 from skdice.losses._base import Loss
-from skdice.losses._checks import INF, TINY, ClassWeight, Number, PerClass, is_above_zero
-from skdice.losses._problem import Problem, class_sides
-from skdice.losses._spaces import Range
+from skdice.losses._inputs import LossInputs, class_sides
+from skdice.losses._parameters import INF, TINY, ClassWeight, Number, PerClass, is_above_zero
+from skdice.losses._search_ranges import Range
 
 
 def cross_entropy(
-    problem: Problem,
-    *,
-    label_smoothing: Number = 0.0,
-    class_weight: PerClass = None,
-    tau: Number = 0.0,
-    class_counts: Tensor | None = None,
-    n_samples: Any = None,
+    inputs: LossInputs, class_weight: PerClass = None, label_smoothing: Number = 0.0
 ) -> Tensor:
-    """Cross-entropy, with `tau` from `class_counts`; see `CrossEntropyLoss`."""
-    if is_above_zero(tau):
-        problem = _with_log_prior(problem, tau, class_counts, n_samples)
-    sides = class_sides("class_weight", class_weight, problem)
-    return problem.reduce(log_losses(problem, *sides, smoothing=label_smoothing))
+    """Cross-entropy; see `CrossEntropyLoss`."""
+    sides = class_sides("class_weight", class_weight, inputs)
+    return inputs.reduce(log_losses(inputs, *sides, smoothing=label_smoothing))
 
 
 def log_losses(
-    problem: Problem,
+    inputs: LossInputs,
     positive: Number = 1.0,
     negative: Number = 1.0,
     *,
     smoothing: Number = 0.0,
     gamma: Number = 0.0,
 ) -> Tensor:
-    """-(1 - p)^gamma log p of the right side of each element, times the factor of its class."""
-    if problem.index is not None and not is_above_zero(smoothing):
-        log_p = problem.right_log_p()
+    """-(1 - p)^gamma log p of the true side of each element, times the factor of its class."""
+    if inputs.index is not None:
+        log_p = inputs.true_class_log_p()
         losses = -log_p
         if is_above_zero(gamma):
             # Kept below 0, where log(1 - p) is finite: at 0 the loss and its gradient are 0.
             log_p = log_p.clamp(max=-torch.finfo(log_p.dtype).tiny)
             losses = -log_p * torch.exp(gamma * torch.log(-torch.expm1(log_p)))
-        if isinstance(positive, Tensor) and positive.ndim > 0:
-            positive = positive[problem.index].unsqueeze(-1)
-        return losses * positive
-    multiclass = problem.kind == "multiclass"
-    target = (1 - smoothing) * problem.target
-    target = target + smoothing / (problem.n_classes if multiclass else 2)
-    log_p = problem.log_p()
-    log_not_p = problem.log_not_p() if is_above_zero(gamma) or not multiclass else log_p
+        if isinstance(positive, Tensor):
+            losses = losses * positive[inputs.index].unsqueeze(-1)
+        if is_above_zero(smoothing):
+            of_all = -(inputs.log_p() * positive).sum(-1, keepdim=True) / inputs.n_classes
+            losses = (1 - smoothing) * losses + smoothing * of_all
+        return losses
+    multiclass = inputs.kind == "multiclass"
+    target = (1 - smoothing) * inputs.target
+    target = target + smoothing / (inputs.n_classes if multiclass else 2)
+    log_p = inputs.log_p()
+    log_not_p = inputs.log_not_p() if is_above_zero(gamma) or not multiclass else log_p
     right = -target * positive * _decay(gamma, log_not_p) * log_p
     if multiclass:
         return right.sum(-1, keepdim=True)
@@ -66,26 +60,25 @@ def _decay(gamma: Number, log_wrong: Tensor) -> Number:
 
 
 def _with_log_prior(
-    problem: Problem, tau: Number, class_counts: Tensor | None, n_samples: Any
-) -> Problem:
+    inputs: LossInputs, tau: Number, class_counts: Tensor | None, n_samples: Any
+) -> LossInputs:
     """The problem with `tau` times the log-prior added to its logits."""
     if class_counts is None:
         raise ValueError(
             f"CrossEntropyLoss(tau={tau!r}) needs class counts: call prepare(class_counts=...) "
             "first, or leave tau at 0"
         )
-    n_wanted = 2 if problem.kind == "binary" else problem.n_classes
+    n_wanted = 2 if inputs.kind == "binary" else inputs.n_classes
     if len(class_counts) != n_wanted:
         raise ValueError(
             f"class_counts={class_counts.tolist()!r} has {len(class_counts)} counts, and "
-            f"tau={tau!r} needs "
-            f"{n_wanted} with these logits: give prepare one for each class, and (2,) for one "
-            "logit"
+            f"tau={tau!r} needs {n_wanted} with these logits: give prepare one for "
+            "each class, and (2,) for one logit"
         )
-    prior = log_prior(class_counts, n_samples, multilabel=problem.kind == "multilabel")
-    if problem.kind == "binary":
+    prior = log_prior(class_counts, n_samples, multilabel=inputs.kind == "multilabel")
+    if inputs.kind == "binary":
         prior = prior[1:] - prior[0]
-    return problem.with_logits(problem.logits + tau * prior.to(problem.logits))
+    return inputs.with_logits(inputs.logits + tau * prior.to(inputs.logits))
 
 
 def log_prior(
@@ -163,19 +156,28 @@ class CrossEntropyLoss(Loss):
     """
 
     name = "ce"
-    kernel = staticmethod(cross_entropy)
     bounds = {"label_smoothing": (0, 1), "tau": (0, INF)}
     searched = {"label_smoothing": Range(0.0, 0.2)}
-    needs = ("class_counts", "n_samples")
+    needed_buffers = ("class_counts", "n_samples")
     normalizes_over_positions = True
 
     label_smoothing: Number = 0.0
     class_weight: ClassWeight = None
     tau: Number = 0.0
 
-    def _keywords(self, params: Mapping[str, Any], state: Mapping[str, Tensor]) -> dict[str, Any]:
-        keywords = super()._keywords(params, state)
-        return keywords if self.training else {**keywords, "tau": 0.0}
+    def kernel(
+        self,
+        inputs: LossInputs,
+        *,
+        tau: Number,
+        class_counts: Tensor | None,
+        n_samples: Any,
+        **values: Any,
+    ) -> Tensor:
+        """Cross-entropy, in training of logits with `tau` times the log-prior."""
+        if self.training and is_above_zero(tau):
+            inputs = _with_log_prior(inputs, tau, class_counts, n_samples)
+        return cross_entropy(inputs, **values)
 
     def start_bias(self) -> Tensor:
         """The log-prior, weighted as the loss is, less the part of it that `tau` adds."""
@@ -190,7 +192,7 @@ def class_weights(counts: Tensor, n_samples: Any, K: Number) -> Tensor:
 
 
 def weighted_cross_entropy(
-    problem: Problem,
+    inputs: LossInputs,
     *,
     K: Number,
     class_weight: PerClass,
@@ -202,18 +204,18 @@ def weighted_cross_entropy(
     See `WeightedCrossEntropyLoss`.
     """
     if class_weight is not None:
-        return cross_entropy(problem, class_weight=class_weight)
+        return cross_entropy(inputs, class_weight=class_weight)
     if class_counts is None:
         raise ValueError(
             "WeightedCrossEntropyLoss needs class counts: call prepare(class_counts=...) "
             "first, or give class_weight"
         )
     positive = class_weights(class_counts, n_samples, K)
-    if problem.kind != "multilabel":
-        return cross_entropy(problem, class_weight=positive)
+    if inputs.kind != "multilabel":
+        return cross_entropy(inputs, class_weight=positive)
     negative = class_weights(n_samples - class_counts, n_samples, K)
-    sides = (weights.to(problem.logits) for weights in (positive, negative))
-    return problem.reduce(log_losses(problem, *sides))
+    sides = (weights.to(inputs.logits) for weights in (positive, negative))
+    return inputs.reduce(log_losses(inputs, *sides))
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -258,7 +260,7 @@ class WeightedCrossEntropyLoss(Loss):
     kernel = staticmethod(weighted_cross_entropy)
     bounds = {"K": (TINY, INF)}
     searched = {"K": Range(1.0, 20.0, log=True)}
-    needs = ("class_counts", "n_samples")
+    needed_buffers = ("class_counts", "n_samples")
 
     K: Number = 1.0
     class_weight: ClassWeight = None

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from skdice.losses._overlap import Formula
-from skdice.losses._overlap_base import OverlapLoss
-from skdice.losses._spaces import Range
+from skdice.losses._overlap import OverlapLoss
+from skdice.losses._search_ranges import Range
+from skdice.losses._soft_counts import Formula
 
 
 def dice_formula(squared: bool = True) -> Formula:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from skdice._warn import warn
-from skdice.losses._checks import INF, Number
-from skdice.losses._overlap import Formula
-from skdice.losses._spaces import Range
+from skdice.losses._parameters import INF, Number
+from skdice.losses._search_ranges import Range
+from skdice.losses._soft_counts import Formula
 from skdice.losses.dice import DiceLoss, dice_formula
 
 
@@ -58,7 +58,7 @@ class DSCLoss(DiceLoss):
     bounds = {**DiceLoss.bounds, "exponent": (0, INF)}
     formula = staticmethod(dsc_formula)
     searched = {"exponent": Range(0.0, 0.5), **DiceLoss.searched}
-    printed = {**DiceLoss.printed, "exponent": 1.0, "squared": False}
+    literal_params = {**DiceLoss.literal_params, "exponent": 1.0, "squared": False}
 
     exponent: Number = 0.1
 

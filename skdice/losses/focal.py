@@ -10,30 +10,30 @@ import torch
 from torch import Tensor
 
 from skdice.losses._base import Loss
-from skdice.losses._checks import INF, Number, PerClass, check_number, check_per_class, scalar
-from skdice.losses._problem import Problem, class_sides, with_background
-from skdice.losses._spaces import Range
+from skdice.losses._inputs import LossInputs, class_sides, resolve_background
+from skdice.losses._parameters import INF, Number, PerClass, check_number, check_per_class, scalar
+from skdice.losses._search_ranges import Range
 from skdice.losses.cross_entropy import log_losses, prior_of
 
 
 def focal(
-    problem: Problem, *, gamma: Number, alpha: Number | PerClass, background: int | None
+    inputs: LossInputs, *, gamma: Number, alpha: Number | PerClass, background: int | None
 ) -> Tensor:
     """Focal loss; see `FocalLoss`."""
-    problem, background = with_background(problem, background)
-    return problem.reduce(log_losses(problem, *_sides(problem, alpha, background), gamma=gamma))
+    inputs, background = resolve_background(inputs, background)
+    return inputs.reduce(log_losses(inputs, *_sides(inputs, alpha, background), gamma=gamma))
 
 
-def _sides(problem: Problem, alpha: Any, background: int | None) -> tuple[Number, Number]:
+def _sides(inputs: LossInputs, alpha: Any, background: int | None) -> tuple[Number, Number]:
     """Factors of the positive and of the negative side of each class."""
     if not _is_number(alpha):
-        return class_sides("alpha", alpha, problem)
-    if problem.kind != "multiclass":
+        return class_sides("alpha", alpha, inputs)
+    if inputs.kind != "multiclass":
         return alpha, 1.0 - alpha
     if background is None:  # there is nothing to weigh the positives against
         return 1.0, 1.0
-    alpha = scalar(alpha, problem.logits)  # in the precision of the logits
-    classes = torch.arange(problem.n_classes, device=problem.logits.device)
+    alpha = scalar(alpha, inputs.logits)  # in the precision of the logits
+    classes = torch.arange(inputs.n_classes, device=inputs.logits.device)
     return torch.where(classes == background, 1.0 - alpha, alpha), 1.0
 
 

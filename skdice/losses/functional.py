@@ -17,7 +17,7 @@ from typing import Any
 
 from torch import Tensor
 
-from skdice.losses._registry import LOSSES
+from skdice.losses._base import LOSSES
 
 __all__ = [
     "asymmetric_loss",
@@ -37,7 +37,7 @@ def _function_of(loss_name: str, name: str) -> Callable[..., Tensor]:
 
     def function(logits: Tensor, target: Tensor, **options: Any) -> Tensor:
         inputs = {key: options.pop(key, None) for key in ("sample_weight", "mask")}
-        known = {key: options.pop(key, None) for key in cls.needs}
+        known = {key: options.pop(key, None) for key in cls.needed_buffers}
         loss = cls(**options)
         if known.get("class_counts") is not None:
             loss.prepare(**known)
@@ -46,7 +46,7 @@ def _function_of(loss_name: str, name: str) -> Callable[..., Tensor]:
     tensors = inspect.signature(function).parameters
     more = [
         inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=None)
-        for key in ("sample_weight", "mask", *cls.needs)
+        for key in ("sample_weight", "mask", *cls.needed_buffers)
     ]
     parameters = [tensors["logits"], tensors["target"], *inspect.signature(cls).parameters.values()]
     function.__signature__ = inspect.Signature([*parameters, *more])  # type: ignore[attr-defined]
@@ -55,9 +55,9 @@ def _function_of(loss_name: str, name: str) -> Callable[..., Tensor]:
         f"`{cls.__name__}` as a function of logits and targets; see `{cls.__name__}`.\n\n"
         "`sample_weight` and `mask` are those of a call of the loss."
     )
-    if cls.needs:
+    if cls.needed_buffers:
         function.__doc__ += " `class_counts` are those of `Loss.prepare`."
-    counts = ", class_counts=[2, 1, 1]" if cls.needs else ""
+    counts = ", class_counts=[2, 1, 1]" if cls.needed_buffers else ""
     function.__doc__ += f"""
 
 Examples

@@ -9,32 +9,29 @@ import torch
 from torch import Tensor
 
 from skdice.losses._base import Loss
-from skdice.losses._checks import Number
-from skdice.losses._problem import Problem, at_least_tiny, with_background
-from skdice.losses._spaces import Range
+from skdice.losses._inputs import LossInputs, at_least_tiny, resolve_background
+from skdice.losses._parameters import Number
+from skdice.losses._search_ranges import Range
 from skdice.losses.cross_entropy import log_losses
 
 
 def mom(
-    problem: Problem, *, lam: Number, background: int | None, class_counts: Tensor | None
+    inputs: LossInputs, *, lam: Number, background: int | None, class_counts: Tensor | None
 ) -> Tensor:
     """Cross-entropy, and the same of the majority class alone; see `MoMLoss`."""
-    problem, background = with_background(problem, background)
-    y, weight = problem.target, problem.weight
-    if problem.kind == "multiclass":
-        of_majority = (y * _majority(problem, background, class_counts)).sum(-1, keepdim=True)
-    else:
-        of_majority = 1 - y
-    of_majority = of_majority * (weight > 0)
-    n_majority = at_least_tiny(problem.total((weight * of_majority).sum()))
+    inputs, background = resolve_background(inputs, background)
+    weight = inputs.weight
+    of_majority = _of_majority(inputs, background, class_counts) * (weight > 0)
+    n_majority = at_least_tiny(inputs.total((weight * of_majority).sum()))
     # Both are means: the second over the majority alone.
-    factors = lam + (1 - lam) * of_majority * problem.n_examples() / n_majority
-    return problem.reduce(log_losses(problem) * factors)
+    factors = lam + (1 - lam) * of_majority * inputs.n_examples() / n_majority
+    return inputs.reduce(log_losses(inputs) * factors)
 
 
-def _majority(problem: Problem, background: int | None, class_counts: Tensor | None) -> Tensor:
-    """1 for the majority class of a softmax, 0 for the others."""
-    logits = problem.logits
+def _of_majority(inputs: LossInputs, background: int | None, class_counts: Tensor | None) -> Tensor:
+    """The share of each example that is of the majority class."""
+    if inputs.kind != "multiclass":
+        return 1 - inputs.target
     majority: Any = background
     if majority is None:
         if class_counts is None:
@@ -43,7 +40,10 @@ def _majority(problem: Problem, background: int | None, class_counts: Tensor | N
                 "prepare(class_counts=...) first"
             )
         majority = class_counts.argmax()
-    return torch.arange(logits.shape[-1], device=logits.device) == majority
+    if inputs.index is not None:
+        return (inputs.index == majority).unsqueeze(-1).to(inputs.logits.dtype)
+    classes = torch.arange(inputs.n_classes, device=inputs.logits.device)
+    return (inputs.target * (classes == majority)).sum(-1, keepdim=True)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -96,7 +96,7 @@ class MoMLoss(Loss):
     kernel = staticmethod(mom)
     bounds = {"lam": (0, 1)}
     searched = {"lam": Range(0.0, 1.0)}
-    needs = ("class_counts",)
+    needed_buffers = ("class_counts",)
     is_set_level = True
 
     lam: Number = 0.5

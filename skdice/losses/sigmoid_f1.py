@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from torch import Tensor
 
 from skdice.losses._base import Loss
-from skdice.losses._checks import INF, TINY, ClassWeight, Number, PerClass
+from skdice.losses._inputs import LossInputs, resolve_background
 from skdice.losses._overlap import overlap_loss, resolve_average
-from skdice.losses._problem import Problem, with_background
-from skdice.losses._spaces import Range
+from skdice.losses._parameters import INF, TINY, ClassWeight, Number, PerClass
+from skdice.losses._search_ranges import Range
 from skdice.losses.dice import dice_formula
 
 
 def sigmoid_f1(
-    problem: Problem,
+    inputs: LossInputs,
     *,
     beta: Number,
     eta: Number,
@@ -24,11 +24,11 @@ def sigmoid_f1(
     class_weight: PerClass,
 ) -> Tensor:
     """One minus a soft F1 of steeper or shifted sigmoids; see `SigmoidF1Loss`."""
-    problem, background = with_background(problem, background)
-    average = resolve_average(problem, average, background)
+    inputs, background = resolve_background(inputs, background)
+    average = resolve_average(inputs, average, background)
     # Each class is a label of its own, whose score is its log-odds.
     scored = replace(
-        problem.as_table().with_logits(beta * (problem.log_p() - problem.log_not_p() + eta)),
+        inputs.with_logits(beta * (inputs.log_p() - inputs.log_not_p() + eta)),
         kind="multilabel",
     )
     return overlap_loss(
@@ -98,7 +98,7 @@ class SigmoidF1Loss(Loss):
     bounds = {"beta": (TINY, INF), "eta": (-INF, INF)}
     choices = {**Loss.choices, "average": ("auto", "micro", "macro")}
     searched = {"beta": Range(0.5, 10.0, log=True), "eta": Range(-2.0, 2.0)}
-    leaves_background_out = True
+    excludes_background = True
     is_set_level = True
 
     beta: Number = 1.0

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from skdice.losses._checks import INF, Number, is_above_zero
-from skdice.losses._overlap import Formula
-from skdice.losses._overlap_base import OverlapLoss
-from skdice.losses._spaces import OneMinus, Range
+from skdice.losses._overlap import OverlapLoss
+from skdice.losses._parameters import INF, Number, is_above_zero
+from skdice.losses._search_ranges import OneMinus, Range
+from skdice.losses._soft_counts import Formula
 
 
 def tversky_formula(alpha: Number = 0.3, beta: Number = 0.7, squared: bool = True) -> Formula:
@@ -69,7 +69,7 @@ class TverskyLoss(OverlapLoss):
     bounds = {**OverlapLoss.bounds, "alpha": (0, INF), "beta": (0, INF)}
     formula = staticmethod(tversky_formula)
     searched = {"alpha": Range(0.1, 0.9), "beta": OneMinus("alpha")}
-    printed = {**OverlapLoss.printed, "squared": False}
+    literal_params = {**OverlapLoss.literal_params, "squared": False}
 
     alpha: Number = 0.3
     beta: Number = 0.7

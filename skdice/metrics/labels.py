@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Mapping, Set
 from numbers import Complex, Integral, Real
@@ -15,6 +16,8 @@ from sklearn.utils.multiclass import type_of_target
 from skdice._checks import check_lengths, shown
 
 _KINDS: dict[str, Any] = {"bool": (bool, np.bool_), "int": Integral, "float": Real, "str": str}
+
+_WRITTEN = re.compile(r"\s*\[\s*([\'\"\[\d].*)?\]\s*", re.DOTALL)  # a list in a string
 
 
 def plain_values(X: Any) -> Any:
@@ -159,6 +162,12 @@ def _read(y: Any, n_rows: int | None, name: str) -> Labels:
     values = _table(y, name) if lists is None else np.empty(len(lists))
     if n_rows is not None:
         check_lengths(X=range(n_rows), **{name: values})
+    if values.dtype.kind == "U" and values.size and all(map(_WRITTEN.fullmatch, values.tolist())):
+        raise ValueError(
+            f"{name}[0] is {values[0].item()!r}, a list that was written as a string, as pandas "
+            "reads it back from a CSV file: make it one by ast.literal_eval, as in "
+            f"[literal_eval(row) for row in {name}]"
+        )
     if lists is not None:
         names = sorted(set().union(*lists))
         rows = [[label in row for label in names] for row in lists]

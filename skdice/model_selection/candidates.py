@@ -19,7 +19,6 @@ from skdice.estimators import (
 )
 from skdice.estimators.baselines import crfsuite
 from skdice.losses import LOSSES, Loss, resolve_loss
-from skdice.tasks import TASKS
 
 DECISIONS = {"tuned": "per_class", "prior": "prior"}
 BASELINES: dict[str, Any] = {"tfidf": TfidfClassifier, "crf": CRFTagger}  # in place of a loss
@@ -51,7 +50,7 @@ class Candidate:
     def build(self, estimator: Any, seed: int) -> Any:
         """An unfitted model like `estimator`; a pipeline if that has no parameter ``sampler``."""
         plain = self.sampler is None and self.decision is None
-        if not (plain or TASKS[estimator.task].has_classes):
+        if not (plain or estimator.task.has_classes):
             raise ValueError(
                 f"the row {self.label!r} is not possible: {type(estimator).__name__} takes no "
                 "sampler and has no classes to tune"
@@ -74,14 +73,13 @@ class Candidate:
         if self.decision is None:
             return model
         bias = DECISIONS[self.decision]
-        if estimator.task in ("tagging", "entities"):
-            return BiasTunedTagger(model, bias=bias, cv=0.2, random_state=seed)
-        # This is for fits without validation data. A fit on features takes seconds, so there are
-        # five folds; otherwise a fifth of the rows is held out.
-        cv = 5 if self.is_baseline or isinstance(estimator, DiceClassifier) else 0.2
-        return BiasTunedClassifier(
-            model, bias=bias, cv=cv, pos_label=estimator.pos_label, random_state=seed
-        )
+        how: dict[str, Any] = {"bias": bias, "cv": 0.2, "random_state": seed}
+        if estimator.task.tuned_by == BiasTunedTagger.__name__:
+            return BiasTunedTagger(model, **how)
+        # A fit on numbers takes a second.
+        if self.is_baseline or isinstance(estimator, DiceClassifier):
+            how["cv"] = 5
+        return BiasTunedClassifier(model, pos_label=estimator.pos_label, **how)
 
     @property
     def is_baseline(self) -> bool:
@@ -90,10 +88,10 @@ class Candidate:
 
     def _baseline(self, estimator: Any) -> Any:
         cls = BASELINES[str(self.loss)]
-        if cls.task != estimator.task or isinstance(estimator, DiceClassifier):
+        if cls.task.name != estimator.task.name or isinstance(estimator, DiceClassifier):
             raise ValueError(
                 f"the row {self.label!r} is not possible beside a {type(estimator).__name__}: "
-                f"{self.loss!r} is the baseline of a {TASKS[cls.task].estimator}"
+                f"{self.loss!r} is the baseline of a {cls.task.estimator}"
             )
         if cls is TfidfClassifier:
             return cls(pos_label=estimator.pos_label)
@@ -161,7 +159,7 @@ def check_folds(tuned: Any, X: Any, targets: Any) -> None:
     `targets` are labels of shape (n,), 0/1 rows, or lists of tags.
     """
     try:
-        for train, held in tuned._folds(X, targets, None):
+        for train, held in tuned.held_out_folds(X, targets, None):
             left = [targets[i] for i in train]
             if isinstance(tuned, BiasTunedTagger):
                 left = [tag for tags in left for tag in tags if tag is not None]

@@ -22,14 +22,14 @@ from skdice._checks import check_has, checked, shown
 from skdice._tables import html_table
 from skdice.datasets.files import parse_json, write_text
 from skdice.engine.checkpoints import digest
-from skdice.estimators.checks import check_validation, with_pos_label
+from skdice.estimators.checks import check_estimator, check_validation, with_pos_label
+from skdice.estimators.planning import rows_of_epoch
+from skdice.estimators.schedule import epochs_for, given, rows_of_update
 from skdice.losses import COMPARED
 from skdice.metrics.classification import OF_LABEL
-from skdice.metrics.labels import known_labels, read_labels, single_labels
 from skdice.model_selection.candidates import Candidate, check_folds, model_of_label, parse_model
 from skdice.model_selection.noise import F1_WITHOUT, difference, scores_and_parts
 from skdice.resampling.batches import check_sampler, draw_rows
-from skdice.text.alignment import tags_of_texts
 
 MOST_SEEDS = 100_000
 
@@ -214,8 +214,9 @@ def compare_losses(
     losses : list of str or Loss, default=`skdice.losses.COMPARED`
         Losses by name or as objects; a string may add a sampler and a tuned decision, as in
         ``"ce + RandomOverSampler"`` and ``"ce + tuned"`` (see
-        `skdice.model_selection.candidates.parse_model`). Baselines are fitted first: ``"tfidf"`` for
-        texts and pairs with one label each (`TfidfClassifier`), ``"crf"`` for tags (`CRFTagger`).
+        `skdice.model_selection.candidates.parse_model`). Baselines are fitted first: ``"tfidf"``
+        for texts and pairs with one label each (`TfidfClassifier`), ``"crf"`` for tags
+        (`CRFTagger`).
     seeds : int or list of int, default=3
         Seeds of the runs. An int is that many seeds, from 0.
     title : str, default=""
@@ -251,16 +252,11 @@ def compare_losses(
     for name, value in (("X", X), ("y", y), ("X_test", X_test), ("y_test", y_test)):
         if value is None:
             raise ValueError(f"{name}=None: give training and test data")
-    targets = drawn = y
-    if estimator.task == "classification":
-        labels = read_labels(y)
-        targets, drawn = labels.values, single_labels(y)
-        known_labels(y_test, labels.classes, labels.multilabel, "y_test")
+    estimator.task.check_test(y, y_test)
     check_validation(X_val, y_val)
     for rows, truth in ((X, y), (X_test, y_test), (X_val, y_val)):
         check_consistent_length(rows, truth)
-    if estimator.task == "entities":
-        targets = drawn = tags_of_texts(X, y)
+    targets, drawn = estimator.task.drawn_by(X, y)
     models = [parse_model(loss) for loss in losses]
     estimator = clone(with_pos_label(estimator, y))
     has_sampler = "sampler" in estimator.get_params(deep=False)
@@ -280,7 +276,8 @@ def compare_losses(
             raise ValueError(f"the row {model.label!r} is not possible: {error}") from error
     for model in models:
         if not model.is_baseline:
-            replace(model, sampler=None, decision=None).build(estimator, chosen[0])._check_params()
+            plain_model = replace(model, sampler=None, decision=None)
+            check_estimator(plain_model.build(estimator, chosen[0]))
     varied, plain = ("loss", "random_state", "callbacks"), (str, int, float, type(None))
     params = {name: v for name, v in estimator.get_params().items() if name not in varied}
     settings: dict[str, Any] = {
@@ -292,7 +289,7 @@ def compare_losses(
     versions = {name: value for name, value in packages.items() if name != "date"}
     settings["identity"] = digest(X, y, X_test, y_test, X_val, y_val, params, versions)
     drawing = [model for model in models if model.sampler is not None and not model.is_baseline]
-    if drawing and has_sampler and estimator._given("max_epochs") == "auto":
+    if drawing and has_sampler and given(estimator, "max_epochs") == "auto":
         data = (X, y, X_val, y_val)
         settings["max_epochs"] = _equal_updates(estimator, drawing, chosen[0], data)
     comparison = Comparison(title, "", models, settings, packages)
@@ -323,10 +320,10 @@ def _equal_updates(estimator: Any, models: list[Candidate], seed: int, data: Any
 
     What a fit trains on is counted in windows, without rows held out.
     """
-    size, n_rows = estimator._rows_of_update(), estimator._n_rows(*data)
-    epochs: int = estimator._epochs_for(n_rows)
+    size, n_rows = rows_of_update(estimator), rows_of_epoch(estimator, *data)
+    epochs = epochs_for(estimator, n_rows)
     for model in models:
-        drawn = replace(model, decision=None).build(estimator, seed)._n_rows(*data)
+        drawn = rows_of_epoch(replace(model, decision=None).build(estimator, seed), *data)
         model.max_epochs = max(round(epochs * -(-n_rows // size) / -(-drawn // size)), 1)
     return epochs
 

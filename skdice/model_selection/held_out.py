@@ -24,9 +24,9 @@ from skdice.estimators.scores import outputs_of
 from skdice.metrics.labels import as_labels, check_given, plain_values
 from skdice.model_selection.checks import folds_of
 from skdice.model_selection.comparison import environment
+from skdice.text.entity import Entity
 from skdice.text.inputs import object_array
 from skdice.text.spans import ScoredSpan
-from skdice.text.words import Entity
 
 NAMED: list[Any] = [ScoredSpan, Entity]  # tuples that predictions hold
 
@@ -195,7 +195,7 @@ def _held_out(
         if isinstance(table, list):  # a table (n, 2) for each label, as of a random forest
             table = np.column_stack([of_label[:, 1] for of_label in table])
             classes = np.arange(table.shape[1])
-    elif getattr(getattr(model, "best_estimator_", model), "task", None) == "qa":
+    elif getattr(_task_of(model), "judged", "") == "answers":
         table = np.array([row[0]["probability"] for row in model.predict_spans(held, n_best=20)])
     elif hasattr(model, "predict_spans"):
         table = model.predict_spans(held)
@@ -240,3 +240,8 @@ def _unpacked(values: Any) -> np.ndarray | None:
     if isinstance(values, tuple):
         return np.array(values, dtype=str)
     return None if values is None else values.numpy()
+
+
+def _task_of(model: Any) -> Any:
+    """The task of an estimator of skdice, also in a search; None of others."""
+    return getattr(getattr(model, "best_estimator_", model), "task", None)

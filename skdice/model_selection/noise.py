@@ -1,4 +1,4 @@
-"""How far two models of a comparison are apart, and how much of that is chance."""
+"""The difference between two models of a comparison, and its confidence interval."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ F1_WITHOUT = "f1_without"  # the F1 without each part, in the record of a run
 
 
 def scores_and_parts(fitted: Any, X: Any, y: Any) -> tuple[dict[str, float], list[float]]:
-    """What ``fitted.evaluate`` gives for all rows, and its F1 without each part of them.
+    """The scores of ``fitted.evaluate`` for all rows, and its F1 without each part of them.
 
     The model predicts once. The parts are the same for every model.
     """

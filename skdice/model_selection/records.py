@@ -73,12 +73,12 @@ class TrialRow:
 
     @property
     def has_heads(self) -> bool:
-        """Whether its heads have scores."""
+        """Tell whether its heads have scores."""
         return bool(self.record.shared) and self.record.state == "COMPLETE"
 
     @property
     def heads_only(self) -> bool:
-        """Whether it has no scores but those of heads."""
+        """Tell whether it has no scores but those of heads."""
         return self.has_heads and self.full is None and not self.record.test
 
     @property
@@ -108,7 +108,7 @@ class TrialRow:
 
 
 def has_ended(trial: Any) -> bool:
-    """Whether a trial ran to its end; an interrupted one has no record, or one of another state."""
+    """Tell whether a trial ran to its end; an interrupted one has no record of that."""
     return bool(trial.user_attrs.get("record", {}).get("state") == trial.state.name)
 
 
@@ -138,11 +138,11 @@ def cv_results(
         results[f"std_{kind}"] = np.array([np.std(of_folds) for of_folds in times])
     params = results["params"] = [row.params(spaces) for row in trial_rows]
     for name in sorted({n for p in params for n in p}):
-        held = {i: p[name] for i, p in enumerate(params) if name in p}
-        numbers = all(isinstance(value, (Number, np.bool_)) for value in held.values())
-        dtype = np.asarray(list(held.values())).dtype if numbers else object
+        column = {i: p[name] for i, p in enumerate(params) if name in p}
+        numbers = all(isinstance(value, (Number, np.bool_)) for value in column.values())
+        dtype = np.asarray(list(column.values())).dtype if numbers else object
         values = results[f"param_{name}"] = np.ma.masked_all(len(trial_rows), dtype=dtype)
-        for i, value in held.items():
+        for i, value in column.items():
             values[i] = value
     for side in ["test", "train"] if train else ["test"]:
         for name in names:

@@ -322,7 +322,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
     # ---- metadata
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """What ``fit`` and ``score`` pass to the estimator, the splitter and the scorers."""
+        """The routes from ``fit`` and ``score`` to the estimator, the splitter and the scorers."""
         fits = MethodMapping().add(caller="fit", callee="fit")
         splits = MethodMapping().add(caller="fit", callee="split")
         scores = MethodMapping().add(caller="fit", callee="score")
@@ -335,7 +335,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         return router
 
     def _routed(self, params: dict[str, Any], scorers: dict[str, Any]) -> tuple[Any, Any, Any]:
-        """What the estimator's ``fit``, the splitter and each scorer get."""
+        """The parameters for the estimator's ``fit``, the splitter and each scorer."""
         if not routing_enabled():
             groups = params.pop("groups", None)
             weights = weights_of(scorers, params.get("sample_weight"))

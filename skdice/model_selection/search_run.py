@@ -25,7 +25,7 @@ COMPARED, AGREES = 6, 0.7  # trials that auto also fits in full; the lowest acce
 
 @dataclass
 class SearchRun:
-    """What `LossSearchCV` does between its checks and its results."""
+    """A search of `LossSearchCV`, between its checks and its results."""
 
     search: Any
     study: Any

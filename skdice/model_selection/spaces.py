@@ -11,8 +11,10 @@ from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 
 from skdice._checks import checked
-from skdice.estimators.chosen import Chosen
+from skdice.estimators.checks import check_estimator
 from skdice.estimators.classifier import DiceClassifier
+from skdice.estimators.schedule import rate_of
+from skdice.estimators.transformer import TransformerEstimator
 from skdice.losses import LOSSES, Loss, OneMinus, TverskyLoss, resolve_loss
 
 Space = dict[str, Any]
@@ -102,11 +104,11 @@ def _around(values: Any, name: str, estimator: Any) -> Any:
     if not isinstance(values, str) or (parameter, values) != ("lr", "auto"):
         return values
     part = estimator.get_params().get(owner) if owner else estimator
-    if not isinstance(part, (Chosen, DiceClassifier)):
+    if not isinstance(part, (TransformerEstimator, DiceClassifier)):
         return values
     part = clone(part)
-    part._check_params()
-    rate = part._rate(constant=False)
+    check_estimator(part)
+    rate = rate_of(part)
     return import_optuna().distributions.FloatDistribution(rate / 3, rate * 3, log=True)
 
 
@@ -206,9 +208,9 @@ def _tried(values: Any) -> list[Any]:
 
 def _checked_losses(model: Any) -> dict[str, Loss]:
     """The losses in an estimator by their parameters' names; skdice's parameters are checked."""
-    held = {"": model, **model.get_params(deep=True)}
-    losses = {name: value for name, value in held.items() if isinstance(value, Loss)}
-    for name, part in held.items():
+    parts = {"": model, **model.get_params(deep=True)}
+    losses = {name: value for name, value in parts.items() if isinstance(value, Loss)}
+    for name, part in parts.items():
         if hasattr(part, "task") and not isinstance(part, type):  # an estimator of skdice
             part._validate_params()
             for parameter, kinds in part._parameter_constraints.items():

@@ -45,7 +45,7 @@ class MedianOfStep:
         self.median = import_optuna().pruners.MedianPruner(n_startup_trials=5, n_min_trials=5)
 
     def prune(self, study: Any, trial: Any) -> bool:
-        """Whether the last score is below the median of finished trials at this step."""
+        """Tell whether the last score is below the median of finished trials at this step."""
         last = copy.copy(trial)
         last.intermediate_values = {trial.last_step: trial.intermediate_values[trial.last_step]}
         return bool(self.median.prune(study, last))

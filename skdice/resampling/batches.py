@@ -98,7 +98,7 @@ class BalancedBatchSampler:
             ("batch_size", batch_size, 1),
             ("random_state", random_state, 0),
         ):
-            if not KINDS["int"][1](value) or value < least:
+            if not KINDS["int"].is_satisfied_by(value) or value < least:
                 raise ValueError(f"{name}={shown(value)} must be an integer of at least {least}")
         as_row_list("y", y)
         self.sampler = sampler

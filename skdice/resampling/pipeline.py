@@ -43,7 +43,7 @@ class Pipeline(_Pipeline):
         steps = as_row_list("steps", self.steps)
         if not steps or not all(map(_is_step, steps)):
             raise TypeError(f"steps={shown(self.steps)} must be a list of (name, estimator)")
-        if isinstance(self.memory, str) and not KINDS["Path"][1](self.memory):
+        if isinstance(self.memory, str) and not KINDS["Path"].is_satisfied_by(self.memory):
             raise ValueError(f"memory={shown(self.memory)} must be the path of a folder")
         value = plain_values(X)
         while len(value) if isinstance(value, (list, tuple)) else np.ndim(value) and value.size:

@@ -154,8 +154,8 @@ class TagOverSampler(TagSampler):
     ) -> list[int]:
         """Sentences to add until every type has its mentions."""
         scheme = infer_scheme(tags)
-        held = [[span[0] for span in get_spans(row, scheme)] for row in tags]
-        mentions = [kind for row in held for kind in row]
+        types_of_rows = [[span[0] for span in get_spans(row, scheme)] for row in tags]
+        mentions = [kind for row in types_of_rows for kind in row]
         types = sorted(set(mentions))
         if len(types) < 2:
             raise ValueError(
@@ -166,7 +166,7 @@ class TagOverSampler(TagSampler):
             self.sampling_strategy_ = check_sampling_strategy(
                 self.sampling_strategy, np.array(mentions), "over-sampling"
             )
-        counts = np.array([[row.count(kind) for kind in types] for row in held])
+        counts = np.array([[row.count(kind) for kind in types] for row in types_of_rows])
         wanted = {types.index(kind): n for kind, n in self.sampling_strategy_.items()}
         added = np.zeros(len(types), dtype=np.int64)
         drawn: list[int] = []

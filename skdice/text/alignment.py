@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from skdice._checks import check_ordered, shown
+from skdice._checks import shown
 from skdice._warn import warn
 from skdice.metrics.labels import is_ordered, plain_values
-from skdice.text.inputs import _string, _target_rows, is_whole_number, read_texts
+from skdice.text.entity import Entity, read_entities
+from skdice.text.inputs import read_texts
 from skdice.text.words import Words, plain_words
 
-# What annotation tools and libraries call the parts of an entity. In spaCy and Stanza `start` and
-# `end` count tokens, and `label` is a number: so the last names come last.
-_NAMES = {
-    "start": ("start_char", "start_offset", "start_position", "start", "begin"),
-    "end": ("end_char", "end_offset", "end_position", "end"),
-    "label": ("label_", "label", "entity_group", "entity_type", "type", "tag"),
-}
-
-Span = tuple[int, int, str | None]
 # Labels of regions, not entities: one that was not annotated, and one that holds no entity.
 REGIONS = (None, "O")
 
@@ -43,7 +35,7 @@ class Misfit(NamedTuple):
 class TextTags(list[str | None]):
     """The tags of a text's words, and the entities that they were made from."""
 
-    entities: Sequence[Span]
+    entities: Sequence[Entity]
 
 
 def holds_texts(X: Any) -> bool:
@@ -62,81 +54,9 @@ def tags_of_texts(X: Any, y: Any) -> list[Any]:
     return list(align(texts, read_entities(y, texts), words)[0])
 
 
-def read_entities(y: Any, texts: Sequence[str]) -> list[list[Span]]:
-    """The entities of each text as (start, end, label), in the user's order.
-
-    Parameters
-    ----------
-    y : list of lists of entities
-        Tuples ``(start, end, label)``, or dicts or objects with these names or those of spaCy,
-        Doccano, Prodigy, Stanza, Flair, Presidio or a pipeline of transformers. A label of None
-        marks a region that was not annotated, and ``"O"`` one that holds no entity.
-    texts : list of str
-    """
-    rows = _target_rows(y, len(texts), "a list of entities for each text", "texts")
-    spans = []
-    for i, row in enumerate(rows):
-        wanted = "a list of entities, as in [(0, 3, 'PER')], which is [] for a text without any"
-        check_ordered(row, f"y[{i}]", wanted)
-        spans.append([_span(entity, f"y[{i}][{j}]") for j, entity in enumerate(row)])
-    return spans
-
-
-def _span(entity: Any, where: str) -> Span:
-    entity = entity.tolist() if isinstance(entity, np.ndarray) else entity
-    if isinstance(entity, (tuple, list)) and not hasattr(entity, "_fields"):
-        if len(entity) != 3:
-            raise ValueError(
-                f"{where} is {shown(entity)}: an entity is (start, end, label), in characters"
-            )
-        start, end, label = entity
-    else:
-        start, end, label = (_part(entity, name, where) for name in _NAMES)
-    for name, value in (("start", start), ("end", end)):
-        if isinstance(value, bool) or not is_whole_number(value):
-            raise TypeError(
-                f"{where} is {shown(entity)}, whose {name} is {shown(value)}: an entity is "
-                "(start, end, label), with whole numbers of characters"
-            )
-    if not 0 <= start <= end:
-        raise ValueError(
-            f"{where} is {shown(entity)}: start and end count characters from 0, and the end is "
-            "not before the start"
-        )
-    if label is None:
-        return int(start), int(end), None
-    return int(start), int(end), check_type(label, f"the label of {where}")
-
-
-def check_type(label: Any, where: str) -> str:
-    """An entity type, checked."""
-    label = _string(label, where, "give the entity's type as a string")
-    if label != label.strip() or label == "" or "\x00" in label:
-        raise ValueError(
-            f"{where} is {label!r}: a type is a name without white space at its ends or null "
-            "characters"
-        )
-    return label
-
-
-def _part(entity: Any, part: str, where: str) -> Any:
-    for name in _NAMES[part]:
-        if isinstance(entity, Mapping) and name in entity:
-            return entity[name]
-        if not isinstance(entity, (Mapping, str)) and hasattr(entity, name):
-            return getattr(entity, name)
-    remedy = f"other names of {part} are {', '.join(n for n in _NAMES[part] if n != part)}"
-    if isinstance(entity, Mapping) and "entity" in entity:
-        remedy = "call the pipeline with an aggregation_strategy, which joins tokens to entities"
-    raise TypeError(
-        f"{where} is {shown(entity)}, which has no {part}: give (start, end, label), or a dict or "
-        f"an object with these names; {remedy}"
-    )
-
-
 def align(
     texts: Sequence[str],
-    rows: Sequence[Sequence[Span]],
+    rows: Sequence[Sequence[Entity]],
     words_of_texts: Iterable[Words],
     misaligned: str = "expand",
     overlapping: str = "longest",
@@ -146,7 +66,8 @@ def align(
     Parameters
     ----------
     texts : list of str
-    rows : list of lists of (start, end, label)
+    rows : list of lists of Entity
+        None of which ends beyond its text.
     words_of_texts : iterable of Words
     misaligned, overlapping : str
         As in `DiceEntityRecognizer`.
@@ -160,10 +81,9 @@ def align(
     misfits: list[Misfit] = []
     for i, (text, spans, words) in enumerate(zip(texts, rows, words_of_texts, strict=True)):
         # The words that each entity touches, the second index exclusive.
-        starts = [min(start, len(text) + 1) for start, _, _ in spans]
-        ends = [min(end, len(text) + 1) for _, end, _ in spans]
-        first = np.searchsorted(words.last, starts, side="right").tolist()
-        covered = list(zip(first, np.searchsorted(words.first, ends).tolist(), strict=True))
+        first = np.searchsorted(words.last, [e.start for e in spans], side="right").tolist()
+        ends = np.searchsorted(words.first, [e.end for e in spans]).tolist()
+        covered = list(zip(first, ends, strict=True))
         off = dict(_misaligned(text, spans, words, covered, misaligned))
         row = TextTags(["O"] * len(words.ids))
         row.entities = spans
@@ -173,7 +93,7 @@ def align(
             *((j, "overlapping", why, "dropped") for j, why in lost.items()),
         ]
         for j, parameter, reason, action in sorted(problems):
-            start, end, label = spans[j]
+            start, end, label = spans[j][:3]
             misfits.append(Misfit(i, j, start, end, str(label), text[start:end], reason, action))
             if (misaligned if parameter == "misaligned" else overlapping) == "error":
                 others = "'expand' or 'drop'" if parameter == "misaligned" else "'longest'"
@@ -187,13 +107,13 @@ def align(
 
 def _misaligned(
     text: str,
-    spans: Sequence[Span],
+    spans: Sequence[Entity],
     words: Words,
     covered: Sequence[tuple[int, int]],
     misaligned: str,
 ) -> Iterator[tuple[int, tuple[str, str]]]:
     """Index, reason and action of each entity that does not begin and end with a word."""
-    for j, ((start, end, label), (first, last)) in enumerate(zip(spans, covered, strict=True)):
+    for j, ((start, end, label, *_), (first, last)) in enumerate(zip(spans, covered, strict=True)):
         if label in REGIONS:
             continue
         if start == end or first >= last:
@@ -204,32 +124,33 @@ def _misaligned(
         if start != begin:
             reasons.append(f"begins {'in white space' if start < begin else 'inside a word'}")
         if end != stop:
-            where = "inside a word" if end < stop else "in white space"
-            reasons.append(f"ends {'outside the text' if end > len(text) else where}")
+            reasons.append(f"ends {'inside a word' if end < stop else 'in white space'}")
         if reasons:
             expanded = f"expanded to {text[begin:stop]!r}"
             yield j, (" and ".join(reasons), expanded if misaligned == "expand" else "dropped")
 
 
 def _write(
-    row: TextTags, spans: Sequence[Span], covered: Sequence[tuple[int, int]], dropped: set[int]
+    row: TextTags, spans: Sequence[Entity], covered: Sequence[tuple[int, int]], dropped: set[int]
 ) -> dict[int, str]:
     """Write the tags of entities, the longest first; give those that overlap one, with reasons."""
-    written: set[Span] = set()
+    written: set[tuple[Any, ...]] = set()
     lost: dict[int, str] = {}
-    order = sorted(range(len(spans)), key=lambda j: (spans[j][0] - spans[j][1], spans[j][0], j))
+    order = sorted(
+        range(len(spans)), key=lambda j: (spans[j].start - spans[j].end, spans[j].start, j)
+    )
     for j in order:
-        label, (first, last) = spans[j][2], covered[j]
+        span, label, (first, last) = spans[j][:3], spans[j].label, covered[j]
         if label in REGIONS or j in dropped:
             continue
         if any(tag != "O" for tag in row[first:last]):
-            lost[j] = "is there twice" if spans[j] in written else "overlaps another"
+            lost[j] = "is there twice" if span in written else "overlaps another"
             continue
-        written.add(spans[j])
+        written.add(span)
         row[first:last] = [f"B-{label}", *[f"I-{label}"] * (last - first - 1)]
     for region in REGIONS:  # in this order: what was annotated is within what was not
-        for (_, _, label), (first, last) in zip(spans, covered, strict=True):
-            if label == region:
+        for entity, (first, last) in zip(spans, covered, strict=True):
+            if entity.label == region:
                 row[first:last] = [t if t not in REGIONS else region for t in row[first:last]]
     return lost
 
@@ -240,7 +161,7 @@ def _told(misfit: Misfit) -> str:
     return f"y[{row}][{entity}] is {span} {shown(text)}, which {reason}"
 
 
-def warn_of(misfits: Sequence[Misfit], rows: Sequence[Sequence[Span]]) -> None:
+def warn_of(misfits: Sequence[Misfit], rows: Sequence[Sequence[Entity]]) -> None:
     """One warning that counts the misfits and shows the first."""
     if not misfits:
         return

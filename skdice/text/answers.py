@@ -11,7 +11,7 @@ import numpy as np
 
 from skdice._checks import check_choice
 from skdice._warn import warn
-from skdice.text.inputs import _target_rows, as_texts, is_whole_number
+from skdice.text.inputs import as_texts, is_whole_number, target_rows
 
 Answer = tuple[int, str]
 MISALIGNED = ("raise", "drop", "fix")
@@ -80,7 +80,7 @@ def as_answers(
 
 def read_answers(y: Any, n_rows: int, names: Sequence[str] | None = None) -> list[list[Answer]]:
     """Answers of each question in one form, not compared with the contexts; see `as_answers`."""
-    rows = _target_rows(y, n_rows, "answers")
+    rows = target_rows(y, n_rows, "answers")
     names = names or [f"y[{i}]" for i in range(n_rows)]
     return [_read(row, name) for row, name in zip(rows, names, strict=True)]
 

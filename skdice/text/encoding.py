@@ -220,14 +220,17 @@ def windows_of_words(
     max_length: int,
     stride: int | None,
     all_subwords: bool,
+    queries: Sequence[list[int]] | None = None,
 ) -> Iterator[Window]:
-    """The windows of `encode_sentences`, from the subword ids of the words of each row."""
-    around = template(tokenizer)
-    room = max_length - around.size
+    """The windows of `encode_sentences`, from the subword ids of the words of each row.
+
+    With `queries` each window begins with that of its row; all rows have room for the longest.
+    """
+    around = template(tokenizer, 1 if queries is None else 2)
+    room = max_length - around.size - max(map(len, queries or [[]]))
     if room < 1:
-        raise ValueError(
-            f"max_length={max_length} leaves no room beside {around.size} special tokens: raise it"
-        )
+        beside = f"{around.size} special tokens{'' if queries is None else ' and a question'}"
+        raise ValueError(f"max_length={max_length} leaves no room beside {beside}: raise it")
     overlap = room // 4 if stride is None else stride
     if overlap >= room:
         raise ValueError(
@@ -240,7 +243,9 @@ def windows_of_words(
         n_cut += words is not every
         sizes = np.array([len(ids) for ids in words], dtype=np.int64)
         for first, last, keep_first, keep_last in _cut(sizes, room, overlap):
-            ids, segments, start = around.build([i for word in words[first:last] for i in word])
+            subwords = [i for word in words[first:last] for i in word]
+            before = [] if queries is None else [queries[row]]
+            ids, segments, start = around.build(*before, subwords)
             starts = np.cumsum(sizes[first:last]) - sizes[first:last] + start
             inside = slice(keep_first - first, keep_last - first)
             kept_words = np.arange(keep_first, keep_last)

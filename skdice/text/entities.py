@@ -7,7 +7,7 @@ from typing import Any
 
 from skdice.metrics.schemes import Span, get_spans, infer_scheme
 from skdice.metrics.span import read_spans
-from skdice.text.inputs import _target_rows, as_tags
+from skdice.text.inputs import as_tags, target_rows
 
 _NAMES = {
     "PER": "person",
@@ -61,7 +61,7 @@ def as_entities(y: Any, sentences: list[list[str]]) -> tuple[list[list[Span]], s
         Tags, or spans in tokens with the end exclusive, which may overlap.
     sentences : list of lists of str
     """
-    rows = _target_rows(y, len(sentences), "tags or spans", "sentences")
+    rows = target_rows(y, len(sentences), "tags or spans", "sentences")
     first = next((next(iter(row)) for row in rows if hasattr(row, "__len__") and len(row)), None)
     if isinstance(first, str):
         tags = as_tags(rows, sentences, complete=True)

@@ -105,7 +105,7 @@ def _input_rows(X: Any) -> list[Any]:
     return rows
 
 
-def _target_rows(y: Any, n_rows: int, wanted: str, rows_of_x: str = "rows") -> list[Any]:
+def target_rows(y: Any, n_rows: int, wanted: str, rows_of_x: str = "rows") -> list[Any]:
     """The rows of y, as many as those of X."""
     check_given(y, wanted)
     rows = as_rows(y, "y")
@@ -252,7 +252,7 @@ def as_tags(y: Any, sentences: list[list[str]], *, complete: bool = False) -> li
 
     A tag is a string, or None for a token that was not annotated unless they must be `complete`.
     """
-    rows = _target_rows(y, len(sentences), "a list of tag lists", "sentences")
+    rows = target_rows(y, len(sentences), "a list of tag lists", "sentences")
     tags = []
     for i, (row, sentence) in enumerate(zip(rows, sentences, strict=True)):
         check_ordered(row, f"y[{i}]", "a list with one tag for each token")

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from skdice._checks import check_choice, check_has, checked, naming, shown
 from skdice.text.encoding import BLOCK
+from skdice.text.entity import Entity
 from skdice.text.inputs import check_characters, read_texts
 from skdice.text.subwords import PIECE, pieces
 
@@ -20,23 +21,6 @@ _OWN_WORD = (
     r"[\p{Han}\p{Hiragana}\p{Katakana}\u30a0-\u30ff\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]\p{M}*"
     r"|\p{So}[\p{M}\p{Cf}\p{Sk}]*"
 )
-
-
-class Entity(NamedTuple):
-    """A span of a text, in Python's characters: ``text[start:end] == entity.text``.
-
-    Examples
-    --------
-    >>> from skdice.text.words import Entity
-    >>> Entity(13, 17, "LOC", 0.98, "Rome").label
-    'LOC'
-    """
-
-    start: int
-    end: int
-    label: str
-    score: float
-    text: str
 
 
 @dataclass(slots=True)

@@ -337,7 +337,7 @@ def test_what_cannot_be_written_is_said_before_the_work(files, tiny_backbone, mo
         monkeypatch.setattr(f"skdice.{name}.fit", never)
     monkeypatch.setattr("skdice.cli._common.load", never)
     monkeypatch.setattr("skdice.cli._options.Files.read", never)
-    monkeypatch.setattr("skdice.cli._entities.convert", never)
+    monkeypatch.setattr("skdice.datasets.read_annotations", never)
     (files / "taken").write_text("")
     (files / "full").mkdir()
     data, model = files / "sms.tsv", files / "m"
@@ -700,6 +700,7 @@ def test_entities_by_asking_on_the_command_line(files, tiny_backbone, sentences)
     (files / "m.json").write_text(json.dumps(records))
     assert run("train", files / "m.json", "--out", files / "n", *common).exit_code == 0
     result = run("predict", files / "n", files / "m.json")
+    assert result.exit_code == 0, result.output
     lines = [json.loads(line) for line in result.output.splitlines()]
     assert [line["tokens"] for line in lines] == X[:4]
     assert "f1" in json.loads(run("evaluate", files / "n", files / "m.json", "--json").output)

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from skdice import DiceEntityRecognizer, DiceSequenceClassifier, DiceTokenClassifier
-from skdice.cli._labels import write_table
+from skdice.cli._tables import write_table
 from skdice.cli.app import app
 from skdice.inspection import next_to_label, suspect_labels
 

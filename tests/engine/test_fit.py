@@ -289,7 +289,7 @@ def test_a_threshold_that_cannot_be_tuned_leaves_what_was(case, monkeypatch):
     def fail(*args):
         raise FailsError
 
-    monkeypatch.setattr(DiceQuestionAnswerer, "_best_threshold", fail)
+    monkeypatch.setattr("skdice.tasks.qa._best_threshold", fail)
     monkeypatch.setattr(DiceQuestionAnswerer, "_validation_score", lambda *args: 0.5)
     with pytest.raises(FailsError):
         model.fit(X, y, X_val=X, y_val=y)

@@ -40,6 +40,8 @@ from skdice.engine.devices import autocast_dtype, cpu_gains_by_bf16
 from skdice.engine.fit import Fit
 from skdice.engine.module import EncoderWithHead, freeze, parameter_groups, pool
 from skdice.engine.schedules import SCHEDULES, schedule_factor
+from skdice.estimators import planning
+from skdice.estimators.planning import encode
 from skdice.losses import TverskyLoss
 
 
@@ -83,7 +85,7 @@ def test_training_batches_are_drawn_at_random(tiny_backbone, sentences):
     tagger = DiceTokenClassifier(
         backbone=tiny_backbone, max_epochs=1, batch_size=4, dropout=0.0, random_state=0
     ).fit(X, y)
-    net, dataset = tagger.net_, tagger._encode(X, y)
+    net, dataset = tagger.net_, encode(tagger, X, y)
     net.pack = False
     epochs = [
         [sorted(t for inputs, _, _ in update for i in inputs for t in i["attention_mask"].sum(1))
@@ -390,15 +392,15 @@ def test_accumulation_equals_one_big_batch(tiny_backbone, sentences, loss, monke
         # Dropout draws its masks batch by batch, so only without it can the two runs be equal.
         net_params={"optimizer": torch.optim.SGD},
     )
-    build = DiceTokenClassifier._build
+    build = planning.build
 
-    def build_without_dropout(self, *args, **kwargs):
-        build(self, *args, **kwargs)
-        for part in self._module.modules():
+    def build_without_dropout(model, *args, **kwargs):
+        build(model, *args, **kwargs)
+        for part in model.module_.modules():
             if isinstance(part, torch.nn.Dropout):
                 part.p = 0.0
 
-    monkeypatch.setattr(DiceTokenClassifier, "_build", build_without_dropout)
+    monkeypatch.setattr(planning, "build", build_without_dropout)
     encoder = {"frozen": "encoder"}
     for frozen in ({}, encoder):
         big = DiceTokenClassifier(batch_size=16, **settings, **frozen)

@@ -172,7 +172,7 @@ def loss_without_values(loss, n_logits, target, weighted):
     rows = (len(target),) if n_logits == 1 else (len(target), n_logits)
     logits = torch.empty(rows, device="meta", requires_grad=True)
     weight = torch.empty(len(target), device="meta") if weighted else None
-    call = loss.of_checked if isinstance(loss, Loss) else loss
+    call = loss.forward_unchecked if isinstance(loss, Loss) else loss
     with pytest.MonkeyPatch.context() as patch, NothingFromTheCPU(), NoConstants(), InOneOrder():
         patch.setattr(torch.Tensor, "is_cuda", property(lambda self: self.is_meta))
         value = call(logits, without_values(target, "meta"), sample_weight=weight)

@@ -18,7 +18,7 @@ from skdice import (
 )
 from skdice._compat import attention_of
 from skdice.backbones import encoder_layers
-from skdice.engine.batching import ahead, length_chunks
+from skdice.engine.batching import Padder, ahead, length_chunks
 from skdice.engine.net import FineTuningNet
 from skdice.engine.packing import KINDS, first_position_id, packed_inputs, recurring_size
 from skdice.text.encoding import Window
@@ -119,7 +119,7 @@ def test_the_last_layer_computes_only_what_is_read(kind, packable):
         behind = getattr(layer, "output", None) or layer.output_layer_norm
         behind.register_forward_hook(lambda *args: rows.append(args[-1].shape[1]))
     windows = [dataset.windows[i] for i in range(5)] * 2
-    inputs, starts = packed_inputs(windows, [10], 0, pad_id=0)
+    inputs, starts = packed_inputs(windows, Padder(0), [10], 0)
     words = np.concatenate([w.positions + s for w, s in zip(windows, starts, strict=True)])
     module(positions=torch.from_numpy(words).long(), **inputs)
     n_subwords = inputs["input_ids"].shape[1]
@@ -162,7 +162,7 @@ def test_rows_of_padding_change_nothing(pad_id, packable):
     with pytest.MonkeyPatch.context() as patch:
         for size in (lambda n: n, recurring_size):
             patch.setattr("skdice.engine.packing.recurring_size", size)
-            inputs, _ = packed_inputs(windows, [1, 2], 0, pad_id)
+            inputs, _ = packed_inputs(windows, Padder(pad_id), [1, 2], 0)
             module.zero_grad()
             logits = module(**inputs)
             (logits**2).sum().backward()
@@ -220,7 +220,8 @@ def test_groups_hold_each_row_and_join_puts_them_back(lengths, unit):
     lengths = np.array(lengths)[np.concatenate(chunks)]
     empty = np.empty(0, np.int64)
     windows = [Window(np.arange(n, dtype=np.int32), None, empty, empty, 0) for n in lengths]
-    inputs, starts = packed_inputs(windows, [len(chunk) for chunk in chunks], first=3, pad_id=99)
+    sizes = [len(chunk) for chunk in chunks]
+    inputs, starts = packed_inputs(windows, Padder(99), sizes, first=3)
     packing = inputs["packing"]
     assert starts.tolist() == [sum(lengths[:i]) for i in range(len(lengths))]
     ids = [i for n in lengths for i in range(n)]

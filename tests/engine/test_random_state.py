@@ -244,7 +244,7 @@ def test_loading_in_threads_leaves_verbosity_and_weights(tiny_backbones, unchang
 
     def load(seed):
         with seeded(seed, "cpu"):
-            model = backbones.load_task_model(tiny_backbones["roberta"], "classification", 3)
+            model = backbones.load_with_head(tiny_backbones["roberta"], "SequenceClassification", 3)
         return digest(model.state_dict())
 
     alone = [load(seed) for seed in range(4)]

@@ -12,6 +12,7 @@ from skdice import DiceSequenceClassifier
 from skdice.engine.accumulation import accumulate
 from skdice.engine.devices import FitRandomState
 from skdice.engine.window_pooling import POOLINGS, TextDataset, WindowPooling
+from skdice.estimators.planning import encode
 
 SIZES = [1, 3, 2, 5]
 
@@ -85,7 +86,7 @@ def test_an_update_is_that_of_a_loop_over_windows(tiny_backbone, how, batch_size
     for part in net.module_.modules():
         if "p" in vars(part):
             part.p = 0.0
-    dataset = clf._encode(texts, np.array([1, 0, 1, 0]), weights)
+    dataset = encode(clf, texts, np.array([1, 0, 1, 0]), weights)
     assert isinstance(dataset, TextDataset)
     assert len(dataset) == 4
     net.set_training(True)

@@ -19,7 +19,7 @@ from skdice import (
     DiceTokenClassifier,
 )
 from skdice.backbones import load_encoder
-from skdice.engine.batching import EncodedDataset
+from skdice.estimators.planning import encode
 from tests.estimators import readers
 from tests.estimators.test_storage import KINDS, LABELS, TEXTS, outputs, read_whole
 
@@ -46,8 +46,7 @@ def raw(model, X):
     """The logits of a few inputs."""
     if isinstance(model, DiceSequenceClassifier):
         return model._logits(X)
-    windows = model._windows(X) if hasattr(model, "_windows") else model._encode(X).windows
-    return np.concatenate([row.ravel() for row in model.net_.logits(EncodedDataset(windows))])
+    return np.concatenate([row.ravel() for row in model.net_.logits(encode(model, X))])
 
 
 def test_only_adapters_and_the_head_are_trained(fitted, tiny_backbone):
@@ -103,7 +102,7 @@ def test_every_architecture_and_peft_itself(tiny_backbones, kind, sentences, tmp
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # of transformers, about peft
         adapted = peft.PeftModel.from_pretrained(plain, folder).eval()
-    for window, rows in zip(model._encode(X).windows, model.predict_proba(X), strict=True):
+    for window, rows in zip(encode(model, X).windows, model.predict_proba(X), strict=True):
         logits = outputs(adapted, window).logits[0, window.positions]
         np.testing.assert_allclose(torch.softmax(logits, -1), rows[window.words], atol=1e-5)
     merged = model.merge_adapter().save_pretrained(tmp_path / "merged")

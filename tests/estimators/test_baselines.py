@@ -30,7 +30,7 @@ from skdice import (
 )
 from skdice.datasets import load_town_notes
 from skdice.estimators.baselines import features_of
-from skdice.estimators.partial_fit import draw_epochs
+from skdice.estimators.planning import draw_epochs
 from skdice.inspection import span_probabilities
 from skdice.metrics import span_f1_scorer
 from skdice.metrics.schemes import get_spans

@@ -12,7 +12,9 @@ from transformers import AutoModelForTokenClassification
 
 from skdice import BiasTunedTagger, DiceTokenClassifier
 from skdice.engine.net import FineTuningNet
+from skdice.estimators.planning import encode
 from skdice.losses import DiceLoss
+from skdice.tasks.tagging import Tagging
 
 NEW_X = [["acme", "was", "near", "rome"], ["the", "prize", "of", "globex"], ["rain"]] * 2
 NEW_Y = [["B-FIRM", "O", "O", "B-LOC"], ["O", "B-PRIZE", "O", "B-FIRM"], ["O"]] * 2
@@ -22,7 +24,7 @@ NOTHING = 1e-30  # a rate that moves no weight
 @pytest.fixture(params=["bert", "own head"])
 def kind(request, monkeypatch):
     if request.param == "own head":
-        monkeypatch.setattr(DiceTokenClassifier, "_has_task_model", lambda self: False)
+        monkeypatch.setattr(Tagging, "uses_native_head", lambda self, model: False)
     return request.param
 
 
@@ -34,23 +36,23 @@ def tagger(tiny_backbone, sentences):
 
 
 def logits(tagger, X):
-    return np.concatenate(tagger.net_.logits(tagger._encode(X)))
+    return np.concatenate(tagger.net_.logits(encode(tagger, X)))
 
 
 def head(tagger):
-    return tagger._module.output_layer
+    return tagger.module_.output_layer
 
 
 @pytest.mark.parametrize("how", ["partial_fit", "warm_start"])
 def test_the_head_grows_and_keeps_what_it_knew(tagger, sentences, kind, how, tmp_path):
     X, y = sentences
     tagger.fit(X, y)
-    old, before, seen = tagger.classes_.tolist(), logits(tagger, X), tagger._seen
+    old, before, seen = tagger.classes_.tolist(), logits(tagger, X), tagger.class_counts_
     predicted, bias = tagger.predict(X).tolist(), head(tagger).bias.detach().numpy().copy()
     tagger.set_params(lr=NOTHING)
     if how == "partial_fit":
         tagger.partial_fit(NEW_X, NEW_Y)
-        counts = seen[:-1]
+        counts = seen
     else:
         tagger.set_params(warm_start=True, max_epochs=1).fit(NEW_X, NEW_Y)
         counts = [2 * sum(row.count(tag) for row in NEW_Y[:3]) for tag in old]
@@ -89,8 +91,8 @@ def test_new_types_are_learnt(tagger, sentences, loss):
     assert tagger.score([*X, *NEW_X], [*y, *NEW_Y]) > 0.8
     assert "B-FIRM" in {tag for row in tagger.predict(NEW_X) for tag in row}
     n = sum(map(len, y))
-    assert tagger._seen[-1] == 16 * n + 15 * sum(map(len, NEW_Y))
-    assert tagger._seen[tagger.classes_.tolist().index("B-FIRM")] == 15 * 4
+    assert tagger.n_samples_seen_ == 16 * n + 15 * sum(map(len, NEW_Y))
+    assert tagger.class_counts_[tagger.classes_.tolist().index("B-FIRM")] == 15 * 4
 
 
 @pytest.mark.parametrize(
@@ -129,7 +131,11 @@ def test_the_optimiser_keeps_its_averages(tagger, sentences, optimizer):
 def test_a_growth_that_fails_changes_nothing(tagger, sentences, monkeypatch):
     X, y = sentences
     tagger.fit(X, y).partial_fit(X, y)
-    classes, before, seen = tagger.classes_.tolist(), logits(tagger, X), tagger._seen.tolist()
+    classes, before, seen = (
+        tagger.classes_.tolist(),
+        logits(tagger, X),
+        tagger.class_counts_.tolist(),
+    )
     step = FineTuningNet.train_step
 
     def fails(net, batch, **kwargs):
@@ -140,7 +146,7 @@ def test_a_growth_that_fails_changes_nothing(tagger, sentences, monkeypatch):
         patch.setattr(FineTuningNet, "train_step", fails)
         with pytest.raises(MemoryError):
             tagger.partial_fit(NEW_X, NEW_Y)
-    assert (tagger.classes_.tolist(), tagger._seen.tolist()) == (classes, seen)
+    assert (tagger.classes_.tolist(), tagger.class_counts_.tolist()) == (classes, seen)
     np.testing.assert_array_equal(logits(tagger, X), before)
     tagger.partial_fit(X, y).partial_fit(NEW_X, NEW_Y)
     assert tagger.classes_.tolist()[len(classes) :] == ["B-FIRM", "B-PRIZE"]
@@ -176,7 +182,7 @@ def test_classes_named_later_grow_the_head_too(tagger, sentences):
     assert tagger.partial_fit(X, y, classes=classes).classes_.tolist() == classes
     tagger.partial_fit(X, y, classes=["O", "B-AGE", "I-LOC"])
     assert tagger.classes_.tolist() == [*classes, "B-AGE", "I-LOC"]
-    assert tagger._seen[-3:-1].tolist() == [0, 0]
+    assert tagger.class_counts_[-2:].tolist() == [0, 0]
     assert set(chain_of(tagger.predict(X))) <= set(classes)
 
 

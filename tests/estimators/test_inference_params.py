@@ -19,6 +19,7 @@ from skdice import (
 )
 from skdice.engine.net import FineTuningNet
 from skdice.estimators._net_estimator import INFERENCE_PARAMS
+from skdice.estimators.planning import encode
 
 SENTENCES = [["anna", "met", "bob", "in", "paris"], ["rain"], ["carla", "went", "to", "oslo"]]
 TAGS = [["B-PER" if w in ("anna", "bob", "carla") else "O" for w in row] for row in SENTENCES]
@@ -56,22 +57,21 @@ def numbers_of(model, name):
         return np.array([spot["score"] for row in model.predict_spans(X, n_best=3) for spot in row])
     if name == "mrc":
         model._check_fitted()
-        found = [logits for windows in model._predicted(X) for _, logits in windows]
-        return np.concatenate(found)
+        return np.concatenate(model.net_.logits(encode(model, X)))
     return np.concatenate([np.ravel(rows) for rows in model.predict_proba(X)])
 
 
 @pytest.fixture
 def passes(monkeypatch):
     """Precisions and devices in which nets ran."""
-    seen, logits = [], FineTuningNet._outputs
+    seen, logits = [], FineTuningNet.outputs
 
     def noting(self, module, inputs):
         found = logits(self, module, inputs)
         seen.append((self.precision, self.device, len(next(iter(inputs[0].values())))))
         return found
 
-    monkeypatch.setattr(FineTuningNet, "_outputs", noting)
+    monkeypatch.setattr(FineTuningNet, "outputs", noting)
     return seen
 
 

@@ -22,6 +22,7 @@ from skdice import (
     DiceSequenceClassifier,
     TransformerFeatures,
 )
+from skdice.estimators.planning import unfitted_copy
 from skdice.inspection import span_probabilities
 from skdice.metrics.calibration import log
 from skdice.model_selection import LossSearchCV
@@ -86,7 +87,7 @@ def test_the_decisive_window_is_the_best_of_its_text_alone(make):
     """A window that is read as a text of its own has the same probabilities."""
     model = make().fit([*SHORT, *LONG], [*LABELS, *OF_LONG])
     for text, best in zip(LONG, model.decisive_window(LONG), strict=True):
-        windows = list(model._windows([text]))
+        windows = list(model.task.encode(model, [text]))
         alone = model.predict_proba([text[w.start : w.end] for w in windows])[:, model.positive_]
         assert best.window == alone.argmax()
         assert best.probability == pytest.approx(alone.max(), abs=1e-6)
@@ -102,7 +103,7 @@ def test_more_classes_and_several_labels(make):
     three = make(max_epochs=12).fit(X, [words[i % 3] for i in range(12)])
     best = three.decisive_window(X)
     for text, row, label in zip(X, best, three.predict(X), strict=True):
-        windows = [text[w.start : w.end] for w in three._windows([text])]
+        windows = [text[w.start : w.end] for w in three.task.encode(three, [text])]
         z = log(three.predict_proba(windows))
         assert row.probability == pytest.approx(
             np.exp(z)[row.window, three.classes_.tolist().index(label)], abs=1e-6
@@ -111,7 +112,9 @@ def test_more_classes_and_several_labels(make):
     best = several.decisive_window(X)
     assert best.shape == (12, 3)
     for text, row, total in zip(X, best, several.predict_proba(X), strict=True):
-        alone = several.predict_proba([text[w.start : w.end] for w in several._windows([text])])
+        alone = several.predict_proba(
+            [text[w.start : w.end] for w in several.task.encode(several, [text])]
+        )
         assert [each.window for each in row] == alone.argmax(axis=0).tolist()
         np.testing.assert_allclose(total, alone.max(axis=0), atol=1e-6)
 
@@ -269,9 +272,9 @@ def test_vectors_of_windows_are_averaged(tiny_backbone, tmp_path):
         np.testing.assert_allclose(table[:2], expected[:2], atol=1e-6)
         model = DiceSequenceClassifier(**settings, pooling=pooling)
         np.testing.assert_allclose(model.frozen_vectors(X), table, atol=1e-5)
-        model._build(2, seed=0)
+        model = unfitted_copy(model)
         for text, vector in zip(X, table, strict=True):
-            parts = [text[w.start : w.end] for w in model._windows([text])]
+            parts = [text[w.start : w.end] for w in model.task.encode(model, [text])]
             alone = features.transform(parts)
             np.testing.assert_allclose(vector, join(alone, axis=0), atol=1e-5)
         np.testing.assert_array_equal(features.transform(X[:2]), cut.transform(X[:2]))
@@ -330,7 +333,7 @@ def test_the_card_of_a_recognizer_says_what_a_pipeline_does(build_backbone, tmp_
     assert pair["score"] == pytest.approx(table[:2].max(axis=1).mean(), abs=1e-5)
     span = model.predict(texts[:1])[0][0]
     assert span.score == pytest.approx(
-        span_probabilities([table], [[("PER", 0, 2)]], model._outputs)[0][0], abs=1e-5
+        span_probabilities([table], [[("PER", 0, 2)]], model.outputs_)[0][0], abs=1e-5
     )
     tokenizer = json.loads((folder / "tokenizer_config.json").read_text())
     (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer | {"model_max_length": 64}))

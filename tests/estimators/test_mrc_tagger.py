@@ -9,6 +9,7 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
+from scipy.special import logit
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 
 from skdice import DiceMRCTagger
@@ -52,7 +53,7 @@ def test_tags_are_read_right_by_every_backbone(tiny_backbones, kind):
     ).fit(SENTENCES, TAGS)
     assert model.predict(SENTENCES).tolist() == TAGS
     assert model.score(SENTENCES, TAGS) == span_f1_score(TAGS, model.predict(SENTENCES)) == 1
-    windows = model._windows(SENTENCES)
+    windows = model.task.encode(model, SENTENCES)
     together = model.net_.logits(EncodedDataset(windows))
     for window, expected in zip(windows, together, strict=True):
         alone = model.net_.logits(EncodedDataset([window]))[0]
@@ -62,7 +63,7 @@ def test_tags_are_read_right_by_every_backbone(tiny_backbones, kind):
 def test_the_outputs_stand_where_they_belong(tiny_backbone):
     """Each output of a batch against the heads applied to hidden states one by one."""
     model = tagger(tiny_backbone, max_span_length=3).fit(SENTENCES, NESTED)
-    module, windows = model.net_.module_, model._windows(SENTENCES)
+    module, windows = model.net_.module_, model.task.encode(model, SENTENCES)
     module.eval()
     for window, found in zip(windows, model.net_.logits(EncodedDataset(windows)), strict=True):
         with torch.no_grad():
@@ -85,16 +86,20 @@ def test_the_outputs_stand_where_they_belong(tiny_backbone):
 
 def test_flat_decoding_has_no_overlaps(tiny_backbone):
     model = tagger(tiny_backbone).fit(SENTENCES, TAGS)
-    window = model._windows(SENTENCES[:1])[0]
-    everything = model._spans_above(window, np.full(window.n_predictions, 0.9), 0.5)
+    window = model.task.encode(model, SENTENCES[:1])[0]
+
+    def spans_above(window, p, threshold):
+        return model.task.row_outputs(model, [[(window, logit(p))]], threshold)[0]
+
+    everything = spans_above(window, np.full(window.n_predictions, 0.9), 0.5)
     n = sum(min(model.max_span_length_, 5 - i) for i in range(5))
     assert len(everything) == n
     assert {span[0] for span, _, _ in everything} == {"LOC"}
     assert all(value == pytest.approx(0.9) for _, *values in everything for value in values)
     p = np.full(window.n_predictions, 0.9)
     p[0] = 0.4  # no span starts at the first word
-    assert not any(span[1] == 0 for span, *_ in model._spans_above(window, p, 0.5))
-    assert any(span[1] == 0 for span, *_ in model._spans_above(window, p, 0.3))
+    assert not any(span[1] == 0 for span, *_ in spans_above(window, p, 0.5))
+    assert any(span[1] == 0 for span, *_ in spans_above(window, p, 0.3))
 
 
 @pytest.mark.parametrize("y", [TAGS, NESTED])
@@ -123,11 +128,11 @@ def test_targets_of_a_sentence_in_several_windows(tiny_backbone):
     spans = [[("ORG", 70, 73), ("LOC", 72, 73)]]
     model = tagger(tiny_backbone, max_span_length=4, stride=10)
     model.fit([*long, *SENTENCES], [*spans, *NESTED])
-    windows = [w for w in model._windows([*long, *SENTENCES]) if w.row == 0]
+    windows = [w for w in model.task.encode(model, [*long, *SENTENCES]) if w.row == 0]
     assert len(windows) > 3
     found = Counter()
     for window in windows:
-        target = model._target(window, spans[0])
+        target = model.task.target(model, window, spans[0])
         n = window.n_words
         for pair, value in zip(window.pairs, target[2 * n + 1 :, 0], strict=True):
             if value:

@@ -100,11 +100,11 @@ def test_a_space_at_the_edge_of_an_answer_is_no_part_of_it(tiny_backbone):
     context = "the old bus was late today ."
     pairs = [("what was late", context)] * 3
     model = reader(tiny_backbone, loss="ce").fit(pairs, [(4, "old bus")] * 3)
-    (window,) = model._windows(pairs[:1])
-    want = model._target(window, [(4, "old bus")])
+    (window,) = model.task.encode(model, pairs[:1])
+    want = model.task.target(model, window, [(4, "old bus")])
     assert want[0, :2].tolist() == [0, 0]  # it is not "no answer"
     for answer in [(3, " old bus"), (4, "old bus "), (3, " old bus ")]:
-        np.testing.assert_array_equal(model._target(window, [answer]), want)
+        np.testing.assert_array_equal(model.task.target(model, window, [answer]), want)
 
 
 @pytest.mark.parametrize(
@@ -120,8 +120,8 @@ def test_a_space_at_the_edge_of_an_answer_is_no_part_of_it(tiny_backbone):
 def test_marks_that_a_tokenizer_drops_belong_to_the_answer(tiny_backbone, answer, behind):
     context = f"the {answer}{behind} in rome"
     model = reader(tiny_backbone).fit([("who is it", context)] * 2, [(4, answer)] * 2)
-    (window,) = model._windows([("who is it", context)])
-    target = model._target(window, [(4, answer)])
+    (window,) = model.task.encode(model, [("who is it", context)])
+    target = model.task.target(model, window, [(4, answer)])
     assert target[0, :2].tolist() == [0, 0]  # it is not "no answer"
     first, last = target[:, 0].argmax(), target[:, 1].argmax()
     found = context[window.offsets[first, 0] : window.offsets[last, 1]]
@@ -132,7 +132,7 @@ def test_scores_compare_texts_wherever_they_stand(tiny_backbone, monkeypatch):
     pairs = [("what was late", "the old  bus was late today .")]
     model = reader(tiny_backbone).fit(X, Y)
     for predicted in ("old  bus", "", "late"):
-        monkeypatch.setattr(DiceQuestionAnswerer, "predict", lambda *_, p=predicted: [p])
+        monkeypatch.setattr(type(model.task), "decide", lambda *_, p=predicted: [p])
         for gold in ([[(4, "old bus")]], [{"text": ["old bus"], "answer_start": [4]}]):
             assert model.score(pairs, gold) == answer_f1_score(["old bus"], [predicted])
             assert model.exact_match(pairs, gold) == float(predicted == "old  bus")
@@ -166,7 +166,7 @@ def test_a_weight_of_two_is_the_example_twice(tiny_backbone, loss):
     for make, data, answers in ((reader, X, Y), (tagger, SENTENCES, TAGS)):
         a = make(tiny_backbone, **settings).fit(data[:4], answers[:4], sample_weight=weights)
         b = make(tiny_backbone, **settings).fit([data[i] for i in rows], [answers[i] for i in rows])
-        windows = EncodedDataset(a._windows(data[:4]))
+        windows = EncodedDataset(a.task.encode(a, data[:4]))
         for one, other in zip(a.net_.logits(windows), b.net_.logits(windows), strict=True):
             # What is added to all positions of a window changes no probability, and has no slope
             # but rounding.

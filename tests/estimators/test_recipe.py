@@ -22,6 +22,8 @@ from skdice import (
 )
 from skdice.engine import ranks, recipe
 from skdice.engine.recipe import choose_epochs
+from skdice.estimators.planning import encode, plan_fit
+from skdice.estimators.schedule import epochs_for
 from skdice.inspection import html_report
 from skdice.model_selection import LossSearchCV, compare_losses
 from skdice.model_selection.heads.data import HeadData
@@ -142,7 +144,7 @@ def test_every_window_counts(tiny_backbone, sentences):
     long = [[word for row in X for word in row]]
     tagger = DiceTokenClassifier(backbone=tiny_backbone, batch_size=1, random_state=0)
     tagger.fit(long, [[tag for row in y for tag in row]])
-    n_windows = len(tagger._encode(long).windows)
+    n_windows = len(encode(tagger, long).windows)
     assert n_windows > 1
     assert tagger.max_epochs_ == recipe.choose_epochs(n_windows, 1)
 
@@ -419,8 +421,8 @@ def test_one_sentence_trains(tiny_backbone):
 def begun(model, X, y, **arguments):
     """The model before its first update."""
     draft = model._draft()
-    draft._resolve_schedule(draft._prepare(X, y, mode="fresh", **arguments))
-    return draft._module
+    draft._resolve_schedule(plan_fit(draft, X, y, **arguments))
+    return draft.module_
 
 
 @pytest.mark.parametrize("pooling", ["mean", "native"])
@@ -481,7 +483,7 @@ def test_a_model_that_is_trained_on_keeps_its_bias(tiny_backbone):
 def test_several_processes_count_as_a_larger_batch(monkeypatch):
     monkeypatch.setattr(ranks, "n_processes", lambda: 2)
     tagger = DiceTokenClassifier(batch_size=16)
-    assert tagger._epochs_for(64) == choose_epochs(64, 32) == 3  # two updates an epoch, six in all
-    assert tagger._epochs_for(32) == choose_epochs(32, 32) == 4
+    assert epochs_for(tagger, 64) == choose_epochs(64, 32) == 3  # two updates an epoch, six in all
+    assert epochs_for(tagger, 32) == choose_epochs(32, 32) == 4
     monkeypatch.setattr(ranks, "n_processes", lambda: 1)
-    assert tagger._epochs_for(32) == 3
+    assert epochs_for(tagger, 32) == 3

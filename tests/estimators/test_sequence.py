@@ -26,6 +26,7 @@ from skdice import (
     DiceSequenceClassifier,
     TransformerFeatures,
 )
+from skdice.estimators import planning
 from skdice.losses import CompoundLoss, CrossEntropyLoss, DiceLoss, FocalLoss
 from skdice.metrics import positive_class
 from skdice.text.inputs import object_array
@@ -431,14 +432,14 @@ def test_labels_may_be_a_sparse_indicator(classifier):
 
 def test_validation_rows_are_not_trained_on(classifier, monkeypatch):
     seen = {}
-    original = DiceSequenceClassifier._hold_out
+    original = planning.hold_out
 
-    def spy(self, *args, **kwargs):
-        train, held = original(self, *args, **kwargs)
+    def spy(*args, **kwargs):
+        train, held = original(*args, **kwargs)
         seen.update(train=train.inputs, held=held.inputs)
         return train, held
 
-    monkeypatch.setattr(DiceSequenceClassifier, "_hold_out", spy)
+    monkeypatch.setattr(planning, "hold_out", spy)
     texts = [f"{text} {i}" for i, text in enumerate(X)]
     classifier.set_params(early_stopping=True, validation_fraction=0.25).fit(texts, Y)
     assert not set(seen["train"]) & set(seen["held"])

@@ -112,7 +112,8 @@ def test_further_training_by_name(blank):
     first = clone(quick).partial_fit(TEXTS[:2], NAMES[:2], classes=[*COLUMNS, "hate"])
     assert first.classes_.tolist() == ["hate", *COLUMNS]
     first.partial_fit(TEXTS[2:4], NAMES[2:4])
-    assert first._seen.tolist() == [0, 1, 2, 1, 4]
+    assert first.class_counts_.tolist() == [0, 1, 2, 1]
+    assert first.n_samples_seen_ == 4
     with pytest.raises(ValueError, match=r"the first fit did not see: \['envy'\]"):
         first.partial_fit(TEXTS[:1], [["envy"]])
     with pytest.raises(ValueError, match="the first fit did not see"):
@@ -202,7 +203,7 @@ def test_a_sampler_draws_texts_by_their_rarest_label(blank, sampler):
     fitted = clone(blank).set_params(sampler=sampler, max_epochs=1).fit(TEXTS, names)
     n = 20 if "Over" in type(sampler).__name__ else 1
     # Texts of the rarest label have two; the counts are those of the drawn rows.
-    assert fitted._seen.tolist() == [n, 2 * n, 3 * n]
+    assert (fitted.class_counts_.tolist(), fitted.n_samples_seen_) == ([n, 2 * n], 3 * n)
 
 
 def test_texts_are_drawn_by_their_rarest_label():

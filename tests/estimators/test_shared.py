@@ -20,6 +20,7 @@ from skdice import (
     DiceSequenceClassifier,
     DiceTokenClassifier,
 )
+from skdice.estimators.planning import plan_fit
 
 TEXT = [
     DiceTokenClassifier,
@@ -66,7 +67,7 @@ def test_constructors_are_generated_and_store_what_they_get():
         assert set(vars(cls())) == names == set(cls().get_params(deep=False))
         assert {p.kind.name for p in inspect.signature(cls).parameters.values()} == {"KEYWORD_ONLY"}
     for cls in TEXT:
-        assert list(inspect.signature(cls).parameters)[:2] == ["backbone", "loss"]
+        assert next(iter(inspect.signature(cls).parameters)) == "loss"
 
 
 def fitted(kind, backbone):
@@ -105,10 +106,10 @@ def test_a_plan_trains_nothing(tiny_backbone):
     model, X, y, _ = fitted("tagging", tiny_backbone)
     weights = {name: values.clone() for name, values in model.net_.module_.state_dict().items()}
     state = dict(vars(model))
-    plan = model._draft()._prepare(X, y, mode="fresh")
+    plan = plan_fit(model._draft(), X, y, mode="fresh")
     assert vars(model) == state
     assert (plan.mode, plan.seed, len(plan.dataset)) == ("fresh", 0, len(X))
-    assert plan.fitted["_module"] is not model._module
+    assert plan.fitted["module_"] is not model.module_
     for name, values in model.net_.module_.state_dict().items():
         assert (values == weights[name]).all()
 
@@ -116,7 +117,7 @@ def test_a_plan_trains_nothing(tiny_backbone):
 def test_the_same_plan_gives_the_same_model_as_fit(tiny_backbone):
     model, X, y, _ = fitted("classification", tiny_backbone)
     other = DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=1, random_state=0)
-    other._run(other._draft()._prepare(X, y, mode="fresh"))
+    other._run(plan_fit(other._draft(), X, y, mode="fresh"))
     np.testing.assert_array_equal(model.predict_proba(X), other.predict_proba(X))
 
 
@@ -216,11 +217,12 @@ def test_blocks_of_rows_are_predicted_as_all_at_once(tiny_backbone, kind, monkey
     X, encoded = X * 3, []
     expected = model.predict_spans(X)
     monkeypatch.setattr("skdice.estimators.transformer.BLOCK", 2)
-    encode = type(model)._encode
+    task = type(model.task)
+    encode = task.encode
     monkeypatch.setattr(
-        type(model),
-        "_encode",
-        lambda self, rows, *more: encoded.append(len(rows)) or encode(self, rows, *more),
+        task,
+        "encode",
+        lambda self, of, rows, *more: encoded.append(len(rows)) or encode(self, of, rows, *more),
     )
     for found, row in zip(model.predict_spans(X), expected, strict=True):
         assert [str(a)[:12] for a in found] == [str(b)[:12] for b in row]

@@ -38,6 +38,7 @@ from skdice import (
 )
 from skdice.engine.batching import EncodedDataset
 from skdice.estimators.card import model_card
+from skdice.estimators.planning import encode
 from skdice.metrics import convert_scheme
 from skdice.metrics.calibration import log_odds
 from skdice.metrics.schemes import SCHEMES, to_tags
@@ -107,7 +108,7 @@ def test_a_tagger_is_a_model_of_transformers(tiny_backbones, kind, sentences, tm
     assert plain.config.label2id["O"] == model.classes_.tolist().index("O")
     assert plain.config.architectures == [type(plain).__name__]
     X = sentences[0]
-    for window, row in zip(model._encode(X).windows, model.predict_proba(X), strict=True):
+    for window, row in zip(encode(model, X).windows, model.predict_proba(X), strict=True):
         logits = outputs(plain, window).logits[0, window.positions]
         np.testing.assert_allclose(torch.softmax(logits, -1), row[window.words], atol=1e-5)
     back = DiceTokenClassifier.from_transformers(folder)
@@ -123,7 +124,7 @@ def test_a_native_classifier_is_a_model_of_transformers(tiny_backbones, kind, tm
     plain = read_whole(AutoModelForSequenceClassification, folder)
     assert plain.config.problem_type == "single_label_classification"
     assert plain.config.id2label == {0: "ham", 1: "spam"}
-    windows = model._encode(TEXTS).windows
+    windows = encode(model, TEXTS).windows
     logits = np.stack([outputs(plain, window).logits[0] for window in windows])
     np.testing.assert_allclose(logits, model._logits(TEXTS), atol=1e-5)
     back = DiceSequenceClassifier.from_transformers(folder)
@@ -136,7 +137,7 @@ def test_a_reader_is_a_model_of_transformers(tiny_backbones, kind, tmp_path):
     model = reader(tiny_backbones[kind])
     folder = model.save_pretrained(tmp_path / "m")
     plain = read_whole(AutoModelForQuestionAnswering, folder)
-    windows = model._windows(readers.X)
+    windows = model.task.encode(model, readers.X)
     for window, logits in zip(windows, model.net_.logits(EncodedDataset(windows)), strict=True):
         out = outputs(plain, window)
         both = torch.stack([out.start_logits[0], out.end_logits[0]], -1)[window.positions]
@@ -229,7 +230,7 @@ def test_a_tuned_tagger_takes_its_decision_along(tiny_backbones, kind, sentences
         np.testing.assert_array_equal(a, b)  # saving changes nothing here
     plain = read_whole(AutoModelForTokenClassification, folder)
     for window, row in zip(
-        model.__class__.from_pretrained(folder)._encode(X).windows,
+        encode(DiceTokenClassifier.from_pretrained(folder), X).windows,
         tuned.predict_proba(X),
         strict=True,
     ):
@@ -303,7 +304,7 @@ def test_a_model_of_others_is_scored_tuned_and_trained_on(tiny_backbone, sentenc
     model = DiceTokenClassifier.from_transformers(tmp_path, loss="dsc", lr=1e-2, random_state=0)
     assert model.classes_.tolist() == ["B-LOC", "B-PER", "I-LOC", "O"]
     assert (model.scheme_, model.n_iter_) == ("iob2", 0)
-    window = model._encode(X[:1]).windows[0]
+    window = encode(model, X[:1]).windows[0]
     logits = outputs(plain.eval(), window).logits[0, window.positions]
     expected = torch.softmax(logits, -1)[:, [3, 2, 1, 0]]
     np.testing.assert_allclose(model.predict_proba(X[:1])[0], expected, atol=1e-6)
@@ -428,7 +429,7 @@ def test_weights_that_are_no_numbers_are_refused(folder, tiny_backbone, value, t
     with pytest.raises(ValueError, match="NaN or infinite weights"):
         DiceTokenClassifier.from_transformers(folder)
     with torch.no_grad():
-        next(own._module.parameters()).view(-1)[0] = value
+        next(own.module_.parameters()).view(-1)[0] = value
     before = sorted((tmp_path / "own").iterdir())
     with pytest.raises(ValueError, match="the fitted model has NaN or infinite weights"):
         own.save_pretrained(tmp_path / "own")

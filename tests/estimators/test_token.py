@@ -15,6 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 
 from skdice import DiceTokenClassifier
+from skdice.estimators.planning import encode
 from skdice.losses import LOSSES, TverskyLoss
 from skdice.metrics import span_f1_score, span_f1_scorer, token_f1_score
 from skdice.metrics.counting import SpanCounter
@@ -90,7 +91,7 @@ def test_label_all_subwords_averages_probabilities(tiny_backbone, sentences):
     rows = tagger.predict_proba([["zzz9", "anna"]])[0]
     assert rows.shape == (2, len(tagger.classes_))
     np.testing.assert_allclose(rows.sum(axis=1), 1)
-    dataset = tagger._encode([["zzz9", "anna"]])
+    dataset = encode(tagger, [["zzz9", "anna"]])
     logits = tagger.net_.logits(dataset)[0]
     e = np.exp(logits.astype(float))
     e /= e.sum(axis=1, keepdims=True)

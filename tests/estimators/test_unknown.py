@@ -11,11 +11,12 @@ import torch
 from sklearn.base import BaseEstimator, clone
 
 from skdice import BiasTunedTagger, DiceMRCTagger, DiceTokenClassifier
-from skdice.estimators.checks import fresh_loss
+from skdice.estimators.planning import plan_fit
 from skdice.inspection import html_report, imbalance, show_tags, span_errors
 from skdice.losses import LOSSES, DiceLoss
 from skdice.model_selection import LossSearchCV, compare_losses
 from skdice.resampling import BackgroundUnderSampler, EntityReplacement, TagOverSampler
+from skdice.tasks import fresh_loss
 
 
 @pytest.fixture
@@ -42,7 +43,7 @@ def annotated(tags):
 def test_the_loss_is_that_of_the_annotated_tokens_alone(tagger, partly, loss):
     X, y = partly
     tagger.set_params(loss=loss)
-    plan = tagger._draft()._prepare(X, y, mode="fresh")
+    plan = plan_fit(tagger._draft(), X, y, mode="fresh")
     dataset, tags = plan.dataset, np.array([t for row in y for t in row], dtype=object)
     known = np.array([tag is not None for tag in tags])
     net = tagger._draft()
@@ -89,13 +90,14 @@ def test_an_unknown_sentence_is_one_of_weight_0(tagger, sentences, params):
         np.testing.assert_array_equal(a, b)
     more = one.partial_fit(X, tags).history_[-1], other.partial_fit(X, y, sample_weight=weights)
     assert more[0]["train_loss"] == more[1].history_[-1]["train_loss"]
-    assert one._seen.tolist() == other._seen.tolist()
+    assert one.class_counts_.tolist() == other.class_counts_.tolist()
+    assert one.n_samples_seen_ == other.n_samples_seen_
 
 
 def test_weights_of_sentences_count_beside_unknown_tags(tagger, partly):
     X, y = partly
-    twice = tagger._draft()._prepare([*X, *X], [*y, *y], mode="fresh")
-    weighted = tagger._draft()._prepare(X, y, np.full(len(X), 2.0), mode="fresh")
+    twice = plan_fit(tagger._draft(), [*X, *X], [*y, *y], mode="fresh")
+    weighted = plan_fit(tagger._draft(), X, y, np.full(len(X), 2.0), mode="fresh")
     counts = [plan.criterion.class_counts_.tolist() for plan in (twice, weighted)]
     assert counts[0] == counts[1]
 
@@ -104,7 +106,8 @@ def test_many_classes_beside_unknown_tags(tagger):
     names = [f"T{i}" for i in range(150)]
     X, y = [["rain"] * 151] * 2, [[*names, None]] * 2
     tagger.set_params(max_epochs=1).fit(X, y)
-    assert tagger._seen.tolist() == [2] * 150 + [300]
+    assert tagger.class_counts_.tolist() == [2] * 150
+    assert tagger.n_samples_seen_ == 300
 
 
 def test_scores_pass_over_unknown_tokens(tagger, partly, sentences):

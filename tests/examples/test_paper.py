@@ -563,7 +563,6 @@ def test_squad1_is_what_of_squad2_has_an_answer(harness, tmp_path):
 def test_the_commands_for_what_is_missing_can_be_called(harness, tmp_path, monkeypatch):
     from typer.main import get_command
 
-    from skdice.cli import _compare
     from skdice.cli.app import app
 
     files = {
@@ -585,8 +584,8 @@ def test_the_commands_for_what_is_missing_can_be_called(harness, tmp_path, monke
         sizes[train.name] = len(data)
         return {"train": data}
 
-    monkeypatch.setattr(_compare, "read_parts", read_parts)
-    monkeypatch.setattr(_compare, "run", lambda *args: None)
+    monkeypatch.setattr("skdice.cli.compare._read_parts", read_parts)
+    monkeypatch.setattr("skdice.cli.compare._run", lambda *args: None)
     texts = [
         text
         for experiment in harness["experiments"].EXPERIMENTS.values()

@@ -34,6 +34,7 @@ from skdice import (
 from skdice.inspection import next_to_label, suspect_labels
 from skdice.inspection.next_rows import key_of
 from skdice.model_selection import out_of_fold
+from skdice.tasks import TASKS
 
 X, Y = make_classification(120, 4, weights=[0.8], random_state=0)
 MODEL = LogisticRegression().fit(X[:60], Y[:60])
@@ -232,7 +233,7 @@ def test_texts_and_pairs(tiny_backbone):
 class Outside(BaseEstimator):
     """A tagger, not of skdice, that knows only what is outside."""
 
-    task = "tagging"
+    task = TASKS["tagging"]
 
     def fit(self, X, y):
         self.classes_ = np.array(["O"])

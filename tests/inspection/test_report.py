@@ -18,6 +18,7 @@ from skdice.inspection import ClassFrequencyDisplay, ImbalanceDisplay, html_repo
 from skdice.inspection.classes import items_of, precision_recall_f1, row_counts, summed
 from skdice.inspection.report import _resampled
 from skdice.metrics import span_precision_recall_fscore_support, span_report
+from skdice.tasks import TASKS
 from skdice.text.spans import ScoredSpan
 
 pytest.importorskip("matplotlib")
@@ -30,7 +31,7 @@ class Fixed(BaseEstimator):
     loss, language = "dsc", "en"
 
     def __init__(self, task, answers, scheme="iob2"):
-        self.task, self.answers, self.scheme, self.scheme_ = task, answers, scheme, scheme
+        self.task, self.answers, self.scheme, self.scheme_ = TASKS[task], answers, scheme, scheme
         self.classes_ = ["ham", "spam"]
 
     def fit(self, X, y):

@@ -174,8 +174,8 @@ def test_out_of_training_nothing_is_adjusted_or_remembered(name):
 
 def test_state_is_buffers():
     loss = CompoundLoss("weighted_ce", DiceLoss(ema_decay=0.9)).prepare([5, 3, 2], 0)
-    assert loss.remembers
-    assert not CompoundLoss().remembers
+    assert loss.is_stateful
+    assert not CompoundLoss().is_stateful
     state = loss.functional_state()
     assert set(state) == set(loss.state_dict())
     assert state["first.class_counts_"].tolist() == [5, 3, 2]
@@ -214,10 +214,10 @@ def test_memory_is_taken_from_the_same_loss_only():
         old = make().prepare(COUNTS[0], 0)
         old(z[0], y)
         new, other = make().prepare(COUNTS[0], 0), make(smooth=1.0).prepare(COUNTS[0], 0)
-        new.take_memory(old)
+        new.copy_state_from(old)
         torch.testing.assert_close(new(z[1], y), old(z[1], y))
-        other.take_memory(old)
-        other.take_memory(torch.nn.Linear(1, 1))
+        other.copy_state_from(old)
+        other.copy_state_from(torch.nn.Linear(1, 1))
         assert not getattr(other, "second", other).running_.any()
 
 
@@ -249,7 +249,7 @@ def test_a_function_is_its_class(name):
     function, cls = FUNCTIONS[name], LOSSES[name]
     assert len(FUNCTIONS) == len(functional.__all__)
     z, y, weight = (tensor[0] for tensor in next(batches()))
-    known = {"class_counts": [5, 3, 2]} if cls.needs else {}
+    known = {"class_counts": [5, 3, 2]} if cls.needed_buffers else {}
     loss = cls().prepare([5, 3, 2]) if known else cls()
     want = loss(z[0], y, sample_weight=weight)
     torch.testing.assert_close(function(z[0], y, sample_weight=weight, **known), want)

@@ -14,6 +14,7 @@ from skdice import (
     DiceTokenClassifier,
 )
 from skdice.engine import recipe
+from skdice.estimators.schedule import epochs_for
 from skdice.losses import TverskyLoss
 from skdice.model_selection import compare_losses
 from skdice.model_selection.candidates import Candidate
@@ -57,7 +58,7 @@ def test_sentences_of_several_windows_are_counted_as_fit_counts_them(
     made = epochs_and_updates(monkeypatch, DiceTokenClassifier)
     tagger.set_params(loss="ce").fit(X, y)
     alone = made.pop("NoneType")
-    assert alone[0] != tagger._epochs_for(len(y))  # there are more windows than sentences
+    assert alone[0] != epochs_for(tagger, len(y))  # there are more windows than sentences
     rows = ["ce", "ce + TagOverSampler", "ce + BackgroundUnderSampler"]
     found = compare_losses(tagger, X, y, X_test=X, y_test=y, losses=rows, seeds=1)
     assert made.pop("NoneType") == alone

@@ -13,7 +13,7 @@ from sklearn.metrics import f1_score, make_scorer
 from sklearn.model_selection import KFold, StratifiedKFold, cross_validate
 
 from skdice import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
-from skdice.cli._tune import report, trials_table
+from skdice.cli.tune import report, trials_table
 from skdice.engine import arrays
 from skdice.metrics import span_f1_score
 from skdice.model_selection import LossSearchCV, loss_space
@@ -141,7 +141,7 @@ def test_a_head_is_a_classifier_on_scaled_vectors(classifier):
         head = DiceClassifier(
             max_epochs=classifier.max_epochs,
             lr=heads_data.LR,
-            batch_size=heads_data.BATCH_SIZE["classification"],
+            batch_size=heads_data.BATCH_SIZE[False],
             random_state=0,
         ).set_params(**params)
         solo = [spam_f1(head.fit(Z[a], labels[a]), Z[b], labels[b]) for a, b in splits]

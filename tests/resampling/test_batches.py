@@ -83,13 +83,14 @@ class Seen:
 
     def __init__(self, monkeypatch, cls):
         self.calls = []
-        encode = cls._encode
+        task = type(cls.task)
+        encode = task.encode
 
-        def spy(estimator, rows, *args):
+        def spy(task, estimator, rows, *args):
             self.calls.append(list(rows))
-            return encode(estimator, rows, *args)
+            return encode(task, estimator, rows, *args)
 
-        monkeypatch.setattr(cls, "_encode", spy)
+        monkeypatch.setattr(task, "encode", spy)
 
 
 @pytest.mark.parametrize("route", ["sampler", "pipeline"])

@@ -39,7 +39,7 @@ def test_every_answer_is_found_again_in_its_windows(tiny_backbones, data):
             token = tokenizer.convert_ids_to_tokens(i).removeprefix("##")
             assert token == "[UNK]" or token == piece.replace("ü", "u")
         covered |= set(window.words.tolist())
-        target = estimator._target(window, [(start, text)])
+        target = estimator.task.target(estimator, window, [(start, text)])
         assert target[:, 0].sum() == target[:, 1].sum() == 1
         a, b = target[:, 0].argmax(), target[:, 1].argmax()
         inside = window.offsets[1, 0] <= start and window.offsets[-1, 1] >= start + len(text)

@@ -1,5 +1,27 @@
-"""Texts with entities, as annotation tools write them: one file for each tool."""
+"""Texts with entities, as annotation tools write them: a module without underscore for each."""
 
-from skdice.datasets.annotations.api import Annotations, read_annotations, write_annotations
+from skdice.datasets.annotations._api import (
+    Annotations,
+    as_row,
+    format_of_name,
+    is_text,
+    pieces_of,
+    read_annotations,
+    write_annotations,
+)
+from skdice.datasets.annotations._find import find_format
+from skdice.datasets.annotations._format import without
+from skdice.datasets.annotations._words import tagged_words
 
-__all__ = ["Annotations", "read_annotations", "write_annotations"]
+__all__ = [
+    "Annotations",
+    "as_row",
+    "find_format",
+    "format_of_name",
+    "is_text",
+    "pieces_of",
+    "read_annotations",
+    "tagged_words",
+    "without",
+    "write_annotations",
+]

@@ -14,21 +14,43 @@ import codecs
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from skdice.datasets.annotations.records import Entity, Record, Row, Source, Span, as_json
-from skdice.datasets.files import fault, parse_json, read_text
+from skdice.datasets.annotations._documents import (
+    in_order,
+    names_of,
+    read_metadata,
+    write_metadata,
+)
+from skdice.datasets.annotations._format import Format, Record, Row, Span
+from skdice.datasets.files import fault, read_text
+from skdice.datasets.source import Source
 from skdice.folders import replaced
+from skdice.text.entity import Entity
 
-UNIT = "codepoints"
-_METADATA = "metadata.jsonl"  # beside the documents, of all that brat has no place for
 _SCORE = re.compile(r"^#\d+\tAnnotatorNotes (T\d+)\tscore (\d\.\d+)$", re.MULTILINE)  # we write it
 _READ_PAST = "AMRENF*#"
 _LINE_ENDS = re.compile("[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]+")
 
 
-def read(source: Source) -> Iterator[Record]:
-    """The records of a file."""
+class Brat(Format):
+    """A folder of texts and their annotations, or one of them."""
+
+    rank = 65
+    suffixes = ("",)
+
+    def claims(self, source: Source) -> bool:
+        path = source.path
+        beside = path.suffix == ".txt" and path.with_suffix(".ann").is_file()
+        return path.is_dir() or path.suffix == ".ann" or beside
+
+    def read(self, source: Source) -> Iterator[Record]:
+        return _read(source)
+
+    def write(self, path: Path, rows: list[Row]) -> None:
+        _write(path, rows)
+
+
+def _read(source: Source) -> Iterator[Record]:
     path = source.path
     folder = path if path.is_dir() else path.parent
     if path.is_dir():
@@ -40,16 +62,9 @@ def read(source: Source) -> Iterator[Record]:
         documents = {path.with_suffix("")}
     if not documents:
         raise FileNotFoundError(f"there is no file .txt or .ann in the folder {str(path)!r}")
-    metadata: dict[str, Any] = {}
-    if (folder / _METADATA).is_file():
-        lines = read_text(folder / _METADATA).split("\n")
-        values = [
-            parse_json(line, folder / _METADATA, i) for i, line in enumerate(lines, 1) if line
-        ]
-        metadata = {value["file"]: value["metadata"] for value in values}
+    metadata = read_metadata(folder)
     names = {document.relative_to(folder).as_posix(): document for document in documents}
-    order = {name: i for i, name in enumerate(metadata)}
-    for name in sorted(names, key=lambda name: (order.get(name, len(order)), name)):
+    for name in in_order(list(names), metadata):
         document = names[name]
         text_file = document.with_name(document.name + ".txt")
         if not text_file.is_file():
@@ -95,11 +110,8 @@ def _spans(source: Source, document: Path) -> Iterator[Span]:
             yield Span(tuple((start, end) for start, end in parts), label, text, scores.get(name))
 
 
-def write(path: Path, rows: list[Row]) -> None:
-    """Write all texts."""
-    names = _names(rows)
-    metadata = [row.metadata for row in rows]
-    plain = all(m in ({}, {"id": name}) for m, name in zip(metadata, names, strict=True))
+def _write(path: Path, rows: list[Row]) -> None:
+    names = names_of(rows)
     with replaced(path, lambda name: False) as folder:
         for row, name in zip(rows, names, strict=True):
             if row.text.startswith("\ufeff"):
@@ -111,10 +123,7 @@ def write(path: Path, rows: list[Row]) -> None:
             text_file.write_bytes(row.text.encode())
             lines = [line for i, e in enumerate(row.entities, 1) for line in _lines(row, i, e)]
             (folder / f"{name}.ann").write_bytes("".join(lines).encode())
-        if not plain or names != sorted(names):
-            values = ({"file": n, "metadata": m} for n, m in zip(names, metadata, strict=True))
-            lines = [as_json(value) + "\n" for value in values]
-            (folder / _METADATA).write_bytes("".join(lines).encode())
+        write_metadata(folder, names, rows)
 
 
 def _lines(row: Row, number: int, entity: Entity) -> Iterator[str]:
@@ -132,19 +141,3 @@ def _lines(row: Row, number: int, entity: Entity) -> Iterator[str]:
     yield f"T{number}\t{entity.label} {places}\t{text}\n"
     if entity.score is not None:
         yield f"#{number}\tAnnotatorNotes T{number}\tscore {entity.score:.6f}\n"
-
-
-def _names(rows: list[Row]) -> list[str]:
-    """A file name for each text: its id, where that is one."""
-    names: list[str] = []
-    for i, row in enumerate(rows):
-        name = str(row.metadata.get("id", ""))
-        parts = name.split("/")
-        if (
-            not all(re.fullmatch(r"[\w+,=@ -][\w.+,=@ -]*", part) for part in parts)
-            or len(name) > 200
-        ):
-            name = f"text-{i:0{len(str(len(rows)))}}"
-        taken = {each.lower() for each in names}
-        names.append(name if name.lower() not in taken else f"{name}-{i}")
-    return names

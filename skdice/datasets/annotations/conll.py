@@ -8,6 +8,7 @@ texts and offsets can be read back; other readers take them for comments.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -17,27 +18,45 @@ from typing import Any
 
 from skdice._checks import shown
 from skdice._warn import warn
-from skdice.datasets.annotations.jsonl import token_records
-from skdice.datasets.annotations.records import Record, Row, Source, as_json
-from skdice.datasets.annotations.words import longest, tags_of
+from skdice.datasets.annotations._format import Format, Record, Row, as_json, without
+from skdice.datasets.annotations._tokens import token_records
+from skdice.datasets.annotations._words import longest, tags_of
 from skdice.datasets.conll import read_conll
-from skdice.datasets.files import first_line, write_text
+from skdice.datasets.files import first_line, suffix_of, write_text
+from skdice.datasets.source import Source
+from skdice.datasets.tagged import holds_tags, read_tagged
 
-UNIT = "codepoints"
+_NAME = re.compile(r"(?!(?:text|metadata)$)[\w.-]+")  # of a comment for one of the metadata
 MARK = '# text = "'  # begins our own files
 
 
-def read(source: Source) -> Iterator[Record]:
-    """The records of a file."""
-    from skdice.datasets.auto import read_dataset
+class Conll(Format):
+    """Columns of words and tags, ours with the texts as comments."""
 
+    rank = -10
+    is_tagged = True
+    suffixes = (".conll",)
+
+    def claims(self, source: Source) -> bool:
+        if source.path.is_dir() or source.is_json:
+            return False
+        begins = first_line(source.lines).startswith(MARK)
+        return begins or suffix_of(source.path) == ".conll" or holds_tags(source)
+
+    def read(self, source: Source) -> Iterator[Record]:
+        return _read(source)
+
+    def write(self, path: Path, rows: list[Row]) -> None:
+        _write(path, rows)
+
+
+def _read(source: Source) -> Iterator[Record]:
     blocks: list[dict[str, Any]] = []
     if first_line(source.lines).startswith(MARK):
         X, y = read_conll(source.path, token_column=0, tag_column=1, separator="\t", comment="# ")
         blocks = _comments(source.lines)
     else:
-        data = read_dataset(source.path, task="tagging", encoding=source.encoding)
-        X, y = data.X, data.y
+        X, y, _ = read_tagged(source)
     places = [f"sentence {i}" for i in range(1, len(X) + 1)]
     rows = list(zip(places, X, y if source.with_entities else [[] for _ in X], strict=True))
     if not blocks:
@@ -79,12 +98,13 @@ def _in_text(source: Source, record: Record, tokens: list[str], metadata: dict[s
         span._replace(parts=tuple((moved[a], moved[b]) for a, b in span.parts))
         for span in record.spans
     ]
-    metadata = {name: value for name, value in metadata.items() if name != "text"}
+    rest = metadata.get("metadata")
+    more = rest if isinstance(rest, dict) else {}
+    metadata = {**without(metadata, "text", *(["metadata"] if more else [])), **more}
     return record._replace(texts=(text,), spans=spans, metadata=metadata)
 
 
-def write(path: Path, rows: list[Row]) -> None:
-    """Write all texts."""
+def _write(path: Path, rows: list[Row]) -> None:
     blocks, lost = [], []
     for i, row in enumerate(rows):
         kept = longest([e for e in row.entities if e.text == e.text.strip()])
@@ -97,10 +117,10 @@ def write(path: Path, rows: list[Row]) -> None:
                 problem = "CoNLL needs a name without tabs, line breaks and outer blanks"
                 raise ValueError(f"entities[{i}] has the label {e.label!r}: {problem}")
         words, tags = tags_of(row.text, kept)
-        comments = {
-            "text": row.text,
-            **{" ".join(str(n).split()): v for n, v in row.metadata.items() if n != "text"},
-        }
+        plain = {n: v for n, v in row.metadata.items() if _NAME.fullmatch(str(n))}
+        comments = {"text": row.text, **plain}
+        if rest := without(row.metadata, *plain):
+            comments["metadata"] = rest
         lines = [
             f"# {name} = {as_json(value, ensure_ascii=True)}" for name, value in comments.items()
         ]

@@ -8,20 +8,96 @@ of each region shows which. The editor writes line breaks in that text as a back
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
-from skdice.datasets.annotations.records import (
+from skdice._checks import shown
+from skdice.datasets.annotations._format import (
+    JsonFormat,
     Record,
     Row,
-    Source,
     Span,
     without,
     without_scores,
 )
+from skdice.datasets.labelled import answered, submitted
+from skdice.datasets.source import Source
 
-UNIT = "codepoints"
 _OF_TASKS = ("annotations", "completions", "predictions")
+_LISTS = ("entities", "spans", "ents", "label", "labels")  # of other formats
+
+
+class LabelStudio(JsonFormat):
+    """Tasks with the regions of their annotations or predictions."""
+
+    rank = 50
+    lines = False
+
+    def fits(self, value: Any) -> bool:
+        if not isinstance(value, dict):
+            return False
+        if isinstance(value.get("data"), dict) or any(map(_regions, value.values())):
+            return True
+        others = any(isinstance(value.get(name), list) for name in _LISTS)
+        return {"annotation_id", "lead_time"} <= set(value) and not others
+
+    def read(self, source: Source) -> Iterator[Record]:
+        tasks = list(source.records())
+        is_annotated = any(submitted(task) for _, task in tasks)
+        for place, task in tasks:
+            if not isinstance(task.get("data"), dict):
+                yield _of_min(source, place, task)
+                continue
+            metadata = {**without(task, "data", "drafts", *_OF_TASKS), **task["data"]}
+            name = "annotations" if "annotations" in task else "completions"
+            every = source.listed(place, task, name)
+            kept = submitted(task)
+            cancelled = len(every) - len(answered(every))
+            if not source.with_entities:
+                kept = [{}]
+            elif cancelled:
+                source.skipped["cancelled"] += cancelled
+            is_predicted = not kept and not cancelled and not is_annotated
+            if is_predicted:
+                kept = source.listed(place, task, "predictions")[-1:]
+            if not kept and not cancelled:
+                source.skipped["not annotated"] += 1
+            for annotation in kept:
+                if not isinstance(annotation, dict):
+                    problem = f"the annotation {annotation!r} is an id: export as JSON"
+                    raise source.fault(place, problem)
+                names = {"id": "annotation_id", "completed_by": "annotator"}
+                more = {names[name]: annotation[name] for name in names if annotation.get(name)}
+                items = source.listed(place, annotation, "result")
+                record = _record(source, place, task["data"], items, {**metadata, **more})
+                yield record if is_predicted else without_scores(record)
+
+    def metadata_of(self, value: Any) -> Any:
+        return value.get("data") if isinstance(value, dict) else None
+
+    def dump(self, row: Row) -> dict[str, Any]:
+        ids = row.metadata.get("entity_ids")
+        known = isinstance(ids, list) and len(ids) == len(row.entities)
+        names = ids if known and ids else [f"e{i}" for i in range(len(row.entities))]
+        result: list[Any] = []
+        for name, entity in zip(names, row.entities, strict=True):
+            score = {} if entity.score is None else {"score": entity.score}
+            value: dict[str, Any] = {"start": entity.start, "end": entity.end, "text": entity.text}
+            value["labels"] = [entity.label]
+            tags = {"from_name": "label", "to_name": "text", "type": "labels"}
+            result.append({"id": str(name), **tags, "value": value, **score})
+        others = row.metadata.get("result")
+        out: dict[str, Any] = {"data": {"text": row.text}}
+        if not row.predicted:
+            out["annotations"] = [{"result": result + (others if isinstance(others, list) else [])}]
+        else:
+            scores = [entity.score for entity in row.entities if entity.score is not None]
+            mean = {"score": round(sum(scores) / len(scores), 6)} if scores else {}
+            out["predictions"] = [{"model_version": "skdice", **mean, "result": result}]
+        for name, value in without(row.metadata, "entity_ids", "result", "text").items():
+            (out if name in ("id", "meta") else out["data"])[name] = value
+        return out
 
 
 def _regions(value: Any) -> bool:
@@ -36,65 +112,12 @@ def _labels(value: dict[str, Any]) -> list[Any] | None:
     return next(lists, None)
 
 
+def _is_html(value: Any) -> bool:
+    return isinstance(value, str) and bool(re.search(r"<[a-zA-Z/!][^<>]*>", value))
+
+
 def _is_of_labels(item: dict[str, Any]) -> bool:
     return str(item.get("type")).endswith("labels")
-
-
-def fits(value: Any) -> bool:
-    """Whether a JSON value is a task, or a record of JSON-MIN."""
-    if not isinstance(value, dict):
-        return False
-    if isinstance(value.get("data"), dict):
-        return True
-    return {"annotation_id", "lead_time"} <= set(value) or any(map(_regions, value.values()))
-
-
-def read(source: Source) -> Iterator[Record]:
-    """The records of a file."""
-    tasks = list(source.records())
-    is_annotated = any(_submitted(task) for _, task in tasks)
-    for place, task in tasks:
-        if not isinstance(task.get("data"), dict):
-            yield _of_min(source, place, task)
-            continue
-        metadata = {**without(task, "data", "drafts", *_OF_TASKS), **task["data"]}
-        kept = _submitted(task)
-        submitted = source.listed(
-            place, task, "annotations" if "annotations" in task else "completions"
-        )
-        cancelled = len(submitted) - len(_answered(submitted))
-        if not source.with_entities:
-            kept = [{}]
-        elif cancelled:
-            source.skipped["cancelled"] += cancelled
-        is_predicted = not kept and not cancelled and not is_annotated
-        if is_predicted:
-            kept = source.listed(place, task, "predictions")[-1:]
-        if not kept and not cancelled:
-            source.skipped["not annotated"] += 1
-        for annotation in kept:
-            if not isinstance(annotation, dict):
-                raise source.fault(place, f"the annotation {annotation!r} is an id: export as JSON")
-            names = {"id": "annotation_id", "completed_by": "annotator"}
-            more = {names[name]: annotation[name] for name in names if annotation.get(name)}
-            items = source.listed(place, annotation, "result")
-            record = _record(source, place, task["data"], items, {**metadata, **more})
-            yield record if is_predicted else without_scores(record)
-
-
-def _answered(annotations: list[Any]) -> list[Any]:
-    """Annotations that were submitted and not cancelled, or ids of some."""
-    return [
-        each
-        for each in annotations
-        if not isinstance(each, dict) or not (each.get("was_cancelled") or each.get("skipped"))
-    ]
-
-
-def _submitted(task: dict[str, Any]) -> list[Any]:
-    """The annotations of a task: those that were marked as true, or else all."""
-    kept = _answered(task.get("annotations") or task.get("completions") or [])
-    return [each for each in kept if isinstance(each, dict) and each.get("ground_truth")] or kept
 
 
 def _of_min(source: Source, place: str, task: dict[str, Any]) -> Record:
@@ -119,8 +142,10 @@ def _record(
         if "start" not in value:
             raise source.fault(place, f"a region of {item.get('type')!r} is no stretch of a text")
         part = (value.get("start"), value.get("end"))
-        if not all(isinstance(offset, int) for offset in part) and "globalOffsets" in value:
-            part = tuple(value["globalOffsets"].get(name) for name in ("start", "end"))
+        if not all(isinstance(offset, int) for offset in part) and isinstance(
+            places := value.get("globalOffsets"), dict
+        ):
+            part = (places.get("start"), places.get("end"))
         if not labels:
             source.skipped["regions without a label"] += 1
         for label in labels:
@@ -130,6 +155,12 @@ def _record(
     if len(owners) > 1:
         problem = f"regions of several texts, {sorted(map(str, owners))}: export them apart"
         raise source.fault(place, problem)
+    if any(isinstance(item, dict) and item.get("type") == "hypertextlabels" for item in items):
+        html = next((value for value in data.values() if _is_html(value)), None)
+        if html is not None:
+            problem = f"its text is HTML, {shown(html)}, whose offsets count what a "
+            problem += "browser shows: label plain text (<Text> in place of <HyperText>)"
+            raise source.fault(place, problem)
     texts = [name for name, value in data.items() if isinstance(value, str)]
     wanted = [name for name in ("text", *owners) if name in texts]
     if source.text_column or wanted or len(texts) != 1:
@@ -141,28 +172,3 @@ def _record(
     if any(isinstance(item, dict) and item.get("type") == "relation" for item in others):
         metadata = {**metadata, "entity_ids": ids}
     return Record(place, (data[key],), spans, without(metadata, key))
-
-
-def dump(row: Row) -> dict[str, Any]:
-    """A text as a JSON value."""
-    ids = row.metadata.get("entity_ids")
-    known = isinstance(ids, list) and len(ids) == len(row.entities)
-    names = ids if known and ids else [f"e{i}" for i in range(len(row.entities))]
-    result: list[Any] = []
-    for name, entity in zip(names, row.entities, strict=True):
-        score = {} if entity.score is None else {"score": entity.score}
-        value = {"start": entity.start, "end": entity.end, "text": entity.text}
-        value["labels"] = [entity.label]
-        tags = {"from_name": "label", "to_name": "text", "type": "labels"}
-        result.append({"id": str(name), **tags, "value": value, **score})
-    others = row.metadata.get("result")
-    out: dict[str, Any] = {"data": {"text": row.text}}
-    if not row.predicted:
-        out["annotations"] = [{"result": result + (others if isinstance(others, list) else [])}]
-    else:
-        scores = [entity.score for entity in row.entities if entity.score is not None]
-        mean = {"score": round(sum(scores) / len(scores), 6)} if scores else {}
-        out["predictions"] = [{"model_version": "skdice", **mean, "result": result}]
-    for name, value in without(row.metadata, "entity_ids", "result", "text").items():
-        (out if name in ("id", "meta") else out["data"])[name] = value
-    return out

@@ -17,20 +17,67 @@ from pathlib import Path
 from typing import Any
 
 from skdice._checks import shown
-from skdice.datasets.annotations.records import (
+from skdice.datasets.annotations._format import (
+    JsonFormat,
     Record,
     Row,
-    Source,
     Span,
     as_json,
     spans_of,
     without,
 )
-from skdice.datasets.annotations.words import longest, words_of
+from skdice.datasets.annotations._words import longest, words_of
 from skdice.datasets.files import replacing, suffix_of
+from skdice.datasets.source import Source
 from skdice.metrics.schemes import get_spans
 
-UNIT = "codepoints"
+
+class Spacy(JsonFormat):
+    """Pairs of a text and its entities, paragraphs, documents, and binary files."""
+
+    rank = 80
+    lines = False
+    suffixes = (".spacy",)
+
+    def claims(self, source: Source) -> bool:
+        return suffix_of(source.path) == ".spacy"
+
+    def fits(self, value: Any) -> bool:
+        if not isinstance(value, dict):
+            return _is_pair(value)
+        pairs = value.get("annotations")
+        pairs = [pair for pair in pairs if pair] if isinstance(pairs, list) else []
+        with_ents = isinstance(value.get("ents"), list) and "text" in value
+        return isinstance(value.get("paragraphs"), list) or with_ents or any(map(_is_pair, pairs))
+
+    def read(self, source: Source) -> Iterator[Record]:
+        if suffix_of(source.path) == ".spacy":
+            yield from _read_binary(source)
+            return
+        for place, value in source.values:
+            if isinstance(value, dict) and "paragraphs" in value:
+                for i, paragraph in enumerate(source.listed(place, value, "paragraphs"), 1):
+                    yield _paragraph(source, f"{place}, paragraph {i}", paragraph, value.get("id"))
+            elif isinstance(value, dict) and "ents" in value:
+                yield _document(source, place, value)
+            else:
+                yield from _pairs(source, place, value)
+
+    def metadata_of(self, value: Any) -> Any:
+        return value[2] if isinstance(value, list) and len(value) > 2 else None
+
+    def dump(self, row: Row) -> list[Any]:
+        entities = [[entity.start, entity.end, entity.label] for entity in row.entities]
+        scores = [entity.score for entity in row.entities]
+        more = {"entity_scores": scores} if any(score is not None for score in scores) else {}
+        metadata = {**row.metadata, **more}
+        return [row.text, {"entities": entities}, *([metadata] if metadata else [])]
+
+    def is_text(self, path: Path | None) -> bool:
+        return path is None or suffix_of(path) != ".spacy"
+
+    def write(self, path: Path, rows: list[Row]) -> None:
+        _write_binary(path, rows)
 
 
 def _is_pair(value: Any) -> bool:
@@ -42,49 +89,36 @@ def _is_pair(value: Any) -> bool:
     )
 
 
-def fits(value: Any) -> bool:
-    """Whether a JSON value is of this format."""
-    if not isinstance(value, dict):
-        return _is_pair(value)
-    pairs = value.get("annotations")
-    pairs = [pair for pair in pairs if pair] if isinstance(pairs, list) else []
-    return isinstance(value.get("paragraphs"), list) or "ents" in value or any(map(_is_pair, pairs))
+def _pairs(source: Source, place: str, value: Any) -> Iterator[Record]:
+    pairs = [value]
+    if isinstance(value, dict):
+        pairs = [pair for pair in source.listed(place, value, "annotations") if pair]
+    for i, pair in enumerate(pairs, 1):
+        where = place if len(pairs) == 1 else f"{place}, pair {i}"
+        if not _is_pair(pair):
+            raise source.fault(where, f"{shown(pair)} is no pair of a text and its entities")
+        items = source.listed(where, pair[1], "entities") if source.with_entities else []
+        more = pair[2] if len(pair) > 2 and isinstance(pair[2], dict) else {}
+        metadata = {**without(pair[1], "entities"), **more}
+        yield Record(where, (pair[0],), spans_of(source, where, items), metadata)
 
 
-def read(source: Source) -> Iterator[Record]:
-    """The records of a file."""
-    if suffix_of(source.path) == ".spacy":
-        yield from _read_binary(source)
-        return
-    for place, value in source.values:
-        pairs = [value]
-        if isinstance(value, dict) and "paragraphs" in value:
-            for i, paragraph in enumerate(source.listed(place, value, "paragraphs"), 1):
-                yield _paragraph(source, f"{place}, paragraph {i}", paragraph, value.get("id"))
-            continue
-        if isinstance(value, dict) and "ents" in value:
-            spans = value.get("spans")
-            groups = spans.values() if isinstance(spans, dict) else []
-            items = list(value["ents"] or [])
-            items += [
-                item for group in groups for item in group if _place(item) not in map(_place, items)
-            ]
-            text = source.text_key(place, value, ("text",))
-            found = spans_of(source, place, items if source.with_entities else [])
-            yield Record(
-                place, (value[text],), found, without(value, text, "ents", "spans", "tokens")
-            )
-            continue
-        if isinstance(value, dict):
-            pairs = [pair for pair in source.listed(place, value, "annotations") if pair]
-        for i, pair in enumerate(pairs, 1):
-            where = place if len(pairs) == 1 else f"{place}, pair {i}"
-            if not _is_pair(pair):
-                raise source.fault(where, f"{shown(pair)} is no pair of a text and its entities")
-            items = source.listed(where, pair[1], "entities") if source.with_entities else []
-            more = pair[2] if len(pair) > 2 and isinstance(pair[2], dict) else {}
-            metadata = {**without(pair[1], "entities"), **more}
-            yield Record(where, (pair[0],), spans_of(source, where, items), metadata)
+def _document(source: Source, place: str, value: dict[str, Any]) -> Record:
+    """A document of `Doc.to_json`, whose span groups may repeat its entities."""
+    groups = value.get("spans") or {}
+    if not isinstance(groups, dict):
+        raise source.fault(place, f"'spans' is {shown(groups)}, not groups of spans")
+    items = [*source.listed(place, value, "ents", dict)]
+    known = {shown(_place(item)) for item in items}
+    for name in groups:
+        for item in source.listed(place, groups, name, dict):
+            if shown(_place(item)) not in known:
+                known.add(shown(_place(item)))
+                items.append(item)
+    text = source.text_key(place, value, ("text",))
+    found = spans_of(source, place, items if source.with_entities else [])
+    metadata = without(value, text, "ents", "spans", "tokens")
+    return Record(place, (value[text],), found, metadata)
 
 
 def _place(item: dict[str, Any]) -> tuple[Any, ...]:
@@ -93,15 +127,17 @@ def _place(item: dict[str, Any]) -> tuple[Any, ...]:
 
 def _paragraph(source: Source, place: str, paragraph: Any, name: Any) -> Record:
     """A paragraph of version 2's format, whose tokens say where they stand."""
-    sentences = source.listed(place, paragraph, "sentences") if isinstance(paragraph, dict) else []
-    tokens = [token for sentence in sentences for token in sentence.get("tokens") or []]
+    sentences = source.listed(place, paragraph, "sentences")
+    listed = (source.listed(place, sentence, "tokens", dict) for sentence in sentences)
+    tokens = [token for some in listed for token in some]
     words = [token.get("orth") for token in tokens]
-    if not all(isinstance(word, str) for word in words):
-        raise source.fault(place, "a token has no 'orth'")
+    tags = [token.get("ner") or "-" for token in tokens]
+    spaces = [" " if token.get("space") is None else token["space"] for token in tokens]
+    if not all(isinstance(each, str) for each in (*words, *tags, *spaces)):
+        raise source.fault(place, "a token has no 'orth', or a 'ner' or 'space' that is no string")
     text, end, places = paragraph.get("raw"), 0, []
     if not isinstance(text, str):
-        spaces = [token.get("space") for token in tokens]
-        text = "".join(w + (" " if s is None else s) for w, s in zip(words, spaces, strict=True))
+        text = "".join(w + s for w, s in zip(words, spaces, strict=True))
         text = text[:-1] if text.endswith(" ") else text
     for word in words:
         start = text.find(word, end)
@@ -109,9 +145,7 @@ def _paragraph(source: Source, place: str, paragraph: Any, name: Any) -> Record:
             raise source.fault(place, f"its token {word!r} is not in the text where it should be")
         end = start + len(word)
         places.append((start, end))
-    tags = [
-        token.get("ner") if token.get("ner") not in (None, "", "-") else "O" for token in tokens
-    ]
+    tags = ["O" if tag == "-" else tag for tag in tags]
     found = [
         Span(((places[a][0], places[b - 1][1]),), kind) for kind, a, b in get_spans(tags, "bilou")
     ]
@@ -120,15 +154,6 @@ def _paragraph(source: Source, place: str, paragraph: Any, name: Any) -> Record:
     metadata = {**without(paragraph, "raw", "sentences", "entities"), "id": name}
     kept = {key: value for key, value in metadata.items() if value not in (None, [], {})}
     return Record(place, (text,), found if source.with_entities else [], kept)
-
-
-def dump(row: Row) -> list[Any]:
-    """A text as a JSON value."""
-    entities = [[entity.start, entity.end, entity.label] for entity in row.entities]
-    scores = [entity.score for entity in row.entities]
-    more = {"entity_scores": scores} if any(score is not None for score in scores) else {}
-    metadata = {**row.metadata, **more}
-    return [row.text, {"entities": entities}, *([metadata] if metadata else [])]
 
 
 # ---- .spacy
@@ -162,8 +187,8 @@ def _read_binary(source: Source) -> Iterator[Record]:
         yield Record(f"document {i}", (doc.text,), found if source.with_entities else [], metadata)
 
 
-def write(path: Path, rows: list[Row]) -> None:
-    """Write all texts."""
+def _write_binary(path: Path, rows: list[Row]) -> None:
+    """A document of spaCy's for each text."""
     spacy = _spacy()
     vocab, docs = spacy.blank("xx").vocab, spacy.tokens.DocBin(store_user_data=True)
     for row in rows:

@@ -13,7 +13,9 @@ from sklearn.utils import check_X_y
 
 from skdice.engine.arrays import blocks
 from skdice.engine.devices import resolve_device
+from skdice.estimators.checks import check_estimator
 from skdice.estimators.classifier import DiceClassifier
+from skdice.estimators.schedule import epochs_for
 from skdice.metrics import positive_class
 from skdice.metrics.labels import as_labels
 from skdice.metrics.schemes import infer_scheme
@@ -25,7 +27,7 @@ from skdice.text.inputs import as_sentences, as_tags, as_texts
 # as many epochs as the estimator does, since losses rank differently after few epochs than after
 # many (docs/searching.md).
 LR, NORM = 1e-2, 4.0
-BATCH_SIZE = {"classification": 32, "tagging": 128}
+BATCH_SIZE = {False: 32, True: 128}
 OF_ESTIMATOR = ("pos_label", "device", "random_state")
 
 
@@ -58,7 +60,7 @@ def fit_heads(
     Where `background` is None it is, of two classes, the one that is not positive.
     """
     for model in models:
-        model._check_params()
+        check_estimator(model)
     first, device = models[0], resolve_device(models[0].device)
     X, y = check_X_y(X, y, dtype=[np.float64, np.float32])
     folds, classes = [], []
@@ -88,7 +90,7 @@ class HeadData:
 
     def __init__(self, estimator: Any, X: Any, y: Any) -> None:
         self.estimator = estimator
-        self.tagging = estimator.task == "tagging"
+        self.tagging = estimator.task.per_position
         self.is_text = not isinstance(estimator, DiceClassifier)
         if self.tagging:
             X = as_sentences(X)
@@ -112,9 +114,9 @@ class HeadData:
         background = "O" if self.tagging and "O" in self.y else None
         if self.is_text:
             given = self.estimator.get_params(deep=False)
-            how = {"lr": LR, "batch_size": BATCH_SIZE[self.estimator.task], **settings}
+            how = {"lr": LR, "batch_size": BATCH_SIZE[self.tagging], **settings}
             how |= {name: given[name] for name in OF_ESTIMATOR if name in given}
-            how["max_epochs"] = self.estimator._epochs_for(max(map(len, train_rows)))
+            how["max_epochs"] = epochs_for(self.estimator, max(map(len, train_rows)))
             models = [DiceClassifier(loss=clone(m.loss, safe=False), **how) for m in models]
         rows = [self._places(rows) for rows in train_rows]
         if self.known is not None:

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from skdice.estimators import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
+from skdice.estimators.planning import needs_windows
 from skdice.losses import Loss
 from skdice.metrics.labels import read_labels
 from skdice.model_selection.full_fits import FullFits
@@ -89,7 +90,7 @@ def why_no_heads(full: FullFits, names: Sequence[str], losses: list[Loss]) -> st
         allowed = {"loss", "lr", "weight_decay"}
     elif not isinstance(estimator, (DiceSequenceClassifier, DiceTokenClassifier)):
         return f"{kind} is not DiceClassifier, DiceSequenceClassifier or DiceTokenClassifier"
-    elif estimator.task == "entities":
+    elif not estimator.task.has_words:
         return f"{kind} finds its words in texts"
     if is_classifier(estimator) and read_labels(full.y).multilabel:
         return "the labels are 0/1 rows or lists, and heads give one label a row"
@@ -104,6 +105,6 @@ def why_no_heads(full: FullFits, names: Sequence[str], losses: list[Loss]) -> st
     for loss in losses:
         if not loss.has_functional_form:
             return f"{type(loss).__name__} has no functional form, which heads need"
-    if isinstance(estimator, DiceSequenceClassifier) and estimator._needs_windows(as_texts(full.X)):
+    if isinstance(estimator, DiceSequenceClassifier) and needs_windows(estimator, as_texts(full.X)):
         return "some texts are read in several windows, and heads see one vector of each text"
     return None

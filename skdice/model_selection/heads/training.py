@@ -192,5 +192,5 @@ def groups_of_losses(losses: Sequence[Loss]) -> list[list[int]]:
         params = sorted(loss.get_params(deep=True).items())
         parts = tuple(type(value) for _, value in params if isinstance(value, Loss))
         others = [p for p in params if not is_number(p[1]) and not isinstance(p[1], Loss)]
-        groups.setdefault((type(loss), parts, loss.remembers, repr(others)), []).append(i)
+        groups.setdefault((type(loss), parts, loss.is_stateful, repr(others)), []).append(i)
     return list(groups.values())

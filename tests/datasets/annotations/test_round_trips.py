@@ -20,7 +20,13 @@ NAMES = {
     "brat": "a",
     "jsonl": "a.jsonl",
     "conll": "a.conll",
+    "webanno": "w",
+    "pubtator": "a.pubtator",
+    "bioc": "a.json",
 }
+IN_LINES = ("conll", "pubtator")  # which cannot hold every text
+IN_FILES = ("brat", "webanno", "pubtator", "bioc")  # where each text has a name
+NO_SCORES = ("conll", "webanno", "pubtator")
 TEXTS = [
     "👍🏽 Ann lives in New York.\r\nShe sings.",
     "nothing here",
@@ -62,7 +68,7 @@ def there_and_back(path, format, texts, entities, metadata=None, **how):
     return read_annotations(path, found)
 
 
-@pytest.mark.parametrize("format", NAMES)
+@pytest.mark.parametrize("format", sorted({*NAMES} - {"pubtator"}))
 def test_a_hand_made_set(tmp_path, format):
     path = tmp_path / NAMES[format]
     if format == "conll":
@@ -105,7 +111,7 @@ def annotated(draw):
     return texts, entities
 
 
-@pytest.mark.parametrize("format", [name for name in NAMES if name != "conll"])
+@pytest.mark.parametrize("format", [name for name in NAMES if name not in IN_LINES])
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=annotated(), ids=st.booleans())
 def test_any_texts_and_entities(tmp_path_factory, format, data, ids):
@@ -163,6 +169,10 @@ def test_offsets_in_other_units(tmp_path_factory, data, format, data2):
     assert read_annotations(path, format, unit)[:2] == (texts, entities)
 
 
+class Unnamed:
+    start, end, kind = 0, 3, "PER"
+
+
 class Entity(NamedTuple):
     start: int
     end: int
@@ -190,13 +200,13 @@ def test_scores_go_where_the_tool_has_a_place(tmp_path, format):
         first = json.loads(path.read_text().splitlines()[0])
         assert first["spans"][0]["score"] == 0.75
         assert first["meta"] == {"score": 0.75}
-    elif format != "conll":
+    elif format not in NO_SCORES:
         assert "0.75" in path.read_text()
     assert read_annotations(path).entities == [[(0, 3, "PER")], []]
 
 
-@pytest.mark.parametrize("source", sorted({*NAMES} - {"conll"}))
-@pytest.mark.parametrize("target", sorted({*NAMES} - {"conll"}))
+@pytest.mark.parametrize("source", sorted({*NAMES} - {*NO_SCORES}))
+@pytest.mark.parametrize("target", sorted({*NAMES} - {*NO_SCORES}))
 def test_scores_of_predictions_go_from_tool_to_tool(tmp_path, source, target):
     found = [(0, 3, "PER", 0.875), (13, 21, "LOC", 0.5)]
     texts, metadata = ["Ann lives in New York.", "Bob sings."], [{"id": "a"}, {"id": "b"}]
@@ -232,14 +242,26 @@ def test_entities_of_other_kinds(tmp_path):
     class Thing:
         start_offset, end_offset, entity_group = 0, 3, "PER"
 
+    class OfSpacy:  # whose start and end count tokens, and whose label is a number
+        start_char, end_char, label_, start, end, label = 0, 3, "PER", 5, 6, 4317129024397789502
+
+    class OfFlair:
+        start_position, end_position, tag, score, text = 0, 3, "PER", 0.9, "Ann"
+
+    class OfPresidio:
+        entity_type, start, end, score = "PER", 0, 3, 0.85
+
     kinds = [
         (0, 3, "PER"),
         Thing(),
+        OfSpacy(),
+        OfFlair(),
+        OfPresidio(),
         {"start": np.int64(0), "end": 3, "label": "PER"},
         [0, 3, "PER"],
     ]
-    path = write_annotations(tmp_path / "a.jsonl", ["Ann"] * 4, [[kind] for kind in kinds], "jsonl")
-    assert read_annotations(path).entities == [[(0, 3, "PER")]] * 4
+    path = write_annotations(tmp_path / "a.jsonl", ["Ann"] * 7, [[kind] for kind in kinds], "jsonl")
+    assert read_annotations(path).entities == [[(0, 3, "PER")]] * 7
     path = write_annotations(path, ["Ann"], [[(0, 3, None)]], "jsonl")  # not annotated there
     assert read_annotations(path).entities == [[(0, 3, None)]]
 
@@ -253,10 +275,18 @@ def test_entities_of_other_kinds(tmp_path):
             "jsonl",
             r"entities\[0\]\[0\] .* outside texts\[0\], which has 3",
         ),
-        (["Ann"], [[(2, 2, "X")]], "jsonl", r"entities\[0\]\[0\] is \(2, 2, 'X'\), outside"),
-        (["Ann"], [[(0, 1)]], "jsonl", r"must be \(start, end, label\)"),
-        (["Ann"], [[(0.5, 1, "X")]], "jsonl", r"must be \(start, end, label\)"),
-        (["Ann"], [[(0, 1, "")]], "doccano", "has the label ''"),
+        (["Ann"], [[(2, 2, "X")]], "jsonl", r"entities\[0\]\[0\] is \(2, 2, 'X'\), which is empty"),
+        (["Ann"], [[(0, 1)]], "jsonl", r"which has no label: an entity is \(start, end, label\)"),
+        (
+            ["Ann"],
+            [[(0.5, 1, "X")]],
+            "jsonl",
+            r"whose start is 0.5: an entity is \(start, end, label\)",
+        ),
+        (["Ann"], [[("PER", 0, 3)]], "jsonl", "whose start is 'PER'"),
+        (["Ann"], [[Unnamed()]], "jsonl", "which has no label"),
+        (["Ann"], [[(0, 1, 7)]], "jsonl", "is 7, not a string"),
+        (["Ann"], [[(0, 1, "")]], "doccano", "the label of .* is ''"),
         (["Ann"], [[(0, 1, None)]], "prodigy", "has the label None"),
         (["Ann"], [[{"start": 0, "end": 1, "label": "X", "score": "a"}]], "jsonl", "the score 'a'"),
         (["Ann"], [], "jsonl", "texts holds 1 text and entities 0"),
@@ -318,3 +348,81 @@ def test_a_spacy_file_without_spacy(tmp_path, monkeypatch):
     (tmp_path / "a.spacy").write_bytes(b"x")
     with pytest.raises(ImportError, match=r"pip install spacy"):
         read_annotations(tmp_path / "a.spacy")
+
+
+# ---- metadata of any name
+
+KEYS = (
+    *("id", "source", "ents", "spans", "label", "labels", "regions", "entities", "annotations"),
+    *("answer", "text", "data", "meta", "result", "tokens", "tags", "skdice", "offsets", "cats"),
+    *("relations", "annotation_id", "lead_time", "paragraphs", "accept", "documents", "passages"),
+    *("identifiers", "entity_ids", "infons", "a b", "x = y", "predictions", "drafts", "metadata"),
+)
+VALUES = (
+    *(1, "x", None, True, [], {}, 2.5, "", "reject", "ignore", "utf16", ["t"], {"a": [1]}),
+    *([[0, 1, "Q"]], [{"start": 0, "end": 1, "label": "Z"}], {"choices": ["a"]}),
+    [{"start": 0, "end": 1, "labels": ["L"], "text": "q"}],
+    [["t", {"entities": [[0, 1, "A"]]}]],
+    {"format": "jsonl", "metadata": {}},
+)
+
+
+@pytest.mark.parametrize("name", [*NAMES.values(), "a.xml"])
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=annotated(), draw=st.data())
+def test_any_metadata_come_back_and_change_no_format(tmp_path_factory, name, data, draw):
+    texts, entities = data
+    format = "bioc" if name == "a.xml" else draw.draw(
+        st.sampled_from([f for f, file in NAMES.items() if file == name]))  # fmt: skip
+    if format in IN_LINES or name == "a.xml":
+        texts, entities = ["Ann", "b c"], [[(0, 3, "PER")], []]
+    one = st.dictionaries(st.sampled_from(KEYS), st.sampled_from(VALUES), max_size=5)
+    metadata = [draw.draw(one) for _ in texts]
+    path = tmp_path_factory.mktemp("a") / name
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        write_annotations(path, texts, entities, format, metadata)
+    back = read_annotations(path)
+    assert (back.texts, back.entities) == (texts, entities)
+    for given_, found in zip(metadata, back.metadata, strict=True):
+        if format == "pubtator":
+            lost = set(given_) - {"id", "identifiers"}
+            assert all(any(repr(key) in str(w.message) for w in caught) for key in lost)
+            continue
+        named = format in IN_FILES and "id" not in given_
+        assert {k: v for k, v in found.items() if not (named and k == "id")} == given_
+
+
+@pytest.mark.parametrize("target", ["doccano", "prodigy", "jsonl", "spacy", "label-studio"])
+def test_what_label_studio_added_changes_no_format(tmp_path, target):
+    entry = {"start": 0, "end": 3, "text": "Ann", "labels": ["PER"]}
+    more = {"id": 5, "annotator": 1, "annotation_id": 3, "lead_time": 2.5, "regions": [entry]}
+    (tmp_path / "min.json").write_text(
+        json.dumps([{"text": "Ann sings.", "label": [entry], **more}])
+    )
+    first = read_annotations(tmp_path / "min.json")
+    path = write_annotations(tmp_path / NAMES[target], *first[:2], target, first.metadata)
+    assert read_annotations(path) == first
+
+
+def test_documents_of_one_name(tmp_path):
+    ids = ["a-2", "a", "a", "A", "b/c", "", "x" * 300, "\u4e2d" * 90]
+    texts = [f"text {i}" for i in range(len(ids))]
+    metadata = [{"id": name} for name in ids]
+    for format in ("brat", "webanno"):
+        path = write_annotations(tmp_path / format, texts, [[] for _ in texts], format, metadata)
+        assert (read_annotations(path).texts, read_annotations(path).metadata) == (texts, metadata)
+
+
+def test_what_pubtator_cannot_hold_is_said(tmp_path):
+    path = tmp_path / "a.pubtator"
+    with pytest.warns(UserWarning, match=r"1 of 2 texts .* written as blanks.*texts\[1\]"):
+        write_annotations(path, ["a\nb", "a\nb\tc\nd"], [[], [(2, 5, "X")]], "pubtator")
+    assert read_annotations(path)[:2] == (["a\nb", "a\nb c d"], [[], [(2, 5, "X")]])
+
+
+def test_xml_says_what_it_cannot_hold(tmp_path):
+    with pytest.raises(ValueError, match=r"'\\x00', which XML cannot"):
+        write_annotations(tmp_path / "a.xml", ["a\x00b"], [[]], "bioc")
+    with pytest.raises(ValueError, match="holds one text, and there are 2"):
+        write_annotations(tmp_path / "a.tsv", ["a", "b"], [[], []], "webanno")

@@ -1,0 +1,84 @@
+"""Rows without labels, from files and from standard input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain, repeat
+from pathlib import Path
+from typing import Any
+
+from skdice.cli._options import Columns
+
+# An input with its id, or a text with its metadata.
+Row = tuple[Any, Any]
+
+
+def rows_of(estimator: Any, file: Path, columns: Columns) -> Iterable[Row]:
+    """Inputs of a file with or without labels, with their ids; texts with their metadata."""
+    if not estimator.task.has_words:
+        return _texts_of(file, columns)
+    table = columns.of_texts()
+    X, ids = estimator.task.read_inputs(estimator, file, columns.encoding, **table)
+    return zip(X, ids or repeat(""), strict=False)
+
+
+def _texts_of(file: Path, columns: Columns) -> Iterable[Row]:
+    """The texts of a file of an annotation tool, of a table, or one on each line."""
+    from skdice.datasets import read_annotations, read_texts
+    from skdice.datasets.annotations import find_format
+    from skdice.datasets.files import suffix_of
+    from skdice.datasets.source import Source
+
+    source = Source(file, columns.encoding)
+    form = find_format(source, with_labels=True)
+    if form is None and not source.is_json:
+        table = columns.of_texts()
+        if table or suffix_of(file) in (".csv", ".tsv"):
+            texts = read_texts(file, encoding=columns.encoding, **table)
+        else:
+            texts = [line for line in source.lines if line.strip()]
+        return [(text, {}) for text in texts]
+    how = columns.of_entities()
+    found = read_annotations(file, form or "jsonl", with_entities=False, **how)
+    return zip(found.texts, found.metadata, strict=True)
+
+
+def stream_of(estimator: Any, lines: Iterable[str]) -> Iterator[Row]:
+    """Rows of standard input: JSON lines, lines of text, or blocks of lines of tokens."""
+    from skdice.datasets.files import is_record
+
+    task, block = estimator.task, list[str]()
+    as_json = True if task.rows_are == "json" else None
+    for number, line in enumerate(chain(lines, [""]), 1):
+        line = line.rstrip("\r\n").removeprefix("\ufeff")
+        if not line.strip():
+            if block:
+                where = f"standard input, line {number - len(block)},"
+                yield task.row_of_block(estimator, where, block), ""
+            block = []
+            continue
+        if as_json is None or not task.has_words:  # texts and records may be mixed
+            as_json = is_record(line)
+        if as_json:
+            yield _read_record(task, number, line)
+        elif task.rows_are == "blocks":
+            block.append(line)
+        else:
+            yield task.row_of_line(line), "" if task.has_words else {}
+
+
+def _read_record(task: Any, number: int, line: str) -> Row:
+    from skdice.datasets.annotations import without
+    from skdice.datasets.files import is_record, parse_json
+
+    where = f"standard input, line {number}"
+    if not is_record(line):
+        raise ValueError(f"{where}: {line:.60} is not a JSON object, as each line must be")
+    record = parse_json(line, "standard input", number)
+    keys = [key for key in task.keys if key in record]
+    needed = task.keys if task.rows_are == "json" else task.keys[:1]
+    if keys[: len(needed)] != list(needed):
+        raise ValueError(f"{where} has {sorted(record)}, and {task} needs {list(task.keys)}")
+    values = [record[key] for key in keys]
+    x = values[0] if len(values) == 1 else tuple(values)
+    return x, str(record.get("id", "")) if task.has_words else without(record, *keys)

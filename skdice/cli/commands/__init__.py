@@ -1,1 +1,0 @@
-"""The commands of `skdice`, as plain functions that `app` registers."""

@@ -1,0 +1,285 @@
+"""`skdice compare`: several models on the same data and seeds, a table and a chart."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from inspect import signature
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.progress import Progress
+from rich.table import Table
+from typer import Option
+
+from skdice._checks import counted
+from skdice.cli import _common
+from skdice.cli import _options as options
+from skdice.cli._common import ERR, OUT
+
+if TYPE_CHECKING:
+    from skdice.model_selection.candidates import Candidate
+    from skdice.model_selection.comparison import Comparison
+
+# Chosen so that seven losses take less than four minutes on two cores.
+DEMO_ROWS, DEMO_SEEDS = 100, 1
+Reader = Callable[[Path, str], Any]  # of a file and its task
+
+
+def compare(
+    train: Annotated[
+        Path | None, Option(help="Training file; default: the bundled corpus.")
+    ] = None,
+    test: Annotated[Path | None, Option(help="Test file; default: a fifth of --train.")] = None,
+    dev: options.Dev = None,
+    rows: Annotated[
+        str | None,
+        Option(
+            "--rows",
+            "--losses",
+            metavar="ROWS",
+            help="What to compare, separated by commas: losses, also with a sampler or a tuned "
+            "decision, as in 'ce + RandomOverSampler, ce + tuned, dsc', and baselines, tfidf for "
+            "texts and crf for tags.",
+        ),
+    ] = None,
+    features: options.Features = False,
+    seeds: Annotated[int | None, Option(min=1, metavar="N", help="Runs of each row.")] = None,
+    out: Annotated[Path, Option(help="Folder for the chart and the figures.")] = Path(
+        "skdice-compare"
+    ),
+    task: options.TaskOption = "auto",
+    limit: Annotated[
+        int | None, Option(min=2, metavar="N", help="Use the first N training rows.")
+    ] = None,
+    *,
+    source: options.Files,
+    fit: options.Fit,
+) -> None:
+    """Train one model per row on the same data and seeds; print a table, write a chart.
+
+    Each row is trained with the same settings, and the table shows how far its F1 is behind the
+    best, with an interval.
+
+    Without --train it runs on 100 sentences of the bundled corpus, in a few minutes on
+    a laptop. Stopped and called again, it makes only the missing runs, and keeps all that were made
+    on the same data and settings, also of rows that are no longer named.
+
+    For example:
+
+    skdice compare
+
+    skdice compare --train wnut17train.conll --dev emerging.dev.conll --test emerging.test.annotated
+
+    skdice compare --train sms.tsv --label-column 0 --losses ce,dsc --seeds 5
+
+    skdice compare --train messages.csv --rows "tfidf, tfidf + tuned, ce, ce_dice + tuned"
+
+    skdice compare --train messages.csv --rows "ce, ce + tuned, ce + SMOTE, dsc" --features
+
+    skdice compare --train squad-train.json --test squad-dev.json --losses ce,focal,dice,dsc
+    """
+    from skdice.losses import COMPARED
+
+    _common.new_folder(out, "--out")
+    params = fit.params()
+    if train is not None:
+        title, parts = train.name, _read_parts(train, dev, test, source.read, task)
+    elif test is None and dev is None:
+        title, parts = "town notes", _demo_parts()
+        seeds = seeds or DEMO_SEEDS
+    else:
+        raise typer.BadParameter("--test and --dev need --train")
+    if limit is not None:
+        part = parts["train"]
+        parts["train"] = replace(part, X=part.X[:limit], y=part.y[:limit])
+    losses = COMPARED if rows is None else _common.split_commas(rows)
+    _run(title, parts, losses, seeds, params, features, out)
+
+
+def _demo_parts() -> dict[str, Any]:
+    """The bundled corpus, whose first training sentences save time."""
+    from skdice.datasets import Dataset, load_town_notes
+
+    parts = {name: Dataset(*load_town_notes(subset=name), "tagging") for name in ("train", "test")}
+    X, y = (rows[:DEMO_ROWS] for rows in (parts["train"].X, parts["train"].y))
+    return {**parts, "train": replace(parts["train"], X=X, y=y)}
+
+
+def _read_parts(
+    train: Path, dev: Path | None, test: Path | None, read: Reader, task: str
+) -> dict[str, Any]:
+    """The user's files; without a test file, a fifth of the training rows is held out."""
+    from sklearn.model_selection import GroupShuffleSplit, train_test_split
+
+    from skdice.tasks import TASKS
+
+    data = read(train, task)
+    parts = {"train": data}
+    if dev is not None:
+        parts["dev"] = read(dev, data.task)
+    if test is not None:
+        parts["test"] = read(test, data.task)
+        return parts
+    task_of, rows = TASKS[data.task], range(len(data))
+    if (groups := task_of.groups(data.X)) is not None:
+        splitter = GroupShuffleSplit(1, test_size=0.2, random_state=0)
+        kept, held = next(splitter.split(rows, groups=groups))
+    else:
+        strata = task_of.split_strata(data.y)
+        if 1 in Counter(strata).values():
+            if not task_of.has_several_labels(data.y):
+                raise ValueError("a label has one row only: give --test, or leave that row out")
+            strata = None
+        kept, held = train_test_split(rows, test_size=0.2, random_state=0, stratify=strata)
+    for name, part in (("train", kept), ("test", held)):
+        X, y = [data.X[i] for i in part], [data.y[i] for i in part]
+        parts[name] = replace(data, X=X, y=y, ids=None)
+    return parts
+
+
+def _run(
+    title: str,
+    parts: dict[str, Any],
+    losses: Sequence[str],
+    n_seeds: int | None,
+    params: dict[str, Any],
+    features: bool,
+    output: Path,
+) -> None:
+    """Compare the models, and write the figures; of seeds there are as many as in Python."""
+    from skdice.engine.callbacks import AfterEpoch
+    from skdice.engine.recipe import MOST_EPOCHS
+    from skdice.model_selection.candidates import parse_model
+    from skdice.model_selection.comparison import compare_losses
+
+    n_seeds = n_seeds or int(signature(compare_losses).parameters["seeds"].default)
+    output.mkdir(parents=True, exist_ok=True)
+    figures = output / "comparison.json"
+    models = [parse_model(loss) for loss in losses]
+    if features:
+        estimator = _common.on_features(parts, params)
+    else:
+        # With a dev set every epoch is run and the best one kept: all losses cost the same.
+        params["n_iter_no_change"] = params.get("max_epochs") or MOST_EPOCHS
+        estimator = _common.estimator_for(parts["train"], early_stopping="dev" in parts, **params)
+    train, test, held = parts["train"], parts["test"], parts.get("dev")
+    # A tuned model without a dev set is fitted on a part, or on folds, and then on everything.
+    again = 0 if held is not None else 5 if features else 1
+    of_losses = [model for model in models if not model.is_baseline]
+    fits = sum(1 + (again if model.decision else 0) for model in of_losses)
+    sizes = ", ".join(f"{len(part)} {name}" for name, part in parts.items())
+    OUT.print(f"{title}: {sizes}; {counted(len(losses), 'row')}, {counted(n_seeds, 'seed')} each")
+
+    latest: Comparison | None = None
+    n_made = 0
+    with Progress(console=ERR, disable=not ERR.is_terminal) as progress:
+        bar = progress.add_task("training", total=fits * n_seeds)
+
+        def advance(net: Any) -> None:
+            progress.advance(bar, 1 / net.max_epochs)
+
+        def on_run(comparison: Comparison, model: Candidate) -> None:
+            nonlocal latest, n_made
+            if sum(len(row.runs) for row in comparison.rows) == 1:  # none was in the file
+                _keep_another(figures)
+            latest, n_made = comparison, n_made + 1
+            comparison.to_json(figures)
+            last = model.runs[-1]
+            score = f"F1 {100 * last['f1']:.1f}"
+            progress.update(bar, description=f"{model.label} {score}")
+            seconds = f"{last['seconds']:.0f} s"
+            ERR.print(f"  {model.label}, seed {last['seed']}: {score} in {seconds}")
+
+        estimator.set_params(callbacks=[AfterEpoch(advance)])
+        try:
+            latest = compare_losses(
+                estimator,
+                train.X,
+                train.y,
+                X_test=test.X,
+                y_test=test.y,
+                X_val=held.X if held else None,
+                y_val=held.y if held else None,
+                losses=models,
+                seeds=n_seeds,
+                title=title,
+                on_run=on_run,
+                resume_from=figures,
+            )
+            n_kept = sum(len(model.runs) for model in latest.rows) - n_made
+            if n_kept:
+                runs = counted(n_kept, "finished run")
+                OUT.print(f"{runs} from {figures}: delete it to train anew")
+        finally:
+            progress.stop()
+            if latest is not None:
+                _report(latest, output, train.task)
+
+
+def _keep_another(figures: Path) -> None:
+    """Rename the files of another comparison, which would be replaced."""
+    if not figures.exists():
+        return
+    number = next(n for n in count(1) if not _numbered(figures, n).exists())
+    for path in filter(Path.exists, (figures, figures.with_suffix(".png"))):
+        path.rename(_numbered(path, number))
+    kept = _numbered(figures, number)
+    ERR.print(f"{figures} holds no run of this comparison: kept as {kept}", soft_wrap=True)
+
+
+def _numbered(path: Path, number: int) -> Path:
+    return path.with_stem(f"{path.stem}-{number}")
+
+
+def _report(comparison: Comparison, output: Path, task: str) -> None:
+    """Print the table and what it says, draw the chart, and print where they are."""
+    from skdice.cli import _story
+    from skdice.metrics.classification import OF_LABEL
+
+    models = [model for model in comparison.rows if model.runs]
+    names, lines = comparison.table()
+    table = Table(title=f"in % ({comparison.measure})", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for at, name in enumerate(names):
+        table.add_column(name, justify="right" if at else "left")
+    for model, line in zip(models, lines, strict=True):
+        table.add_row(*line, style="bold" if model is comparison.best else None)
+    OUT.print(table)
+    of_labels = comparison.measures[len(comparison.averages) :]
+    if of_labels:
+        table = Table(
+            "label", title="F1 of each label, in %", box=SIMPLE_HEAD, padding=(0, 1, 0, 0)
+        )
+        for model in models:
+            table.add_column(model.label, justify="right")
+        for name in of_labels:
+            cells = [f"{100 * model.mean(name):.1f}" for model in models]
+            table.add_row(name.removeprefix(OF_LABEL), *cells)
+        OUT.print(table)
+    grid = Table.grid(padding=(0, 2))
+    for part, meaning in _story.meanings(models):
+        grid.add_row(part, meaning)
+    OUT.print(grid)
+    OUT.print()
+    for sentence in _story.verdict(comparison, task):
+        OUT.print(sentence)
+    OUT.print(f"figures: {output / 'comparison.json'}", soft_wrap=True)
+    try:
+        import matplotlib
+
+        matplotlib.use("Agg")
+        from skdice.inspection import ComparisonDisplay
+
+        comparison.rows = models
+        figure = ComparisonDisplay.from_comparison(comparison).figure_
+    except ImportError as error:
+        ERR.print(f"no chart: {error}")
+        return
+    partial = output / ".comparison.writing.png"
+    figure.savefig(partial, dpi=150)
+    partial.replace(output / "comparison.png")
+    OUT.print(f"chart:   {output / 'comparison.png'}", soft_wrap=True)

@@ -1,0 +1,55 @@
+"""`skdice convert`: texts with entities, from the file of one annotation tool to another's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from typer import Argument, Option
+
+from skdice._modules import TOOLS
+from skdice.cli import _common
+from skdice.cli import _options as options
+from skdice.cli._common import OUT
+
+
+def convert(
+    file: Annotated[Path, Argument(help="File, or folder of brat, to read.")],
+    out: Annotated[Path, Argument(help="File, or folder of brat, to write.")],
+    read_as: Annotated[
+        options.SourceTool,
+        Option("--from", metavar="FORMAT", help="Format to read; auto looks at it."),
+    ] = "auto",
+    write_as: Annotated[
+        options.Tool | None,
+        Option("--to", metavar="FORMAT", help=f"One of {', '.join(TOOLS)}; default: by the name."),
+    ] = None,
+    force: options.ForceFile = False,
+    *,
+    source: options.Files,
+) -> None:
+    """Write texts with entities from one annotation tool as another reads them.
+
+    Formats are those of --to; spacy is JSON, or a .spacy file. Ids and other fields go along.
+
+    For example:
+
+    skdice convert notes.jsonl tasks.json --to label-studio
+
+    skdice convert brat-folder notes.jsonl --to prodigy
+
+    skdice convert tasks.json train.spacy
+    """
+    from skdice._checks import counted
+    from skdice.datasets import read_annotations, write_annotations
+    from skdice.datasets.annotations import format_of_name
+
+    _common.new_file(out, "OUT", force, folder=out.is_dir())
+    form = write_as or format_of_name(out)
+    if form is None:
+        raise typer.BadParameter(f"{out.name!r} does not show its format: give --to")
+    found = read_annotations(file, read_as, **source.of_entities())
+    write_annotations(out, *found[:2], form, found.metadata)
+    n, texts = sum(map(len, found.entities)), counted(len(found.texts), "text")
+    OUT.print(f"wrote {texts} with {counted(n, 'entity')} to {out} ({form})", soft_wrap=True)

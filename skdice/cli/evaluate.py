@@ -1,0 +1,71 @@
+"""`skdice evaluate`: scores of a saved model, for each class and on average."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from typer import Argument, Option
+
+from skdice.cli import _common
+from skdice.cli import _options as options
+from skdice.cli._common import ERR
+
+
+def evaluate(
+    model: options.Model,
+    file: Annotated[Path, Argument(help="Labelled file.")],
+    device: options.Device = "auto",
+    as_json: options.AsJson = False,
+    mode: Annotated[
+        options.Mode, Option(help="Which spans of a tagger count as found, wholly or in part.")
+    ] = "strict",
+    page: Annotated[
+        Path | None,
+        Option("--report", help="HTML page to write: intervals, pictures, hard examples."),
+    ] = None,
+    force: options.ForceFile = False,
+    *,
+    source: options.Files,
+) -> None:
+    """Precision, recall and F1 of a saved model, for each class and on average.
+
+    For a reader of answers: exact match and F1 as in SQuAD's evaluation, over all questions and
+    over those with and without an answer.
+
+    For a tagger --mode gives credit to spans that are partly right: exact takes any type, type any
+    overlap, partial counts an overlap half, and fair counts a wrong type or border as one error.
+
+    For example:
+
+    skdice evaluate tagger test.conll
+
+    skdice evaluate classifier test.tsv --json
+
+    skdice evaluate reader squad-dev.json
+
+    skdice evaluate tagger test.conll --mode partial
+
+    skdice evaluate tagger test.conll --report report.html
+    """
+    _common.new_file(page, "--report", force)
+    estimator = _common.load(model, device)
+    task = estimator.task
+    if mode not in task.modes:
+        raise typer.BadParameter(f"--mode {mode} is for taggers and recognizers, not for {task}")
+    data = source.read(file, task.name)
+    predicted = task.reported(estimator, data.X)
+    scores = task.report(estimator, data.X, data.y, predicted, mode=mode, as_json=as_json)
+    if unseen := task.unseen_labels(estimator, data.y):
+        ERR.print(f"note: labels that training did not have: {unseen}")
+    typer.echo(json.dumps(scores, indent=2) if as_json else scores)
+    if page is not None:
+        from skdice.datasets.files import write_text
+        from skdice.inspection import html_report
+
+        title = f"{model.name} on {file.name}"
+        html = html_report(estimator, data.X, data.y, y_pred=predicted, title=title)
+        write_text(page, html)
+        ERR.print(f"wrote {page}", soft_wrap=True)

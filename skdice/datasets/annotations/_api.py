@@ -1,0 +1,322 @@
+"""Read and write annotations in the formats of the tools."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from skdice._checks import KINDS, as_row_list, check_choice, check_lengths, checked, shown
+from skdice._modules import TOOLS
+from skdice._warn import warn
+from skdice.datasets.annotations._apart import together, value_of
+from skdice.datasets.annotations._find import find_format, fitting
+from skdice.datasets.annotations._format import Format, JsonFormat, Row, as_json, formats, without
+from skdice.datasets.annotations._offsets import UNITS, resolve
+from skdice.datasets.files import write_text
+from skdice.datasets.hub import named_rows
+from skdice.datasets.labelled import holds_labels
+from skdice.datasets.source import Source, warn_of_skipped
+from skdice.text.entity import check_inside, read_entity
+
+
+class Annotations(NamedTuple):
+    """Texts with their entities.
+
+    Attributes
+    ----------
+    texts : list of str
+    entities : list of lists of (start, end, label)
+        Of each text, in code points: ``text[start:end]`` is the entity.
+    metadata : list of dict
+        Of each text: its id, and all else that the tool wrote.
+    """
+
+    texts: list[str]
+    entities: list[list[tuple[int, int, Any]]]
+    metadata: list[dict[str, Any]]
+
+
+@checked
+def read_annotations(
+    path: Any,
+    format: str = "auto",
+    offsets: str = "auto",
+    *,
+    on_misaligned: str = "raise",
+    text_column: str | None = None,
+    with_entities: bool = True,
+    encoding: str = "utf-8",
+) -> Annotations:
+    r"""Read texts with entities from the file of an annotation tool.
+
+    Parameters
+    ----------
+    path : str, Path or datasets.Dataset
+        A file; for brat, a folder of ``.txt`` and ``.ann`` files, or one of them; a data set of
+        Hugging Face (one split), or the folder that its ``save_to_disk`` wrote.
+    format : str, default="auto"
+        ``"doccano"``, ``"label-studio"``, ``"prodigy"``, ``"spacy"``, ``"brat"``, ``"jsonl"`` or
+        ``"conll"``; ``"auto"`` looks at the file. The modules of `skdice.datasets.annotations` say
+        what is read of each.
+    offsets : {"auto", "codepoints", "utf16", "bytes"}, default="auto"
+        What the offsets of the file count: code points, as Python does; UTF-16 code units, as
+        JavaScript does; or bytes of UTF-8. ``"auto"`` takes code points, unless what the tool
+        writes beside an offset (the entity's text, tokens, or our own mark) shows that it is
+        UTF-16. Of Doccano, whose editor counts UTF-16, it takes what cuts fewer words, and warns
+        where neither fits. It matters in texts with emoji only.
+    on_misaligned : {"raise", "drop", "fix"}, default="raise"
+        What to do with an entity that is empty, lies outside its text, cuts a character, does not
+        hold the text that the tool says, has no label, or is discontinuous: raise an error that
+        names the file, the line and the entity; leave the entity out; or move it to the nearest
+        place that holds its text, and read a discontinuous one from its start to its end. The
+        last two count what they did in a warning.
+    text_column : str or None, default=None
+        The field of the text, where a record has another than usual.
+    with_entities : bool, default=True
+        False reads the texts alone, of records that are not annotated, too.
+    encoding : str, default="utf-8"
+
+    Returns
+    -------
+    Annotations
+        A named tuple of texts, entities and metadata, each a list with one entry for each text. The
+        scores of predictions are in the metadata, under ``"entity_scores"``, one for each entity. A
+        text that several people annotated in Label Studio comes once for each, unless one
+        annotation is marked as the truth.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If no format fits the file, a record has another form, or an entity is misaligned.
+
+    Warns
+    -----
+    UserWarning
+        If records are left out (those of Prodigy that were rejected, of Label Studio that were
+        cancelled or are not annotated), and as described above.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from skdice.datasets import read_annotations
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "notes.jsonl")
+    ...     _ = path.write_text('{"id": 7, "text": "Ann sings.", "label": [[0, 3, "PER"]]}\n')
+    ...     read_annotations(path)
+    Annotations(texts=['Ann sings.'], entities=[[(0, 3, 'PER')]], metadata=[{'id': 7}])
+    """
+    check_choice("format", format, ("auto", *TOOLS))
+    check_choice("offsets", offsets, ("auto", *UNITS))
+    check_choice("on_misaligned", on_misaligned, ("raise", "drop", "fix"))
+    source = _source(path, encoding)
+    source.text_column, source.with_entities = text_column, with_entities
+    name = find_format(source) if format == "auto" else format
+    if name is None:
+        raise ValueError(f"{str(source.path)!r} {_unknown(source)}")
+    form = formats()[name]
+    records = list(form.read(source))
+    if not records:
+        problem = f"holds no annotated text; left out: {source.left_out() or 'none'}"
+        raise ValueError(f"{str(source.path)!r} {problem}")
+    if with_entities and not any(record.spans for record in records):
+        others = [other for other in fitting(source) if other != name]
+        if others and name not in fitting(source):
+            problem = f"format={name!r} (--from {name}) finds no entity"
+            raise ValueError(f"{str(source.path)!r}: {problem}; the file looks like {others[0]!r}")
+    warn_of_skipped(source, len(records))
+    how = offsets, on_misaligned, form.unit, form.knows_unlabelled
+    rows = resolve(source.path, records, *how)
+    return Annotations(*rows, [together(record.metadata, name) for record in records])
+
+
+def _source(path: Any, encoding: str) -> Source:
+    """The file, or the rows of a data set of Hugging Face."""
+    if KINDS["Path"][1](path):
+        path = Path(path)
+        if not path.is_dir() or not any((path / name).is_file() for name in _SAVED):
+            return Source(path, encoding)
+        try:
+            import datasets
+        except ImportError as error:
+            raise ImportError(f"{str(path)!r} needs the package datasets: install it") from error
+        values, name = named_rows(datasets.load_from_disk(str(path))), path
+    else:
+        values, name = named_rows(path), Path("dataset")
+    source = Source(name, encoding)
+    source.values = [(f"row {i}", value) for i, value in enumerate(values)]
+    return source
+
+
+_SAVED = ("state.json", "dataset_dict.json")  # files of `save_to_disk`
+
+
+def _unknown(source: Source) -> str:
+    """What is said of a file that is in no format."""
+    if source.is_json and source.values and all(holds_labels(v) for _, v in source.values[:1000]):
+        remedy = "read them with read_dataset, by task='classification' (--task classification)"
+        return f"holds labels of whole texts and no entities: {remedy}"
+    what = f"the line {source.lines[0][:60]!r}" if not source.is_json else "no value"
+    if source.is_json and source.values:
+        value = source.values[0][1]
+        what = f"the fields {list(value)}" if isinstance(value, dict) else shown(value)
+    known = f"one of {list(TOOLS)}"
+    return f"is of no format that is known: it has {what}; name the format (--from), {known}"
+
+
+# ---- writing
+
+
+@checked
+def write_annotations(
+    path: str | Path,
+    texts: Any,
+    entities: Any,
+    format: str,
+    metadata: Any = None,
+    *,
+    offsets: str = "auto",
+    predicted: bool | None = None,
+) -> Path:
+    """Write texts with entities as an annotation tool imports them.
+
+    The file (for brat, the folder) appears when it is complete.
+
+    Parameters
+    ----------
+    path : str or Path
+    texts : list of str
+    entities : list of lists of (start, end, label)
+        Of each text, in code points; also mappings or objects with these names or those of spaCy,
+        Flair, Presidio and others, such as the ``Entity`` of `DiceEntityRecognizer`. Scores are
+        written where the tool has a place. A label of None marks a region that nobody annotated,
+        which ``"jsonl"`` alone can hold.
+    format : str
+        As in `read_annotations`. ``"spacy"`` writes JSON, or, through spaCy, a file whose name ends
+        in ``.spacy``. ``"conll"`` cannot hold entities that overlap; a warning names those that
+        are lost.
+    metadata : list of dict or None, default=None
+        Of each text: ids and whatever else should go along. ``"entity_scores"``, one for each
+        entity, are written as scores.
+    offsets : {"auto", "codepoints", "utf16", "bytes"}, default="auto"
+        What offsets shall count. ``"auto"`` is what the tool counts: UTF-16 in Doccano, and code
+        points elsewhere. JSON lines say so, in texts where it differs, in a field ``offsets``.
+    predicted : bool or None, default=None
+        Whether entities are a model's, which Label Studio keeps apart from annotations. None is
+        yes if one has a score.
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the lists differ in length, or a text, an entity or a label is not one; the message
+        names the first.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from skdice.datasets import write_annotations
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "notes.jsonl")
+    ...     _ = write_annotations(path, ["Ann sings."], [[(0, 3, "PER")]], "doccano")
+    ...     print(path.read_text())
+    {"text": "Ann sings.", "label": [[0, 3, "PER"]]}
+    """
+    check_choice("format", format, TOOLS)
+    check_choice("offsets", offsets, ("auto", *UNITS))
+    path, texts = Path(path), as_row_list("texts", texts)
+    entities = as_row_list("entities", entities)
+    check_lengths("texts", texts=texts, entities=entities)
+    metadata = [{} for _ in texts] if metadata is None else as_row_list("metadata", metadata)
+    check_lengths("texts", texts=texts, metadata=metadata)
+    rows = [
+        as_row(i, *row, format) for i, row in enumerate(zip(texts, entities, metadata, strict=True))
+    ]
+    if predicted is None:
+        predicted = any(entity.score is not None for row in rows for entity in row.entities)
+    rows = [row._replace(predicted=bool(predicted)) for row in rows]
+    form = formats()[format]
+    if offsets not in ("auto", "codepoints") and not _in_lines(form):
+        known = tuple(name for name, each in formats().items() if _in_lines(each))
+        raise ValueError(f"offsets={offsets!r} is for {known}: {format} counts {form.unit}")
+    _warn_of_lost(path, rows, form.keeps(path))
+    if is_text(path, format):
+        write_text(path, "".join(pieces_of(rows, format, offsets)))
+    else:
+        form.write(path, rows)
+    return path
+
+
+def _warn_of_lost(path: Path, rows: list[Row], kept: frozenset[str] | None) -> None:
+    """Name the metadata that a format has no place for."""
+    if kept is None:
+        return
+    lost = Counter(name for row in rows for name in row.metadata if name not in kept)
+    if lost:
+        told = ", ".join(f"{shown(name)} of {n}" for name, n in lost.most_common())
+        warn(f"{str(path)!r} has no place for these metadata of texts: {told}")
+
+
+def _in_lines(form: Format) -> bool:
+    return isinstance(form, JsonFormat) and form.lines
+
+
+def format_of_name(path: Path) -> str | None:
+    """The format that a file's name shows, if one does."""
+    named = (name for name, form in formats().items() if path.suffix in form.suffixes)
+    return next(named, None)
+
+
+def is_text(path: Path | None, format: str) -> bool:
+    """Whether a format is text that can be written row by row, as `pieces_of` gives it."""
+    form = formats()[format]
+    return isinstance(form, JsonFormat) and form.is_text(path)
+
+
+def pieces_of(rows: Iterable[Row], format: str, offsets: str = "auto") -> Iterator[str]:
+    """The text of a file of JSON, in pieces that each end with a row."""
+    form = formats()[format]
+    assert isinstance(form, JsonFormat)
+    begin, between, end = ("", "", "") if form.lines else ("[\n", ",\n", "\n]\n")
+    i = -1
+    for i, row in enumerate(rows):
+        line = as_json(value_of(row, form, offsets))
+        yield (between if i else begin) + line + "\n" * form.lines
+    if not form.lines:
+        yield end if i >= 0 else "[]\n"
+
+
+def as_row(i: int, text: Any, entities: Any, metadata: Any, format: str) -> Row:
+    """A text to write, checked."""
+    if not isinstance(text, str):
+        raise TypeError(f"texts[{i}] is {shown(text)}, not a string")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"texts[{i}] holds half of a surrogate pair: {error}") from error
+    if not isinstance(metadata, Mapping):
+        raise TypeError(f"metadata[{i}] is {shown(metadata)}, not a dict")
+    row, items = [], as_row_list(f"entities[{i}]", entities)
+    scores = metadata.get("entity_scores")
+    if not isinstance(scores, list) or len(scores) != len(items):
+        scores = [None] * len(items)
+    for j, (item, score) in enumerate(zip(items, scores, strict=True)):
+        where = f"entities[{i}][{j}]"
+        entity = read_entity(item, where)
+        check_inside(entity, text, where, f"texts[{i}]")
+        start, end, label = entity[:3]
+        if start == end:
+            raise ValueError(f"{where} is {shown(item)}, which is empty")
+        if label is None and not formats()[format].knows_unlabelled:
+            raise ValueError(f"{where} has the label None: it must be a name in {format}")
+        if entity.score is None and score is not None:
+            entity = read_entity((start, end, label, score), where)
+        score = None if entity.score is None else round(entity.score, 6)
+        row.append(entity._replace(score=score, text=text[start:end]))
+    return Row(text, row, without(metadata, "entity_scores"))

@@ -1,0 +1,185 @@
+"""What a format is: how its files are known, read and written.
+
+A format is one module in this folder, without an underscore, with one subclass of `Format`. Its
+name is that of the module; `skdice convert`, `predict` and the readers find it by itself.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+from skdice._checks import shown
+from skdice._modules import TOOL_MODULES
+from skdice.datasets.source import Source
+from skdice.text.entity import Entity, fields_of
+
+
+class Span(NamedTuple):
+    """An entity as a tool wrote it, before its offsets are checked."""
+
+    parts: tuple[tuple[Any, Any], ...]  # its start and end; several if it is discontinuous
+    label: Any
+    text: Any = None  # that it holds, where the tool says so
+    score: Any = None
+
+
+class Record(NamedTuple):
+    """A text as a tool wrote it."""
+
+    place: str
+    texts: tuple[str, ...]  # in which the offsets may count; the first is preferred
+    spans: list[Span]
+    metadata: dict[str, Any]
+    checks: tuple[Span, ...] = ()  # tokens, whose texts show whether offsets are right
+    unit: str | None = None  # what the record says that its offsets count
+
+
+def without_scores(record: Record) -> Record:
+    """A record of entities that a person accepted: they are no predictions any more."""
+    return record._replace(spans=[span._replace(score=None) for span in record.spans])
+
+
+class Row(NamedTuple):
+    """A text to write."""
+
+    text: str
+    entities: list[Entity]  # the offsets count what the tool counts
+    metadata: dict[str, Any]
+    predicted: bool = False
+
+
+class Format(ABC):
+    """The files of one tool."""
+
+    name: str
+    unit: ClassVar[str] = "codepoints"  # that offsets count
+    rank: ClassVar[int] = 0  # of several formats that fit a file, the highest is taken
+    suffixes: ClassVar[tuple[str, ...]] = ()  # of files to write, which name the format
+    knows_unlabelled: ClassVar[bool] = False  # whether a label of None marks a region
+
+    is_tagged: ClassVar[bool] = False  # whether its files are tagged sentences as well
+
+    def keeps(self, path: Path) -> frozenset[str] | None:
+        """The names of metadata that a file has a place for; None if it is all."""
+        return None
+
+    def claims(self, source: Source) -> bool:
+        """Whether a folder, or a file that is not JSON, is in this format."""
+        return False
+
+    def fits(self, value: Any) -> bool:
+        """Whether a value of a JSON file is a text with entities in this format."""
+        return False
+
+    def is_empty(self, value: Any) -> bool:
+        """Whether a value is perhaps a text of this format in which nothing is marked.
+
+        It is, if all values of the file are.
+        """
+        return False
+
+    @abstractmethod
+    def read(self, source: Source) -> Iterator[Record]:
+        """The texts of a file."""
+
+    @abstractmethod
+    def write(self, path: Path, rows: list[Row]) -> None:
+        """Write all texts."""
+
+
+class JsonFormat(Format):
+    """A format of one JSON value for each text, in lines or in an array."""
+
+    lines: ClassVar[bool] = True
+
+    @abstractmethod
+    def dump(self, row: Row) -> Any:
+        """A text as a JSON value."""
+
+    def metadata_of(self, value: Any) -> Any:
+        """The part of a value in which `dump` writes metadata."""
+        return value
+
+    def is_text(self, path: Path | None) -> bool:
+        """Whether a file is text, that can be written row by row."""
+        return True
+
+    def write(self, path: Path, rows: list[Row]) -> None:
+        raise NotImplementedError("written row by row")
+
+
+@cache
+def formats() -> dict[str, Format]:
+    """The formats by name, in the order in which they are tried."""
+    found = {}
+    for name in TOOL_MODULES:
+        module = import_module(f"{__package__}.{name}")
+        (kind,) = (
+            value
+            for value in vars(module).values()
+            if isinstance(value, type)
+            and issubclass(value, Format)
+            and value.__module__ == module.__name__
+        )
+        found[name.replace("_", "-")] = kind()
+        kind.name = name.replace("_", "-")
+    return dict(sorted(found.items(), key=lambda item: -item[1].rank))
+
+
+# ---- for the readers
+
+
+def span_of(item: Any) -> Span | None:
+    """An entity of a file, which may begin with its type; None if it has no place."""
+    if isinstance(item, list) and len(item) < 3:
+        return None
+    if isinstance(item, list) and isinstance(item[0], str) and not isinstance(item[2], str):
+        item = [item[1], item[2], item[0], *item[3:]]
+    found = fields_of(item)
+    if found.get("start") is None and found.get("end") is None:
+        return None
+    place, label = (found.get("start"), found.get("end")), found.get("label", "")
+    return Span((place,), label, found.get("text"), found.get("score"))
+
+
+def spans_of(source: Source, place: str, items: Any) -> list[Span]:
+    """The entities of a list."""
+    spans = []
+    if not isinstance(items, list):
+        raise source.fault(place, f"{shown(items)} is no list of entities")
+    for item in items:
+        span = span_of(item)
+        if span is None:
+            raise source.fault(place, f"{shown(item)} is no entity: it needs start, end and label")
+        spans.append(span)
+    return spans
+
+
+def marks(record: Mapping[str, Any]) -> list[str]:
+    """The field that says what offsets count, if the record has it; we write it."""
+    return ["offsets"] if record.get("offsets") in ("codepoints", "utf16", "bytes") else []
+
+
+def without(record: Mapping[str, Any], *names: str | None) -> dict[str, Any]:
+    """All of a record but some of its fields."""
+    return {name: value for name, value in record.items() if name not in names}
+
+
+# Some programs end a line at these.
+_LINE_ENDS = {ord(c): f"\\u{ord(c):04x}" for c in "\x85\u2028\u2029"}
+
+
+def as_json(value: Any, ensure_ascii: bool = False) -> str:
+    """A value on one line; numbers of numpy are numbers, and what JSON lacks is its string."""
+
+    def plain(each: Any) -> Any:
+        return each.item() if hasattr(each, "item") else str(each)
+
+    text = json.dumps(value, ensure_ascii=ensure_ascii, default=plain)
+    return text.translate(_LINE_ENDS)

@@ -1,0 +1,225 @@
+"""Offsets into code points, from what a tool counts; a span that cannot be right is named."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from skdice._checks import shown
+from skdice._warn import warn
+from skdice.datasets.annotations._format import Record, Span
+from skdice.datasets.files import fault
+
+UNITS = ("codepoints", "utf16", "bytes")
+_NAMES = {"codepoints": "code points", "utf16": "UTF-16 code units", "bytes": "bytes of UTF-8"}
+_SURROGATE = re.compile("[\ud800-\udfff]")
+Rulers = Mapping[int, int] | range
+
+
+class _Fault(NamedTuple):
+    problem: str
+    hull: tuple[int, int] | None = None  # of a discontinuous span
+
+
+def units_before(text: str, unit: str) -> Sequence[int]:
+    """How many units stand before each code point of a text, and before its end."""
+    if unit == "codepoints" or text.isascii():
+        return range(len(text) + 1)
+    if unit == "utf16":
+        return list(accumulate((1 + (c > "\uffff") for c in text), initial=0))
+    return list(accumulate((len(c.encode()) for c in text), initial=0))
+
+
+def _ruler(text: str, unit: str) -> Rulers:
+    """Maps an offset in units to one in code points."""
+    before = units_before(text, unit)
+    return before if isinstance(before, range) else {n: i for i, n in enumerate(before)}
+
+
+def _squeezed(text: str) -> str:
+    r"""A text as it is compared: tools write other white space, or ``\n`` as two characters."""
+    return unicodedata.normalize("NFC", "".join(text.replace("\\n", " ").split()))
+
+
+def _locate(span: Span, text: str, ruler: Rulers, unit: str) -> tuple[int, int] | _Fault:
+    """Where a span begins and ends, in code points, or what is wrong with it."""
+    places = []
+    for part in span.parts:
+        for what, offset in zip(("start", "end"), part, strict=True):
+            if isinstance(offset, bool) or not isinstance(offset, (int, float)) or offset % 1:
+                return _Fault(f"its {what} is {shown(offset)}, not a whole number")
+        start, end = int(part[0]), int(part[1])
+        if start >= end:
+            return _Fault("it is empty" if start == end else "it ends before it begins")
+        for offset in (start, end):
+            if offset not in ruler:
+                size = next(reversed(ruler))
+                if 0 < offset < size:
+                    return _Fault(
+                        f"offset {offset} is inside a character of several {_NAMES[unit]}"
+                    )
+                return _Fault(f"it lies outside the text, which has {size} {_NAMES[unit]}")
+        places.append((ruler[start], ruler[end]))
+    places.sort()
+    held = "".join(text[start:end] for start, end in places)
+    if isinstance(span.text, str) and _squeezed(held) != _squeezed(span.text):
+        return _Fault(f"its offsets hold {shown(held)}, but its text is {shown(span.text)}")
+    hull = places[0][0], max(end for _, end in places)
+    if any(text[end:start].strip() for (_, end), (start, _) in pairwise(places)):
+        return _Fault("it is discontinuous", hull)
+    return hull
+
+
+def _located(record: Record, text: str, unit: str) -> list[tuple[int, int] | _Fault]:
+    ruler = _ruler(text, unit)
+    return [_locate(span, text, ruler, unit) for span in (*record.spans, *record.checks)]
+
+
+def _ragged(text: str, start: int, end: int) -> int:
+    """How many ends of a span stand in white space or inside a word."""
+    spaces = text[start].isspace() + text[end - 1].isspace()
+    cuts = sum(
+        0 < i < len(text) and text[i - 1].isalnum() and text[i].isalnum() for i in (start, end)
+    )
+    return spaces + cuts
+
+
+def _find_unit(path: Path, records: list[Record], tool_unit: str) -> str:
+    """What the offsets of a file count: code points, or UTF-16 if only that can be right.
+
+    The texts of the entities decide, where the tool writes them. Of a tool that counts UTF-16, and
+    whose files programs write too, it is what cuts fewer words.
+    """
+    costs = {"codepoints": 0, "utf16": 0}
+    guessed, matters = tool_unit == "utf16", False
+    for record in records:
+        text = record.texts[0]
+        if record.unit or not text or max(text) <= "\uffff":
+            continue
+        in_codepoints = _located(record, text, "codepoints")
+        if not (guessed or any(isinstance(place, _Fault) for place in in_codepoints)):
+            continue
+        trials = {"codepoints": in_codepoints, "utf16": _located(record, text, "utf16")}
+        for i, span in enumerate((*record.spans, *record.checks)):
+            if trials["codepoints"][i] == trials["utf16"][i] or (span.text is None and not guessed):
+                continue
+            matters = True
+            for unit, trial in trials.items():
+                place = trial[i]
+                if isinstance(place, _Fault):
+                    costs[unit] += 3
+                elif span.text is None:
+                    costs[unit] += _ragged(text, *place)
+    if not guessed:
+        return "utf16" if costs["codepoints"] and not costs["utf16"] else "codepoints"
+    unit = "codepoints" if costs["codepoints"] < costs["utf16"] else "utf16"
+    if matters and (costs[unit] or costs["codepoints"] == costs["utf16"]):
+        warn(
+            f"{str(path)!r} has entities after emoji or other characters beyond U+FFFF, where it "
+            f"matters whether offsets count {_NAMES['utf16']}, as the tool does, or "
+            f"{_NAMES['codepoints']}, as Python does; they are read as {_NAMES[unit]}, but some "
+            "begin or end inside a word: check them, and give offsets='utf16' or 'codepoints' "
+            "(--offsets)",
+        )
+    return unit
+
+
+def _hint(record: Record, unit: str) -> str:
+    """What would make the offsets of a record right, if that is easily found."""
+
+    def fit(text: str, unit: str) -> bool:
+        places = _located(record, text, unit)
+        return not any(isinstance(place, _Fault) and place.hull is None for place in places)
+
+    text = record.texts[0]
+    if fit(text, unit):  # so that it is a label that is wrong
+        return ""
+    others = {f"offsets={other!r} (--offsets {other})": (text, other) for other in UNITS}
+    for form in ("NFC", "NFD"):
+        others[f"the text in {form}"] = (unicodedata.normalize(form, text), unit)
+    others[r"the text with \n in place of \r\n"] = (text.replace("\r\n", "\n"), unit)
+    fitting = [name for name, how in others.items() if fit(*how)]
+    return f"the offsets fit {' or '.join(fitting)}" if fitting else ""
+
+
+def _nearest(span: Span, text: str) -> tuple[int, int] | None:
+    """Where the text of a span stands nearest to its offsets."""
+    start = span.parts[0][0]
+    if not isinstance(span.text, str) or not span.text or not isinstance(start, (int, float)):
+        return None
+    places = [match.span() for match in re.finditer(re.escape(span.text), text)]
+    return min(places, key=lambda place: abs(place[0] - start), default=None)
+
+
+def resolve(
+    path: Path,
+    records: list[Record],
+    offsets: str,
+    on_misaligned: str,
+    tool_unit: str,
+    may_be_unknown: bool,
+) -> tuple[list[str], list[list[tuple[int, int, Any]]]]:
+    """Texts, and the entities of each as (start, end, label) in code points."""
+    unit = _find_unit(path, records, tool_unit) if offsets == "auto" else offsets
+    texts, entities = [], []
+    problems, n_mended = [], 0
+    for record in records:
+        name = record.metadata.get("id")
+        place = record.place if name is None else f"{record.place} (id {shown(name)})"
+        if any(map(_SURROGATE.search, record.texts)):
+            raise fault(path, place, "the text holds half of a surrogate pair: write it anew")
+        if record.unit and offsets not in ("auto", record.unit):
+            problem = f"it says that its offsets count {record.unit!r}, but offsets={offsets!r}"
+            raise fault(path, place, problem)
+        counted = record.unit or unit
+        trials = [_located(record, text, counted) for text in record.texts]
+        wrong = [sum(isinstance(where, _Fault) for where in trial) for trial in trials]
+        best = wrong.index(min(wrong))
+        text, row, scores = record.texts[best], [], []
+        for i, where in enumerate(trials[best]):
+            is_token = i >= len(record.spans)
+            span = record.checks[i - len(record.spans)] if is_token else record.spans[i]
+            label = str(span.label) if type(span.label) is int else span.label
+            is_name = isinstance(label, str) and label.strip() != ""
+            if not (is_token or is_name or (label is None and may_be_unknown)):
+                where = _Fault(f"its label is {shown(label)}, not a name")
+            if isinstance(where, _Fault):
+                what = "token" if is_token else f"entity {shown(label)}"
+                parts = ";".join(f"{start} to {end}" for start, end in span.parts)
+                problem = f"the {what} from {parts}: {where.problem}"
+                if on_misaligned == "raise":
+                    raise fault(path, place, f"{problem}: {_remedy(record, counted, where)}")
+                mended = where.hull or _nearest(span, text) if on_misaligned == "fix" else None
+                if not is_token:
+                    problems.append(f"{place}: {problem}")
+                    n_mended += mended is not None
+                if mended is None:
+                    continue
+                where = mended
+            if not is_token:
+                row.append((*where, label))
+                scores.append(span.score)
+        if any(score is not None for score in scores):
+            record.metadata["entity_scores"] = scores
+        texts.append(text)
+        entities.append(row)
+    if problems:
+        n = sum(map(len, entities)) + len(problems) - n_mended
+        warn(
+            f"{str(path)!r}: {len(problems)} of {n} entities are misaligned; {n_mended} of them "
+            f"were moved or joined, and the others left out. The first: {problems[0]}",
+        )
+    return texts, entities
+
+
+def _remedy(record: Record, unit: str, wrong: _Fault) -> str:
+    if wrong.hull is not None:
+        return "on_misaligned='fix' (--on-misaligned fix) reads it from its start to its end"
+    return _hint(record, unit) or (
+        "mend the file, or give on_misaligned='fix' to look for its text nearby, or 'drop' to "
+        "leave it out (--on-misaligned)"
+    )

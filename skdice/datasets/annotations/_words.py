@@ -1,0 +1,57 @@
+"""Words of a text for formats that hold words, cut where entities begin and end."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import Any
+
+from skdice.metrics.schemes import to_tags
+from skdice.text.entity import Entity
+
+# Runs without white space and punctuation, or one sign of it; joiners stay in their emoji.
+_WORD = re.compile(
+    r"[^\s!-/:-@\[-`{-~\u2010-\u2027\u2030-\u205e\u3000-\u3003\u3008-\u3011\uff01-\uff0f\uff1a-\uff20]+|\S"
+)
+
+
+def words_of(text: str, entities: Iterable[Entity]) -> list[tuple[int, int]]:
+    """Where each word begins and ends."""
+    cuts = sorted({offset for entity in entities for offset in (entity.start, entity.end)})
+    words: list[tuple[int, int]] = []
+    for match in _WORD.finditer(text):
+        start, end = match.span()
+        inner = cuts[bisect_right(cuts, start) : bisect_left(cuts, end)]
+        words += pairwise((start, *inner, end))
+    return words
+
+
+def longest(entities: list[Entity]) -> list[Entity]:
+    """Entities that do not overlap: of those that do, the longest."""
+    kept: list[Entity] = []  # in order
+    for entity in sorted(entities, key=lambda e: (e.start - e.end, e.start)):
+        i = bisect_right(kept, entity.start, key=lambda other: other.start)
+        if (i == 0 or kept[i - 1].end <= entity.start) and (
+            i == len(kept) or entity.end <= kept[i].start
+        ):
+            kept.insert(i, entity)
+    return kept
+
+
+def tags_of(text: str, entities: list[Entity]) -> tuple[list[tuple[int, int]], list[str]]:
+    """Where each word stands, and its tag, of entities that do not overlap."""
+    words = words_of(text, entities)
+    starts, ends = ({place[k]: j for j, place in enumerate(words)} for k in (0, 1))
+    spans = [(str(e.label), starts[e.start], ends[e.end] + 1) for e in entities]
+    return words, to_tags(spans, len(words))
+
+
+def tagged_words(texts: list[str], entities: Any) -> Iterator[tuple[list[str], list[str]]]:
+    """Words and tags of texts with entities; of those that overlap, the longest."""
+    for text, row in zip(texts, entities, strict=True):
+        found = [Entity(a, b, label, None, text[a:b]) for a, b, label in row]
+        kept = [e for e in longest(found) if e.text == e.text.strip() and e.label is not None]
+        words, tags = tags_of(text, kept)
+        yield [text[start:end] for start, end in words], tags

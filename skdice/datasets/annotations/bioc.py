@@ -1,0 +1,239 @@
+"""BioC, in JSON and XML: documents of passages, as PubTator and other services give them.
+
+Read from "BioC: a minimalist approach to interoperability for biomedical text processing" (Comeau
+et al., Database 2013), its ``BioC.dtd``, and the JSON of PubTator 3. The passages of a document are
+one text, with a line break for each character between them. Documents may also come one a line. A
+text is written as one passage; what else is known of it is in the ``infons`` of its document.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+from xml.sax.saxutils import escape
+
+from skdice._checks import shown
+from skdice.datasets.annotations._format import Format, Record, Row, Span, as_json
+from skdice.datasets.files import first_line, suffix_of, write_text
+from skdice.datasets.source import Source
+
+_NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+_OURS = "skdice"  # the infon of metadata that are no strings
+
+
+class BioC(Format):
+    """Documents of passages with annotations."""
+
+    rank = 60
+    suffixes = (".xml",)
+
+    def claims(self, source: Source) -> bool:
+        if source.path.is_dir() or suffix_of(source.path) in (".ann", ".spacy", ".conll"):
+            return False
+        if not first_line(source.lines).lstrip().startswith("<"):
+            return False
+        return "<collection" in "\n".join(source.lines[:100])
+
+    def fits(self, value: Any) -> bool:
+        documents = _documents(value)
+        return any(isinstance(d, dict) and isinstance(d.get("passages"), list) for d in documents)
+
+    def read(self, source: Source) -> Iterator[Record]:
+        values = source.values if source.is_json else [("the file", _of_xml(source))]
+        number = 0
+        for place, value in values:
+            for document in _documents(value):
+                number += 1
+                where = place if document is value else f"{place}, document {number}"
+                yield _record(source, where, document)
+
+    def write(self, path: Path, rows: list[Row]) -> None:
+        documents = [_document(i, row) for i, row in enumerate(rows)]
+        if path.suffix == ".xml":
+            write_text(path, _as_xml(documents))
+            return
+        head = {"source": "skdice", "date": "", "key": "", "infons": {}}
+        write_text(path, as_json({**head, "documents": documents}) + "\n")
+
+
+def _documents(value: Any) -> list[Any]:
+    """The documents of a collection, or a document."""
+    if not isinstance(value, dict):
+        return []
+    for name in ("documents", "PubTator3"):
+        if isinstance(value.get(name), list):
+            return list(value[name])
+    return [value] if "passages" in value else []
+
+
+def _record(source: Source, place: str, document: Any) -> Record:
+    text, moved = "", 0  # how far offsets are from the text's
+    spans: list[Span] = []
+    identifiers: list[Any] = []
+    for passage in source.listed(place, document, "passages", dict):
+        for piece in (passage, *source.listed(place, passage, "sentences", dict)):
+            offset, held = piece.get("offset", len(text)), piece.get("text")
+            if not isinstance(offset, int) or isinstance(offset, bool):
+                raise source.fault(place, f"a passage has the offset {shown(offset)}")
+            begin = offset if piece is passage else offset + moved
+            if piece is not passage and passage.get("text"):
+                held = None
+            if isinstance(held, str) and held:
+                gap = max(0, offset - (len(text) - moved)) if text else 0
+                if gap > 10_000_000:
+                    raise source.fault(place, f"a passage has the offset {offset}")
+                text += "\n" * gap
+                begin = len(text)
+                text += held
+            elif held is not None and not isinstance(held, str):
+                raise source.fault(place, f"a passage has the text {shown(held)}")
+            moved = begin - offset
+            listed = source.listed(place, piece, "annotations", dict)
+            for item in listed if source.with_entities else ():
+                spans.append(_span(source, place, item, moved))
+                infons = item.get("infons")
+                known = infons if isinstance(infons, dict) else {}
+                identifiers.append(known.get("identifier"))
+    infons = document.get("infons")
+    metadata = {"id": document.get("id"), **(infons if isinstance(infons, dict) else {})}
+    metadata = {name: value for name, value in metadata.items() if value is not None}
+    ours = metadata.pop(_OURS, None)
+    if isinstance(ours, str):
+        try:
+            more = json.loads(ours)
+        except ValueError as error:
+            raise source.fault(place, f"the infon {_OURS!r} is not JSON: {error}") from error
+        metadata |= more if isinstance(more, dict) else {}
+    if any(each is not None for each in identifiers):
+        metadata["identifiers"] = identifiers
+    return Record(place, (text,), spans, metadata)
+
+
+def _span(source: Source, place: str, item: dict[str, Any], moved: int) -> Span:
+    parts = []
+    for location in source.listed(place, item, "locations", dict):
+        start, length = location.get("offset"), location.get("length")
+        if not all(isinstance(n, int) and not isinstance(n, bool) for n in (start, length)):
+            raise source.fault(place, f"an annotation has the location {shown(location)}")
+        parts.append((start + moved, start + moved + length))
+    if not parts:
+        raise source.fault(place, f"the annotation {shown(item)} has no location")
+    infons = item.get("infons")
+    label = infons.get("type") if isinstance(infons, dict) else None
+    score = infons.get("score") if isinstance(infons, dict) else None
+    try:
+        score = None if score is None else float(score)
+    except (TypeError, ValueError):
+        score = None
+    return Span(tuple(parts), label, item.get("text"), score)
+
+
+def _document(i: int, row: Row) -> dict[str, Any]:
+    known = row.metadata.get("identifiers")
+    ids = known if isinstance(known, list) and len(known) == len(row.entities) else None
+    if ids and not all(each is None or isinstance(each, str) for each in ids):
+        ids = None
+    annotations = []
+    for j, entity in enumerate(row.entities):
+        infons = {"type": str(entity.label)}
+        if ids is not None and ids[j] is not None:
+            infons["identifier"] = ids[j]
+        if entity.score is not None:
+            infons["score"] = str(entity.score)
+        place = {"offset": entity.start, "length": entity.end - entity.start}
+        annotations.append(
+            {"id": str(j), "infons": infons, "text": entity.text, "locations": [place]}
+        )
+    passage = {"offset": 0, "infons": {}, "text": row.text, "sentences": []}
+    passage |= {"annotations": annotations, "relations": []}
+    name, infons = _infons(row.metadata, ids)
+    return {"id": str(i) if name is None else name, "infons": infons, "passages": [passage]}
+
+
+def _infons(metadata: dict[str, Any], ids: Any) -> tuple[str | None, dict[str, str]]:
+    """The id of a document, and its infons, which are strings."""
+    name = metadata.get("id")
+    name = name if isinstance(name, str) and name.strip() == name != "" else None
+    written = {"id"} if name is not None else set()
+    if ids is not None:
+        written |= {"identifiers"} if any(each is not None for each in ids) else set()
+    rest = {key: value for key, value in metadata.items() if key not in written}
+    plain = {k: v for k, v in rest.items() if isinstance(v, str) and k not in (_OURS, "id")}
+    plain = {k: v for k, v in plain.items() if not _NO_XML.search(k + v) and "\r" not in k + v}
+    others = {key: value for key, value in rest.items() if key not in plain}
+    return name, {**plain, **({_OURS: as_json(others, ensure_ascii=True)} if others else {})}
+
+
+# ---- XML
+
+
+def _of_xml(source: Source) -> dict[str, Any]:
+    text = "\n".join(source.lines)
+    try:
+        root = ElementTree.fromstring(text)
+    except (ElementTree.ParseError, ValueError) as error:
+        raise source.fault("the file", f"it is no XML: {error}") from error
+    return {"documents": [_element(source, node) for node in root.findall("document")]}
+
+
+def _element(source: Source, node: Any) -> dict[str, Any]:
+    """A document, a passage, a sentence or an annotation, as JSON has it."""
+    found: dict[str, Any] = {"infons": {i.get("key"): i.text or "" for i in node.findall("infon")}}
+    for name in ("id", "text"):
+        child = node.find(name)
+        if child is not None:
+            found[name] = "".join(child.itertext())
+    if node.tag == "annotation":
+        found["id"] = node.get("id")
+    if (offset := node.find("offset")) is not None:
+        found["offset"] = _number(source, offset.text)
+    for kind in ("passage", "sentence", "annotation"):
+        found[f"{kind}s"] = [_element(source, child) for child in node.findall(kind)]
+    found["locations"] = [
+        {name: _number(source, place.get(name)) for name in ("offset", "length")}
+        for place in node.findall("location")
+    ]
+    return found
+
+
+def _number(source: Source, text: str | None) -> int:
+    if not re.fullmatch(r"\s*\d{1,15}\s*", text or ""):
+        raise source.fault("the file", f"an offset or a length is {text!r}, not a whole number")
+    return int(text or "")
+
+
+def _as_xml(documents: list[dict[str, Any]]) -> str:
+    def line(indent: int, tag: str, value: Any, **names: Any) -> str:
+        marks = "".join(f' {n}="{_xml(str(v), True)}"' for n, v in names.items())
+        return f"{' ' * indent}<{tag}{marks}>{_xml(str(value))}</{tag}>\n"
+
+    def infons(indent: int, values: dict[str, str]) -> str:
+        return "".join(line(indent, "infon", v, key=k) for k, v in values.items())
+
+    parts = [
+        '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE collection SYSTEM "BioC.dtd">\n'
+        "<collection>\n <source>skdice</source>\n <date></date>\n <key></key>\n"
+    ]
+    for document in documents:
+        (passage,) = document["passages"]
+        parts.append(f" <document>\n{line(2, 'id', document['id'])}{infons(2, document['infons'])}")
+        parts.append(f"  <passage>\n{line(3, 'offset', 0)}{line(3, 'text', passage['text'])}")
+        for item in passage["annotations"]:
+            (place,) = item["locations"]
+            at = f'    <location offset="{place["offset"]}" length="{place["length"]}"/>\n'
+            parts.append(f'   <annotation id="{item["id"]}">\n{infons(4, item["infons"])}{at}')
+            parts.append(f"{line(4, 'text', item['text'])}   </annotation>\n")
+        parts.append("  </passage>\n </document>\n")
+    return "".join([*parts, "</collection>\n"])
+
+
+def _xml(text: str, quoted: bool = False) -> str:
+    if found := _NO_XML.search(text):
+        problem = f"which holds the character {found[0]!r}, which XML cannot: write JSON"
+        raise ValueError(f"the text or name {shown(text)}, {problem}")
+    more = {"\r": "&#13;", **({'"': "&quot;", "\n": "&#10;", "\t": "&#9;"} if quoted else {})}
+    return escape(text, more)

@@ -1,0 +1,107 @@
+"""PubTator: blocks of a title, an abstract and a line for each entity, as PubMed's tools have them.
+
+Read from the page "PubTator format" of PubTator 3 (ncbi.nlm.nih.gov/research/pubtator3/tutorial).
+Title and abstract are one text, with one character between them, which offsets count. Lines of
+relations are read past. A text is written as its first line and the rest; further line breaks
+become blanks. Identifiers of entities are kept as metadata, other metadata have no place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from skdice._warn import warn
+from skdice.datasets.annotations._format import Format, Record, Row, Span
+from skdice.datasets.files import first_line, write_text
+from skdice.datasets.source import Source
+
+_PART = re.compile(r"([^|\t]+)\|([ta])\|(.*)", re.DOTALL)
+_BREAK = re.compile("[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029\t]")
+
+
+class PubTator(Format):
+    """Titles and abstracts with entities."""
+
+    rank = 60
+    suffixes = (".pubtator",)
+
+    def keeps(self, path: Path) -> frozenset[str]:
+        return frozenset({"id", "identifiers"})
+
+    def claims(self, source: Source) -> bool:
+        if source.path.is_dir() or source.is_json:
+            return False
+        return bool(re.match(r"[^|\t]+\|t\|", first_line(source.lines)))
+
+    def read(self, source: Source) -> Iterator[Record]:
+        block: list[tuple[int, str]] = []
+        for number, line in enumerate((*source.lines, ""), 1):
+            begins = (part := _PART.fullmatch(line)) is not None and part[2] == "t"
+            if block and (begins or not line.strip()):
+                yield _record(source, block)
+                block = []
+            if line.strip():
+                block.append((number, line))
+
+    def write(self, path: Path, rows: list[Row]) -> None:
+        blocks, changed = [], []
+        for i, row in enumerate(rows):
+            title, _, abstract = row.text.partition("\n")
+            if _BREAK.search(title + abstract) or row.text.endswith("\n"):
+                changed.append(i)
+            name = str(row.metadata.get("id", i))
+            if not re.fullmatch(r"[^|\s]+", name):
+                name = str(i)
+            lines = [f"{name}|t|{_BREAK.sub(' ', title)}", f"{name}|a|{_BREAK.sub(' ', abstract)}"]
+            known = row.metadata.get("identifiers")
+            ids = known if isinstance(known, list) and len(known) == len(row.entities) else None
+            for j, entity in enumerate(row.entities):
+                label = str(entity.label)
+                if _BREAK.search(label):
+                    problem = "PubTator needs a name without tabs and line breaks"
+                    raise ValueError(f"entities[{i}][{j}] has the label {label!r}: {problem}")
+                cells = [name, entity.start, entity.end, _BREAK.sub(" ", entity.text), label]
+                if ids is not None and ids[j] is not None:
+                    cells.append(_BREAK.sub(" ", str(ids[j])))
+                lines.append("\t".join(map(str, cells)))
+            blocks.append("\n".join(lines) + "\n")
+        write_text(path, "\n".join(blocks))
+        if changed:
+            warn(
+                f"{str(path)!r}: {len(changed)} of {len(rows)} texts hold tabs, or line breaks "
+                "behind the first, which are written as blanks, as PubTator has a title and an "
+                f"abstract; the first is texts[{changed[0]}]"
+            )
+
+
+def _record(source: Source, block: list[tuple[int, str]]) -> Record:
+    parts: dict[str, str] = {}
+    spans: list[Span] = []
+    identifiers: list[Any] = []
+    name = ""
+    for number, line in block:
+        place = f"line {number}"
+        part = _PART.fullmatch(line)
+        if part is not None and not (spans or part[2] in parts):
+            name, parts[part[2]] = part[1].strip(), part[3]
+            continue
+        cells = line.split("\t")
+        if len(cells) == 4 and not cells[1].strip().isdigit():  # a relation
+            continue
+        if "t" not in parts or len(cells) < 5 or not all(c.strip().isdigit() for c in cells[1:3]):
+            problem = f"{line[:60]!r} is not 'ID|t|title', 'ID|a|abstract', nor an entity "
+            problem += "'ID<tab>START<tab>END<tab>text<tab>TYPE'"
+            raise source.fault(place, problem)
+        if source.with_entities:
+            start, end = int(cells[1]), int(cells[2])
+            spans.append(Span(((start, end),), cells[4].strip(), cells[3]))
+            identifiers.append(cells[5].strip() if len(cells) > 5 and cells[5].strip() else None)
+    title, abstract = parts.get("t", ""), parts.get("a", "")
+    metadata: dict[str, Any] = {"id": name}
+    if any(each is not None for each in identifiers):
+        metadata["identifiers"] = identifiers
+    text = f"{title}\n{abstract}" if abstract else title
+    return Record(f"line {block[0][0]}", (text,), spans, metadata)

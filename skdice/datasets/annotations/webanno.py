@@ -1,0 +1,277 @@
+"""WebAnno TSV 3, of WebAnno and INCEpTION: a file for each text, a line for each token.
+
+Read from "WebAnno TSV 3.3 File format" in INCEpTION's user's guide (appendix C). The file is one
+text: sentences come with their texts, and what lies between two of them is taken for line breaks.
+A line names a token, or a part of one (``2-2.1``), its offsets in UTF-16 code units as Java counts
+them, and a cell for each feature of each layer. Annotations of several tokens have one number, as
+in ``PER[1]``. Read are the spans of named entities, or, without them, of all layers but those of
+parts of speech, lemmas and the like; an annotation without a value has the name of its layer. A
+text is written as sentences that end at its line breaks; a folder holds a file for each.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from itertools import chain, pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from skdice.datasets.annotations._documents import (
+    in_order,
+    names_of,
+    read_metadata,
+    write_metadata,
+)
+from skdice.datasets.annotations._format import Format, Record, Row, Span
+from skdice.datasets.annotations._offsets import units_before
+from skdice.datasets.annotations._words import words_of
+from skdice.datasets.files import first_line, write_text
+from skdice.datasets.source import Source
+from skdice.folders import replaced
+from skdice.text.entity import Entity
+
+_HEAD = "#FORMAT=WebAnno TSV 3"
+_LAYER = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity"
+_OTHERS = re.compile(r"\.(POS|Lemma|Stem|MorphologicalFeatures|SurfaceForm|Token|Sentence)$")
+_UNIT = re.compile(r"(\d+)-(\d+)(\.\d+)?")
+_ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
+_IN_CELLS = {**_ESCAPES, **{c: f"\\{c}" for c in "[]|_;*"}, "->": "\\->"}
+
+
+class WebAnno(Format):
+    """Tokens with layers of annotations."""
+
+    unit = "utf16"
+    rank = 70
+    suffixes = (".tsv",)
+
+    def keeps(self, path: Path) -> frozenset[str] | None:
+        return frozenset() if path.suffix == ".tsv" else None
+
+    def claims(self, source: Source) -> bool:
+        if source.path.is_dir():
+            return any(map(_is_ours, source.path.rglob("*.tsv")))
+        return _is_ours(source.path)
+
+    def read(self, source: Source) -> Iterator[Record]:
+        if not source.path.is_dir():
+            yield _record(source, source.path.name, {})
+            return
+        folder = source.path
+        metadata = read_metadata(folder)
+        paths = {p.relative_to(folder).as_posix().removesuffix(".tsv"): p
+                 for p in folder.rglob("*.tsv") if _is_ours(p)}  # fmt: skip
+        for name in in_order(list(paths), metadata):
+            one = Source(paths[name], source.encoding, with_entities=source.with_entities)
+            yield _record(one, f"{name}.tsv", metadata.get(name, {"id": name}))
+
+    def write(self, path: Path, rows: list[Row]) -> None:
+        if path.suffix == ".tsv" and len(rows) == 1:
+            write_text(path, "".join(_lines(rows[0])))
+            return
+        if path.suffix == ".tsv":
+            raise ValueError(
+                f"{str(path)!r} holds one text, and there are {len(rows)}: give a folder, in which "
+                "each has a file"
+            )
+        names = names_of(rows)
+        with replaced(path, lambda name: False) as folder:
+            for row, name in zip(rows, names, strict=True):
+                file = folder / f"{name}.tsv"
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes("".join(_lines(row)).encode())
+            write_metadata(folder, names, rows)
+
+
+def _is_ours(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(64).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(_HEAD.encode())
+
+
+class _Column(NamedTuple):
+    layer: str
+    feature: str
+
+
+class _Token(NamedTuple):
+    place: str
+    start: int
+    end: int
+    text: str
+    cells: list[str]
+    is_part: bool
+
+
+def _record(source: Source, name: str, metadata: dict[str, Any]) -> Record:
+    columns: list[_Column] = []
+    sentences: list[tuple[str, list[_Token]]] = []
+    if not first_line(source.lines).startswith(_HEAD):
+        raise source.fault("line 1", f"{first_line(source.lines)[:60]!r} is not '{_HEAD}.3'")
+    for number, line in enumerate(source.lines, 1):
+        if line.startswith("#T_"):
+            columns += _columns(line)
+        elif line.startswith("#Text=") and sentences and not sentences[-1][1]:  # of several lines
+            sentences[-1] = (f"{sentences[-1][0]}\n{_unescaped(line[6:])}", [])
+        elif line.startswith("#Text="):
+            sentences.append((_unescaped(line[6:]), []))
+        elif line.strip() and not line.startswith("#"):
+            if not sentences:
+                raise source.fault(f"line {number}", "a token without a line '#Text=' before it")
+            sentences[-1][1].append(_token(source, number, line))
+    text = _joined(source, sentences)
+    tokens = [token for _, some in sentences for token in some]
+    spans = list(_spans(columns, tokens)) if source.with_entities else []
+    return Record(name, (text,), spans, metadata)
+
+
+def _columns(line: str) -> list[_Column]:
+    """The columns of a layer: one for each feature, or one for a layer without any."""
+    kind, _, rest = line.partition("=")
+    layer, *features = rest.strip().split("|")
+    if kind == "#T_RL":  # a relation has one more, for its source
+        features = [*features, "source"] if not features or "BT_" in features[-1] else features
+    return [_Column(layer if kind == "#T_SP" else "", f) for f in features or [""]]
+
+
+def _token(source: Source, number: int, line: str) -> _Token:
+    unit, _, rest = line.partition("\t")
+    place, _, rest = rest.partition("\t")
+    text, *cells = rest.rstrip("\r").split("\t")
+    found, at = _UNIT.fullmatch(unit), re.fullmatch(r"(\d+)-(\d+)", place)
+    if found is None or at is None:
+        problem = f"{line[:60]!r} is no token: 'SENTENCE-TOKEN<tab>START-END<tab>text'"
+        raise source.fault(f"line {number}", problem)
+    is_part = found[3] is not None
+    return _Token(f"line {number}", int(at[1]), int(at[2]), _unescaped(text), cells, is_part)
+
+
+def _joined(source: Source, sentences: list[tuple[str, list[_Token]]]) -> str:
+    """The text of the sentences, where their offsets say that they stand."""
+    text, size = "", 0
+    for sentence, tokens in sentences:
+        before = units_before(sentence, "utf16")
+        if tokens:
+            gap = tokens[0].start - before[_place(sentence, tokens[0], before, size)] - size
+            if gap < 0:
+                problem = f"the token {tokens[0].text!r} begins before the sentence that holds it"
+                raise source.fault(tokens[0].place, problem)
+            if gap > 10_000 + len(source.lines):
+                problem = f"the token {tokens[0].text!r} stands {gap} characters behind the text"
+                raise source.fault(tokens[0].place, problem)
+        else:
+            gap = int(bool(text))
+        text += "\n" * gap + sentence
+        size += gap + before[-1]
+    return text
+
+
+def _place(sentence: str, token: _Token, before: Sequence[int], size: int) -> int:
+    """Where the first token stands in its sentence."""
+    first = len(sentence) - len(sentence.lstrip())
+    if token.text.strip():
+        return first
+    # White space that is a token: nearest to what stands before.
+    places = [m.start() for m in re.finditer(f"(?={re.escape(token.text)})", sentence)]
+    fitting = [at for at in places if token.start - before[at] >= size]
+    return max(fitting, default=first)
+
+
+def _spans(columns: list[_Column], tokens: list[_Token]) -> Iterator[Span]:
+    layers = list(
+        dict.fromkeys(c.layer for c in columns if c.layer and not _OTHERS.search(c.layer))
+    )
+    layers = [layer for layer in layers if layer == _LAYER] or layers
+    for layer in layers:
+        at = {c.feature: i for i, c in enumerate(columns) if c.layer == layer}
+        wanted = sorted(at, key=lambda name: (name != "value", name == "identifier"))
+        found: dict[Any, list[Any]] = {}  # tokens and label of each annotation
+        for token in tokens:
+            cells = [token.cells[i] for name in wanted if (i := at[name]) < len(token.cells)]
+            rows = [_values(cell) for cell in cells]
+            numbers = [number for _, number in max(rows, key=lambda row: len(row), default=[])]
+            for k, number in enumerate(numbers):
+                labels = [row[k][0] for row in rows if k < len(row) and row[k][0] is not None]
+                key = (number, "") if number else (token.place, k)
+                label = labels[0] if labels else layer.rpartition(".")[2]
+                found.setdefault(key, [label, []])[1].append(token)
+        if all(key[1] == "" for key in found):  # numbered, as we write them
+            found = dict(sorted(found.items(), key=lambda item: int(item[0][0])))
+        for label, parts in found.values():
+            start, end = min(t.start for t in parts), max(t.end for t in parts)
+            yield Span(((start, end),), label, " ".join(t.text for t in parts))
+
+
+def _values(cell: str) -> list[tuple[str | None, str]]:
+    """The values of a cell, each with the number of its annotation; None for one without."""
+    if cell in ("", "_"):
+        return []
+    values = []
+    for part in re.findall(r"(?:^|\|)((?:\\.|[^\\|])*)", cell):
+        match = re.fullmatch(r"((?:\\.|[^\\])*?)\[(\d{1,9})\]", part)
+        value, number = (match[1], match[2]) if match else (part, "")
+        values.append((None if value == "*" else _unescaped(value), number))
+    return values
+
+
+def _unescaped(text: str) -> str:
+    known = {"t": "\t", "n": "\n", "r": "\r"}
+    return re.sub(r"\\(->|.)", lambda m: known.get(m[1], m[1]), text)
+
+
+# ---- writing
+
+
+def _escaped(text: str, table: dict[str, str]) -> str:
+    pattern = "|".join(map(re.escape, sorted(table, key=len, reverse=True)))
+    return re.sub(pattern, lambda match: table[match[0]], text)
+
+
+def _lines(row: Row) -> Iterator[str]:
+    """The lines of a file."""
+    yield f"{_HEAD}.3\n#T_SP={_LAYER}|identifier|value\n\n"
+    before, every = units_before(row.text, "utf16"), _tokens(row)
+    held_by: dict[tuple[int, int], list[tuple[int, Entity]]] = {place: [] for place in every}
+    for number, entity in enumerate(row.entities, 1):
+        first = bisect_left(every, (entity.start, 0))
+        for place in every[first : bisect_left(every, (entity.end, 0))]:
+            held_by[place].append((number, entity))
+    at = 0
+    for n, (begin, end) in enumerate(_sentences(row), 1):
+        yield f"\n#Text={_escaped(row.text[begin:end], _ESCAPES)}\n"
+        last = bisect_left(every, (end, 0))
+        for k, (start, stop) in enumerate(every[at:last], 1):
+            held = held_by[start, stop]
+            ids = "|".join(f"*[{number}]" for number, _ in held) or "_"
+            names = "|".join(f"{_escaped(str(e.label), _IN_CELLS)}[{i}]" for i, e in held) or "_"
+            word = _escaped(row.text[start:stop], _ESCAPES)
+            yield f"{n}-{k}\t{before[start]}-{before[stop]}\t{word}\t{ids}\t{names}\t\n"
+        at = last
+
+
+def _tokens(row: Row) -> list[tuple[int, int]]:
+    """Words, and the white space in which an entity begins or ends."""
+    return sorted([*words_of(row.text, row.entities), *_edges(row)])
+
+
+def _edges(row: Row) -> list[tuple[int, int]]:
+    """The white space that begins or ends an entity, cut where others do."""
+    starts, ends = {e.start for e in row.entities}, {e.end for e in row.entities}
+    words = words_of(row.text, row.entities)
+    free = pairwise(sorted({0, len(row.text), *starts, *ends, *chain.from_iterable(words)}))
+    inside = set(words)
+    return [(a, b) for a, b in free if (a, b) not in inside and (a in starts or b in ends)]
+
+
+def _sentences(row: Row) -> list[tuple[int, int]]:
+    """Lines, if each holds a word and no entity goes on in the next; or else the whole text."""
+    places, end = [], 0
+    for match in re.finditer("[^\n]+", row.text):
+        places.append(match.span())
+        end = match.end()
+    is_whole = end < len(row.text) or any(not row.text[a:b].strip() for a, b in places)
+    crossing = any("\n" in row.text[e.start : e.end] for e in row.entities)
+    return [(0, len(row.text))] if is_whole or crossing or _edges(row) else places

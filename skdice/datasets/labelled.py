@@ -1,0 +1,254 @@
+"""Labels of whole texts in the JSON of annotation tools, as records of a table.
+
+Read are Prodigy's ``label`` or ``accept`` with its ``answer``, the choices of Label Studio (JSON
+and JSON-MIN), and the ``cats`` of spaCy. Doccano's lists of labels are a table as they are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from skdice._checks import shown
+from skdice.datasets.files import fault
+from skdice.datasets.source import ANSWERS
+
+Placed = tuple[str, Any]  # a value with its place in the file
+
+
+class Labelled(NamedTuple):
+    """Records whose labels are lists of names."""
+
+    records: list[Placed]
+    columns: list[str]  # that hold labels
+    skipped: Counter[str]
+
+
+def holds_labels(value: Any) -> bool:
+    """Whether a tool wrote labels of the whole text, and no entities."""
+    if _is_task(value):
+        results = [item for each in submitted(value) for item in _results(each)]
+        return any(map(_choices, results)) and not any(map(_is_region, results))
+    if isinstance(value, list):
+        return len(value) > 1 and _has_cats(value[1]) and not value[1].get("entities")
+    if not isinstance(value, dict):
+        return False
+    if any(value.get(name) for name in ("spans", "ents", "entities")):
+        return False
+    return _has_cats(value) or _is_answered(value) or _is_min(value)
+
+
+def labelled(path: Path, values: Sequence[Placed]) -> Labelled | None:
+    """The records of a file in which a tool wrote labels of texts; None if none did."""
+    some = [value for _, value in values[:1000]]
+    for owns, read in ((_is_task, _tasks), (_is_min, _minimal), (_cats_of, _cats)):
+        if any(map(owns, some)):
+            return read(path, values)
+    if sum(map(_is_answered, some)) and all(_may_be_answered(value) for value in some):
+        return _answered(path, values)
+    return None
+
+
+def texts_of(values: Sequence[Placed]) -> list[Placed]:
+    """The records of the texts alone, of what a tool wrote and people did not label yet."""
+    return [(place, _unlabelled(value)) for place, value in values]
+
+
+def _unlabelled(value: Any) -> Any:
+    if _is_task(value):
+        return value["data"]
+    if isinstance(value, list) and len(value) > 1 and isinstance(value[1], dict):
+        return {"text": value[0]}
+    if _is_answered(value) and isinstance(value.get("text"), str):
+        return {"text": value["text"]}
+    return value
+
+
+# ---- Prodigy
+
+
+def _is_answered(value: Any) -> bool:
+    if not isinstance(value, dict) or value.get("answer") not in ANSWERS:
+        return False
+    return isinstance(value.get("label"), str) or isinstance(value.get("accept"), list)
+
+
+def answers_of(values: Sequence[Any]) -> set[int]:
+    """The rows whose answer is a rejection, if all values are answers of Prodigy."""
+    if not all(value in (*ANSWERS, None) for value in values):
+        return set()
+    return {i for i, value in enumerate(values) if value == "reject"}
+
+
+def _may_be_answered(value: Any) -> bool:
+    return isinstance(value, dict) and value.get("answer") in (*ANSWERS, None)
+
+
+def _answered(path: Path, values: Sequence[Placed]) -> Labelled:
+    """What was accepted of each text; what was rejected is a text without that label."""
+    skipped: Counter[str] = Counter()
+    rows: dict[Any, tuple[str, dict[str, Any], list[str]]] = {}
+    rejected: dict[Any, set[str]] = {}
+    for i, (place, value) in enumerate(values):
+        if not isinstance(value, dict):
+            raise fault(path, place, f"{shown(value)} is not a JSON object, as each must be")
+        column = "accept" if isinstance(value.get("accept"), list) else "label"
+        names: list[Any] = value[column] if column == "accept" else [value.get("label")]
+        if not all(isinstance(name, str) and name.strip() for name in names):
+            raise fault(path, place, f"{column!r} is {shown(value.get(column))}, not names")
+        answer = value.get("answer")
+        if answer == "ignore":
+            skipped["whose answer is ignore"] += 1
+            continue
+        # A question about one label is asked once for each label of a text.
+        text = value.get("text")
+        name = text if column == "label" and isinstance(text, str) else i
+        _, _, kept = rows.setdefault(name, (place, {**value, "label": []}, []))
+        if answer == "reject":
+            rejected.setdefault(name, set()).update(names)
+        else:
+            kept += [each for each in names if each not in kept]
+    for name, labels in rejected.items():
+        both = labels.intersection(rows[name][2])
+        skipped["rejected labels that were accepted elsewhere"] += len(both)
+    records = [(place, {**value, "label": kept}) for place, value, kept in rows.values()]
+    left = len(rejected)
+    if left:
+        skipped["rejected labels, whose texts are kept without them"] += left
+    return Labelled(records, ["label"], +skipped)
+
+
+# ---- Label Studio
+
+
+def _is_task(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("data"), dict)
+
+
+def _is_min(value: Any) -> bool:
+    """Whether a value is a record of JSON-MIN without regions."""
+    return (
+        isinstance(value, dict)
+        and {"annotation_id", "lead_time"} <= set(value)
+        and not any(isinstance(each, list) for each in value.values())
+    )
+
+
+def answered(annotations: Any) -> list[Any]:
+    """Annotations that were submitted and not cancelled, or ids of some."""
+    return [
+        each
+        for each in (annotations if isinstance(annotations, list) else [])
+        if not isinstance(each, dict) or not (each.get("was_cancelled") or each.get("skipped"))
+    ]
+
+
+def submitted(task: dict[str, Any]) -> list[Any]:
+    """The annotations of a task: those that were marked as true, or else all."""
+    kept = answered(task.get("annotations") or task.get("completions") or [])
+    return [each for each in kept if isinstance(each, dict) and each.get("ground_truth")] or kept
+
+
+def _results(annotation: Any) -> list[Any]:
+    result = annotation.get("result") if isinstance(annotation, dict) else None
+    return result if isinstance(result, list) else []
+
+
+def _choices(item: Any) -> list[str]:
+    value = item.get("value") if isinstance(item, dict) else None
+    names = value.get("choices") if isinstance(value, dict) else None
+    return [str(name) for name in names] if isinstance(names, list) else []
+
+
+def _is_region(item: Any) -> bool:
+    value = item.get("value") if isinstance(item, dict) else None
+    return isinstance(value, dict) and "start" in value
+
+
+def _tasks(path: Path, values: Sequence[Placed]) -> Labelled | None:
+    skipped: Counter[str] = Counter()
+    records: list[Placed] = []
+    columns: list[str] = []
+    if not any(
+        any(map(_choices, _results(a))) for _, v in values if _is_task(v) for a in submitted(v)
+    ):
+        return None
+    for place, task in values:
+        if not _is_task(task):
+            raise fault(path, place, f"{shown(task)} is no task of Label Studio")
+        kept = submitted(task)
+        skipped["not annotated"] += not kept
+        for annotation in kept:
+            found: dict[str, list[str]] = {}
+            for item in _results(annotation):
+                if names := _choices(item):
+                    found.setdefault(str(item.get("from_name", "choices")), []).extend(names)
+            columns += [name for name in found if name not in columns]
+            records.append((place, {"id": task.get("id"), **task["data"], **found}))
+    for _, record in records:
+        for name in columns:  # a question without an answer
+            record.setdefault(name, [])
+    return Labelled(records, columns, +skipped)
+
+
+_OF_MIN = ("id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time")
+
+
+def _minimal(path: Path, values: Sequence[Placed]) -> Labelled:
+    records = []
+    names: list[str] = []
+    for place, value in values:
+        if not isinstance(value, dict):
+            raise fault(path, place, f"{shown(value)} is not a JSON object, as each must be")
+        record = {}
+        for name, cell in value.items():
+            if isinstance(cell, dict) and isinstance(cell.get("choices"), list):
+                cell = list(map(str, cell["choices"]))
+            if name not in _OF_MIN:
+                record[name] = cell
+                names += [name] * (name not in names)
+        records.append((place, record))
+    columns = [name for name in names if name != "text"]
+    rows = [
+        (place, {n: _listed(r.get(n)) if n in columns else r.get(n) for n in names})
+        for place, r in records
+    ]
+    return Labelled(rows, columns, Counter())
+
+
+def _listed(cell: Any) -> Any:
+    if isinstance(cell, str):
+        return [cell]
+    return [] if cell is None else cell
+
+
+# ---- spaCy
+
+
+def _has_cats(value: Any) -> bool:
+    cats = value.get("cats") if isinstance(value, dict) else None
+    return isinstance(cats, dict) and bool(cats)
+
+
+def _cats_of(value: Any) -> bool:
+    return _has_cats(value[1] if isinstance(value, list) and len(value) > 1 else value)
+
+
+def _cats(path: Path, values: Sequence[Placed]) -> Labelled:
+    """The categories of a score of at least a half, as spaCy's own trainer takes them."""
+    records = []
+    for place, value in values:
+        text, fields = None, value
+        if isinstance(value, list) and len(value) > 1:
+            text, fields = value[:2]
+        cats = fields.get("cats") if isinstance(fields, dict) else None
+        if not isinstance(cats, dict) or not all(
+            isinstance(score, (int, float)) for score in cats.values()
+        ):
+            raise fault(path, place, f"'cats' is {shown(cats)}, not a score for each category")
+        text = fields.get("text") if text is None else text
+        names = [name for name, score in cats.items() if score >= 0.5]
+        records.append((place, {"text": text, "cats": names}))
+    return Labelled(records, ["cats"], Counter())

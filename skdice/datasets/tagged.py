@@ -1,0 +1,102 @@
+"""Tagged sentences in any of their formats: columns, CoNLL-U, tables, lists of tokens in JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from skdice.datasets.conll import DOCUMENT, TAG, is_conllu, read_conll, read_conllu
+from skdice.datasets.files import first_line
+from skdice.datasets.options import check_options
+from skdice.datasets.source import Source
+from skdice.datasets.token_tables import list_table, token_table
+from skdice.datasets.tokens import are_spans, read_tokens, token_fields
+from skdice.metrics.schemes import to_tags
+
+Tagged = tuple[list[Any], list[Any], dict[str, Any] | None]  # X, y and columns
+
+
+def holds_tags(source: Source) -> bool:
+    """Whether a file holds tokens with their tags."""
+    if source.is_json:
+        return any(token_fields(value) for _, value in source.values)
+    lines = source.lines
+    begins = first_line(lines).startswith(("#begin document", DOCUMENT))
+    if begins or is_conllu(lines) or _in_blocks(lines):
+        return True
+    tables = (read(source.path, lines, with_tags=False) for read in (token_table, list_table))
+    return any(table is not None for table in tables)
+
+
+def read_tagged(source: Source, nested: bool = False, **options: Any) -> Tagged:
+    """The sentences of a file, their tags, and the columns of both.
+
+    Where a file holds spans of tokens they are made tags, unless they may be `nested`.
+    """
+    if source.is_json:
+        check_options(_token_lists, options)
+        return *_token_lists(source, nested, **options), None
+    lines, separator = source.lines, options.get("separator")
+    for read in (token_table, list_table):
+        table = read(source.path, lines, separator, options.get("with_tags", True))
+        if table is not None:
+            check_options(read, options)
+            return table
+    reader = read_conllu if is_conllu(lines) else read_conll
+    check_options(reader, options)
+    found: Tagged = reader(source.path, encoding=source.encoding, return_columns=True, **options)
+    return found
+
+
+def _token_lists(
+    source: Source, nested: bool = False, with_tags: bool = True
+) -> tuple[list[Any], list[Any]]:
+    """Lists of tokens with their tags, or with spans of tokens, from JSON."""
+    if not any(token_fields(value) for _, value in source.values):
+        remedy = "for texts with entities, give task='entities' (--task entities)"
+        raise ValueError(f"{str(source.path)!r} holds no lists of tokens and tags: {remedy}")
+    rows = list(read_tokens(source, with_tags))
+    y: list[Any] = [row for _, _, row in rows]
+    for i, (place, tokens, row) in enumerate(() if nested else rows):
+        if are_spans(row):
+            try:
+                y[i] = to_tags(row, len(tokens))
+            except ValueError as error:
+                remedy = "give task='mrc-ner' (--task mrc-ner)"
+                raise source.fault(place, f"{error}; for nested spans, {remedy}") from error
+        elif not row:
+            y[i] = ["O"] * len(tokens)
+    return [tokens for _, tokens, _ in rows], y
+
+
+def _in_blocks(lines: list[str]) -> bool:
+    """Whether blank lines stand between blocks of lines of columns."""
+    return _has_gaps(lines) and holds_columns(lines, set("OBIES"))
+
+
+def holds_columns(lines: list[str], tags: Collection[str]) -> bool:
+    """Whether lines are columns of single words: after tabs, or with a tag at one end of each."""
+    filled = _filled(lines)
+    single = [len(line.split()) == len(line.rstrip().split("\t")) for line in filled]
+    if 10 * sum(single) >= 9 * len(filled) and any("\t" in line for line in filled):
+        return True
+    ends = ([line.split()[i] for line in filled] for i in (0, -1))
+    return len({len(line.split()) for line in filled}) == 1 and any(
+        all(word in tags or TAG.fullmatch(word) for word in words) for words in ends
+    )
+
+
+def has_even_lines(lines: list[str]) -> bool:
+    """Whether blank lines separate lines that all have the same number of words, two or more."""
+    filled = _filled(lines)
+    widths = {1 if "\t" in line else len(line.split()) for line in filled}
+    return _has_gaps(lines) and len(widths) == 1 and widths != {1}
+
+
+def _has_gaps(lines: list[str]) -> bool:
+    return "\n\n" in "\n".join(map(str.strip, lines)).strip("\n")
+
+
+def _filled(lines: list[str]) -> list[str]:
+    """The first lines of tokens or texts."""
+    return [line for line in lines if line.strip() and not line.startswith(("#", DOCUMENT))][:200]

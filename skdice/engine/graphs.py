@@ -1,0 +1,233 @@
+"""What a GPU does, recorded once for each shape as a CUDA graph, and then replayed.
+
+An update is thousands of kernels of some microseconds, and to launch one takes Python longer than
+that. A graph is one launch. It reads its inputs where they were when it was recorded, so batches
+are copied there. Without this module (``net_params={"cuda_graphs": False}``) the same function is
+called for each batch.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from skdice._compat import dispatch_mode, expect_eager_steps
+from skdice._lock import PROCESS
+from skdice.engine.batching import Batch
+from skdice.engine.devices import to_device
+from skdice.engine.rows import Rows
+
+EAGER_RUNS = 3  # of a shape before it is recorded
+MOST = 32  # shapes that are recorded; others are rare
+Tensors = tuple[torch.Tensor, ...]
+Replay = Callable[[], Tensors]
+
+
+@dataclass(eq=False)
+class Shape:
+    """Inputs of one shape, in tensors that stay, and how often they were used."""
+
+    inputs: dict[str, torch.Tensor]
+    runs: int = 0
+    replay: Replay | None = None
+
+
+@dataclass(eq=False)
+class Graphs:
+    """A function of tensors, by name, that is recorded once for each of their shapes.
+
+    Parameters
+    ----------
+    function : callable
+        From a dict of tensors on the device to a tuple of tensors. What it changes, it changes in
+        place.
+    device : str
+    reason : str or None, default=None
+        Why nothing is recorded, if that is known; later also what was found to prevent it.
+    """
+
+    function: Callable[[dict[str, torch.Tensor]], Tensors]
+    device: str
+    reason: str | None = None
+    shapes: dict[Any, Shape] = field(default_factory=dict, init=False)
+    pool: Any = field(default=None, init=False)
+    stream: Any = field(default=None, init=False)
+    lock: Any = field(default_factory=threading.RLock, init=False)
+
+    def __post_init__(self) -> None:
+        if torch.device(self.device).type == "cuda":
+            # One memory for all graphs: what they give is copied before the next one runs.
+            self.pool = torch.cuda.graph_pool_handle()
+            self.stream = torch.cuda.Stream(torch.device(self.device))
+
+    def __call__(self, given: Mapping[str, torch.Tensor]) -> Tensors:
+        """What the function gives for these inputs, wherever they are."""
+        with self.lock:
+            shape = self._shape(given)
+            if shape is None:
+                return self.function({k: to_device(v, self.device) for k, v in given.items()})
+            for name, values in given.items():
+                moved = values.pin_memory() if shape.inputs[name].is_cuda else values
+                shape.inputs[name].copy_(moved, non_blocking=True)
+            if shape.replay is None and shape.runs >= EAGER_RUNS and self.reason is None:
+                self._record(shape)
+            if shape.replay is not None:
+                return tuple(values.clone() for values in shape.replay())
+            shape.runs += 1
+            with Waits() if shape.runs == 1 else nullcontext() as waits:
+                found = self._run_eagerly(shape)
+            if waits is not None and waits.seen and self.reason is None:
+                self.reason = f"{waits.seen} waits for the GPU"
+            return found
+
+    def _shape(self, given: Mapping[str, torch.Tensor]) -> Shape | None:
+        key = tuple((name, values.shape, values.dtype) for name, values in given.items())
+        if key not in self.shapes:
+            if len(self.shapes) >= MOST:
+                return None
+            inputs = {n: torch.empty_like(v, device=self.device) for n, v in given.items()}
+            self.shapes[key] = Shape(inputs)
+        return self.shapes[key]
+
+    def _run_eagerly(self, shape: Shape) -> Tensors:
+        """On the stream that will record, as torch asks for."""
+        if self.stream is None:
+            return self.function(shape.inputs)
+        here = torch.cuda.current_stream(self.stream.device)
+        self.stream.wait_stream(here)
+        with torch.cuda.stream(self.stream):
+            found = self.function(shape.inputs)
+        here.wait_stream(self.stream)
+        return found
+
+    def _record(self, shape: Shape) -> None:
+        try:
+            with PROCESS:  # nobody else may set the GPU's random numbers meanwhile
+                shape.replay = record(self.function, shape.inputs, self.pool, self.stream)
+        except RuntimeError as error:
+            self.reason = f"no graph could be recorded ({str(error).splitlines()[0]})"
+
+
+def record(
+    function: Callable[[dict[str, torch.Tensor]], Tensors],
+    inputs: dict[str, torch.Tensor],
+    pool: Any,
+    stream: Any,
+) -> Replay:
+    """Record what a function does with inputs that stay where they are."""
+    graph = torch.cuda.CUDAGraph()
+    mode = "thread_local"  # other threads may do as they like
+    with torch.cuda.graph(graph, pool=pool, stream=stream, capture_error_mode=mode):
+        found = function(inputs)
+
+    def replay() -> Tensors:
+        graph.replay()
+        return found
+
+    return replay
+
+
+class Waits(dispatch_mode()):  # type: ignore[misc]
+    """Notes the first operation that no graph can hold: one that reads a value, or copies it."""
+
+    READS = (
+        *("_local_scalar_dense", "nonzero", "masked_select", "equal", "is_nonzero", "argwhere"),
+        *("_unique2", "unique_dim", "unique_consecutive", "bincount", "repeat_interleave"),
+    )
+    seen: str | None = None
+
+    def __torch_dispatch__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        found = function(*args, **(kwargs or {}))
+        name = function.overloadpacket.__name__
+        by_mask = name.startswith("index") and any(
+            place is not None and place.dtype in (torch.bool, torch.uint8)
+            for places in args[1:2]
+            if isinstance(places, (list, tuple))
+            for place in places
+        )
+        given = [value for value in args if isinstance(value, torch.Tensor)]
+        copied = name in ("_to_copy", "copy_") and isinstance(found, torch.Tensor)
+        moved = copied and any(value.device.type != found.device.type for value in given)
+        if name in self.READS or by_mask or moved:
+            self.seen = self.seen or name
+        return found
+
+
+# ---- updates
+
+
+def graphs_of_updates(net: Any, fit: Any) -> Graphs:
+    """The updates of a fit, see `FineTuningNet.make_update`."""
+
+    def update(inputs: dict[str, torch.Tensor]) -> Tensors:
+        group = dict(inputs)
+        target, weight = group.pop("target"), group.pop("weight", None)
+        return net.make_update([([group], target, weight)], fit.draws)[:2]
+
+    return Graphs(update, net.device, why_eager(net, fit))
+
+
+def why_eager(net: Any, fit: Any) -> str | None:
+    """Why the updates of a fit cannot be recorded; None if nothing is known to prevent it."""
+    callbacks = [callback for _, callback in net.callbacks_]
+    unpadded = hasattr(net.module_, "encoder") and not isinstance(fit.layout, Rows)
+    reasons = {
+        "cuda_graphs is False": not net.cuda_graphs,
+        "several processes train together": fit.n_processes > 1,
+        "gradient_accumulation is above 1": net.gradient_accumulation > 1,
+        "gradient_checkpointing computes layers twice": getattr(net.module_, "checkpointed", False),
+        "texts have several windows": hasattr(fit.dataset, "pooling"),
+        "the loss has a forward of its own, which may count what is padded": unpadded,
+        "the optimizer is no fused Adam or AdamW": not can_be_recorded(net.optimizer_),
+        "a callback looks at gradients": any(map(looks_at_gradients, callbacks)),
+    }
+    return next((reason for reason, holds in reasons.items() if holds), None)
+
+
+def can_be_recorded(optimizer: torch.optim.Optimizer) -> bool:
+    """Whether it keeps its steps and its rate on the device, and skips an update there."""
+    return "capturable" in optimizer.defaults and bool(optimizer.defaults.get("fused"))
+
+
+def looks_at_gradients(callback: Any) -> bool:
+    """Whether a callback of skorch does something between the gradients and the update."""
+    from skorch.callbacks import Callback
+
+    return type(callback).on_grad_computed is not Callback.on_grad_computed
+
+
+def flat(batch: list[Batch]) -> dict[str, torch.Tensor] | None:
+    """The tensors of an update by name; None if it is not one micro-batch of nothing else."""
+    if len(batch) > 1 or len(batch[0][0]) > 1:
+        return None
+    (group,), target, weight = batch[0]
+    given = {**group, "target": target, "weight": weight}
+    given = {name: values for name, values in given.items() if values is not None}
+    return given if all(isinstance(values, torch.Tensor) for values in given.values()) else None
+
+
+@contextmanager
+def rates_on_device(optimizer: torch.optim.Optimizer) -> Iterator[None]:
+    """Keep the rates of an optimiser where graphs read them; the schedule writes them there."""
+    if not can_be_recorded(optimizer):
+        yield
+        return
+    for group in optimizer.param_groups:
+        device = group["params"][0].device
+        # As the kernels read it.
+        kind = torch.float32 if device.type == "cuda" else torch.float64
+        group["lr"] = torch.tensor(float(group["lr"]), dtype=kind, device=device)
+        group["capturable"] = device.type == "cuda"
+    expect_eager_steps(optimizer)
+    try:
+        yield
+    finally:
+        for group in optimizer.param_groups:
+            group["lr"], group["capturable"] = float(group["lr"]), False

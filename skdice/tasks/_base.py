@@ -1,0 +1,332 @@
+"""The protocol of a task: how its rows look, and how they are encoded, learned, decoded, scored."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from torch import nn
+
+from skdice.backbones import class_with_head, load_config
+from skdice.engine.batching import EncodedDataset, Padder
+from skdice.engine.module import EncoderModule, EncoderWithHead
+from skdice.engine.plan import Examples, Mode
+from skdice.text.encoding import Windows
+from skdice.text.inputs import check_weights
+from skdice.text.long_texts import Cuts
+
+# Inputs and their ids, which may be none.
+Named = tuple[list[Any], list[str]]
+# Blocks of rows: sources and outputs, as in `Task.decide`.
+Blocks = Iterable[tuple[list[Any], list[Any]]]
+
+
+class Task(ABC):
+    """The part of a text estimator that differs between tasks.
+
+    A task has no state: `model` is always the estimator, whose parameters it reads and on which
+    `learn` sets the fitted attributes (labels, scheme). A fit calls `read`, `learn`, `strata`,
+    `sampled`, `prepare_training`, `encode`, `dataset` and `criterion`, in this order; see
+    ``TransformerEstimator``.
+    """
+
+    name: ClassVar[str]  # on the command line and in `Dataset`
+    rows: ClassVar[str]  # in the words of a message, as "texts with entities"
+    file_kind: ClassVar[str] = ""  # of `read_dataset`, where it is not the name
+    estimator: ClassVar[str]  # the name of its class in `skdice.estimators`
+    hub_tag: ClassVar[str]
+    head: ClassVar[str | None]  # of transformers, as in BertForTokenClassification
+    example: ClassVar[str]  # of X, as code
+    keys: ClassVar[tuple[str, ...]]  # of a row of X in JSON lines
+    formats: ClassVar[tuple[str, ...]]  # in which predictions are written; "auto" is the first
+    tuned_by: ClassVar[str] = "BiasTunedClassifier"  # the estimator that tunes its decision
+    judged: ClassVar[str] = "labels"  # or "spans" or "answers": what a report is about
+    outputs: ClassVar[str] = "classes_"  # the attribute that names the outputs of the head
+    unit: ClassVar[str] = "texts"  # what the loss counts
+    rows_are: ClassVar[str] = "lines"  # where they are no JSON; or "blocks" of lines, or "json"
+    modes: ClassVar[tuple[str, ...]] = ("strict",)  # which spans count as found
+    has_classes: ClassVar[bool] = True  # otherwise positions in the text are predicted
+    per_position: ClassVar[bool] = True  # otherwise the head sees whole texts
+    has_words: ClassVar[bool] = True  # otherwise the backbone splits texts into words
+    longest: ClassVar[int] = 512  # subwords of an input, unless `max_length` is set
+    padder: ClassVar[type[Padder]] = Padder
+
+    def __str__(self) -> str:
+        return self.name
+
+    # ---- rows of X and y
+
+    @abstractmethod
+    def inputs(self, X: Any) -> list[Any]:
+        """Return the checked rows of X."""
+
+    def passages(self, inputs: list[Any]) -> list[Any]:
+        """Return the texts or tokens that spans are in."""
+        return inputs
+
+    @abstractmethod
+    def read(self, model: Any, X: Any, y: Any) -> tuple[list[Any], Any]:
+        """Return the checked rows of X and of y, as `fit`, `score` and folds take them."""
+
+    def examples(self, model: Any, X: Any, y: Any, sample_weight: Any = None) -> Examples:
+        """Return rows to train on, with targets in the form that `learn` takes."""
+        inputs, targets = self.read(model, X, y)
+        return Examples(inputs, targets, check_weights(sample_weight, len(inputs)))
+
+    def check_test(self, y: Any, y_test: Any) -> None:
+        """Refuse labels of test rows that training does not have."""
+
+    def drawn_by(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """Return y as folds take it, and as samplers take it."""
+        return y, y
+
+    # ---- training
+
+    def check_params(self, model: Any, mode: Mode) -> None:
+        """Refuse parameters of the task that do not fit each other, or the head that is there."""
+
+    def has_two_classes(self, model: Any) -> bool:
+        """Return whether each text has one of two labels, which are trained at a lower rate."""
+        return False
+
+    @abstractmethod
+    def learn(
+        self, model: Any, data: Examples, held: Examples | None, mode: Mode, classes: Any
+    ) -> tuple[Examples, Examples | None]:
+        """Set the labels on `model`, or check them against those of the last fit.
+
+        Returns training and validation examples, their targets by the labels that were learned.
+        """
+
+    def strata(self, model: Any, data: Examples) -> Any:
+        """Return a key for each row that a validation split keeps in proportion; None for none."""
+        return None
+
+    def sampled(self, model: Any, data: Examples) -> Any:
+        """Return the y that a sampler sees."""
+        return data.targets
+
+    def prepare_training(
+        self, model: Any, data: Examples, held: Examples | None, mode: Mode
+    ) -> None:
+        """Set on `model` what follows from the rows that are left to train on; warn of them."""
+
+    @abstractmethod
+    def n_outputs(self, model: Any) -> int:
+        """Return the number of the head's outputs."""
+
+    def uses_native_head(self, model: Any) -> bool:
+        """Return whether the head is the architecture's own, as transformers has it."""
+        return class_with_head(self.head, load_config(model.backbone)) is not None
+
+    def assemble(self, model: Any, encoder: Any, n_outputs: int) -> EncoderModule:
+        """Return the encoder with a head of skdice's own."""
+        return EncoderWithHead(encoder, n_outputs, dropout=model.dropout)
+
+    def update_module(self, model: Any, module: EncoderModule) -> None:
+        """Let a trained module take parameters of the head that were set since."""
+
+    @abstractmethod
+    def encode(self, model: Any, inputs: list[Any], cuts: Cuts | None = None) -> Windows[Any]:
+        """Return the windows of the inputs; `cuts` counts what of them was left out."""
+
+    def encode_sources(
+        self, model: Any, inputs: list[Any], cuts: Cuts | None
+    ) -> tuple[list[Any], Windows[Any]]:
+        """Return what `decide` needs of the inputs beside their outputs, and their windows."""
+        return inputs, self.encode(model, inputs, cuts)
+
+    def targets(self, model: Any, windows: Windows[Any], targets: Any) -> Any:
+        """Return the target of each window, from those of the rows."""
+        return [self.target(model, window, targets[window.row]) for window in windows]
+
+    def target(self, model: Any, window: Any, of_row: Any) -> np.ndarray:
+        """Return the target of a window, from that of its row."""
+        raise NotImplementedError
+
+    def dataset(
+        self, model: Any, windows: Windows[Any], targets: Any, weights: np.ndarray | None
+    ) -> EncodedDataset:
+        """Return windows, each with its target and the weight of its row."""
+        if targets is not None:
+            targets = self.targets(model, windows, targets)
+        return EncodedDataset(windows, targets, None if weights is None else weights[windows.rows])
+
+    def count_cuts(self, model: Any, inputs: list[Any], cuts: Cuts) -> None:
+        """Count what is left out of validation inputs, where `encode` counts it."""
+
+    @abstractmethod
+    def criterion(
+        self, model: Any, data: Examples, dataset: Any, drawn: np.ndarray | None, mode: Mode
+    ) -> nn.Module:
+        """Return the loss, prepared with the counts of the training data.
+
+        `drawn` are the rows of `dataset` that the first epoch trains on; None for all.
+        """
+
+    def n_positives(self, data: Examples) -> int | None:
+        """Return the number of answers or entities, where the loss counts no classes."""
+        return None
+
+    def after_training(self, model: Any, held: Examples | None, blocks: Blocks) -> None:
+        """Tune on validation rows what can be tuned; `blocks` are those of `validation_score`."""
+
+    # ---- predictions
+
+    @abstractmethod
+    def row_outputs(self, model: Any, rows: Iterable[Any]) -> list[Any]:
+        """Return for each row what follows from its windows and their logits.
+
+        That is log-probabilities of tags, logits of classes, or candidates of answers and spans.
+        Each of `rows` is a list of windows with their logits.
+        """
+
+    @abstractmethod
+    def decide(self, model: Any, sources: list[Any], outputs: Iterable[Any]) -> Any:
+        """Return what `predict` gives for each row, from its `row_outputs`.
+
+        `sources` are the inputs, or what `encode_sources` made of them.
+        """
+
+    def validation_score(self, model: Any, held: Examples, blocks: Blocks) -> float:
+        """Return F1 from 0 to 1 on validation rows; `blocks` are sources and outputs of some."""
+        found = [row for block in blocks for row in self.decide(model, *block)]
+        return float(self.rate(model, held.targets, found)["f1"])
+
+    # ---- rows in files
+
+    def labels(self, y: Any) -> Iterable[Any] | None:
+        """Return every label of a data set, None for one that was not annotated."""
+        return None
+
+    def has_several_labels(self, y: Any) -> bool:
+        """Return whether a row may have several labels."""
+        return False
+
+    def counted(self, X: Any, y: Any) -> Any:
+        """Return y as `skdice.inspection.imbalance` counts it."""
+        return y
+
+    def groups(self, X: Any) -> Any:
+        """Return the groups of rows that a split keeps together; None for none."""
+        return None
+
+    def split_strata(self, y: Any) -> Any:
+        """Return a key for each row of a data set that a split keeps in proportion."""
+        return None
+
+    def scorer(self, y: Any) -> Any:
+        """Return a scorer for a search on a data set; None is the estimator's own score."""
+        return None
+
+    def file_options(self, table: dict[str, Any], **of_offsets: str) -> dict[str, Any]:
+        """Return the options of `skdice.datasets.read_dataset` for files of the task.
+
+        `table` holds those of `read_table`, and `of_offsets` ``on_misaligned`` and ``offsets``.
+        """
+        return table
+
+    def formats_of(self, model: Any) -> tuple[str, ...]:
+        """Return the formats in which a model's predictions are written."""
+        return self.formats
+
+    @abstractmethod
+    def read_inputs(self, model: Any, path: Path, encoding: str, **table: Any) -> Named:
+        """Return the inputs of a file with or without labels, and their ids.
+
+        `table` holds the options of `skdice.datasets.read_texts` for its columns.
+        """
+
+    def row_of_line(self, line: str) -> Any:
+        """Return the input that stands on a line, if each line holds one."""
+        raise NotImplementedError
+
+    def row_of_block(self, model: Any, where: str, lines: list[str]) -> Any:
+        """Return the input that stands on the lines between two blank ones, if they hold one."""
+        raise NotImplementedError
+
+    def method_for(self, how: str) -> str:
+        """Return the method that predicts what a format needs."""
+        return "predict"
+
+    def written(self, model: Any, how: str, x: Any, name: str, found: Any) -> str:
+        """Return the line of a row, from its input, its id and what `method_for` gave for it."""
+        return json.dumps(self.record(model, how, x, name, found), ensure_ascii=False)
+
+    def record(self, model: Any, how: str, x: Any, name: str, found: Any) -> dict[str, Any]:
+        """Return the record of a row in JSON lines."""
+        raise NotImplementedError
+
+    def reported(self, model: Any, X: Any) -> Any:
+        """Return the predictions that a report is about."""
+        return model.predict(X)
+
+    @abstractmethod
+    def report(
+        self, model: Any, X: Any, y: Any, predicted: Any, *, mode: str, as_json: bool
+    ) -> Any:
+        """Return scores by class of what `reported` gave, as values for JSON or as text."""
+
+    def unseen_labels(self, model: Any, y: Any) -> list[str]:
+        """Return labels of a data set that training did not have."""
+        return []
+
+    # ---- models of transformers
+
+    def params_around_model(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Return the parameters of an estimator around a model that others trained."""
+        return params
+
+    def fitted_of(self, model: Any, config: Any) -> dict[str, Any]:
+        """Return the fitted attributes that follow from a configuration of transformers.
+
+        ``"order"`` among them is the order in which the outputs of its head are put.
+        """
+        raise NotImplementedError
+
+    def describe(self, model: Any, config: Any) -> None:
+        """Put the labels of the outputs into a configuration of transformers."""
+        names = [str(label) for label in model.outputs_.tolist()]
+        config.id2label = dict(enumerate(names))
+        config.label2id = {name: i for i, name in enumerate(names)}
+
+    # ---- the model card
+
+    def background(self, model: Any) -> str | None:
+        """Return the name of the negative class, if there is one."""
+        return None
+
+    def transformers_code(self, model: Any) -> str:
+        """Return code that predicts with plain transformers."""
+        return f"""\
+from transformers import pipeline
+model = pipeline("{self.hub_tag}", "FOLDER_OR_REPO_ID")
+model("Ann lives in Rome")"""
+
+    def card_notes(self, model: Any, native: bool) -> str:
+        """Return how predictions of skdice and of transformers differ, if `native` can be read."""
+        return ""
+
+    def pipeline_caveat(self, model: Any) -> str:
+        """Return the reason why a pipeline of transformers would predict otherwise, if one does."""
+        return ""
+
+    # ---- scores
+
+    def paired_spans(
+        self, model: Any, inputs: list[Any], true: Any, predicted: Any
+    ) -> tuple[list[list[Any]], list[list[Any]]]:
+        """Return true and predicted spans as (type, start, end), if the task is judged by spans."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def rate(self, model: Any, true: Any, predicted: Iterable[Any]) -> dict[str, float]:
+        """Return the scores of predictions, with ``f1`` among them."""
+
+    @abstractmethod
+    def measure(self, model: Any) -> str:
+        """Return the words for what `rate` counts."""

@@ -1,0 +1,79 @@
+"""Sentences of tokens in files and streams, and records of their spans."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from skdice.datasets import read_dataset
+from skdice.datasets.auto import find_task
+from skdice.datasets.conll import Line, columns_of
+from skdice.datasets.files import is_json, read_lines
+from skdice.datasets.tagged import holds_columns
+
+
+def read_tokens_of(model: Any, path: Path, encoding: str, table: dict[str, Any]) -> list[list[str]]:
+    """Sentences of a file with or without tags: in JSON, in columns, or a token a line."""
+    lines = read_lines(path, encoding)
+    options: dict[str, Any] = {"encoding": encoding, "with_tags": False}
+    if is_json(path, lines):
+        return read_dataset(path, task=model.task.name, **options).X
+    if all("\t" not in line and len(line.split()) < 2 for line in lines):
+        blocks = "\n".join(line.strip() for line in lines).strip("\n").split("\n\n")
+        return [[token for token in block.split("\n") if token] for block in blocks]
+    if "text_columns" not in table and find_task(path, encoding) != "tagging":
+        refuse_text(repr(str(path)), lines, model)
+    options |= token_options(table)
+    return read_dataset(path, task="tagging", **options).X
+
+
+def token_options(table: dict[str, Any]) -> dict[str, Any]:
+    """Options for columns of tokens and tags, from those of a table of texts and labels."""
+    names = {"text_columns": "token_column", "label_column": "tag_column"}
+    return {names.get(name, name): value for name, value in table.items()}
+
+
+def tokens_of_block(model: Any, where: str, lines: list[str]) -> list[str]:
+    """The tokens of a sentence, which stand alone or in columns."""
+    separator = "\t" if any("\t" in line for line in lines) else None
+    rows = [Line(i, line, line.split(separator)) for i, line in enumerate(lines, 1)]
+    column = 0
+    if any(len(row.cells) > 1 for row in rows):
+        refuse_text(where, lines, model)
+        rows, column, _ = columns_of(where, rows, None, None, with_tags=False)
+    return [row.cells[column] for row in rows]
+
+
+def refuse_text(where: str, lines: list[str], model: Any) -> None:
+    """Refuse lines of running text, of which a tagger would read the first words alone."""
+    if not holds_columns(lines, getattr(model, "classes_", ())):
+        raise ValueError(
+            f"{where} holds running text ({lines[0]:.40}): write one token a line and blank lines "
+            "between sentences, or name the column of tokens (text_columns); running text is for a "
+            "recognizer, which is trained on texts with entities"
+        )
+
+
+def record_of_spans(
+    how: str, tokens: list[str], tags: list[Any], spans: list[Any], *, with_tags: bool
+) -> dict[str, Any]:
+    """The record of a sentence: its tags and spans, or its spans with their words."""
+    rounded = [(*span[:3], round(span.score, 6)) for span in spans]
+    if how == "jsonl":
+        return {"tokens": tokens, **({"tags": tags} if with_tags else {}), "spans": rounded}
+    entries = [
+        {
+            "type": kind,
+            "start": start,
+            "end": end,
+            "text": " ".join(tokens[start:end]),
+            "score": score,
+        }
+        for kind, start, end, score in rounded
+    ]
+    return {"tokens": tokens, "spans": entries}
+
+
+def table_of_scores(scores: dict[str, float]) -> str:
+    """Scores as text, one a line."""
+    return "".join(f"{name:>24} {value:8.4f}\n" for name, value in scores.items())

@@ -1,0 +1,439 @@
+"""Classification: texts or pairs in, one label or several labels out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.special import expit, softmax
+from sklearn.metrics import classification_report
+from torch import nn
+
+from skdice._checks import shown
+from skdice.datasets import read_texts
+from skdice.engine.batching import EncodedDataset
+from skdice.engine.module import EncoderModule, EncoderWithHead, TaskModel
+from skdice.engine.plan import Examples, Mode
+from skdice.engine.window_pooling import TextDataset, WindowPooling
+from skdice.metrics import ClassScorer, positive_class
+from skdice.metrics.classification import class_scores
+from skdice.metrics.labels import (
+    Labels,
+    known_labels,
+    rarest_labels,
+    read_labels,
+    single_labels,
+)
+from skdice.tasks._base import Named, Task
+from skdice.tasks._training import check_known, check_occurring, label_names, prepared_loss
+from skdice.text.encoding import Windows
+from skdice.text.inputs import as_texts, check_width
+from skdice.text.long_texts import Cuts, DecisiveWindow, TextWindow, encode_texts
+
+Found = list[tuple[TextWindow, np.ndarray]]
+
+
+class Classification(Task):
+    """Labels of texts or of pairs of texts."""
+
+    name = "classification"
+    rows = "texts to classify"
+    estimator = "DiceSequenceClassifier"
+    hub_tag = "text-classification"
+    head = "SequenceClassification"
+    example = '["Win a free prize now"]'
+    keys = ("text", "text_pair")
+    formats = ("tsv", "jsonl")
+    per_position = False
+
+    # ---- rows
+
+    def inputs(self, X: Any) -> list[Any]:
+        """Return texts or pairs."""
+        return as_texts(X)
+
+    def read(self, model: Any, X: Any, y: Any) -> tuple[list[Any], Any]:
+        """Return texts or pairs with their `Labels`."""
+        texts = as_texts(X)
+        return texts, read_labels(y, len(texts))
+
+    def check_test(self, y: Any, y_test: Any) -> None:
+        """Refuse labels of test rows that training does not have."""
+        labels = read_labels(y)
+        known_labels(y_test, labels.classes, labels.multilabel, "y_test")
+
+    def drawn_by(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """Return labels or 0/1 rows for folds, and for samplers one label a row."""
+        return read_labels(y).values, single_labels(y)
+
+    # ---- training
+
+    def check_params(self, model: Any, mode: Mode) -> None:
+        """Refuse a `pooling` of another head than the one that was fitted."""
+        native = self.uses_native_head(model)
+        if mode != "fresh" and native != isinstance(model.module_, TaskModel):
+            raise ValueError(
+                f"pooling={model.pooling!r} needs another head than the one that was fitted: fit "
+                "with warm_start=False, or set pooling back"
+            )
+
+    def has_two_classes(self, model: Any) -> bool:
+        """Return True for two classes, and before a fit, when a search asks for a rate."""
+        if not hasattr(model, "classes_"):
+            return True
+        return not model.multilabel_ and len(model.classes_) == 2
+
+    def learn(
+        self, model: Any, data: Examples, held: Examples | None, mode: Mode, classes: Any
+    ) -> tuple[Examples, Examples | None]:
+        """Set the classes; targets become labels, or 0/1 rows in the order of the classes."""
+        known = None if mode == "fresh" else model.n_features_in_
+        model.n_features_in_ = check_width(data.inputs, known, model)
+        given: Labels = data.targets
+        learned = _known_labels if mode != "fresh" else _new_labels
+        data = replace(data, targets=learned(model, given, classes))
+        if held is not None:
+            held = replace(held, targets=_held_out_labels(model, held, given))
+        return data, held
+
+    def strata(self, model: Any, data: Examples) -> Any:
+        """Return the labels; of several labels there are no strata."""
+        return None if model.multilabel_ else data.targets
+
+    def sampled(self, model: Any, data: Examples) -> Any:
+        """Return the labels; of several labels the rarest of each row, as it has one class."""
+        return rarest_labels(data.targets, model.classes_) if model.multilabel_ else data.targets
+
+    def prepare_training(
+        self, model: Any, data: Examples, held: Examples | None, mode: Mode
+    ) -> None:
+        """Choose the positive class of two."""
+        if mode == "fresh":
+            vars(model).pop("positive_", None)
+        if model.multilabel_ or len(model.classes_) != 2:
+            return
+        # A warm start keeps the positive class, even if its data have another majority.
+        if model.pos_label is not None or not hasattr(model, "positive_"):
+            counts = np.bincount(self._indices(model, data), _shares(data), minlength=2)
+            model.positive_ = positive_class(model.classes_, counts, model.pos_label)
+
+    def n_outputs(self, model: Any) -> int:
+        """Return the number of classes."""
+        return len(model.classes_)
+
+    def uses_native_head(self, model: Any) -> bool:
+        """Return whether `pooling` asks for the architecture's own head."""
+        native: bool = model.pooling == "native"
+        return native
+
+    def assemble(self, model: Any, encoder: Any, n_outputs: int) -> EncoderModule:
+        """Return the encoder with pooling and a linear head."""
+        last = encoder.config.model_type == "xlnet"
+        return EncoderWithHead(encoder, n_outputs, model.dropout, model.pooling, cls_last=last)
+
+    def update_module(self, model: Any, module: EncoderModule) -> None:
+        """Let the head pool as `pooling` says now."""
+        if isinstance(module, EncoderWithHead):
+            module.pooling = model.pooling
+
+    def encode(self, model: Any, inputs: list[Any], cuts: Cuts | None = None) -> Windows[Any]:
+        """Return one window of each text, or several of a long one."""
+        settings = model.max_length_, model.long_texts, cuts
+        return encode_texts(model.tokenizer_, inputs, *settings)
+
+    def count_cuts(self, model: Any, inputs: list[Any], cuts: Cuts) -> None:
+        """Count validation texts that are cut, of which scoring them does not tell."""
+        self.encode(model, inputs, cuts)
+
+    def dataset(
+        self, model: Any, windows: Windows[Any], targets: Any, weights: np.ndarray | None
+    ) -> EncodedDataset:
+        """Return texts with their targets; some may have several windows."""
+        if targets is None:
+            return EncodedDataset(windows)
+        if model.multilabel_:
+            targets = targets.astype(np.float32)
+        else:
+            targets = np.searchsorted(model.classes_, targets)
+        if len(windows) == len(targets):
+            return EncodedDataset(windows, targets, weights)
+        return TextDataset(windows, targets, weights, window_pooling(model))
+
+    def criterion(
+        self, model: Any, data: Examples, dataset: Any, drawn: np.ndarray | None, mode: Mode
+    ) -> nn.Module:
+        """Return the loss with the counts of the classes; of two, the other is the background."""
+        rows = slice(None) if drawn is None else drawn
+        share = _shares(data)[rows]
+        of_loss = {"multilabel": model.multilabel_, "classes": model.classes_}
+        if model.multilabel_:
+            counts = share @ dataset.targets[rows]
+        else:
+            targets = self._indices(model, data)[rows]
+            counts = np.bincount(targets, share, minlength=len(model.classes_))
+        positive = positive_index(model)
+        background = None if positive is None else 1 - positive
+        return prepared_loss(
+            model, counts, float(share.sum()), mode, background=background, **of_loss
+        )
+
+    def _indices(self, model: Any, data: Examples) -> np.ndarray:
+        return np.searchsorted(model.classes_, data.targets)
+
+    # ---- predictions, from the windows of texts with their logits
+
+    def row_outputs(self, model: Any, rows: Iterable[Found]) -> list[np.ndarray]:
+        """Return the logits of each text, of shape (n_classes,)."""
+        return [_pooled(model, np.stack([logits for _, logits in row])) for row in rows]
+
+    def decide(self, model: Any, sources: list[Any], outputs: Iterable[Any]) -> np.ndarray:
+        """Return labels of shape (n,), or 0/1 rows if multi-label."""
+        return decided(model, np.stack(list(outputs)))
+
+    def decisive_windows(
+        self, model: Any, found: Iterable[Found], bias: Any, temperature: float
+    ) -> Iterator[list[DecisiveWindow]]:
+        """Yield the window of each text that decided; of several labels one for each label."""
+        positive = positive_index(model)
+        for of_text in found:
+            windows, logits = [w for w, _ in of_text], np.stack([z for _, z in of_text])
+            tuned = (logits + bias) / temperature
+            if model.multilabel_:
+                deciding, probabilities = logits.argmax(axis=0), expit(tuned)
+            else:
+                pooled = _pooled(model, logits) + bias
+                label = pooled.argmax() if positive is None else positive
+                evidence = window_pooling(model).evidence(logits)
+                column = 0 if evidence.shape[1] == 1 else label
+                deciding = evidence[:, [column]].argmax(axis=0)
+                probabilities = softmax(tuned, axis=1)[:, [label]]
+            yield [
+                DecisiveWindow(int(k), int(windows[k].start), int(windows[k].end), float(p[k]))
+                for k, p in zip(deciding, probabilities.T, strict=True)
+            ]
+
+    # ---- scores
+
+    def rate(self, model: Any, true: Any, predicted: Any) -> dict[str, float]:
+        """Return precision, recall, F1 and accuracy."""
+        return class_scores(true, np.array(predicted), model.classes_, positive_index(model))
+
+    def measure(self, model: Any) -> str:
+        """Return what `rate` counts."""
+        positive = positive_index(model)
+        if positive is not None:
+            return f"class {model.classes_[positive]!s}"
+        return "labels, micro" if getattr(model, "multilabel_", False) else "classes, macro"
+
+    # ---- the model card
+
+    def background(self, model: Any) -> str | None:
+        """Return the other class than the positive one of two."""
+        positive = positive_index(model)
+        return None if positive is None else str(model.classes_[1 - positive])
+
+    def card_notes(self, model: Any, native: bool) -> str:
+        """Return what happens to texts that do not fit in one input."""
+        longest, how = model.max_length_, "cuts them there"
+        if model.long_texts != "truncate":
+            how = f"reads them in windows, whose logits it pools ({model.window_pooling})"
+        notes = f"Texts of more than {longest} subwords: skdice {how}."
+        if not native:
+            return notes
+        return (
+            f"{notes} A pipeline knows no windows. It needs `truncation=True, "
+            f"max_length={longest}` in its call, and then reads the beginning only."
+        )
+
+    # ---- rows in files
+
+    def labels(self, y: Any) -> Iterable[Any] | None:
+        """Return the label of each row, or all labels of rows with several."""
+        return chain.from_iterable(y) if self.has_several_labels(y) else y
+
+    def has_several_labels(self, y: Any) -> bool:
+        """Return whether a text may have several labels."""
+        return any(isinstance(row, list) for row in y)
+
+    def split_strata(self, y: Any) -> Any:
+        """Return the labels; of several labels the rarest of each row."""
+        return single_labels(y)
+
+    def scorer(self, y: Any) -> Any:
+        """Return F1 of the rarer class of two, macro F1 of more, micro F1 of several labels."""
+        if self.has_several_labels(y):
+            return ClassScorer()
+        classes, counts = np.unique(y, return_counts=True)
+        if len(classes) != 2:
+            return ClassScorer()
+        return ClassScorer(pos_label=classes.tolist()[positive_class(classes, counts)])
+
+    def read_inputs(self, model: Any, path: Path, encoding: str, **table: Any) -> Named:
+        """Return texts or pairs."""
+        # A model of transformers does not tell whether it takes texts or pairs.
+        columns = table.get("text_columns") or [""]
+        width = model.n_features_in_ or (1 if isinstance(columns, (str, int)) else len(columns))
+        options = {"n_texts": width, "classes": model.classes_, **table}
+        return read_texts(path, encoding=encoding, **options), []
+
+    def row_of_line(self, line: str) -> Any:
+        """Return the text of a line, or the pair with a tab between its texts."""
+        texts = line.split("\t")
+        return texts[0] if len(texts) == 1 else tuple(texts[:2])
+
+    def method_for(self, how: str) -> str:
+        """Return the method for labels by name, or for probabilities."""
+        return "predict_proba" if how == "jsonl" else "predict_labels"
+
+    def written(self, model: Any, how: str, x: Any, name: str, found: Any) -> str:
+        """Return the labels and the text with tabs between them, or a record."""
+        if how != "tsv":
+            return super().written(model, how, x, name, found)
+        label = ",".join(map(str, found)) if isinstance(found, list) else str(found)
+        cells = [label, *([x] if isinstance(x, str) else x)]
+        return "\t".join(" ".join(cell.split()) for cell in cells)
+
+    def record(self, model: Any, how: str, x: Any, name: str, found: Any) -> dict[str, Any]:
+        """Return the text, its label or labels, and the probability of each."""
+        classes = model.classes_.tolist()
+        label: Any = [name for name, p in zip(classes, found, strict=True) if p > 0.5]
+        if not model.multilabel_:
+            label = classes[found.argmax()]
+        texts = {"text": x} if isinstance(x, str) else {"text": x[0], "text_pair": x[1]}
+        probabilities = dict(zip(map(str, classes), found.round(6).tolist(), strict=True))
+        return {**texts, "label": label, "probabilities": probabilities}
+
+    def reported(self, model: Any, X: Any) -> Any:
+        """Return labels as strings, as files have them, or 0/1 rows."""
+        predicted = model.predict(X)
+        return predicted if model.multilabel_ else list(map(str, predicted))
+
+    def report(
+        self, model: Any, X: Any, y: Any, predicted: Any, *, mode: str, as_json: bool
+    ) -> Any:
+        """Return scikit-learn's report."""
+        how: dict[str, Any] = {"output_dict": as_json, "zero_division": 0, "digits": 3}
+        if not model.multilabel_:
+            return classification_report(y, predicted, **how)
+        names = model.classes_.astype(str)
+        rows = known_labels(y, names, True)
+        if len(names) == 1:  # whose one column would be taken for labels
+            how["labels"] = [1]
+        return classification_report(rows, predicted, target_names=names, **how)
+
+    def unseen_labels(self, model: Any, y: Any) -> list[str]:
+        """Return labels of a data set that training did not have."""
+        if model.multilabel_:
+            return []
+        return sorted(set(y) - {str(label) for label in model.classes_})
+
+    # ---- models of transformers
+
+    def params_around_model(self, params: dict[str, Any]) -> dict[str, Any]:
+        """Return the parameters with the model's own head."""
+        if (pooling := params.get("pooling", "native")) != "native":
+            raise ValueError(
+                f"pooling={pooling!r} is another head than the model's own: leave it out"
+            )
+        return {**params, "pooling": "native"}
+
+    def fitted_of(self, model: Any, config: Any) -> dict[str, Any]:
+        """Return the classes, and of two the positive one."""
+        names = label_names(config)
+        state: dict[str, Any] = {"multilabel": False, "n_features_in": None}
+        if config.problem_type == "multi_label_classification":
+            numbered = names == [str(i) for i in range(len(names))]
+            classes: list[Any] = list(range(len(names))) if numbered else names
+            return {**state, "multilabel": True, "classes": classes}
+        if len(names) == 2:
+            positive = names[1] if model.pos_label is None else str(model.pos_label)
+            state["positive"] = positive_class(np.array(sorted(names)), np.zeros(2), positive)
+        return {**state, "classes": sorted(names), "order": np.argsort(names)}
+
+    def describe(self, model: Any, config: Any) -> None:
+        """Put the labels and the kind of problem into a configuration."""
+        super().describe(model, config)
+        kind = "multi" if model.multilabel_ else "single"
+        config.problem_type = f"{kind}_label_classification"
+
+
+def decided(model: Any, logits: np.ndarray) -> np.ndarray:
+    """Labels of shape (n,); 0/1 rows of shape (n, n_labels) if multi-label."""
+    if getattr(model, "multilabel_", False):
+        return (logits > 0).astype(int)
+    labels: np.ndarray = model.classes_[logits.argmax(axis=1)]
+    return labels
+
+
+def positive_index(model: Any) -> int | None:
+    """Index of the positive class of two; None for more classes and multi-label problems."""
+    several = len(model.classes_) != 2 or getattr(model, "multilabel_", False)
+    return None if several else model.positive_
+
+
+def window_pooling(model: Any) -> WindowPooling:
+    """What makes the logits of a text of those of its windows."""
+    sharpness = getattr(model, "sharpness_", 1.0)
+    return WindowPooling(model.window_pooling, positive_index(model), sharpness)
+
+
+def _pooled(model: Any, logits: np.ndarray) -> np.ndarray:
+    """Logits of a text from those of its windows."""
+    if len(logits) == 1:
+        return logits[0]
+    inside = torch.ones(1, len(logits), dtype=torch.bool)
+    return window_pooling(model)(torch.from_numpy(logits)[None], inside)[0].numpy()
+
+
+def _shares(data: Examples) -> np.ndarray:
+    return np.ones(len(data)) if data.weights is None else data.weights
+
+
+def _new_labels(model: Any, labels: Labels, more: Any) -> np.ndarray:
+    """Labels, or 0/1 rows in the order of the classes, which are set."""
+    if more is not None:
+        labels = labels.joined(more)
+    classes, multilabel = labels.classes, labels.multilabel
+    if len(classes) < 2 and not multilabel:
+        raise ValueError(
+            f"y holds one class only ({shown(classes[0])}): a classifier needs two or more"
+        )
+    if not multilabel and model.pos_label is not None and len(classes) == 2:
+        positive_class(classes, np.zeros(2), model.pos_label)  # refuses an unknown label
+    model.classes_, model.multilabel_ = classes, multilabel
+    if multilabel and more is None:
+        check_occurring(labels)
+    return labels.values
+
+
+def _known_labels(model: Any, labels: Labels, more: Any) -> np.ndarray:
+    """The labels of further training, all of them known from the first."""
+    of_table = model.multilabel_ and labels.given == "table"
+    unseen = set() if of_table else {*labels.classes.tolist()} - {*model.classes_.tolist()}
+    if unseen or labels.multilabel != model.multilabel_:
+        raise ValueError(
+            f"y holds labels that the first fit did not see: {sorted(unseen, key=str)}. Name all "
+            "in the first partial_fit(classes=...), or fit with warm_start=False"
+        )
+    return labels.among(model.classes_) if model.multilabel_ else labels.values
+
+
+def _held_out_labels(model: Any, held: Examples, given: Labels) -> np.ndarray:
+    """The labels of validation texts; refuses texts and labels of another kind than `given`."""
+    check_width(held.inputs, model.n_features_in_, model, "X_val")
+    labels: Labels = held.targets
+    unlike = labels.multilabel != model.multilabel_
+    if unlike or (labels.given == "table" and labels.values.shape[1] != len(model.classes_)):
+        raise ValueError(
+            f"y_val has shape {labels.values.shape} and y {given.values.shape}: give labels of the "
+            "same kind, with a column for each label of a multi-label problem"
+        )
+    if model.multilabel_:
+        return labels.among(model.classes_, "y_val")
+    check_known(model.classes_.tolist(), labels.classes.tolist(), "labels")
+    return labels.values

@@ -1,0 +1,273 @@
+"""Entities by reading comprehension: a query for each type, read together with the sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+from torch import nn
+
+from skdice.engine.module import EncoderModule
+from skdice.engine.plan import Examples, Mode
+from skdice.engine.spans import EncoderWithSpanHeads, SpanPadder
+from skdice.losses import HeadsLoss, resolve_loss
+from skdice.metrics.schemes import to_tags
+from skdice.metrics.span import spans_scores
+from skdice.tasks._base import Named, Task
+from skdice.tasks._token_rows import (
+    read_tokens_of,
+    table_of_scores,
+    token_options,
+    tokens_of_block,
+)
+from skdice.tasks._training import check_known, check_reduction, fresh_loss
+from skdice.tasks.tagging import Tagging
+from skdice.text.encoding import Windows
+from skdice.text.entities import Span, as_entities, check_queries
+from skdice.text.inputs import as_sentences, check_weights
+from skdice.text.long_texts import Cuts
+from skdice.text.qa import QueryWindow, encode_queries
+from skdice.text.spans import ScoredSpan, flat_spans
+
+# A span, and the geometric mean and the minimum of its three probabilities.
+Candidate = tuple[Span, float, float]
+
+
+class MRC(Task):
+    """Spans of each type: where they start, where they end, and which pairs match."""
+
+    name = "mrc-ner"
+    rows = "tokens with entities by query"
+    estimator = "DiceMRCTagger"
+    hub_tag = Tagging.hub_tag
+    head = None
+    example = Tagging.example
+    keys = Tagging.keys
+    formats = Tagging.formats
+    unit = "tokens"
+    judged = "spans"
+    has_classes = False
+    padder = SpanPadder
+    rows_are = "blocks"
+
+    # ---- rows
+
+    def inputs(self, X: Any) -> list[Any]:
+        """Return sentences as lists of tokens."""
+        return as_sentences(X)
+
+    def read(self, model: Any, X: Any, y: Any) -> tuple[list[Any], Any]:
+        """Return sentences and their spans."""
+        sentences = as_sentences(X)
+        return sentences, as_entities(y, sentences)[0]
+
+    def examples(self, model: Any, X: Any, y: Any, sample_weight: Any = None) -> Examples:
+        """Return sentences and spans to learn from, and set the scheme of their tags."""
+        sentences = as_sentences(X)
+        spans, model.scheme_ = as_entities(y, sentences)
+        return Examples(sentences, spans, check_weights(sample_weight, len(sentences)))
+
+    # ---- training
+
+    def check_params(self, model: Any, mode: Mode) -> None:
+        """Refuse losses of ends and matches that cannot train."""
+        for name, loss in (("end_loss", model.end_loss), ("match_loss", model.match_loss)):
+            check_reduction(resolve_loss(model.loss if loss is None else loss, name), name)
+
+    def learn(
+        self, model: Any, data: Examples, held: Examples | None, mode: Mode, classes: Any
+    ) -> tuple[Examples, Examples | None]:
+        """Set a query for each type."""
+        types = sorted({kind for row in data.targets for kind, _, _ in row})
+        if not types:
+            raise ValueError("y holds no entity at all: a tagger needs some to learn from")
+        if held is not None:
+            check_known(types, (kind for row in held.targets for kind, _, _ in row), "types")
+        model.queries_ = check_queries(model.queries, types)
+        return data, held
+
+    def prepare_training(
+        self, model: Any, data: Examples, held: Examples | None, mode: Mode
+    ) -> None:
+        """Set the longest span, which is that of training, and the threshold."""
+        longest = max((end - start for row in data.targets for _, start, end in row), default=1)
+        model.max_span_length_ = model.max_span_length or longest
+        model.threshold_ = float(model.threshold)
+
+    def n_outputs(self, model: Any) -> int:
+        """Return 3, for start, end and answerable; matches have a head of their own."""
+        return 3
+
+    def assemble(self, model: Any, encoder: Any, n_outputs: int) -> EncoderModule:
+        """Return the encoder with the heads of starts, ends, matches and answerable."""
+        return EncoderWithSpanHeads(encoder, dropout=model.dropout)
+
+    def encode(self, model: Any, inputs: list[Any], cuts: Cuts | None = None) -> Windows[Any]:
+        """Return windows of the sentences, each with a query."""
+        return encode_queries(
+            model.tokenizer_,
+            inputs,
+            list(model.queries_.values()),
+            model.max_length_,
+            stride=model.stride,
+            longest=model.max_span_length_,
+        )
+
+    def target(self, model: Any, window: QueryWindow, of_row: list[Span]) -> np.ndarray:
+        """Return for each output 0 or 1 and its head: 0 start, 1 end, 2 match, 3 answerable."""
+        n, kind = window.n_words, list(model.queries_)[window.query]
+        first = int(window.words[1]) if n else 0
+        inside = [
+            (start - first, end - 1 - first)
+            for label, start, end in of_row
+            if label == kind and first <= start and end <= first + n
+        ]
+        starts, ends = np.zeros(n), np.zeros(n)
+        starts[[s for s, _ in inside]] = 1
+        ends[[e for _, e in inside]] = 1
+        # Pairs are numbered by position, where word 0 is at 1.
+        wanted = {(s + 1, e + 1) for s, e in inside}
+        matches = np.array([tuple(pair) in wanted for pair in window.pairs.tolist()], dtype=float)
+        values = np.concatenate([starts, ends, [float(bool(inside))], matches])
+        heads = np.repeat([0, 1, 3, 2], [n, n, 1, len(matches)])
+        return np.stack([values, heads], axis=1).astype(np.float32)
+
+    def criterion(
+        self, model: Any, data: Examples, dataset: Any, drawn: np.ndarray | None, mode: Mode
+    ) -> nn.Module:
+        """Return the losses of the four heads, each with its counts."""
+        table, share = dataset.flat_targets()
+        losses = []
+        for head, given in enumerate((model.loss, model.end_loss, model.match_loss, model.loss)):
+            of_head = table[:, 1] == head
+            counts = np.bincount(table[of_head, 0].astype(int), share[of_head], minlength=2)
+            losses.append(fresh_loss(model.loss if given is None else given).prepare(counts))
+        weights = model.start_weight, model.end_weight, model.match_weight, model.answerable_weight
+        return HeadsLoss(losses, weights)
+
+    def n_positives(self, data: Examples) -> int | None:
+        """Return the number of entities."""
+        return sum(map(len, data.targets))
+
+    # ---- predictions
+
+    def row_outputs(
+        self, model: Any, rows: Iterable[Any], threshold: float | None = None
+    ) -> list[list[Candidate]]:
+        """Return the spans of each sentence above a threshold in one of its windows."""
+        above = model.threshold_ if threshold is None else threshold
+        return [
+            [s for w, logits in windows for s in _spans_above(model, w, expit(logits), above)]
+            for windows in rows
+        ]
+
+    def tagged(
+        self, model: Any, sources: list[Any], outputs: Iterable[list[Candidate]]
+    ) -> list[tuple[list[Any], list[ScoredSpan]]]:
+        """Return what `predict` gives for each sentence, and its spans with their scores."""
+        scored = self.spans(model, sources, outputs)
+        rows: list[list[Any]] = [[span[:3] for span in spans] for spans in scored]
+        if model.scheme_ is not None:
+            pairs = zip(rows, sources, strict=True)
+            rows = [to_tags(spans, len(sentence), model.scheme_) for spans, sentence in pairs]
+        return list(zip(rows, scored, strict=True))
+
+    def decide(
+        self, model: Any, sources: list[Any], outputs: Iterable[list[Candidate]]
+    ) -> list[list[Any]]:
+        """Return tags without overlaps, or spans if training had spans."""
+        return [row for row, _ in self.tagged(model, sources, outputs)]
+
+    def spans(
+        self, model: Any, sources: list[Any], outputs: Iterable[list[Candidate]]
+    ) -> list[list[ScoredSpan]]:
+        """Return distinct spans with their scores; without overlaps if trained on tags."""
+        rows = []
+        for candidates in outputs:
+            best: dict[Span, float] = {}
+            for span, score, _ in candidates:
+                best[span] = max(best.get(span, 0.0), score)
+            scored = [(*span, score) for span, score in best.items()]
+            if model.scheme_ is None:
+                scored.sort(key=lambda s: (s[1], -s[2], s[0]))
+            else:
+                scored = flat_spans(scored)
+            rows.append([*map(ScoredSpan._make, scored)])
+        return rows
+
+    # ---- rows in files
+
+    def formats_of(self, model: Any) -> tuple[str, ...]:
+        """Return the formats: of a model that was trained on spans, those of spans."""
+        return self.formats if model.scheme_ is not None else ("spans", "jsonl")
+
+    def file_options(self, table: dict[str, Any], **of_offsets: str) -> dict[str, Any]:
+        """Return the columns of tokens and tags."""
+        return token_options(table)
+
+    def read_inputs(self, model: Any, path: Path, encoding: str, **table: Any) -> Named:
+        """Return sentences as lists of tokens."""
+        return read_tokens_of(model, path, encoding, table), []
+
+    def row_of_block(self, model: Any, where: str, lines: list[str]) -> Any:
+        """Return the tokens of a sentence."""
+        return tokens_of_block(model, where, lines)
+
+    method_for = Tagging.method_for
+    written = Tagging.written
+    record = Tagging.record
+
+    def reported(self, model: Any, X: Any) -> Any:
+        """Return spans, whatever `predict` gives."""
+        return [[span[:3] for span in row] for row in model.predict_spans(X)]
+
+    def report(
+        self, model: Any, X: Any, y: Any, predicted: Any, *, mode: str, as_json: bool
+    ) -> Any:
+        """Return the scores of spans."""
+        scores = self.rate(model, self.read(model, X, y)[1], predicted)
+        return scores if as_json else table_of_scores(scores)
+
+    # ---- scores
+
+    def rate(self, model: Any, true: Any, predicted: Iterable[Any]) -> dict[str, float]:
+        """Return micro precision, recall and F1 of spans."""
+        return spans_scores(true, list(predicted))
+
+    def validation_score(self, model: Any, held: Examples, blocks: Any) -> float:
+        """Return F1 of spans, whatever `predict` gives."""
+        scored = (row for block in blocks for row in self.spans(model, *block))
+        return self.rate(model, held.targets, [[span[:3] for span in row] for row in scored])["f1"]
+
+    def paired_spans(
+        self, model: Any, inputs: list[Any], true: Any, predicted: Any
+    ) -> tuple[list[list[Any]], list[list[Any]]]:
+        """Return true and predicted spans as (type, start, end) for each row."""
+        return true, as_entities(predicted, inputs)[0]
+
+    def measure(self, model: Any) -> str:
+        """Return what `rate` counts."""
+        return "spans, micro"
+
+
+def _spans_above(
+    model: Any, window: QueryWindow, p: np.ndarray, threshold: float
+) -> list[Candidate]:
+    """Spans of one window above a threshold, from the probabilities of its outputs."""
+    n, kind = window.n_words, list(model.queries_)[window.query]
+    starts, ends, answerable, match = np.split(p, [n, 2 * n, 2 * n + 1])
+    if model.answerable_weight and answerable[0] <= 0.5:
+        return []
+    first, last = window.pairs[:, 0] - 1, window.pairs[:, 1] - 1
+    parts = np.stack([starts[first], ends[last], match])
+    least = parts.min(axis=0)
+    chosen = np.flatnonzero(least > threshold)
+    scores = np.exp(np.log(parts[:, chosen]).mean(axis=0))
+    words = window.words[1:]
+    return [
+        ((kind, int(words[first[i]]), int(words[last[i]]) + 1), float(score), float(least[i]))
+        for i, score in zip(chosen, scores, strict=True)
+    ]

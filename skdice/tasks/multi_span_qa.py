@@ -1,0 +1,238 @@
+"""Multi-span reading: a question and its context in, all of its answers out."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from skdice import backbones
+from skdice._checks import counted
+from skdice._warn import TruncationWarning, warn
+from skdice.engine.plan import Examples, Mode
+from skdice.tasks._base import Blocks, Named
+from skdice.tasks.qa import Reading
+from skdice.tasks.tagging import Tagging
+from skdice.text.alignment import align
+from skdice.text.answers import as_answers, as_questions, read_answers
+from skdice.text.encoding import Windows, compact, windows_of_words
+from skdice.text.entity import Entity
+from skdice.text.inputs import check_weights
+from skdice.text.long_texts import Cuts
+from skdice.text.spans import ScoredSpan
+from skdice.text.words import Words, split_texts
+
+ANSWER = "ANSWER"  # the type of the spans
+_encode = compact(windows_of_words)
+Source = tuple[str, Words]  # a context with its words
+
+
+class MultiSpanReading(Tagging):
+    """All answers to a question, as tags of the context's words (Segal et al. 2020)."""
+
+    name = "multi-span-qa"
+    rows = Reading.rows
+    estimator = "DiceMultiSpanAnswerer"
+    file_kind = Reading.name
+    example = Reading.example
+    keys = Reading.keys
+    formats = Reading.formats
+    rows_are = "json"
+    modes = ("strict",)
+
+    # ---- rows
+
+    def inputs(self, X: Any) -> list[Any]:
+        """Return pairs of question and context."""
+        return as_questions(X)
+
+    def passages(self, inputs: list[Any]) -> list[Any]:
+        """Return the contexts."""
+        return [context for _, context in inputs]
+
+    def read(self, model: Any, X: Any, y: Any) -> tuple[list[Any], Any]:
+        """Return pairs and their answers as (start, text)."""
+        pairs = as_questions(X)
+        rows = as_answers(y, self.passages(pairs), model.on_misaligned)
+        return pairs, [row or [] for row in rows]
+
+    def examples(self, model: Any, X: Any, y: Any, sample_weight: Any = None) -> Examples:
+        """Return pairs and the tags of their contexts' words, without misaligned rows."""
+        pairs = as_questions(X)
+        weights = check_weights(sample_weight, len(pairs))
+        rows = as_answers(y, self.passages(pairs), model.on_misaligned)
+        kept = [i for i, row in enumerate(rows) if row is not None]
+        if len(kept) < len(rows):
+            warn(f"left out {counted(len(rows) - len(kept), 'question')} with misaligned answers")
+        pairs, answers = [pairs[i] for i in kept], [rows[i] or [] for i in kept]
+        if not any(answers):
+            raise ValueError("y holds no answer at all: a reader needs some to learn from")
+        if not hasattr(model, "tokenizer_"):
+            model.tokenizer_ = backbones.load_tokenizer(model.backbone)
+        tags = self.true_tags(model, pairs, answers)
+        return Examples(pairs, tags, None if weights is None else weights[kept])
+
+    def true_tags(self, model: Any, inputs: list[Any], targets: list[Any]) -> list[Any]:
+        """Return the tags of the words of the contexts."""
+        contexts = self.passages(inputs)
+        spans = [[Entity(start, start + len(text), ANSWER) for start, text in r] for r in targets]
+        words = split_texts(model.tokenizer_, contexts)
+        return align(contexts, spans, words, "expand", "longest")[0]
+
+    # ---- training
+
+    def _learn_tags(self, model: Any, tags: list[list[Any]], mode: Mode, more: Any) -> None:
+        super()._learn_tags(model, tags, mode, ["O", f"B-{ANSWER}", f"I-{ANSWER}"])
+
+    def groups(self, X: Any) -> Any:
+        """Return the contexts: questions on one context are split together."""
+        return [context for _, context in X]
+
+    def encode(self, model: Any, inputs: list[Any], cuts: Cuts | None = None) -> Windows[Any]:
+        """Return windows of contexts, each with its question."""
+        return self.encode_sources(model, inputs, cuts)[1]
+
+    def encode_sources(
+        self, model: Any, inputs: list[Any], cuts: Cuts | None
+    ) -> tuple[list[Source], Windows[Any]]:
+        """Return contexts with their words, and their windows."""
+        longest, options = model.max_question_length, {"add_special_tokens": False}
+        asked = model.tokenizer_([question for question, _ in inputs], **options)["input_ids"]
+        if n_cut := sum(len(ids) > longest for ids in asked):
+            warn(
+                f"{n_cut} questions are cut to max_question_length={longest} subwords: raise it",
+                TruncationWarning,
+            )
+        sources = self.sources(model, inputs)
+        rows = (words.ids for _, words in sources)
+        settings = model.max_length_, model.stride, model.label_all_subwords
+        return sources, _encode(model.tokenizer_, rows, *settings, [ids[:longest] for ids in asked])
+
+    def sources(self, model: Any, inputs: list[Any]) -> list[Source]:
+        """Return contexts with their words."""
+        contexts = self.passages(inputs)
+        return list(zip(contexts, split_texts(model.tokenizer_, contexts), strict=True))
+
+    def n_words(self, model: Any, inputs: list[Any]) -> Iterable[int]:
+        """Return the number of words of each context."""
+        return (len(words.ids) for _, words in self.sources(model, inputs))
+
+    # ---- predictions
+
+    def spans(
+        self, model: Any, sources: list[Source], outputs: Iterable[np.ndarray]
+    ) -> list[list[ScoredSpan]]:
+        """Return the answers of each question as spans, in characters of the context."""
+        rows = zip(sources, self.tagged(model, outputs), strict=True)
+        return [
+            [
+                ScoredSpan(ANSWER, int(words.starts[first]), int(words.ends[last - 1]), score)
+                for _, first, last, score in spans
+            ]
+            for (_, words), (_, spans) in rows
+        ]
+
+    def decide(
+        self, model: Any, sources: list[Source], outputs: Iterable[np.ndarray]
+    ) -> list[list[Any]]:
+        """Return the texts of the answers, in the order of the context."""
+        rows = zip(sources, self.spans(model, sources, outputs), strict=True)
+        return [[text[span.start : span.end] for span in spans] for (text, _), spans in rows]
+
+    # ---- scores
+
+    def rate(self, model: Any, true: Any, predicted: Iterable[Any]) -> dict[str, float]:
+        """Return exact match and F1 of the best matching of answers, as in Quoref's evaluation."""
+        rows = list(predicted)
+        known = [[text for _, text in row] for row in read_answers(true, len(rows))]
+        pairs = [match_answers(*pair) for pair in zip(known, rows, strict=True)]
+        exact, f1 = np.mean(pairs, axis=0).tolist()
+        return {"exact_match": exact, "f1": f1}
+
+    def validation_score(self, model: Any, held: Examples, blocks: Blocks) -> float:
+        """Return F1 by the answers that the tags of validation rows were made of."""
+        rows = zip(held.inputs, held.targets, strict=True)
+        true = [
+            [(e.start, context[e.start : e.end]) for e in r.entities] for (_, context), r in rows
+        ]
+        return super().validation_score(model, replace(held, targets=true), blocks)
+
+    def check_scored(self, model: Any, tags: list[list[Any]]) -> None:
+        """Accept all answers: they have one type."""
+
+    def paired_spans(
+        self, model: Any, inputs: list[Any], true: Any, predicted: Any
+    ) -> tuple[list[list[Any]], list[list[Any]]]:
+        """Return true answers, and the first places of predicted texts, as spans."""
+        found = []
+        for (_, context), row in zip(inputs, predicted, strict=True):
+            starts = [(context.find(text), text) for text in row]
+            found.append([(ANSWER, i, i + len(text)) for i, text in starts if i >= 0])
+        return [[(ANSWER, i, i + len(text)) for i, text in row] for row in true], found
+
+    def measure(self, model: Any) -> str:
+        """Return what `rate` counts."""
+        return "answers"
+
+    # ---- rows in files: those of `Reading`
+
+    labels = Reading.labels
+    scorer = Reading.scorer
+    file_options = Reading.file_options
+    record = Reading.record
+    method_for = Reading.method_for
+    report = Reading.report
+
+    def read_inputs(self, model: Any, path: Any, encoding: str, **table: Any) -> Named:
+        """Return questions with contexts, and their ids."""
+        return Reading.read_inputs(self, model, path, encoding, **table)  # type: ignore[arg-type]
+
+
+def match_answers(true: Sequence[str], predicted: Sequence[str]) -> tuple[float, float]:
+    """Exact match and F1 of two lists of answers, each from 0 to 1.
+
+    The lists match exactly if they are equal after normalising, in any order. F1 is that of the
+    words of the one-to-one matching with the highest sum, over the length of the longer list; an
+    answer with numbers matches only what shares one of them. No answer is one empty answer. Source:
+    the evaluation script of DROP (Dua et al. 2019), which Quoref (Dasigi et al. 2019) uses.
+    """
+    gold, found = ([_normalized(text) for text in rows or [""]] for rows in (true, predicted))
+    table = np.array([[_f1(set(a.split()), set(b.split())) for b in found] for a in gold])
+    matched = table[linear_sum_assignment(-table)].sum()
+    exact = set(gold) == set(found) and len(gold) == len(found)
+    return float(exact), float(matched) / max(len(gold), len(found))
+
+
+def _f1(true: set[str], found: set[str]) -> float:
+    numbers = {word for word in true if _is_number(word)}
+    if numbers and not numbers & found:
+        return 0.0
+    if not true and not found:
+        return 1.0
+    shared = len(true & found)
+    precision, recall = (shared / len(words) if words else 1.0 for words in (found, true))
+    return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def _normalized(text: str) -> str:
+    """Words in lower case, without articles and punctuation; numbers as numbers."""
+    words = []
+    for word in re.split("[ -]", text.lower()):
+        if not _is_number(word):
+            word = word.translate(str.maketrans("", "", string.punctuation))
+        word = str(float(word)) if _is_number(word) else re.sub(r"\b(a|an|the)\b", " ", word)
+        words += word.split()
+    return " ".join(words)

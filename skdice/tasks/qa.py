@@ -1,0 +1,267 @@
+"""Reading: a question and its context in, the answer or none out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from skdice._checks import counted
+from skdice._warn import warn
+from skdice.datasets import read_squad
+from skdice.engine.plan import Examples, Mode
+from skdice.losses import SpanEndsLoss, resolve_loss
+from skdice.metrics import answer_exact_match_score, answer_f1_score
+from skdice.tasks._base import Blocks, Named, Task
+from skdice.tasks._token_rows import table_of_scores
+from skdice.tasks._training import fresh_loss
+from skdice.text.answers import Answer, as_answers, as_questions, read_answers
+from skdice.text.encoding import Windows
+from skdice.text.inputs import check_weights
+from skdice.text.long_texts import Cuts
+from skdice.text.qa import ReadingWindow, encode_questions, is_mark
+from skdice.text.spans import Candidate, best_answers, tune_null_threshold
+
+Ranked = tuple[list[Candidate], float]  # answers, the best first, and the score of none
+
+
+class Reading(Task):
+    """Answers to questions: the positions where they start and end."""
+
+    name = "qa"
+    rows = "questions with contexts"
+    estimator = "DiceQuestionAnswerer"
+    hub_tag = "question-answering"
+    head = "QuestionAnswering"
+    example = '[("Who sings?", "Every day Ann sings in Rome.")]'
+    keys = ("question", "context")
+    formats = ("squad", "jsonl")
+    rows_are = "json"
+    unit = "questions"
+    judged = "answers"
+    has_classes = False
+    longest = 384
+
+    # ---- rows
+
+    def inputs(self, X: Any) -> list[Any]:
+        """Return pairs of question and context."""
+        return as_questions(X)
+
+    def read(self, model: Any, X: Any, y: Any) -> tuple[list[Any], Any]:
+        """Return pairs and their answers, None where all of them are misaligned."""
+        pairs = as_questions(X)
+        return pairs, as_answers(y, [context for _, context in pairs], model.on_misaligned)
+
+    def examples(self, model: Any, X: Any, y: Any, sample_weight: Any = None) -> Examples:
+        """Return questions and answers to learn from, without those that are misaligned."""
+        pairs, rows = self.read(model, X, y)
+        kept = np.flatnonzero([row is not None for row in rows])
+        if len(kept) < len(rows):
+            warn(
+                f"left out {len(rows) - len(kept)} of {counted(len(rows), 'question')}, whose "
+                f"answers are not in their contexts (on_misaligned={model.on_misaligned!r})"
+            )
+        if not len(kept):
+            raise ValueError("no question is left: every answer is missing from its context")
+        weights = check_weights(sample_weight, len(pairs))
+        return Examples(pairs, [row or [] for row in rows], weights).take(kept)
+
+    # ---- training
+
+    def check_params(self, model: Any, mode: Mode) -> None:
+        """Refuse losses that have no meaning over positions."""
+        SpanEndsLoss(resolve_loss(model.loss))
+
+    def learn(
+        self, model: Any, data: Examples, held: Examples | None, mode: Mode, classes: Any
+    ) -> tuple[Examples, Examples | None]:
+        """Learn nothing: there are no labels."""
+        return data, held
+
+    def strata(self, model: Any, data: Examples) -> Any:
+        """Return whether each question has an answer."""
+        return [bool(answers) for answers in data.targets]
+
+    def prepare_training(
+        self, model: Any, data: Examples, held: Examples | None, mode: Mode
+    ) -> None:
+        """Set the threshold of no answer to its first value."""
+        if not any(data.targets):
+            raise ValueError("y holds no answer at all: a reader needs some to learn from")
+        model.null_threshold_ = float("inf") if all(data.targets) else 0.0
+        if model.null_threshold != "auto":
+            model.null_threshold_ = float(model.null_threshold)
+
+    def n_outputs(self, model: Any) -> int:
+        """Return 2, for start and end."""
+        return 2
+
+    def encode(self, model: Any, inputs: list[Any], cuts: Cuts | None = None) -> Windows[Any]:
+        """Return windows of the contexts, each with its question."""
+        return encode_questions(
+            model.tokenizer_,
+            inputs,
+            model.max_length_,
+            stride=model.stride,
+            max_question_length=model.max_question_length,
+        )
+
+    def target(self, model: Any, window: ReadingWindow, of_row: list[Answer]) -> np.ndarray:
+        """Return for each position 0 or 1 as start and as end, and 1 at the window's first."""
+        target = np.zeros((len(window.positions), 3), dtype=np.float32)
+        target[0, 2] = 1
+        start = end = 0  # the summary token stands for no answer
+        if of_row:
+            first, text = max(of_row, key=of_row.count)
+            # No token begins with a space or a mark, and none ends with a space.
+            last = first + len(text.rstrip())
+            first += next((i for i, c in enumerate(text) if not (c.isspace() or is_mark(c))), 0)
+            inside = np.flatnonzero(
+                (window.offsets[:, 1] > first) & (window.offsets[:, 0] < last) & (window.words >= 0)
+            )
+            whole = (
+                len(inside)
+                and window.offsets[inside[0], 0] <= first
+                and window.offsets[inside[-1], 1] >= last
+            )
+            if whole:
+                start, end = int(inside[0]), int(inside[-1])
+        target[start, 0] = target[end, 1] = 1
+        return target
+
+    def criterion(
+        self, model: Any, data: Examples, dataset: Any, drawn: np.ndarray | None, mode: Mode
+    ) -> nn.Module:
+        """Return the loss of starts and ends."""
+        targets, shares = dataset.flat_targets()
+        counts = np.bincount(targets[:, 0].astype(int), shares, minlength=2)
+        return SpanEndsLoss(fresh_loss(model.loss).prepare(counts))
+
+    def n_positives(self, data: Examples) -> int | None:
+        """Return the number of questions with an answer."""
+        return sum(map(bool, data.targets))
+
+    def after_training(self, model: Any, held: Examples | None, blocks: Blocks) -> None:
+        """Tune the threshold of no answer, if some validation questions have one and some none."""
+        answered = 0 if held is None else sum(map(bool, held.targets))
+        if held is not None and 0 < answered < len(held) and _tunes_threshold(model):
+            model.null_threshold_ = _best_threshold(model, held, blocks)[0]
+
+    # ---- predictions
+
+    def row_outputs(self, model: Any, rows: Iterable[Any], n_best: int = 1) -> list[Ranked]:
+        """Return candidates and the score of no answer for each question."""
+        return [
+            best_answers(
+                [(scores, w.words, w.offsets, w.context_score) for w, scores in windows],
+                n_best,
+                model.max_answer_length,
+            )
+            for windows in rows
+        ]
+
+    def decide(self, model: Any, sources: list[Any], outputs: Iterable[Ranked]) -> list[str]:
+        """Return the answer to each question, empty where the context holds none."""
+        texts = []
+        for (_, context), (candidates, null) in zip(sources, outputs, strict=True):
+            answered = candidates and null - candidates[0].score <= model.null_threshold_
+            texts.append(context[candidates[0].start : candidates[0].end] if answered else "")
+        return texts
+
+    def validation_score(self, model: Any, held: Examples, blocks: Blocks) -> float:
+        """Return F1 on validation questions, at the best threshold if it is tuned."""
+        if _tunes_threshold(model):
+            return _best_threshold(model, held, blocks)[1]
+        return super().validation_score(model, held, blocks)
+
+    # ---- scores
+
+    def rate(self, model: Any, true: Any, predicted: Iterable[Any]) -> dict[str, float]:
+        """Return exact match and F1 as in SQuAD's evaluation."""
+        texts = list(predicted)
+        answers = read_answers(true, len(texts))
+        return {
+            "exact_match": answer_exact_match_score(answers, texts, language=model.language),
+            "f1": answer_f1_score(answers, texts, language=model.language),
+        }
+
+    def measure(self, model: Any) -> str:
+        """Return what `rate` counts."""
+        return "answers"
+
+    # ---- the model card
+
+    def transformers_code(self, model: Any) -> str:
+        """Return code that loads the model: transformers 5 has no pipeline for reading."""
+        return """\
+from transformers import AutoModelForQuestionAnswering, AutoTokenizer
+model = AutoModelForQuestionAnswering.from_pretrained("FOLDER_OR_REPO_ID")
+tokenizer = AutoTokenizer.from_pretrained("FOLDER_OR_REPO_ID")"""
+
+    # ---- rows in files
+
+    def groups(self, X: Any) -> Any:
+        """Return the contexts: questions on one context are split together."""
+        return [context for _, context in X]
+
+    def file_options(self, table: dict[str, Any], **of_offsets: str) -> dict[str, Any]:
+        """Return what becomes of answers that are not at their offset."""
+        return {**table, "on_misaligned": of_offsets["on_misaligned"]}
+
+    def read_inputs(self, model: Any, path: Path, encoding: str, **table: Any) -> Named:
+        """Return questions with contexts, and their ids."""
+        pairs, _, ids = read_squad(path, encoding=encoding, return_ids=True, with_answers=False)
+        return pairs, ids
+
+    def record(self, model: Any, how: str, x: Any, name: str, found: Any) -> dict[str, Any]:
+        """Return the question and its answer."""
+        return {"id": name, "question": x[0], "answer": found}
+
+    def report(
+        self, model: Any, X: Any, y: Any, predicted: Any, *, mode: str, as_json: bool
+    ) -> Any:
+        """Return scores of all questions, and of those with and without an answer."""
+        rows = list(zip(y, predicted, strict=True))
+        parts = {
+            "": rows,
+            " with answer": [row for row in rows if row[0]],
+            " without answer": [row for row in rows if not row[0]],
+        }
+        scores: dict[str, float] = {}
+        for name, kept in parts.items():
+            if kept:
+                for measure, value in self.rate(model, *zip(*kept, strict=True)).items():
+                    scores[f"{measure.replace('_', ' ')}{name}"] = value
+                scores[f"questions{name}"] = len(kept)
+        return scores if as_json else table_of_scores(scores)
+
+    # ---- models of transformers
+
+    def fitted_of(self, model: Any, config: Any) -> dict[str, Any]:
+        """Return the threshold, of which a configuration knows nothing."""
+        return {"null_threshold": None if model.null_threshold == "auto" else model.null_threshold}
+
+    def describe(self, model: Any, config: Any) -> None:
+        """Leave the configuration as it is: there are no labels."""
+
+
+def _tunes_threshold(model: Any) -> bool:
+    return model.null_threshold == "auto" and bool(np.isfinite(model.null_threshold_))
+
+
+def _best_threshold(model: Any, held: Examples, blocks: Blocks) -> tuple[float, float]:
+    """The threshold with the best F1, and that F1."""
+    gaps, values, nulls = [], [], []
+    ranked = (pair for block in blocks for pair in zip(*block, strict=True))
+    for row, ((_, context), (candidates, null)) in zip(held.targets, ranked, strict=True):
+        text = context[candidates[0].start : candidates[0].end] if candidates else ""
+        gaps.append(null - candidates[0].score if candidates else 0.0)
+        values.append(answer_f1_score([row], [text], language=model.language))
+        nulls.append(float(not row))
+    threshold = tune_null_threshold(np.array(gaps), np.array(values), np.array(nulls))
+    answered = np.array(gaps) <= threshold
+    return threshold, float(np.mean(np.where(answered, values, nulls)))

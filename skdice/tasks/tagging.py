@@ -1,0 +1,369 @@
+"""Tagging: lists of tokens in, a tag for each token out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import chain
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import log_softmax
+from sklearn.metrics import make_scorer
+from torch import nn
+
+from skdice._warn import warn
+from skdice.engine.batching import UNKNOWN
+from skdice.engine.plan import Examples, Mode
+from skdice.metrics import (
+    span_f1_score,
+    span_precision_recall_fscore_support,
+    span_report,
+)
+from skdice.metrics.credit import MODES
+from skdice.metrics.schemes import (
+    check_prefixes,
+    check_tags,
+    get_spans,
+    infer_scheme,
+    refuse_strays,
+    split_tag,
+)
+from skdice.metrics.span import read_tags
+from skdice.tasks._base import Named, Task
+from skdice.tasks._token_rows import (
+    read_tokens_of,
+    record_of_spans,
+    token_options,
+    tokens_of_block,
+)
+from skdice.tasks._training import check_known, label_names, prepared_loss
+from skdice.text.decoding import decode
+from skdice.text.encoding import Ragged, Windows, encode_sentences
+from skdice.text.inputs import as_names, as_sentences, as_tags
+from skdice.text.long_texts import Cuts
+from skdice.text.posterior import SpanPosterior, SpanScales
+from skdice.text.spans import ScoredSpan
+
+_JOINED = ', aggregation_strategy="first"'
+
+
+class Tagging(Task):
+    """Tags of tokens: entities in any scheme, or parts of speech."""
+
+    name = "tagging"
+    rows = "tagged tokens"
+    estimator = "DiceTokenClassifier"
+    hub_tag = "token-classification"
+    head = "TokenClassification"
+    example = '[["Ann", "lives", "in", "Rome"]]'
+    keys: ClassVar[tuple[str, ...]] = ("tokens",)
+    rows_are = "blocks"
+    modes = tuple(MODES)
+    formats: ClassVar[tuple[str, ...]] = ("conll", "jsonl", "spans")
+    unit = "tokens"
+    tuned_by = "BiasTunedTagger"
+    judged = "spans"
+
+    # ---- rows
+
+    def inputs(self, X: Any) -> list[Any]:
+        """Return sentences as lists of tokens."""
+        return as_sentences(X)
+
+    def read(self, model: Any, X: Any, y: Any) -> tuple[list[Any], Any]:
+        """Return sentences and their tags."""
+        sentences = as_sentences(X)
+        return sentences, as_tags(y, sentences)
+
+    def n_words(self, model: Any, inputs: list[Any]) -> Iterable[int]:
+        """Return the number of words of each row."""
+        return map(len, inputs)
+
+    def true_tags(self, model: Any, inputs: list[Any], targets: list[Any]) -> list[Any]:
+        """Return the tags of the words of checked rows."""
+        return targets
+
+    # ---- training
+
+    def learn(
+        self, model: Any, data: Examples, held: Examples | None, mode: Mode, classes: Any
+    ) -> tuple[Examples, Examples | None]:
+        """Set tags and scheme, or check the tags against those of the last fit."""
+        self._learn_tags(model, data.targets, mode, classes)
+        if held is not None:
+            self._check_held_out(model, held.targets)
+        return data, held
+
+    def _learn_tags(self, model: Any, tags: list[list[Any]], mode: Mode, more: Any) -> None:
+        named = [] if more is None else as_names("classes", more)
+        classes = sorted({tag for row in [*tags, named] for tag in row} - {None})
+        if mode != "fresh":
+            before = model.outputs_.tolist()
+            new = [tag for tag in classes if tag not in before]
+            if model.scheme_ != "plain":
+                refuse_strays(tags)
+                check_prefixes(named, model.scheme_, "classes")
+                check_prefixes(new, model.scheme_)
+            if model.scheme != "auto":
+                check_tags(tags, model.scheme_)
+            # The present tags keep their places, as the head has an output for each.
+            setattr(model, self.outputs, np.array(before + new))
+            return
+        if len(classes) < 2:
+            what = f"one class only ({classes[0]!r})" if classes else "no tag at all"
+            raise ValueError(f"y holds {what}: a tagger needs tokens of 2 classes or more")
+        auto = model.scheme == "auto"
+        scheme = infer_scheme(tags, named) if auto else model.scheme
+        check_tags(tags, scheme, refuse=not auto)
+        setattr(model, self.outputs, np.array(classes))
+        model.scheme_ = scheme
+
+    def _check_held_out(self, model: Any, rows: list[list[Any]]) -> None:
+        """Refuse validation tags if training holds none of their types."""
+        if model.scheme_ != "plain":
+            refuse_strays(rows, "y_val")
+        known, held = (
+            {self.type_of(model, tag) for tag in tags if tag not in ("O", None)}
+            for tags in (model.outputs_.tolist(), chain(*rows))
+        )
+        check_known(known, held, "tags" if model.scheme_ == "plain" else "types")
+
+    def type_of(self, model: Any, tag: str) -> str:
+        """Return the entity type of a tag; in the plain scheme the tag itself."""
+        return tag if model.scheme_ == "plain" else split_tag(tag)[1]
+
+    def prepare_training(
+        self, model: Any, data: Examples, held: Examples | None, mode: Mode
+    ) -> None:
+        """Warn of validation sentences without an entity."""
+        if held is not None and not any(t not in ("O", None) for row in held.targets for t in row):
+            warn("the validation sentences hold no entity: their F1 is 0")
+
+    def n_outputs(self, model: Any) -> int:
+        """Return the number of tags."""
+        return len(model.outputs_)
+
+    def encode(self, model: Any, inputs: list[Any], cuts: Cuts | None = None) -> Windows[Any]:
+        """Return windows in which every token is predicted once."""
+        return encode_sentences(
+            model.tokenizer_,
+            inputs,
+            model.max_length_,
+            stride=model.stride,
+            all_subwords=model.label_all_subwords,
+        )
+
+    def sources(self, model: Any, inputs: list[Any]) -> list[Any]:
+        """Return what `decide` needs of the inputs beside their tables."""
+        return inputs
+
+    def targets(self, model: Any, windows: Windows[Any], targets: list[list[Any]]) -> Ragged:
+        """Return the indices of the tags of each window, in an integer type that holds them."""
+        index = {tag: i for i, tag in enumerate(model.outputs_.tolist())}
+        index[None] = UNKNOWN
+        words, kind = windows.columns["words"], np.min_scalar_type(-max(len(index), -UNKNOWN))
+        rows = zip(windows.rows.tolist(), words, strict=True)
+        of_words = (index[targets[row][word]] for row, kept in rows for word in kept.tolist())
+        return Ragged(np.fromiter(of_words, kind, len(words.values)), words.sizes)
+
+    def criterion(
+        self, model: Any, data: Examples, dataset: Any, drawn: np.ndarray | None, mode: Mode
+    ) -> nn.Module:
+        """Return the loss with the counts of the tags; ``O`` is the background."""
+        targets, weights = dataset.flat_targets(drawn)
+        known, names = targets != UNKNOWN, model.outputs_.tolist()
+        counts = np.bincount(targets[known], weights[known], minlength=len(names))
+        background = names.index("O") if "O" in names else None
+        of_loss = {"background": background, "classes": model.outputs_}
+        return prepared_loss(model, counts, counts.sum(), mode, **of_loss)
+
+    # ---- predictions; `outputs` are tables of log-probabilities
+
+    def row_outputs(self, model: Any, rows: Iterable[Any]) -> list[np.ndarray]:
+        """Return log-probabilities of shape (n_tokens, n_classes) for each row."""
+        return [self._log_table(model, windows) for windows in rows]
+
+    def _log_table(self, model: Any, windows: list[tuple[Any, np.ndarray]]) -> np.ndarray:
+        n_words = int(windows[-1][0].words[-1]) + 1 if windows else 0
+        table = np.empty((n_words, len(model.outputs_)))
+        for window, logits in windows:
+            rows = log_softmax(logits, axis=-1)
+            if model.label_all_subwords:
+                words, first = np.unique(window.words, return_index=True)
+                sizes = np.diff([*first, len(window.words)])
+                mean = np.add.reduceat(np.exp(rows), first, axis=0) / sizes[:, None]
+                table[words] = np.log(mean)
+            else:
+                table[window.words] = rows
+        return table
+
+    def decode(self, model: Any, tables: Iterable[np.ndarray]) -> list[list[str]]:
+        """Return the tags of each sentence."""
+        names, constrained = model.outputs_.tolist(), getattr(model, "constrained", False)
+        return decode(tables, names, model.scheme_, constrained=constrained)
+
+    def with_spans(
+        self,
+        model: Any,
+        tables: list[np.ndarray],
+        rows: list[list[str]],
+        scales: SpanScales | None = None,
+    ) -> list[tuple[list[str], list[ScoredSpan]]]:
+        """Return tags with their spans, scored by log-probabilities; `scales` calibrate them."""
+        posterior = SpanPosterior(model.outputs_.tolist(), model.scheme_)
+        scored = []
+        for table, tags in zip(tables, rows, strict=True):
+            spans = get_spans(tags, model.scheme_)
+            scores = posterior(table, spans).tolist()
+            row = [ScoredSpan(*s, p) for s, p in zip(spans, scores, strict=True)]
+            scored.append(row if scales is None else scales(row))
+        return list(zip(rows, scored, strict=True))
+
+    def tagged(
+        self, model: Any, tables: Iterable[np.ndarray]
+    ) -> list[tuple[list[str], list[ScoredSpan]]]:
+        """Return the tags of each sentence with their spans, by position in tokens."""
+        tables = list(tables)
+        scales = getattr(model, "span_scales_", None)
+        return self.with_spans(model, tables, self.decode(model, tables), scales)
+
+    def decide(
+        self, model: Any, sources: list[Any], outputs: Iterable[np.ndarray]
+    ) -> list[list[Any]]:
+        """Return the tags of each sentence."""
+        return self.decode(model, outputs)
+
+    def spans(
+        self, model: Any, sources: list[Any], outputs: Iterable[np.ndarray]
+    ) -> list[list[ScoredSpan]]:
+        """Return what `predict_spans` gives for each row."""
+        return [spans for _, spans in self.tagged(model, outputs)]
+
+    # ---- scores
+
+    def rate(self, model: Any, true: Any, predicted: Iterable[Any]) -> dict[str, float]:
+        """Return micro precision, recall and F1 of spans; of tokens for plain tags."""
+        *values, _ = span_precision_recall_fscore_support(
+            true, list(predicted), average="micro", scheme=model.scheme_
+        )
+        return dict(zip(("precision", "recall", "f1"), values, strict=True))
+
+    def measure(self, model: Any) -> str:
+        """Return what `rate` counts."""
+        return "tokens, micro" if model.scheme_ == "plain" else "spans, micro"
+
+    def paired_spans(
+        self, model: Any, inputs: list[Any], true: Any, predicted: Any
+    ) -> tuple[list[list[Any]], list[list[Any]]]:
+        """Return true and predicted spans as (type, start, end) for each row."""
+        predicted = as_tags(predicted, inputs)
+        *tags, scheme = read_tags(true, predicted, model.scheme_)
+        found, of_truth = ([get_spans(row, scheme) for row in rows] for rows in reversed(tags))
+        return of_truth, found
+
+    def check_scored(self, model: Any, tags: list[list[Any]]) -> None:
+        """Refuse to score types that `fit` did not see, in whose place a score of 0 is no help."""
+        known = {self.type_of(model, tag) for tag in model.outputs_.tolist()}
+        for i, row in enumerate(tags):
+            for tag in row:
+                if tag not in ("O", None) and self.type_of(model, tag) not in known:
+                    raise ValueError(
+                        f"y[{i}] holds the tag {tag!r}, which fit did not see (classes_ = "
+                        f"{model.classes_.tolist()}): leave such sentences out, or count them as "
+                        "misses with span_f1_score(y, tagger.predict(X)) of skdice.metrics, in a "
+                        "search over folds with scoring=span_f1_scorer"
+                    )
+
+    # ---- the model card
+
+    def background(self, model: Any) -> str | None:
+        """Return the tag outside of spans."""
+        return "O"
+
+    def transformers_code(self, model: Any) -> str:
+        """Return code in which a pipeline joins the tags, where it can."""
+        joins = "" if self.pipeline_caveat(model) else _JOINED
+        return super().transformers_code(model).replace('ID")', f'ID"{joins})')
+
+    def card_notes(self, model: Any, native: bool) -> str:
+        """Return what a pipeline makes of tags, of long texts and of scores."""
+        longest, limit = model.max_length_, model.tokenizer_.model_max_length
+        shown = f"not set here: set it to {longest}, or they are an error"
+        notes = (
+            f"skdice reads texts of more than {longest} subwords in windows. A pipeline cuts them "
+            f"at `model.tokenizer.model_max_length` ({limit if limit < 10**9 else shown}) and does "
+            "not warn; with `stride=` it reads them in parts that overlap. The `score` of a "
+            "pipeline is the mean of the probabilities of an entity's tags. That of skdice is the "
+            "probability that just this entity is there."
+        )
+        if model.constrained and model.scheme_ != "plain":
+            notes += (
+                " skdice predicts the best well-formed sequence of tags, and a pipeline the best "
+                "tag of each word alone, as skdice does with `constrained=False`: a few entities "
+                "may differ."
+            )
+        return f"{self.pipeline_caveat(model)}\n\n{notes}".strip()
+
+    def pipeline_caveat(self, model: Any) -> str:
+        """Return why a pipeline cannot join the tags, if it cannot."""
+        tags = model.outputs_.tolist()
+        if model.scheme_ == "plain" or all(t == "O" or t[:2] in ("B-", "I-") for t in tags):
+            return ""
+        return (
+            "A pipeline of transformers joins tags B-TYPE and I-TYPE only, and this tagger's are "
+            f"in the scheme {model.scheme_!r}: with an `aggregation_strategy`, parts of an entity "
+            "become entities. Call `predict` of skdice instead, or train on "
+            "`skdice.metrics.convert_scheme(y)`, which gives IOB2."
+        )
+
+    # ---- rows in files
+
+    def labels(self, y: Any) -> Iterable[Any] | None:
+        """Return the tags of all tokens."""
+        return chain.from_iterable(y)
+
+    def scorer(self, y: Any) -> Any:
+        """Return F1 of spans in the scheme of the whole data set."""
+        return make_scorer(span_f1_score, scheme=infer_scheme(y))
+
+    def file_options(self, table: dict[str, Any], **of_offsets: str) -> dict[str, Any]:
+        """Return the columns of tokens and tags."""
+        return token_options(table)
+
+    def read_inputs(self, model: Any, path: Path, encoding: str, **table: Any) -> Named:
+        """Return sentences as lists of tokens."""
+        return read_tokens_of(model, path, encoding, table), []
+
+    def row_of_block(self, model: Any, where: str, lines: list[str]) -> Any:
+        """Return the tokens of a sentence, which stand alone or in columns."""
+        return tokens_of_block(model, where, lines)
+
+    def method_for(self, how: str) -> str:
+        """Return the method for tags, or for tags with their spans."""
+        return "predict" if how == "conll" else "predict_tagged"
+
+    def written(self, model: Any, how: str, x: Any, name: str, found: Any) -> str:
+        """Return a token and its tag a line, or a record."""
+        if how != "conll":
+            return Task.written(self, model, how, x, name, found)
+        return "\n".join(f"{token}\t{tag}" for token, tag in zip(x, found, strict=True))
+
+    def record(self, model: Any, how: str, x: Any, name: str, found: Any) -> dict[str, Any]:
+        """Return the tokens, the tags if there are any, and the spans."""
+        return record_of_spans(how, x, *found, with_tags=model.scheme_ is not None)
+
+    def report(
+        self, model: Any, X: Any, y: Any, predicted: Any, *, mode: str, as_json: bool
+    ) -> Any:
+        """Return the report of spans."""
+        how: dict[str, Any] = {"scheme": model.scheme_, "mode": mode, "output_dict": as_json}
+        return span_report(y, predicted, **how)
+
+    # ---- models of transformers
+
+    def fitted_of(self, model: Any, config: Any) -> dict[str, Any]:
+        """Return tags and scheme from the labels of a model."""
+        names = label_names(config)
+        scheme = infer_scheme([], names) if model.scheme == "auto" else model.scheme
+        return {"classes": sorted(names), "scheme": scheme, "order": np.argsort(names)}

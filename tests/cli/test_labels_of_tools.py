@@ -1,0 +1,76 @@
+"""Files of labelled texts from annotation tools, and of several labels, on the command line."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from skdice import DiceSequenceClassifier
+from skdice.cli.app import app
+
+TOXIC = "text,toxic,threat,insult\n" + "anna sings,1,0,0\nbob sleeps,0,0,1\nit rains,0,0,0\n" * 3
+COLUMNS = ("--label-columns", "toxic,threat,insult")
+
+
+def run(*args):
+    return CliRunner().invoke(app, [str(a) for a in args])
+
+
+@pytest.fixture
+def fit(tmp_path, tiny_backbone):
+    return ("--out", tmp_path / "m", "--backbone", tiny_backbone, "--epochs", 1)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_label_without_a_positive_stays_a_class(tmp_path, fit):
+    (tmp_path / "a.csv").write_text(TOXIC)
+    result = run("train", tmp_path / "a.csv", *COLUMNS, *fit)
+    assert result.exit_code == 0, result.output
+    assert "3 classes: toxic 3, insult 3, threat 0" in " ".join(result.output.split())
+    model = DiceSequenceClassifier.from_pretrained(tmp_path / "m")
+    assert sorted(model.classes_) == ["insult", "threat", "toxic"]
+    (tmp_path / "b.csv").write_text("text,toxic,threat,insult\nanna sleeps,0,1,1\n")
+    result = run("evaluate", tmp_path / "m", tmp_path / "b.csv", *COLUMNS, "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["threat"]["support"] == 1
+
+
+def test_labels_of_a_tool(tmp_path, fit):
+    rows = [{"text": f"{name} sings", "label": "A", "answer": answer}
+            for name in ("anna", "bob") for answer in ("accept", "reject", "ignore")]  # fmt: skip
+    rows = [{**row, "text": f"{row['text']} {i}"} for i, row in enumerate(rows)]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    with pytest.warns(UserWarning, match="2 whose answer is ignore, 2 rejected labels"):
+        result = run("train", tmp_path / "a.jsonl", *fit)
+    assert result.exit_code == 0, result.output
+    assert "classification, " in result.output
+    assert "4 rows, 1 class: A 2" in " ".join(result.output.split())
+    out = tmp_path / "p.jsonl"
+    result = run("predict", tmp_path / "m", tmp_path / "a.jsonl", "--format", "jsonl", "--out", out)
+    assert result.exit_code == 0, result.output
+    assert len(out.read_text().splitlines()) == 6
+
+
+def test_options_are_obeyed_or_refused(tmp_path, fit):
+    cells = tmp_path / "a.csv"
+    cells.write_text("text,label\n" + "anna sings,x/y\nbob,x\nit rains,y\n" * 2)
+    result = run("train", cells, "--label-separator", "/", *fit)
+    assert "2 classes: x 4, y 4" in " ".join(result.output.split()), result.output
+    tasks = [{"data": {"text": text}, "annotations": [{"result": [{"from_name": "mood",
+              "type": "choices", "value": {"choices": [mood]}}]}]}
+             for text, mood in [("anna", "x"), ("bob", "y")]]  # fmt: skip
+    (tmp_path / "t.json").write_text(json.dumps(tasks))
+    result = run("train", tmp_path / "t.json", "--label-column", "mood", *fit, "--force")
+    assert result.exit_code == 0, result.output
+    result = run("train", tmp_path / "t.json", "--label-column", "tone", *fit, "--force")
+    assert "--label-column tone is not in" in " ".join(result.output.split())
+    result = run("train", tmp_path / "t.json", "--task", "entities", *fit, "--force")
+    assert "--task classification" in " ".join(result.output.split())
+    entities = {"text": "anna", "entities": [[0, 4, "PER"]]}
+    (tmp_path / "e.jsonl").write_text(json.dumps(entities))
+    options = ("--task", "entities", "--label-column", "mood")
+    result = run("train", tmp_path / "e.jsonl", *options, *fit, "--force")
+    assert result.exit_code == 1
+    assert "--label-column mood is no option" in " ".join(result.output.split())

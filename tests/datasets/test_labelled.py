@@ -1,0 +1,208 @@
+"""Labels of whole texts in the files of annotation tools, and several labels in a cell."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from skdice.datasets import read_annotations, read_dataset, read_table
+from skdice.metrics.labels import read_labels
+
+
+def put(folder, *values, name="a.jsonl"):
+    path = folder / name
+    text = "\n".join(map(json.dumps, values)) if name.endswith("l") else json.dumps(values)
+    path.write_text(text)
+    return path
+
+
+def asked(i, label, answer, **more):
+    return {"text": f"text {i}", "label": label, "answer": answer, "_task_hash": i, **more}
+
+
+def test_prodigys_answers_about_one_label(tmp_path):
+    rows = [asked(0, "A", "accept"), asked(1, "A", "reject"), asked(2, "B", "ignore", spans=[]),
+            asked(3, "B", "accept"), asked(0, "B", "reject"), asked(3, "A", "accept")]  # fmt: skip
+    path = put(tmp_path, *rows)
+    with pytest.warns(UserWarning, match=r"1 whose answer is ignore, 2 rejected labels.* 3 texts"):
+        data = read_dataset(path)
+    assert data.task == "classification"
+    assert (data.X, data.y) == (["text 0", "text 1", "text 3"], [["A"], [], ["B", "A"]])
+    path = put(tmp_path, asked(0, "A", "accept", spans=[]), asked(1, "B", "accept", spans=[]))
+    assert read_table(path) == (["text 0", "text 1"], ["A", "B"])
+
+
+def test_prodigys_choices(tmp_path):
+    def chosen(i, *labels, answer="accept"):
+        options = [{"id": name, "text": name.lower()} for name in "ABC"]
+        return {"text": f"text {i}", "options": options, "accept": [*labels], "answer": answer}
+
+    one = put(tmp_path, chosen(0, "A"), chosen(1, "B"))
+    assert read_table(one) == (["text 0", "text 1"], ["A", "B"])
+    several = put(tmp_path, chosen(0, "A", "C"), chosen(0), chosen(2, "B", answer="ignore"))
+    with pytest.warns(UserWarning, match="1 whose answer is ignore"):
+        assert read_table(several) == (["text 0", "text 0"], [["A", "C"], []])
+    with pytest.warns(UserWarning, match="1 rejected labels"):
+        found = read_table(put(tmp_path, chosen(0, "A"), chosen(1, "B", answer="reject")))
+    assert found == (["text 0", "text 1"], [["A"], []])
+
+
+def test_answers_are_obeyed_beside_other_labels(tmp_path):
+    rows = [{"text": f"t{i} is long", "label": i, "answer": answer}
+            for i, answer in enumerate(["accept", "reject", "accept"])]  # fmt: skip
+    assert read_table(put(tmp_path, *rows))[1] == [["0"], [], ["2"]]
+    tokens = [{"tokens": ["Ann"], "tags": ["B-PER"], "answer": a} for a in ("accept", "reject")]
+    with pytest.warns(UserWarning, match="1 whose answer is reject"):
+        assert len(read_dataset(put(tmp_path, *tokens))) == 1
+    lines = [
+        {"text": "Ann", "entities": [[0, 3, "PER"]], "answer": a} for a in ("accept", "ignore")
+    ]
+    with pytest.warns(UserWarning, match="1 whose answer is ignore"):
+        assert read_annotations(put(tmp_path, *lines)).entities == [[(0, 3, "PER")]]
+    other = [{**row, "answer": "yes"} for row in lines]  # of another question than Prodigy's
+    assert len(read_annotations(put(tmp_path, *other)).texts) == 2
+
+
+def test_a_span_that_was_rejected_is_no_entity(tmp_path):
+    spans = [{"start": i, "end": i + 1, "label": "X", "answer": answer}
+             for i, answer in enumerate(["accept", "reject", "ignore"])]  # fmt: skip
+    with pytest.warns(UserWarning, match="left out 2 spans that were rejected or ignored"):
+        found = read_annotations(put(tmp_path, {"text": "abc", "spans": spans, "answer": "accept"}))
+    assert found.entities == [[(0, 1, "X")]]
+
+
+def task_of(text, *results, **data):
+    return {"id": 1, "data": {"text": text, **data}, "annotations": [{"result": [*results]}]}
+
+
+def choice(name, *labels):
+    return {
+        "from_name": name,
+        "to_name": "text",
+        "type": "choices",
+        "value": {"choices": [*labels]},
+    }
+
+
+def test_choices_of_label_studio(tmp_path):
+    path = put(tmp_path, task_of("a", choice("mood", "good")), task_of("b", choice("mood", "bad")),
+               name="a.json")  # fmt: skip
+    data = read_dataset(path)
+    assert (data.task, data.X, data.y) == ("classification", ["a", "b"], ["good", "bad"])
+    with pytest.raises(ValueError, match=r"labels of whole texts and no entities: .*--task class"):
+        read_annotations(path)
+    assert read_annotations(path, "label-studio", with_entities=False).texts == ["a", "b"]
+    both = put(tmp_path, task_of("a", choice("mood", "good", "calm"), choice("topic", "x")),
+               task_of("b", choice("topic", "y")), name="a.json")  # fmt: skip
+    assert read_dataset(both, label_column="mood").y == [["good", "calm"], []]
+    assert read_dataset(both, label_column="topic").y == ["x", "y"]
+    with pytest.raises(
+        ValueError, match=r"which column .* holds the label\? .*\['mood', 'topic'\]"
+    ):
+        read_dataset(both)
+    with pytest.raises(ValueError, match=r"label_column='tone' is not in"):
+        read_dataset(both, label_column="tone")
+
+
+def test_choices_of_label_studio_in_json_min(tmp_path):
+    more = {"annotator": 1, "annotation_id": 3, "created_at": "2024", "lead_time": 2.5}
+    one = put(tmp_path, {"id": 0, "text": "a b", "mood": "good", **more}, name="a.json")
+    assert read_dataset(one).y == ["good"]
+    several = [{"text": "a b", "mood": {"choices": ["x", "y"]}, **more}, {"text": "c", **more}]
+    assert read_dataset(put(tmp_path, *several, name="a.json")).y == [["x", "y"], []]
+    region = {"start": 0, "end": 1, "text": "a", "labels": ["PER"]}
+    marked = {"text": "a b", "mood": "good", "label": [region], **more}
+    path = put(tmp_path, marked, {"text": "c", "mood": "bad", **more}, name="a.json")
+    assert read_dataset(path).y == [[(0, 1, "PER")], []]
+    assert read_dataset(path, label_column="mood").y == ["good", "bad"]
+
+
+def test_cats_of_spacy(tmp_path):
+    def cats(**scores):
+        return {"cats": scores}
+
+    rows = [{"text": "win money", **cats(SPAM=1.0, HAM=0.0)}, {"text": "hi", **cats(SPAM=0, HAM=1)}]
+    assert read_dataset(put(tmp_path, *rows)).y == ["SPAM", "HAM"]
+    pairs = [["win money", cats(SPAM=1.0, AD=0.5)], ["hi", cats(SPAM=0.1, AD=0.2)]]
+    data = read_dataset(put(tmp_path, *pairs, name="a.json"))
+    assert (data.X, data.y) == (["win money", "hi"], [["SPAM", "AD"], []])
+    with pytest.raises(ValueError, match="labels of whole texts"):
+        read_dataset(put(tmp_path, *rows), task="entities")
+
+
+@pytest.mark.parametrize("sign", [",", ";", "|", "#"])
+def test_several_labels_in_a_cell(tmp_path, sign):
+    path = tmp_path / "a.tsv"
+    path.write_text(f"text\tlabel\nwin it\tspam{sign} ad\nhi you\tham\nbuy it\tad\n")
+    split = (["win it", "hi you", "buy it"], [["spam", "ad"], ["ham"], ["ad"]])
+    assert read_table(path, label_separator=sign) == split
+    with pytest.warns(UserWarning, match=r"'spam.* ad' are read as several.*--label-separator"):
+        assert read_table(path) == split
+    assert read_table(path, label_separator="")[1] == [f"spam{sign} ad", "ham", "ad"]
+    path.write_text(f"text\tlabel\nAlbany is old\tNew York{sign} NY\nRome is\tItaly\n")
+    assert read_table(path)[1] == [f"New York{sign} NY", "Italy"]  # no other cell holds a part
+
+
+@pytest.mark.parametrize("labels", [["['late', 'broken']", "[]"], ['["a"]', '["b"]'], ["[1, 2]"]])
+def test_written_lists_are_refused_by_fit(labels):
+    with pytest.raises(ValueError, match=r"y\[0\] is .* a list that was written as a string"):
+        read_labels(labels)
+    assert read_labels(["[late]", "x"]).classes.tolist() == ["[late]", "x"]
+
+
+def test_a_column_without_a_positive_stays_a_class(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("text,toxic,threat,insult\nhate you,1,0,0\nnice one,0,0,0\nbad one,0,0,1\n")
+    with pytest.raises(ValueError, match=r"--label-columns toxic,threat,insult"):
+        read_table(path)
+    y = read_table(path, label_columns=["toxic", "threat", "insult"])[1]
+    assert y == [["toxic"], [], ["insult"]]
+    labels = read_labels(y)
+    assert labels.classes.tolist() == ["toxic", "threat", "insult"]
+    assert labels.values.tolist() == [[1, 0, 0], [0, 0, 0], [0, 0, 1]]
+
+
+def test_options_are_obeyed_or_refused(tmp_path):
+    path = put(tmp_path, {"text": "Ann sings", "entities": [[0, 3, "PER"]], "mood": "good"})
+    assert read_dataset(path).task == "entities"
+    assert read_dataset(path, label_column="mood").y == ["good"]
+    with pytest.raises(TypeError, match=r"label_column='mood' is no option of read_annotations.*"
+                                        r"--task classification"):  # fmt: skip
+        read_dataset(path, task="entities", label_column="mood")
+    tokens = put(tmp_path, {"tokens": ["Ann"], "tags": ["O"]})
+    with pytest.raises(TypeError, match=r"header=True is no option .*--task classification"):
+        read_dataset(tokens, header=True)
+    table = tmp_path / "a.csv"
+    table.write_text("text,label\na b,x\nc d,y\n")
+    with pytest.raises(TypeError, match=r"scheme='iob2' is no option .*--task tagging"):
+        read_dataset(table, scheme="iob2")
+
+
+def test_lists_of_tags_in_cells(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("id,Sentence,POS,Tag\n1,Ann sings,\"['NNP', 'VBZ']\",\"['B-per', 'O']\"\n")
+    data = read_dataset(path)
+    assert (data.task, data.X, data.y) == ("tagging", [["Ann", "sings"]], [["B-per", "O"]])
+    path.write_text("tokens,tags\n\"['Ann', 'Lee']\",\"['B-per', 'I-per']\"\n")
+    assert read_dataset(path).X == [["Ann", "Lee"]]
+    path.write_text("Sentence,Tag\nAnn sings,\"['B-per']\"\n")
+    with pytest.raises(ValueError, match=r"line 2: 2 tokens of 'Ann sings', but 1 tags"):
+        read_dataset(path, task="tagging")
+
+
+def test_other_shapes(tmp_path):
+    page = {"id": 1, "data": {"html": "<p>Hi <b>Ann</b></p>"}, "annotations": [{"result": [{
+        "from_name": "label", "to_name": "text", "type": "hypertextlabels",
+        "value": {"start": "/p[1]", "end": "/p[1]", "globalOffsets": {"start": 3, "end": 6},
+                  "text": "Ann", "hypertextlabels": ["PER"]}}]}]}  # fmt: skip
+    with pytest.raises(ValueError, match=r"record 1: its text is HTML, '<p>Hi"):
+        read_annotations(put(tmp_path, page, name="a.json"))
+    wide = {"title": "t", "context": "x", "qas": [{"question": "?", "answer": {}, "id": "1"}]}
+    path = tmp_path / "b.json"
+    path.write_text(json.dumps({"data": [wide]}))
+    with pytest.raises(ValueError, match=r"'context' and 'qas' .* one 'answer' .* KorQuAD 2"):
+        read_dataset(path)
+    document = {"documentName": "a", "document": "Ann sings", "tokens": [{"text": "Ann"}],
+                "annotation": [{"start": 0, "end": 3, "label": "PER", "text": "Ann"}]}  # fmt: skip
+    assert read_dataset(put(tmp_path, document, name="c.json")).y == [[(0, 3, "PER")]]

@@ -1,0 +1,377 @@
+"""Updates and predictions in recurring shapes, where a CPU stands for a GPU.
+
+A graph is replayed by calling its function on the inputs that stay. So what is tested is all but
+CUDA itself: weights after a fit, what would wait for a GPU, and what keeps a fit from being
+recorded.
+"""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from skorch.callbacks import Callback
+from torch import nn
+
+from skdice import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
+from skdice.engine import devices, graphs
+from skdice.engine.graphs import EAGER_RUNS, Graphs, Waits
+from skdice.estimators.planning import encode
+from skdice.losses import LOSSES, DiceLoss, Loss
+from tests.engine.test_no_waiting import OPTIONS, Looks
+from tests.engine.test_packing import SENTENCES, TAGS, TASKS, TEXTS
+
+ROWS = np.random.default_rng(0).normal(size=(50, 5)).astype(np.float32)
+MANY = {
+    **TASKS,
+    "labels": (DiceSequenceClassifier, {}, TEXTS, np.eye(3, dtype=int)[[0, 1, 2, 0, 1]]),
+    "three classes": (DiceSequenceClassifier, {}, TEXTS, [0, 1, 2, 0, 1]),
+    "numbers": (DiceClassifier, {}, ROWS, (ROWS[:, 0] > 0.5).astype(int)),
+}
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """Let the CPU be given what a GPU is given; it notes what is recorded."""
+    recorded = []
+
+    def record(function, inputs, pool, stream):
+        recorded.append({name: tuple(values.shape) for name, values in inputs.items()})
+        return lambda: function(inputs)
+
+    as_on_a_gpu(monkeypatch)
+    monkeypatch.setattr(graphs, "record", record)
+    return recorded
+
+
+def as_on_a_gpu(patch):
+    patch.setattr(devices, "is_gpu", lambda device: True)
+    patch.setattr("skdice.losses._inputs.on_cpu", lambda values: False)
+
+
+def fitted(task, backbone, net_params=None, weight=None, **params):
+    cls, own, X, y = MANY[task]
+    given = {"max_epochs": 6, "batch_size": 5, "random_state": 0, **own, **params}
+    if cls is not DiceClassifier:
+        given |= {"backbone": backbone}
+    model = cls(**given, net_params=net_params)
+    return model.fit(X, y, **({} if weight is None else {"sample_weight": weight}))
+
+
+def weights_of(model):
+    return model.net_.module_.state_dict()
+
+
+def eager(model):
+    return {epoch.get("eager") for epoch in model.history_}
+
+
+def assert_graphs_change_nothing(gpu, task, backbone, **params):
+    model = fitted(task, backbone, **params)
+    assert gpu, "nothing was recorded"
+    assert eager(model) == {None}
+    plain = fitted(task, backbone, net_params={"cuda_graphs": False}, **params)
+    assert eager(plain) == {"cuda_graphs is False"}
+    for name, value in weights_of(plain).items():
+        assert torch.equal(weights_of(model)[name], value), name
+    losses = [[epoch["train_loss"] for epoch in m.history_] for m in (model, plain)]
+    assert losses[0] == losses[1]
+    return model
+
+
+@pytest.mark.parametrize("task", MANY)
+def test_a_fit_ends_with_the_same_weights(task, gpu, tiny_backbone):
+    assert_graphs_change_nothing(gpu, task, tiny_backbone)
+
+
+SETTINGS = {
+    "sample weights": {"weight": np.arange(1.0, 6.0)},
+    "frozen layers": {"frozen": 1},
+    "a frozen encoder": {"frozen": "encoder"},
+    "LoRA": {"adapter": "lora"},
+    "bf16": {"precision": "bf16"},
+    "memory": {"loss": DiceLoss(ema_decay=0.9), "batch_size": 2},
+    "no clipping": {"max_grad_norm": None},
+    "a last smaller batch": {"batch_size": 2},
+    "one row": {"batch_size": 1, "max_epochs": 3},
+    "a cosine": {"schedule": "cosine", "warmup": 0.5},
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_settings_change_nothing_either(name, gpu, tiny_backbone):
+    if name == "LoRA":
+        pytest.importorskip("peft")
+    assert_graphs_change_nothing(gpu, "tagger", tiny_backbone, **SETTINGS[name])
+
+
+@pytest.mark.parametrize("loss", [*LOSSES, *OPTIONS], ids=str)
+def test_updates_with_every_loss_are_recorded(loss, gpu, tiny_backbone):
+    """Which says that nothing in them waits for a GPU."""
+    named = isinstance(loss, str)  # options are for three classes
+    for task in ("tagger", "texts, cls", "reader", "mrc") if named else ("three classes",):
+        model = fitted(task, tiny_backbone, loss=loss, max_epochs=4)
+        assert eager(model) == {None}
+        assert gpu
+        gpu.clear()
+
+
+@pytest.mark.parametrize("kind", ["roberta", "deberta-v2", "modernbert", "distilbert"])
+def test_updates_of_every_backbone_are_recorded(kind, gpu, tiny_backbones):
+    """XLNet's are not on a CPU, where torch's `one_hot` looks at the segments."""
+    assert_graphs_change_nothing(gpu, "tagger", tiny_backbones[kind])
+
+
+def test_few_shapes_are_recorded(gpu, tiny_backbone):
+    rng = np.random.default_rng(0)
+    X = [rng.choice(SENTENCES[2], rng.integers(1, 12)).tolist() for _ in range(300)]
+    y = [["B-X" if word == "bank" else "O" for word in row] for row in X]
+    settings = {"backbone": tiny_backbone, "random_state": 0, "max_epochs": 1}
+    DiceTokenClassifier(**settings).fit(X, y)
+    assert len(gpu) <= 3
+
+
+class Hears(Callback):
+    """Looks at gradients."""
+
+    def on_grad_computed(self, net, named_parameters, **kwargs):
+        self.norm = sum(float(p.grad.norm()) for _, p in named_parameters if p.grad is not None)
+
+
+class Kernel(Loss):
+    """A loss of somebody who waits, but leaves out what is padded."""
+
+    @staticmethod
+    def kernel(inputs):
+        loss = inputs.reduce(-inputs.true_class_log_p())
+        return loss * 2 if loss > 1 else loss
+
+
+REASONS = {
+    "gradient_accumulation": {"gradient_accumulation": 2, "batch_size": 2},
+    "gradient_checkpointing": {"gradient_checkpointing": True},
+    "forward of its own": {"loss": Looks()},
+    "waits for the GPU": {"loss": Kernel()},
+    "callback": {"callbacks": [Hears()]},
+    "optimizer": {"net_params": {"optimizer": torch.optim.NAdam}},
+}
+
+
+@pytest.mark.parametrize("reason", REASONS)
+def test_what_cannot_be_recorded_runs_eagerly_and_says_why(reason, gpu, tiny_backbone, capsys):
+    model = fitted("tagger", tiny_backbone, verbose=1, **REASONS[reason])
+    (said,) = eager(model)
+    assert reason in said
+    assert not gpu
+    assert capsys.readouterr().out.count(said) == 1
+    assert len(model.predict(SENTENCES)) == len(SENTENCES)
+
+
+def test_a_capture_that_fails_is_no_error(monkeypatch, tiny_backbone):
+    def record(*args):
+        raise RuntimeError("operation not permitted when stream is capturing\nmore")
+
+    as_on_a_gpu(monkeypatch)
+    monkeypatch.setattr(graphs, "record", record)
+    model = fitted("tagger", tiny_backbone)
+    last = model.history_[-1]["eager"]
+    assert last == "no graph could be recorded (operation not permitted when stream is capturing)"
+    assert "eager" not in model.history_[0]
+    plain = fitted("tagger", tiny_backbone, net_params={"cuda_graphs": False})
+    for name, value in weights_of(plain).items():
+        assert torch.equal(weights_of(model)[name], value), name
+
+
+def test_a_bad_update_is_skipped_without_a_look(gpu, tiny_backbone, monkeypatch):
+    """Weights, the optimiser's moments and what a loss remembers stay as they were."""
+    seen, bad = [], []
+    real = DiceTokenClassifier._net_for
+
+    def net_for(self, plan):
+        net = real(self, plan)
+        loss, update = net._loss, net.train_step
+
+        def step(batch, **kwargs):
+            found = update(batch, **kwargs)
+            bad.append(bool(found["loss"].isnan()))
+            memory = net.criterion_.get_buffer("running_").clone()
+            seen.append((net.module_.output_layer.weight.detach().clone(), memory))
+            return found
+
+        def spoiled(logits, target, weight):
+            # Weights that are infinite in some updates.
+            return loss(logits, target, weight) * spoil
+
+        net._loss, net.train_step = spoiled, step
+        return net
+
+    spoil = torch.ones(())
+    monkeypatch.setattr(DiceTokenClassifier, "_net_for", net_for)
+
+    class Spoils(Callback):
+        def on_batch_begin(self, net, **kwargs):
+            spoil.fill_(torch.inf if len(bad) in (1, 5) else 1.0)
+
+    loss = DiceLoss(ema_decay=0.9)
+    model = fitted("tagger", tiny_backbone, loss=loss, max_epochs=8, callbacks=[Spoils()])
+    assert eager(model) == {None}
+    assert gpu
+    assert [i for i, skipped in enumerate(bad) if skipped] == [1, 5]
+    for i in (1, 5):
+        for before, after in zip(seen[i - 1], seen[i], strict=True):
+            assert torch.equal(before, after)
+    assert not torch.equal(seen[6][0], seen[5][0])
+
+
+def test_a_scaler_is_recorded(gpu, tiny_backbone, monkeypatch):
+    """As fp16 on a GPU has one; here its numbers are float32."""
+    real = DiceTokenClassifier._net_for
+
+    def net_for(self, plan):
+        net = real(self, plan)
+        net.scaler_ = torch.amp.GradScaler("cpu", init_scale=4.0, growth_interval=3)
+        return net
+
+    monkeypatch.setattr(DiceTokenClassifier, "_net_for", net_for)
+    assert_graphs_change_nothing(gpu, "tagger", tiny_backbone)
+    assert_graphs_change_nothing(gpu, "tagger", tiny_backbone, max_grad_norm=None)
+
+
+LOOKED = []
+
+
+class Looking(Callback):
+    """Notes the kind of the rate."""
+
+    def on_batch_end(self, net, **kwargs):
+        LOOKED.append(type(net.optimizer_.param_groups[0]["lr"]))
+
+
+def test_the_rate_is_a_tensor_only_while_a_fit_runs(gpu, tiny_backbone):
+    params = {"callbacks": [Looking()], "net_params": {"keep_optimizer": True}}
+    LOOKED.clear()
+    model = fitted("tagger", tiny_backbone, **params)
+    assert set(LOOKED) == {torch.Tensor}
+    assert type(model.net_.optimizer_.param_groups[0]["lr"]) is float
+    pickle.loads(pickle.dumps(model)).partial_fit(SENTENCES, TAGS)
+
+
+def test_a_fit_goes_on_from_a_checkpoint(gpu, tiny_backbone, tmp_path):
+    class StopError(Exception):
+        pass
+
+    whole = fitted("tagger", tiny_backbone, batch_size=2)
+    params = {"checkpoint_dir": tmp_path, "checkpoint_every": 1, "batch_size": 2}
+    step = type(whole.net_).train_step
+    made = []
+
+    def stopping(self, batch, **kwargs):
+        made.append(batch)
+        if len(made) == 9:
+            raise StopError
+        return step(self, batch, **kwargs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(whole.net_), "train_step", stopping)
+        with pytest.raises(StopError):
+            fitted("tagger", tiny_backbone, **params)
+    for name, value in weights_of(fitted("tagger", tiny_backbone, **params)).items():
+        assert torch.equal(weights_of(whole)[name], value), name
+
+
+# ---- predictions
+
+
+def predictions(task, model, X):
+    if task == "reader":
+        return [spot["score"] for row in model.predict_spans(X, n_best=3) for spot in row]
+    if task == "mrc":
+        return np.concatenate(model.net_.logits(encode(model, X)))
+    return np.concatenate([np.ravel(rows) for rows in model.predict_proba(X)])
+
+
+@pytest.mark.parametrize("task", [task for task in MANY if task != "numbers"])
+def test_predictions_are_those_of_padded_batches(task, tiny_backbone, gpu):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(devices, "is_gpu", lambda device: False)
+        model = fitted(task, tiny_backbone, max_epochs=1)
+        X = [*MANY[task][2]] * 40
+        expected = predictions(task, model, X)
+    for i in range(EAGER_RUNS + 2):
+        found = predictions(task, model, X)
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5, err_msg=str(i))
+    assert gpu
+    assert model.net_._predicting[1].reason is None
+
+
+def test_predictions_follow_the_weights(tiny_backbone, gpu):
+    model = fitted("tagger", tiny_backbone)
+    for _ in range(EAGER_RUNS + 1):
+        before = predictions("tagger", model, SENTENCES)
+    n = len(gpu)
+    model.net_.module_.output_layer.bias.data += 1.0  # the same memory
+    model.net_.module_.output_layer.bias.data[0] -= 3.0
+    changed = predictions("tagger", model, SENTENCES)
+    assert len(gpu) == n
+    assert np.abs(changed - before).max() > 0.1
+    layer = model.net_.module_.output_layer
+    layer.bias = nn.Parameter(layer.bias.detach() * 0 + torch.tensor([9.0, 0.0]))  # another
+    assert predictions("tagger", model, SENTENCES).reshape(-1, 2)[:, 0].min() > 0.9
+
+
+def test_predictions_during_a_fit_leave_it_as_it_is(tiny_backbone, gpu):
+    class Predicts(Callback):
+        def on_epoch_end(self, net, **kwargs):
+            net.logits(kwargs["dataset_train"])
+
+    plain = fitted("tagger", tiny_backbone)
+    other = fitted("tagger", tiny_backbone, callbacks=[Predicts()])
+    for name, value in weights_of(plain).items():
+        assert torch.equal(weights_of(other)[name], value), name
+
+
+def test_nothing_to_predict(tiny_backbone, gpu):
+    model = fitted("tagger", tiny_backbone, max_epochs=1)
+    assert [list(row) for row in model.predict([[], ["anna"], []])][::2] == [[], []]
+
+
+# ---- what waits
+
+
+@pytest.mark.parametrize(
+    "wait",
+    [
+        lambda x: x.sum().item(),
+        lambda x: float(x[0]),
+        lambda x: x if x.sum() > 0 else -x,
+        lambda x: x[x > 0],
+        lambda x: x.masked_select(x > 0),
+        lambda x: (x > 0).nonzero(),
+        lambda x: x.unique(),
+        lambda x: x.clone().index_put_((x > 0,), torch.zeros(())),
+        lambda x: torch.equal(x, x),
+        lambda x: x.to("meta"),
+        lambda x: torch.repeat_interleave(x, torch.tensor([1, 2, 3])),
+    ],
+)
+def test_what_no_graph_can_hold_is_found(wait):
+    x = torch.tensor([1.0, -1.0, 2.0])
+    with Waits() as waits:
+        x[torch.tensor([0, 2, 1])] * 2 + x.where(x > 0, 0.0).cumsum(0)
+        assert waits.seen is None
+        wait(x)
+    assert waits.seen
+
+
+def test_a_graph_reads_its_inputs_anew(monkeypatch):
+    monkeypatch.setattr(graphs, "record", lambda function, inputs, *_: lambda: function(inputs))
+    doubled = Graphs(lambda given: (given["x"] * 2,), "cpu")
+    found = [doubled({"x": torch.full((2,), float(i))})[0] for i in range(6)]
+    assert [float(f[0]) for f in found] == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
+    (shape,) = doubled.shapes.values()
+    assert shape.replay is not None
+    for n in range(1, 60):  # of shapes beyond the most, nothing is kept
+        assert doubled({"x": torch.ones(n)})[0].tolist() == [2.0] * n
+    assert len(doubled.shapes) == graphs.MOST

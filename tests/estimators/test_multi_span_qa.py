@@ -1,0 +1,166 @@
+"""Reading with several answers: tags of the context's words, and Quoref's scores."""
+
+from __future__ import annotations
+
+import json
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_predict
+from typer.testing import CliRunner
+
+from skdice import DiceMultiSpanAnswerer
+from skdice.cli.app import app
+from skdice.datasets import read_squad
+from skdice.tasks.multi_span_qa import match_answers
+
+X = [
+    ("who sings ?", "anna and bob went to paris ."),
+    ("where ?", "bob went to paris ."),
+    ("who sleeps ?", "bob went to paris ."),
+]
+Y = [[(0, "anna"), (9, "bob")], [(12, "paris")], []]
+WORDS = st.lists(st.sampled_from(["ann", "bob", "the cat", "7", "7.0", "a", "bob-ann"]), max_size=4)
+
+
+def reader(tiny_backbone, **params):
+    params = {"max_epochs": 40, "lr": 3e-3, "dropout": 0.0, **params}
+    return DiceMultiSpanAnswerer(backbone=tiny_backbone, random_state=0, **params)
+
+
+@pytest.fixture(scope="module")
+def fitted(tiny_backbone):
+    return reader(tiny_backbone).fit(X * 4, Y * 4)
+
+
+def test_all_answers_are_found(fitted):
+    assert fitted.predict(X).tolist() == [["anna", "bob"], ["paris"], []]
+    assert fitted.evaluate(X, Y) == {"exact_match": 1.0, "f1": 1.0}
+    for (_, context), spans, texts in zip(
+        X, fitted.predict_spans(X), fitted.predict(X), strict=True
+    ):
+        assert [context[span.start : span.end] for span in spans] == texts
+        assert all(0 < span.score <= 1 for span in spans)
+
+
+def test_a_long_context_is_read_in_windows(fitted):
+    filler = "it rains today . " * 12
+    pairs = [(question, filler + context) for question, context in X]
+    short = clone(fitted).set_params(max_length=24, max_epochs=1)
+    answers = [[(start + len(filler), text) for start, text in row] for row in Y]
+    short.fit(pairs, answers)
+    proba = short.predict_proba(pairs)
+    for (_, context), table in zip(pairs, proba, strict=True):
+        assert table.shape == (len(context.split()), 3)  # each word is predicted once
+        np.testing.assert_allclose(table.sum(axis=1), 1)
+
+
+def test_it_is_saved_cloned_and_cross_validated(fitted, tmp_path, tiny_backbone):
+    fitted.save_pretrained(tmp_path / "m")
+    again = DiceMultiSpanAnswerer.from_pretrained(tmp_path / "m")
+    assert again.predict(X).tolist() == fitted.predict(X).tolist()
+    rows = cross_val_predict(reader(tiny_backbone, max_epochs=1), X * 2, Y * 2, cv=2)
+    assert [type(row) for row in rows] == [list] * 6
+
+
+def test_misaligned_answers_and_none_at_all(tiny_backbone):
+    with pytest.raises(ValueError, match="is not in the context at character 3"):
+        reader(tiny_backbone).fit(X, [[(3, "anna")], [], []])
+    with pytest.raises(ValueError, match="no answer at all"):
+        reader(tiny_backbone).fit(X, [[], None, []])
+    mended = reader(tiny_backbone, on_misaligned="fix", max_epochs=1).fit(
+        X, [[(3, "anna")], *Y[1:]]
+    )
+    assert mended.class_counts_.sum() == sum(len(context.split()) for _, context in X)
+
+
+def test_files_of_squad_on_the_command_line(tiny_backbone, tmp_path):
+    questions = [
+        {
+            "title": str(i),
+            "paragraphs": [
+                {
+                    "context": context,
+                    "qas": [
+                        {
+                            "id": str(i),
+                            "question": question,
+                            "answers": [{"text": t, "answer_start": s} for s, t in answers],
+                        }
+                    ],
+                }
+            ],
+        }
+        for i, ((question, context), answers) in enumerate(zip(X, Y, strict=True))
+    ]
+    file, model, out = tmp_path / "q.json", tmp_path / "m", tmp_path / "p.json"
+    file.write_text(json.dumps({"data": questions}))
+    assert read_squad(file)[1] == Y
+    call = ("train", file, "--task", "multi-span-qa", "--backbone", tiny_backbone, "--epochs", 1)
+    for args in (
+        (*call, "--out", model),
+        ("predict", model, file, "--out", out),
+        ("evaluate", model, file, "--json"),
+    ):
+        result = CliRunner().invoke(app, list(map(str, args)))
+        assert result.exit_code == 0, result.output
+    assert set(json.loads(out.read_text())) == {"0", "1", "2"}
+    assert {"exact match", "f1"} <= set(json.loads(result.stdout))
+
+
+def bag(text):
+    """Words as DROP's evaluation has them, for the few that are drawn here."""
+    words = set()
+    for part in text.replace("-", " ").split():
+        if part not in ("a", "the"):
+            words.add(str(float(part)) if part[0].isdigit() else part)
+    return words
+
+
+def naive(true, found):
+    """The mean F1 of the best of all matchings, by trying each."""
+    true, found = true or [""], found or [""]
+
+    def f1(gold, guess):
+        gold, guess = bag(gold), bag(guess)
+        numbers = {word for word in gold if word[0].isdigit()}
+        if numbers and not numbers & guess:
+            return 0.0
+        precision = len(gold & guess) / len(guess) if guess else 1.0
+        recall = len(gold & guess) / len(gold) if gold else 1.0
+        return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+
+    short, long = sorted((true, found), key=len)
+    swap = short is not true
+    best = max(
+        sum(f1(b, a) if swap else f1(a, b) for a, b in zip(short, order, strict=True))
+        for order in permutations(long, len(short))
+    )
+    return best / len(long)
+
+
+@given(WORDS, WORDS)
+def test_scores_are_those_of_the_best_matching(true, found):
+    exact, f1 = match_answers(true, found)
+    assert f1 == pytest.approx(naive(true, found))
+    assert exact in (0, 1)
+    assert match_answers(true, true[::-1]) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("true", "found", "wanted"),
+    [
+        (["Ann", "Bob"], ["bob", "the Ann"], (1, 1)),
+        (["Ann", "Bob"], ["Ann"], (0, 0.5)),
+        (["John Smith"], ["Smith"], (0, 2 / 3)),
+        (["7 cats"], ["8 cats"], (0, 0)),
+        ([], [], (1, 1)),
+        ([], ["Ann"], (0, 0)),
+    ],
+)
+def test_scores_by_hand(true, found, wanted):
+    assert match_answers(true, found) == pytest.approx(wanted)

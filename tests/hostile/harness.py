@@ -1,0 +1,401 @@
+"""Hostile values for every parameter of every public callable, found by introspection.
+
+`targets()` lists the public functions, constructors and methods; `attack()` makes a valid call of
+one, replaces one argument after another by values that it was not made for, and counts:
+
+refused   A ValueError or TypeError (OSError for a path, ImportError for a missing extra), whose
+          message names the parameter; nothing has changed.
+wrong     Any other exception, or one that does not name the parameter.
+silent    A result though the value is plainly not legal for this parameter, or a result that holds
+          NaN. What is legal is read from the annotation and the docstring: see `Domain`.
+changed   An object, an argument, a file or the state of the process differs after a refusal.
+slow      No answer within the time limit.
+legal     A result for a value that the parameter's domain holds, or may hold.
+
+An estimator keeps what its constructor gets and checks it in `fit`, as scikit-learn asks. So its
+constructor is called together with `fit` (`fit_resample` for a sampler).
+
+Arguments of the valid call come from `MAKERS`, by a parameter's name and by the kind of data (tags,
+labels, answers, ...), which is tried out. A public name for which no valid call can be made is an
+error, until there is a maker for its parameter.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+import io
+import linecache
+import os
+import random
+import re
+import signal
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.base import BaseEstimator
+
+from tests.hostile.makers import QUICK, Makers
+from tests.hostile.surface import Target
+from tests.hostile.values import ENDLESS, HUGE, MAY_BE_NAN, PATHS, ROWS, VALUES, Domain
+
+PARTNERS = {"X_val": "y_val", "y_val": "X_val"}
+TRAINING = ("fit", "partial_fit", "fit_resample", "tune_threshold", "take_runs", "prepare")
+
+
+def mark(thing: Any, seen: dict[int, int] | None = None, depth: int = 0) -> Any:
+    """A value that is equal as long as nothing in `thing` has changed."""
+    seen = {} if seen is None else seen
+    if thing is None or isinstance(thing, (bool, int, str, bytes, complex, Path, type)):
+        return thing
+    if isinstance(thing, float):
+        return repr(thing)
+    if id(thing) in seen or depth > 60:
+        return ("again", seen.get(id(thing)))
+    seen[id(thing)] = len(seen)
+
+    def inner(value: Any) -> Any:
+        return mark(value, seen, depth + 1)
+
+    if isinstance(thing, torch.Tensor):
+        data = thing.detach().cpu()
+        return (str(data.dtype), tuple(data.shape), data.contiguous().numpy().tobytes())
+    if isinstance(thing, np.ndarray) and thing.dtype.kind != "O":
+        return (str(thing.dtype), thing.shape, thing.tobytes())
+    if isinstance(thing, dict):
+        return ("dict", [(inner(k), inner(v)) for k, v in thing.items()])
+    if isinstance(thing, (list, tuple, np.ndarray)):
+        return (type(thing).__name__, [inner(value) for value in thing])
+    if isinstance(thing, (set, frozenset)):
+        return ("set", sorted(map(repr, thing)))
+    if isinstance(thing, (pd.DataFrame, pd.Series)):
+        return repr(thing.to_dict())
+    held = getattr(thing, "__dict__", None)
+    if not held or inspect.isroutine(thing) or inspect.ismodule(thing):
+        return type(thing).__name__
+    return (type(thing).__name__, inner(held))
+
+
+def process_state() -> dict[str, Any]:
+    """What belongs to the user's process, and not to a call."""
+    import matplotlib
+    import matplotlib.pyplot as plt
+    from transformers.utils import logging
+
+    return {
+        "random": hash(random.getstate()),
+        "numpy": mark(np.random.get_state()),
+        "torch": mark(torch.get_rng_state()),
+        "threads": torch.get_num_threads(),
+        "dtype": torch.get_default_dtype(),
+        "grad": torch.is_grad_enabled(),
+        "warnings": mark(warnings.filters),
+        "environment": dict(os.environ),
+        "folder": os.getcwd(),
+        "rcParams": hash(repr(dict(matplotlib.rcParams))),
+        "figures": plt.get_fignums(),
+        "verbosity": (logging.get_verbosity(), logging.is_progress_bar_enabled()),
+        "numpy errors": np.geterr(),
+    }
+
+
+def files(folder: Path) -> list[Any]:
+    return sorted((str(p), p.stat().st_size) for p in folder.rglob("*"))
+
+
+def holds_nan(result: Any, depth: int = 0) -> bool:
+    """Whether numbers in a result are NaN."""
+    if isinstance(result, (float, np.floating)):
+        return bool(result != result)
+    if isinstance(result, torch.Tensor):
+        return bool(result.is_floating_point() and torch.isnan(result).any())
+    if isinstance(result, np.ndarray) and result.dtype.kind == "f":
+        return bool(np.isnan(result).any())
+    if depth < 3 and isinstance(result, dict):
+        return any(holds_nan(value, depth + 1) for value in result.values())
+    if depth < 3 and isinstance(result, (list, tuple)):
+        return any(holds_nan(value, depth + 1) for value in result)
+    return False
+
+
+# ---- the attack
+
+
+class TooSlow(BaseException):
+    """A call took longer than its limit."""
+
+
+@contextmanager
+def limit(seconds: float) -> Iterator[None]:
+    def stop(*_: Any) -> None:
+        raise TooSlow
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@dataclass
+class Result:
+    """One hostile call."""
+
+    target: str
+    parameter: str
+    value: str
+    outcome: str
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.outcome:8} {self.target}({self.parameter}={self.value}): {self.detail}"
+
+
+@dataclass
+class Harness:
+    """Makes valid calls, and hostile ones out of them."""
+
+    folder: Path
+    backbone: str
+    seconds: float = 10.0
+    makers: Makers = field(init=False)
+    kinds: dict[str, str] = field(default_factory=dict)
+    instances: dict[Any, Any] = field(default_factory=dict)
+    trained: Any = None
+
+    def __post_init__(self) -> None:
+        self.makers = Makers(self.folder, self.backbone)
+
+    # ---- valid calls
+
+    def arguments(self, target: Target, kind: str) -> dict[str, Any]:
+        """Required arguments, and optional ones that keep a call short."""
+        short = target.name.split(".")[-2:] if target.is_method else target.name.split(".")[-1:]
+        owners = [".".join(short), *reversed(short)]
+        base = {}
+        for domain in target.domains:
+            name = domain.name
+            special = [owner for owner in owners if self.makers.knows(f"{owner}.{name}")]
+            required = domain.default is inspect.Parameter.empty
+            if special:
+                base[name] = self.makers.find(f"{special[0]}.{name}", kind)
+            elif name in QUICK or name in ("y", "backbone") or required:
+                if not self.makers.knows(name):
+                    raise LookupError(
+                        f"no maker for the parameter {name!r} of {target.name}: add a_{name} to "
+                        "tests/hostile/makers.py"
+                    )
+                base[name] = self.makers.find(name, kind)
+        return base
+
+    def call(self, target: Target, arguments: dict[str, Any], kind: str) -> Any:
+        if target.is_method and not inspect.ismethod(target.function):
+            instance = self.instance(target, kind)
+            return self._given(getattr(instance, target.attribute), arguments)
+        made = self._given(target.function, arguments)
+        if not target.is_method and isinstance(made, (BaseEstimator,)) and hasattr(made, "fit"):
+            X, y = self.makers.a_X(kind), self.makers.a_y(kind)
+            if hasattr(made, "fit_resample"):
+                return made.fit_resample(X, y)
+            made.fit(X, y)
+        return made
+
+    @staticmethod
+    def _given(function: Any, arguments: dict[str, Any]) -> Any:
+        positional = [
+            arguments.pop(p.name)
+            for p in inspect.signature(function).parameters.values()
+            if p.kind in (p.POSITIONAL_ONLY, p.VAR_POSITIONAL) and p.name in arguments
+        ]
+        result = function(*positional, **arguments)
+        # Nothing of a lazy result has been computed or refused yet.
+        return list(result) if inspect.isgenerator(result) else result
+
+    def instance(self, target: Target, kind: str) -> Any:
+        """An object to call a method of, fitted if it can be; a copy where it will be trained."""
+        cls, key = target.owner, (target.owner, kind)
+        if key not in self.instances:
+            made = self._given(cls, self.arguments(Target(f".{cls.__name__}", cls, cls), kind))
+            if hasattr(made, "fit"):
+                made.fit(self.makers.a_X(kind), self.makers.a_y(kind))
+            elif hasattr(made, "prepare"):
+                made.prepare(self.makers.find("class_counts", kind))
+            self.instances[key] = made
+        if target.attribute in TRAINING and self.trained is None:
+            self.trained = copy.deepcopy(self.instances[key])
+        return self.instances[key] if self.trained is None else self.trained
+
+    def object_of(self, target: Target, kind: str) -> Any:
+        """The object of a method for one call, or None for a function."""
+        self.trained = None
+        is_method = target.is_method and not inspect.ismethod(target.function)
+        return self.instance(target, kind) if is_method else None
+
+    def kind_of(self, target: Target) -> str:
+        """The kind of data with which a valid call succeeds; the error of each if there is none."""
+        if target.name in self.kinds:
+            return self.kinds[target.name]
+        errors = []
+        for kind in Makers.KINDS:
+            try:
+                with quiet(), limit(60):
+                    self.trained = None
+                    self.call(target, self.arguments(target, kind), kind)
+            except (Exception, TooSlow) as error:
+                errors.append(f"  {kind}: {type(error).__name__}: {str(error)[:200]}")
+                continue
+            self.kinds[target.name] = kind
+            return kind
+        raise LookupError(f"no valid call of {target.name}:\n" + "\n".join(dict.fromkeys(errors)))
+
+    # ---- hostile calls
+
+    def attack(
+        self, target: Target, values: Callable[[str], list[str]] = lambda parameter: list(VALUES)
+    ) -> list[Result]:
+        """Every parameter with each of `values` (which may depend on its name)."""
+        kind = self.kind_of(target)
+        results = []
+        for domain in target.domains:
+            for name in values(domain.name):
+                if name in HUGE and domain.name in ENDLESS:
+                    continue
+                if domain.name == "n_jobs" and name in ("-1", "int8"):
+                    continue  # legal, and on a busy machine processes take long to start
+                results.append(self.throw(target, domain, name, kind))
+        return results
+
+    def throw(self, target: Target, domain: Domain, name: str, kind: str) -> Result:
+        arguments, value = self.arguments(target, kind), VALUES[name]()
+        partner = PARTNERS.get(domain.name)
+        if partner is not None and partner in {d.name for d in target.domains}:
+            arguments[partner] = self.makers.find(partner, kind)
+        arguments[domain.name] = value
+        result = functools.partial(Result, target.short, domain.name, name)
+        instance = self.object_of(target, kind)
+        watched = {k: v for k, v in arguments.items() if not inspect.isgenerator(v)}
+        before = mark(instance), mark(watched), process_state(), files(self.folder)
+        try:
+            with quiet(), limit(self.seconds):
+                returned = self.call(target, dict(arguments), kind)
+        except TooSlow:
+            self.instances.pop((target.owner, kind), None)
+            return result("slow", f"no answer in {self.seconds} s")
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            after = mark(instance), mark(watched), process_state(), files(self.folder)
+            message = f"{type(error).__name__}: {_plain(str(error))[:160]}"
+            for what, one, other in zip(
+                ("the object", "an argument", "the process", "a file"), before, after, strict=True
+            ):
+                if one != other:
+                    if isinstance(one, dict):
+                        what += str([key for key in one if one[key] != other[key]])
+                    self.instances.pop((target.owner, kind), None)
+                    _restore(before[2])
+                    return result("changed", f"{what} changed by the refusal {message}")
+            allowed: tuple[type, ...] = (ValueError, TypeError, ImportError)
+            if domain.name in PATHS | {"repo_id"} or "Path" in domain.types:  # or the hub's answer
+                allowed += (OSError,)
+            if not isinstance(error, allowed) or isinstance(error, UnicodeError):
+                return result("wrong", message)
+            if isinstance(error, OSError):  # it says which file
+                return result("refused", message)
+            if callable(value) and domain.is_called and isinstance(error, (TypeError, ValueError)):
+                return result("refused", message)  # a function of other arguments
+            if not (
+                domain.name.removesuffix("es") in str(error)
+                # Rows that do not fit each other are refused by the name of either.
+                or (domain.name in ROWS and re.search(r"\b[Xy]\b", str(error)))
+                or _quotes(domain, value, str(error))
+                or _is_sklearns(error)
+            ):
+                return result("wrong", f"does not name {domain.name}: {message}")
+            return result("refused", message)
+        if domain.forbids(value):
+            return result("silent", f"gave {_shown(returned)}")
+        # A sampler of numbers hands rows on as they are.
+        passed_on = target.attribute == "fit_resample"
+        if holds_nan(returned) and domain.name not in MAY_BE_NAN and not passed_on:
+            return result("silent", f"gave NaN: {_shown(returned)}")
+        return result("legal")
+
+
+def _is_sklearns(error: BaseException) -> bool:
+    """Whether scikit-learn or imbalanced-learn refused the value, in words that its users know."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    lines = [linecache.getline(frame.filename, (frame.lineno or 0) - i) for i in range(8)]
+    theirs = any(f"/{name}/" in frame.filename for name in ("sklearn", "imblearn"))
+    return theirs and any(line.lstrip().startswith("raise ") for line in lines)
+
+
+def _plain(text: str) -> str:
+    return text.encode("ascii", "backslashreplace").decode().replace("\n", " ")
+
+
+def _shown(thing: Any) -> str:
+    try:
+        return _plain(repr(thing)[:100])
+    except Exception as error:  # the repr of what should have been refused
+        return f"{type(thing).__name__}, whose repr raises {type(error).__name__}"
+
+
+def _quotes(domain: Domain, value: Any, message: str) -> bool:
+    """Whether a refused path stands in the message, which says as much as its parameter."""
+    return (
+        (domain.name in PATHS or "Path" in domain.types)
+        and bool(str(value))
+        and (str(value) in message or repr(value) in message or repr(str(value)) in message)
+    )
+
+
+def _restore(state: dict[str, Any]) -> None:
+    import matplotlib.pyplot as plt
+
+    plt.close("all")
+    os.environ.clear()
+    os.environ.update(state["environment"])
+    os.chdir(state["folder"])
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    import matplotlib.pyplot as plt
+
+    with warnings.catch_warnings(), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        warnings.simplefilter("ignore")
+        yield
+    plt.close("all")
+
+
+@contextmanager
+def harness(folder: Path, backbone: str, seconds: float = 10.0) -> Iterator[Harness]:
+    """A harness whose hub is in this process."""
+    from tests.fake_hub import fake_hub, use_hub
+
+    with fake_hub() as hub, pytest.MonkeyPatch.context() as patch:
+        use_hub(patch, hub, folder / "hub")
+        (folder / "here").mkdir()
+        patch.chdir(folder / "here")  # a name that is taken for a folder is made there
+        yield Harness(folder, backbone, seconds)
+
+
+def table(results: list[Result]) -> str:
+    """Calls by outcome."""
+    counts = Counter(result.outcome for result in results)
+    outcomes = ("refused", "legal", "wrong", "silent", "changed", "slow")
+    return ", ".join(f"{counts[name]:,} {name}" for name in outcomes)
