@@ -1,6 +1,6 @@
 """Compare rules that choose a threshold for F1, on simulated scores whose true F1 is known.
 
-    python decision_rules.py                # two minutes on one core; writes results/
+    python decision_rules.py                # two minutes on one core; writes results/ and docs
     python decision_rules.py --repeats 40   # smaller errors
 
 Scores of negatives and positives are normal, a distance apart, and a monotone function makes the
@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pages import replaced
 from scipy.special import expit, logit, ndtr
 from sklearn.model_selection import StratifiedKFold
 
@@ -32,6 +33,7 @@ from skdice.metrics.calibration import calibrate
 from skdice.metrics.held_out_rows import BinaryRows
 
 HERE = Path(__file__).parent
+PAGE = HERE.parents[1] / "docs" / "evidence.md"
 DISTANCES = 1.5, 2.25, 3.0  # standard deviations between the classes' means
 PREVALENCES = 0.01, 0.05, 0.2
 SIZES = 200, 1000, 5000
@@ -230,7 +232,9 @@ def main() -> None:
         for n in SIZES
     ]
     args.out.write_text(json.dumps(records, indent=1))
-    print("\n".join(table(records)))
+    made = "\n".join(table(records))
+    print(made)
+    PAGE.write_text(replaced(PAGE.read_text(), "decision rules", made, "decision_rules.py"))
 
 
 if __name__ == "__main__":
