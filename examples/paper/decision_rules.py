@@ -1,6 +1,6 @@
 """Compare rules that choose a threshold for F1, on simulated scores whose true F1 is known.
 
-    python decision_rules.py                # two minutes on one core; writes results/ and docs
+    python decision_rules.py                # some three minutes on one core; writes results/ and docs
     python decision_rules.py --repeats 40   # smaller errors
 
 Scores of negatives and positives are normal, a distance apart, and a monotone function makes the
@@ -161,16 +161,16 @@ def rules(odds: np.ndarray, truth: np.ndarray) -> dict[str, float]:
     """Bias by each rule."""
     rows = BinaryRows(odds[:, None], truth[:, None], truth.astype(int), np.array([0, 1]))
     found = tune(rows, Fbeta())
-    until_now = Tuning(found.bias, found.gains[:10], found.biases[:10])  # ten draws
+    before = Tuning(found.bias, found.gains[:10], found.biases[:10])  # ten draws
     bag, line = float(found.biases.mean()), plug_in(odds, truth)
     return {
         "plain": 0.0,
-        "bag of 10, kept above 0.607 sd (until now)": (
-            float(until_now.biases.mean()) * kept(until_now, float(np.exp(-0.5)))
+        "bag of 10, kept above 0.607 sd (before)": (
+            float(before.biases.mean()) * kept(before, float(np.exp(-0.5)))
         ),
         "best on all rows": float(tune(rows, Fbeta(), n_draws=0).bias[0]),
         "TunedThresholdClassifierCV": tuned_threshold_cv(odds, truth),
-        "bag of 10": float(until_now.biases.mean()),
+        "bag of 10": float(before.biases.mean()),
         "bag of 20": bag,
         "bag of 20, kept above 0": bag * kept(found, 0),
         "bag of 20, shrunk by its spread": bag * spread(found),
