@@ -1,6 +1,6 @@
 """Compare rules that choose a threshold for F1, on simulated scores whose true F1 is known.
 
-    python decision_rules.py                # some three minutes on one core; writes results/ and docs
+    python decision_rules.py                # three minutes on one core; writes into docs too
     python decision_rules.py --repeats 40   # smaller errors
 
 Scores of negatives and positives are normal, a distance apart, and a monotone function makes the

@@ -16,6 +16,8 @@ from skdice.metrics.objectives import Objective
 _OFFSETS = np.concatenate([-np.geomspace(0.1, 8, 12), np.geomspace(0.1, 8, 12)])
 TAUS = np.array(sorted(np.arange(-0.5, 2.01, 0.125), key=abs))  # of equals the first wins
 
+FAR = 10.0  # log-odds between a bias and a row, or another draw's bias, that are apart enough
+
 # An objective, or a function from true and predicted labels to a number.
 Score = Objective | Callable[[Any, Any], float]
 
@@ -113,7 +115,8 @@ def tune(rows: Rows, objective: Score, *, per_class: bool = True, n_draws: int =
             tuned, plain = (held.score(objective, held.decide(b)) for b in (biases[-1], none))
             gains.append(tuned - plain)
     without_loss = np.mean([gain >= -1e-12 for gain in gains]) if gains else 1.0
-    bias = (1 + without_loss) / 2 * np.mean(biases, axis=0)
+    middle = np.median(biases, axis=0)
+    bias = (1 + without_loss) / 2 * np.clip(biases, middle - FAR, middle + FAR).mean(axis=0)
     return Tuning(bias, np.array(gains), np.array(biases))
 
 
@@ -237,7 +240,7 @@ def tune_bias(
             # F1 of class k is best just above the flip of a row of class k.
             own, edges = flip[truth == k], np.unique(flip)
             following = np.append(edges, edges[-1:] + 2)[np.searchsorted(edges, own, "right")]
-            between = np.unique((own + following) / 2)
+            between = np.unique(np.minimum((own + following) / 2, own + FAR))
             if len(between) > n_tries:
                 between = between[np.linspace(0, len(between) - 1, n_tries).astype(int)]
             offsets = _OFFSETS[:: max(1, 64 // n_tries)]

@@ -112,6 +112,20 @@ def test_a_strict_bound_of_tags_is_refused_before_training(monkeypatch):
         tuned.fit([*sentences, ["Bob", "sings", "."]], [*tags, ["B-PER", "O", "O"]])
 
 
+def test_probabilities_that_are_no_numbers_are_refused():
+    class Broken(Untrained):
+        def predict_proba(self, X):
+            return np.full((len(X), 2), np.nan)
+
+    broken = Broken()
+    broken.classes_ = np.array([0, 1])
+    for scoring in ("auto", PrecisionAtRecall(0.9), "neg_log_loss"):
+        with pytest.raises(
+            ValueError, match=r"Broken gives NaN as a probability, .* row or token 0"
+        ):
+            BiasTunedClassifier(Broken(), cv="prefit", scoring=scoring).fit(X, Y)
+
+
 # ---- thresholds
 
 

@@ -27,7 +27,7 @@ from skdice.metrics import (
     span_precision_recall_fscore_support,
 )
 from skdice.metrics.bias_tuning import tune, tune_bias
-from skdice.metrics.calibration import calibrate
+from skdice.metrics.calibration import calibrate, log
 from skdice.metrics.counting import SpanCounter
 from skdice.metrics.held_out_rows import BinaryRows, ClassRows, SpanRows
 from skdice.metrics.objectives import BalancedAccuracy
@@ -542,6 +542,23 @@ def test_half_of_the_mean_bias_counts_by_the_draws_that_lose_nothing():
         assert tuning.bias == pytest.approx(expected)
     assert len(shares) > 2
     assert tune(two_classes(np.ones(1), np.ones(1, int)), Fbeta()).bias == 0  # no row is outside
+
+
+@pytest.mark.parametrize("rows_of", ["two", "classes"])
+def test_probabilities_of_0_and_1_do_not_outweigh_the_other_draws(rows_of):
+    """Shares of 20 trees, as of a forest: log-odds of them are up to 700 apart."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        truth = (rng.uniform(size=400) < 0.1).astype(int)
+        p = rng.binomial(20, np.where(truth == 1, rng.beta(2, 3, 400), rng.beta(0.3, 6, 400))) / 20
+        log_p = log(np.c_[1 - p, p, np.zeros(400)])
+        if rows_of == "two":
+            bias = tune(two_classes(log_p[:, 1] - log_p[:, 0], truth), Fbeta()).bias[0]
+        else:
+            found = tune(ClassRows(log_p, truth, truth, np.arange(3)), Fbeta(average="macro")).bias
+            bias = found[1] - found[0]
+        assert -1 < bias < 5
+        assert f_beta(1)(truth, log_p[:, 1] + bias > log_p[:, 0]) > 0.45
 
 
 @pytest.mark.parametrize("shift", [0, -3])
