@@ -83,7 +83,7 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
     _: KW_ONLY
     scoring: Any = "auto"
     bias: str = "per_class"
-    n_bootstraps: int = 10
+    n_bootstraps: int = 20
     cv: Any = None
     random_state: int | np.random.RandomState | None = None
 
@@ -296,6 +296,10 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
         """
         self.gains_, self.bias_draws_ = np.zeros(0), np.zeros((0, len(self.classes_)))
         self.bound_ = None
+        if np.isnan(logits).any():
+            row = int(np.isnan(logits).any(axis=1).argmax())
+            what = f"{type(self.estimator_).__name__} gives NaN as a probability"
+            raise ValueError(f"{what}, for held-out row or token {row}: look at its X, or its fit")
         try:
             if objective == LOG_LOSS:
                 self.temperature_, self.bias_ = calibrate(logits, truth, biases=True)

@@ -63,11 +63,11 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
     bias : {"per_class", "prior"}, default="per_class"
         ``"per_class"`` tunes one bias for each class. ``"prior"`` tunes one number, tau in b = -tau
         log(prior). Bounds and ``"neg_log_loss"`` do not use it.
-    n_bootstraps : int, default=10
-        The bias is the mean of the best ones of as many bootstrap draws of the held-out rows. It is
-        used only if it gains on the rows outside the draws, by more than 0.6 of a standard
-        deviation; otherwise the decision stays as it is. 0 tunes once, and uses the result in any
-        case. Bounds and ``"neg_log_loss"`` do not use it. A function is called dozens of times for
+    n_bootstraps : int, default=20
+        The bias is the mean of the best ones of as many bootstrap draws of the held-out rows. Half
+        of it counts in any case, the other half by the share of the draws whose bias loses nothing
+        on the rows outside the draw. 0 tunes once on all rows. Bounds and ``"neg_log_loss"`` do
+        not use it. A function is called dozens of times for
         each class and draw, so with a slow one give few draws.
     pos_label : label or None, default=None
         The positive class of two. None is the estimator's own where it has one, and else chosen
@@ -97,7 +97,7 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
     gains_ : ndarray of shape (n_bootstraps,)
         What each draw gained on the rows outside it; empty for bounds.
     bias_draws_ : ndarray of shape (n_bootstraps, n_classes)
-        The best biases of each draw, whether or not they are used.
+        The best biases of each draw.
     classes_ : ndarray of shape (n_classes,)
     positive_ : int
         Index of the positive class of two.

@@ -48,11 +48,11 @@ class BiasTunedTagger(BiasTuned):
     bias : {"per_class", "prior"}, default="per_class"
         ``"per_class"`` tunes one bias for each class. ``"prior"`` tunes one number, tau in b = -tau
         log(prior). Bounds and ``"neg_log_loss"`` do not use it.
-    n_bootstraps : int, default=10
+    n_bootstraps : int, default=20
         The bias is the mean of the best ones of as many bootstrap draws of the held-out sentences.
-        It is used only if it gains on the sentences outside the draws, by more than 0.6 of a
-        standard deviation; otherwise the decision stays as it is. 0 tunes once, and uses the result
-        in any case. Bounds and ``"neg_log_loss"`` do not use it.
+        Half of it counts in any case, the other half by the share of the draws whose bias loses
+        nothing on the sentences outside the draw. 0 tunes once on all sentences. Bounds and
+        ``"neg_log_loss"`` do not use it.
     cv : int, float, splitter, "prefit" or None, default=None
         Where held-out sentences come from: a number of folds (None is 5), a share, or ``"prefit"``,
         which is all sentences for a tagger that is fitted already. With folds or a share the tagger
@@ -76,7 +76,7 @@ class BiasTunedTagger(BiasTuned):
     gains_ : ndarray of shape (n_bootstraps,)
         What each draw gained on the sentences outside it; empty for bounds.
     bias_draws_ : ndarray of shape (n_bootstraps, n_classes)
-        The best biases of each draw, whether or not they are used.
+        The best biases of each draw.
     classes_ : ndarray of str, shape (n_classes,)
     scheme_ : str
 

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from skdice._checks import shown
-from skdice.metrics.bias_tuning import TAUS, Score, tune_bias
+from skdice.metrics.bias_tuning import FAR, TAUS, Score, tune_bias
 from skdice.metrics.counting import SpanCounter, running_counts
 from skdice.metrics.counts import Counts
 from skdice.metrics.objectives import Objective
@@ -168,7 +168,8 @@ class BinaryRows:
         n_predicted = np.append(0, ends)
         edges = np.concatenate([sorted_margins[:1] + 2, sorted_margins, sorted_margins[-1:] - 2])
         above, below = edges[n_predicted], edges[n_predicted + 1]
-        middle = (above + below) / 2
+        # A probability of 0 lies endlessly far below, and would count as much in a mean.
+        middle = np.maximum((above + below) / 2, above - FAR)
         shifts = -np.where(middle < above, middle, below)
         hits = np.append(0, np.cumsum(self.truth[:, together].ravel()[order]))[n_predicted]
         highest = np.sort(margins.max(axis=1))
