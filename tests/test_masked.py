@@ -118,7 +118,7 @@ def test_what_else_takes_data(tiny_backbone):
         TransformerFeatures(backbone=tiny_backbone).fit(masked(TEXTS))
 
     def compared(model, X, y):
-        return compare_losses(model, X, y, MANY, OF_MANY, losses=["ce"], seeds=1)
+        return compare_losses(model, X, y, X_test=MANY, y_test=OF_MANY, losses=["ce"], seeds=1)
 
     for run in (out_of_fold, compared, suspect_labels):
         for X, y, name in ((masked(MANY), OF_MANY, "X"), (MANY, masked(OF_MANY), "y")):

@@ -143,7 +143,7 @@ def load(source: Path, device: str = "auto") -> Any:
     from skdice.tasks import TASKS
 
     for task in TASKS.values():
-        if task.has_words and task.head and f"For{task.head}" in architecture:
+        if task.is_default and task.head and f"For{task.head}" in architecture:
             return getattr(estimators, task.estimator).from_transformers(folder, device=device)
     raise ValueError(
         f"{str(folder)!r} holds a {architecture}: give a model for token classification, sequence "

@@ -68,7 +68,8 @@ def names_of_columns(
     path: Path, rows: Sequence[tuple[str, Sequence[Any]]], columns: dict[int, str]
 ) -> list[list[str]]:
     """The names of the `columns`, from index to name, that hold 1 in each row."""
-    names = NamedRows(columns.values())
+    # A frame of one column holds classes, so a single label is read by its lists of names.
+    names: list[list[str]] = NamedRows(columns.values()) if len(columns) > 1 else []
     for place, cells in rows:
         names.append([])
         for i, name in columns.items():

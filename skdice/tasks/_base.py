@@ -51,6 +51,7 @@ class Task(ABC):
     modes: ClassVar[tuple[str, ...]] = ("strict",)  # which spans count as found
     has_classes: ClassVar[bool] = True  # otherwise positions in the text are predicted
     per_position: ClassVar[bool] = True  # otherwise the head sees whole texts
+    is_default: ClassVar[bool] = True  # for a model of transformers with this head
     has_words: ClassVar[bool] = True  # otherwise the backbone splits texts into words
     longest: ClassVar[int] = 512  # subwords of an input, unless `max_length` is set
     padder: ClassVar[type[Padder]] = Padder

@@ -48,6 +48,7 @@ class Entities(Tagging):
     formats = ("jsonl", "doccano", "label-studio", "prodigy", "spacy", "brat")
     outputs = "tags_"
     has_words = False
+    is_default = False
     rows_are = "lines"
 
     # ---- rows

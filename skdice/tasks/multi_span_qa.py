@@ -43,6 +43,7 @@ class MultiSpanReading(Tagging):
     keys = Reading.keys
     formats = Reading.formats
     rows_are = "json"
+    is_default = False
     modes = ("strict",)
 
     # ---- rows

@@ -123,7 +123,7 @@ def test_probabilities_that_are_no_numbers_are_refused():
         with pytest.raises(
             ValueError, match=r"Broken gives NaN as a probability, .* row or token 0"
         ):
-            BiasTunedClassifier(Broken(), cv="prefit", scoring=scoring).fit(X, Y)
+            BiasTunedClassifier(broken, cv="prefit", scoring=scoring).fit(X, Y)
 
 
 # ---- thresholds
