@@ -177,16 +177,16 @@ def find_task(path: str | Path, encoding: str = "utf-8", options: Collection[str
 def _task_of(source: Source) -> str:
     if source.path.is_dir() or suffix_of(source.path) in (".ann", ".spacy"):
         return "entities"  # without a look at what may be damaged
-    if source.is_json:
+    form = find_format(source, with_tags=False)
+    if form is not None and not source.is_json:
+        return "entities"
+    if form is None and source.is_json:
         _, first = next(iter(source.values), ("", None))
         record = first if isinstance(first, dict) else {}
         if {"query", "entity_label"} <= set(record):
             return "mrc-ner"
         if {"question", "context"} <= set(record) or isinstance(record.get("data"), list):
             return "qa"
-    form = find_format(source, with_tags=False)
-    if form is not None and not source.is_json:
-        return "entities"
     if holds_tags(source):
         return "tagging"
     return "classification" if form is None else "entities"

@@ -343,9 +343,10 @@ class _Table:
         what = "missing" if value is None else f"{value!r:.60}"
         remedy = "mend the line, or name other columns with text_columns and label_column "
         remedy += "(--text-column, --label-column)"
-        if isinstance(value, (list, dict)) or wanted == "one label":
-            remedy = 'a list of labels is written as JSON, ["a", "b"]; or, texts with entities are '
-            remedy += "read with task='entities' (--task entities)"
+        if isinstance(value, list) or wanted == "one label":
+            remedy = 'a list of labels is written as JSON, ["a", "b"]'
+            if isinstance(value, list) and any(isinstance(each, (list, dict)) for each in value):
+                remedy = "texts with entities are read with task='entities' (--task entities)"
         return fault(self.path, place, f"{name!r} is {what}, not {wanted}: {remedy}")
 
 

@@ -77,14 +77,19 @@ def list_table(
         return None
     tag, sentence = names.index(min(lists, key=lambda name: name == "pos")), -1
     sentence = names.index(of_sentences[0])
-    X, y = [], []
+    X, y, n_wrong = [], [], 0
     for place, cells in rows:
         tokens, tags = _listed(cells[sentence]) or cells[sentence].split(), _listed(cells[tag])
         if tags is None or len(tags) != len(tokens):
             problem = f"{len(tokens)} tokens of {cells[sentence]!r:.40}, but {len(tags or [])} tags"
-            raise fault(path, place, problem)
+            if with_tags:
+                remedy = "mend the line, or read lists of labels by task='classification'"
+                raise fault(path, place, f"{problem}: {remedy} (--task classification)")
+            n_wrong += 1
         X.append(tokens)
         y.append(tags)
+    if 2 * n_wrong > len(rows):  # lists of labels of whole texts
+        return None
     return X, y, {"token": header[1][sentence].strip(), "tag": header[1][tag].strip()}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from skdice._checks import KINDS, Kind, Kinds, as_numbers, shown
 
@@ -22,8 +22,11 @@ MOST = 1e18  # of any number: 64 bits hold it, and float32 its square
 LOSS_KINDS: Kinds = {
     **KINDS,
     "Number": Kind(
-        "a number, or a tensor of one",
-        lambda v: isinstance(v, Tensor) or KINDS["float"][1](v),
+        "a number, or a tensor of one (of a parameter, its detach())",
+        lambda v: (
+            (isinstance(v, Tensor) and not v.is_nested and not isinstance(v, nn.Parameter))
+            or KINDS["float"][1](v)
+        ),
     ),
     "PerClass": Kind(
         "None or hold one number for each class",

@@ -164,8 +164,9 @@ def _unknown(source: Source) -> str:
     if source.is_json and source.values:
         value = source.values[0][1]
         what = f"the fields {list(value)}" if isinstance(value, dict) else shown(value)
-    known = f"one of {list(TOOLS)}"
-    return f"is of no format that is known: it has {what}; name the format (--from), {known}"
+    remedy = "read labels, tags and questions with read_dataset, by task='auto' (--task auto); "
+    remedy += f"for entities, name the format (--from), one of {list(TOOLS)}"
+    return f"is of no format that is known: it has {what}; {remedy}"
 
 
 # ---- writing
