@@ -53,8 +53,6 @@ def test_doccano_with_and_without_relations(tmp_path):
         [[(0, 3, "PER")]],
         [{"id": 1, "relations": relations, "entity_ids": [70]}],
     )
-    from skdice.datasets import write_annotations
-
     write_annotations(
         tmp_path / "c.jsonl", *read_annotations(path)[:2], "doccano", read_annotations(path)[2]
     )
@@ -710,8 +708,6 @@ def test_pictures_are_no_texts(tmp_path):
 
 
 def test_a_long_text_with_many_entities(tmp_path):
-    from skdice.datasets import write_annotations
-
     text = "Ann lives in Rome 👍. " * 2000
     entities = [(i, i + 3, "PER") for i in range(0, len(text), 21)]
     for format, name in (("label-studio", "a.json"), ("brat", "a"), ("conll", "a.conll")):
