@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from skdice._checks import check_choice, checked
@@ -168,9 +169,12 @@ _READERS: dict[str, Any] = {
 }
 
 
-def find_task(path: str | Path, encoding: str = "utf-8", options: Collection[str] = ()) -> str:
+def find_task(
+    path: str | Path, encoding: str = "utf-8", options: Mapping[str, Any] = MappingProxyType({})
+) -> str:
     """The task that ``task="auto"`` finds for a file; of two, that which has the `options`."""
-    task = _task_of(Source(Path(path), encoding))
+    of_cells = {name: options[name] for name in ("separator", "quoting") if name in options}
+    task = _task_of(Source(Path(path), encoding, **of_cells))
     return "classification" if task == "entities" and OF_LABELS & set(options) else task
 
 

@@ -42,17 +42,17 @@ ADVICE = {
     "encoding": ("a.csv", "text,label\ncaf\u00e9 a,x\nb c,y\n", (),
                  "--encoding latin-1", ("--encoding", "latin-1")),
     "separator": ("a.csv", "text|label\na b|x\nc d|y\n", (),
-                  "check separator (--separator)", ("--separator", "|")),
-    "separator of columns": ("a.conll", "a|O\nb|B-X\n\nc|O\n", (),
-                             "separator (--separator)", ("--separator", "|")),
-    "quoting": ("a.tsv", 'text\tlabel\n"a\tb"\tx\nc\ty\n', (), "--quoting)", ("--quoting",)),
+                  "(--separator)", ("--separator", "|")),
+    "separator of columns": ("a.conll", "a|O\nb|B-X\n\nc|O\n", ("--task", "tagging"),
+                             "(--separator)", ("--task", "tagging", "--separator", "|")),
+    "quoting": ("a.tsv", 'text\tlabel\n"a\tb"\tx\nc\ty\n', (), "--quoting", ("--quoting",)),
     "no quoting": ("a.csv", 'text,label\n"win a,x\nb c,y\n', (), "--no-quoting", ("--no-quoting",)),
     "label column": ("a.csv", "text,p,q\na b c,x,y\nd e f,y,y\n", (),
                      "give --label-column", ("--label-column", "p")),
     "label column of JSON": ("a.jsonl", lines({"text": "a", "mood": "x", "by": "y"}), (),
                              "give --label-column", ("--label-column", "mood")),
     "label columns": ("a.csv", "text,p,q\na b c,0,1\nd e f,1,0\n", (),
-                      "give (--label-columns p,q)", ("--label-columns", "p,q")),
+                      "give --label-columns p,q", ("--label-columns", "p,q")),
     "other label columns": ("a.csv", "text,p,q,r\na b,0,1,5\nc d,1,0,4\n",
                             ("--label-columns", "p,q,r"), "check --label-columns",
                             ("--label-columns", "p,q")),
@@ -60,8 +60,9 @@ ADVICE = {
                     ("--label-column", "3"), "with --text-column",
                     ("--label-column", "3", "--text-column", "0")),
     "text column of JSON": ("a.jsonl", lines({"body": "Ann", "entities": [ANN]}), (),
-                            "text_column (--text-column)", ("--text-column", "body")),
-    "a missing label": ("a.jsonl", lines({"text": "a b", "label": None, "mood": "x"}), (),
+                            "with --text-column", ("--text-column", "body")),
+    "a missing label": ("a.jsonl", lines({"text": "a b", "label": None, "mood": "x"},
+                                              {"text": "c", "label": "q", "mood": "y"}), (),
                         "name other columns", ("--label-column", "mood")),
     "a list of labels": ("a.csv", "text,labels\na b,\"['x', 'y']\"\nc,\"['x', 'z']\"\n", (),
                          'written as JSON, ["a", "b"]',
@@ -72,7 +73,7 @@ ADVICE = {
     "entities in a table": ("a.jsonl", lines({"text": "Ann", "label": [[0, 3, "PER"]]}),
                             ("--task", "classification"), "--task entities",
                             ("--task", "entities")),
-    "tags in a table": ("a.txt", "Ann B-PER\nin O\n", (), "give --task tagging",
+    "tags in a table": ("a.conll", "Ann B-PER\nin O\n", (), "give --task tagging",
                         ("--task", "tagging")),
     "entities as tags": ("a.jsonl", lines({"text": "Ann", "entities": [ANN]}),
                          ("--task", "tagging"), "give --task entities", ("--task", "entities")),
@@ -98,7 +99,7 @@ ADVICE = {
     "an answer": ("a.json", json.dumps(QUESTIONS), (), "--on-misaligned fix",
                   ("--on-misaligned", "fix")),
     "offsets": ("a.jsonl", lines({"text": "\U0001f44d Ann", "entities": [[3, 6, "PER"]]}), (),
-                "(--offsets utf16)", ("--offsets", "utf16")),
+                "--offsets utf16", ("--offsets", "utf16")),
 }  # fmt: skip
 
 
@@ -111,7 +112,7 @@ def test_advice_is_followed(tmp_path, name):
     result = run("imbalance", path, *failing)
     output = " ".join(result.output.split())
     assert result.exit_code == 1, output
-    assert with_options(advice, {}).split(" of skdice")[0].strip() in output
+    assert advice in output
     if isinstance(remedy, str):  # another content
         path.write_text(remedy)
         remedy = ()
