@@ -87,6 +87,8 @@ def class_vector(name: str, value: PerClass, n_classes: int, like: Tensor) -> Te
     check_per_class(name, value)
     if value is None:
         return None
+    if isinstance(value, Tensor) and (value.is_quantized or (value.is_meta and not like.is_meta)):
+        raise TypeError(f"{name} is a tensor without numbers to read: give plain ones")
     vector = torch.as_tensor(value, dtype=like.dtype, device=like.device)
     if n_classes == 1 and vector.shape == (2,):
         return vector[1:]  # one logit: factors of the negative and the positive class
