@@ -46,6 +46,19 @@ def holds_labels(value: Any) -> bool:
     return is_named or _has_cats(value) or _is_answered(value) or _is_min(value)
 
 
+def without_labels(values: Sequence[Any]) -> list[Any]:
+    """Values that do not hold labels; where some do, those in which nothing is marked go, too."""
+    others = [value for value in values if not holds_labels(value)]
+    if len(others) == len(values):
+        return others
+    return [value for value in others if not _is_unmarked(value)]
+
+
+def _is_unmarked(value: Any) -> bool:
+    lists = [value[name] for name in _ENTITIES if name in value] if isinstance(value, dict) else []
+    return bool(lists) and not any(lists)
+
+
 def _is_label(value: Any) -> bool:
     """Whether a value is a label, or a list of some."""
     if isinstance(value, list):
@@ -94,20 +107,16 @@ def are_answers(values: Sequence[Any]) -> bool:
     return all(v in (*ANSWERS, None, "") for v in values) and any(v in ANSWERS for v in values)
 
 
-def obey(path: Path, X: list[Any], y: list[Any], answers: Sequence[Any]) -> tuple[Any, Any]:
-    """Leave out the rows that were ignored; one that was rejected has none of its labels."""
-    kept = [i for i, answer in enumerate(answers) if answer != "ignore"]
+def obey(path: Path, y: list[Any], answers: Sequence[Any], n_ignored: int) -> list[Any]:
+    """Labels of rows that were not ignored; one that was rejected has none."""
     n_rejected = answers.count("reject")
-    rows = [y[i] for i in kept]
-    if n_rejected:
-        lists = [row if isinstance(row, list) else [row] for row in rows]
-        rows = [[] if answers[i] == "reject" else r for i, r in zip(kept, lists, strict=True)]
-    if isinstance(y, NamedRows):
-        rows = NamedRows(y.columns, rows)
-    told = _told(answers.count("ignore"), n_rejected)
-    if told:
-        warn(f"{str(path)!r}: {', '.join(told)}; {counted(len(rows), 'text')} read")
-    return [X[i] for i in kept], rows
+    if told := _told(n_ignored, n_rejected):
+        warn(f"{str(path)!r}: {', '.join(told)}; {counted(len(y), 'text')} read")
+    if not n_rejected:
+        return y
+    lists = [row if isinstance(row, list) else [row] for row in y]
+    rows = [[] if answer == "reject" else row for answer, row in zip(answers, lists, strict=True)]
+    return NamedRows(y.columns, rows) if isinstance(y, NamedRows) else rows
 
 
 def _told(n_ignored: int, n_rejected: int) -> list[str]:
@@ -129,14 +138,14 @@ def _answered(path: Path, values: Sequence[Placed]) -> Labelled:
     for i, (place, value) in enumerate(values):
         if not isinstance(value, dict):
             raise fault(path, place, f"{shown(value)} is not a JSON object, as each must be")
-        column = "accept" if isinstance(value.get("accept"), list) else "label"
-        names: list[Any] = value[column] if column == "accept" else [value.get("label")]
-        if not all(isinstance(name, str) and name.strip() for name in names):
-            raise fault(path, place, f"{column!r} is {shown(value.get(column))}, not names")
         answer = value.get("answer")
         if answer == "ignore":
             n_ignored += 1
             continue
+        column = "accept" if isinstance(value.get("accept"), list) else "label"
+        names: list[Any] = value[column] if column == "accept" else [value.get("label")]
+        if not all(isinstance(name, str) and name.strip() for name in names):
+            raise fault(path, place, f"{column!r} is {shown(value.get(column))}, not names")
         # A question about one label is asked once for each label of a text.
         text = value.get("text")
         name = text if column == "label" and isinstance(text, str) else i

@@ -6,7 +6,7 @@ import math
 import operator
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -142,13 +142,16 @@ def read_table(
         left = [i for i in table.columns if i not in labels]
         texts = table.find_texts([i for i in left if not table.is_named(i, LABEL_NAMES)] or left, 2)
     names: Sequence[Column] = table.names or range(table.width)
-    X: list[Any] = table.texts(texts)
+    answers, n_ignored = table.answers if table.answers not in labels else None, 0
+    if answers is not None:
+        table, n_ignored = table.without_ignored(answers)
+    X = table.texts(texts)
     if label_columns is None:
         y = table.labels(labels[0], label_separator)
     else:
         y = names_of_columns(path, table.rows, {i: str(names[i]) for i in labels})
-    if table.answers is not None and table.answers not in labels:
-        X, y = obey(path, X, y, table.values(table.answers))
+    if answers is not None:
+        y = obey(path, y, table.values(answers), n_ignored)
     if not return_columns:
         return X, y
     of_labels = [names[i] for i in labels]
@@ -258,6 +261,13 @@ class _Table:
 
     def values(self, i: int) -> list[Any]:
         return [cells[i] for _, cells in self.rows]
+
+    def without_ignored(self, answers: int) -> tuple[_Table, int]:
+        """The table without rows that a person ignored, and their number."""
+        rows = [(place, cells) for place, cells in self.rows if cells[answers] != "ignore"]
+        if not rows:
+            raise ValueError(f"{str(self.path)!r} holds no row whose answer is not ignore")
+        return replace(self, rows=rows), len(self.rows) - len(rows)
 
     def is_named(self, i: int, names: tuple[str, ...]) -> bool:
         return self.names is not None and self.names[i].lower() in names

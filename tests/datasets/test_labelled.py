@@ -22,7 +22,7 @@ def asked(i, label, answer, **more):
 
 
 def test_prodigys_answers_about_one_label(tmp_path):
-    rows = [asked(0, "A", "accept"), asked(1, "A", "reject"), asked(2, "B", "ignore", spans=[]),
+    rows = [asked(0, "A", "accept"), asked(1, "A", "reject"), asked(2, None, "ignore", spans=[]),
             asked(3, "B", "accept"), asked(0, "B", "reject"), asked(3, "A", "accept")]  # fmt: skip
     path = put(tmp_path, *rows)
     with pytest.warns(
@@ -74,7 +74,7 @@ def test_answers_are_obeyed_beside_other_labels(tmp_path):
 
 
 ANSWERED = {
-    "a.csv": "text,label,answer\na b,x,accept\nc d,x,reject\ne f,y,ignore\n",
+    "a.csv": "text,label,answer\na b,x,accept\nc d,x,reject\ne f,,ignore\n",
     "a.tsv": "text\tp\tq\tanswer\na b\t1\t0\taccept\nc d\t1\t1\treject\ne f\t1\t1\tignore\n",
     "a.jsonl": [{"text": t, "labels": ["x"], "answer": a}
                 for t, a in (("a b", "accept"), ("c d", "reject"), ("e f", "ignore"))],
