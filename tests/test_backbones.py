@@ -17,7 +17,7 @@ from skdice import (
 from skdice.backbones import find_backbone, load_encoder, load_tokenizer, max_positions
 from skdice.engine.module import EncoderWithHead, freeze
 from skdice.estimators.planning import unfitted_copy
-from skdice.text import TruncationWarning
+from skdice.exceptions import TruncationWarning
 
 SMALL = dict(
     hidden_size=16,

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 from rich.progress import Progress, TaskID
-from sklearn.exceptions import FitFailedWarning
 
 from skdice._warn import warn
+from skdice.exceptions import TrialWarning
 from skdice.model_selection.full_fits import FullFits
 from skdice.model_selection.heads import finalists
 from skdice.model_selection.heads.predictions import OtherRowsError
@@ -153,7 +153,7 @@ class SearchRun:
         what = "failed" if record.fit_failed else "could not be scored"
         warn(
             f"trial {number} {what} and scores {self.full.score_of_error}: {record.exception!r}",
-            FitFailedWarning if record.fit_failed else UserWarning,
+            TrialWarning,
         )
 
     def _call_back(self, trial: Any) -> None:
