@@ -3,6 +3,8 @@
 
 def main() -> None:
     """Entry point."""
-    from skdice.cli.app import app
-
+    try:
+        from skdice.cli.app import app
+    except KeyboardInterrupt:  # the import takes seconds
+        raise SystemExit(130) from None
     app()

@@ -205,7 +205,7 @@ def test_heads_of_taggers_are_scored_by_spans(tagger):
 
 
 @pytest.mark.slow
-def test_auto_compares_heads_with_full_fits(classifier, monkeypatch):
+def test_auto_compares_heads_with_full_fits(classifier, monkeypatch, capsys):
     seen = []
 
     def agreement(one, other):
@@ -227,8 +227,8 @@ def test_auto_compares_heads_with_full_fits(classifier, monkeypatch):
     assert min(table) in heads
 
     answer = 0.3
-    with pytest.warns(UserWarning, match=r"Spearman 0\.30 over 6 trials"):
-        found = search(classifier, **settings).fit(TEXTS, LABELS)
+    found = search(classifier, verbose=1, **settings).fit(TEXTS, LABELS)
+    assert "Spearman 0.30 over 6 trials" in capsys.readouterr().out
     assert (found.strategy_, found.agreement_) == ("full", 0.3)
     states = found.cv_results_["state"].tolist()
     assert states[:8] == ["COMPLETE"] * 8
