@@ -124,7 +124,11 @@ def test_a_comparison_has_intervals_a_table_and_keeps_them(tmp_path):
     printed = str(found).splitlines()
     assert printed[0] == "<b>: in % (class 1)"
     assert [line.split()[0] for line in printed[1:]] == ["row", "ce", "dice"]
-    assert all(cell in line for line, cells in zip(printed[2:], found.table()[1]) for cell in cells)
+    assert all(
+        cell in line
+        for line, cells in zip(printed[2:], found.table()[1], strict=True)
+        for cell in cells
+    )
     frame = found.to_frame().set_index("row")
     assert frame.loc[other.label, ["to_best", "low", "high"]].tolist() == [apart, low, high]
     assert frame["f1"].tolist() == [row.mean("f1") for row in found.rows]
