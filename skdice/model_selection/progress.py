@@ -92,7 +92,7 @@ class ComparisonProgress(Told):
 
     def __init__(self, verbose: int) -> None:
         super().__init__(verbose)
-        self.label, self.done, self.finished, self.of_one = "", 0, 0, 0
+        self.label, self.done, self.of_one, self.share = "", 0, 0, 0.0
         self.pace: Pace | None = None
         self.fits_left = 0  # with the one that runs
 
@@ -102,7 +102,7 @@ class ComparisonProgress(Told):
     def begin(self, label: str, seed: int, fits_left: int) -> None:
         """Begin a run; with it so many fits are left."""
         self.label, self.fits_left = f"{label}, seed {seed}", fits_left
-        self.show(self.label, 0.0)
+        self.show(self.label, self.share)
 
     def update(self, net: Any) -> None:
         """Count one more update of a net."""
@@ -111,9 +111,10 @@ class ComparisonProgress(Told):
         self.done += 1
         self.of_one, at = net.n_steps_, net.fit_.progress.total
         total = self.done + self.of_one * self.fits_left - at
+        self.share = self.done / total
         epoch = f"epoch {len(net.history)} of {net.max_epochs}"
         where = f"update {at:,} of {self.of_one:,}"
-        self.show(self.label, self.done / total, epoch, where, self.pace.left(self.done, total))
+        self.show(self.label, self.share, epoch, where, self.pace.left(self.done, total))
 
     def end(self, f1: float, fits_left: int) -> None:
         """Tell of a run that is done."""

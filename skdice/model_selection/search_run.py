@@ -81,7 +81,7 @@ class SearchRun:
         """Tell how many trials there will be, and of what kind."""
         total, known = int(self.search.n_trials), ended_trials(self.study)
         scores = [row.shown.score(self.full.key) for row in known if not row.heads_only]
-        of = "" if isinstance(self.strategy, FullFits) else " of heads"
+        of = "" if self.strategy.is_exact else " of heads"
         earlier = f"{len(known)} of them are done" if known else ""
         folds = f"{len(self.full.splits)} folds"
         self._progress.say(f"{counted(total, 'trial')}{of} on {folds}", earlier)
