@@ -41,7 +41,8 @@ PROGRAMS = ("accelerate", "cat", "cd", "git", "make", "pip", "python", "torchrun
 RUN = ("python", "console")
 SHOWN_ONLY = ("text", "{toctree}", "{index}", "{figure}", "{image}")  # no code
 NOT_RUN = re.compile(r"^<!-- not run: [^>]+ -->\n+```.*?^```$", re.S | re.M)
-SHOWN = [*PAGES, *(DOCS / f"{name}.md" for name in ("index", "install", "coming_from", "faq"))]
+OTHERS = ("index", "install", "coming_from", "faq", "warnings")
+SHOWN = [*PAGES, *(DOCS / f"{name}.md" for name in OTHERS)]
 
 
 def listed_names():
