@@ -28,7 +28,14 @@ spam = [
     "free {} for you, reply YES",
     "{} is waiting, call now",
 ]
-ham = ["see you {}", "are you free {}?", "call me {}", "lunch {}?", "I am late {}", "thanks for {}"]
+ham = [
+    "see you {}",
+    "are you free {}?",
+    "call me {}",
+    "lunch {}?",
+    "I am late {}",
+    "thanks for {}",
+]
 ends = [
     "a prize",
     "a phone",
@@ -43,11 +50,15 @@ ends = [
 
 def message():
     label = "spam" if rng.random() < 0.2 else "ham"
-    return rng.choice(spam if label == "spam" else ham).format(rng.choice(ends)), label
+    return rng.choice(spam if label == "spam" else ham).format(
+        rng.choice(ends)
+    ), label
 
 
 texts, labels = zip(*(message() for _ in range(300)), strict=True)
-model = DiceSequenceClassifier(loss="ce", max_epochs=3, random_state=0).fit(texts, labels)
+model = DiceSequenceClassifier(loss="ce", max_epochs=3, random_state=0).fit(
+    texts, labels
+)
 model.save_pretrained("spam-model")
 
 # %%
@@ -76,7 +87,10 @@ def predict(messages: Messages):
     probabilities = served.predict_proba(messages.texts)
     best = probabilities.argmax(axis=1)
     return [
-        {"label": str(served.classes_[i]), "probability": round(float(row[i]), 4)}
+        {
+            "label": str(served.classes_[i]),
+            "probability": round(float(row[i]), 4),
+        }
         for i, row in zip(best, probabilities, strict=True)
     ]
 
@@ -87,7 +101,9 @@ def predict(messages: Messages):
 from fastapi.testclient import TestClient
 
 client = TestClient(app)
-reply = client.post("/predict", json={"texts": ["claim a prize today", "lunch at six?"]})
+reply = client.post(
+    "/predict", json={"texts": ["claim a prize today", "lunch at six?"]}
+)
 print(reply.status_code, reply.json())
 print(client.post("/predict", json={"texts": []}).status_code)
 
@@ -112,7 +128,9 @@ import json
 import time
 from pathlib import Path
 
-Path("messages.txt").write_text("".join(message()[0] + "\n" for _ in range(2000)))
+Path("messages.txt").write_text(
+    "".join(message()[0] + "\n" for _ in range(2000))
+)
 
 
 def read(path):
@@ -212,7 +230,9 @@ for name, one in models.items():
     speed[name] = len(test_texts) / (time.perf_counter() - begin)
 size = {"ONNX": "model.onnx", "ONNX, int8": "model_int8.onnx"}
 names = [
-    f"{name}\n{(folder / size[name]).stat().st_size / 1e6:.0f} MB" if name in size else name
+    f"{name}\n{(folder / size[name]).stat().st_size / 1e6:.0f} MB"
+    if name in size
+    else name
     for name in models
 ]
 fig, ax = plt.subplots(figsize=(5, 3), layout="constrained")
