@@ -11,6 +11,7 @@ import os
 import re
 import shlex
 import sys
+import textwrap
 from pathlib import Path
 
 import click
@@ -189,7 +190,8 @@ def test_links_lead_to_pages_that_exist():
 def test_a_tutorial_names_what_exists(page):
     """The site runs them, which takes minutes. Here they are read."""
     text = page.read_text()
-    tree = ast.parse(text)
+    shown = re.findall(r"^\.\. code-block:: python\n\n((?:   .*\n|\n)+)", text, re.M)
+    tree = ast.parse("\n".join([text, *map(textwrap.dedent, shown)]))
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "skdice":
             module = importlib.import_module(node.module)

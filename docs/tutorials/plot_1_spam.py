@@ -8,10 +8,29 @@ messages that it has not seen.
 
 You need ``pip install 'skdice[plot]' pandas``.
 
-The file
+In short
 --------
 
-The first block writes ``messages.csv``, with a column for the text and one for the label. One
+With your own ``messages.csv``, which has a column ``text`` and a column ``label``:
+
+.. code-block:: python
+
+   from skdice import BiasTunedClassifier, DiceSequenceClassifier
+   from skdice.datasets import read_table
+   from skdice.metrics import PrecisionAtRecall
+
+   texts, labels = read_table("messages.csv")
+   classifier = DiceSequenceClassifier(loss="ce")
+   aim = PrecisionAtRecall(0.9)
+   spam_filter = BiasTunedClassifier(classifier, scoring=aim)
+   spam_filter.fit(texts, labels).save_pretrained("spam-filter")
+
+Below, each step has its reasons and its output.
+
+A file to try it on
+-------------------
+
+This block writes ``messages.csv``, with a column for the text and one for the label. One
 message in ten is spam, and each begins with the time when it was sent. Some messages are hard:
 "call me on this number" is written by friends and by spammers. Replace the file with your own and
 skip this block.
@@ -89,12 +108,10 @@ texts_train, texts_rest, y_train, y_rest = train_test_split(
 texts_dev, texts_test, y_dev, y_test = train_test_split(
     texts_rest, y_rest, test_size=0.5, stratify=y_rest, random_state=0
 )
-print(
-    f"{imbalance(y_train).ratio:.1f} messages that are no spam for each that is"
-)
-print(
-    f"spam to train on: {list(y_train).count('spam')}, to tune on: {list(y_dev).count('spam')}"
-)
+ratio = imbalance(y_train).ratio
+print(f"{ratio:.1f} messages that are no spam for each that is")
+print("spam to train on:", list(y_train).count("spam"))
+print("spam to tune on:", list(y_dev).count("spam"))
 
 # %%
 # A promise has a price: a recall of 0.9 that holds for new messages, with 95 % confidence, needs at

@@ -7,14 +7,32 @@ tool's file to a model that marks names in new texts, and back to a file that th
 
 You need ``pip install 'skdice[plot]' pandas``.
 
-The file
+In short
 --------
+
+With the file of your tool:
+
+.. code-block:: python
+
+   from skdice import DiceEntityRecognizer
+   from skdice.datasets import read_annotations, write_annotations
+
+   notes = read_annotations("train.jsonl")
+   recognizer = DiceEntityRecognizer().fit(notes.texts, notes.entities)
+   new = ["Agnes Pell rowed from Oldmere to Marrow Bay."]
+   found = recognizer.predict(new)
+   write_annotations("predicted.jsonl", new, found, "doccano")
+
+Below, each step has its reasons and its output.
+
+A file to try it on
+-------------------
 
 Doccano exports JSON lines: on each line a text, and for each entity its first character, the
 character after its last, and its label. Label Studio, Prodigy, spaCy and brat write the same in
 other forms, and ``read_annotations`` reads all of them.
 
-The first block writes three such files from the corpus that ships with skdice. Replace them with
+This block writes three such files from the corpus that ships with skdice. Replace them with
 your own and skip this block.
 """
 
@@ -47,9 +65,8 @@ train, dev, test = (
     read_annotations(f"{part}.jsonl") for part in ("train", "dev", "test")
 )
 labels = [label for row in train.entities for _, _, label in row]
-print(
-    f"{len(train.texts)} texts, {sum(map(bool, train.entities))} of them with entities"
-)
+with_entities = sum(map(bool, train.entities))
+print(f"{len(train.texts)} texts, {with_entities} of them with entities")
 print({label: labels.count(label) for label in sorted(set(labels))})
 
 # %%
@@ -88,8 +105,8 @@ tuned = BiasTunedTagger(recognizer, cv="prefit", random_state=0).fit(
     dev.texts, dev.entities
 )
 print("biases:", *tuned.bias_.round(1))
-print(f"F1 as trained {recognizer.score(test.texts, test.entities):.3f}, "
-      f"tuned {tuned.score(test.texts, test.entities):.3f}")  # fmt: skip
+for name, model in (("as trained", recognizer), ("tuned", tuned)):
+    print(f"F1 {name} {model.score(test.texts, test.entities):.3f}")
 
 # %%
 # If wrong entities are worse than missed ones, ask for ``scoring=RecallAtPrecision(0.9)``. That
@@ -119,18 +136,12 @@ for text, true, found in zip(
 tuned.save_pretrained("notes-model")
 loaded = DiceEntityRecognizer.from_pretrained("notes-model")
 new = [
-    "Agnes Pell rowed from Oldmere to Marrow Bay with the Ferrymen's Guild.",
+    "Agnes Pell rowed from Oldmere to Marrow Bay with the Sailors' Guild.",
     "The harvest supper was moved to Saturday.",
 ]
 found = loaded.predict(new)
-for entity in found[0]:
-    print(
-        entity.start,
-        entity.end,
-        entity.label,
-        f"{entity.score:.2f}",
-        entity.text,
-    )
+for e in found[0]:
+    print(e.start, e.end, e.label, f"{e.score:.2f}", e.text)
 
 # %%
 # Send the predictions back to the tool, so that somebody corrects them instead of marking

@@ -7,10 +7,28 @@ tutorial goes from a file of messages with any number of labels to a decision fo
 
 You need ``pip install 'skdice[plot]' pandas``.
 
-The file
+In short
 --------
 
-The first block writes ``messages.jsonl``: on each line a text and a list of labels, which may be
+With your own ``messages.jsonl``, whose lines have a text and a list of labels:
+
+.. code-block:: python
+
+   from skdice import BiasTunedClassifier, DiceSequenceClassifier
+   from skdice.datasets import read_table
+
+   texts, labels = read_table("messages.jsonl")
+   classifier = DiceSequenceClassifier(loss="ce")
+   tuned = BiasTunedClassifier(classifier, scoring="f1")
+   tuned.fit(texts, labels)
+   tuned.predict_labels(["The chair is broken, I want my money back."])
+
+Below, each step has its reasons and its output.
+
+A file to try it on
+-------------------
+
+This block writes ``messages.jsonl``: on each line a text and a list of labels, which may be
 empty. Some labels are rare: one message in fifty is about a refund. Replace the file with your own
 and skip this block.
 """

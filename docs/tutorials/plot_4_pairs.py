@@ -8,10 +8,28 @@ same.
 
 You need ``pip install 'skdice[plot]' pandas``.
 
-The file
+In short
 --------
 
-The first block writes ``questions.csv``: two questions and whether they are duplicates. One pair in
+With your own ``questions.csv``, which has two columns of questions and one of 0 and 1:
+
+.. code-block:: python
+
+   from skdice import BiasTunedClassifier, DiceSequenceClassifier
+   from skdice.datasets import read_table
+
+   X, y = read_table("questions.csv")
+   y = [int(label) for label in y]
+   tuned = BiasTunedClassifier(DiceSequenceClassifier(loss="ce"))
+   tuned.fit(X, y)
+   tuned.predict([("Someone stole my card!", "I lost my card, what now?")])
+
+Below, each step has its reasons and its output.
+
+A file to try it on
+-------------------
+
+This block writes ``questions.csv``: two questions and whether they are duplicates. One pair in
 six is. Some of the others are hard: they share the object or the intention, but not both. Replace
 the file with your own and skip this block.
 """
@@ -97,9 +115,8 @@ X, y = read_table("questions.csv")
 y = [int(label) for label in y]  # a file holds text
 train, dev, test = slice(0, 500), slice(500, 1000), slice(1000, None)
 print(X[0], y[0])
-print(
-    f"{imbalance(y[train]).ratio:.1f} pairs that are no duplicates for each that is"
-)
+ratio = imbalance(y[train]).ratio
+print(f"{ratio:.1f} pairs that are no duplicates for each that is")
 
 # %%
 # A baseline first

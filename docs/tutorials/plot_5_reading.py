@@ -8,10 +8,27 @@ that knows when to be silent.
 
 You need ``pip install 'skdice[plot]' pandas``.
 
-The file
+In short
 --------
 
-The first block writes ``train.json``, ``dev.json`` and ``test.json`` in the format of SQuAD 2.0: a
+With your own files in the format of SQuAD 2.0:
+
+.. code-block:: python
+
+   from skdice import DiceQuestionAnswerer
+   from skdice.datasets import read_squad
+
+   X, y = read_squad("train.json")
+   X_dev, y_dev = read_squad("dev.json")
+   reader = DiceQuestionAnswerer().fit(X, y, X_val=X_dev, y_val=y_dev)
+   reader.predict([("Who leads the choir?", "Eve Lind leads the choir.")])
+
+Below, each step has its reasons and its output.
+
+A file to try it on
+-------------------
+
+This block writes ``train.json``, ``dev.json`` and ``test.json`` in the format of SQuAD 2.0: a
 text, the questions about it, and for each answer its first character and its words. Two questions
 in five have no answer in their text. Replace the files with your own and skip this block.
 """
@@ -71,7 +88,8 @@ def write_questions(name, n_texts):
             "where": rng.choice(places),
             "when": rng.choice(times),
         }
-        text = f"The {event} meets in {facts['where']}. It begins {facts['when']}. "
+        text = f"The {event} meets in {facts['where']}. "
+        text += f"It begins {facts['when']}. "
         text += f"{facts['who']} leads it. The {other} is full."
         qas = []
         for kind in asks:
@@ -83,8 +101,14 @@ def write_questions(name, n_texts):
                 else []
             )
             question = asks[kind].format(event if answerable else other)
-            qas.append({"id": f"{i}-{kind}", "question": question, "answers": answers,
-                        "is_impossible": not answerable})  # fmt: skip
+            qas.append(
+                {
+                    "id": f"{i}-{kind}",
+                    "question": question,
+                    "answers": answers,
+                    "is_impossible": not answerable,
+                }
+            )
         paragraphs.append({"context": text, "qas": qas})
     content = {
         "version": "v2.0",
@@ -113,9 +137,8 @@ X_train, y_train = read_squad("train.json")
 X_dev, y_dev = read_squad("dev.json")
 X_test, y_test, ids = read_squad("test.json", return_ids=True)
 print(X_train[0], y_train[0], sep="\n")
-print(
-    f"{sum(not answers for answers in y_train)} of {len(y_train)} questions have no answer"
-)
+unanswered = sum(not answers for answers in y_train)
+print(f"{unanswered} of {len(y_train)} questions have no answer")
 
 # %%
 # Train
@@ -182,7 +205,8 @@ print(pd.DataFrame(rows).T.to_string())
 #
 # ``predict`` gives the words of the answer, and an empty text for silence. ``predict_spans`` gives
 # the best places with their probabilities.
-text = "The choir meets in the old mill. It begins at noon. Eve Lind leads it. The market is full."
+text = "The choir meets in the old mill. It begins at noon. "
+text += "Eve Lind leads it. The market is full."
 questions = [
     ("Who leads the choir?", text),
     ("When does the market begin?", text),

@@ -9,10 +9,28 @@ compares them, and takes the better model out of the tracker.
 You need ``pip install 'skdice[plot]' mlflow pandas``. No server has to run: the records are a
 database file in the working directory.
 
-The data
+In short
 --------
 
-The first block makes short messages, one in ten of which is spam, and cuts them into a part to
+With your own texts and labels:
+
+.. code-block:: python
+
+   import mlflow
+   from skdice import DiceSequenceClassifier
+
+   model = DiceSequenceClassifier(loss="ce", random_state=0)
+   with mlflow.start_run():
+       model.fit(texts, labels)
+       mlflow.log_params({"loss": "ce", "lr": model.lr_})
+       mlflow.log_metrics(model.evaluate(texts_dev, labels_dev))
+
+Below, each step has its reasons and its output.
+
+Data to try it on
+-----------------
+
+This block makes short messages, one in ten of which is spam, and cuts them into a part to
 train on, one to validate on after each epoch, and one that is looked at once. Some messages are
 hard: "call about the book" is written by friends and by spammers. Replace them with your own.
 """
@@ -95,9 +113,8 @@ import logging
 
 from skdice import DiceSequenceClassifier
 
-logging.getLogger("mlflow").setLevel(
-    logging.ERROR
-)  # it tells at length what it sets up
+# It tells at length what it sets up.
+logging.getLogger("mlflow").setLevel(logging.ERROR)
 logging.getLogger("alembic").setLevel(logging.ERROR)
 mlflow.set_tracking_uri("sqlite:///runs.db")
 mlflow.set_experiment("spam")
@@ -162,9 +179,8 @@ best = runs.iloc[0]
     filter_string=f"source_run_id = '{best.run_id}'", output_format="list"
 )
 again = mlflow.sklearn.load_model(logged.model_uri)
-print(
-    f"{best['params.loss']}: F1 on the test texts {again.score(texts[test], labels[test]):.3f}"
-)
+f1 = again.score(texts[test], labels[test])
+print(f"{best['params.loss']}: F1 on the test texts {f1:.3f}")
 print(again.predict(["claim a phone today", "lunch on Friday?"]))
 
 # %%

@@ -8,10 +8,25 @@ it, asks four methods which words its predictions rest on, and mends the file.
 You need ``pip install 'skdice[plot]' lime shap pandas``. The first and the last method need neither
 LIME nor SHAP.
 
-The file
+In short
 --------
 
-The first block writes ``messages.csv``. The trap: all of its spam was collected from one service,
+With a fitted classifier, the change of the probability without each word of a text:
+
+.. code-block:: python
+
+   words = text.split()
+   shorter = [" ".join(words[:i] + words[i + 1 :]) for i in range(len(words))]
+   without = model.predict_proba(shorter)[:, 1]
+   for word, change in zip(words, model.predict_proba([text])[0, 1] - without):
+       print(f"{word:>10} {change:+.2f}")
+
+Below, each step has its reasons and its output.
+
+A file to try it on
+-------------------
+
+This block writes ``messages.csv``. The trap: all of its spam was collected from one service,
 which adds *Sent with QuickText* to each message. Its normal messages came by another way. Replace
 the file with your own and skip this block.
 """
@@ -168,9 +183,8 @@ by_shap = dict(
 )
 print({word: round(float(value), 2) for word, value in by_shap.items()})
 difference = log_odds([text])[0] - values.base_values[0]
-print(
-    f"sum {sum(by_shap.values()):.2f}, difference to an empty text {difference:.2f}"
-)
+print(f"sum {sum(by_shap.values()):.2f}")
+print(f"difference to an empty text {difference:.2f}")
 
 # %%
 # All texts: shuffle a part
@@ -220,12 +234,11 @@ mended = DiceSequenceClassifier(max_epochs=2, random_state=0).fit(
 )
 new = messages(300, footer_in_spam=0.3, footer_in_ham=0.3, seed=1)
 new_clean = [text.removesuffix(footer).strip() for text in new["text"]]
-print(
-    f"F1 on new messages, trained on the file: {model.score(new['text'], new['label']):.3f}"
-)
-print(
-    f"trained without the footer:              {mended.score(new_clean, new['label']):.3f}"
-)
+before = model.score(new["text"], new["label"])
+after = mended.score(new_clean, new["label"])
+print("F1 on new messages")
+print(f"trained on the file:        {before:.3f}")
+print(f"trained without the footer: {after:.3f}")
 
 # %%
 # When not

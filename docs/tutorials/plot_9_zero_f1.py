@@ -8,8 +8,26 @@ model beside it: the first step tells where to go on.
 
 You need ``pip install 'skdice[plot]' pandas``.
 
-The data
+In short
 --------
+
+With a fitted classifier, three numbers tell the usual causes apart:
+
+.. code-block:: python
+
+   from sklearn.metrics import average_precision_score
+
+   positive = model.classes_[1]
+   probability = model.predict_proba(texts)[:, 1]
+   truth = [label == positive for label in labels]
+   print("positives", sum(truth))
+   print("predicted", (model.predict(texts) == positive).sum())
+   print("average precision", average_precision_score(truth, probability))
+
+Below, each step has its reasons and its output.
+
+Data to try it on
+-----------------
 
 Short messages, of which one in sixteen is spam. Replace them with your own and skip this block.
 """
