@@ -265,6 +265,7 @@ def test_code_has_at_most_76_columns_as_the_site_cuts_the_rest(page):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 def test_the_block_of_spark_runs_in_a_local_session(tiny_backbone, tmp_path, monkeypatch):
     """Where pyspark and Java are; the page itself runs the same function with Dask."""
     pytest.importorskip("pyspark")
