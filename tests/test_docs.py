@@ -122,7 +122,7 @@ def test_every_block_of_code_of_a_page_is_run(page):
         return
     for kind, code in blocks(page):
         assert kind.split(" ")[0] in RUN + SHOWN_ONLY, f"no test runs it:\n{code}"
-        for line in code.splitlines() if kind == "console" else ():
+        for line in code.replace("\\\n", "").splitlines() if kind == "console" else ():
             if line.startswith("$ "):
                 _check_command(line)
     prose = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.S | re.M)
