@@ -10,6 +10,8 @@ import inspect
 import os
 import re
 import shlex
+import sys
+import textwrap
 from pathlib import Path
 
 import click
@@ -152,6 +154,7 @@ def _check_command(line):
 def test_the_code_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib").use("Agg")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr("skdice.estimators.schedule.choose_epochs", lambda *rows: 1)
     space: dict[str, object] = {}
     for kind, code in blocks(page) if page.suffix == ".md" else ():
@@ -159,6 +162,8 @@ def test_the_code_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch)
             # The shortest fits that show that every line runs.
             code = re.sub(r"max_epochs=\d+", "max_epochs=1", code)
             code = re.sub(r"n_trials=\d\d+", "n_trials=2", code)
+            if named := re.match(r"# (\w+\.py)\n", code):
+                Path(named[1]).write_text(code)
             exec(compile(code, page.name, "exec"), space)
 
 
@@ -260,7 +265,8 @@ def test_the_workflow_pins_its_actions_and_publishes_what_make_docs_builds():
 def test_a_tutorial_names_what_exists(page):
     """The site runs them, which takes minutes. Here they are read."""
     text = page.read_text()
-    tree = ast.parse(text)
+    shown = re.findall(r"^\.\. code-block:: python\n\n((?:   .*\n|\n)+)", text, re.M)
+    tree = ast.parse("\n".join([text, *map(textwrap.dedent, shown)]))
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "skdice":
             module = importlib.import_module(node.module)
@@ -311,3 +317,54 @@ def test_every_path_that_contributing_names_exists():
     named = set(re.findall(r"`((?:skdice|tests|examples|docs)/[\w./]*)`", text))
     assert len(named) > 15
     assert not [path for path in named if not (DOCS.parent / path).exists()]
+
+
+def test_a_page_of_the_guide_has_at_most_1200_words():
+    pages = [page for page in PAGES if page.suffix == ".md"]
+    words = {page.name: len(page.read_text().split()) for page in pages}
+    assert not {name: n for name, n in words.items() if n > 1200}
+
+
+def code_lines(page):
+    """The code and the output that a page shows; of a script all but its prose."""
+    if page.suffix == ".py":
+        text = page.read_text().split('"""', 2)[2]
+        return [line for line in text.splitlines() if not line.startswith("#")]
+    shown = re.findall(r"^```(?:python|console|text)\n(.*?)^```$", page.read_text(), re.S | re.M)
+    return "".join(shown).splitlines()
+
+
+@pytest.mark.parametrize("page", [*SHOWN, *(DOCS / "gallery").rglob("*.py")], ids=lambda p: p.stem)
+def test_code_has_at_most_76_columns_as_the_site_cuts_the_rest(page):
+    assert not [line for line in code_lines(page) if len(line) > 76]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+def test_the_block_of_spark_runs_in_a_local_session(tiny_backbone, tmp_path, monkeypatch):
+    """Where pyspark and Java are; the page itself runs the same function with Dask."""
+    pytest.importorskip("pyspark")
+    import pandas as pd
+
+    from skdice import DiceSequenceClassifier
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(DOCS.parent)]))
+    model = DiceSequenceClassifier(backbone=tiny_backbone, max_epochs=1, random_state=0)
+    model.fit(texts := ["win money", "lunch", "the bus", "hello"] * 4, ["spam", "a", "a", "a"] * 4)
+    model.save_pretrained("spam-model")
+    pd.DataFrame({"text": texts}).to_parquet("texts.parquet")
+    page = (DOCS / "guide" / "machines.md").read_text()
+    module, block = (
+        re.search(rf"^```python\n([^`]*{word}[^`]*)^```$", page, re.M)[1]
+        for word in ("def labels_of", "SparkSession.builder")
+    )
+    Path("predicting.py").write_text(module)
+    exec(compile(block, "machines.md", "exec"), space := {})
+    space["spark"].stop()
+    found = pd.read_parquet("by-spark")
+    assert dict(zip(found["text"], found["label"], strict=True)) == dict(
+        zip(texts, model.predict(texts), strict=True)
+    )
