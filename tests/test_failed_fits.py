@@ -23,6 +23,7 @@ import skdice.model_selection
 import skdice.resampling
 from skdice import DiceClassifier, DiceTokenClassifier
 from skdice.resampling.tags import TagSampler
+from tests.data import ANSWERS, ENTITIES, JOINED, QUESTIONS, SENTENCES, TAGS, TEXTS
 
 PACKAGE = str(Path(skdice.__file__).parent)
 CLASSES = {
@@ -34,13 +35,7 @@ CLASSES = {
 del CLASSES["Pipeline"]  # imbalanced-learn's, with one more check
 
 NUMBERS = np.random.default_rng(0).normal(size=(12, 3))
-TEXTS = ["win free money", "lunch today", "free prize call now", "the bus was late"] * 3
-SENTENCES = [["anna", "went", "to", "paris"], ["rain"], ["bob", "works"], ["acme", "is", "old"]] * 3
-TAGS = [["B-PER", "O", "O", "B-LOC"], ["O"], ["B-PER", "O"], ["B-ORG", "O", "O"]] * 3
-ENTITIES = [[(0, 4, "PER"), (13, 18, "LOC")], [], [(0, 3, "PER")], [(0, 4, "ORG")]] * 3
-QUESTIONS = [("who went", "today anna went to paris"), ("where to", "the bus to rome is old")] * 6
-ANSWERS = [[(6, "anna")], [(11, "rome")]] * 6
-LABELS = np.array([1, 0, 0, 0] * 3)
+Y = np.array([1, 0, 0, 0] * 3)
 
 
 class BoomError(Exception):
@@ -70,11 +65,11 @@ def make(name, backbone):
     if task in ("qa", "multi-span-qa"):
         return model, QUESTIONS, ANSWERS
     if task == "entities":
-        return model, [" ".join(row) for row in SENTENCES], ENTITIES
+        return model, JOINED, ENTITIES
     if task in ("tagging", "mrc-ner"):
         return model, SENTENCES, TAGS
     texts = "backbone" in names or name.startswith(("Text", "Tfidf")) or name == "EntityReplacement"
-    return model, TEXTS if texts else NUMBERS, LABELS
+    return model, TEXTS if texts else NUMBERS, Y
 
 
 def methods(model):

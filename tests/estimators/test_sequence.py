@@ -30,11 +30,9 @@ from skdice.estimators import planning
 from skdice.losses import CompoundLoss, CrossEntropyLoss, DiceLoss, FocalLoss
 from skdice.metrics import positive_class
 from skdice.text.inputs import object_array
-
-SPAM = ["win free money", "free prize call now", "win a free prize"]
-HAM = ["lunch today", "the bus was late", "meeting at the bank", "good team", "see the road"]
-X = (SPAM + HAM) * 2
-Y = np.array((["spam"] * 3 + ["ham"] * 5) * 2)
+from tests.data import HAM
+from tests.data import KINDS_OF_MESSAGES as Y
+from tests.data import MESSAGES as X
 
 
 @pytest.fixture

@@ -112,7 +112,7 @@ def annotated(draw):
 
 
 @pytest.mark.parametrize("format", [name for name in NAMES if name not in IN_LINES])
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=annotated(), ids=st.booleans())
 def test_any_texts_and_entities(tmp_path_factory, format, data, ids):
     texts, entities = data
