@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
+from tests.data import tagged_sentences
+
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("MPLBACKEND", "Agg")
@@ -266,23 +268,7 @@ def raw_text_backbones(tmp_path_factory: pytest.TempPathFactory) -> dict[str, st
 @pytest.fixture
 def sentences() -> tuple[list[list[str]], list[list[str]]]:
     """Sixteen short tagged sentences (IOB2) of unequal length."""
-    rows = [
-        ("anna|B-PER went to paris|B-LOC .", 1),
-        ("the bus was old", 1),
-        ("bob|B-PER dan|I-PER works at acme|B-ORG", 1),
-        ("rain today", 1),
-        ("carla|B-PER met bob|B-PER near the river", 1),
-        ("the market in oslo|B-LOC is new .", 1),
-        ("a good lunch", 1),
-        ("globex|B-ORG saw the report", 1),
-    ]
-    X, y = [], []
-    for _ in range(2):
-        for text, _count in rows:
-            pieces = [w.split("|") for w in text.split()]
-            X.append([p[0] for p in pieces])
-            y.append([p[1] if len(p) > 1 else "O" for p in pieces])
-    return X, y
+    return tagged_sentences()
 
 
 @pytest.fixture(autouse=True)

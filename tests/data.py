@@ -38,3 +38,22 @@ SPAM = ["win free money", "free prize call now", "win a free prize"]
 HAM = ["lunch today", "the bus was late", "meeting at the bank", "good team", "see the road"]
 MESSAGES = (SPAM + HAM) * 2
 KINDS_OF_MESSAGES = np.array((["spam"] * 3 + ["ham"] * 5) * 2)
+
+# ---- sixteen tagged sentences, new for each test, which may change them
+
+
+def tagged_sentences() -> tuple[list[list[str]], list[list[str]]]:
+    """Words and IOB2 tags of sentences of unequal length."""
+    rows = [
+        "anna|B-PER went to paris|B-LOC .",
+        "the bus was old",
+        "bob|B-PER dan|I-PER works at acme|B-ORG",
+        "rain today",
+        "carla|B-PER met bob|B-PER near the river",
+        "the market in oslo|B-LOC is new .",
+        "a good lunch",
+        "globex|B-ORG saw the report",
+    ]
+    pieces = [[word.split("|") for word in row.split()] for row in rows] * 2
+    X = [[word[0] for word in row] for row in pieces]
+    return X, [[word[1] if len(word) > 1 else "O" for word in row] for row in pieces]
