@@ -185,8 +185,9 @@ def test_an_error_in_the_middle(name, tiny_backbone):
             before = state(stopped_one)
             try:
                 calls_of_ours(lambda: call(stopped_one, method, X, y), stop_at)  # noqa: B023
-            except BoomError:
-                stopped += 1
+            except (BoomError, ValueError) as error:
+                # An error while a backbone is read has become the cause of one that explains it.
+                stopped += isinstance(error.__cause__ or error, BoomError)
                 assert_same(before, stopped_one)
         assert stopped > 1
 

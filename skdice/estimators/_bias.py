@@ -139,7 +139,7 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
             params = dict(process_routing(self, "fit", **params).estimator.fit)
         return params, groups
 
-    def held_out_folds(self, X: Any, y: Any, groups: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+    def _folds(self, X: Any, y: Any, groups: Any) -> list[tuple[np.ndarray, np.ndarray]]:
         """Train and held-out indices; for a bound equal rows are on one side."""
         if groups is not None:
             check_groups(groups, len(y))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,8 @@ from skdice import backbones
 from skdice._checks import naming
 from skdice.engine import adapters
 from skdice.engine.batching import EncodedDataset
-from skdice.engine.devices import resolve_device, seeded
+from skdice.engine.devices import autocast_dtype, resolve_device, seeded
+from skdice.engine.features import run_encoder
 from skdice.engine.module import (
     EncoderModule,
     TaskModel,
@@ -25,6 +26,7 @@ from skdice.engine.plan import Examples, FitPlan, Mode
 from skdice.estimators.checks import check_validation, draw_seed, split_indices
 from skdice.estimators.schedule import epochs_for
 from skdice.resampling.batches import check_sampler, draw_rows
+from skdice.text.encoding import Window
 from skdice.text.long_texts import Cuts
 
 
@@ -151,10 +153,26 @@ def build(model: Any, seed: int, n_outputs: int | None = None) -> None:
 
 
 def unfitted_copy(model: Any) -> Any:
-    """A copy with the backbone as it is before fine-tuning, to encode texts with."""
+    """Return a copy with the backbone as it is before fine-tuning, to encode texts with."""
     blank = model._draft()
     build(blank, seed=0, n_outputs=2)
     return blank
+
+
+def frozen_vectors(
+    model: Any, windows: Sequence[Window], pooling: str | None = None
+) -> list[np.ndarray]:
+    """Vectors of windows from the present encoder: pooled, or one for each position."""
+    device = resolve_device(model.device)
+    return run_encoder(
+        model.module_.encoder,
+        model.task.padder.of(model.tokenizer_),
+        windows,
+        pooling=pooling,
+        batch_size=max(model.batch_size, 64),
+        device=device,
+        dtype=autocast_dtype(model.precision, device),
+    )
 
 
 def rows_of_epoch(model: Any, X: Any, y: Any, X_val: Any = None, y_val: Any = None) -> int:
@@ -166,7 +184,7 @@ def rows_of_epoch(model: Any, X: Any, y: Any, X_val: Any = None, y_val: Any = No
 
 
 def needs_windows(model: Any, texts: list[Any]) -> bool:
-    """Whether a fit on these texts would read one of them in several windows."""
+    """Return True if a fit on these texts would read one of them in several windows."""
     return len(model.task.encode(unfitted_copy(model), texts)) > len(texts)
 
 

@@ -23,11 +23,12 @@ from skdice._tables import html_table
 from skdice.datasets.files import parse_json, write_text
 from skdice.engine.checkpoints import digest
 from skdice.estimators.checks import check_estimator, check_validation, with_pos_label
+from skdice.estimators.decision import check_folds
 from skdice.estimators.planning import rows_of_epoch
 from skdice.estimators.schedule import epochs_for, given, rows_of_update
 from skdice.losses import COMPARED
 from skdice.metrics.classification import OF_LABEL
-from skdice.model_selection.candidates import Candidate, check_folds, model_of_label, parse_model
+from skdice.model_selection.candidates import Candidate, model_of_label, parse_model
 from skdice.model_selection.noise import F1_WITHOUT, difference, scores_and_parts
 from skdice.resampling.batches import check_sampler, draw_rows
 
