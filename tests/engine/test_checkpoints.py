@@ -321,12 +321,13 @@ def many_updates(folder=None):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of a fork of a process with threads
 def test_killed_process_goes_on(tmp_path):
     """A real SIGKILL at random moments; a checkpoint is being written at most of them."""
     whole, generator, kills = many_updates(), np.random.default_rng(0), 0
+    context = multiprocessing.get_context("forkserver")  # which imports once for all
+    context.set_forkserver_preload(["skdice.engine.net", "skdice.estimators.classifier"])
     for _ in range(3):
-        process = multiprocessing.get_context("fork").Process(target=many_updates, args=(tmp_path,))
+        process = context.Process(target=many_updates, args=(tmp_path,))
         process.start()
         while not list(tmp_path.glob("*/*.pt")) and process.is_alive():
             time.sleep(0.01)
