@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 
 import pytest
+from hypothesis import settings
 
 from tests.data import tagged_sentences
 
@@ -16,6 +17,9 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("MPLBACKEND", "Agg")
 # Tiny models gain nothing from threads, which on a busy machine wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# A test that needs more draws says so.
+settings.register_profile("few", max_examples=40, deadline=None)
+settings.load_profile("few")
 
 WORDS = (  # noqa: SIM905
     "the a in at on to of and is was met saw went lives works near with rain sun old new bus "
