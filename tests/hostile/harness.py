@@ -8,8 +8,8 @@ refused   A ValueError or TypeError (OSError for a path, ImportError for a missi
 wrong     Any other exception, or one that does not name the parameter.
 silent    A result though the value is plainly not legal for this parameter, or a result that holds
           NaN. What is legal is read from the annotation and the docstring: see `Domain`.
-changed   An object, an argument, a file or the state of the process differs after a refusal; or an
-          object that is not trained, or an argument, after a call that succeeded.
+changed   An object, an argument, a file or the state of the process differs after a refusal; or the
+          data, or a model that the call does not train, after a call that succeeded.
 slow      No answer within the time limit.
 legal     A result for a value that the parameter's domain holds, or may hold.
 
@@ -289,9 +289,18 @@ class Harness:
         return {
             "the object": mark(instance),
             "an argument": mark(watched),
+            "the data": mark(_data(watched)),
             "the process": process_state(),
             "a file": files(self.folder),
         }
+
+    @staticmethod
+    def kept(target: Target, instance: Any, watched: dict[str, Any]) -> dict[str, Any]:
+        """What is as before after a call that succeeded: the data, and a model with its weights."""
+        found = {"the data": mark(_data(watched))}
+        if hasattr(instance, "fit") and target.attribute not in TRAINING:
+            found["the object"] = mark(instance)
+        return found
 
     def throw(self, target: Target, domain: Domain, name: str, kind: str) -> Result:
         arguments, value = self.arguments(target, kind), VALUES[name]()
@@ -335,10 +344,7 @@ class Harness:
             ):
                 return result("wrong", f"does not name {domain.name}: {message}")
             return result("refused", message)
-        kept = {"an argument": mark(watched)}
-        if target.attribute not in TRAINING:
-            kept["the object"] = mark(instance)
-        if changed := _difference(before, kept):
+        if changed := _difference(before, self.kept(target, instance, watched)):
             self.instances.pop((target.owner, kind), None)
             return result("changed", f"{changed} changed by a call that gave {_shown(returned)}")
         if domain.forbids(value):
@@ -348,6 +354,11 @@ class Harness:
         if holds_nan(returned) and domain.name not in MAY_BE_NAN and not passed_on:
             return result("silent", f"gave NaN: {_shown(returned)}")
         return result("legal")
+
+
+def _data(arguments: dict[str, Any]) -> dict[str, Any]:
+    kinds = (list, tuple, dict, np.ndarray, pd.DataFrame, pd.Series, torch.Tensor)
+    return {name: value for name, value in arguments.items() if isinstance(value, kinds)}
 
 
 def _difference(before: dict[str, Any], after: dict[str, Any]) -> str:
