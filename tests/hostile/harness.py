@@ -357,20 +357,17 @@ class Harness:
 
 
 def _data(arguments: dict[str, Any]) -> dict[str, Any]:
-    kinds = (list, tuple, dict, np.ndarray, pd.DataFrame, pd.Series, torch.Tensor)
-    return {name: value for name, value in arguments.items() if isinstance(value, kinds)}
+    kinds = (np.ndarray, pd.DataFrame, pd.Series, torch.Tensor)
+    return {k: value for k, value in arguments.items() if k in ROWS or isinstance(value, kinds)}
 
 
 def _difference(before: dict[str, Any], after: dict[str, Any]) -> str:
     """What of `after` is not as it was before, or nothing."""
     for what, other in after.items():
         if before[what] != other:
-            keys = (
-                [key for key in other if before[what].get(key) != other[key]]
-                if (what == "the process")
-                else ""
-            )
-            return f"{what}{keys}"
+            if what == "the process":
+                what += str([key for key in other if before[what][key] != other[key]])
+            return what
     return ""
 
 
