@@ -18,6 +18,7 @@ import click
 import pytest
 import typer.main
 
+from skdice.backbones import DEFAULT_BACKBONE
 from skdice.cli.app import app
 from skdice.losses import Loss
 
@@ -149,16 +150,29 @@ def _check_command(line):
                 raise
 
 
+@pytest.fixture(scope="module")
+def small_default(tmp_path_factory, build_backbone):
+    """A folder with a random encoder of the default's depth and length."""
+    folder = str(tmp_path_factory.mktemp("default"))
+    return build_backbone(folder, num_hidden_layers=6, max_position_embeddings=512)
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*is experimental:Warning")  # Optuna's plots
-@pytest.mark.parametrize("page", SHOWN, ids=lambda page: page.stem)
-def test_the_code_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "page", [p for p in SHOWN if p.suffix == ".md"], ids=lambda page: page.stem
+)
+def test_the_code_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch, small_default):
     pytest.importorskip("matplotlib").use("Agg")
+    monkeypatch.setattr(
+        "skdice.backbones._cached_snapshot",
+        lambda name: small_default if name == DEFAULT_BACKBONE else None,
+    )
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr("skdice.estimators.schedule.choose_epochs", lambda *rows: 1)
     space: dict[str, object] = {}
-    for kind, code in blocks(page) if page.suffix == ".md" else ():
+    for kind, code in blocks(page):
         if kind == "python":
             # The shortest fits that show that every line runs.
             code = re.sub(r"max_epochs=\d+", "max_epochs=1", code)
