@@ -18,9 +18,9 @@ from skdice import backbones
 from skdice._checks import checked
 from skdice._compat import HasMethods, Interval, StrOptions
 from skdice.backbones import DEFAULT_BACKBONE
-from skdice.engine import adapters
+from skdice.engine import adapters, devices
 from skdice.engine.arrays import BLOCK
-from skdice.engine.batching import EncodedDataset
+from skdice.engine.batching import EncodedDataset, ahead
 from skdice.engine.devices import autocast_dtype, resolve_device
 from skdice.engine.features import run_encoder
 from skdice.engine.module import EncoderModule, checkpoint_gradients, freeze
@@ -37,6 +37,7 @@ from skdice.text.encoding import Window
 from skdice.text.long_texts import Cuts
 from skdice.text.subwords import text_blocks
 
+BLOCK_ON_GPU = 1024  # rows, of which the next are tokenised while it computes
 CHARACTERS = 2**24  # of the texts that are predicted at a time, however few they are
 # Fitted attributes that not every estimator has.
 _OPTIONAL = ("positive_", "class_counts_", "n_samples_seen_", "sharpness_")
@@ -230,9 +231,10 @@ class TransformerEstimator(NetEstimator):
         self, inputs: list[Any], *, tell: bool = True
     ) -> Iterator[tuple[list[Any], list[list[tuple[Any, np.ndarray]]]]]:
         """Sources of a block of inputs, and for each the windows with logits in float64."""
-        cuts = Cuts()
-        for part in text_blocks(inputs, BLOCK, CHARACTERS):
-            sources, windows = self.task.encode_sources(self, inputs[part], cuts)
+        cuts, on_gpu = Cuts(), devices.is_gpu(self.net_.device)
+        parts = text_blocks(inputs, BLOCK_ON_GPU if on_gpu else BLOCK, CHARACTERS)
+        encoded = (self.task.encode_sources(self, inputs[part], cuts) for part in parts)
+        for sources, windows in ahead(encoded) if on_gpu else encoded:
             logits = self.net_.logits(EncodedDataset(windows))
             ends = np.searchsorted(windows.rows, np.arange(len(sources) + 1))
             yield (
