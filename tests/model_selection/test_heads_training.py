@@ -153,9 +153,11 @@ def test_updates_of_heads_on_a_gpu_are_those_of_the_plain_loop(n_classes, monkey
         90, 6, n_classes=n_classes, n_informative=6, n_redundant=0, random_state=0
     )
     remembering = [DiceLoss(ema_decay=d, smooth=0.01) for d in (0.0, 0.9)]
-    rates = np.linspace(0.01, 0.1, len(losses := [*LOSSES, *remembering, DSCLoss(ohem_ratio=2.0)]))
+    rates = np.linspace(
+        0.01, 0.1, len(losses := [*LOSSES[::3], *remembering, DSCLoss(ohem_ratio=2.0)])
+    )
     models = [
-        DiceClassifier(loss=loss, lr=rate, max_epochs=3, batch_size=8, random_state=0)
+        DiceClassifier(loss=loss, lr=rate, max_epochs=2, batch_size=16, random_state=0)
         for loss, rate in zip(losses, rates, strict=True)
     ]
     folds = [np.arange(60), np.arange(20, 90)]

@@ -141,8 +141,8 @@ class _Heads:
             starts = [(p[1:] - p[:1]) / 2 for p in starts]
         stack = len(folds), len(losses)
         self.weight, self.bias = (p.expand(*stack, *p.shape).clone() for p in starts)
-        on_gpu, weights = table.is_cuda, [self.weight, self.bias]
-        self.adam = torch.optim.Adam(weights, lr=1.0, fused=on_gpu or None, capturable=on_gpu)
+        weights, on_gpu = [self.weight, self.bias], table.is_cuda
+        self.adam = torch.optim.Adam(weights, lr=1.0, fused=True, capturable=on_gpu)
         expect_eager_steps(self.adam)
         # Apple's GPUs do not know float64.
         precision = torch.float32 if device.startswith("mps") else torch.float64
