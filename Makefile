@@ -56,7 +56,7 @@ bench: $(VENV)/.installed-test ## Compare speed and memory with torch, Trainer, 
 	$(BIN)/python examples/benchmarks/trainer.py $(DATA) --out bench-trainer.json
 	$(BIN)/python examples/benchmarks/processes.py $(DATA) --out bench-processes.json
 
-bench-gpu: $(VENV)/.installed-test ## Speed on a GPU (three minutes, on a machine that has one)
+bench-gpu: $(VENV)/.installed-test ## Speed on a GPU (four minutes, on a machine that has one)
 	$(BIN)/python examples/benchmarks/gpu.py --out bench-gpu.json
 
 clean: ## Remove the environment and the demo's output

@@ -27,6 +27,7 @@ from skdice import (
     TransformerFeatures,
 )
 from skdice.engine.devices import resolve_device
+from skdice.engine.graphs import Graphs
 from skdice.engine.net import FineTuningNet
 from skdice.estimators.planning import encode
 from skdice.losses import LOSSES, SpanEndsLoss, for_trainer
@@ -85,6 +86,18 @@ def numbers_of(model, X):
     return np.concatenate([np.ravel(rows) for rows in model.predict_proba(X)])
 
 
+def assert_same(found, expected):
+    """Equal predictions, whose scores are close."""
+    if isinstance(expected, (float, np.floating)):
+        assert found == pytest.approx(expected, rel=1e-4, abs=1e-5)
+    elif isinstance(expected, (list, tuple)):
+        assert len(found) == len(expected)
+        for one, other in zip(found, expected, strict=True):
+            assert_same(one, other)
+    else:
+        assert np.array_equal(found, expected)
+
+
 @pytest.mark.skipif("SKDICE_TESTS_ON_GPU" in os.environ, reason="all tests run on the GPU")
 def test_other_tests_run_on_the_cpu():
     assert resolve_device("auto") == "cpu"
@@ -108,7 +121,7 @@ def test_a_fitted_model_gives_the_same_on_the_cpu(name, make):
     np.testing.assert_allclose(numbers_of(read, X), numbers, **CLOSE)
     model.set_params(device="cpu")
     np.testing.assert_allclose(numbers_of(model, X), numbers, **CLOSE)
-    assert str(list(model.predict(X))) == str(predicted)
+    assert_same(list(model.predict(X)), predicted)
     model.fit(X, y)  # and trains there
 
 
@@ -131,6 +144,41 @@ def test_packed_batches_train_as_padded_ones(name, make):
         model, X, y = make(name, net_params={"pack": pack}, gradient_accumulation=2, batch_size=2)
         histories.append([epoch["train_loss"] for epoch in model.fit(X, y).history_])
     np.testing.assert_allclose(*histories, rtol=1e-3)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", TASKS)
+def test_what_is_recorded_gives_the_same(name, make):
+    histories, tables = [], []
+    for recorded in (True, False):
+        params = {"max_epochs": 6, "net_params": {"cuda_graphs": recorded}}
+        model, X, y = make(name, **params)
+        history = model.fit(X, y).history_
+        assert history[-1].get("eager") == (None if recorded else "cuda_graphs is False")
+        histories.append([epoch["train_loss"] for epoch in history])
+        tables += [numbers_of(model, X) for _ in range(5)]
+    np.testing.assert_allclose(*histories, rtol=1e-4)
+    for table in tables[1:]:
+        np.testing.assert_allclose(table, tables[0], **CLOSE)
+
+
+@pytest.mark.gpu
+def test_a_recording_that_fails_leaves_the_gpu_as_it_was():
+    device = resolve_device("auto")
+
+    def waits(given):
+        if torch.cuda.is_current_stream_capturing():
+            given["x"].sum().item()
+        return (torch.nn.functional.dropout(given["x"]),)
+
+    graphs = Graphs(waits, device)
+    for _ in range(6):
+        (found,) = graphs({"x": torch.ones(1000)})
+        assert set(found.tolist()) == {0.0, 2.0}
+    assert graphs.reason.startswith("no graph could be recorded")
+    assert torch.cuda.current_stream() == torch.cuda.default_stream()
+    torch.manual_seed(0)
+    torch.rand(3, device=device)
 
 
 @pytest.mark.gpu

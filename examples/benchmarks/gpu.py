@@ -1,18 +1,22 @@
-"""Speed on a GPU, in about three minutes: `make bench-gpu`.
+"""Speed on a GPU beside the Hugging Face Trainer and pipeline, within four minutes.
 
     python examples/benchmarks/gpu.py --out gpu.json
     python examples/benchmarks/gpu.py --small --out gpu.json   # a trial, a minute on a CPU
+    python examples/benchmarks/gpu.py --data data/wnut17 --out gpu.json
 
-The model has the shape of BERT-base and random weights. Texts are generated words, in bf16. The
-script prints and writes, the quick ones first, and keeps what it has if it is stopped:
+Models have the shapes of MiniLM and BERT-base, with random weights, and train on WNUT17 where
+`--data` has it, else on generated words. Each row is printed and written as it ends. One that fails
+says why, and those that no time is left for are named:
 
 - the measured limits of the card: matrix products and memory bandwidth;
-- dice's forward and backward pass over a large batch, as a share of the memory bandwidth;
-- a training step of 16,384 subwords at length 128, as a share of the matrix products' peak;
-- words a second in training, with packed and with padded batches, compared with the Trainer, with
-  and without grouping by length;
-- a search of Tversky's alpha and beta and of weighted cross-entropy's K, on GPU and CPU;
-- the results of the CUDA tests.
+- a fit of two epochs in bf16, of skdice and the Trainer, with and without grouping by length: words
+  a second in the second epoch, seconds of the fit, the most memory, and why it ran without graphs;
+- prediction beside the pipeline, in bf16 and batches of 64: words a second;
+- losses, forward and backward, in times of `F.cross_entropy`;
+- a search of 16 settings of Tversky's alpha and beta and of weighted cross-entropy's K, on the GPU
+  and on its CPU;
+- F1 on WNUT17 after the recipe's epochs, if there are data and time;
+- `tests/test_gpu.py`.
 """
 
 from __future__ import annotations
@@ -35,28 +39,37 @@ import numpy as np
 import torch
 import transformers
 from sklearn.datasets import make_classification
-from trainer import BACKBONE, ours, theirs
+from torch.nn import functional as F
 from transformers import AutoTokenizer, BertConfig, BertModel
 
 from skdice import DiceClassifier, DiceTokenClassifier, __version__
-from skdice.losses import TverskyLoss
+from skdice.backbones import DEFAULT_BACKBONE, find_backbone
+from skdice.datasets import read_conll
+from skdice.losses import LOSSES
 from skdice.model_selection import LossSearchCV, loss_space
 
 GPU = torch.cuda.is_available()
 DEVICE = "cuda" if GPU else "cpu"
+PRECISION = "bf16" if GPU else "fp32"
 ROOT = Path(__file__).parents[2]
+SHAPES = {
+    "MiniLM": (384, 12, 12, 1536),
+    "BERT-base": (768, 12, 12, 3072),
+    "tiny": (32, 1, 2, 64),
+}  # hidden size, layers, heads, intermediate size
 
 
-def seconds(program: Callable[[], Any], name: str = "") -> float:
-    """One run, until the device is done; with a name it is printed."""
+def seconds(program: Callable[[], Any]) -> float:
+    """One run, until the device is done."""
     start = time.perf_counter()
     program()
+    wait()
+    return time.perf_counter() - start
+
+
+def wait() -> None:
     if GPU:
         torch.cuda.synchronize()
-    taken = time.perf_counter() - start
-    if name:
-        print(f"  {name}: {taken:.1f} s", flush=True)
-    return taken
 
 
 def median(program: Callable[[], Any], rounds: int = 5) -> float:
@@ -80,140 +93,238 @@ def limits(size: int) -> dict[str, float]:
     }
 
 
-def words(n: int, longest: int, seed: int = 0) -> tuple[list[list[str]], list[list[str]]]:
+def generated(n: int, longest: int = 60) -> tuple[list[list[str]], list[list[str]]]:
     """Sentences of short words, most of them short; one tag in ten is an entity."""
-    draw = np.random.default_rng(seed)
+    draw = np.random.default_rng(0)
     vocabulary = np.array(["the", "bus", "late", "green", "river", "Anna", "Rome", "sees", "old"])
     sizes = np.clip(draw.lognormal(2.7, 0.5, n).astype(int), 3, longest)
     X = [vocabulary[draw.integers(len(vocabulary), size=size)].tolist() for size in sizes]
     return X, [["B-X" if draw.random() < 0.1 else "O" for _ in row] for row in X]
 
 
-def training(backbone: str, n: int, rounds: int, precision: str) -> dict[str, list[float]]:
-    X, y = words(n, longest=60)
-    count = sum(map(len, X))
-    programs = {
-        "skdice": partial(ours, "tagging", X, y, precision, backbone),
-        "skdice, padded groups": partial(ours, "tagging", X, y, precision, backbone, False),
-        "Trainer": partial(theirs, "tagging", X, y, precision, False, backbone),
-        "Trainer grouped by length": partial(theirs, "tagging", X, y, precision, True, backbone),
-    }
-    found: dict[str, list[float]] = {name: [] for name in programs}
-    for i in range(rounds + 1):
-        for name, program in programs.items():
-            found[name].append(count / seconds(program, f"{name}, round {i}"))
-    return {name: values[1:] for name, values in found.items()}  # the first warms up
+def backbone_of(shape: str, folder: str) -> str:
+    path, tokenizer = f"{folder}/{shape}", AutoTokenizer.from_pretrained(BACKBONE)
+    names = "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size"
+    config = dict(zip(names, SHAPES[shape], strict=True))
+    BertModel(BertConfig(vocab_size=len(tokenizer), **config)).save_pretrained(path)
+    tokenizer.save_pretrained(path)
+    return path
 
 
-def step(backbone: str, batch_size: int, length: int, n_steps: int, precision: str) -> float:
-    """TFLOP a second of updates of `batch_size` sentences of `length` subwords."""
-    sentence = ["the"] * (length - 2)
-    tags = ["B-X", *["O"] * (length - 3)]
+BACKBONE = find_backbone(DEFAULT_BACKBONE)  # whose tokenizer all models have
 
-    def fit(n: int) -> float:
-        tagger = DiceTokenClassifier(
-            loss="dsc", backbone=backbone, max_epochs=1, batch_size=batch_size,
-            precision=precision, max_length=length, random_state=0,
+
+def measured(program: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What a fit says of itself, with its seconds and the most memory of the GPU."""
+    if GPU:
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+    start = time.perf_counter()
+    found = program()
+    wait()
+    found["fit, s"] = time.perf_counter() - start
+    if GPU:
+        found["memory, GiB"] = torch.cuda.max_memory_allocated() / 2**30
+    return found
+
+
+def ours(X: Any, y: Any, backbone: str, batch_size: int, **params: Any) -> dict[str, Any]:
+    tagger = DiceTokenClassifier(
+        loss="ce", backbone=backbone, max_epochs=2, batch_size=batch_size, precision=PRECISION,
+        random_state=0, **params,
+    ).fit(X, y)  # fmt: skip
+    last = tagger.history_[-1]
+    speed = sum(map(len, X)) / last["dur"]
+    return {"words/s": speed, "without graphs": last.get("eager", "no")}
+
+
+def theirs(X: Any, y: Any, backbone: str, batch_size: int, grouped: bool) -> dict[str, Any]:
+    """Trainer as its documentation shows it; dynamic padding by its collator."""
+    from transformers import (
+        AutoModelForTokenClassification,
+        DataCollatorForTokenClassification,
+        Trainer,
+        TrainerCallback,
+        TrainingArguments,
+    )
+
+    tokenizer, names = (
+        AutoTokenizer.from_pretrained(backbone),
+        sorted({t for row in y for t in row}),
+    )
+    encoded = tokenizer(X, is_split_into_words=True, truncation=True)
+    rows = []
+    for i, tags in enumerate(y):
+        before, labels = None, []
+        for word in encoded.word_ids(i):
+            new = word is not None and word != before
+            labels.append(names.index(tags[word]) if new else -100)
+            before = word
+        rows.append({name: encoded[name][i] for name in encoded} | {"labels": labels})
+    borders = []
+
+    class Times(TrainerCallback):
+        def on_epoch_begin(self, *args: Any, **kwargs: Any) -> None:
+            wait()
+            borders.append(time.perf_counter())
+
+        on_epoch_end = on_epoch_begin
+
+    with tempfile.TemporaryDirectory() as folder:
+        args = TrainingArguments(
+            folder,
+            num_train_epochs=2,
+            per_device_train_batch_size=batch_size,
+            train_sampling_strategy="group_by_length" if grouped else "random",
+            bf16=PRECISION == "bf16",
+            use_cpu=not GPU,
+            report_to=[],
+            disable_tqdm=True,
+            save_strategy="no",
+            logging_strategy="no",
+        )
+        model = AutoModelForTokenClassification.from_pretrained(
+            backbone, num_labels=len(names), dtype=torch.float32
+        )
+        collator = DataCollatorForTokenClassification(tokenizer)
+        callbacks = [Times()]
+        Trainer(
+            model, args, train_dataset=rows, data_collator=collator, callbacks=callbacks
+        ).train()
+    return {"words/s": sum(map(len, X)) / (borders[-1] - borders[-2])}
+
+
+def ratio(report: dict[str, Any], row: str) -> float:
+    return report[row + "skdice"]["words/s"] / report[row + "Trainer"]["words/s"]
+
+
+def prediction(X: Any, y: Any, backbone: str) -> dict[str, float]:
+    """Words a second; of a pipeline whose input is the same words with blanks between them."""
+    tagger = DiceTokenClassifier(
+        loss="ce", backbone=backbone, max_epochs=1, precision=PRECISION, random_state=0
+    ).fit(X[:64], y[:64])
+    texts, n_words = [" ".join(row) for row in X], sum(map(len, X))
+    with tempfile.TemporaryDirectory() as folder:
+        tagger.save_pretrained(folder)
+        pipe = transformers.pipeline(
+            "token-classification", folder, device=DEVICE,
+            dtype=torch.bfloat16 if GPU else torch.float32,
         )  # fmt: skip
-        run = partial(tagger.fit, [sentence] * n * batch_size, [tags] * n * batch_size)
-        return seconds(run, f"{n} steps")
-
-    fit(2)
-    once = (fit(2 + n_steps) - fit(2)) / n_steps  # what is not a step goes out
-    config = BertConfig.from_pretrained(backbone)
-    hidden, layers = config.hidden_size, config.num_hidden_layers
-    weights = layers * (4 * hidden**2 + 2 * hidden * config.intermediate_size)
-    # Two for a product and a sum; the backward pass is two more of the forward pass.
-    flops = 6 * batch_size * length * (weights + layers * 2 * length * hidden)
-    return flops / once / 1e12
+        found = {
+            "skdice": n_words / median(partial(tagger.predict, X), rounds=3),
+            "pipeline": n_words / median(partial(pipe, texts, batch_size=64), rounds=1),
+        }
+    return found | {"ratio": found["skdice"] / found["pipeline"]}
 
 
-def loss_bandwidth(n: int, n_classes: int) -> float:
-    """GB a second of what a loss must move: the logits read, their gradient written."""
+def times_of_cross_entropy(n: int, n_classes: int) -> dict[str, float]:
     logits = torch.randn(n, n_classes, device=DEVICE, requires_grad=True)
     target = torch.randint(n_classes, (n,), device=DEVICE)
-    loss = TverskyLoss(background=0)
+    counts = torch.bincount(target, minlength=n_classes).cpu().numpy()
 
-    def run() -> None:
+    def run(loss: Callable[..., torch.Tensor]) -> None:
         logits.grad = None
         loss(logits, target).backward()
 
-    return (2 * logits.numel() * 4 + n * 8) / median(run) / 1e9
+    plain = median(partial(run, F.cross_entropy), rounds=9)
+    found = {"F.cross_entropy, ms": 1000 * plain}
+    for name, cls in LOSSES.items():
+        loss = cls().prepare(counts, 0).to(DEVICE).forward_unchecked
+        found[name] = median(partial(run, loss), rounds=9) / plain
+    return found
 
 
-def search(device: str, n: int, n_trials: int) -> float:
+def search(device: str, n: int) -> float:
     X, y = make_classification(n, 256, n_informative=32, weights=[0.95], random_state=0)
     found = LossSearchCV(
         DiceClassifier(max_epochs=10, device=device, random_state=0),
         [loss_space("tversky"), loss_space("weighted_ce")],
-        n_trials=n_trials,
+        n_trials=16,
         cv=3,
         random_state=0,
     )
-    return seconds(partial(found.fit, X.astype(np.float32), y), f"search on {device}")
+    return seconds(partial(found.fit, X.astype(np.float32), y))
+
+
+def quality(data: Path) -> float:
+    X, y = read_conll(data / "wnut17train.conll")
+    Xt, yt = read_conll(data / "emerging.test.annotated")
+    return float(DiceTokenClassifier(random_state=0).fit(X, y).score(Xt, yt))
 
 
 def tests() -> str:
-    """The last line of pytest's on the tests that run on a GPU; what failed is printed."""
-    # A test file whose packages are not installed is no reason to run no test.
-    options = ["-p", "no:cacheprovider", "--continue-on-collection-errors", "--tb=short"]
-    command = [sys.executable, "-m", "pytest", *options, "-v", "-m", "gpu", "tests"]
+    """The last line of pytest's on the tests that need a GPU; what failed is printed."""
+    options = ["-p", "no:cacheprovider", "--tb=short", "-q", "-m", "gpu", "tests/test_gpu.py"]
+    command = [sys.executable, "-m", "pytest", *options]
     found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if found.returncode:
-        print(found.stdout, flush=True)
+        print(found.stdout[-8000:], flush=True)
     return found.stdout.strip().splitlines()[-1]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--data", type=Path, default=None, help="a folder with WNUT17")
     parser.add_argument("--small", action="store_true", help="small sizes, to try the script")
+    parser.add_argument("--limit", type=float, default=225, help="seconds; later rows are left out")
     parser.add_argument("--no-tests", action="store_true")
     args = parser.parse_args()
     if not GPU and not args.small:
         raise SystemExit("there is no GPU here: give --small to try the script on the CPU")
     warnings.filterwarnings("ignore")
     transformers.logging.set_verbosity_error()
-    small, precision = args.small, "bf16" if GPU else "fp32"
+    small, started = args.small, time.perf_counter()
     report: dict[str, Any] = {
         "date": time.strftime("%Y-%m-%d"),
         "device": torch.cuda.get_device_name() if GPU else platform.machine(),
         "skdice": __version__,
         "torch": torch.__version__,
         "transformers": transformers.__version__,
-        "precision": precision,
+        "precision": PRECISION,
         "small": small,
+        "data": "generated" if args.data is None else "WNUT17",
     }
 
-    def note(name: str, value: Any) -> None:
-        report[name] = value
-        print(f"{name}: {json.dumps(value)}", flush=True)
-        args.out.write_text(json.dumps(report, indent=1) + "\n")  # what is measured is kept
+    def note(name: str, program: Callable[[], Any], least: float = 0.0) -> None:
+        """A row; left out where less than `least` seconds remain."""
+        spent = time.perf_counter() - started
+        try:
+            found = program() if args.limit - spent > least else "no time left"
+        except Exception as error:  # the other rows may still be measured
+            found = f"failed: {error!r}"
+        report[name] = found
+        print(f"{spent:4.0f} s  {name}: {json.dumps(found)}", flush=True)
+        args.out.write_text(json.dumps(report, indent=1) + "\n")
 
+    n = 64 if small else 2000
+    X, y = generated(n) if args.data is None else read_conll(args.data / "wnut17train.conll")
+    X, y = X[:n], y[:n]
     with tempfile.TemporaryDirectory() as folder:
-        sizes = dict(hidden_size=32, num_hidden_layers=1, num_attention_heads=2) if small else {}
-        tokenizer = AutoTokenizer.from_pretrained(BACKBONE)
-        BertModel(BertConfig(vocab_size=len(tokenizer), **sizes)).save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
-        found = limits(256 if small else 8192)
-        note("limits", found)
-        moved = loss_bandwidth(4096 if small else 2**22, 32)
-        note("Tversky, GB/s", moved)
-        note("Tversky, share of the bandwidth", moved / found["memory, GB/s"])
-        speed = step(folder, 4 if small else 128, 128, 2 if small else 30, precision)
-        note("step, TFLOP/s", speed)
-        note("step, share of the peak", speed / found["matrix products, TFLOP/s"])
-        rows = training(folder, 64 if small else 2048, args.rounds, precision)
-        note("training, words/s", rows)
-        note("training, ratio of medians", {
-            name: statistics.median(rows["skdice"]) / statistics.median(values)
-            for name, values in rows.items()
-        })  # fmt: skip
-    n, trials = (300, 4) if small else (20_000, 32)
-    note("search, seconds", {device: search(device, n, trials) for device in {DEVICE, "cpu"}})
+        note("limits", partial(limits, 256 if small else 8192))
+        for shape in ["tiny"] if small else ["MiniLM", "BERT-base"]:
+            backbone = backbone_of(shape, folder)
+            for size in (32, 128):
+                row, fit = f"{shape}, batch {size}: ", (X, y, backbone, size)
+                note(row + "skdice", partial(measured, partial(ours, *fit)))
+                note(row + "Trainer", partial(measured, partial(theirs, *fit, grouped=False)))
+                grouped = partial(measured, partial(theirs, *fit, grouped=True))
+                note(row + "Trainer, grouped", grouped)
+                note(row + "ratio to Trainer", partial(ratio, report, row))
+            note(f"{shape}, predict, words/s", partial(prediction, X, y, backbone))
+        eager = partial(ours, X, y, backbone, 32, net_params={"cuda_graphs": False})
+        note(f"{shape}, batch 32: skdice without graphs", partial(measured, eager))
+    for shape in [(256, 9)] if small else [(2**14, 9), (2**22, 32)]:
+        note(f"losses at {shape}, times F.cross_entropy", partial(times_of_cross_entropy, *shape))
+    rows = 300 if small else 20_000
+    note("search on the CPU, s", partial(search, "cpu", rows))
+    if GPU:
+        search("cuda", 300)  # what is loaded once
+        note("search on the GPU, s", partial(search, "cuda", rows))
     if not args.no_tests:
-        note("tests", tests())
+        note("tests", tests)
+    if args.data is not None and not small:
+        note("WNUT17, F1", partial(quality, args.data), least=60.0)
 
 
 if __name__ == "__main__":

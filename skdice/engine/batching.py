@@ -117,7 +117,7 @@ def for_each_window(
     padder: Padder,
     batch_size: int,
     device: str,
-    compute: Callable[[dict[str, Any]], np.ndarray],
+    compute: Callable[[dict[str, Any]], torch.Tensor],
 ) -> list[np.ndarray]:
     """What `compute` gives for each window, from padded inputs of similar length.
 
@@ -126,7 +126,8 @@ def for_each_window(
     batches, pieces = [], []
     for batch in length_batches(windows.lengths, batch_size, run_cost(device)):
         batches.append(batch)
-        pieces.append(compute(padder([(windows[i], None, None) for i in batch])[0]))
+        inputs, _, _ = padder([(windows[i], None, None) for i in batch])
+        pieces.append(compute(inputs).cpu().numpy())
     return by_window(windows, batches, pieces)
 
 

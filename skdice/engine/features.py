@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import torch
 
+from skdice.engine import devices
+from skdice.engine.attention import settle_attention
 from skdice.engine.batching import EncodedDataset, Padder, for_each_window
+from skdice.engine.devices import to_device
+from skdice.engine.graphs import Graphs
 from skdice.engine.module import pool
+from skdice.engine.rows import for_each_window_in_rows
 from skdice.text.encoding import Window
 
 
@@ -54,18 +60,29 @@ def run_encoder(
     last = layer in (-1, encoder.config.num_hidden_layers)
     autocast = torch.autocast(torch.device(device).type, dtype=dtype, enabled=dtype is not None)
 
-    def compute(padded: dict[str, Any]) -> np.ndarray:
-        inputs = {name: values.to(device) for name, values in padded.items()}
+    def vectors(padded: dict[str, Any]) -> torch.Tensor:
+        inputs = {name: to_device(values, device) for name, values in padded.items()}
         positions = inputs.pop("positions", None)
         with autocast:
             states = encoder(**inputs, output_hidden_states=not last)
         hidden = (states.last_hidden_state if last else states.hidden_states[layer]).float()
         if pooling is not None:
-            return pool(hidden, inputs["attention_mask"], pooling, cls_last).cpu().numpy()
-        return hidden.flatten(0, 1).index_select(0, positions).cpu().numpy()
+            return pool(hidden, inputs["attention_mask"], pooling, cls_last)
+        return hidden.flatten(0, 1).index_select(0, positions)
 
     windows = EncodedDataset(windows).windows
-    return for_each_window(windows, padder, batch_size, device, compute)
+    if not devices.is_gpu(device):
+        return for_each_window(windows, padder, batch_size, device, vectors)
+    module = SimpleNamespace(encoder=encoder, pooling=pooling)
+    settle_attention(module, device)
+    graphs = Graphs(lambda inputs: (vectors(inputs),), device)
+    try:
+        # Off the GPU at once, whose memory may not hold the vectors of all windows.
+        return for_each_window_in_rows(
+            module, padder, windows, lambda inputs: graphs(inputs)[0].cpu(), pack=False
+        )
+    finally:
+        settle_attention(module, "cpu")
 
 
 def vectors_of_rows(vectors: list[np.ndarray], rows: np.ndarray, pooling: str) -> np.ndarray:

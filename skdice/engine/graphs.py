@@ -20,6 +20,7 @@ from skdice._compat import dispatch_mode, expect_eager_steps
 from skdice._lock import PROCESS
 from skdice.engine.batching import Batch
 from skdice.engine.devices import to_device
+from skdice.engine.progress import set_buffer
 from skdice.engine.rows import Rows
 
 EAGER_RUNS = 3  # of a shape before it is recorded
@@ -49,11 +50,15 @@ class Graphs:
     device : str
     reason : str or None, default=None
         Why nothing is recorded, if that is known; later also what was found to prevent it.
+    keep : callable or None, default=None
+        Called before a recording. It gives a function that takes back what Python changed in a
+        recording that failed; what tensors hold stays as it was, as nothing has run.
     """
 
     function: Callable[[dict[str, torch.Tensor]], Tensors]
     device: str
     reason: str | None = None
+    keep: Callable[[], Callable[[], None]] | None = None
     shapes: dict[Any, Shape] = field(default_factory=dict, init=False)
     pool: Any = field(default=None, init=False)
     stream: Any = field(default=None, init=False)
@@ -72,7 +77,8 @@ class Graphs:
             if shape is None:
                 return self.function({k: to_device(v, self.device) for k, v in given.items()})
             for name, values in given.items():
-                moved = values.pin_memory() if shape.inputs[name].is_cuda else values
+                sent = shape.inputs[name].is_cuda and not values.is_cuda
+                moved = values.pin_memory() if sent else values
                 shape.inputs[name].copy_(moved, non_blocking=True)
             if shape.replay is None and shape.runs >= EAGER_RUNS and self.reason is None:
                 self._record(shape)
@@ -106,11 +112,15 @@ class Graphs:
         return found
 
     def _record(self, shape: Shape) -> None:
+        take_back = None if self.keep is None else self.keep()
         try:
             with PROCESS:  # nobody else may set the GPU's random numbers meanwhile
                 shape.replay = record(self.function, shape.inputs, self.pool, self.stream)
         except RuntimeError as error:
-            self.reason = f"no graph could be recorded ({str(error).splitlines()[0]})"
+            first = error.__context__ or error  # the other one tells that there was one
+            self.reason = f"no graph could be recorded ({str(first).partition(chr(10))[0]})"
+            if take_back is not None:
+                take_back()
 
 
 def record(
@@ -120,10 +130,20 @@ def record(
     stream: Any,
 ) -> Replay:
     """Record what a function does with inputs that stay where they are."""
-    graph = torch.cuda.CUDAGraph()
+    graph, here = torch.cuda.CUDAGraph(), torch.cuda.current_stream(stream.device)
+    draws = torch.cuda.default_generators[stream.device.index]
+    before = draws.clone_state()
     mode = "thread_local"  # other threads may do as they like
-    with torch.cuda.graph(graph, pool=pool, stream=stream, capture_error_mode=mode):
-        found = function(inputs)
+    try:
+        with (
+            torch.cuda.stream(here),
+            torch.cuda.graph(graph, pool=pool, stream=stream, capture_error_mode=mode),
+        ):
+            found = function(inputs)
+    except BaseException:
+        # Which is left as inside a recording, where nothing else can be drawn.
+        draws.graphsafe_set_state(before)
+        raise
 
     def replay() -> Tensors:
         graph.replay()
@@ -171,7 +191,22 @@ def graphs_of_updates(net: Any, fit: Any) -> Graphs:
         target, weight = group.pop("target"), group.pop("weight", None)
         return net.make_update([([group], target, weight)], fit.draws)[:2]
 
-    return Graphs(update, net.device, why_eager(net, fit))
+    def keep() -> Callable[[], None]:
+        states, memory = fit.draws.states(), dict(net.criterion_.named_buffers())
+
+        def take_back() -> None:
+            fit.draws.set_states(states)
+            for name, values in memory.items():
+                set_buffer(net.criterion_, name, values)
+            scaler = torch.amp.GradScaler(
+                torch.device(net.device).type, enabled=net.scaler_.is_enabled()
+            )
+            scaler.load_state_dict(net.scaler_.state_dict())  # not in the middle of an update
+            net.scaler_ = scaler
+
+        return take_back
+
+    return Graphs(update, net.device, why_eager(net, fit), keep)
 
 
 def why_eager(net: Any, fit: Any) -> str | None:
@@ -184,7 +219,7 @@ def why_eager(net: Any, fit: Any) -> str | None:
         "gradient_accumulation is above 1": net.gradient_accumulation > 1,
         "gradient_checkpointing computes layers twice": getattr(net.module_, "checkpointed", False),
         "texts have several windows": hasattr(fit.dataset, "pooling"),
-        "the loss has a forward of its own, which may count what is padded": unpadded,
+        "the loss counts what is padded": unpadded,
         "the optimizer is no fused Adam or AdamW": not can_be_recorded(net.optimizer_),
         "a callback looks at gradients": any(map(looks_at_gradients, callbacks)),
     }

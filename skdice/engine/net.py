@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,8 +22,6 @@ from skdice.engine.batching import (
     EncodedDataset,
     Inputs,
     Padder,
-    ahead,
-    by_window,
     for_each_window,
     run_cost,
 )
@@ -43,10 +40,16 @@ from skdice.engine.graphs import Graphs, flat
 from skdice.engine.module import copy_with_same_weights, parameter_groups
 from skdice.engine.packing import first_position_id
 from skdice.engine.progress import finite_if_all_are, set_buffer
-from skdice.engine.rows import Rows, batches_to_predict, row_layout, rows_for, with_mask
+from skdice.engine.rows import (
+    Rows,
+    find_style,
+    for_each_window_in_rows,
+    leaves_out_padding,
+    row_layout,
+    with_mask,
+)
 from skdice.engine.schedules import schedule_factor
 from skdice.engine.window_pooling import TextDataset
-from skdice.losses import HeadsLoss, Loss, SpanEndsLoss
 
 
 class FineTuningNet(NeuralNet):
@@ -261,20 +264,19 @@ class FineTuningNet(NeuralNet):
 
         Else packed, and it is the position id of a row's first subword; None where rows are padded.
         """
-        losses = [part for part in self.criterion_.modules() if isinstance(part, Loss)]
-        ours = isinstance(self.criterion_, (Loss, SpanEndsLoss, HeadsLoss))
-        masks = ours and all(type(loss).forward is Loss.forward for loss in losses)
         windowed = hasattr(self.module_, "encoder") and type(dataset) is EncodedDataset
-        if devices.is_gpu(self.device) and masks and windowed:
+        if devices.is_gpu(self.device) and windowed and leaves_out_padding(self.criterion_):
             padding = getattr(self.criterion_, "padding_target", 0)
-            return self._rows_for(self.module_to_predict(), dataset.windows, padding)
+            module, longest = self.module_to_predict(), int(dataset.lengths.max(initial=1))
+            self._find_row_style(module, dataset.windows)
+            return row_layout(module, longest, pack=self.pack, padding=padding)
         return first_position_id(self.module_) if self.pack else None
 
-    def _rows_for(self, module: Any, windows: Any, padding: Any = 0) -> Rows:
-        how = {"pack": self.pack, "padding": padding}
-        rows = rows_for(module, self.padder, windows, self.device, **how)
-        self.module_.row_style = module.row_style
-        return rows
+    def _find_row_style(self, module: Any, windows: Any) -> None:
+        """Let a module to predict with, and the one that is trained, know how to pack rows."""
+        if self.pack and module.row_style is None:
+            module.row_style = find_style(module, self.padder, windows, self.device)
+            self.module_.row_style = module.row_style
 
     def batches(
         self, dataset: EncodedDataset, rows: np.ndarray, layout: Rows | int | None
@@ -448,29 +450,15 @@ class FineTuningNet(NeuralNet):
         """Logits of each window, float32: (n_predictions, n_outputs), or (n_outputs,) pooled."""
         module, size = self.module_to_predict(), batch_size or max(self.batch_size, 64)
         if devices.is_gpu(self.device):
-            return self._logits_on_gpu(module, dataset)
+            if len(dataset):
+                self._find_row_style(module, dataset.windows)
+            forward, given = self._forward_passes(module), (module, self.padder, dataset.windows)
+            return for_each_window_in_rows(*given, lambda x: forward(x)[0], pack=self.pack)
 
-        def compute(inputs: dict[str, Any]) -> np.ndarray:
-            return self.outputs(module, [inputs]).float().cpu().numpy()
+        def compute(inputs: dict[str, Any]) -> torch.Tensor:
+            return self.outputs(module, [inputs]).float()
 
         return for_each_window(dataset.windows, self.padder, size, self.device, compute)
-
-    def _logits_on_gpu(self, module: nn.Module, dataset: EncodedDataset) -> list[np.ndarray]:
-        """The same in `Rows`; nothing waits for the GPU before all is computed."""
-        windows = dataset.windows
-        if not len(windows):
-            return []
-        self._rows_for(module, windows)  # so that what follows finds the style known
-        forward = self._forward_passes(module)
-        rows_of = partial(row_layout, module, pack=self.pack)
-        outputs, chosen = [], []
-        for part, inputs in ahead(batches_to_predict(rows_of, self.padder, windows)):
-            n = sum(windows[int(i)].n_predictions for i in part) or len(part)
-            outputs.append(forward(inputs)[0][:n])
-            chosen.append(part)
-        together = torch.cat(outputs).cpu().numpy()
-        ends = np.cumsum([len(output) for output in outputs])
-        return by_window(windows, chosen, np.split(together, ends[:-1]))
 
     def _forward_passes(self, module: nn.Module) -> Graphs:
         """The forward passes of the weights as they lie, recorded as long as they lie there."""

@@ -8,9 +8,10 @@ has a weight of 0 in the loss.
 
 from __future__ import annotations
 
+import copy
 import inspect
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -19,7 +20,9 @@ import numpy as np
 import torch
 
 from skdice.engine.attention import settle_attention
+from skdice.engine.batching import ahead, by_window
 from skdice.engine.devices import to_device
+from skdice.losses import HeadsLoss, Loss, SpanEndsLoss
 from skdice.text.encoding import Window
 
 LENGTHS = (64, 128, 256, 512)  # of rows; longer ones are multiples of the last
@@ -180,27 +183,6 @@ def with_mask(module: Any, inputs: dict[str, Any]) -> dict[str, Any]:
     return inputs | {"attention_mask": seen}
 
 
-def rows_for(
-    module: Any, padder: Any, windows: Any, device: str, *, pack: bool = True, padding: Any = 0
-) -> Rows:
-    """How a GPU lays out these windows for the module, which it tries once.
-
-    Parameters
-    ----------
-    module : EncoderModule
-        In evaluation mode, where its ``row_style`` is not known yet.
-    padder : Padder
-    windows : Windows
-    device : str
-    pack : bool, default=True
-        Whether sentences may share a row.
-    padding : int or tuple of int, default=0
-    """
-    if pack and module.row_style is None:
-        module.row_style = find_style(module, padder, windows, device)
-    return row_layout(module, int(windows.lengths.max(initial=1)), pack=pack, padding=padding)
-
-
 def row_layout(module: Any, longest: int, *, pack: bool = True, padding: Any = 0) -> Rows:
     """How windows of up to `longest` subwords are laid out in the module's style."""
     style, first = module.row_style if pack else (None, None)
@@ -214,6 +196,31 @@ def row_layout(module: Any, longest: int, *, pack: bool = True, padding: Any = 0
         length = max(longest, min(length, most - (first or 0)))
     cls_last = config.model_type == "xlnet"
     return Rows(length, style, first, module.pooling, cls_last, padding)
+
+
+def leaves_out_padding(criterion: Any) -> bool:
+    """Whether rows of weight 0 change no loss in a criterion, as they may in a user's."""
+    losses = [part for part in criterion.modules() if isinstance(part, Loss)]
+    return isinstance(criterion, (Loss, SpanEndsLoss, HeadsLoss)) and all(map(_in_a_trial, losses))
+
+
+@torch.no_grad()
+def _in_a_trial(loss: Loss) -> bool:
+    n, device = len(getattr(loss, "class_counts_", ())), next(loss.buffers(), torch.empty(0)).device
+    target = torch.arange(2 * n, device=device) % max(n, 1)
+    if loss.is_multilabel:
+        target = (target[:, None] == target[:n]).float()
+    logits = torch.arange(2.0 * n * n, device=device).sin().view(2 * n, n)
+    weight = (torch.arange(2 * n, device=device) <= n).float()
+
+    def value(rows: slice) -> torch.Tensor:
+        trial = copy.deepcopy(loss)  # which may remember it
+        return trial(logits[rows], target[rows], sample_weight=weight[rows])
+
+    try:
+        return torch.allclose(value(slice(2 * n)), value(slice(n + 1)), rtol=1e-4)
+    except Exception:  # of the user's code, which a fit will report
+        return False
 
 
 def most_positions(config: Any) -> int:
@@ -266,18 +273,38 @@ def _logits(module: Any, inputs: dict[str, Any], device: str) -> torch.Tensor:
     return module(**with_mask(module, moved)).float()
 
 
-def batches_to_predict(
-    rows_of: Any, padder: Any, windows: Any
-) -> Iterator[tuple[np.ndarray, dict[str, Any]]]:
-    """Windows by number, in batches of about `TOKENS` subwords, and their inputs.
+def for_each_window_in_rows(
+    module: Any,
+    padder: Any,
+    windows: Any,
+    compute: Callable[[dict[str, Any]], torch.Tensor],
+    *,
+    pack: bool = True,
+) -> list[np.ndarray]:
+    """What `compute` gives for each window, from inputs of about `TOKENS` subwords in `Rows`.
 
-    `rows_of` gives the `Rows` for a longest window.
+    Each batch is made while the GPU computes the one before it.
     """
+    if not len(windows):
+        return []
+    outputs, chosen = [], []
+    for part, inputs in ahead(_batches_to_predict(module, padder, windows, pack)):
+        n = sum(windows[int(i)].n_predictions for i in part) or len(part)
+        outputs.append(compute(inputs)[:n])
+        chosen.append(part)
+    together = torch.cat(outputs).cpu().numpy()
+    ends = np.cumsum([len(output) for output in outputs])
+    return by_window(windows, chosen, np.split(together, ends[:-1]))
+
+
+def _batches_to_predict(
+    module: Any, padder: Any, windows: Any, pack_rows: bool
+) -> Iterator[tuple[np.ndarray, dict[str, Any]]]:
     lengths = windows.lengths
     borders = np.searchsorted(LENGTHS, lengths)
     for border in np.unique(borders):
         chosen = np.flatnonzero(borders == border)
-        rows = rows_of(int(lengths[chosen].max()))
+        rows = row_layout(module, int(lengths[chosen].max()), pack=pack_rows)
         places = (
             np.arange(len(chosen)) if rows.style is None else pack(lengths[chosen], rows.length)[0]
         )

@@ -18,9 +18,9 @@ from skdice import backbones
 from skdice._checks import checked
 from skdice._compat import HasMethods, Interval, StrOptions
 from skdice.backbones import DEFAULT_BACKBONE
-from skdice.engine import adapters
-from skdice.engine.arrays import BLOCK
-from skdice.engine.batching import EncodedDataset
+from skdice.engine import adapters, devices
+from skdice.engine.arrays import BLOCK, BLOCK_ON_GPU
+from skdice.engine.batching import EncodedDataset, ahead
 from skdice.engine.module import EncoderModule, checkpoint_gradients, freeze
 from skdice.engine.net import FineTuningNet
 from skdice.engine.plan import Examples, FitPlan, Mode
@@ -36,7 +36,6 @@ from skdice.text.subwords import text_blocks
 CHARACTERS = 2**24  # of the texts that are predicted at a time, however few they are
 # Fitted attributes that not every estimator has.
 _OPTIONAL = ("positive_", "class_counts_", "n_samples_seen_", "sharpness_")
-# Those that are arrays.
 _ARRAYS = ("classes", "tags", "class_counts")
 Blocks = Iterator[tuple[list[Any], list[Any]]]  # inputs of a block, and something for each
 _AUTO = {
@@ -93,9 +92,8 @@ class TransformerEstimator(NetEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
+        tags.target_tags.required = tags.input_tags.string = True
         tags.input_tags.two_d_array = False
-        tags.input_tags.string = True
         return tags
 
     @property
@@ -206,8 +204,7 @@ class TransformerEstimator(NetEstimator):
             self.task.after_training(self, held, self._row_outputs(held.inputs, tell=False))
 
     def _validation_score(self, held: Examples) -> float:
-        blocks = self._row_outputs(held.inputs, tell=False)
-        return self.task.validation_score(self, held, blocks)
+        return self.task.validation_score(self, held, self._row_outputs(held.inputs, tell=False))
 
     def _spread(self, plan: FitPlan) -> float:
         # partial_fit is called often, and each call is short
@@ -219,9 +216,10 @@ class TransformerEstimator(NetEstimator):
 
     def _windows_with_logits(self, inputs: list[Any], *, tell: bool = True) -> Blocks:
         """Sources of a block of inputs, and for each the windows with logits in float64."""
-        cuts = Cuts()
-        for part in text_blocks(inputs, BLOCK, CHARACTERS):
-            sources, windows = self.task.encode_sources(self, inputs[part], cuts)
+        cuts, on_gpu = Cuts(), devices.is_gpu(self.net_.device)
+        parts = text_blocks(inputs, BLOCK_ON_GPU if on_gpu else BLOCK, CHARACTERS)
+        encoded = (self.task.encode_sources(self, inputs[part], cuts) for part in parts)
+        for sources, windows in ahead(encoded) if on_gpu else encoded:
             logits = self.net_.logits(EncodedDataset(windows))
             ends = np.searchsorted(windows.rows, np.arange(len(sources) + 1))
             rows = [

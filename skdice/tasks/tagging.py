@@ -183,21 +183,26 @@ class Tagging(Task):
 
     def row_outputs(self, model: Any, rows: Iterable[Any]) -> list[np.ndarray]:
         """Return log-probabilities of shape (n_tokens, n_classes) for each row."""
-        return [self._log_table(model, windows) for windows in rows]
-
-    def _log_table(self, model: Any, windows: list[tuple[Any, np.ndarray]]) -> np.ndarray:
-        n_words = int(windows[-1][0].words[-1]) + 1 if windows else 0
-        table = np.empty((n_words, len(model.outputs_)))
-        for window, logits in windows:
-            rows = log_softmax(logits, axis=-1)
+        rows = list(rows)  # all at once, for a call of numpy's costs as much as a sentence
+        counts = [int(row[-1][0].words[-1]) + 1 if row else 0 for row in rows]
+        ends = np.cumsum(counts, dtype=np.int64)
+        table = np.empty((sum(counts), len(model.outputs_)))
+        found = [(window.words, z, i) for i, row in enumerate(rows) for window, z in row]
+        if found:
+            of_windows, logits, places = zip(*found, strict=True)
+            sizes = np.array([len(words) for words in of_windows])
+            starts = np.repeat((ends - counts)[list(places)], sizes)
+            words, log_p = np.concatenate(of_windows) + starts, np.concatenate(logits)
+            log_p = log_softmax(log_p, axis=-1)
             if model.label_all_subwords:
-                words, first = np.unique(window.words, return_index=True)
-                sizes = np.diff([*first, len(window.words)])
-                mean = np.add.reduceat(np.exp(rows), first, axis=0) / sizes[:, None]
-                table[words] = np.log(mean)
-            else:
-                table[window.words] = rows
-        return table
+                first = np.append(True, words[1:] != words[:-1])
+                first[np.cumsum(sizes)[:-1]] = True  # of each window
+                (first,) = np.nonzero(first)
+                n_subwords = np.diff(first, append=len(words))
+                log_p = np.log(np.add.reduceat(np.exp(log_p), first) / n_subwords[:, None])
+                words = words[first]
+            table[words] = log_p
+        return np.split(table, ends[:-1]) if rows else []
 
     def decode(self, model: Any, tables: Iterable[np.ndarray]) -> list[list[str]]:
         """Return the tags of each sentence."""

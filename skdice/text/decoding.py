@@ -75,17 +75,29 @@ def decode(
     masks = transitions(names, scheme) if constrained and scheme != "plain" else None
     # A probability that rounds to 0 must not look like a forbidden tag.
     floor = np.finfo(np.float64).min / 1e6
-    sentences = []
-    for rows in log_probs:
-        best = rows.argmax(axis=1) if len(rows) else np.zeros(0, int)
-        if masks is not None and not _well_formed(best, *masks):
+    tables = list(log_probs)  # all at once, for a call of numpy's costs as much as a sentence
+    ends = np.cumsum([len(table) for table in tables], dtype=np.int64)
+    if not len(ends) or not ends[-1]:
+        return [[] for _ in tables]
+    best = np.concatenate([table for table in tables if len(table)]).argmax(axis=1)
+    if masks is not None:
+        for i in _ill_formed(best, ends, *masks):
             with suppress(ValueError):
-                best = np.array(viterbi(np.maximum(rows, floor), *masks))
-        sentences.append([names[i] for i in best.tolist()])
-    return sentences
+                found = viterbi(np.maximum(tables[i], floor), *masks)
+                best[ends[i] - len(found) : ends[i]] = found
+    tags = [names[i] for i in best.tolist()]
+    starts = [0, *ends[:-1].tolist()]
+    return [tags[start:end] for start, end in zip(starts, ends.tolist(), strict=True)]
 
 
-def _well_formed(best: np.ndarray, start: np.ndarray, follow: np.ndarray, end: np.ndarray) -> bool:
-    """Whether the masks allow a sequence, which is then the best of those that they allow."""
-    ends = not len(best) or (start[best[0]] and end[best[-1]])
-    return bool(ends and follow[best[:-1], best[1:]].all())
+def _ill_formed(
+    best: np.ndarray, ends: np.ndarray, start: np.ndarray, follow: np.ndarray, end: np.ndarray
+) -> list[int]:
+    """Sequences that the masks forbid; others are the best of those that they allow."""
+    is_first = np.zeros(len(best) + 1, dtype=bool)
+    is_first[0] = True
+    is_first[ends] = True
+    before = np.append(best[:1], best[:-1])
+    bad = ~np.where(is_first[:-1], start[best], follow[before, best])
+    bad |= is_first[1:] & ~end[best]
+    return np.unique(np.searchsorted(ends, np.flatnonzero(bad), side="right")).tolist()

@@ -8,6 +8,7 @@ recorded.
 from __future__ import annotations
 
 import pickle
+import threading
 
 import numpy as np
 import pytest
@@ -15,14 +16,24 @@ import torch
 from skorch.callbacks import Callback
 from torch import nn
 
-from skdice import DiceClassifier, DiceSequenceClassifier, DiceTokenClassifier
-from skdice.engine import devices, graphs
+import skdice.engine.net as net_module
+from skdice import (
+    DiceClassifier,
+    DiceSequenceClassifier,
+    DiceTokenClassifier,
+    TransformerFeatures,
+)
+from skdice._compat import attention_of
+from skdice.engine import devices, graphs, rows
+from skdice.engine.attention import settle_attention
 from skdice.engine.graphs import EAGER_RUNS, Graphs, Waits
+from skdice.engine.rows import Rows
 from skdice.estimators.planning import encode
 from skdice.losses import LOSSES, DiceLoss, Loss
 from tests.data import UNEVEN, UNEVEN_TAGS, UNEVEN_TEXTS
 from tests.engine.test_no_waiting import OPTIONS, Looks
-from tests.engine.test_packing import TASKS
+from tests.engine.test_packing import TASKS, fitted_with_data
+from tests.test_gpu import assert_same
 
 ROWS = np.random.default_rng(0).normal(size=(50, 5)).astype(np.float32)
 MANY = {
@@ -112,7 +123,9 @@ def test_settings_change_nothing_either(name, gpu, tiny_backbone):
 def test_updates_with_every_loss_are_recorded(loss, gpu, tiny_backbone):
     """Which says that nothing in them waits for a GPU."""
     named = isinstance(loss, str)  # options are for three classes
-    every = ("tagger", "texts, cls", "reader", "mrc") if loss == "dsc" else ("tagger", "reader")
+    every = "tagger", "texts, cls", "labels", "reader", "mrc", "numbers"
+    if loss != "dsc":
+        every = "tagger", "reader"
     for task in every if named else ("three classes",):
         model = fitted(task, tiny_backbone, loss=loss, max_epochs=4)
         assert eager(model) == {None}
@@ -154,7 +167,7 @@ class Kernel(Loss):
 REASONS = {
     "gradient_accumulation": {"gradient_accumulation": 2, "batch_size": 2},
     "gradient_checkpointing": {"gradient_checkpointing": True},
-    "forward of its own": {"loss": Looks()},
+    "counts what is padded": {"loss": Looks()},
     "waits for the GPU": {"loss": Kernel()},
     "callback": {"callbacks": [Hears()]},
     "optimizer": {"net_params": {"optimizer": torch.optim.NAdam}},
@@ -171,19 +184,99 @@ def test_what_cannot_be_recorded_runs_eagerly_and_says_why(reason, gpu, tiny_bac
     assert len(model.predict(UNEVEN)) == len(UNEVEN)
 
 
-def test_a_capture_that_fails_is_no_error(monkeypatch, tiny_backbone):
-    def record(*args):
+class Means(Loss):
+    """A loss of somebody who looks at no weights."""
+
+    @staticmethod
+    def kernel(inputs):
+        return -inputs.true_class_log_p().mean()
+
+
+class Divides(Loss):
+    """A loss of somebody who divides by the number of all rows."""
+
+    @staticmethod
+    def kernel(inputs):
+        return -inputs.weighted(inputs.true_class_log_p()).sum() / len(inputs.logits)
+
+
+class Heeds(Loss):
+    """A loss of somebody who heeds the weights."""
+
+    def forward(self, logits, target, sample_weight=None, mask=None):
+        losses = nn.functional.cross_entropy(logits, target, reduction="none")
+        weight = torch.ones_like(losses) if sample_weight is None else sample_weight
+        return (weight * losses).sum() / weight.sum()
+
+
+@pytest.mark.parametrize("loss", [Means, Divides, Heeds, Looks])
+def test_a_loss_of_the_user_counts_no_padding(loss, gpu, tiny_backbone):
+    model = fitted("tagger", tiny_backbone, loss=loss(), max_epochs=1)
+    net, dataset = model.net_, fitted_with_data("tagger", tiny_backbone)[1]
+    layout = net.layout(dataset)
+    assert isinstance(layout, Rows) is (loss is Heeds)
+    found = []
+    for how in (layout, None):
+        ((inputs, target, weight),) = net.batches(dataset, np.arange(len(dataset)), how)
+        found.append(net._loss(net._logits(inputs), target, weight).item())
+    assert found[0] == pytest.approx(found[1], rel=1e-4)
+
+
+def cut_off(at):
+    """A recording that fails within an update; as on a GPU, no tensor has changed by then."""
+
+    def record(function, inputs, pool, stream):
+        (net,) = NETS
+        of_optimizer = [t for state in net.optimizer_.state.values() for t in state.values()]
+        of_scaler = [net.scaler_._scale, net.scaler_._growth_tracker]
+        tensors = [*net.module_.parameters(), *net.criterion_.buffers(), *of_optimizer, *of_scaler]
+        kept = [(t, t.detach().clone()) for t in tensors]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(*at, raises)
+            try:
+                function(inputs)
+            finally:
+                for tensor, values in kept:
+                    tensor.data.copy_(values)
+
+    def raises(*args, **kwargs):
         raise RuntimeError("operation not permitted when stream is capturing\nmore")
 
+    return record
+
+
+NETS = []  # of the fit that is running
+CUTS = {
+    "clipping": (torch.nn.utils, "clip_grad_norm_"),
+    "optimizer": (torch.amp.GradScaler, "step"),
+    "memory": (net_module, "set_buffer"),
+}
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_a_capture_that_fails_leaves_the_fit_as_it_was(cut, monkeypatch, tiny_backbone):
+    """Weights, what the loss remembers, the loss scale, and what dropout draws."""
+
+    def net_for(self, plan):
+        net = real(self, plan)
+        net.scaler_ = torch.amp.GradScaler("cpu", init_scale=4.0, growth_interval=3)
+        NETS[:] = [net]
+        return net
+
+    real = DiceTokenClassifier._net_for
     as_on_a_gpu(monkeypatch)
-    monkeypatch.setattr(graphs, "record", record)
-    model = fitted("tagger", tiny_backbone)
+    monkeypatch.setattr(DiceTokenClassifier, "_net_for", net_for)
+    monkeypatch.setattr(graphs, "record", cut_off(CUTS[cut]))
+    params = {"loss": DiceLoss(ema_decay=0.9), "precision": "fp32"}
+    model = fitted("tagger", tiny_backbone, **params)
     last = model.history_[-1]["eager"]
     assert last == "no graph could be recorded (operation not permitted when stream is capturing)"
     assert "eager" not in model.history_[0]
-    plain = fitted("tagger", tiny_backbone, net_params={"cuda_graphs": False})
+    plain = fitted("tagger", tiny_backbone, net_params={"cuda_graphs": False}, **params)
     for name, value in weights_of(plain).items():
         assert torch.equal(weights_of(model)[name], value), name
+    losses = [[epoch["train_loss"] for epoch in m.history_] for m in (model, plain)]
+    assert losses[0] == losses[1]
 
 
 def test_a_bad_update_is_skipped_without_a_look(gpu, tiny_backbone, monkeypatch):
@@ -332,6 +425,66 @@ def test_predictions_during_a_fit_leave_it_as_it_is(tiny_backbone, gpu):
     other = fitted("tagger", tiny_backbone, callbacks=[Predicts()])
     for name, value in weights_of(plain).items():
         assert torch.equal(weights_of(other)[name], value), name
+
+
+@pytest.mark.parametrize("pooling", ["mean", "max", "cls"])
+@pytest.mark.parametrize("kind", ["bert", "deberta-v2", "xlnet"])
+def test_features_are_those_of_padded_batches(kind, pooling, gpu, tiny_backbones, monkeypatch):
+    draw = np.random.default_rng(0)
+    texts = [" ".join(draw.choice(UNEVEN[2], n)) for n in range(1, 40)]
+    features = TransformerFeatures(backbone=tiny_backbones[kind], pooling=pooling).fit(texts)
+    monkeypatch.setattr(rows, "TOKENS", 256)
+    settled = []  # where a CPU looks at masks, a GPU does not
+    monkeypatch.setattr(
+        "skdice.engine.features.settle_attention",
+        lambda module, device: (
+            settled.append(device)
+            or settle_attention(module, "cpu" if len(settled) > 1 else "cuda")
+        ),
+    )
+    found = features.transform(texts)
+    if kind != "xlnet":  # which looks at its segments
+        assert len(gpu) == 1  # of four texts each; the last three are another shape
+    monkeypatch.setattr(devices, "is_gpu", lambda device: False)
+    np.testing.assert_allclose(found, features.transform(texts), rtol=1e-4, atol=1e-5)
+    assert attention_of(features.encoder_) in ("sdpa", "eager")
+
+
+def test_vectors_of_words_are_those_of_padded_batches(gpu, tiny_backbone, monkeypatch):
+    monkeypatch.setattr(rows, "TOKENS", 128)
+    model = fitted("tagger", tiny_backbone, max_epochs=1)
+    X = UNEVEN * 5
+    found = model.frozen_vectors(X)
+    monkeypatch.setattr(devices, "is_gpu", lambda device: False)
+    np.testing.assert_allclose(found, model.frozen_vectors(X), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("task", [task for task in MANY if task != "numbers"])
+def test_the_next_rows_are_encoded_while_others_are_predicted(
+    task, tiny_backbone, gpu, monkeypatch
+):
+    model, X = fitted(task, tiny_backbone, max_epochs=1), [*MANY[task][2]] * 3
+    expected, threads = list(model.predict(X)), set()
+    encode_sources = type(model.task).encode_sources
+
+    def noted(*args, **kwargs):
+        threads.add(threading.current_thread())
+        if len(threads) > limit:
+            raise LookupError("in the other thread")
+        return encode_sources(*args, **kwargs)
+
+    limit = 1
+    monkeypatch.setattr(type(model.task), "encode_sources", noted)
+    monkeypatch.setattr("skdice.estimators.transformer.BLOCK_ON_GPU", 2)
+    found = list(model.predict(X))
+    assert len(found) == len(expected) == len(X)
+    for one, other in zip(found, expected, strict=True):
+        assert_same(one, other)
+    assert threading.main_thread() not in threads
+    limit, before = 0, threading.active_count()
+    with pytest.raises(LookupError, match="in the other thread"):
+        model.predict(X)
+    assert threading.active_count() == before
 
 
 def test_nothing_to_predict(tiny_backbone, gpu):

@@ -39,6 +39,7 @@ from skdice.losses import (
     TverskyLoss,
     resolve_loss,
 )
+from skdice.model_selection.heads.training import Fold, _Heads
 
 TAGS = ([["anna", "in", "rome"], ["it", "rains"]], [["B-PER", "O", "B-LOC"], ["O", "O"]])
 TASKS = {
@@ -219,6 +220,35 @@ def test_options_of_losses_do_not_wait_either(loss, tiny_backbone):
     cls, X, y = TASKS["tagger"]  # of three tags
     model = cls(loss=loss, backbone=tiny_backbone, max_epochs=1, random_state=0)
     run_without_values(*step_of(model, X, y, weight=np.arange(1.0, len(X) + 1)))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_updates_of_heads_do_not_wait(n_classes, monkeypatch):
+    """Those of a search, whose losses are functions of many settings."""
+    remembering = [DiceLoss(ema_decay=d) for d in (0.1, 0.9)]
+    options = [loss for loss in OPTIONS if n_classes == 3 or "0.5" not in repr(loss)]
+    losses = [TverskyLoss(alpha=0.3, beta=0.7), *LOSSES, *options, *remembering, TverskyLoss()]
+    models = [DiceClassifier(loss=loss, lr=0.1) for loss in losses]
+    counts = [6, 4, 2][:n_classes]
+    target = np.repeat(np.arange(n_classes), counts)
+    labels = np.arange(n_classes)
+    background = 0 if n_classes == 2 else None
+    fold = Fold(np.arange(len(target)), target, np.array(counts), background, labels)
+    heads = _Heads(torch.zeros(len(target), 5), [fold, fold], models, 0)
+    assert any(isinstance(group.heads, torch.Tensor) for group in heads.groups)
+    for owner in (heads, *heads.groups):
+        for name, value in vars(owner).items():
+            if isinstance(value, torch.Tensor):
+                setattr(owner, name, value.to("meta"))
+            elif isinstance(value, dict):
+                setattr(owner, name, {key: v.to("meta") for key, v in value.items()})
+    monkeypatch.setattr(heads.adam, "step", lambda: None)  # a kernel without a form on meta
+    monkeypatch.setattr(torch.Tensor, "is_cuda", property(lambda self: self.is_meta))
+    batch = torch.zeros(3, 2, 4, dtype=torch.int64, device="meta")
+    factors = torch.ones(2, dtype=torch.float64, device="meta")
+    with NothingFromTheCPU(), NoConstants(), InOneOrder():
+        heads.update(batch, factors)
+    assert heads.weight.grad.is_meta
 
 
 @pytest.mark.parametrize("name", [name for name in TASKS if name != "numbers"])

@@ -10,6 +10,7 @@ import pytest
 import torch
 from imblearn.over_sampling import RandomOverSampler
 from imblearn.under_sampling import RandomUnderSampler
+from scipy.special import log_softmax
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
@@ -445,3 +446,26 @@ def test_blocks_of_sentences_are_predicted_as_all_at_once(tiny_backbone, sentenc
     assert tagger.predict(X).tolist() == tags.tolist()
     for found, expected in zip(tagger.predict_proba(X), proba, strict=True):
         np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("all_subwords", [False, True])
+def test_tables_of_many_sentences_are_those_of_each(all_subwords, tiny_backbone):
+    """The reference takes one window after the other."""
+    draw = np.random.default_rng(0)
+    X = [draw.choice(["anna", "rome", "unhappily", "x"], n).tolist() for n in (1, 40, 3, 25, 2)]
+    y = [["B-X" if word == "anna" else "O" for word in row] for row in X]
+    tagger = DiceTokenClassifier(
+        backbone=tiny_backbone, max_epochs=1, max_length=12, random_state=0,
+        label_all_subwords=all_subwords,
+    ).fit(X, y)  # fmt: skip
+    X.insert(2, [])
+    found = list(tagger.predict_proba(X))
+    ((_, rows),) = tagger._windows_with_logits(X)
+    assert max(map(len, rows)) > 1
+    for row, words, table in zip(rows, X, found, strict=True):
+        expected = np.full((len(words), 2), np.nan)
+        for window, logits in row:
+            p = np.exp(log_softmax(logits, axis=-1))
+            for word in np.unique(window.words):
+                expected[word] = p[window.words == word].mean(axis=0)
+        np.testing.assert_allclose(table, expected, rtol=1e-12)

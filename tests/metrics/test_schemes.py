@@ -93,6 +93,19 @@ def test_inference(tags, scheme):
     assert infer_scheme(tags) == scheme
 
 
+@pytest.mark.parametrize("scheme", [*TAGGED, "plain"])
+@pytest.mark.parametrize("constrained", [True, False])
+@settings(deadline=None, max_examples=30)
+@given(st.integers(0, 2**16), st.lists(st.integers(0, 5), max_size=8))
+def test_sentences_are_decoded_together_as_alone(constrained, scheme, seed, lengths):
+    classes = ["O", "A", "B"] if scheme == "plain" else classes_of(scheme)
+    rng = np.random.default_rng(seed)
+    tables = [rng.normal(size=(n, len(classes))).round(1) for n in lengths]  # with ties
+    found = decode(iter(tables), classes, scheme, constrained=constrained)
+    assert found == [decode([t], classes, scheme, constrained=constrained)[0] for t in tables]
+    assert [len(row) for row in found] == lengths
+
+
 @pytest.mark.parametrize("scheme", TAGGED)
 @settings(deadline=None, max_examples=60)
 @given(data=st.data())

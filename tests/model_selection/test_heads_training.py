@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from scipy.special import log_softmax
 from sklearn.datasets import make_classification
 
 from skdice import DiceClassifier
+from skdice.engine import devices, graphs
 from skdice.losses import (
     CompoundLoss,
     CrossEntropyLoss,
@@ -17,7 +19,9 @@ from skdice.losses import (
     TverskyLoss,
     WeightedCrossEntropyLoss,
 )
-from skdice.model_selection.heads.data import fit_heads
+from skdice.model_selection.heads import data as heads_data
+from skdice.model_selection.heads import training
+from skdice.model_selection.heads.data import HeadData, fit_heads
 from skdice.model_selection.heads.predictions import ClassPredictions
 from skdice.model_selection.heads.training import groups_of_losses
 
@@ -140,3 +144,50 @@ def test_losses_of_classes_with_one_name_are_apart():
     assert groups_of_losses(three) == [[0, 2], [1]]
     parts = [CompoundLoss(second=part) for part in (CrossEntropyLoss(), Renamed())]
     assert groups_of_losses([*parts, CompoundLoss(second=DiceLoss())]) == [[0], [1], [2]]
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_updates_of_heads_on_a_gpu_are_those_of_the_plain_loop(n_classes, monkeypatch):
+    """Without the GPU: a graph is its function on inputs that stay, and nothing in it waits."""
+    X, y = make_classification(
+        90, 6, n_classes=n_classes, n_informative=6, n_redundant=0, random_state=0
+    )
+    remembering = [DiceLoss(ema_decay=d, smooth=0.01) for d in (0.0, 0.9)]
+    rates = np.linspace(
+        0.01, 0.1, len(losses := [*LOSSES[::3], *remembering, DSCLoss(ohem_ratio=2.0)])
+    )
+    models = [
+        DiceClassifier(loss=loss, lr=rate, max_epochs=2, batch_size=16, random_state=0)
+        for loss, rate in zip(losses, rates, strict=True)
+    ]
+    folds = [np.arange(60), np.arange(20, 90)]
+    monkeypatch.setattr("skdice.losses._inputs.on_cpu", lambda values: False)
+    plain = fit_heads(models, X, y, folds)
+    recorded = []
+
+    def record(function, inputs, pool, stream):
+        recorded.append(inputs)
+        return lambda: function(inputs)
+
+    made, real = [], graphs.Graphs
+    monkeypatch.setattr(training, "Graphs", lambda *a: made.append(real(*a)) or made[-1])
+    monkeypatch.setattr(graphs, "record", record)
+    monkeypatch.setattr(devices, "is_gpu", lambda device: True)
+    found = fit_heads(models, X, y, folds)
+    assert [graph.reason for graph in made] == [None]
+    assert len(recorded) == 1  # one shape
+    for one, other in zip(plain, found, strict=True):
+        assert torch.equal(one.weight, other.weight)
+        assert torch.equal(one.bias, other.bias)
+
+
+def test_features_are_sent_to_the_device_once(monkeypatch):
+    X, y = make_classification(60, 4, random_state=0)
+    data = HeadData(DiceClassifier(max_epochs=1, random_state=0), X, y)
+    models = [DiceClassifier(loss="ce", max_epochs=1, random_state=0)]
+    (fold,) = data.fit(models, [np.arange(40)])
+    monkeypatch.setattr(heads_data, "table_of", None)
+    data.fit(models, [np.arange(40)])
+    (predicted,) = data.predict(fold, np.arange(40, 60))
+    np.testing.assert_array_equal(predicted.logits[None], fold.logits(X[40:]))
+    assert data.table.data_ptr() == X.ctypes.data  # of a CPU, the same memory

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -40,29 +41,32 @@ class FoldHeads:
     bias: torch.Tensor
     positive: int | None  # index of the positive class of two
 
-    def logits(self, X: np.ndarray) -> np.ndarray:
+    def logits(self, X: np.ndarray | torch.Tensor) -> np.ndarray:
         """Each head's logits for some rows, of shape (n_heads, n_rows, n_classes)."""
-        x = torch.from_numpy(X if X.dtype.kind == "f" else X.astype(float)).to(self.weight)
+        if isinstance(X, np.ndarray):
+            X = torch.from_numpy(X if X.dtype.kind == "f" else X.astype(float))
+        x = X.to(self.weight)
         z = torch.einsum("bh,kch->kbc", x, self.weight) + self.bias.unsqueeze(1)
         return z.cpu().numpy()
 
 
 def fit_heads(
     models: Sequence[DiceClassifier],
-    X: np.ndarray,
+    X: np.ndarray | torch.Tensor,
     y: Any,
     train_rows: Sequence[np.ndarray],
     background: Any = None,
 ) -> list[FoldHeads]:
     """The same heads, to rounding, as the models' own fits on the training rows of each fold.
 
-    The models have no hidden layers, and differ only in ``loss``, ``lr`` and ``weight_decay``.
-    Where `background` is None it is, of two classes, the one that is not positive.
+    The models have no hidden layers, and differ only in ``loss``, ``lr`` and ``weight_decay``. X as
+    a tensor is what `table_of` gave. Where `background` is None it is, of two classes, the one that
+    is not positive.
     """
     for model in models:
         check_estimator(model)
-    first, device = models[0], resolve_device(models[0].device)
-    X, y = check_X_y(X, y, dtype=[np.float64, np.float32])
+    first = models[0]
+    table = X if isinstance(X, torch.Tensor) else table_of(X, y, first.device)
     folds, classes = [], []
     for rows in train_rows:
         labels, target = np.unique(y[rows], return_inverse=True)
@@ -74,11 +78,17 @@ def fit_heads(
         folds.append(Fold(np.asarray(rows), target, counts, index, labels))
         classes.append(labels)
     if len({(len(fold.counts), fold.background) for fold in folds}) > 1:  # cannot be stacked
-        return [fit_heads(models, X, y, [rows], background)[0] for rows in train_rows]
-    # Apple's GPUs have no float64.
-    table = torch.from_numpy(X).to(device, torch.float32 if device.startswith("mps") else None)
+        return [fit_heads(models, table, y, [rows], background)[0] for rows in train_rows]
     positive = [1 - (f.background or 0) if len(f.counts) == 2 else None for f in folds]
     return list(map(FoldHeads, classes, *train_heads(table, folds, models), positive))
+
+
+def table_of(X: np.ndarray, y: Any, device: str) -> torch.Tensor:
+    """Rows on the device, once they and their labels are checked; a CPU shares their memory."""
+    X, _ = check_X_y(X, y, dtype=[np.float64, np.float32])
+    found = resolve_device(device)
+    # Apple's GPUs have no float64.
+    return torch.from_numpy(X).to(found, torch.float32 if found.startswith("mps") else None)
 
 
 class HeadData:
@@ -121,11 +131,16 @@ class HeadData:
         rows = [self._places(rows) for rows in train_rows]
         if self.known is not None:
             rows = [places[self.known[places]] for places in rows]
-        return fit_heads(models, self.X, self.y, rows, background)
+        return fit_heads(models, self.table, self.y, rows, background)
+
+    @cached_property
+    def table(self) -> torch.Tensor:
+        """The rows or vectors on the device, where they stay."""
+        return table_of(self.X, self.y, self.estimator.device)
 
     def predict(self, heads: FoldHeads, rows: Any) -> list[Any]:
         """Predictions of a fold's heads for some rows, texts or sentences."""
-        logits = heads.logits(self.X[self._places(rows)])
+        logits = heads.logits(self.table[self._places(rows)])
         if not self.tagging:
             return [ClassPredictions(heads.classes, z, heads.positive) for z in logits]
         how = self.lengths[rows].tolist(), self.scheme, self.estimator.constrained

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,16 @@ from sklearn.base import clone
 from torch import Tensor
 from torch.func import vmap
 
-from skdice.engine.devices import seeded
+from skdice._compat import expect_eager_steps
+from skdice.engine import devices
+from skdice.engine.devices import seeded, to_device
+from skdice.engine.graphs import Graphs
 from skdice.engine.schedules import schedule_factor
 from skdice.estimators.checks import draw_seed
 from skdice.estimators.classifier import DiceClassifier
 from skdice.losses import Loss, resolve_loss
+
+SENT = 256  # batches that are sent to a GPU at once
 
 
 @dataclass(frozen=True)
@@ -51,41 +57,67 @@ def train_heads(
     """
     seed = draw_seed(models[0].random_state)
     heads = _Heads(table, folds, models, seed)
-    for rows, target, counted, factors in _batches(folds, models[0], seed):
-        x, y = table[rows.to(table.device)], target.to(table.device)
-        heads.update(x, y, counted.to(table), factors)
+    batches = _batches(folds, models[0], seed)
+    if devices.is_gpu(str(table.device)):
+        _update_by_graph(heads, batches)
+    else:
+        for batch, factors in batches:
+            heads.update(batch, factors)
     if heads.one_logit:
         return tuple(torch.cat([-p, p], dim=2) for p in (heads.weight, heads.bias))  # type: ignore[return-value]
     return heads.weight, heads.bias
 
 
-def _batches(folds: Sequence[Fold], model: DiceClassifier, seed: int) -> Iterator[list[Tensor]]:
-    """The rows and targets of each update, whether they count, and factors of the learning rate.
+def _update_by_graph(heads: _Heads, batches: Iterator[tuple[Tensor, Tensor]]) -> None:
+    """Make the updates on a GPU, where they are one graph, whose batches are sent many at once."""
 
-    The first three have shape (n_folds, batch_size). A factor is one fold's; it is 0 once that fold
+    def update(given: dict[str, Tensor]) -> tuple[Tensor, ...]:
+        heads.update(given["batch"], given["factors"])
+        return ()
+
+    device = str(heads.table.device)
+    updates = Graphs(update, device)
+    while block := list(islice(batches, SENT)):
+        sent = (to_device(torch.stack(parts), device) for parts in zip(*block, strict=True))
+        for batch, factors in zip(*sent, strict=True):
+            updates({"batch": batch, "factors": factors})
+
+
+def _batches(
+    folds: Sequence[Fold], model: DiceClassifier, seed: int
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """The batch of each update, as in `_epoch`, and factors of the learning rate.
+
+    The batches have shape (3, n_folds, batch_size). A factor is one fold's; it is 0 once that fold
     has no batches left. Each fold has the batches that `model` draws with this seed.
     """
     size = model.batch_size
     lengths = [-(-len(fold.rows) // size) for fold in folds]
     totals = [n * model.max_epochs for n in lengths]
     rates = [schedule_factor(model.schedule, total, model.warmup) for total in totals]
-    orders: list[Any] = [None] * len(folds)
+    epochs: list[Any] = [None] * len(folds)
     for step in range(max(totals)):
-        rows, target, counted = np.zeros((3, len(folds), size), dtype=np.int64)
+        batch = np.zeros((3, len(folds), size), dtype=np.int64)
         factors = np.zeros(len(folds))
         for f, fold in enumerate(folds):
             if step >= totals[f]:
                 continue
-            epoch, batch = divmod(step, lengths[f])
-            if batch == 0:
-                generator = np.random.default_rng([seed, epoch + 1])
-                orders[f] = generator.permutation(len(fold.rows))
-            chosen = np.sort(orders[f][batch * size : (batch + 1) * size])
-            rows[f, : len(chosen)] = fold.rows[chosen]
-            target[f, : len(chosen)] = fold.target[chosen]
-            counted[f, : len(chosen)] = 1
+            epoch, i = divmod(step, lengths[f])
+            if i == 0:
+                epochs[f] = _epoch(fold, size, [seed, epoch + 1])
+            batch[:, f] = epochs[f][:, i]
             factors[f] = rates[f](step)
-        yield [torch.from_numpy(part) for part in (rows, target, counted, factors)]
+        yield torch.from_numpy(batch), torch.from_numpy(factors)
+
+
+def _epoch(fold: Fold, size: int, seed: list[int]) -> np.ndarray:
+    """Rows, targets and 1, or 0 where nothing counts; of shape (3, n_batches, size)."""
+    n = len(fold.rows)
+    order = np.random.default_rng(seed).permutation(n)
+    order = np.append(order, np.full(-n % size, n)).reshape(-1, size)
+    order.sort(axis=1)
+    table = np.stack([fold.rows, fold.target, np.ones(n, dtype=np.int64)])
+    return np.pad(table, ((0, 0), (0, 1)))[:, order]
 
 
 class _Heads:
@@ -98,7 +130,7 @@ class _Heads:
     def __init__(
         self, table: Tensor, folds: Sequence[Fold], models: Sequence[DiceClassifier], seed: int
     ) -> None:
-        device, n_classes = str(table.device), len(folds[0].counts)
+        self.table, device, n_classes = table, str(table.device), len(folds[0].counts)
         losses = [resolve_loss(model.loss) for model in models]
         with seeded(seed, device):
             layer = torch.nn.Linear(table.shape[1], n_classes)  # as DiceClassifier makes it
@@ -109,7 +141,9 @@ class _Heads:
             starts = [(p[1:] - p[:1]) / 2 for p in starts]
         stack = len(folds), len(losses)
         self.weight, self.bias = (p.expand(*stack, *p.shape).clone() for p in starts)
-        self.adam = torch.optim.Adam([self.weight, self.bias], lr=1.0)
+        weights, on_gpu = [self.weight, self.bias], table.is_cuda
+        self.adam = torch.optim.Adam(weights, lr=1.0, fused=True, capturable=on_gpu)
+        expect_eager_steps(self.adam)
         # Apple's GPUs do not know float64.
         precision = torch.float32 if device.startswith("mps") else torch.float64
         like = table.new_empty(0, dtype=precision)
@@ -120,12 +154,16 @@ class _Heads:
             for heads in groups_of_losses(losses)
         ]
 
-    def update(self, x: Tensor, target: Tensor, counted: Tensor, factors: Tensor) -> None:
-        """One update of every head, on a batch of each fold."""
+    def update(self, batch: Tensor, factors: Tensor) -> None:
+        """One update of every head, on a batch of each fold, which changes tensors in place."""
+        rows, target, counted = batch
+        x, counted = self.table[rows], counted.to(self.table)
         z = torch.einsum("fbh,fkch->fkbc", x, self.weight) + self.bias.unsqueeze(2)
         logits = (2 * z if self.one_logit else z).requires_grad_()
         totals = [group.total(logits, target, counted) for group in self.groups]
         (slope,) = torch.autograd.grad(torch.stack(totals).sum(), logits)
+        for group in self.groups:
+            group.remember()
         self.weight.grad = torch.einsum("fkbc,fbh->fkch", slope, x)
         self.bias.grad = slope.sum(2)
         # torch's AdamW has one rate and one decay for a tensor. So Adam takes a step of rate 1
@@ -150,9 +188,11 @@ class _GroupOfLosses:
         n_logits: int,
         like: Tensor,
     ) -> None:
-        # A slice does not copy the logits of all heads, as a list would.
+        # A slice does not copy the logits of all heads.
         in_a_row = heads == list(range(heads[0], heads[-1] + 1))
-        self.heads: Any = slice(heads[0], heads[-1] + 1) if in_a_row else heads
+        first_to_last = slice(heads[0], heads[-1] + 1)
+        # On the device: a list would be sent there in each update.
+        self.heads: Any = first_to_last if in_a_row else torch.tensor(heads, device=like.device)
         params = [losses[head].get_params(deep=True) for head in heads]
         values = {name: [p[name] for p in params] for name in params[0]}
         self.params = {
@@ -169,15 +209,22 @@ class _GroupOfLosses:
             if name.endswith("running_"):  # these sums were of classes before they became one logit
                 of_folds = like.new_zeros(len(folds), 3, n_logits)
             shape = len(folds), len(heads), *of_folds.shape[1:]
-            self.state[name] = of_folds.unsqueeze(1).expand(shape)
+            self.state[name] = of_folds.unsqueeze(1).expand(shape).clone()
+        self.is_stateful = first.is_stateful
         over_heads = vmap(prepared[0].functional_loss, in_dims=(0, 0, 0, None, None))
         self.losses = vmap(over_heads, in_dims=(None, 0, 0, 0, 0))
 
     def total(self, logits: Tensor, target: Tensor, counted: Tensor) -> Tensor:
         """The sum of their losses; each depends on the logits of its own head only."""
         of_heads = logits[:, self.heads]
-        losses, self.state = self.losses(self.params, self.state, of_heads, target, counted)
+        losses, self.new_state = self.losses(self.params, self.state, of_heads, target, counted)
         return losses.sum()
+
+    def remember(self) -> None:
+        """Keep what the losses remember of the batch, where a graph finds it."""
+        if self.is_stateful:
+            for name, values in self.new_state.items():
+                self.state[name].copy_(values.detach())
 
 
 def is_number(value: Any) -> bool:
