@@ -183,8 +183,9 @@ def test_an_error_in_the_middle(name, history, tiny_backbone):
             before = state(model)
             try:
                 calls_of_ours(lambda: call(model, method, X, y), stop_at)  # noqa: B023
-            except BoomError:
-                stopped += 1
+            except (BoomError, ValueError) as error:
+                # An error while a backbone is read has become the cause of one that explains it.
+                stopped += isinstance(error.__cause__ or error, BoomError)
                 assert_same(before, model)
         assert stopped > 1
 

@@ -68,7 +68,7 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
         "estimator": [HasMethods(["fit", "predict_proba"])],
         "scoring": "no_validation",  # `resolve_scoring` checks it
         "bias": [StrOptions({"per_class", "prior"})],
-        "n_bootstraps": [Interval(Integral, 0, None, closed="left")],
+        "n_bootstraps": [Interval(Integral, 0, 1_000_000, closed="both")],  # more take days
         "cv": [
             Interval(RealNotInt, 0, 1, closed="neither"),
             Interval(Integral, 2, None, closed="left"),
@@ -139,7 +139,7 @@ class BiasTuned(MetaEstimatorMixin, BaseEstimator):
             params = dict(process_routing(self, "fit", **params).estimator.fit)
         return params, groups
 
-    def held_out_folds(self, X: Any, y: Any, groups: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+    def _folds(self, X: Any, y: Any, groups: Any) -> list[tuple[np.ndarray, np.ndarray]]:
         """Train and held-out indices; for a bound equal rows are on one side."""
         if groups is not None:
             check_groups(groups, len(y))

@@ -171,7 +171,7 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
 
         Warns
         -----
-        UserWarning
+        UnkeptBoundWarning
             If a bound cannot be promised. The warning names the best that can be, which the
             decision then keeps, and `bound_` holds it.
         """
@@ -211,7 +211,7 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
                 raise ValueError(f"X_val has {width} columns and X {_width(X)}: give the same")
             self._check_evidence(X_val, y_val, partial(self._n_positives, labels, classes, several))
         elif self.cv != "prefit":
-            splits = self.held_out_folds(X, labels, groups)
+            splits = self._folds(X, labels, groups)
             n_positives = partial(self._n_positives, labels, classes, several)
             self._check_evidence(X, y, n_positives, splits)
         rounds = self._fit_rounds(X, y, X_val, y_val, params, splits)

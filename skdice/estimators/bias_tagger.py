@@ -127,7 +127,7 @@ class BiasTunedTagger(BiasTuned):
 
         Warns
         -----
-        UserWarning
+        UnkeptBoundWarning
             If a bound cannot be promised. The warning names the best that can be, which the
             decision then keeps, and `bound_` holds it.
         """
@@ -141,7 +141,7 @@ class BiasTunedTagger(BiasTuned):
             X_val, y_val = self.task.read(self.estimator, X_val, y_val)
             self._check_evidence(X_val, y_val, _n_tagged)
         elif self.cv != "prefit":
-            splits = self.held_out_folds(X, y, groups)
+            splits = self._folds(X, y, groups)
             self._check_evidence(X, y, _n_tagged, splits)
         rounds = [
             (tagger, rows, self.task.true_tags(tagger, rows, answers))

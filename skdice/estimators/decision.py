@@ -77,6 +77,23 @@ def as_tuned(estimator: Any) -> Any:
     return tuned
 
 
+def check_folds(tuned: Any, X: Any, targets: Any) -> None:
+    """Refuse data that `cv` of a tuned decision cannot divide into rows to train on and to tune on.
+
+    `targets` are labels of shape (n,), 0/1 rows, or lists of tags.
+    """
+    try:
+        for train, held in tuned._folds(X, targets, None):
+            left = [targets[i] for i in train]
+            if isinstance(tuned, BiasTunedTagger):
+                left = [tag for tags in left for tag in tags if tag is not None]
+            if not len(held) or (np.ndim(left) == 1 and len(set(left)) < 2):
+                raise ValueError("some rows must be held out to tune on, and too few are left")
+    except ValueError as error:
+        message = f"{error}. Give X_val and y_val (--dev) to tune on, or more rows"
+        raise ValueError(message) from error
+
+
 def held_out_logits(estimator: Any) -> tuple[np.ndarray, np.ndarray] | None:
     """Logits and truth of the rows that a decision was tuned on; None without any."""
     if not hasattr(estimator, "_held"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,10 @@ from sklearn.base import clone
 
 from skdice import backbones
 from skdice._checks import naming
-from skdice.engine import adapters
+from skdice.engine import adapters, ranks
 from skdice.engine.batching import EncodedDataset
-from skdice.engine.devices import resolve_device, seeded
+from skdice.engine.devices import autocast_dtype, resolve_device, seeded
+from skdice.engine.features import run_encoder
 from skdice.engine.module import (
     EncoderModule,
     TaskModel,
@@ -25,7 +26,10 @@ from skdice.engine.plan import Examples, FitPlan, Mode
 from skdice.estimators.checks import check_validation, draw_seed, split_indices
 from skdice.estimators.schedule import epochs_for
 from skdice.resampling.batches import check_sampler, draw_rows
+from skdice.text.encoding import Window
 from skdice.text.long_texts import Cuts
+
+MANY = 1000  # texts; fewer are tokenised at once
 
 
 def plan_fit(
@@ -62,6 +66,8 @@ def plan_fit(
     task = model.task
     model._check_params(mode)
     check_validation(X_val, y_val)
+    if model.verbose and len(X) >= MANY and ranks.rank() == 0:  # all else is said by the net
+        print(f"tokenising {len(X):,} texts", flush=True)
     if mode == "fresh":  # the words of texts are those of the new backbone
         for name in ("tokenizer_", "span_scales_", "sharpness_"):
             model.__dict__.pop(name, None)
@@ -151,22 +157,38 @@ def build(model: Any, seed: int, n_outputs: int | None = None) -> None:
 
 
 def unfitted_copy(model: Any) -> Any:
-    """A copy with the backbone as it is before fine-tuning, to encode texts with."""
+    """Return a copy with the backbone as it is before fine-tuning, to encode texts with."""
     blank = model._draft()
     build(blank, seed=0, n_outputs=2)
     return blank
+
+
+def frozen_vectors(
+    model: Any, windows: Sequence[Window], pooling: str | None = None
+) -> list[np.ndarray]:
+    """Vectors of windows from the present encoder: pooled, or one for each position."""
+    device = resolve_device(model.device)
+    return run_encoder(
+        model.module_.encoder,
+        model.task.padder.of(model.tokenizer_),
+        windows,
+        pooling=pooling,
+        batch_size=max(model.batch_size, 64),
+        device=device,
+        dtype=autocast_dtype(model.precision, device),
+    )
 
 
 def rows_of_epoch(model: Any, X: Any, y: Any, X_val: Any = None, y_val: Any = None) -> int:
     """Rows (windows) of one epoch of a fit of a text estimator on these data."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit warns
-        plan = plan_fit(clone(model), X, y, X_val=X_val, y_val=y_val)
+        plan = plan_fit(clone(model).set_params(verbose=0), X, y, X_val=X_val, y_val=y_val)
     return len(plan.dataset if plan.rows is None else plan.rows[0])
 
 
 def needs_windows(model: Any, texts: list[Any]) -> bool:
-    """Whether a fit on these texts would read one of them in several windows."""
+    """Return True if a fit on these texts would read one of them in several windows."""
     return len(model.task.encode(unfitted_copy(model), texts)) > len(texts)
 
 

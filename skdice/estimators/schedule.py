@@ -11,8 +11,10 @@ from skdice._checks import shown
 from skdice._warn import warn
 from skdice.backbones import load_config
 from skdice.engine import ranks
+from skdice.engine.batching import EncodedDataset
 from skdice.engine.plan import FitPlan
 from skdice.engine.recipe import choose_epochs, choose_rate, is_adam
+from skdice.exceptions import FewRowsWarning
 from skdice.losses import Loss
 
 
@@ -95,5 +97,17 @@ def warn_of_few_rows(plan: FitPlan) -> None:
     if what is not None:
         warn(
             f"training has {what}: the model learns little more than that by heart. It takes "
-            "some dozens to learn what they have in common"
+            "some dozens to learn what they have in common",
+            FewRowsWarning,
         )
+
+
+def spread_of_logits(net: Any, dataset: EncodedDataset) -> float:
+    """Return how far the outputs of some examples are apart."""
+    # The shorter rows tell as much in less time.
+    shorter = np.argsort(dataset.lengths, kind="stable")[: len(dataset) // 2 + 4]
+    rows = np.unique(shorter[np.linspace(0, len(shorter) - 1, 8).astype(int)])
+    logits = net.logits(EncodedDataset([dataset.windows[i] for i in rows]))
+    if len({row.shape[-1] for row in logits}) > 1:  # an output for each pair of tokens
+        logits = [row.reshape(-1, 1) for row in logits]
+    return float(np.vstack(logits).std(axis=0).max())

@@ -13,7 +13,7 @@ from sklearn.utils import Tags
 from skdice._compat import HasMethods, StrOptions
 from skdice.engine.arrays import BLOCK, empty_table
 from skdice.engine.features import vectors_of_rows
-from skdice.estimators.planning import unfitted_copy
+from skdice.estimators.planning import frozen_vectors, unfitted_copy
 from skdice.estimators.scores import ClassScores, decision_scores
 from skdice.estimators.transformer import CHARACTERS, TransformerEstimator
 from skdice.tasks.classification import Classification, decided
@@ -241,7 +241,7 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
         table = empty_table(len(texts), blank.module_.encoder.config.hidden_size)
         for part in text_blocks(texts, BLOCK, CHARACTERS):
             windows = self.task.encode(blank, texts[part], cuts)
-            vectors = blank._frozen_vectors(windows, pooling)
+            vectors = frozen_vectors(blank, windows, pooling)
             table[part] = vectors_of_rows(vectors, windows.rows, pooling)
         blank._tell(cuts)
         return table

@@ -10,7 +10,7 @@ import numpy as np
 
 from skdice._compat import HasMethods, Interval, StrOptions
 from skdice.engine.arrays import blocks, empty_table
-from skdice.estimators.planning import unfitted_copy
+from skdice.estimators.planning import frozen_vectors, unfitted_copy
 from skdice.estimators.transformer import TransformerEstimator
 from skdice.metrics.schemes import SCHEMES
 from skdice.tasks.tagging import Tagging
@@ -195,7 +195,7 @@ default="auto"
 
         Warns
         -----
-        UserWarning
+        TagSchemeWarning
             If tags break the scheme that fits `y` best; it names their number and the first.
         """
         return self._fit(X, y, sample_weight, X_val, y_val)
@@ -313,7 +313,7 @@ default="auto"
         for part in blocks(len(sentences)):
             table[first[part.start] : first[part.stop]] = 0  # words that no window holds
             windows = task.encode(blank, sentences[part])
-            for window, rows in zip(windows, blank._frozen_vectors(windows), strict=True):
+            for window, rows in zip(windows, frozen_vectors(blank, windows), strict=True):
                 table[first[part.start + window.row] + np.asarray(window.words)] = rows
         return table
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from numbers import Integral
@@ -19,30 +19,26 @@ from skdice._checks import checked
 from skdice._compat import HasMethods, Interval, StrOptions
 from skdice.backbones import DEFAULT_BACKBONE
 from skdice.engine import adapters, devices
-from skdice.engine.arrays import BLOCK
+from skdice.engine.arrays import BLOCK, BLOCK_ON_GPU
 from skdice.engine.batching import EncodedDataset, ahead
-from skdice.engine.devices import autocast_dtype, resolve_device
-from skdice.engine.features import run_encoder
 from skdice.engine.module import EncoderModule, checkpoint_gradients, freeze
 from skdice.engine.net import FineTuningNet
 from skdice.engine.plan import Examples, FitPlan, Mode
-from skdice.estimators import hub, storage
+from skdice.estimators import hub, schedule, storage
 from skdice.estimators._net_estimator import NetEstimator
 from skdice.estimators.checks import OF_TEXT_NET
 from skdice.estimators.planning import plan_fit
-from skdice.estimators.schedule import check_optimizer, start_head, warn_of_few_rows
 from skdice.estimators.streams import iter_blocks
 from skdice.tasks import Task
-from skdice.text.encoding import Window
 from skdice.text.long_texts import Cuts
 from skdice.text.subwords import text_blocks
 
-BLOCK_ON_GPU = 1024  # rows, of which the next are tokenised while it computes
 CHARACTERS = 2**24  # of the texts that are predicted at a time, however few they are
 # Fitted attributes that not every estimator has.
 _OPTIONAL = ("positive_", "class_counts_", "n_samples_seen_", "sharpness_")
 # Those that are arrays.
 _ARRAYS = ("classes", "tags", "class_counts")
+Blocks = Iterator[tuple[list[Any], list[Any]]]  # inputs of a block, and something for each
 _AUTO = {
     name: [*NetEstimator._parameter_constraints[name], StrOptions({"auto"})]
     for name in ("max_epochs", "lr", "n_iter_no_change")
@@ -105,9 +101,8 @@ class TransformerEstimator(NetEstimator):
     @property
     def max_length_(self) -> int:
         """The longest input of the fitted model, in subwords."""
-        encoder = self.module_.encoder
-        longest = self.task.longest
-        return backbones.input_length(self.max_length, encoder, self.tokenizer_, longest)
+        of_model = self.module_.encoder, self.tokenizer_, self.task.longest
+        return backbones.input_length(self.max_length, *of_model)
 
     @property
     def outputs_(self) -> np.ndarray:
@@ -125,7 +120,7 @@ class TransformerEstimator(NetEstimator):
     def _check_params(self, mode: Mode = "fresh") -> None:
         """Refuse bad parameters; further training needs no `backbone`, which may be gone."""
         super()._check_params()
-        check_optimizer(self)
+        schedule.check_optimizer(self)
         if self.adapter is not None:
             adapters.peft()
             if self.frozen != "none":
@@ -172,8 +167,8 @@ class TransformerEstimator(NetEstimator):
         optimiser's averages are not: the next call starts with new ones.
         """
         mode: Mode = "partial" if hasattr(self, "net_") else "fresh"
-        options: dict[str, Any] = {"mode": mode, "classes": classes, "epochs": 1}
-        return self._run(plan_fit(self._draft(), X, y, sample_weight, **options))
+        draft = self._draft()
+        return self._run(plan_fit(draft, X, y, sample_weight, mode=mode, classes=classes, epochs=1))
 
     def _make_net(self, criterion: Any, seed: int) -> FineTuningNet:
         settings = self._net_settings(
@@ -201,9 +196,9 @@ class TransformerEstimator(NetEstimator):
 
     def _resolve_schedule(self, plan: FitPlan) -> None:
         super()._resolve_schedule(plan)
-        start_head(self, plan)
+        schedule.start_head(self, plan)
         if plan.epochs is None:  # not one of many calls
-            warn_of_few_rows(plan)
+            schedule.warn_of_few_rows(plan)
 
     def _train(self, net: FineTuningNet, plan: FitPlan) -> None:
         super()._train(net, plan)
@@ -215,21 +210,14 @@ class TransformerEstimator(NetEstimator):
         return self.task.validation_score(self, held, blocks)
 
     def _spread(self, plan: FitPlan) -> float:
-        if plan.epochs is not None:  # partial_fit is called often, and each call is short
-            return 0.0
-        # The shorter rows tell as much in less time.
-        shorter = np.argsort(plan.dataset.lengths, kind="stable")[: len(plan.dataset) // 2 + 4]
-        rows = np.unique(shorter[np.linspace(0, len(shorter) - 1, 8).astype(int)])
-        logits = self.net_.logits(EncodedDataset([plan.dataset.windows[i] for i in rows]))
-        if len({row.shape[-1] for row in logits}) > 1:  # an output for each pair of tokens
-            logits = [row.reshape(-1, 1) for row in logits]
-        return float(np.vstack(logits).std(axis=0).max())
+        # partial_fit is called often, and each call is short
+        return (
+            0.0 if plan.epochs is not None else schedule.spread_of_logits(self.net_, plan.dataset)
+        )
 
     # ---- predictions
 
-    def _windows_with_logits(
-        self, inputs: list[Any], *, tell: bool = True
-    ) -> Iterator[tuple[list[Any], list[list[tuple[Any, np.ndarray]]]]]:
+    def _windows_with_logits(self, inputs: list[Any], *, tell: bool = True) -> Blocks:
         """Sources of a block of inputs, and for each the windows with logits in float64."""
         cuts, on_gpu = Cuts(), devices.is_gpu(self.net_.device)
         parts = text_blocks(inputs, BLOCK_ON_GPU if on_gpu else BLOCK, CHARACTERS)
@@ -237,19 +225,12 @@ class TransformerEstimator(NetEstimator):
         for sources, windows in ahead(encoded) if on_gpu else encoded:
             logits = self.net_.logits(EncodedDataset(windows))
             ends = np.searchsorted(windows.rows, np.arange(len(sources) + 1))
-            yield (
-                sources,
-                [
-                    [(windows[i], logits[i].astype(np.float64)) for i in range(start, end)]
-                    for start, end in pairwise(ends.tolist())
-                ],
-            )
+            pairs = [(windows[i], z.astype(np.float64)) for i, z in enumerate(logits)]
+            yield sources, [pairs[start:end] for start, end in pairwise(ends.tolist())]
         if tell:
             self._tell(cuts)
 
-    def _row_outputs(
-        self, inputs: list[Any], *, tell: bool = True
-    ) -> Iterator[tuple[list[Any], list[Any]]]:
+    def _row_outputs(self, inputs: list[Any], *, tell: bool = True) -> Blocks:
         """Sources of a block of checked inputs, and what the model gives for each."""
         for sources, rows in self._windows_with_logits(inputs, tell=tell):
             yield sources, self.task.row_outputs(self, rows)
@@ -312,21 +293,6 @@ class TransformerEstimator(NetEstimator):
         reader = self._draft()
         reader._told = False
         return iter_blocks(reader, X, method, block_size)
-
-    def _frozen_vectors(
-        self, windows: Sequence[Window], pooling: str | None = None
-    ) -> list[np.ndarray]:
-        """Vectors of windows from the present encoder: pooled, or one for each position."""
-        device = resolve_device(self.device)
-        return run_encoder(
-            self.module_.encoder,
-            self.task.padder.of(self.tokenizer_),
-            windows,
-            pooling=pooling,
-            batch_size=max(self.batch_size, 64),
-            device=device,
-            dtype=autocast_dtype(self.precision, device),
-        )
 
     # ---- adapters
 
@@ -397,9 +363,11 @@ class TransformerEstimator(NetEstimator):
 
         Warns
         -----
-        UserWarning
-            If one of the parameters that are not written is set, or the tags are in a scheme that
-            pipelines of transformers do not join.
+        LostParameterWarning
+            If one of the parameters that are not written is set.
+        ServingWarning
+            If plain transformers cannot run the head, as that of a classifier without
+            ``pooling="native"``, or its pipelines do not join the tags.
 
         Raises
         ------
@@ -468,7 +436,7 @@ class TransformerEstimator(NetEstimator):
 
         Warns
         -----
-        UserWarning
+        UnnamedLabelsWarning
             If the model has no names for its labels, which are then ``LABEL_0``, ``LABEL_1``...
 
         Raises
@@ -511,7 +479,7 @@ class TransformerEstimator(NetEstimator):
         repo_id : str
             Such as ``"ann/town-notes-tagger"``; made if missing.
         private : bool or None, default=None
-            Whether a repository that is made is private; None takes the organisation's setting.
+            Of a repository that is made; None takes the organisation's setting.
         metrics : dict or None, default=None
             As in `save_pretrained`.
         token : str or None, default=None

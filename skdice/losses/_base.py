@@ -370,12 +370,13 @@ class Loss(ParametrizedModule):
 
 
 def _register(cls: type[Loss]) -> None:
-    """Let a loss be given by its `name`. Defining a class again, as in a notebook, replaces it."""
+    """Let a loss be given by its `name`. A class that is defined or imported again replaces it."""
     name, package = cls.name, __name__.rpartition(".")[0]
     if not (isinstance(name, str) and name):
         raise TypeError(f"{cls.__name__}.name={name!r} must be a string, which loss= can be given")
     taken = LOSSES.get(name)
-    if taken is not None and taken.__module__.startswith(package):
+    again = taken and (taken.__module__, taken.__name__) == (cls.__module__, cls.__name__)
+    if taken is not None and taken.__module__.startswith(package) and not again:
         raise ValueError(
             f"{cls.__name__}.name={name!r} is the name of {taken.__name__}: choose another"
         )

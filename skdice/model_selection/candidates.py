@@ -153,24 +153,6 @@ def model_of_label(label: str) -> Candidate:
         return Candidate(label, None)
 
 
-def check_folds(tuned: Any, X: Any, targets: Any) -> None:
-    """Refuse data that `cv` of a tuned decision cannot divide into rows to train on and to tune on.
-
-    `targets` are labels of shape (n,), 0/1 rows, or lists of tags.
-    """
-    try:
-        for train, held in tuned.held_out_folds(X, targets, None):
-            left = [targets[i] for i in train]
-            if isinstance(tuned, BiasTunedTagger):
-                left = [tag for tags in left for tag in tags if tag is not None]
-            if not len(held) or (np.ndim(left) == 1 and len(set(left)) < 2):
-                raise ValueError("some rows must be held out to tune on, and too few are left")
-    except ValueError as error:
-        raise ValueError(
-            f"{error}. Give X_val and y_val (--dev) to tune on, or more rows"
-        ) from error
-
-
 def _sampler(name: str, model: str) -> Any:
     for module in (resampling, over_sampling, under_sampling, combine):
         cls = getattr(module, name, None)

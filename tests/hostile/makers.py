@@ -121,7 +121,7 @@ PLAIN = {name: value for names, value in TABLE.items() for name in names.split()
 class Makers:
     """Valid arguments by name, for one kind of data; models are fitted once."""
 
-    KINDS = ("numbers", "texts", "tags", "spans", "answers", "files", "entities")
+    KINDS = ("numbers", "texts", "tags", "spans", "answers", "files", "entities", "passages")
 
     def __init__(self, folder: Path, backbone: str) -> None:
         self.folder, self.backbone = folder, backbone
@@ -148,12 +148,14 @@ class Makers:
             "texts": texts,
             "entities": texts,
             "answers": [("who is it", text) for text in texts],
+            "passages": [("who is it", text) for text in texts],
         }
         return copy.deepcopy(rows.get(kind, WORDS))
 
     def a_y(self, kind: str) -> Any:
         rows = {
             "tags": TAGS, "files": TAGS, "spans": SPANS, "answers": ANSWERS, "entities": ENTITIES,
+            "passages": ANSWERS,
         }  # fmt: skip
         return copy.deepcopy(rows.get(kind, LABELS))
 
@@ -185,6 +187,7 @@ class Makers:
             "answers": skdice.DiceQuestionAnswerer,
             "spans": skdice.DiceMRCTagger,
             "entities": skdice.DiceEntityRecognizer,
+            "passages": skdice.DiceMultiSpanAnswerer,
         }.get(kind, skdice.DiceTokenClassifier)
         model = cls(max_epochs=1, batch_size=4, random_state=0, device="cpu")
         if hasattr(model, "backbone"):
