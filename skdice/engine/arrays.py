@@ -9,7 +9,7 @@ import numpy as np
 
 IN_MEMORY = 2**30  # bytes; larger tables are kept in a file
 BLOCK = 4096  # rows processed at a time
-BLOCK_ON_GPU = 1024  # the next are tokenised while it computes
+BLOCK_ON_GPU = 1024  # rows, of which the next are tokenised while it computes
 
 
 def empty_table(n_rows: int, n_columns: int) -> np.ndarray:

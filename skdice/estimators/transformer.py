@@ -222,11 +222,8 @@ class TransformerEstimator(NetEstimator):
         for sources, windows in ahead(encoded) if on_gpu else encoded:
             logits = self.net_.logits(EncodedDataset(windows))
             ends = np.searchsorted(windows.rows, np.arange(len(sources) + 1))
-            rows = [
-                [(windows[i], logits[i].astype(np.float64)) for i in range(start, end)]
-                for start, end in pairwise(ends.tolist())
-            ]
-            yield sources, rows
+            pairs = [(windows[i], z.astype(np.float64)) for i, z in enumerate(logits)]
+            yield sources, [pairs[start:end] for start, end in pairwise(ends.tolist())]
         if tell:
             self._tell(cuts)
 
