@@ -37,7 +37,7 @@ def test_a_reader_learns(tiny_backbone, loss):
     assert np.isfinite(model.null_threshold_)
 
 
-@pytest.mark.parametrize("kind", ["bert", "roberta", "deberta-v2", "modernbert", "xlnet"])
+@pytest.mark.parametrize("kind", ["roberta", "deberta-v2", "xlnet"])
 def test_backbones_and_batches(tiny_backbones, kind):
     long = [(q, " ".join([c] * 6)) for q, c in X[:4]]
     model = reader(tiny_backbones[kind], stride=10, max_epochs=30, dropout=0.0).fit(X, Y)
