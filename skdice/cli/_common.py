@@ -18,7 +18,6 @@ import typer
 from rich.console import Console
 
 from skdice._checks import counted
-from skdice.exceptions import SkdiceWarning
 from skdice.folders import replaceable
 
 OUT = Console(markup=False, highlight=False)
@@ -77,6 +76,8 @@ def readable_errors(options: dict[str, str]) -> Iterator[None]:
     whole = warnings.formatwarning
 
     def short(message: Warning | str, category: type[Warning], *where: Any) -> str:
+        from skdice.exceptions import SkdiceWarning
+
         if not issubclass(category, SkdiceWarning):
             return whole(message, category, *where)
         return f"{category.__name__}: {with_options(str(message), options)}\n"

@@ -360,11 +360,9 @@ class TransformerEstimator(NetEstimator):
 
         Warns
         -----
-        LostParameterWarning
-            If one of the parameters that are not written is set.
-        ServingWarning
-            If plain transformers cannot run the head, as that of a classifier without
-            ``pooling="native"``, or its pipelines do not join the tags.
+        LostParameterWarning, ServingWarning
+            If one of the parameters that are not written is set; if plain transformers cannot run
+            the head, as that of a classifier without ``pooling="native"``, or join the tags.
 
         Raises
         ------

@@ -15,6 +15,8 @@ from skorch.callbacks import Callback
 from skdice._progress import Pace, has_bar
 from skdice.model_selection.records import TrialRecord
 
+FORM = "{desc} {percentage:3.0f}%|{bar}|"
+
 
 class Told:
     """A bar with a text behind it, or lines."""
@@ -25,8 +27,7 @@ class Told:
         if verbose and has_bar():
             from tqdm.auto import tqdm
 
-            form = "{desc} {percentage:3.0f}%|{bar}|{postfix}"
-            self.bar = tqdm(total=1.0, bar_format=form, leave=False)
+            self.bar = tqdm(total=1.0, bar_format=FORM, leave=False)
 
     def __enter__(self) -> Self:
         return self
@@ -41,8 +42,8 @@ class Told:
         if self.bar is None or now - self.drawn < 0.1:
             return
         self.bar.n, self.drawn = share, now
-        self.bar.set_description_str(what, refresh=False)
-        self.bar.set_postfix_str(" " + ", ".join(filter(None, notes)), refresh=True)
+        self.bar.bar_format = f"{FORM} {', '.join(filter(None, notes))}"  # a postfix has a comma
+        self.bar.set_description_str(what, refresh=True)
 
     def say(self, *parts: str) -> None:
         """Print a line, also while there is a bar."""
