@@ -8,10 +8,29 @@ messages that it has not seen.
 
 You need ``pip install 'skdice[plot]' pandas``.
 
-The file
+In short
 --------
 
-The first block writes ``messages.csv``, with a column for the text and one for the label. One
+With your own ``messages.csv``, which has a column ``text`` and a column ``label``:
+
+.. code-block:: python
+
+   from skdice import BiasTunedClassifier, DiceSequenceClassifier
+   from skdice.datasets import read_table
+   from skdice.metrics import PrecisionAtRecall
+
+   texts, labels = read_table("messages.csv")
+   classifier = DiceSequenceClassifier(loss="ce")
+   aim = PrecisionAtRecall(0.9)
+   spam_filter = BiasTunedClassifier(classifier, scoring=aim)
+   spam_filter.fit(texts, labels).save_pretrained("spam-filter")
+
+Below, each step has its reasons and its output.
+
+A file to try it on
+-------------------
+
+This block writes ``messages.csv``, with a column for the text and one for the label. One
 message in ten is spam, and each begins with the time when it was sent. Some messages are hard:
 "call me on this number" is written by friends and by spammers. Replace the file with your own and
 skip this block.
@@ -22,9 +41,23 @@ import random
 import pandas as pd
 
 rng = random.Random(0)
-things = ["a prize", "a free phone", "a holiday", "a ring tone", "500 pounds", "two tickets"]
+things = [
+    "a prize",
+    "a free phone",
+    "a holiday",
+    "a ring tone",
+    "500 pounds",
+    "two tickets",
+]
 names = ["Ann", "Bob", "Carla", "Dan", "Eve", "Femi", "Gus", "Hana"]
-times = ["at six", "tonight", "on Friday", "after lunch", "tomorrow", "next week"]
+times = [
+    "at six",
+    "tonight",
+    "on Friday",
+    "after lunch",
+    "tomorrow",
+    "next week",
+]
 spam = [
     "You have won {thing}! Call now to claim",
     "Urgent: {thing} is waiting for you, reply YES",
@@ -45,9 +78,15 @@ for _ in range(1600):
     label = "spam" if rng.random() < 0.1 else "ham"
     weights = [9, 9, 9, 2] if label == "spam" else [9, 3, 3, 9, 3, 9, 1]
     template = rng.choices(spam if label == "spam" else ham, weights)[0]
-    words = {"thing": rng.choice(things), "name": rng.choice(names), "time": rng.choice(times)}
+    words = {
+        "thing": rng.choice(things),
+        "name": rng.choice(names),
+        "time": rng.choice(times),
+    }
     sent = f"{rng.randrange(24):02}:{rng.randrange(60):02}"
-    rows.append({"text": f"{sent} {template.format(**words)}", "label": label})
+    rows.append(
+        {"text": f"{sent} {template.format(**words)}", "label": label}
+    )
 pd.DataFrame(rows).to_csv("messages.csv", index=False)
 
 # %%
@@ -69,8 +108,10 @@ texts_train, texts_rest, y_train, y_rest = train_test_split(
 texts_dev, texts_test, y_dev, y_test = train_test_split(
     texts_rest, y_rest, test_size=0.5, stratify=y_rest, random_state=0
 )
-print(f"{imbalance(y_train).ratio:.1f} messages that are no spam for each that is")
-print(f"spam to train on: {list(y_train).count('spam')}, to tune on: {list(y_dev).count('spam')}")
+ratio = imbalance(y_train).ratio
+print(f"{ratio:.1f} messages that are no spam for each that is")
+print("spam to train on:", list(y_train).count("spam"))
+print("spam to tune on:", list(y_dev).count("spam"))
 
 # %%
 # A promise has a price: a recall of 0.9 that holds for new messages, with 95 % confidence, needs at
@@ -105,7 +146,9 @@ pd.Series(classifier.evaluate(texts_test, y_test)).round(3)
 from skdice import BiasTunedClassifier
 from skdice.metrics import PrecisionAtRecall
 
-tuned = BiasTunedClassifier(classifier, scoring=PrecisionAtRecall(0.9), cv="prefit", random_state=0)
+tuned = BiasTunedClassifier(
+    classifier, scoring=PrecisionAtRecall(0.9), cv="prefit", random_state=0
+)
 tuned.fit(texts_dev, y_dev)
 pd.DataFrame(
     {
@@ -126,7 +169,10 @@ pd.DataFrame(
 # back.
 tuned.save_pretrained("spam-filter")
 filter_ = DiceSequenceClassifier.from_pretrained("spam-filter")
-new = ["Claim a free holiday now, reply YES", "Carla is late, see you at six"]
+new = [
+    "Claim a free holiday now, reply YES",
+    "Carla is late, see you at six",
+]
 for text, label in zip(new, filter_.predict(new), strict=True):
     print(label, "|", text)
 

@@ -7,24 +7,51 @@ tool's file to a model that marks names in new texts, and back to a file that th
 
 You need ``pip install 'skdice[plot]' pandas``.
 
-The file
+In short
 --------
+
+With the file of your tool:
+
+.. code-block:: python
+
+   from skdice import DiceEntityRecognizer
+   from skdice.datasets import read_annotations, write_annotations
+
+   notes = read_annotations("train.jsonl")
+   recognizer = DiceEntityRecognizer().fit(notes.texts, notes.entities)
+   new = ["Agnes Pell rowed from Oldmere to Marrow Bay."]
+   found = recognizer.predict(new)
+   write_annotations("predicted.jsonl", new, found, "doccano")
+
+Below, each step has its reasons and its output.
+
+A file to try it on
+-------------------
 
 Doccano exports JSON lines: on each line a text, and for each entity its first character, the
 character after its last, and its label. Label Studio, Prodigy, spaCy and brat write the same in
 other forms, and ``read_annotations`` reads all of them.
 
-The first block writes three such files from the corpus that ships with skdice. Replace them with
+This block writes three such files from the corpus that ships with skdice. Replace them with
 your own and skip this block.
 """
 
 from pathlib import Path
 
-from skdice.datasets import load_town_notes, read_annotations, write_annotations, write_conll
+from skdice.datasets import (
+    load_town_notes,
+    read_annotations,
+    write_annotations,
+    write_conll,
+)
 
 for part in ("train", "dev", "test"):
-    notes = read_annotations(write_conll(f"{part}.conll", *load_town_notes(subset=part)))
-    write_annotations(f"{part}.jsonl", notes.texts, notes.entities, "doccano")
+    notes = read_annotations(
+        write_conll(f"{part}.conll", *load_town_notes(subset=part))
+    )
+    write_annotations(
+        f"{part}.jsonl", notes.texts, notes.entities, "doccano"
+    )
 print(*Path("train.jsonl").read_text().splitlines()[3:6], sep="\n")
 
 # %%
@@ -34,9 +61,12 @@ print(*Path("train.jsonl").read_text().splitlines()[3:6], sep="\n")
 # ``read_annotations`` sees which tool wrote the file. It checks that each entity lies in its text,
 # and names the line and the entity that does not. Offsets count characters as Python does:
 # ``text[start:end]`` is the entity.
-train, dev, test = (read_annotations(f"{part}.jsonl") for part in ("train", "dev", "test"))
+train, dev, test = (
+    read_annotations(f"{part}.jsonl") for part in ("train", "dev", "test")
+)
 labels = [label for row in train.entities for _, _, label in row]
-print(f"{len(train.texts)} texts, {sum(map(bool, train.entities))} of them with entities")
+with_entities = sum(map(bool, train.entities))
+print(f"{len(train.texts)} texts, {with_entities} of them with entities")
 print({label: labels.count(label) for label in sorted(set(labels))})
 
 # %%
@@ -52,7 +82,9 @@ print({label: labels.count(label) for label in sorted(set(labels))})
 # keeps the site's build short: leave it out for your own data.
 from skdice import DiceEntityRecognizer
 
-recognizer = DiceEntityRecognizer(loss="ce_dice", max_epochs=10, random_state=0)
+recognizer = DiceEntityRecognizer(
+    loss="ce_dice", max_epochs=10, random_state=0
+)
 recognizer.fit(train.texts, train.entities)
 scores = recognizer.evaluate(test.texts, test.entities)
 print({name: round(value, 3) for name, value in scores.items()})
@@ -69,10 +101,12 @@ print({name: round(value, 3) for name, value in scores.items()})
 # not gain on texts outside its own draws, so it seldom harms. ``bias_`` is then 0 everywhere.
 from skdice import BiasTunedTagger
 
-tuned = BiasTunedTagger(recognizer, cv="prefit", random_state=0).fit(dev.texts, dev.entities)
+tuned = BiasTunedTagger(recognizer, cv="prefit", random_state=0).fit(
+    dev.texts, dev.entities
+)
 print("biases:", *tuned.bias_.round(1))
-print(f"F1 as trained {recognizer.score(test.texts, test.entities):.3f}, "
-      f"tuned {tuned.score(test.texts, test.entities):.3f}")  # fmt: skip
+for name, model in (("as trained", recognizer), ("tuned", tuned)):
+    print(f"F1 {name} {model.score(test.texts, test.entities):.3f}")
 
 # %%
 # If wrong entities are worse than missed ones, ask for ``scoring=RecallAtPrecision(0.9)``. That
@@ -84,7 +118,9 @@ print(f"F1 as trained {recognizer.score(test.texts, test.entities):.3f}, "
 # Compare the sets of true and predicted entities. If the list shows mistakes of the annotators,
 # mend the file and train again. That is often worth more than any other step.
 predicted = tuned.predict(test.texts)
-for text, true, found in zip(test.texts, test.entities, predicted, strict=True):
+for text, true, found in zip(
+    test.texts, test.entities, predicted, strict=True
+):
     marked = {(entity.start, entity.end, entity.label) for entity in found}
     for start, end, label in sorted(set(true) ^ marked):
         kind = "missed" if (start, end, label) in true else "wrong"
@@ -100,12 +136,12 @@ for text, true, found in zip(test.texts, test.entities, predicted, strict=True):
 tuned.save_pretrained("notes-model")
 loaded = DiceEntityRecognizer.from_pretrained("notes-model")
 new = [
-    "Agnes Pell rowed from Oldmere to Marrow Bay with the Ferrymen's Guild.",
+    "Agnes Pell rowed from Oldmere to Marrow Bay with the Sailors' Guild.",
     "The harvest supper was moved to Saturday.",
 ]
 found = loaded.predict(new)
-for entity in found[0]:
-    print(entity.start, entity.end, entity.label, f"{entity.score:.2f}", entity.text)
+for e in found[0]:
+    print(e.start, e.end, e.label, f"{e.score:.2f}", e.text)
 
 # %%
 # Send the predictions back to the tool, so that somebody corrects them instead of marking

@@ -7,10 +7,28 @@ tutorial goes from a file of messages with any number of labels to a decision fo
 
 You need ``pip install 'skdice[plot]' pandas``.
 
-The file
+In short
 --------
 
-The first block writes ``messages.jsonl``: on each line a text and a list of labels, which may be
+With your own ``messages.jsonl``, whose lines have a text and a list of labels:
+
+.. code-block:: python
+
+   from skdice import BiasTunedClassifier, DiceSequenceClassifier
+   from skdice.datasets import read_table
+
+   texts, labels = read_table("messages.jsonl")
+   classifier = DiceSequenceClassifier(loss="ce")
+   tuned = BiasTunedClassifier(classifier, scoring="f1")
+   tuned.fit(texts, labels)
+   tuned.predict_labels(["The chair is broken, I want my money back."])
+
+Below, each step has its reasons and its output.
+
+A file to try it on
+-------------------
+
+This block writes ``messages.jsonl``: on each line a text and a list of labels, which may be
 empty. Some labels are rare: one message in fifty is about a refund. Replace the file with your own
 and skip this block.
 """
@@ -22,9 +40,21 @@ from pathlib import Path
 rng = random.Random(1)
 shares = {"late": 0.2, "broken": 0.12, "praise": 0.15, "refund": 0.04}
 says = {
-    "late": ["the parcel is a week late", "where is my order", "it still has not arrived"],
-    "broken": ["the cup is cracked", "the lamp does not work", "one leg of the chair is broken"],
-    "praise": ["lovely colour", "I am very happy with it", "friendly service as always"],
+    "late": [
+        "the parcel is a week late",
+        "where is my order",
+        "it still has not arrived",
+    ],
+    "broken": [
+        "the cup is cracked",
+        "the lamp does not work",
+        "one leg of the chair is broken",
+    ],
+    "praise": [
+        "lovely colour",
+        "I am very happy with it",
+        "friendly service as always",
+    ],
     "refund": [
         "I want my money back",
         "please cancel and pay it back",
@@ -32,15 +62,33 @@ says = {
     ],
 }
 other = [
-    *("my number is 4711", "it was for my sister", "please reply", "I ordered in May"),
-    *("thank you", "the money is on its way", "it arrived on time", "nothing is broken so far"),
+    *(
+        "my number is 4711",
+        "it was for my sister",
+        "please reply",
+        "I ordered in May",
+    ),
+    *(
+        "thank you",
+        "the money is on its way",
+        "it arrived on time",
+        "nothing is broken so far",
+    ),
 ]
 lines = []
 for _ in range(1400):
-    labels = [label for label, share in shares.items() if rng.random() < share]
-    parts = [rng.choice(says[label]) for label in labels] + rng.sample(other, rng.choice([1, 2]))
+    labels = [
+        label for label, share in shares.items() if rng.random() < share
+    ]
+    parts = [rng.choice(says[label]) for label in labels] + rng.sample(
+        other, rng.choice([1, 2])
+    )
     rng.shuffle(parts)
-    lines.append(json.dumps({"text": ", ".join(parts).capitalize() + ".", "labels": labels}))
+    lines.append(
+        json.dumps(
+            {"text": ", ".join(parts).capitalize() + ".", "labels": labels}
+        )
+    )
 Path("messages.jsonl").write_text("\n".join(lines))
 print(*lines[:4], sep="\n")
 
@@ -57,7 +105,9 @@ from skdice.datasets import read_table
 
 texts, labels = read_table("messages.jsonl")
 train, dev, test = slice(0, 400), slice(400, 900), slice(900, None)
-counts = pd.Series([label for row in labels[train] for label in row]).value_counts()
+counts = pd.Series(
+    [label for row in labels[train] for label in row]
+).value_counts()
 print(counts.to_string())
 
 # %%
@@ -72,7 +122,9 @@ from skdice import DiceSequenceClassifier
 classifier = DiceSequenceClassifier(loss="ce", max_epochs=2, random_state=0)
 classifier.fit(texts[train], labels[train])
 print(*classifier.classes_)
-for text, row in zip(texts[test][:3], classifier.predict_labels(texts[test][:3]), strict=True):
+for text, row in zip(
+    texts[test][:3], classifier.predict_labels(texts[test][:3]), strict=True
+):
     print(row, "|", text)
 
 # %%
@@ -97,9 +149,13 @@ print({name: round(value, 3) for name, value in plain.items()})
 # ``scoring="f1"`` tunes each label for its own F1 on the dev messages.
 from skdice import BiasTunedClassifier
 
-tuned = BiasTunedClassifier(classifier, scoring="f1", cv="prefit", random_state=0)
+tuned = BiasTunedClassifier(
+    classifier, scoring="f1", cv="prefit", random_state=0
+)
 tuned.fit(texts[dev], labels[dev])
-table = pd.DataFrame({"plain": plain, "tuned": tuned.evaluate(texts[test], labels[test])})
+table = pd.DataFrame(
+    {"plain": plain, "tuned": tuned.evaluate(texts[test], labels[test])}
+)
 print(table.round(3).to_string())
 print(pd.Series(tuned.bias_.round(2), tuned.classes_, name="bias"))
 
@@ -153,7 +209,9 @@ import matplotlib.pyplot as plt
 
 from skdice.inspection import DecisionDisplay
 
-DecisionDisplay.from_estimator(tuned, texts[test], labels[test], label="refund")
+DecisionDisplay.from_estimator(
+    tuned, texts[test], labels[test], label="refund"
+)
 plt.show()
 
 # %%

@@ -8,10 +8,28 @@ same.
 
 You need ``pip install 'skdice[plot]' pandas``.
 
-The file
+In short
 --------
 
-The first block writes ``questions.csv``: two questions and whether they are duplicates. One pair in
+With your own ``questions.csv``, which has two columns of questions and one of 0 and 1:
+
+.. code-block:: python
+
+   from skdice import BiasTunedClassifier, DiceSequenceClassifier
+   from skdice.datasets import read_table
+
+   X, y = read_table("questions.csv")
+   y = [int(label) for label in y]
+   tuned = BiasTunedClassifier(DiceSequenceClassifier(loss="ce"))
+   tuned.fit(X, y)
+   tuned.predict([("Someone stole my card!", "I lost my card, what now?")])
+
+Below, each step has its reasons and its output.
+
+A file to try it on
+-------------------
+
+This block writes ``questions.csv``: two questions and whether they are duplicates. One pair in
 six is. Some of the others are hard: they share the object or the intention, but not both. Replace
 the file with your own and skip this block.
 """
@@ -21,15 +39,30 @@ import random
 import pandas as pd
 
 rng = random.Random(2)
-things = ["bus pass", "library card", "garden plot", "parking permit", "swimming lesson", "locker"]
+things = [
+    "bus pass",
+    "library card",
+    "garden plot",
+    "parking permit",
+    "swimming lesson",
+    "locker",
+]
 intentions = {
     "cancel": [
         "How do I cancel my {}?",
         "I no longer want my {}, what now?",
         "Where can I end my {}?",
     ],
-    "price": ["How much is a {}?", "What is the price of a {}?", "What do I pay for a {}?"],
-    "renew": ["How do I renew my {}?", "My {} runs out, what now?", "Can I have my {} for longer?"],
+    "price": [
+        "How much is a {}?",
+        "What is the price of a {}?",
+        "What do I pay for a {}?",
+    ],
+    "renew": [
+        "How do I renew my {}?",
+        "My {} runs out, what now?",
+        "Can I have my {} for longer?",
+    ],
     "lost": [
         "I lost my {}, what now?",
         "Someone stole my {}!",
@@ -48,7 +81,9 @@ for _ in range(1500):
     first = question(intention, thing)
     duplicate = rng.random() < 1 / 6
     if not duplicate:
-        other_intention = rng.choice([name for name in intentions if name != intention])
+        other_intention = rng.choice(
+            [name for name in intentions if name != intention]
+        )
         other_thing = rng.choice([name for name in things if name != thing])
         changes = [
             (other_intention, thing),
@@ -57,7 +92,9 @@ for _ in range(1500):
         ]
         intention, thing = rng.choice(changes)
     rows.append((first, question(intention, thing), int(duplicate)))
-frame = pd.DataFrame(rows, columns=["question1", "question2", "is_duplicate"])
+frame = pd.DataFrame(
+    rows, columns=["question1", "question2", "is_duplicate"]
+)
 frame.to_csv("questions.csv", index=False)
 print(frame.head().to_string())
 
@@ -78,7 +115,8 @@ X, y = read_table("questions.csv")
 y = [int(label) for label in y]  # a file holds text
 train, dev, test = slice(0, 500), slice(500, 1000), slice(1000, None)
 print(X[0], y[0])
-print(f"{imbalance(y[train]).ratio:.1f} pairs that are no duplicates for each that is")
+ratio = imbalance(y[train]).ratio
+print(f"{ratio:.1f} pairs that are no duplicates for each that is")
 
 # %%
 # A baseline first
@@ -121,7 +159,9 @@ print(f"F1 of the classifier: {classifier.score(X[test], y[test]):.3f}")
 # Here a person checks. The threshold is tuned on the dev pairs; the training is not repeated.
 from skdice import BiasTunedClassifier
 
-tuned = BiasTunedClassifier(classifier, cv="prefit", random_state=0).fit(X[dev], y[dev])
+tuned = BiasTunedClassifier(classifier, cv="prefit", random_state=0).fit(
+    X[dev], y[dev]
+)
 scores = {
     "as trained": classifier.evaluate(X[test], y[test]),
     "tuned": tuned.evaluate(X[test], y[test]),
@@ -145,7 +185,9 @@ old = [
 new = "Someone stole my library card!"
 candidates = [(new, question) for question in old]
 probability = tuned.predict_proba(candidates)[:, 1]
-for text, p, answer in zip(old, probability, tuned.predict(candidates), strict=True):
+for text, p, answer in zip(
+    old, probability, tuned.predict(candidates), strict=True
+):
     print(f"{p:.2f}", "duplicate" if answer else "-", "|", text)
 tuned.save_pretrained("duplicates")
 
@@ -175,14 +217,27 @@ tuned.save_pretrained("duplicates")
 # Precision against recall of both models on the test pairs, with the tuned decision. The
 # baseline sees which words are shared, and not that "gone" and "stole" mean the same.
 import matplotlib.pyplot as plt
-from sklearn.metrics import PrecisionRecallDisplay, precision_score, recall_score
+from sklearn.metrics import (
+    PrecisionRecallDisplay,
+    precision_score,
+    recall_score,
+)
 
 fig, ax = plt.subplots(figsize=(5, 4), layout="constrained")
-PrecisionRecallDisplay.from_estimator(baseline, X[test], y[test], ax=ax, name="words shared")
-PrecisionRecallDisplay.from_estimator(classifier, X[test], y[test], ax=ax, name="transformer")
+PrecisionRecallDisplay.from_estimator(
+    baseline, X[test], y[test], ax=ax, name="words shared"
+)
+PrecisionRecallDisplay.from_estimator(
+    classifier, X[test], y[test], ax=ax, name="transformer"
+)
 predicted = tuned.predict(X[test])
-point = recall_score(y[test], predicted), precision_score(y[test], predicted, zero_division=0)
-ax.plot(*point, "ko", fillstyle="none", markersize=9, label="tuned decision")
+point = (
+    recall_score(y[test], predicted),
+    precision_score(y[test], predicted, zero_division=0),
+)
+ax.plot(
+    *point, "ko", fillstyle="none", markersize=9, label="tuned decision"
+)
 ax.legend(loc="lower left")
 plt.show()
 

@@ -8,10 +8,27 @@ that knows when to be silent.
 
 You need ``pip install 'skdice[plot]' pandas``.
 
-The file
+In short
 --------
 
-The first block writes ``train.json``, ``dev.json`` and ``test.json`` in the format of SQuAD 2.0: a
+With your own files in the format of SQuAD 2.0:
+
+.. code-block:: python
+
+   from skdice import DiceQuestionAnswerer
+   from skdice.datasets import read_squad
+
+   X, y = read_squad("train.json")
+   X_dev, y_dev = read_squad("dev.json")
+   reader = DiceQuestionAnswerer().fit(X, y, X_val=X_dev, y_val=y_dev)
+   reader.predict([("Who leads the choir?", "Eve Lind leads the choir.")])
+
+Below, each step has its reasons and its output.
+
+A file to try it on
+-------------------
+
+This block writes ``train.json``, ``dev.json`` and ``test.json`` in the format of SQuAD 2.0: a
 text, the questions about it, and for each answer its first character and its words. Two questions
 in five have no answer in their text. Replace the files with your own and skip this block.
 """
@@ -39,32 +56,72 @@ places = [
     "the boat house",
     "the church",
 ]
-times = ["on Monday", "on Friday", "at noon", "in May", "at six", "next week"]
-events = ["choir", "market", "chess club", "book fair", "flower show", "rowing course"]
-asks = {"who": "Who leads the {}?", "where": "Where is the {}?", "when": "When does the {} begin?"}
+times = [
+    "on Monday",
+    "on Friday",
+    "at noon",
+    "in May",
+    "at six",
+    "next week",
+]
+events = [
+    "choir",
+    "market",
+    "chess club",
+    "book fair",
+    "flower show",
+    "rowing course",
+]
+asks = {
+    "who": "Who leads the {}?",
+    "where": "Where is the {}?",
+    "when": "When does the {} begin?",
+}
 
 
 def write_questions(name, n_texts):
     paragraphs = []
     for i in range(n_texts):
         event, other = rng.sample(events, 2)
-        facts = {"who": rng.choice(people), "where": rng.choice(places), "when": rng.choice(times)}
-        text = f"The {event} meets in {facts['where']}. It begins {facts['when']}. "
+        facts = {
+            "who": rng.choice(people),
+            "where": rng.choice(places),
+            "when": rng.choice(times),
+        }
+        text = f"The {event} meets in {facts['where']}. "
+        text += f"It begins {facts['when']}. "
         text += f"{facts['who']} leads it. The {other} is full."
         qas = []
         for kind in asks:
             answerable = rng.random() < 0.6
             start = text.index(facts[kind])
-            answers = [{"text": facts[kind], "answer_start": start}] if answerable else []
+            answers = (
+                [{"text": facts[kind], "answer_start": start}]
+                if answerable
+                else []
+            )
             question = asks[kind].format(event if answerable else other)
-            qas.append({"id": f"{i}-{kind}", "question": question, "answers": answers,
-                        "is_impossible": not answerable})  # fmt: skip
+            qas.append(
+                {
+                    "id": f"{i}-{kind}",
+                    "question": question,
+                    "answers": answers,
+                    "is_impossible": not answerable,
+                }
+            )
         paragraphs.append({"context": text, "qas": qas})
-    content = {"version": "v2.0", "data": [{"title": "notes", "paragraphs": paragraphs}]}
+    content = {
+        "version": "v2.0",
+        "data": [{"title": "notes", "paragraphs": paragraphs}],
+    }
     Path(name).write_text(json.dumps(content))
 
 
-for name, n_texts in (("train.json", 130), ("dev.json", 50), ("test.json", 50)):
+for name, n_texts in (
+    ("train.json", 130),
+    ("dev.json", 50),
+    ("test.json", 50),
+):
     write_questions(name, n_texts)
 
 # %%
@@ -80,7 +137,8 @@ X_train, y_train = read_squad("train.json")
 X_dev, y_dev = read_squad("dev.json")
 X_test, y_test, ids = read_squad("test.json", return_ids=True)
 print(X_train[0], y_train[0], sep="\n")
-print(f"{sum(not answers for answers in y_train)} of {len(y_train)} questions have no answer")
+unanswered = sum(not answers for answers in y_train)
+print(f"{unanswered} of {len(y_train)} questions have no answer")
 
 # %%
 # Train
@@ -147,12 +205,22 @@ print(pd.DataFrame(rows).T.to_string())
 #
 # ``predict`` gives the words of the answer, and an empty text for silence. ``predict_spans`` gives
 # the best places with their probabilities.
-text = "The choir meets in the old mill. It begins at noon. Eve Lind leads it. The market is full."
-questions = [("Who leads the choir?", text), ("When does the market begin?", text)]
+text = "The choir meets in the old mill. It begins at noon. "
+text += "Eve Lind leads it. The market is full."
+questions = [
+    ("Who leads the choir?", text),
+    ("When does the market begin?", text),
+]
 for (question, _), answers in zip(
     questions, reader.predict_spans(questions, n_best=2), strict=True
 ):
-    print(question, [(answer["text"], round(answer["probability"], 2)) for answer in answers])
+    print(
+        question,
+        [
+            (answer["text"], round(answer["probability"], 2))
+            for answer in answers
+        ],
+    )
 
 # %%
 # The folder that ``save_pretrained`` writes is an ordinary transformers model with its threshold,
@@ -160,7 +228,9 @@ for (question, _), answers in zip(
 from skdice.datasets import write_squad_predictions
 
 reader.save_pretrained("reader")
-write_squad_predictions("predictions.json", ids, list(reader.predict(X_test)))
+write_squad_predictions(
+    "predictions.json", ids, list(reader.predict(X_test))
+)
 
 # %%
 # When not
@@ -183,10 +253,16 @@ write_squad_predictions("predictions.json", ids, list(reader.predict(X_test)))
 from skdice.inspection import show_entities
 
 texts, marks = [], []
-for (question, text), (best, *_) in zip(X_test[:8], reader.predict_spans(X_test[:8]), strict=True):
+for (question, text), (best, *_) in zip(
+    X_test[:8], reader.predict_spans(X_test[:8]), strict=True
+):
     shift = len(question) + 1
     texts.append(f"{question} {text}")
-    marks.append([(best["start"] + shift, best["end"] + shift, "answer")] if best["text"] else [])
+    marks.append(
+        [(best["start"] + shift, best["end"] + shift, "answer")]
+        if best["text"]
+        else []
+    )
 show_entities(texts, marks)
 
 # %%

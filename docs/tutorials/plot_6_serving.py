@@ -8,10 +8,28 @@ for servers without torch.
 
 You need ``pip install 'skdice[plot,onnx]' fastapi uvicorn pandas``.
 
-A model
--------
+In short
+--------
 
-The first block trains a small spam filter on a few made-up messages and saves it. Use a folder of
+With a folder ``spam-model`` that ``save_pretrained`` wrote, and a file with a text on each line:
+
+.. code-block:: python
+
+   from skdice import DiceSequenceClassifier
+   from skdice.export import export_onnx
+
+   served = DiceSequenceClassifier.from_pretrained("spam-model")
+   with open("messages.txt", encoding="utf-8") as lines:
+       for label in served.iter_predict(line.strip() for line in lines):
+           print(label)
+   export_onnx(served, "spam-onnx", int8=True)
+
+Below, each step has its reasons and its output.
+
+A model to try it on
+--------------------
+
+This block trains a small spam filter on a few made-up messages and saves it. Use a folder of
 your own, such as that of :ref:`the first tutorial <sphx_glr_auto_tutorials_plot_1_spam.py>`, and
 skip this block. By default ``fit`` chooses the number of epochs; ``max_epochs=3`` keeps the site's
 build short.
@@ -28,7 +46,14 @@ spam = [
     "free {} for you, reply YES",
     "{} is waiting, call now",
 ]
-ham = ["see you {}", "are you free {}?", "call me {}", "lunch {}?", "I am late {}", "thanks for {}"]
+ham = [
+    "see you {}",
+    "are you free {}?",
+    "call me {}",
+    "lunch {}?",
+    "I am late {}",
+    "thanks for {}",
+]
 ends = [
     "a prize",
     "a phone",
@@ -43,11 +68,15 @@ ends = [
 
 def message():
     label = "spam" if rng.random() < 0.2 else "ham"
-    return rng.choice(spam if label == "spam" else ham).format(rng.choice(ends)), label
+    return rng.choice(spam if label == "spam" else ham).format(
+        rng.choice(ends)
+    ), label
 
 
 texts, labels = zip(*(message() for _ in range(300)), strict=True)
-model = DiceSequenceClassifier(loss="ce", max_epochs=3, random_state=0).fit(texts, labels)
+model = DiceSequenceClassifier(loss="ce", max_epochs=3, random_state=0).fit(
+    texts, labels
+)
 model.save_pretrained("spam-model")
 
 # %%
@@ -76,7 +105,10 @@ def predict(messages: Messages):
     probabilities = served.predict_proba(messages.texts)
     best = probabilities.argmax(axis=1)
     return [
-        {"label": str(served.classes_[i]), "probability": round(float(row[i]), 4)}
+        {
+            "label": str(served.classes_[i]),
+            "probability": round(float(row[i]), 4),
+        }
         for i, row in zip(best, probabilities, strict=True)
     ]
 
@@ -87,7 +119,9 @@ def predict(messages: Messages):
 from fastapi.testclient import TestClient
 
 client = TestClient(app)
-reply = client.post("/predict", json={"texts": ["claim a prize today", "lunch at six?"]})
+reply = client.post(
+    "/predict", json={"texts": ["claim a prize today", "lunch at six?"]}
+)
 print(reply.status_code, reply.json())
 print(client.post("/predict", json={"texts": []}).status_code)
 
@@ -112,7 +146,9 @@ import json
 import time
 from pathlib import Path
 
-Path("messages.txt").write_text("".join(message()[0] + "\n" for _ in range(2000)))
+Path("messages.txt").write_text(
+    "".join(message()[0] + "\n" for _ in range(2000))
+)
 
 
 def read(path):
@@ -127,9 +163,9 @@ with open("predictions.jsonl", "w", encoding="utf-8") as out:
     for text, label in zip(read("messages.txt"), predictions, strict=True):
         out.write(json.dumps({"text": text, "label": str(label)}) + "\n")
 seconds = time.perf_counter() - begin
-print(
-    f"2,000 short rows: {seconds:.1f} s; at this speed a million: {seconds * 500 / 60:.0f} minutes"
-)
+minutes = seconds * 500 / 60
+print(f"2,000 short rows: {seconds:.1f} s")
+print(f"a million at this speed: {minutes:.0f} minutes")
 
 # %%
 # ``iter_predict(rows, method="predict_proba")`` gives probabilities. Where a block holds a bad row,
@@ -212,7 +248,9 @@ for name, one in models.items():
     speed[name] = len(test_texts) / (time.perf_counter() - begin)
 size = {"ONNX": "model.onnx", "ONNX, int8": "model_int8.onnx"}
 names = [
-    f"{name}\n{(folder / size[name]).stat().st_size / 1e6:.0f} MB" if name in size else name
+    f"{name}\n{(folder / size[name]).stat().st_size / 1e6:.0f} MB"
+    if name in size
+    else name
     for name in models
 ]
 fig, ax = plt.subplots(figsize=(5, 3), layout="constrained")

@@ -9,10 +9,28 @@ compares them, and takes the better model out of the tracker.
 You need ``pip install 'skdice[plot]' mlflow pandas``. No server has to run: the records are a
 database file in the working directory.
 
-The data
+In short
 --------
 
-The first block makes short messages, one in ten of which is spam, and cuts them into a part to
+With your own texts and labels:
+
+.. code-block:: python
+
+   import mlflow
+   from skdice import DiceSequenceClassifier
+
+   model = DiceSequenceClassifier(loss="ce", random_state=0)
+   with mlflow.start_run():
+       model.fit(texts, labels)
+       mlflow.log_params({"loss": "ce", "lr": model.lr_})
+       mlflow.log_metrics(model.evaluate(texts_dev, labels_dev))
+
+Below, each step has its reasons and its output.
+
+Data to try it on
+-----------------
+
+This block makes short messages, one in ten of which is spam, and cuts them into a part to
 train on, one to validate on after each epoch, and one that is looked at once. Some messages are
 hard: "call about the book" is written by friends and by spammers. Replace them with your own.
 """
@@ -20,7 +38,13 @@ hard: "call about the book" is written by friends and by spammers. Replace them 
 import random
 
 rng = random.Random(0)
-spam = ["win {} now", "claim {} today", "{} for you, reply YES", "{} is waiting", "call about {}"]
+spam = [
+    "win {} now",
+    "claim {} today",
+    "{} for you, reply YES",
+    "{} is waiting",
+    "call about {}",
+]
 ham = [
     "see you {}",
     "are you free {}?",
@@ -29,12 +53,22 @@ ham = [
     "{} is waiting",
     "I am late {}",
 ]
-ends = ["a prize", "a phone", "tonight", "on Friday", "at six", "the tickets", "the book"]
+ends = [
+    "a prize",
+    "a phone",
+    "tonight",
+    "on Friday",
+    "at six",
+    "the tickets",
+    "the book",
+]
 
 
 def message():
     label = "spam" if rng.random() < 0.1 else "ham"
-    return rng.choice(spam if label == "spam" else ham).format(rng.choice(ends)), label
+    return rng.choice(spam if label == "spam" else ham).format(
+        rng.choice(ends)
+    ), label
 
 
 texts, labels = zip(*(message() for _ in range(900)), strict=True)
@@ -54,8 +88,14 @@ from skorch.callbacks import Callback
 class LogEpochs(Callback):
     def on_epoch_end(self, net, **kwargs):
         epoch = net.history[-1]
-        names = [name for name in ("train_loss", "valid_score", "lr") if name in epoch]
-        mlflow.log_metrics({name: epoch[name] for name in names}, step=epoch["epoch"])
+        names = [
+            name
+            for name in ("train_loss", "valid_score", "lr")
+            if name in epoch
+        ]
+        mlflow.log_metrics(
+            {name: epoch[name] for name in names}, step=epoch["epoch"]
+        )
 
 
 # %%
@@ -73,18 +113,27 @@ import logging
 
 from skdice import DiceSequenceClassifier
 
-logging.getLogger("mlflow").setLevel(logging.ERROR)  # it tells at length what it sets up
+# It tells at length what it sets up.
+logging.getLogger("mlflow").setLevel(logging.ERROR)
 logging.getLogger("alembic").setLevel(logging.ERROR)
 mlflow.set_tracking_uri("sqlite:///runs.db")
 mlflow.set_experiment("spam")
 
 for loss in ("ce", "ce_dice"):
-    model = DiceSequenceClassifier(loss=loss, max_epochs=4, callbacks=[LogEpochs()], random_state=0)
+    model = DiceSequenceClassifier(
+        loss=loss, max_epochs=4, callbacks=[LogEpochs()], random_state=0
+    )
     with mlflow.start_run(run_name=loss):
-        model.fit(texts[train], labels[train], X_val=texts[dev], y_val=labels[dev])
-        mlflow.log_params({"loss": loss, "max_epochs": model.max_epochs_, "lr": model.lr_})
+        model.fit(
+            texts[train], labels[train], X_val=texts[dev], y_val=labels[dev]
+        )
+        mlflow.log_params(
+            {"loss": loss, "max_epochs": model.max_epochs_, "lr": model.lr_}
+        )
         scores = model.evaluate(texts[dev], labels[dev])
-        mlflow.log_metrics({f"dev_{name}": value for name, value in scores.items()})
+        mlflow.log_metrics(
+            {f"dev_{name}": value for name, value in scores.items()}
+        )
         mlflow.sklearn.log_model(
             model.set_params(callbacks=None),
             name="model",
@@ -108,7 +157,12 @@ for loss in ("ce", "ce_dice"):
 # ``search_runs`` gives a table with a row for each run. ``mlflow ui --backend-store-uri
 # sqlite:///runs.db`` shows the same in a browser.
 runs = mlflow.search_runs(order_by=["metrics.dev_f1 DESC"])
-columns = ["params.loss", "params.lr", "params.max_epochs", "metrics.dev_f1"]
+columns = [
+    "params.loss",
+    "params.lr",
+    "params.max_epochs",
+    "metrics.dev_f1",
+]
 print(runs[columns].to_string(index=False))
 
 # %%
@@ -125,7 +179,8 @@ best = runs.iloc[0]
     filter_string=f"source_run_id = '{best.run_id}'", output_format="list"
 )
 again = mlflow.sklearn.load_model(logged.model_uri)
-print(f"{best['params.loss']}: F1 on the test texts {again.score(texts[test], labels[test]):.3f}")
+f1 = again.score(texts[test], labels[test])
+print(f"{best['params.loss']}: F1 on the test texts {f1:.3f}")
 print(again.predict(["claim a phone today", "lunch on Friday?"]))
 
 # %%
@@ -144,7 +199,9 @@ print(again.predict(["claim a phone today", "lunch on Friday?"]))
 # not among them, so their fits are not logged, and MLflow does not say so:
 mlflow.sklearn.autolog(log_models=False)
 with mlflow.start_run() as run:
-    DiceSequenceClassifier(max_epochs=1, frozen="encoder").fit(texts[train], labels[train])
+    DiceSequenceClassifier(max_epochs=1, frozen="encoder").fit(
+        texts[train], labels[train]
+    )
 mlflow.sklearn.autolog(disable=True)
 data = mlflow.get_run(run.info.run_id).data
 print("parameters:", data.params, "metrics:", data.metrics)
@@ -171,11 +228,16 @@ class WriteEpochs(Callback):
 
     def on_epoch_end(self, net, **kwargs):
         with open(self.path, "a", encoding="utf-8") as file:
-            epoch = {key: net.history[-1][key] for key in ("epoch", "train_loss", "dur")}
+            epoch = {
+                key: net.history[-1][key]
+                for key in ("epoch", "train_loss", "dur")
+            }
             file.write(json.dumps(epoch) + "\n")
 
 
-quick = DiceSequenceClassifier(max_epochs=2, frozen="encoder", callbacks=[WriteEpochs("fit.jsonl")])
+quick = DiceSequenceClassifier(
+    max_epochs=2, frozen="encoder", callbacks=[WriteEpochs("fit.jsonl")]
+)
 quick.fit(texts[train], labels[train])
 print(Path("fit.jsonl").read_text())
 
@@ -201,7 +263,12 @@ for _, run in runs.iterrows():
     for ax, metric in zip(axes, ("train_loss", "valid_score"), strict=True):
         steps = client.get_metric_history(run.run_id, metric)
         values = [step.value for step in steps]
-        ax.plot([step.step for step in steps], values, marker="o", label=run["params.loss"])
+        ax.plot(
+            [step.step for step in steps],
+            values,
+            marker="o",
+            label=run["params.loss"],
+        )
         ax.xaxis.get_major_locator().set_params(integer=True)
         ax.set(xlabel="epoch", title=metric)
 axes[1].legend()

@@ -8,10 +8,25 @@ it, asks four methods which words its predictions rest on, and mends the file.
 You need ``pip install 'skdice[plot]' lime shap pandas``. The first and the last method need neither
 LIME nor SHAP.
 
-The file
+In short
 --------
 
-The first block writes ``messages.csv``. The trap: all of its spam was collected from one service,
+With a fitted classifier, the change of the probability without each word of a text:
+
+.. code-block:: python
+
+   words = text.split()
+   shorter = [" ".join(words[:i] + words[i + 1 :]) for i in range(len(words))]
+   without = model.predict_proba(shorter)[:, 1]
+   for word, change in zip(words, model.predict_proba([text])[0, 1] - without):
+       print(f"{word:>10} {change:+.2f}")
+
+Below, each step has its reasons and its output.
+
+A file to try it on
+-------------------
+
+This block writes ``messages.csv``. The trap: all of its spam was collected from one service,
 which adds *Sent with QuickText* to each message. Its normal messages came by another way. Replace
 the file with your own and skip this block.
 """
@@ -20,7 +35,13 @@ import random
 
 import pandas as pd
 
-things = ["a prize", "a free phone", "a holiday", "500 pounds", "two tickets"]
+things = [
+    "a prize",
+    "a free phone",
+    "a holiday",
+    "500 pounds",
+    "two tickets",
+]
 names = ["Ann", "Bob", "Carla", "Dan"]
 times = ["tonight", "on Friday", "at six", "tomorrow"]
 spam = [
@@ -42,15 +63,23 @@ def messages(n, footer_in_spam, footer_in_ham, seed):
     rows = []
     for _ in range(n):
         label = "spam" if rng.random() < 0.2 else "ham"
-        words = {"thing": rng.choice(things), "name": rng.choice(names), "time": rng.choice(times)}
+        words = {
+            "thing": rng.choice(things),
+            "name": rng.choice(names),
+            "time": rng.choice(times),
+        }
         text = rng.choice(spam if label == "spam" else ham).format(**words)
-        if rng.random() < (footer_in_spam if label == "spam" else footer_in_ham):
+        if rng.random() < (
+            footer_in_spam if label == "spam" else footer_in_ham
+        ):
             text += " Sent with QuickText"
         rows.append({"text": text, "label": label})
     return pd.DataFrame(rows)
 
 
-messages(300, footer_in_spam=1, footer_in_ham=0, seed=0).to_csv("messages.csv", index=False)
+messages(300, footer_in_spam=1, footer_in_ham=0, seed=0).to_csv(
+    "messages.csv", index=False
+)
 
 # %%
 # Train
@@ -68,7 +97,9 @@ texts, labels = read_table("messages.csv")
 texts_train, texts_test, y_train, y_test = train_test_split(
     texts, labels, test_size=0.25, stratify=labels, random_state=0
 )
-model = DiceSequenceClassifier(max_epochs=2, random_state=0).fit(texts_train, y_train)
+model = DiceSequenceClassifier(max_epochs=2, random_state=0).fit(
+    texts_train, y_train
+)
 print(f"F1 on the test texts: {model.score(texts_test, y_test):.3f}")
 
 # %%
@@ -86,7 +117,9 @@ column = list(model.classes_).index("spam")
 
 
 def log_odds(rows):
-    p = model.predict_proba([str(row) for row in rows])[:, column].clip(1e-6, 1 - 1e-6)
+    p = model.predict_proba([str(row) for row in rows])[:, column].clip(
+        1e-6, 1 - 1e-6
+    )
     return np.log(p / (1 - p))
 
 
@@ -110,13 +143,24 @@ for word, change in zip(words, left_out, strict=True):
 from lime.lime_text import LimeTextExplainer
 
 explainer = LimeTextExplainer(
-    class_names=list(model.classes_), split_expression=r"\s+", random_state=0
+    class_names=list(model.classes_),
+    split_expression=r"\s+",
+    random_state=0,
 )
 explanation = explainer.explain_instance(
-    text, model.predict_proba, labels=(column,), num_features=len(words), num_samples=500
+    text,
+    model.predict_proba,
+    labels=(column,),
+    num_features=len(words),
+    num_samples=500,
 )
 by_lime = dict(explanation.as_list(column))
-print({str(word): round(weight, 2) for word, weight in list(by_lime.items())[:4]})
+print(
+    {
+        str(word): round(weight, 2)
+        for word, weight in list(by_lime.items())[:4]
+    }
+)
 
 # %%
 # SHAP
@@ -127,11 +171,20 @@ print({str(word): round(weight, 2) for word, weight in list(by_lime.items())[:4]
 # blanks, so that no tokenizer is needed. Explain log-odds rather than probabilities.
 import shap
 
-values = shap.Explainer(log_odds, shap.maskers.Text(r"\s+"), seed=0)([text], silent=True)
-by_shap = dict(zip([part.strip() for part in values.data[0]], values.values[0], strict=True))
+values = shap.Explainer(log_odds, shap.maskers.Text(r"\s+"), seed=0)(
+    [text], silent=True
+)
+by_shap = dict(
+    zip(
+        [part.strip() for part in values.data[0]],
+        values.values[0],
+        strict=True,
+    )
+)
 print({word: round(float(value), 2) for word, value in by_shap.items()})
 difference = log_odds([text])[0] - values.base_values[0]
-print(f"sum {sum(by_shap.values()):.2f}, difference to an empty text {difference:.2f}")
+print(f"sum {sum(by_shap.values()):.2f}")
+print(f"difference to an empty text {difference:.2f}")
 
 # %%
 # All texts: shuffle a part
@@ -141,13 +194,20 @@ print(f"sum {sum(by_shap.values()):.2f}, difference to an empty text {difference
 # texts among the rows, leave the rest, and see how far the score falls. Here the parts are the
 # footer and the message before it.
 footer = "Sent with QuickText"
-bodies = np.array([text.removesuffix(footer).strip() for text in texts_test])
-footers = np.array([footer if text.endswith(footer) else "" for text in texts_test])
+bodies = np.array(
+    [text.removesuffix(footer).strip() for text in texts_test]
+)
+footers = np.array(
+    [footer if text.endswith(footer) else "" for text in texts_test]
+)
 rng = np.random.default_rng(0)
 
 
 def score_of(bodies, footers):
-    joined = [f"{body} {end}".strip() for body, end in zip(bodies, footers, strict=True)]
+    joined = [
+        f"{body} {end}".strip()
+        for body, end in zip(bodies, footers, strict=True)
+    ]
     return model.score(joined, y_test)
 
 
@@ -169,11 +229,16 @@ print(f"messages shuffled:  {np.mean(shuffled):.3f}")
 # messages come from everywhere, so the footer says nothing there; they show what the change is
 # worth.
 clean = [text.removesuffix(footer).strip() for text in texts_train]
-mended = DiceSequenceClassifier(max_epochs=2, random_state=0).fit(clean, y_train)
+mended = DiceSequenceClassifier(max_epochs=2, random_state=0).fit(
+    clean, y_train
+)
 new = messages(300, footer_in_spam=0.3, footer_in_ham=0.3, seed=1)
 new_clean = [text.removesuffix(footer).strip() for text in new["text"]]
-print(f"F1 on new messages, trained on the file: {model.score(new['text'], new['label']):.3f}")
-print(f"trained without the footer:              {mended.score(new_clean, new['label']):.3f}")
+before = model.score(new["text"], new["label"])
+after = mended.score(new_clean, new["label"])
+print("F1 on new messages")
+print(f"trained on the file:        {before:.3f}")
+print(f"trained without the footer: {after:.3f}")
 
 # %%
 # When not
@@ -198,10 +263,16 @@ methods = {
     "LIME": np.array([by_lime.get(word, 0.0) for word in words]),
     "SHAP": np.array([by_shap.get(word, 0.0) for word in words]),
 }
-fig, axes = plt.subplots(1, 3, figsize=(8, 3.4), sharey=True, layout="constrained")
+fig, axes = plt.subplots(
+    1, 3, figsize=(8, 3.4), sharey=True, layout="constrained"
+)
 for ax, (name, weights) in zip(axes, methods.items(), strict=True):
-    colours = ["tab:red" if weight > 0 else "tab:blue" for weight in weights]
-    ax.barh(range(len(words)), weights / np.abs(weights).max(), color=colours)
+    colours = [
+        "tab:red" if weight > 0 else "tab:blue" for weight in weights
+    ]
+    ax.barh(
+        range(len(words)), weights / np.abs(weights).max(), color=colours
+    )
     ax.axvline(0, color="grey", linewidth=0.8)
     ax.set(title=name, xlim=(-1.1, 1.1))
 axes[0].set_yticks(range(len(words)), words)

@@ -8,8 +8,26 @@ model beside it: the first step tells where to go on.
 
 You need ``pip install 'skdice[plot]' pandas``.
 
-The data
+In short
 --------
+
+With a fitted classifier, three numbers tell the usual causes apart:
+
+.. code-block:: python
+
+   from sklearn.metrics import average_precision_score
+
+   positive = model.classes_[1]
+   probability = model.predict_proba(texts)[:, 1]
+   truth = [label == positive for label in labels]
+   print("positives", sum(truth))
+   print("predicted", (model.predict(texts) == positive).sum())
+   print("average precision", average_precision_score(truth, probability))
+
+Below, each step has its reasons and its output.
+
+Data to try it on
+-----------------
 
 Short messages, of which one in sixteen is spam. Replace them with your own and skip this block.
 """
@@ -17,14 +35,36 @@ Short messages, of which one in sixteen is spam. Replace them with your own and 
 import random
 
 rng = random.Random(0)
-spam = ["win {} now", "claim {} today", "{} for you, reply YES", "{} is waiting", "call about {}"]
-ham = ["see you {}", "are you free {}?", "call me about {}", "lunch {}?", "I am late {}"]
-ends = ["a prize", "a phone", "tonight", "on Friday", "at six", "the tickets", "the book"]
+spam = [
+    "win {} now",
+    "claim {} today",
+    "{} for you, reply YES",
+    "{} is waiting",
+    "call about {}",
+]
+ham = [
+    "see you {}",
+    "are you free {}?",
+    "call me about {}",
+    "lunch {}?",
+    "I am late {}",
+]
+ends = [
+    "a prize",
+    "a phone",
+    "tonight",
+    "on Friday",
+    "at six",
+    "the tickets",
+    "the book",
+]
 
 
 def message():
     label = "spam" if rng.random() < 1 / 16 else "ham"
-    return rng.choice(spam if label == "spam" else ham).format(rng.choice(ends)), label
+    return rng.choice(spam if label == "spam" else ham).format(
+        rng.choice(ends)
+    ), label
 
 
 texts, labels = zip(*(message() for _ in range(900)), strict=True)
@@ -55,7 +95,9 @@ def look(model, texts, y):
     }
 
 
-short = DiceSequenceClassifier(loss="ce", max_epochs=1, batch_size=128, random_state=0)
+short = DiceSequenceClassifier(
+    loss="ce", max_epochs=1, batch_size=128, random_state=0
+)
 short.fit(texts[train], labels[train])
 cases = {"one epoch": look(short, texts[test], labels[test])}
 print(pd.DataFrame(cases).round(2).to_string())
@@ -79,7 +121,9 @@ rows = sorted(zip(labels, texts, strict=True))
 first = [label for label, text in rows[:300]]
 print("positives in the first rows of a sorted file:", first.count("spam"))
 try:
-    DiceSequenceClassifier().fit([text for label, text in rows[:300]], first)
+    DiceSequenceClassifier().fit(
+        [text for label, text in rows[:300]], first
+    )
 except ValueError as error:
     print(error)
 
@@ -98,7 +142,10 @@ from sklearn.metrics import f1_score
 capitals = [label.title() for label in labels[test]]
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
-    print("F1 by scikit-learn:", f1_score(capitals, short.predict(texts[test]), average="macro"))
+    print(
+        "F1 by scikit-learn:",
+        f1_score(capitals, short.predict(texts[test]), average="macro"),
+    )
 try:
     short.score(texts[test], capitals)
 except ValueError as error:
@@ -128,7 +175,9 @@ cases["five epochs"] = look(longer, texts[test], labels[test])
 # on the development texts, without training again.
 from skdice import BiasTunedClassifier
 
-tuned = BiasTunedClassifier(short, cv="prefit", random_state=0).fit(texts[dev], labels[dev])
+tuned = BiasTunedClassifier(short, cv="prefit", random_state=0).fit(
+    texts[dev], labels[dev]
+)
 cases["one epoch, tuned"] = look(tuned, texts[test], labels[test])
 print(pd.DataFrame(cases).round(2).to_string())
 
@@ -140,7 +189,9 @@ print(pd.DataFrame(cases).round(2).to_string())
 # ``fit`` warns of that. The cure is ``lr="auto"``, the default, or a tenth of your rate.
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
-    high = DiceSequenceClassifier(loss="ce", max_epochs=2, lr=0.03, random_state=0)
+    high = DiceSequenceClassifier(
+        loss="ce", max_epochs=2, lr=0.03, random_state=0
+    )
     high.fit(texts[train], labels[train])
 print(*(warning.message for warning in caught), sep="\n")
 cases["rate 0.03"] = look(high, texts[test], labels[test])
@@ -157,7 +208,9 @@ from skdice.losses import DSCLoss
 
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
-    printed = DiceSequenceClassifier(loss=DSCLoss.literal(), max_epochs=2, random_state=0)
+    printed = DiceSequenceClassifier(
+        loss=DSCLoss.literal(), max_epochs=2, random_state=0
+    )
     printed.fit(texts[train], labels[train])
 print(caught[0].message)
 cases["printed DSC"] = look(printed, texts[test], labels[test])
@@ -209,11 +262,19 @@ models = {
     "printed DSC": printed,
 }
 spread = random.Random(0)
-fig, axes = plt.subplots(1, 5, figsize=(9, 3.2), sharey=True, layout="constrained")
+fig, axes = plt.subplots(
+    1, 5, figsize=(9, 3.2), sharey=True, layout="constrained"
+)
 for ax, (name, model) in zip(axes, models.items(), strict=True):
     probability = model.predict_proba(texts[test])[:, 1]
-    for i, (label, colour) in enumerate([("ham", "tab:blue"), ("spam", "tab:red")]):
-        heights = [p for p, y in zip(probability, labels[test], strict=True) if y == label]
+    for i, (label, colour) in enumerate(
+        [("ham", "tab:blue"), ("spam", "tab:red")]
+    ):
+        heights = [
+            p
+            for p, y in zip(probability, labels[test], strict=True)
+            if y == label
+        ]
         places = [i + spread.uniform(-0.3, 0.3) for _ in heights]
         ax.scatter(places, heights, s=8, color=colour, alpha=0.6)
     ax.axhline(0.5, color="grey", linestyle="--", linewidth=0.8)

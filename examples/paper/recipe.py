@@ -3,7 +3,7 @@
     python recipe.py run --data FOLDER --workers 2 --hours 8 --out results/recipe.jsonl
     python recipe.py run --data FOLDER --sizes 100 400 --losses ce_dice   # a part of it
     python recipe.py list --sizes 100               # what is missing of a part, and its row-epochs
-    python recipe.py show                           # tables into the guide, and the picture
+    python recipe.py show                           # tables into the appendix, and the picture
 
 A cell is a data set with 100, 400 or 2,000 training rows. Its grid is `RATES` x `EPOCHS` as far as
 rows x epochs stay under `MOST`. The highest rate is left out with 2,000 rows, because no cell with
@@ -84,7 +84,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1, help="of torch, for each run")
     parser.add_argument("--hours", type=float, default=float("inf"), help="of processor, in --out")
     parser.add_argument("--out", type=Path, default=RESULTS)
-    parser.add_argument("--page", type=Path, default=DOCS / "guide" / "recipe.md")
+    parser.add_argument("--page", type=Path, default=DOCS / "experiments.md")
     parser.add_argument("--picture", type=Path, default=DOCS / "images" / "recipe.svg")
     add_common(parser)
     args = parser.parse_args()

@@ -1,7 +1,7 @@
 """Whether other packages' defaults, trained by themselves, have the F1 that our engine gives them.
 
     python recipe_peers.py run --envs FOLDER --data FOLDER   # environments: see peers.py make
-    python recipe_peers.py show                              # the table into the guide
+    python recipe_peers.py show                              # the table into the appendix
 
 The table of `recipe.py` trains the numbers of Trainer and of simpletransformers in our engine. Here
 the packages train on the same rows of the same cells, once each, in fp32, as they do by default.
@@ -44,7 +44,7 @@ def main() -> None:
     args.records, args.nice = RECORDS, None
     if args.command == "run":
         run(args)
-    table, page = "\n".join(lines()), recipe.DOCS / "guide" / "recipe.md"
+    table, page = "\n".join(lines()), recipe.DOCS / "experiments.md"
     print(table)
     page.write_text(replaced(page.read_text(), "defaults of others", table, "recipe_peers.py"))
 

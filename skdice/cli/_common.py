@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import tempfile
+import warnings
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,6 +18,7 @@ import typer
 from rich.console import Console
 
 from skdice._checks import counted
+from skdice.exceptions import SkdiceWarning
 from skdice.folders import replaceable
 
 OUT = Console(markup=False, highlight=False)
@@ -38,7 +40,10 @@ _OPTIONS = {
 
 
 def with_options(message: str, options: dict[str, str]) -> str:
-    """A message of the library that names options where it names their parameters."""
+    """A message of the library that names options where it names their parameters.
+
+    An option that the command does not have comes with the command that has it.
+    """
     names = {**options, **{name: options[of] for name, of in _OPTIONS.items() if of in options}}
 
     def named(match: re.Match[str]) -> str:
@@ -50,24 +55,40 @@ def with_options(message: str, options: dict[str, str]) -> str:
         return option if value == "=True" else f"{option} {value[1:].strip(chr(39))}"
 
     def said_once(brackets: re.Match[str]) -> str:
-        before = message[: brackets.start()]
+        before, named = message[: brackets.start()], re.findall("--[a-z-]+", brackets[1])
+        if lacking := [option for option in named if option not in names.values()]:
+            command = "convert" if "--from" in lacking else "train"
+            return f"{brackets[0][:-1]} of skdice {command})"
         return "" if all(each in before for each in brackets[1].split(", ")) else brackets[0]
 
     known = "|".join(name for name, option in names.items() if option.startswith("--"))
     message = re.sub(rf"(?<![\w/-])({known})\b(=(?:'[^']*'|True|False|))?", named, message)
+    message = re.sub(r"(--[a-z-]+) \((\1 [^)]*)\)", r"\2", message)  # with its value
     return re.sub(r" \((--[^)]*)\)", said_once, message)
 
 
 @contextlib.contextmanager
 def readable_errors(options: dict[str, str]) -> Iterator[None]:
-    """Exit 1 with one paragraph for bad data or a failed run, 130 for an interrupt."""
+    """Exit 1 with one paragraph for bad data or a failed run, 130 for an interrupt.
+
+    Warnings of skdice are one line, without the line of a program that the user did not write.
+    """
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    whole = warnings.formatwarning
+
+    def short(message: Warning | str, category: type[Warning], *where: Any) -> str:
+        if not issubclass(category, SkdiceWarning):
+            return whole(message, category, *where)
+        return f"{category.__name__}: {with_options(str(message), options)}\n"
+
+    warnings.formatwarning = short  # type: ignore[assignment]
     try:
         yield
     except BrokenPipeError:  # as in `skdice predict ... | head`, which typer ends quietly
         raise
-    except KeyboardInterrupt:
-        ERR.print("[bold]interrupted[/bold]: what was written before is kept", markup=True)
+    except KeyboardInterrupt as stop:
+        ERR.print("[bold]interrupted[/bold]:", end=" ", markup=True)
+        ERR.print(with_options(str(stop), options) or "what was written before is kept")
         raise typer.Exit(130) from None
     except (ValueError, TypeError, OSError, ImportError, RuntimeError) as error:
         if DEBUG:
@@ -75,6 +96,8 @@ def readable_errors(options: dict[str, str]) -> Iterator[None]:
         ERR.print("[bold red]error[/bold red]:", end=" ", markup=True)
         ERR.print(with_options(str(error), options))
         raise typer.Exit(1) from None
+    finally:
+        warnings.formatwarning = whole
 
 
 # ---- outputs, checked before the work and not after
@@ -198,7 +221,7 @@ def on_features(parts: dict[str, Any], params: dict[str, Any]) -> Any:
     for name in ("frozen", "precision", "max_question_length", "glued"):
         if name in params:
             raise typer.BadParameter(f"--{name.replace('_', '-')} has no meaning with --features")
-    names = ("backbone", "device", "max_length", "long_texts")
+    names = ("backbone", "device", "max_length", "long_texts", "pooling")
     of_encoder = {name: params[name] for name in names if name in params}
     of_head = {name: value for name, value in params.items() if name not in of_encoder}
     encoder = TransformerFeatures(**of_encoder).fit(parts["train"].X)

@@ -14,12 +14,20 @@ from skdice import BiasTunedTagger, DiceClassifier, DiceTokenClassifier
 from skdice.datasets import load_town_notes
 from skdice.inspection import BiasDisplay, ThresholdDisplay
 
-X, y = make_classification(6000, n_informative=4, weights=[0.95], flip_y=0.03, random_state=1)
-X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, random_state=0)
+X, y = make_classification(
+    6000, n_informative=4, weights=[0.95], flip_y=0.03, random_state=1
+)
+X_train, X_test, y_train, y_test = train_test_split(
+    X, y, stratify=y, random_state=0
+)
 
-fig, axes = plt.subplots(1, 2, figsize=(9, 3.5), sharey=True, layout="constrained")
+fig, axes = plt.subplots(
+    1, 2, figsize=(9, 3.5), sharey=True, layout="constrained"
+)
 for loss, ax in zip(("ce", "dice"), axes, strict=True):
-    model = DiceClassifier(loss=loss, max_epochs=10, random_state=0).fit(X_train, y_train)
+    model = DiceClassifier(loss=loss, max_epochs=10, random_state=0).fit(
+        X_train, y_train
+    )
     display = ThresholdDisplay.from_estimator(model, X_test, y_test, ax=ax)
     ax.set_title(f"{loss}: {ax.get_title()}")
 plt.show()
@@ -27,11 +35,19 @@ plt.show()
 # %%
 # A tagger has no single threshold. Its decision is tuned with a bias for each tag. Here the bias of
 # ``O`` is varied for the plain and the tuned tagger, on test sentences. 0 is the bias as fitted.
-train, dev, test = (load_town_notes(subset=name) for name in ("train", "dev", "test"))
-tagger = DiceTokenClassifier(loss="ce", max_epochs=4, lr=3e-4, random_state=0).fit(*train)
-fig, axes = plt.subplots(1, 2, figsize=(9, 3.5), sharey=True, layout="constrained")
+train, dev, test = (
+    load_town_notes(subset=name) for name in ("train", "dev", "test")
+)
+tagger = DiceTokenClassifier(
+    loss="ce", max_epochs=4, lr=3e-4, random_state=0
+).fit(*train)
+fig, axes = plt.subplots(
+    1, 2, figsize=(9, 3.5), sharey=True, layout="constrained"
+)
 tuned = BiasTunedTagger(tagger, cv="prefit").fit(*dev)
-for model, name, ax in zip((tagger, tuned), ("plain", "tuned"), axes, strict=True):
+for model, name, ax in zip(
+    (tagger, tuned), ("plain", "tuned"), axes, strict=True
+):
     BiasDisplay.from_estimator(model, *test, ax=ax)
     ax.set_title(f"{name}: {ax.get_title()}")
 plt.show()

@@ -17,7 +17,12 @@ X, y = load_town_notes(subset="train")
 X_dev, y_dev = load_town_notes(subset="dev")
 
 tagger = DiceTokenClassifier(
-    loss="ce_dice", max_epochs=3, lr=5e-4, frozen=4, batch_size=16, random_state=0
+    loss="ce_dice",
+    max_epochs=3,
+    lr=5e-4,
+    frozen=4,
+    batch_size=16,
+    random_state=0,
 )
 tagger.fit(X, y)
 ClassFrequencyDisplay.from_estimator(tagger, X_dev, y_dev)

@@ -14,13 +14,29 @@ from sklearn.model_selection import train_test_split
 
 from skdice import DiceClassifier
 
-X, y = make_classification(6000, n_informative=4, weights=[0.95], flip_y=0.03, random_state=2)
-X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, random_state=0)
+X, y = make_classification(
+    6000, n_informative=4, weights=[0.95], flip_y=0.03, random_state=2
+)
+X_train, X_test, y_train, y_test = train_test_split(
+    X, y, stratify=y, random_state=0
+)
 
 fig, ax = plt.subplots(figsize=(5.5, 4), layout="constrained")
-for loss, style in (("ce", "-"), ("focal", ":"), ("dsc", "--"), ("ce_dice", "-.")):
-    model = DiceClassifier(loss=loss, max_epochs=8, random_state=0).fit(X_train, y_train)
+for loss, style in (
+    ("ce", "-"),
+    ("focal", ":"),
+    ("dsc", "--"),
+    ("ce_dice", "-."),
+):
+    model = DiceClassifier(loss=loss, max_epochs=8, random_state=0).fit(
+        X_train, y_train
+    )
     PrecisionRecallDisplay.from_estimator(
-        model, X_test, y_test, name=loss, ax=ax, curve_kwargs={"linestyle": style}
+        model,
+        X_test,
+        y_test,
+        name=loss,
+        ax=ax,
+        curve_kwargs={"linestyle": style},
     )
 plt.show()

@@ -15,7 +15,12 @@ from skdice.inspection import SpanConfusionDisplay, show_tags, span_errors
 X, y = load_town_notes(subset="train")
 X_test, y_test = load_town_notes(subset="test")
 tagger = DiceTokenClassifier(
-    loss="ce_dice", max_epochs=3, lr=5e-4, batch_size=16, frozen=4, random_state=0
+    loss="ce_dice",
+    max_epochs=3,
+    lr=5e-4,
+    batch_size=16,
+    frozen=4,
+    random_state=0,
 )
 predicted = tagger.fit(X, y).predict(X_test)
 

@@ -18,7 +18,12 @@ X_dev, y_dev = load_town_notes(subset="dev")
 axes = None
 for loss in ("ce", "ce_dice"):
     tagger = DiceTokenClassifier(
-        loss=loss, max_epochs=4, lr=5e-4, batch_size=16, frozen=4, random_state=0
+        loss=loss,
+        max_epochs=4,
+        lr=5e-4,
+        batch_size=16,
+        frozen=4,
+        random_state=0,
     )
     tagger.fit(X, y, X_val=X_dev, y_val=y_dev)
     axes = TrainingHistoryDisplay.from_estimator(tagger, axes=axes).axes_

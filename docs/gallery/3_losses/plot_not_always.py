@@ -15,7 +15,12 @@ from sklearn.metrics import f1_score
 from skdice import DiceClassifier
 
 X, y = make_classification(
-    20000, n_informative=4, weights=[0.9], class_sep=1.5, flip_y=0, random_state=0
+    20000,
+    n_informative=4,
+    weights=[0.9],
+    class_sep=1.5,
+    flip_y=0,
+    random_state=0,
 )
 X_test, y_test = X[10000:], y[10000:]
 numbers = (10, 30, 100)
@@ -25,15 +30,27 @@ for loss, style in (("ce", "-"), ("focal", ":"), ("dsc", "--")):
     scores = []
     for n in numbers:
         rows = np.concatenate(
-            [np.flatnonzero(y[:10000] == 1)[:n], np.flatnonzero(y[:10000] == 0)[:1000]]
+            [
+                np.flatnonzero(y[:10000] == 1)[:n],
+                np.flatnonzero(y[:10000] == 0)[:1000],
+            ]
         )
         fits = (
-            DiceClassifier(loss=loss, max_epochs=5, random_state=seed).fit(X[rows], y[rows])
+            DiceClassifier(loss=loss, max_epochs=5, random_state=seed).fit(
+                X[rows], y[rows]
+            )
             for seed in range(5)
         )
-        scores.append([f1_score(y_test, model.predict(X_test), zero_division=0) for model in fits])
+        scores.append(
+            [
+                f1_score(y_test, model.predict(X_test), zero_division=0)
+                for model in fits
+            ]
+        )
     ax.plot(numbers, np.mean(scores, axis=1), style, marker="o", label=loss)
-    ax.fill_between(numbers, np.min(scores, axis=1), np.max(scores, axis=1), alpha=0.12)
+    ax.fill_between(
+        numbers, np.min(scores, axis=1), np.max(scores, axis=1), alpha=0.12
+    )
 ax.set(
     xscale="log",
     xticks=numbers,

@@ -25,7 +25,7 @@ from skdice.text.inputs import as_sentences, as_tags, as_texts
 
 # No head on the frozen encoder diverges at this rate on vectors of this norm. The heads train for
 # as many epochs as the estimator does, since losses rank differently after few epochs than after
-# many (docs/searching.md).
+# many (docs/experiments.md).
 LR, NORM = 1e-2, 4.0
 BATCH_SIZE = {False: 32, True: 128}
 OF_ESTIMATOR = ("pos_label", "device", "random_state")
