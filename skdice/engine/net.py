@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -305,19 +307,26 @@ class FineTuningNet(NeuralNet):
         graphs = None if fit is None else fit.graphs
         given = None if graphs is None or graphs.reason else flat(batch)
         bad: Any = None
-        with draws.used(torch_draws=self.module_.torch_draws(packed)):
-            if graphs is None or given is None:
-                loss, logits, bad = self.make_update(batch, draws)
-            else:
+        lent = partial(draws.used, torch_draws=self.module_.torch_draws(packed))
+        if graphs is None or given is None:
+            loss, logits, bad = self.make_update(batch, draws, lent)
+        else:
+            with lent():
                 loss, logits = graphs(given)
         if bad is not True or self.scaler_.is_enabled():
             self.schedule_.step()
         return {"loss": loss, "y_pred": logits}
 
     def make_update(
-        self, batch: list[Batch], draws: FitRandomState
+        self,
+        batch: list[Batch],
+        draws: FitRandomState,
+        lent: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | bool]:
         """Loss, gradients and a step of the optimiser, on a GPU without waiting for it.
+
+        The block of `lent`, in which `draws` are torch's, ends before callbacks are called: they
+        may wait for another thread that needs them.
 
         Returns
         -------
@@ -329,12 +338,13 @@ class FineTuningNet(NeuralNet):
             parameter.grad = None
         is_stateful = getattr(self.criterion_, "is_stateful", False)
         memory = dict(self.criterion_.named_buffers()) if is_stateful else {}
-        if len(batch) == 1:
-            logits = self.of_texts(self._logits(batch[0][0]), batch)
-            loss = self._loss(logits, *batch[0][1:])
-            self.scaler_.scale(loss).backward()
-        else:
-            logits, loss = accumulate(self, batch, draws)
+        with lent():
+            if len(batch) == 1:
+                logits = self.of_texts(self._logits(batch[0][0]), batch)
+                loss = self._loss(logits, *batch[0][1:])
+                self.scaler_.scale(loss).backward()
+            else:
+                logits, loss = accumulate(self, batch, draws)
         loss = loss.detach()
         if ranks.n_processes() > 1:
             ranks.average([loss, *(p.grad for p in self._parameters() if p.grad is not None)])
