@@ -1,17 +1,17 @@
 """The site: `make docs`."""
 
 import sys
-import tomllib
 from datetime import date
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from pages import PROJECT, REPOSITORY
+
 project = "skdice"
 author = "The skdice developers"
 project_copyright = f"{date.today().year}, {author}"
-metadata = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
-release, repository = metadata["version"], metadata["urls"]["Repository"]
+release = PROJECT["version"]
 
 extensions = [
     "myst_parser",
@@ -26,8 +26,7 @@ extensions = [
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "gallery", "tutorials", "auto_gallery/**/GALLERY_HEADER.rst"]
 
-myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist", "dollarmath", "substitution"]
-myst_substitutions = {"version": release, "source": f"[The source]({repository})"}
+myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 # Docstrings that scikit-learn hands down refer to its own glossary.
 suppress_warnings = ["ref.ref", "ref.term"]
@@ -57,20 +56,20 @@ sphinx_gallery_conf = {
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"skdice {release}"
+html_baseurl = PROJECT["urls"]["Documentation"]
 html_static_path = ["_static"]
 html_css_files = ["skdice.css"]
 html_show_sourcelink = False
 # Pages without pages beside them have no use for a sidebar that lists those.
-html_sidebars = {
-    page: [] for page in ("glossary", "index", "install", "start", "coming_from", "faq", "evidence")
-}
+SINGLE = "glossary", "index", "install", "start", "coming_from", "faq", "warnings", "evidence"
+html_sidebars = {page: [] for page in SINGLE}
 html_theme_options = {
     "header_links_before_dropdown": 7,
     "show_prev_next": True,
     "icon_links": [
         {
             "name": "Source",
-            "url": repository,
+            "url": REPOSITORY,
             "icon": "fa-solid fa-code-branch",
             "type": "fontawesome",
         }

@@ -1,4 +1,4 @@
-"""What our site adds to Sphinx: links from code to the API, lists of examples, MathML."""
+"""What our site adds to Sphinx: links to scripts and to the API, lists of examples, MathML."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 from docutils import nodes
 from names import examples, explanations, public_names, target_of
+from pages import for_the_site
 from sphinx import addnodes
 from sphinx.transforms import SphinxTransform
 from sphinx.util.docutils import SphinxDirective
@@ -22,6 +23,12 @@ def remove_folders(conf, script):
             shutil.rmtree(path)
         elif path.name in ("runs.db", "fit.jsonl"):
             path.unlink()
+
+
+def read_page(app, page, source):
+    """Give Sphinx a page of plain Markdown with the site's links and directives."""
+    if Path(app.env.doc2path(page)).suffix == ".md":
+        source[0] = for_the_site(source[0], f"docs/{page}.md")
 
 
 class LinkCode(SphinxTransform):
@@ -97,6 +104,7 @@ def mathml(block):
 
 def setup(app):
     """Tell Sphinx."""
+    app.connect("source-read", read_page)
     app.add_transform(LinkCode)
     app.add_directive("examples", Examples)
     app.add_html_math_renderer("mathml", mathml(False), mathml(True))

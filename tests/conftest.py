@@ -8,65 +8,24 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 
 import pytest
+from hypothesis import settings
+
+from tests.data import tagged_sentences
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("MPLBACKEND", "Agg")
 # Tiny models gain nothing from threads, which on a busy machine wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# A test that needs more draws says so.
+settings.register_profile("few", max_examples=40, deadline=None)
+settings.load_profile("few")
 
-WORDS = [
-    "the",
-    "a",
-    "in",
-    "at",
-    "on",
-    "to",
-    "of",
-    "and",
-    "is",
-    "was",
-    "met",
-    "saw",
-    "went",
-    "lives",
-    "works",
-    "near",
-    "with",
-    "rain",
-    "sun",
-    "old",
-    "new",
-    "bus",
-    "anna",
-    "bob",
-    "carla",
-    "dan",
-    "paris",
-    "rome",
-    "oslo",
-    "acme",
-    "globex",
-    "good",
-    "bad",
-    "win",
-    "money",
-    "free",
-    "prize",
-    "call",
-    "now",
-    "hello",
-    "meeting",
-    "lunch",
-    "today",
-    "river",
-    "bank",
-    "report",
-    "market",
-    "road",
-    "school",
-    "team",
-]
+WORDS = (  # noqa: SIM905
+    "the a in at on to of and is was met saw went lives works near with rain sun old new bus "
+    "anna bob carla dan paris rome oslo acme globex good bad win money free prize call now "
+    "hello meeting lunch today river bank report market road school team"
+).split()
 
 
 def build_tiny_backbone(
@@ -266,23 +225,7 @@ def raw_text_backbones(tmp_path_factory: pytest.TempPathFactory) -> dict[str, st
 @pytest.fixture
 def sentences() -> tuple[list[list[str]], list[list[str]]]:
     """Sixteen short tagged sentences (IOB2) of unequal length."""
-    rows = [
-        ("anna|B-PER went to paris|B-LOC .", 1),
-        ("the bus was old", 1),
-        ("bob|B-PER dan|I-PER works at acme|B-ORG", 1),
-        ("rain today", 1),
-        ("carla|B-PER met bob|B-PER near the river", 1),
-        ("the market in oslo|B-LOC is new .", 1),
-        ("a good lunch", 1),
-        ("globex|B-ORG saw the report", 1),
-    ]
-    X, y = [], []
-    for _ in range(2):
-        for text, _count in rows:
-            pieces = [w.split("|") for w in text.split()]
-            X.append([p[0] for p in pieces])
-            y.append([p[1] if len(p) > 1 else "O" for p in pieces])
-    return X, y
+    return tagged_sentences()
 
 
 @pytest.fixture(autouse=True)

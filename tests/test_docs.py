@@ -18,10 +18,12 @@ import click
 import pytest
 import typer.main
 
+from skdice.backbones import DEFAULT_BACKBONE
 from skdice.cli.app import app
 from skdice.losses import Loss
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
 
 
 def _load(name):
@@ -31,7 +33,7 @@ def _load(name):
     return module
 
 
-names = _load("names")
+names, pages = _load("names"), _load("pages")
 PUBLIC = [
     (name, thing)
     for name, thing in names.public_names().items()
@@ -42,9 +44,13 @@ PAGES = names.guide_pages()
 TUTORIALS = sorted((DOCS / "tutorials").glob("plot_*.py"))
 PROGRAMS = ("accelerate", "cat", "cd", "git", "make", "pip", "python", "torchrun")
 RUN = ("python", "console")
-SHOWN_ONLY = ("text", "{toctree}", "{index}", "{figure}", "{image}")  # no code
+SHOWN_ONLY = ("text",)  # no code
 NOT_RUN = re.compile(r"^<!-- not run: [^>]+ -->\n+```.*?^```$", re.S | re.M)
-SHOWN = [*PAGES, *(DOCS / f"{name}.md" for name in ("index", "install", "coming_from", "faq"))]
+OTHERS = ("index", "install", "coming_from", "faq", "warnings")
+ON_SITE = [*sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("guide/*.md"))]
+# All that is read in a checkout.
+WRITTEN = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("examples/**/*.md")), *ON_SITE]
+SHOWN = [*PAGES, *(DOCS / f"{name}.md" for name in OTHERS)]
 
 
 def listed_names():
@@ -104,11 +110,7 @@ def test_a_page_that_teaches_leads_to_the_api_and_has_a_picture(page):
     pictures = [*re.findall(r"!\[[^\]]+\]\(([^)\s]+)\)", text)]
     assert pictures, "a page without a picture, or one whose picture has no words"
     for picture in pictures:
-        drawn = re.search(r"(?:^|/)auto_gallery/(\w+)/images/sphx_glr_(\w+)_\d+\.png$", picture)
-        if drawn:
-            assert (DOCS / "gallery" / drawn[1] / f"{drawn[2]}.py").exists(), picture
-        else:
-            assert (page.parent / picture).exists(), picture
+        assert (page.parent / picture).exists(), picture
 
 
 def blocks(page):
@@ -148,16 +150,29 @@ def _check_command(line):
                 raise
 
 
+@pytest.fixture(scope="module")
+def small_default(tmp_path_factory, build_backbone):
+    """A folder with a random encoder of the default's depth and length."""
+    folder = str(tmp_path_factory.mktemp("default"))
+    return build_backbone(folder, num_hidden_layers=6, max_position_embeddings=512)
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*is experimental:Warning")  # Optuna's plots
-@pytest.mark.parametrize("page", SHOWN, ids=lambda page: page.stem)
-def test_the_code_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "page", [p for p in SHOWN if p.suffix == ".md"], ids=lambda page: page.stem
+)
+def test_the_code_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch, small_default):
     pytest.importorskip("matplotlib").use("Agg")
+    monkeypatch.setattr(
+        "skdice.backbones._cached_snapshot",
+        lambda name: small_default if name == DEFAULT_BACKBONE else None,
+    )
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr("skdice.estimators.schedule.choose_epochs", lambda *rows: 1)
     space: dict[str, object] = {}
-    for kind, code in blocks(page) if page.suffix == ".md" else ():
+    for kind, code in blocks(page):
         if kind == "python":
             # The shortest fits that show that every line runs.
             code = re.sub(r"max_epochs=\d+", "max_epochs=1", code)
@@ -167,23 +182,98 @@ def test_the_code_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch)
             exec(compile(code, page.name, "exec"), space)
 
 
-def test_links_lead_to_pages_that_exist():
-    for page in [DOCS.parent / "README.md", *DOCS.glob("*.md"), *DOCS.glob("guide/*.md")]:
-        text = re.sub(r"```.*?```", "", page.read_text(), flags=re.S)
-        for target in re.findall(r"\]\(([^)\s]+)\)", text):
-            path, _, anchor = target.partition("#")
-            if "://" in path:
-                continue
-            if re.search("auto_(gallery|tutorials)/", path):  # made from a script, its pictures too
-                made = re.sub(r"images/sphx_glr_(\w+)_\d+\.png", r"\1.rst", path)
-                path = made.replace("auto_gallery/index.rst", "gallery/GALLERY_HEADER.rst")
-                path = re.sub(r"auto_(gallery|tutorials)/(.+)\.rst", r"\1/\2.py", path)
-            file = (page.parent / path) if path else page
-            assert file.exists(), f"{page.name}: {target}"
-            if anchor and file.suffix == ".md":
-                heads = re.findall(r"^#+ (.+)$", file.read_text(), re.M)
-                slugs = {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in heads}
-                assert anchor in slugs, f"{page.name}: {target}"
+def links_of(text):
+    """Targets of the links and pictures of a page, as a reader of GitHub sees it."""
+    found = re.findall(r"\]\(<?([^)\s>]+)>?(?: \"[^\"]*\")?\)", pages.prose_of(text))
+    found += re.findall(r"^\[[^\]]+\]: (\S+)", text, re.M)
+    return [*found, *re.findall(r"<(?:a|img)\b[^>]*(?:href|src)=\"([^\"]+)\"", text)]
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_work_in_a_checkout_and_on_github(page):
+    raw = pages.REPOSITORY.replace("github.com", "raw.githubusercontent.com") + "/main/"
+    for target in links_of(page.read_text()):
+        path, _, anchor = target.partition("#")
+        for ours in (f"{pages.REPOSITORY}/blob/main/", raw):
+            if path.startswith(ours):
+                path = os.path.relpath(ROOT / path.removeprefix(ours), page.parent)
+        if re.match("[a-z]+:", path):
+            continue
+        file = (page.parent / path).resolve() if path else page
+        assert file.exists(), target
+        assert file.is_relative_to(ROOT), target
+        assert not re.search("/docs/(auto_|api/|_build)", str(file)), target
+        if anchor:
+            assert anchor in pages.anchors_of(file.read_text()), target
+
+
+@pytest.mark.parametrize("page", ON_SITE, ids=lambda page: str(page.relative_to(DOCS)))
+def test_links_work_on_the_site(page):
+    """Sphinx is not installed here. What it is given are pages, scripts that it makes pages of,
+    pictures and addresses.
+    """
+    text = pages.for_the_site(page.read_text(), page.relative_to(ROOT).as_posix())
+    for target in links_of(text):
+        path, _, anchor = target.partition("#")
+        if path.startswith("https:") or not path:
+            continue
+        file = (page.parent / path).resolve()
+        made = re.fullmatch(rf"{DOCS}/auto_(gallery|tutorials)/(.+)\.rst", str(file))
+        if made:
+            source = DOCS / made[1] / f"{made[2]}.py"
+            assert source.exists() or made[2] == "index", target
+            continue
+        assert file.exists(), target
+        assert file.suffix in (".svg", ".png") or file in ON_SITE, target
+        if anchor:
+            heads = re.findall(r"^#{1,3} .*$", pages.prose_of(file.read_text()), re.M)
+            deeper = pages.anchors_of(file.read_text()) - pages.anchors_of("\n".join(heads))
+            assert anchor not in deeper, f"{target}: myst_heading_anchors is 3"
+
+
+def test_the_site_reads_what_github_hides_and_makes_pages_of_scripts():
+    text = "<!-- :::{index} a, b\n::: -->\n[a](../tutorials/plot_1_spam.py#next) [b](../gallery)"
+    text += " [c](../../Makefile) ![d](../images/a.svg)"
+    assert pages.for_the_site(text, "docs/guide/x.md") == (
+        ":::{index} a, b\n:::\n[a](../auto_tutorials/plot_1_spam.rst#next) "
+        f"[b](../auto_gallery/index.rst) [c]({pages.REPOSITORY}/blob/main/Makefile) "
+        "![d](../images/a.svg)"
+    )
+
+
+def test_anchors_are_those_of_github():
+    text = "# A `b_c` (d)\n## Same\n```text\n# no\n```\n### Same\n## [A link](to.md): here\n"
+    assert pages.anchors_of(text) == {"a-b_c-d", "same", "same-1", "a-link-here"}
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: str(page.relative_to(ROOT)))
+def test_github_shows_no_markup_of_the_site(page):
+    if page == DOCS / "api.md":  # lists of names, from which Sphinx makes the reference
+        return
+    text = page.read_text()
+    assert not text.startswith("---"), "GitHub shows front matter as a table"
+    assert not re.findall(r"^ *`{3,}\{.*", text, re.M), "GitHub shows this directive as code"
+    prose = pages.prose_of(text)
+    assert not re.findall(r"\{[\w:-]+\}``|^ *:{3,}.*|\{\{.*|^\([\w-]+\)=$", prose, re.M)
+
+
+def test_the_address_of_the_site_stands_in_one_place():
+    address = pages.PROJECT["urls"]["Documentation"]
+    assert address.startswith("https://")
+    files = [*WRITTEN, *ROOT.glob(".github/**/*.yml"), DOCS / "conf.py", ROOT / "Makefile"]
+    assert not [file for file in files if address.rstrip("/") in file.read_text()]
+
+
+def test_the_workflow_pins_its_actions_and_publishes_what_make_docs_builds():
+    text = (ROOT / ".github" / "workflows" / "site.yml").read_text()
+    used = re.findall(r"uses: (\S+)(.*)", text)
+    assert used
+    for action, comment in used:
+        assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", action), action
+        assert re.fullmatch(r" # v\d+\.\d+\.\d+", comment), action
+    (folder,) = re.findall(r"path: (docs/\S+)", text)
+    assert "run: make docs\n" in text
+    assert f"-b html docs {folder}\n" in (ROOT / "Makefile").read_text()
 
 
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
@@ -214,8 +304,8 @@ def test_a_tutorial_names_what_exists(page):
     "word", ["install", "multi-label", "threshold", "overlap loss", "prefit", "mlflow"]
 )
 def test_the_search_finds_words_of_newcomers(word):
-    """Sphinx ranks titles, terms of the glossary and entries of the index above plain text."""
-    heads = r"^(?:#+ (.+)|```\{index\} (.+))$|^(\S.*)\n  \S"
+    """Sphinx ranks titles and entries of the index above plain text."""
+    heads = r"^(?:#+ (.+)|<!-- :::\{index\} (.+))$"
     texts = [page.read_text() for page in DOCS.rglob("*.md") if "_build" not in page.parts]
     ranked = [part for text in texts for found in re.findall(heads, text, re.M) for part in found]
     assert any(word in part.lower() for part in ranked)

@@ -31,28 +31,28 @@ from skdice.engine.net import FineTuningNet
 from skdice.estimators.planning import encode
 from skdice.losses import LOSSES, SpanEndsLoss, for_trainer
 from skdice.model_selection.heads.data import fit_heads
+from tests.data import (
+    UNEVEN,
+    UNEVEN_ANSWERS,
+    UNEVEN_LABELS,
+    UNEVEN_QUESTIONS,
+    UNEVEN_TAGS,
+    UNEVEN_TEXTS,
+)
 
 CLOSE = {"rtol": 1e-4, "atol": 1e-5}
-SENTENCES = [
-    ["anna", "met", "bob", "in", "paris"],
-    ["rain"],
-    ["the", "old", "bus", "near", "the", "river", "is", "now", "a", "good", "bus"],
-    ["carla", "went", "to", "oslo"],
-]
-TAGS = [["B-PER" if w in ("anna", "bob", "carla") else "O" for w in row] for row in SENTENCES]
-TEXTS = [" ".join(row) for row in SENTENCES]
-SPANS = [[(0, 4, "PER")], [], [], [(0, 5, "PER")]]
-LABELS = [["who"], [], ["what", "who"], ["who"]]
+SPANS = [[(0, 4, "PER")], [], [], [(0, 5, "PER")], []]
+NAMES = [["who"], [], ["what", "who"], ["who"], []]
 TASKS = {
-    "texts": (DiceSequenceClassifier, TEXTS, [1, 0, 0, 1]),
-    "labels": (DiceSequenceClassifier, TEXTS, LABELS),
-    "tagger": (DiceTokenClassifier, SENTENCES, TAGS),
-    "recognizer": (DiceEntityRecognizer, TEXTS, SPANS),
-    "mrc": (DiceMRCTagger, SENTENCES, TAGS),
+    "texts": (DiceSequenceClassifier, UNEVEN_TEXTS, UNEVEN_LABELS),
+    "labels": (DiceSequenceClassifier, UNEVEN_TEXTS, NAMES),
+    "tagger": (DiceTokenClassifier, UNEVEN, UNEVEN_TAGS),
+    "recognizer": (DiceEntityRecognizer, UNEVEN_TEXTS, SPANS),
+    "mrc": (DiceMRCTagger, UNEVEN, UNEVEN_TAGS),
     "reader": (
         DiceQuestionAnswerer,
-        [("who", text) for text in TEXTS],
-        [[(0, text.split()[0])] for text in TEXTS],
+        UNEVEN_QUESTIONS,
+        UNEVEN_ANSWERS,
     ),
 }
 ROWS = np.random.default_rng(0).normal(size=(60, 5))
@@ -140,7 +140,7 @@ def test_numbers_and_features(backbone):
     tables = [
         (
             clone(classifier).set_params(device=device).fit(ROWS, CLASSES).predict_proba(ROWS),
-            clone(features).set_params(device=device).fit_transform(TEXTS),
+            clone(features).set_params(device=device).fit_transform(UNEVEN_TEXTS),
         )
         for device in ("auto", "cpu")
     ]

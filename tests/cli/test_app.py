@@ -7,7 +7,9 @@ import itertools
 import json
 import os
 import re
+import shutil
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -17,10 +19,12 @@ from typer.testing import CliRunner
 from skdice import DiceSequenceClassifier, DiceTokenClassifier
 from skdice.cli.app import app
 from skdice.datasets import read_conll, write_conll
+from skdice.exceptions import ServingWarning
 from skdice.inspection import ComparisonDisplay
 from skdice.metrics import span_report
 from skdice.metrics.schemes import get_spans
 from skdice.model_selection import compare_losses
+from tests.data import tagged_sentences
 
 ROWS = "ham\tlunch today\nspam\twin free money\nham\tthe bus was late\nspam\tfree prize call\n" * 5
 SMS = "label\ttext\n" + ROWS
@@ -31,12 +35,34 @@ def run(*args):
 
 
 @pytest.fixture
-def files(tmp_path, sentences):
-    X, y = sentences
-    write_conll(tmp_path / "train.conll", X, y)
-    write_conll(tmp_path / "test.conll", X[:6], y[:6])
-    (tmp_path / "sms.tsv").write_text(SMS)
-    return tmp_path
+def files(tmp_path):
+    return write_files(tmp_path)
+
+
+def write_files(folder):
+    X, y = tagged_sentences()
+    write_conll(folder / "train.conll", X, y)
+    write_conll(folder / "test.conll", X[:6], y[:6])
+    (folder / "sms.tsv").write_text(SMS)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory, tiny_backbone):
+    """What `skdice train` makes of these files, for tests that use a model: "m" tags, "c" sorts."""
+    folder = write_files(tmp_path_factory.mktemp("made"))
+    for name, file in (("m", "train.conll"), ("c", "sms.tsv")):
+        args = ("--out", folder / name, "--backbone", tiny_backbone, "--epochs", 1)
+        assert run("train", folder / file, *args).exit_code == 0
+    return folder
+
+
+@pytest.fixture
+def trained(files, made):
+    """The files, with a copy of each model beside them."""
+    for name in ("m", "c"):
+        shutil.copytree(made / name, files / name)
+    return files
 
 
 def test_help_is_quick_and_has_examples():
@@ -170,40 +196,39 @@ def test_train_predict_evaluate(files, tiny_backbone, train, test):
         assert "--mode partial is for taggers and recognizers" in " ".join(partly.output.split())
 
 
-def test_predict_takes_files_without_labels(files, tiny_backbone):
-    common = ("--backbone", tiny_backbone, "--epochs", 1)
-    assert run("train", files / "train.conll", "--out", files / "m", *common).exit_code == 0
-    (files / "bare").write_text("anna\nsleeps\n\nrome\n")
-    lines = run("predict", files / "m", files / "bare").output.split("\n")
+def test_predict_takes_files_without_labels(trained):
+    (trained / "bare").write_text("anna\nsleeps\n\nrome\n")
+    lines = run("predict", trained / "m", trained / "bare").output.split("\n")
     assert [line.split("\t")[0] for line in lines] == ["anna", "sleeps", "", "rome", ""]
-    assert run("train", files / "sms.tsv", "--out", files / "c", *common).exit_code == 0
-    (files / "bare").write_text("free money\nlunch\n")
-    lines = run("predict", files / "c", files / "bare").output.splitlines()
+    (trained / "bare").write_text("free money\nlunch\n")
+    lines = run("predict", trained / "c", trained / "bare").output.splitlines()
     assert [line.split("\t")[1] for line in lines] == ["free money", "lunch"]
     # Neither a header nor a label is text.
-    (files / "sms.csv").write_text('text,label\n"free money, now",spam\nlunch,ham\n')
+    (trained / "sms.csv").write_text('text,label\n"free money, now",spam\nlunch,ham\n')
     for options in ((), ("--text-column", "text", "--label-column", "label")):
-        lines = run("predict", files / "c", files / "sms.csv", *options).output.splitlines()
+        lines = run("predict", trained / "c", trained / "sms.csv", *options).output.splitlines()
         assert [line.split("\t")[1] for line in lines] == ["free money, now", "lunch"]
 
 
-def test_predict_takes_a_csv_of_bare_texts(files, tiny_backbone):
-    common = ("--backbone", tiny_backbone, "--epochs", 1)
-    assert run("train", files / "sms.tsv", "--out", files / "c", *common).exit_code == 0
-    (files / "bare.csv").write_text("free money\nlunch\n")
-    lines = run("predict", files / "c", files / "bare.csv").output.splitlines()
+def test_predict_takes_a_csv_of_bare_texts(trained):
+    (trained / "bare.csv").write_text("free money\nlunch\n")
+    lines = run("predict", trained / "c", trained / "bare.csv").output.splitlines()
     assert [line.split("\t")[1] for line in lines] == ["free money", "lunch"]
-    (files / "bare.csv").write_text("text\nfree money\nlunch\n")
-    lines = run("predict", files / "c", files / "bare.csv", "--text-column", "text").output
+    (trained / "bare.csv").write_text("text\nfree money\nlunch\n")
+    lines = run("predict", trained / "c", trained / "bare.csv", "--text-column", "text").output
     assert [line.split("\t")[1] for line in lines.splitlines()] == ["free money", "lunch"]
 
 
-def test_predict_takes_pairs_without_labels(files, tiny_backbone):
+def train_on_pairs(files, model, backbone):
     rows = ["free money\tmoney is free\t1", "lunch\tthe bus\t0"] * 4
     (files / "pairs.tsv").write_text("\n".join(["a\tb\tlabel", *rows]) + "\n")
+    args = ("--out", model, "--backbone", backbone, "--epochs", 1)
+    assert run("train", files / "pairs.tsv", *args).exit_code == 0
+
+
+def test_predict_takes_pairs_without_labels(files, tiny_backbone):
     model = files / "p"
-    common = ("--backbone", tiny_backbone, "--epochs", 1)
-    assert run("train", files / "pairs.tsv", "--out", model, *common).exit_code == 0
+    train_on_pairs(files, model, tiny_backbone)
     expected = [["free money", "money is free"], ["lunch", "the bus"]]
     (files / "bare.tsv").write_text("".join("\t".join(pair) + "\n" for pair in expected))
     (files / "bare.csv").write_text("".join(",".join(pair) + "\n" for pair in expected))
@@ -224,10 +249,8 @@ def predicted(*args):
     return [line.split("\t")[1:] for line in result.output.splitlines()]
 
 
-def test_predict_guesses_no_label_column(files, tiny_backbone):
-    model = files / "c"
-    common = ("--out", model, "--backbone", tiny_backbone, "--epochs", 1)
-    assert run("train", files / "sms.tsv", *common).exit_code == 0
+def test_predict_guesses_no_label_column(trained):
+    model = trained / "c"
     texts = ["win money", "see you", "see you", "lunch"]
     rows = [{"id": i, "text": text} for i, text in enumerate(texts)]
     for name, text in (
@@ -237,14 +260,14 @@ def test_predict_guesses_no_label_column(files, tiny_backbone):
         ("b.tsv", "".join(f"{text}\tham\n" for text in texts)),
         ("a.jsonl", "\n".join(map(json.dumps, rows))),
     ):
-        (files / name).write_text(text)
-        assert predicted(model, files / name) == [[text] for text in texts]
-    path = files / "quoted.csv"
+        (trained / name).write_text(text)
+        assert predicted(model, trained / name) == [[text] for text in texts]
+    path = trained / "quoted.csv"
     for text in ('text\n"win money, now"\n', 'text,label\n"win money, now",\n'):
         path.write_text(text)
         assert predicted(model, path, "--text-column", "text") == [["win money, now"]]
-    (files / "plain").write_text("win money, now\nsee you, or not\n")
-    assert predicted(model, files / "plain") == [["win money, now"], ["see you, or not"]]
+    (trained / "plain").write_text("win money, now\nsee you, or not\n")
+    assert predicted(model, trained / "plain") == [["win money, now"], ["see you, or not"]]
     path.write_text("id,title,text\n1,money,win\n")
     result = run("predict", model, path)
     assert result.exit_code == 1
@@ -254,11 +277,8 @@ def test_predict_guesses_no_label_column(files, tiny_backbone):
 
 
 def test_predict_takes_tables_of_pairs(files, tiny_backbone):
-    rows = ["free money\tmoney is free\t1", "lunch\tthe bus\t0"] * 4
-    (files / "pairs.tsv").write_text("\n".join(["a\tb\tlabel", *rows]) + "\n")
     model = files / "p"
-    common = ("--out", model, "--backbone", tiny_backbone, "--epochs", 1)
-    assert run("train", files / "pairs.tsv", *common).exit_code == 0
+    train_on_pairs(files, model, tiny_backbone)
     expected = [["free money", "money is free"], ["lunch", "the bus"], ["lunch", "lunch"]]
     cells = "".join(f"{i},{a},{b}\n" for i, (a, b) in enumerate(expected))
     for header in ("id,question1,question2\n", "idx,premise,hypothesis\n"):
@@ -454,6 +474,7 @@ def test_an_interrupt_keeps_finished_runs(files, tiny_backbone, monkeypatch):
     )  # fmt: skip
     result = run(*command, 1)
     assert result.exit_code == 130
+    assert "interrupted: 1 of 2 runs are kept, run again to go on" in flat(result.output)
     rows = json.loads((out / "comparison.json").read_text())["rows"]
     assert [row["n_runs"] for row in rows] == [1, 0]
     assert (out / "comparison.png").exists()
@@ -484,6 +505,57 @@ def test_an_interrupt_keeps_finished_runs(files, tiny_backbone, monkeypatch):
     assert len(list(out.glob("comparison*.json"))) == len(list(out.glob("comparison*.png"))) == 3
 
 
+def test_an_interrupted_search_says_how_to_go_on(files, tiny_backbone, monkeypatch):
+    from skdice.model_selection.full_fits import FullFits
+
+    run_one = FullFits.run_one
+
+    def interrupted(self, params, trial=None):
+        if trial is not None and trial.number == 2:
+            raise KeyboardInterrupt
+        return run_one(self, params, trial)
+
+    monkeypatch.setattr(FullFits, "run_one", interrupted)
+    command = (
+        "tune", files / "train.conll", "--trials", 3, "--folds", 2, "--epochs", 1,
+        "--backbone", tiny_backbone, "--out", files / "t",
+    )  # fmt: skip
+    result = run(*command)
+    assert result.exit_code == 130
+    assert "trial 1 of 3" in result.output
+    told = flat(result.output)
+    assert "2 of 3 trials are kept; with --storage study.db and --study-name mine a" in told
+    result = run(*command, "--storage", files / "study.db")
+    assert result.exit_code == 130
+    assert "interrupted: 2 of 3 trials are kept, run again to go on" in flat(result.output)
+    assert "Traceback" not in result.output
+
+
+def flat(output):
+    return " ".join(output.split())
+
+
+def test_a_warning_on_the_command_line_is_one_line(files, tiny_backbone, monkeypatch):
+    def show(message, category, filename, lineno, file=None, line=None):  # as outside of pytest
+        print(warnings.formatwarning(message, category, filename, lineno, line), end="")
+
+    args = ("train", files / "sms.tsv", "--epochs", 1, "--backbone", tiny_backbone, "--out")
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", ServingWarning)
+        monkeypatch.setattr(warnings, "showwarning", show)
+        result = run(*args, files / "m")
+        served = run(*args, files / "n", "--pooling", "native")
+    assert result.exit_code == 0, result.output
+    (line,) = [line for line in result.output.splitlines() if "ServingWarning" in line]
+    assert line.startswith(
+        "ServingWarning: plain transformers cannot run the head of --pooling mean: "
+    )
+    assert line.endswith("so can transformers after a fit with --pooling native")
+    assert served.exit_code == 0, served.output
+    assert "ServingWarning" not in served.output
+    assert (files / "n" / "config.json").exists()
+
+
 def test_compare_losses_in_python(tiny_backbone, sentences):
     from skdice import DiceTokenClassifier
     from skdice.losses import TverskyLoss
@@ -507,17 +579,17 @@ def test_compare_losses_in_python(tiny_backbone, sentences):
             compare_losses(tagger, X, y, X_test=X, y_test=y, **bad)
 
 
-@pytest.mark.parametrize("score", [7, -0.1, float("nan"), "0.5", None])
-def test_runs_with_impossible_scores_are_not_resumed(tiny_backbone, sentences, tmp_path, score):
+def test_runs_with_impossible_scores_are_not_resumed(tiny_backbone, sentences, tmp_path):
     X, y = sentences
     tagger = DiceTokenClassifier(backbone=tiny_backbone, max_epochs=1)
     data = {"X_test": X, "y_test": y, "losses": ["ce"], "seeds": 1}
     path = compare_losses(tagger, X, y, **data).to_json(tmp_path / "c.json")
     figures = json.loads(path.read_text())
-    figures["rows"][0]["runs"][0]["f1"] = score
-    path.write_text(json.dumps(figures))
-    with pytest.raises(ValueError, match=r"resume_from=.*c.json.* not between 0 and 1"):
-        compare_losses(tagger, X, y, **data, resume_from=path)
+    for score in (7, -0.1, float("nan"), "0.5", None):
+        figures["rows"][0]["runs"][0]["f1"] = score
+        path.write_text(json.dumps(figures))
+        with pytest.raises(ValueError, match=r"resume_from=.*c.json.* not between 0 and 1"):
+            compare_losses(tagger, X, y, **data, resume_from=path)
     path.write_text("[" * 100_000)
     assert len(compare_losses(tagger, X, y, **data, resume_from=path).rows[0].runs) == 1
 
@@ -758,12 +830,9 @@ def streamed(text, *args):
     return CliRunner().invoke(app, ["predict", *map(str, args)], input=text)
 
 
-def test_predict_reads_standard_input(files, tiny_backbone, sentences):
+def test_predict_reads_standard_input(trained, sentences):
     X, _ = sentences
-    common = ("--backbone", tiny_backbone, "--epochs", 1)
-    run("train", files / "train.conll", "--out", files / "m", *common)
-    run("train", files / "sms.tsv", "--out", files / "c", *common)
-    tagger = DiceTokenClassifier.from_pretrained(files / "m")
+    tagger = DiceTokenClassifier.from_pretrained(trained / "m")
     tags = tagger.predict(X).tolist()
     many = X * 5  # more than are predicted at a time
     words = "\n\n".join("\n".join(sentence) for sentence in many)
@@ -773,8 +842,8 @@ def test_predict_reads_standard_input(files, tiny_backbone, sentences):
         for pair in zip(many, tags * 5, strict=True)
     )
     for text in (words, records):
-        assert streamed(text, files / "m", "-").output == expected
-    lines = streamed(words, files / "m", "-", "--format", "jsonl").output.splitlines()
+        assert streamed(text, trained / "m", "-").output == expected
+    lines = streamed(words, trained / "m", "-", "--format", "jsonl").output.splitlines()
     assert [json.loads(line)["tags"] for line in lines] == tags * 5
     in_rows = [json.loads(line)["spans"] for line in lines]
     spans = tagger.predict_spans(X).tolist() * 5
@@ -784,7 +853,7 @@ def test_predict_reads_standard_input(files, tiny_backbone, sentences):
         atol=1e-5,
     )
     scored = []
-    lines = streamed(words, files / "m", "-", "--format", "spans").output.splitlines()
+    lines = streamed(words, trained / "m", "-", "--format", "spans").output.splitlines()
     for line, sentence, row in zip(lines, many, tags * 5, strict=True):
         found = [(s["type"], s["start"], s["end"]) for s in json.loads(line)["spans"]]
         assert found == get_spans(row, "iob2")
@@ -794,9 +863,9 @@ def test_predict_reads_standard_input(files, tiny_backbone, sentences):
         assert json.loads(line)["tokens"] == sentence
     assert scored == in_rows
     texts = ["win money", "see you", '{"not": json'] * 30
-    classifier = DiceSequenceClassifier.from_pretrained(files / "c")
-    out = files / "labels.jsonl"
-    result = streamed("\n".join(texts), files / "c", "-", "--format", "jsonl", "--out", out)
+    classifier = DiceSequenceClassifier.from_pretrained(trained / "c")
+    out = trained / "labels.jsonl"
+    result = streamed("\n".join(texts), trained / "c", "-", "--format", "jsonl", "--out", out)
     assert f"wrote 90 predictions to {out}" in " ".join(result.output.split())
     found = [json.loads(line) for line in out.read_text().splitlines()]
     assert [row["label"] for row in found] == classifier.predict(texts).tolist()
@@ -813,26 +882,24 @@ def test_predict_reads_standard_input(files, tiny_backbone, sentences):
         ('{"tokens": "a b"}\n', (), "X[0]"),
     ],
 )
-def test_bad_standard_input_is_named(files, tiny_backbone, text, options, message):
-    run("train", files / "train.conll", "--out", files / "m", "--backbone", tiny_backbone)
-    result = streamed(text, files / "m", "-", "--out", files / "out", *options)
+def test_bad_standard_input_is_named(trained, text, options, message):
+    result = streamed(text, trained / "m", "-", "--out", trained / "out", *options)
     assert result.exit_code == 1
     assert message in " ".join(result.output.split())
-    assert not list(files.glob("*out*"))
+    assert not list(trained.glob("*out*"))
 
 
 RAW = "Justin Bieber plays (again!) in Toronto\nno tickets are left there now\n"
 
 
-def test_a_tagger_refuses_running_text_and_loses_no_token(files, tiny_backbone, sentences):
-    model = files / "m"
-    run("train", files / "train.conll", "--out", model, "--backbone", tiny_backbone, "--epochs", 1)
+def test_a_tagger_refuses_running_text_and_loses_no_token(trained, sentences):
+    model = trained / "m"
     tokens, tags = sentences[0][0], sentences[1][0]
-    (files / "raw.txt").write_text(RAW)
-    (files / "one.txt").write_text(RAW.splitlines()[0] + "\n")
-    (files / "even.txt").write_text("see you\n\nwin now\n")
+    (trained / "raw.txt").write_text(RAW)
+    (trained / "one.txt").write_text(RAW.splitlines()[0] + "\n")
+    (trained / "even.txt").write_text("see you\n\nwin now\n")
     for name in ("raw.txt", "one.txt", "even.txt"):
-        result = run("predict", model, files / name)
+        result = run("predict", model, trained / name)
         assert result.exit_code == 1
         message = " ".join(result.output.split())
         assert "holds running text" in message
@@ -846,19 +913,19 @@ def test_a_tagger_refuses_running_text_and_loses_no_token(files, tiny_backbone, 
     numbered = [f"{i}\t{token}\t_" for i, token in enumerate(tokens, 1)]
     for lines in (rows, numbered):
         text = "\n".join(lines) + "\n"
-        (files / "columns").write_text(text)
-        for result in (run("predict", model, files / "columns"), streamed(text, model, "-")):
+        (trained / "columns").write_text(text)
+        for result in (run("predict", model, trained / "columns"), streamed(text, model, "-")):
             assert result.exit_code == 0, result.output
             assert [line.split("\t")[0] for line in result.output.splitlines()] == tokens
     table = "Sentence #,Word,Tag\n1," + "\n,".join(f"{token}," for token in tokens) + "\n"
     conllu = "".join(f"{i}\t{token}" + "\t_" * 8 + "\n" for i, token in enumerate(tokens, 1))
     for name, text in (("t.csv", table), ("t.conllu", conllu)):
-        (files / name).write_text(text)
-        result = run("predict", model, files / name)
+        (trained / name).write_text(text)
+        result = run("predict", model, trained / name)
         assert [line.split("\t")[0] for line in result.output.splitlines()] == tokens
-    (files / "columns").write_text("".join(f"{token} X y\n" for token in tokens))
-    assert run("predict", model, files / "columns").exit_code == 1
-    result = run("predict", model, files / "columns", "--text-column", 0)
+    (trained / "columns").write_text("".join(f"{token} X y\n" for token in tokens))
+    assert run("predict", model, trained / "columns").exit_code == 1
+    result = run("predict", model, trained / "columns", "--text-column", 0)
     assert [line.split("\t")[0] for line in result.output.splitlines()] == tokens
 
 
@@ -945,55 +1012,49 @@ def test_one_name_for_the_output(files, tiny_backbone):
         assert "--output" not in shown
 
 
-def test_a_pipe_that_closes_early_is_no_error(files, tiny_backbone, monkeypatch, capsys):
-    common = ("--out", files / "c", "--backbone", tiny_backbone, "--epochs", 1)
-    run("train", files / "sms.tsv", *common)
+def test_a_pipe_that_closes_early_is_no_error(trained, monkeypatch, capsys):
     ours, theirs = os.pipe()
     os.close(ours)
     closed = os.fdopen(theirs, "w")
     monkeypatch.setattr(sys, "stdout", closed)
     with pytest.raises(SystemExit):
-        app(["predict", str(files / "c"), str(files / "sms.tsv")])
+        app(["predict", str(trained / "c"), str(trained / "sms.tsv")])
     monkeypatch.undo()
     with contextlib.suppress(BrokenPipeError):
         closed.close()
     assert capsys.readouterr() == ("", "")
 
 
-def test_formats_of_another_task_are_refused(files, tiny_backbone):
-    run("train", files / "sms.tsv", "--out", files / "c", "--backbone", tiny_backbone)
+def test_formats_of_another_task_are_refused(trained):
     for form in ("conll", "spans"):
-        result = run("predict", files / "c", files / "sms.tsv", "--format", form)
+        result = run("predict", trained / "c", trained / "sms.tsv", "--format", form)
         assert result.exit_code == 2
         assert "is not for classification" in result.output
 
 
-def test_folders_of_transformers_are_predicted_and_evaluated(files, tiny_backbone):
-    run("train", files / "train.conll", "--out", files / "m", "--backbone", tiny_backbone)
+def test_folders_of_transformers_are_predicted_and_evaluated(trained, tiny_backbone):
     commands = (("predict",), ("evaluate", "--json"))
-    before = [run(*c[:1], files / "m", files / "test.conll", *c[1:]).output for c in commands]
-    (files / "m" / "skdice.json").unlink()
-    after = [run(*c[:1], files / "m", files / "test.conll", *c[1:]).output for c in commands]
+    before = [run(*c[:1], trained / "m", trained / "test.conll", *c[1:]).output for c in commands]
+    (trained / "m" / "skdice.json").unlink()
+    after = [run(*c[:1], trained / "m", trained / "test.conll", *c[1:]).output for c in commands]
     assert after == before
-    result = run("predict", tiny_backbone, files / "test.conll")
+    result = run("predict", tiny_backbone, trained / "test.conll")
     assert result.exit_code == 1
     assert "holds a BertModel: give a model for token classification" in " ".join(
         result.output.split()
     )
-    weights = files / "m" / "model.safetensors"
+    weights = trained / "m" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
-    result = run("predict", files / "m", files / "test.conll")
+    result = run("predict", trained / "m", trained / "test.conll")
     assert result.exit_code == 1
     assert "could not be loaded" in " ".join(result.output.split())
     assert "save the model again" in " ".join(result.output.split())
 
 
 @pytest.mark.slow
-def test_export_writes_a_graph_and_compares(files, tiny_backbone):
-    common = ("--backbone", tiny_backbone, "--epochs", 1)
-    run("train", files / "train.conll", "--out", files / "m", *common)
-    args = ("export", files / "m", "--out", files / "onnx")
-    result = run(*args, "--int8", "--file", files / "test.conll")
+def test_export_writes_a_graph_and_compares(trained):
+    args = ("export", trained / "m", "--out", trained / "onnx")
+    result = run(*args, "--int8", "--file", trained / "test.conll")
     assert result.exit_code == 0, result.output
     lines = " ".join(result.output.split())
     assert re.search(r"torch: F1 \d.\d{4} on 6 rows", lines)

@@ -238,8 +238,13 @@ def assert_unchanged(model, X, before):
     assert len(model.net_.history) == len(model.history_) == model.n_iter_
 
 
-@pytest.mark.parametrize("failure", FAILURES)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("kind", "failure"),
+    [
+        *(("tagger", failure) for failure in FAILURES),
+        *((kind, failure) for kind in KINDS[1:] for failure in ("callback", "loss")),
+    ],
+)
 def test_a_fit_that_fails_leaves_what_was(case, kind, failure):
     model, X, y = case(kind)
     fresh = clone(model).set_params(**FAILURES[failure]())
@@ -312,7 +317,7 @@ def test_a_copy_shares_weights_and_nothing_else(case):
 # ---- numbers of numpy
 
 
-@pytest.mark.parametrize("integer", [np.int8, np.uint8, np.int16, np.uint32, np.int64])
+@pytest.mark.parametrize("integer", [np.int8, np.uint8, np.int64])
 @pytest.mark.parametrize("kind", ["tagger", "pairs", "numbers"])
 def test_integers_of_numpy_are_integers(case, kind, integer):
     model, X, y = case(kind)

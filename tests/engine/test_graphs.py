@@ -20,14 +20,15 @@ from skdice.engine import devices, graphs
 from skdice.engine.graphs import EAGER_RUNS, Graphs, Waits
 from skdice.estimators.planning import encode
 from skdice.losses import LOSSES, DiceLoss, Loss
+from tests.data import UNEVEN, UNEVEN_TAGS, UNEVEN_TEXTS
 from tests.engine.test_no_waiting import OPTIONS, Looks
-from tests.engine.test_packing import SENTENCES, TAGS, TASKS, TEXTS
+from tests.engine.test_packing import TASKS
 
 ROWS = np.random.default_rng(0).normal(size=(50, 5)).astype(np.float32)
 MANY = {
     **TASKS,
-    "labels": (DiceSequenceClassifier, {}, TEXTS, np.eye(3, dtype=int)[[0, 1, 2, 0, 1]]),
-    "three classes": (DiceSequenceClassifier, {}, TEXTS, [0, 1, 2, 0, 1]),
+    "labels": (DiceSequenceClassifier, {}, UNEVEN_TEXTS, np.eye(3, dtype=int)[[0, 1, 2, 0, 1]]),
+    "three classes": (DiceSequenceClassifier, {}, UNEVEN_TEXTS, [0, 1, 2, 0, 1]),
     "numbers": (DiceClassifier, {}, ROWS, (ROWS[:, 0] > 0.5).astype(int)),
 }
 
@@ -111,7 +112,8 @@ def test_settings_change_nothing_either(name, gpu, tiny_backbone):
 def test_updates_with_every_loss_are_recorded(loss, gpu, tiny_backbone):
     """Which says that nothing in them waits for a GPU."""
     named = isinstance(loss, str)  # options are for three classes
-    for task in ("tagger", "texts, cls", "reader", "mrc") if named else ("three classes",):
+    every = ("tagger", "texts, cls", "reader", "mrc") if loss == "dsc" else ("tagger", "reader")
+    for task in every if named else ("three classes",):
         model = fitted(task, tiny_backbone, loss=loss, max_epochs=4)
         assert eager(model) == {None}
         assert gpu
@@ -126,7 +128,7 @@ def test_updates_of_every_backbone_are_recorded(kind, gpu, tiny_backbones):
 
 def test_few_shapes_are_recorded(gpu, tiny_backbone):
     rng = np.random.default_rng(0)
-    X = [rng.choice(SENTENCES[2], rng.integers(1, 12)).tolist() for _ in range(300)]
+    X = [rng.choice(UNEVEN[2], rng.integers(1, 12)).tolist() for _ in range(300)]
     y = [["B-X" if word == "bank" else "O" for word in row] for row in X]
     settings = {"backbone": tiny_backbone, "random_state": 0, "max_epochs": 1}
     DiceTokenClassifier(**settings).fit(X, y)
@@ -166,7 +168,7 @@ def test_what_cannot_be_recorded_runs_eagerly_and_says_why(reason, gpu, tiny_bac
     assert reason in said
     assert not gpu
     assert capsys.readouterr().out.count(said) == 1
-    assert len(model.predict(SENTENCES)) == len(SENTENCES)
+    assert len(model.predict(UNEVEN)) == len(UNEVEN)
 
 
 def test_a_capture_that_fails_is_no_error(monkeypatch, tiny_backbone):
@@ -255,7 +257,7 @@ def test_the_rate_is_a_tensor_only_while_a_fit_runs(gpu, tiny_backbone):
     model = fitted("tagger", tiny_backbone, **params)
     assert set(LOOKED) == {torch.Tensor}
     assert type(model.net_.optimizer_.param_groups[0]["lr"]) is float
-    pickle.loads(pickle.dumps(model)).partial_fit(SENTENCES, TAGS)
+    pickle.loads(pickle.dumps(model)).partial_fit(UNEVEN, UNEVEN_TAGS)
 
 
 def test_a_fit_goes_on_from_a_checkpoint(gpu, tiny_backbone, tmp_path):
@@ -309,16 +311,16 @@ def test_predictions_are_those_of_padded_batches(task, tiny_backbone, gpu):
 def test_predictions_follow_the_weights(tiny_backbone, gpu):
     model = fitted("tagger", tiny_backbone)
     for _ in range(EAGER_RUNS + 1):
-        before = predictions("tagger", model, SENTENCES)
+        before = predictions("tagger", model, UNEVEN)
     n = len(gpu)
     model.net_.module_.output_layer.bias.data += 1.0  # the same memory
     model.net_.module_.output_layer.bias.data[0] -= 3.0
-    changed = predictions("tagger", model, SENTENCES)
+    changed = predictions("tagger", model, UNEVEN)
     assert len(gpu) == n
     assert np.abs(changed - before).max() > 0.1
     layer = model.net_.module_.output_layer
     layer.bias = nn.Parameter(layer.bias.detach() * 0 + torch.tensor([9.0, 0.0]))  # another
-    assert predictions("tagger", model, SENTENCES).reshape(-1, 2)[:, 0].min() > 0.9
+    assert predictions("tagger", model, UNEVEN).reshape(-1, 2)[:, 0].min() > 0.9
 
 
 def test_predictions_during_a_fit_leave_it_as_it_is(tiny_backbone, gpu):

@@ -22,25 +22,23 @@ from skdice.engine.batching import Padder, ahead, length_chunks
 from skdice.engine.net import FineTuningNet
 from skdice.engine.packing import KINDS, first_position_id, packed_inputs, recurring_size
 from skdice.text.encoding import Window
+from tests.data import (
+    UNEVEN,
+    UNEVEN_ANSWERS,
+    UNEVEN_LABELS,
+    UNEVEN_QUESTIONS,
+    UNEVEN_TAGS,
+    UNEVEN_TEXTS,
+)
 
-SENTENCES = [
-    ["anna", "met", "bob", "in", "paris"],
-    ["rain"],
-    ["the", "old", "bank", "near", "the", "river", "is", "now", "a", "school"],
-    ["carla", "went", "to", "oslo"],
-    ["the", "sun"],
-]
-TAGS = [["B-PER" if w in ("anna", "bob", "carla") else "O" for w in row] for row in SENTENCES]
-TEXTS, LABELS = [" ".join(row) for row in SENTENCES], [1, 0, 0, 1, 0]
-READ = ([("who", text) for text in TEXTS], [[(0, text.split()[0])] for text in TEXTS])
 TASKS = {
-    "tagger": (DiceTokenClassifier, {}, SENTENCES, TAGS),
-    "texts, cls": (DiceSequenceClassifier, {"pooling": "cls"}, TEXTS, LABELS),
-    "texts, mean": (DiceSequenceClassifier, {"pooling": "mean"}, TEXTS, LABELS),
-    "texts, max": (DiceSequenceClassifier, {"pooling": "max"}, TEXTS, LABELS),
-    "texts, native": (DiceSequenceClassifier, {"pooling": "native"}, TEXTS, LABELS),
-    "reader": (DiceQuestionAnswerer, {}, *READ),
-    "mrc": (DiceMRCTagger, {}, SENTENCES, TAGS),
+    "tagger": (DiceTokenClassifier, {}, UNEVEN, UNEVEN_TAGS),
+    "texts, cls": (DiceSequenceClassifier, {"pooling": "cls"}, UNEVEN_TEXTS, UNEVEN_LABELS),
+    "texts, mean": (DiceSequenceClassifier, {"pooling": "mean"}, UNEVEN_TEXTS, UNEVEN_LABELS),
+    "texts, max": (DiceSequenceClassifier, {"pooling": "max"}, UNEVEN_TEXTS, UNEVEN_LABELS),
+    "texts, native": (DiceSequenceClassifier, {"pooling": "native"}, UNEVEN_TEXTS, UNEVEN_LABELS),
+    "reader": (DiceQuestionAnswerer, {}, UNEVEN_QUESTIONS, UNEVEN_ANSWERS),
+    "mrc": (DiceMRCTagger, {}, UNEVEN, UNEVEN_TAGS),
 }
 DROPOUTS = (
     *("hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout"),
@@ -140,7 +138,7 @@ def test_kernels_are_compiled_for_few_numbers_of_rows(packable):
             return function(*args, **(kwargs or {}))
 
     rng = np.random.default_rng(0)
-    words = sorted({word for row in SENTENCES for word in row})
+    words = sorted({word for row in UNEVEN for word in row})
     X = [rng.choice(words, rng.integers(1, 25)).tolist() for _ in range(320)]
     y = [["B-PER" if word == "bob" else "O" for word in row] for row in X]
     lengths = [len(row) + 2 for row in X]
@@ -186,7 +184,7 @@ def test_adapters_and_gradient_checkpointing(params, packable):
 
 def test_a_fit_ends_with_the_same_model(packable):
     packed, padded = (
-        np.vstack(model.predict_proba(SENTENCES))
+        np.vstack(model.predict_proba(UNEVEN))
         for model in (
             fitted("tagger", packable["bert"], max_epochs=3, net_params={"pack": pack})
             for pack in (True, False)
@@ -205,7 +203,7 @@ def test_another_attention_is_padded(packable):
     model = fitted("tagger", packable["bert"])
     model.net_.module_.encoder.set_attn_implementation("eager")
     assert first_position_id(model.net_.module_) is None
-    model.fit(SENTENCES, TAGS)
+    model.fit(UNEVEN, UNEVEN_TAGS)
 
 
 def test_a_fitted_model_attends_as_it_did_before(packable):

@@ -56,6 +56,18 @@ from skdice.resampling import (
     TextUnderSampler,
 )
 from skdice.text import Entity
+from tests.data import (
+    ANSWERS,
+    ENTITIES,
+    JOINED,
+    LABELS,
+    PAIRS,
+    QUESTIONS,
+    SENTENCES,
+    SPANS,
+    TAGS,
+    TEXTS,
+)
 
 # By name of the check, with the reason; empty, and to be kept so.
 EXPECTED_FAILURES: dict[str, dict[str, str]] = {}
@@ -105,17 +117,6 @@ def test_samplers_refuse_numbers_to_regress_on(sampler):
 
 # ---- text
 
-TEXTS = ["win free money", "lunch today", "free prize call now", "the bus was late"] * 3
-LABELS = np.array(["spam", "ham", "spam", "ham"] * 3)
-PAIRS = [("free money", "money is free"), ("lunch", "the bus"), ("rome", "paris")] * 4
-SENTENCES = [["anna", "went", "to", "paris"], ["rain"], ["bob", "works"], ["acme", "is", "old"]] * 3
-TAGS = [["B-PER", "O", "O", "B-LOC"], ["O"], ["B-PER", "O"], ["B-ORG", "O", "O"]] * 3
-SPANS = [[("PER", 0, 1), ("LOC", 3, 4)], [], [("PER", 0, 1)], [("ORG", 0, 1), ("X", 0, 2)]] * 3
-TOWNS = ["anna went to paris", "rain", "bob works", "acme is old"] * 3
-ENTITIES = [[(0, 4, "PER"), (13, 18, "LOC")], [], [(0, 3, "PER")], [(0, 4, "ORG")]] * 3
-QUESTIONS = [("who went", "today anna went to paris"), ("where to", "the bus to rome is old")] * 6
-ANSWERS = [[(6, "anna")], [(11, "rome")]] * 6
-
 
 def _tiny(cls, **params):
     return lambda backbone: cls(backbone=backbone, max_epochs=1, random_state=0, **params)
@@ -123,21 +124,13 @@ def _tiny(cls, **params):
 
 # Name -> how to make it, X, y.
 TEXT_ESTIMATORS: dict[str, tuple[Callable[[str], Any], Any, Any]] = {
-    **{
-        f"sequence {loss}": (_tiny(DiceSequenceClassifier, loss=loss), TEXTS, LABELS)
-        for loss in LOSSES
-    },
+    "sequence": (_tiny(DiceSequenceClassifier, loss="dsc"), TEXTS, LABELS),
     "sequence pairs": (_tiny(DiceSequenceClassifier), PAIRS, np.array([1, 0, 0] * 4)),
-    **{
-        f"token {loss}": (_tiny(DiceTokenClassifier, loss=loss), SENTENCES, TAGS) for loss in LOSSES
-    },
-    **{
-        f"reader {loss}": (_tiny(DiceQuestionAnswerer, loss=loss), QUESTIONS, ANSWERS)
-        for loss in LOSSES
-    },
-    **{f"mrc tagger {loss}": (_tiny(DiceMRCTagger, loss=loss), SENTENCES, TAGS) for loss in LOSSES},
+    "token": (_tiny(DiceTokenClassifier, loss="dsc"), SENTENCES, TAGS),
+    "reader": (_tiny(DiceQuestionAnswerer, loss="dsc"), QUESTIONS, ANSWERS),
+    "mrc tagger": (_tiny(DiceMRCTagger, loss="dsc"), SENTENCES, TAGS),
     "mrc tagger spans": (_tiny(DiceMRCTagger), SENTENCES, SPANS),
-    "recognizer": (_tiny(DiceEntityRecognizer), TOWNS, ENTITIES),
+    "recognizer": (_tiny(DiceEntityRecognizer), JOINED, ENTITIES),
     "multi-span reader": (_tiny(DiceMultiSpanAnswerer), QUESTIONS, ANSWERS),
     "tfidf": (lambda backbone: TfidfClassifier(cv=2, random_state=0), TEXTS, LABELS),
     "crf": (lambda backbone: CRFTagger(), SENTENCES, TAGS),
@@ -218,10 +211,10 @@ def test_no_estimator_is_left_out():
 @pytest.mark.parametrize(
     "name",
     [
-        "sequence dsc",
-        "token dsc",
-        "reader dsc",
-        "mrc tagger dsc",
+        "sequence",
+        "token",
+        "reader",
+        "mrc tagger",
         "features",
         "tuned token",
         *list(SENTENCE_SAMPLERS)[:3],
@@ -293,10 +286,16 @@ def test_fit_is_idempotent_and_a_clone_gives_the_same(case):
     assert_equal_outputs(first, outputs(copy.fit(X, y), X))
 
 
-def test_pickle_keeps_outputs(case):
-    estimator, X, y = case
-    estimator.fit(X, y)
-    expected = outputs(estimator, X)
+@pytest.fixture(scope="module", params=TEXT_ESTIMATORS)
+def fitted(request, tiny_backbone):
+    """A fitted estimator, X and its outputs for X."""
+    make, X, y = TEXT_ESTIMATORS[request.param]
+    estimator = make(tiny_backbone).fit(X, y)
+    return estimator, X, outputs(estimator, X)
+
+
+def test_pickle_keeps_outputs(fitted):
+    estimator, X, expected = fitted
     assert_equal_outputs(expected, outputs(pickle.loads(pickle.dumps(estimator)), X))
 
 
@@ -312,15 +311,14 @@ def test_the_callers_data_and_generators_stay_as_they_were(case):
     assert pickle.dumps((X, y)) == before
 
 
-def test_subsets_and_order_make_no_difference(case):
-    estimator, X, y = case
-    whole = outputs(estimator.fit(X, y), X)
+def test_subsets_and_order_make_no_difference(fitted):
+    estimator, X, whole = fitted
     order = np.random.default_rng(0).permutation(len(X))
     shuffled = outputs(estimator, [X[i] for i in order])
     assert_equal_outputs({m: [rows[i] for i in order] for m, rows in whole.items()}, shuffled, 1e-5)
-    alone = [outputs(estimator, [row]) for row in X]
+    alone = [outputs(estimator, [row]) for row in X[:4]]
     joined = {method: [part[method][0] for part in alone] for method in whole}
-    assert_equal_outputs(whole, joined, 1e-5)
+    assert_equal_outputs({m: rows[:4] for m, rows in whole.items()}, joined, 1e-5)
 
 
 def test_input_kinds_make_no_difference(case):
@@ -334,6 +332,8 @@ def test_input_kinds_make_no_difference(case):
     if not ragged:
         kinds += [np.array(X), np.array(X, dtype=object).reshape(len(X), -1), pd.DataFrame(X)]
         kinds += [pl.DataFrame(pd.DataFrame(X))]
+    if "BiasTuned" in type(estimator).__name__:  # which hands X on
+        kinds = kinds[:3]
     expected = outputs(clone(estimator).fit(X, y), X)
     for kind in kinds[1:]:
         labels = y
@@ -344,9 +344,8 @@ def test_input_kinds_make_no_difference(case):
         assert_equal_outputs(expected, outputs(clone(estimator).fit(kind, labels), kind))
 
 
-def test_methods_leave_the_fitted_state_alone(case):
-    estimator, X, y = case
-    estimator.fit(X, y)
+def test_methods_leave_the_fitted_state_alone(fitted):
+    estimator, X, _ = fitted
     names = set(vars(estimator))
     outputs(estimator, X)
     assert set(vars(estimator)) == names

@@ -42,8 +42,9 @@ def by_hand(backbone, text, pooling, layer):
 
 
 @pytest.mark.parametrize("kind", ["bert", "roberta", "deberta-v2", "xlnet"])
-@pytest.mark.parametrize("pooling", ["cls", "mean", "max"])
-@pytest.mark.parametrize("layer", [-1, 0, 1])
+@pytest.mark.parametrize(
+    ("pooling", "layer"), [("cls", -1), ("mean", -1), ("max", -1), ("cls", 1), ("mean", 0)]
+)
 def test_vectors_equal_a_forward_pass(tiny_backbones, kind, pooling, layer):
     backbone = tiny_backbones[kind]
     features = TransformerFeatures(backbone=backbone, pooling=pooling, layer=layer)

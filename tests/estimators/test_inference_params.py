@@ -20,16 +20,20 @@ from skdice import (
 from skdice.engine.net import FineTuningNet
 from skdice.estimators._net_estimator import INFERENCE_PARAMS
 from skdice.estimators.planning import encode
+from tests.data import (
+    UNEVEN,
+    UNEVEN_ANSWERS,
+    UNEVEN_LABELS,
+    UNEVEN_QUESTIONS,
+    UNEVEN_TAGS,
+    UNEVEN_TEXTS,
+)
 
-SENTENCES = [["anna", "met", "bob", "in", "paris"], ["rain"], ["carla", "went", "to", "oslo"]]
-TAGS = [["B-PER" if w in ("anna", "bob", "carla") else "O" for w in row] for row in SENTENCES]
-TEXTS, LABELS = [" ".join(row) for row in SENTENCES], [1, 0, 1]
-READ = ([("who", text) for text in TEXTS], [[(0, text.split()[0])] for text in TEXTS])
 TEXT_ESTIMATORS = {
-    "tagger": (DiceTokenClassifier, SENTENCES, TAGS),
-    "texts": (DiceSequenceClassifier, TEXTS, LABELS),
-    "reader": (DiceQuestionAnswerer, *READ),
-    "mrc": (DiceMRCTagger, SENTENCES, TAGS),
+    "tagger": (DiceTokenClassifier, UNEVEN, UNEVEN_TAGS),
+    "texts": (DiceSequenceClassifier, UNEVEN_TEXTS, UNEVEN_LABELS),
+    "reader": (DiceQuestionAnswerer, UNEVEN_QUESTIONS, UNEVEN_ANSWERS),
+    "mrc": (DiceMRCTagger, UNEVEN, UNEVEN_TAGS),
 }
 ROWS = np.random.default_rng(0).normal(size=(30, 3))
 CLASSES = (ROWS[:, 0] > 0).astype(int)
@@ -116,7 +120,7 @@ def test_a_model_on_meta_really_moves(fitted):
 
 
 def test_batch_size_acts_at_once(fitted, passes):
-    many = TEXTS * 50
+    many = UNEVEN_TEXTS * 30
     model = fitted("texts")
     expected = model.predict_proba(many)
     largest = max(size for *_, size in passes)
@@ -159,14 +163,18 @@ def test_what_cannot_be_obeyed_is_refused_and_may_be_set_back(name, params, mess
 
 def test_decoding_acts_at_once(fitted):
     tagger = fitted("tagger")
-    tables = tagger.predict_proba(SENTENCES)
-    whole = tagger.set_params(max_length=5, stride=1).predict_proba(SENTENCES)
+    tables = tagger.predict_proba(UNEVEN)
+    whole = tagger.set_params(max_length=5, stride=1).predict_proba(UNEVEN)
     assert not np.allclose(whole[0], tables[0])  # in several windows
     reader = fitted("reader")
-    texts = [spot["text"] for row in reader.predict_spans(READ[0], n_best=9) for spot in row]
+    texts = [
+        spot["text"] for row in reader.predict_spans(UNEVEN_QUESTIONS, n_best=9) for spot in row
+    ]
     assert max(len(text.split()) for text in texts) > 1
     reader.set_params(max_answer_length=1)
-    texts = [spot["text"] for row in reader.predict_spans(READ[0], n_best=9) for spot in row]
+    texts = [
+        spot["text"] for row in reader.predict_spans(UNEVEN_QUESTIONS, n_best=9) for spot in row
+    ]
     assert max(len(text.split()) for text in texts) == 1
 
 
@@ -190,18 +198,18 @@ def test_all_other_parameters_wait_for_the_next_fit(name, fitted):
 
 def test_partial_fit_obeys_too(tiny_backbone, passes):
     model = DiceTokenClassifier(backbone=tiny_backbone, random_state=0, precision="fp32")
-    model.partial_fit(SENTENCES, TAGS)
+    model.partial_fit(UNEVEN, UNEVEN_TAGS)
     passes.clear()
-    model.set_params(precision="bf16", batch_size=1).partial_fit(SENTENCES, TAGS)
+    model.set_params(precision="bf16", batch_size=1).partial_fit(UNEVEN, UNEVEN_TAGS)
     assert {precision for precision, *_ in passes} == {"bf16"}
-    assert len(passes) == 3  # one for each sentence
+    assert len(passes) == len(UNEVEN)  # one for each sentence
     assert model.net_.optimizer_.state  # moments of the series are kept
 
 
 def test_net_params_come_first(tiny_backbone):
     model = DiceTokenClassifier(
         backbone=tiny_backbone, random_state=0, max_epochs=1, net_params={"precision": "fp32"}
-    ).fit(SENTENCES, TAGS)
+    ).fit(UNEVEN, UNEVEN_TAGS)
     before = numbers_of(model, "tagger")
     np.testing.assert_array_equal(numbers_of(model.set_params(precision="bf16"), "tagger"), before)
 
@@ -215,14 +223,14 @@ def test_a_model_from_files_obeys(fitted, tmp_path):
 
 
 def test_features_obey_or_refuse(tiny_backbone):
-    features = TransformerFeatures(backbone=tiny_backbone).fit(TEXTS)
-    full = features.transform(TEXTS)
-    half = features.set_params(precision="bf16").transform(TEXTS)
+    features = TransformerFeatures(backbone=tiny_backbone).fit(UNEVEN_TEXTS)
+    full = features.transform(UNEVEN_TEXTS)
+    half = features.set_params(precision="bf16").transform(UNEVEN_TEXTS)
     assert not np.array_equal(full, half)
     np.testing.assert_allclose(half, full, atol=0.05)
     for params in ({"precision": "fp16"}, {"layer": 9}, {"max_length": 65}, {"batch_size": 0}):
         before = {key: getattr(features, key) for key in params}
         with pytest.raises(ValueError, match=next(iter(params))):
-            features.set_params(**params).transform(TEXTS)
+            features.set_params(**params).transform(UNEVEN_TEXTS)
         features.set_params(**before)
-    np.testing.assert_array_equal(features.transform(TEXTS), half)
+    np.testing.assert_array_equal(features.transform(UNEVEN_TEXTS), half)

@@ -13,10 +13,10 @@ from sklearn.model_selection import GridSearchCV, cross_val_predict
 from skdice import DiceQuestionAnswerer
 from skdice.backbones import load_tokenizer
 from skdice.engine.batching import EncodedDataset
+from skdice.exceptions import TruncationWarning
 from skdice.metrics import (
     answer_f1_score,
 )
-from skdice.text import TruncationWarning
 from skdice.text.qa import encode_questions
 from tests.estimators.readers import (
     CONTEXTS,
@@ -37,7 +37,7 @@ def test_a_reader_learns(tiny_backbone, loss):
     assert np.isfinite(model.null_threshold_)
 
 
-@pytest.mark.parametrize("kind", ["bert", "roberta", "deberta-v2", "modernbert", "xlnet"])
+@pytest.mark.parametrize("kind", ["roberta", "deberta-v2", "xlnet"])
 def test_backbones_and_batches(tiny_backbones, kind):
     long = [(q, " ".join([c] * 6)) for q, c in X[:4]]
     model = reader(tiny_backbones[kind], stride=10, max_epochs=30, dropout=0.0).fit(X, Y)

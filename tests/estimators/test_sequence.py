@@ -27,14 +27,13 @@ from skdice import (
     TransformerFeatures,
 )
 from skdice.estimators import planning
+from skdice.exceptions import ServingWarning
 from skdice.losses import CompoundLoss, CrossEntropyLoss, DiceLoss, FocalLoss
 from skdice.metrics import positive_class
 from skdice.text.inputs import object_array
-
-SPAM = ["win free money", "free prize call now", "win a free prize"]
-HAM = ["lunch today", "the bus was late", "meeting at the bank", "good team", "see the road"]
-X = (SPAM + HAM) * 2
-Y = np.array((["spam"] * 3 + ["ham"] * 5) * 2)
+from tests.data import HAM
+from tests.data import KINDS_OF_MESSAGES as Y
+from tests.data import MESSAGES as X
 
 
 @pytest.fixture
@@ -55,24 +54,22 @@ def test_binary_labels_are_learned(tiny_backbone, loss):
     assert classifier.score(X, Y) == f1_score(Y, classifier.predict(X), pos_label="spam")
 
 
-@pytest.mark.parametrize("loss", ["ce", "dsc"])
-def test_three_classes_are_learned(tiny_backbone, loss):
+def test_three_classes_are_learned(tiny_backbone):
     texts = ["free money", "lunch today", "rome is old"] * 4
     y = [5, -1, 7] * 4
     many = DiceSequenceClassifier(
-        loss=loss, backbone=tiny_backbone, max_epochs=40, lr=1e-2, batch_size=8, random_state=0
+        loss="dsc", backbone=tiny_backbone, max_epochs=20, lr=1e-2, batch_size=8, random_state=0
     ).fit(texts, y)
     assert many.classes_.tolist() == [-1, 5, 7]
     assert many.score(texts, y) > 0.9
     assert many.decision_function(texts).shape == (12, 3)
 
 
-@pytest.mark.parametrize("loss", ["ce", "dsc"])
-def test_multilabel_rows_are_learned(tiny_backbone, loss):
+def test_multilabel_rows_are_learned(tiny_backbone):
     texts = ["free money", "lunch today", "rome is old"] * 4
     Y = np.array([[1, 0], [0, 1], [1, 1]] * 4)
     labels = DiceSequenceClassifier(
-        loss=loss, backbone=tiny_backbone, max_epochs=40, lr=1e-2, batch_size=8, random_state=0
+        loss="dsc", backbone=tiny_backbone, max_epochs=20, lr=1e-2, batch_size=8, random_state=0
     ).fit(texts, Y)
     assert labels.predict(texts).shape == (12, 2)
     assert labels.score(texts, Y) > 0.9
@@ -478,3 +475,24 @@ def test_import_is_light():
 
     code = "import sys, skdice; assert not {'transformers', 'torch'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_saving_says_what_can_run_a_head_of_our_own(classifier, tmp_path):
+    classifier.fit(X, Y)
+    with pytest.warns(ServingWarning) as caught:
+        classifier.save_pretrained(tmp_path / "m")
+    (told,) = caught
+    assert re.fullmatch(
+        r"plain transformers cannot run the head of pooling='mean': "
+        r"DiceSequenceClassifier\.from_pretrained and skdice\.export can, .*pooling='native'",
+        str(told.message),
+    )
+    assert told.filename == __file__
+
+
+def test_a_long_fit_says_that_it_tokenises(classifier, capsys):
+    texts, labels = X * 75, np.tile(Y, 75)
+    planning.plan_fit(classifier._draft(), texts, labels)
+    assert capsys.readouterr() == ("", "")
+    planning.plan_fit(classifier.set_params(verbose=1)._draft(), texts, labels)
+    assert capsys.readouterr().out == "tokenising 1,200 texts\n"

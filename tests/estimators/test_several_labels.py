@@ -21,8 +21,9 @@ from skdice.metrics import class_f1_scorer
 from skdice.metrics.labels import read_labels
 from skdice.model_selection import LossSearchCV, compare_losses
 from skdice.resampling import BalancedBatchSampler, TextOverSampler, TextUnderSampler
+from tests import data
 
-TEXTS = ["win free money", "lunch today", "free prize now", "the bus was late"] * 6
+TEXTS = data.TEXTS * 2
 NAMES = [["spam", "money"], [], ["spam"], ["travel"]] * 6
 COLUMNS = ["money", "spam", "travel"]
 ROWS = MultiLabelBinarizer().fit_transform(NAMES)

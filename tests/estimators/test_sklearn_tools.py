@@ -28,11 +28,9 @@ from sklearn.preprocessing import FunctionTransformer
 
 from skdice import DiceSequenceClassifier, DiceTokenClassifier
 from skdice.losses import TverskyLoss
+from tests.data import KINDS_OF_MESSAGES as Y
+from tests.data import MESSAGES as TEXTS
 
-SPAM = ["win free money", "free prize call now", "win a free prize"]
-HAM = ["lunch today", "the bus was late", "meeting at the bank", "good team", "see the road"]
-TEXTS = (SPAM + HAM) * 2
-Y = np.array((["spam"] * 3 + ["ham"] * 5) * 2)
 WEIGHTS = np.array([1.0, 0.0, 3.0, 1.0] * 4)
 # Shuffled, as the two halves of these texts, and of the tagged sentences, are alike.
 TWO_FOLDS = StratifiedKFold(2, shuffle=True, random_state=0)

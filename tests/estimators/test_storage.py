@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import resource
 import shutil
-import subprocess
-import sys
 import time
 from collections import Counter
 from pathlib import Path
 
+import huggingface_hub
 import numpy as np
 import pytest
 import torch
@@ -42,6 +40,7 @@ from skdice.estimators.planning import encode
 from skdice.metrics import convert_scheme
 from skdice.metrics.calibration import log_odds
 from skdice.metrics.schemes import SCHEMES, to_tags
+from tests.data import SENTENCES, TAGS
 from tests.estimators import readers
 from tests.fake_hub import fake_hub, use_hub
 
@@ -339,9 +338,16 @@ def test_generic_labels_are_kept_with_a_word(tiny_backbone, tmp_path):
 # ---- what is refused
 
 
+@pytest.fixture(scope="module")
+def saved_tagger(tiny_backbone, tmp_path_factory):
+    model = tagger(tiny_backbone, (SENTENCES, TAGS))
+    return model.save_pretrained(tmp_path_factory.mktemp("saved") / "m")
+
+
 @pytest.fixture
-def folder(tiny_backbone, sentences, tmp_path):
-    return tagger(tiny_backbone, sentences).save_pretrained(tmp_path / "m")
+def folder(saved_tagger, tmp_path):
+    """A folder of its own for each test, to be harmed."""
+    return shutil.copytree(saved_tagger, tmp_path / "m")
 
 
 def refused(folder, message, cls=DiceTokenClassifier):
@@ -511,35 +517,6 @@ def test_other_formats_are_refused(folder, version):
         DiceTokenClassifier.from_pretrained(folder)
 
 
-NO_NETWORK = """
-import json, socket, sys
-from pathlib import Path
-
-def refuse(*args, **kwargs):
-    print("the network was asked", args)
-    raise AssertionError("the network was asked")
-
-socket.socket.connect = socket.getaddrinfo = socket.create_connection = refuse
-sys.path.insert(0, sys.argv[1])
-import skdice
-cls, folder = skdice.DiceTokenClassifier, Path(sys.argv[1])
-print(cls.from_pretrained(folder).predict([["anna"]]).tolist())
-print(cls.from_transformers(folder).predict([["anna"]]).tolist())
-for name, changes in json.loads(sys.argv[2]):
-    whole = (folder / name).read_text() if (folder / name).exists() else None
-    (folder / name).write_text(json.dumps({**json.loads(whole or "{}"), **changes}))
-    for read in (
-        cls.from_pretrained,
-        cls.from_transformers,
-        lambda folder: cls(backbone=str(folder)).fit([["anna"]] * 4, [["O"], ["B-A"]] * 2),
-    ):
-        try:
-            read(folder)
-            print("loaded", changes)
-        except ValueError as error:
-            assert "of its own" in str(error) or "checksum" in str(error) or "speak" in str(error)
-    (folder / name).unlink() if whole is None else (folder / name).write_text(whole)
-"""
 ASKS = [
     *(
         ("config.json", {key: "evil/kernel"})
@@ -565,14 +542,34 @@ ASKS = [
 ]
 
 
-@pytest.mark.slow
-def test_a_folder_asks_nothing_of_the_network_and_runs_nothing(folder, tmp_path):
+def test_a_folder_asks_nothing_of_the_network_and_runs_nothing(folder, tmp_path, monkeypatch):
     (folder / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\n")
-    env = {k: v for k, v in os.environ.items() if k not in ("HF_HUB_OFFLINE",)}
-    code = [sys.executable, "-c", NO_NETWORK, str(folder), json.dumps(ASKS)]
-    done = subprocess.run(code, env=env, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert len(done.stdout.splitlines()) == 2, done.stdout
+    monkeypatch.syspath_prepend(folder)
+    asked = []
+
+    def refuse(*args, **kwargs):
+        asked.append(args)
+        raise AssertionError("the network was asked")
+
+    for name in ("getaddrinfo", "create_connection", "socket.connect"):
+        monkeypatch.setattr(f"socket.{name}", refuse)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.delenv("HF_HUB_OFFLINE")
+    reads = [
+        DiceTokenClassifier.from_pretrained,
+        DiceTokenClassifier.from_transformers,
+        lambda folder: tagger(str(folder), ([["anna"]] * 4, [["O"], ["B-A"]] * 2)),
+    ]
+    for read in reads[:2]:
+        assert len(read(folder).predict([["anna"]])) == 1
+    for name, changes in ASKS:
+        whole = (folder / name).read_text() if (folder / name).exists() else None
+        (folder / name).write_text(json.dumps({**json.loads(whole or "{}"), **changes}))
+        for read in reads:
+            with pytest.raises(ValueError, match=r"of its own|checksum|speak"):
+                read(folder)
+        (folder / name).unlink() if whole is None else (folder / name).write_text(whole)
+    assert not asked
     assert not (tmp_path / "ran").exists()
 
 
@@ -687,25 +684,34 @@ def cells(text):
     return found
 
 
+@pytest.fixture(scope="module")
+def of_hostile_names(tiny_backbone):
+    """A classifier whose classes have all these names, two rows of each."""
+    names = [name for name in HOSTILE for _ in range(2)]
+    model = DiceSequenceClassifier(backbone=tiny_backbone, pooling="native", **SETTINGS)
+    return model.fit([f"win {i}" for i in range(len(names))], names)
+
+
 @pytest.mark.parametrize("name", HOSTILE)
-def test_names_cannot_leave_their_cell(tiny_backbone, name, tmp_path):
-    model = classifier(tiny_backbone, [name if label == "spam" else "ham" for label in LABELS])
-    plain = model_card(model, {"F1": 0.5}).partition("---\n\n")[2]
+def test_names_cannot_leave_their_cell(of_hostile_names, name):
+    card = model_card(of_hostile_names, {name: 0.5})
     shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in name)
-    rows = cells(model_card(model, {name: 0.5}).partition("---\n\n")[2])
+    rows = cells(card.partition("---\n\n")[2])
     assert [shown, "2"] in rows or [shown.strip(" "), "2"] in rows
     assert [shown, "0.5"] in rows or [shown.strip(" "), "0.5"] in rows
-    assert len(rows) == len(cells(plain))
+    assert len(rows) == len(
+        cells(model_card(of_hostile_names, {"F1": 0.5}).partition("---\n\n")[2])
+    )
     assert {len(row) for row in rows} == {2}
-    headings = re.findall("^#+ .*$", model_card(model, {name: 0.5}), flags=re.MULTILINE)
+    headings = re.findall("^#+ .*$", card, flags=re.MULTILINE)
     assert headings == ["# DiceSequenceClassifier", "## Training data", "## Scores", "## Use"]
 
 
-@pytest.mark.parametrize("metrics", [5, ["F1"], {"F1": "high"}, {"F1": None}, "F1"])
-def test_metrics_that_are_no_numbers_are_refused(tiny_backbone, metrics, tmp_path):
-    with pytest.raises(TypeError, match=r"metrics=.* must (map names to numbers|be a dict)"):
-        classifier(tiny_backbone).save_pretrained(tmp_path / "m", metrics=metrics)
-    assert not (tmp_path / "m").exists()
+def test_metrics_that_are_no_numbers_are_refused(of_hostile_names, tmp_path):
+    for metrics in (5, ["F1"], {"F1": "high"}, {"F1": None}, "F1"):
+        with pytest.raises(TypeError, match=r"metrics=.* must (map names to numbers|be a dict)"):
+            of_hostile_names.save_pretrained(tmp_path / "m", metrics=metrics)
+        assert not (tmp_path / "m").exists()
 
 
 # ---- the hub

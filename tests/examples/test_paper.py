@@ -130,56 +130,6 @@ def test_the_tables_are_made_of_the_runs(harness, tmp_path):
     assert f"- Not run yet on mrpc: every row (`{command}`)." in empty
 
 
-def test_a_part_of_a_table_says_what_is_left(harness, tmp_path):
-    records = play(harness, "table9", "clinc_intents", seeds=1)[:2]
-    found = harness["report"].section("table9", records, {}, COMMON, tmp_path)
-    (left,) = [line for line in found if "Not run yet" in line]
-    assert left.startswith("- Not run yet on clinc_intents: `dsc` (`python run.py table9 ")
-    # Where running it would say little, the table says why.
-    found = list(harness["report"].section("table5", [], {}, COMMON, tmp_path))
-    (left,) = [line for line in found if "weibo" in line]
-    assert left.startswith("- Not run yet on weibo: every row (the vocabulary of the default ")
-
-
-@pytest.mark.parametrize("table", ["rivals", "table8"])
-def test_every_line_of_a_table_has_as_many_cells_as_its_head(harness, tmp_path, table):
-    records = play(harness, table, "clinc_oos", seeds=2)
-    text = "\n".join(harness["report"].section(table, records, {}, COMMON, tmp_path))
-    blocks = re.findall(r"(?:^\|.*\n)+", text, flags=re.MULTILINE)
-    assert blocks
-    for block in blocks:
-        assert len({line.count("|") for line in block.splitlines()}) == 1
-
-
-def test_the_report_counts_the_runs_that_it_does_not_show(harness, tmp_path, monkeypatch, capsys):
-    report, run = harness["report"], harness["run"]
-    records = play(harness, "table9", "clinc_intents", seeds=2)  # of fp32
-    for i, name in enumerate(["bf16", "bf16", "fp32"]):
-        records[i]["job"]["precision"] = name
-    records[1]["job"]["backbone"] = "bert-base-chinese"
-    file = tmp_path / "runs.jsonl"
-    for record in records:
-        run.append(file, record)
-
-    def shown(*options: str) -> list[str]:
-        argv = ["report.py", "--runs", str(file), "--tables", "table9", *options]
-        monkeypatch.setattr(sys, "argv", argv)
-        report.main()
-        return [line for line in capsys.readouterr().out.splitlines() if "not shown" in line]
-
-    monkeypatch.setattr(report.LossGradientDisplay, "from_losses", lambda: None)
-    monkeypatch.setattr(report, "save", lambda display, file: None)
-    others = "finished runs of other settings are not shown: report.py"
-    fp32, chinese = f"4 {others} --precision fp32", f"1 {others} --backbone bert-base-chinese"
-    # Without options it is of what `run.py` runs without options.
-    assert shown() == [chinese, fp32]
-    assert "| ce | " in (tmp_path / "tables.md").read_text()
-    assert len(shown("--backbone", "bert-base-chinese")) == 2
-    text = (tmp_path / "tables.md").read_text()
-    assert "| dice | " in text
-    assert "--tasks clinc_intents --backbone bert-base-chinese`" in text
-
-
 def made_up(harness: Any, seeds: dict[str, dict[str, list[int]]]) -> tuple[Any, dict[str, Any]]:
     """Runs of the rivals with an F1 that tells data set, row and seed apart."""
     rivals = harness["experiments"].EXPERIMENTS["rivals"]
@@ -223,15 +173,6 @@ def test_a_column_of_the_summary_is_over_the_same_seeds(harness):
     assert set(table) == {"row", "---", *everywhere, "ce, over-sampling", "ce, then dsc"}
 
 
-def test_one_data_set_makes_a_summary_and_none_makes_none(harness):
-    rivals, shown = made_up(harness, {"wnut17": {"ce": [0, 1], "dsc": [0]}})
-    text = "\n".join(harness["report"].summary(rivals, shown))
-    assert lines_of(text)["row"] == ["wnut17 (seed 0)", "mean"]
-    assert not list(harness["report"].summary(rivals, {}))
-    named = map(harness["report"].named, ({3}, {0, 1, 2}, {0, 2}))
-    assert [*named] == ["seed 3", "seeds 0-2", "seeds 0, 2"]
-
-
 def test_paired_differences_say_how_many_pairs_each_data_set_has(harness):
     seeds = {"wnut17": {"ce": [0, 1, 2], "dsc": [0, 2]}, "sms_rare": {"ce": [0], "dsc": [0, 1]}}
     rivals, shown = made_up(harness, seeds)
@@ -241,15 +182,6 @@ def test_paired_differences_say_how_many_pairs_each_data_set_has(harness):
     cells = ["3", f"+{gap}.00", f"wnut17 +{gap}.0 (2), sms_rare +{gap}.0 (1)", "too few"]
     assert lines_of(text)["ce"] == cells
     assert "not independent data sets" in text.replace("\n", " ")
-
-
-def test_the_sweep_has_a_chart_and_the_papers_own_figures(harness, tmp_path):
-    records = play(harness, "table10", "wnut17", seeds=2)
-    reported = json.loads((FOLDER / "reported.json").read_text())
-    found = harness["report"].section("table10", records, reported, COMMON, tmp_path)
-    text = "\n".join(found)
-    assert (tmp_path / "table10-wnut17.svg").exists()
-    assert "| 0.6 | 84.67 | 66.35 |" in text  # the paper's best for OntoNotes 4
 
 
 def test_a_row_alone_brings_cross_entropy_whose_rate_it_takes(harness):
@@ -388,19 +320,6 @@ def test_the_stronger_cross_entropy_is_the_better_start_on_development_rows(harn
     budget.add_stronger(tasks, {"wnut17": dev})
     # Not the better one on the test rows, which nobody has when they choose.
     assert tasks["wnut17"][budget.STRONGER] == {1: {0: 40.0}, 2: {0: 45.0}}
-
-
-def test_the_page_is_made_anew_between_its_comments(harness):
-    page = "a\n<!-- x: made by budget.py -->\nold\n<!-- end of x -->\nb\n"
-    made = harness["budget"].replaced(page, "x", "new", "budget.py")
-    assert "old" not in made
-    assert "new" in made
-    assert made.startswith("a\n")
-    assert made.endswith("b\n")
-    assert harness["budget"].replaced(made, "x", "new", "budget.py") == made
-    assert harness["budget"].replaced(page, "y", "new", "budget.py") == page
-    with pytest.raises(SystemExit, match="lacks"):
-        harness["budget"].replaced(page.replace("end of", "end"), "x", "new", "budget.py")
 
 
 def test_the_plug_in_rule_finds_the_best_threshold_of_true_probabilities(harness):
@@ -642,13 +561,6 @@ def slopes(loss: Any, logits: torch.Tensor) -> tuple[float, torch.Tensor]:
 @pytest.fixture
 def logits() -> torch.Tensor:
     return torch.randn(len(TAGS), 5, generator=torch.Generator().manual_seed(0))
-
-
-def test_counting_tokens_in_place_of_spans_is_the_default_dice(harness, logits):
-    value, slope = slopes(harness["tried_losses"].SpanLoss("tokens"), logits)
-    expected, expected_slope = slopes(resolve_loss("dice"), logits)
-    assert value == pytest.approx(expected, rel=1e-5)
-    torch.testing.assert_close(slope, expected_slope)
 
 
 @pytest.mark.parametrize("each_once", [False, True])

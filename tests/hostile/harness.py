@@ -8,7 +8,8 @@ refused   A ValueError or TypeError (OSError for a path, ImportError for a missi
 wrong     Any other exception, or one that does not name the parameter.
 silent    A result though the value is plainly not legal for this parameter, or a result that holds
           NaN. What is legal is read from the annotation and the docstring: see `Domain`.
-changed   An object, an argument, a file or the state of the process differs after a refusal.
+changed   An object, an argument, a file or the state of the process differs after a refusal; or the
+          data, or a model that the call does not train, after a call that succeeded.
 slow      No answer within the time limit.
 legal     A result for a value that the parameter's domain holds, or may hold.
 
@@ -94,24 +95,30 @@ def process_state() -> dict[str, Any]:
     from transformers.utils import logging
 
     return {
-        "random": hash(random.getstate()),
+        "random": random.getstate(),
         "numpy": mark(np.random.get_state()),
         "torch": mark(torch.get_rng_state()),
         "threads": torch.get_num_threads(),
         "dtype": torch.get_default_dtype(),
         "grad": torch.is_grad_enabled(),
-        "warnings": mark(warnings.filters),
+        "warnings": list(warnings.filters),
         "environment": dict(os.environ),
         "folder": os.getcwd(),
-        "rcParams": hash(repr(dict(matplotlib.rcParams))),
+        "rcParams": dict(dict.items(matplotlib.rcParams)),  # as they are: reading checks each
         "figures": plt.get_fignums(),
         "verbosity": (logging.get_verbosity(), logging.is_progress_bar_enabled()),
         "numpy errors": np.geterr(),
     }
 
 
-def files(folder: Path) -> list[Any]:
-    return sorted((str(p), p.stat().st_size) for p in folder.rglob("*"))
+def files(folder: Path | str) -> list[Any]:
+    found = []
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            found.append((entry.path, entry.stat().st_size))
+            if entry.is_dir():
+                found += files(entry.path)
+    return sorted(found)
 
 
 def holds_nan(result: Any, depth: int = 0) -> bool:
@@ -278,6 +285,23 @@ class Harness:
                 results.append(self.throw(target, domain, name, kind))
         return results
 
+    def _state(self, instance: Any, watched: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "the object": mark(instance),
+            "an argument": mark(watched),
+            "the data": mark(_data(watched)),
+            "the process": process_state(),
+            "a file": files(self.folder),
+        }
+
+    @staticmethod
+    def kept(target: Target, instance: Any, watched: dict[str, Any]) -> dict[str, Any]:
+        """What is as before after a call that succeeded: the data, and a model with its weights."""
+        found = {"the data": mark(_data(watched))}
+        if hasattr(instance, "fit") and target.attribute not in TRAINING:
+            found["the object"] = mark(instance)
+        return found
+
     def throw(self, target: Target, domain: Domain, name: str, kind: str) -> Result:
         arguments, value = self.arguments(target, kind), VALUES[name]()
         partner = PARTNERS.get(domain.name)
@@ -287,7 +311,7 @@ class Harness:
         result = functools.partial(Result, target.short, domain.name, name)
         instance = self.object_of(target, kind)
         watched = {k: v for k, v in arguments.items() if not inspect.isgenerator(v)}
-        before = mark(instance), mark(watched), process_state(), files(self.folder)
+        before = self._state(instance, watched)
         try:
             with quiet(), limit(self.seconds):
                 returned = self.call(target, dict(arguments), kind)
@@ -297,17 +321,11 @@ class Harness:
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt):
                 raise
-            after = mark(instance), mark(watched), process_state(), files(self.folder)
             message = f"{type(error).__name__}: {_plain(str(error))[:160]}"
-            for what, one, other in zip(
-                ("the object", "an argument", "the process", "a file"), before, after, strict=True
-            ):
-                if one != other:
-                    if isinstance(one, dict):
-                        what += str([key for key in one if one[key] != other[key]])
-                    self.instances.pop((target.owner, kind), None)
-                    _restore(before[2])
-                    return result("changed", f"{what} changed by the refusal {message}")
+            if changed := _difference(before, self._state(instance, watched)):
+                self.instances.pop((target.owner, kind), None)
+                _restore(before["the process"])
+                return result("changed", f"{changed} changed by the refusal {message}")
             allowed: tuple[type, ...] = (ValueError, TypeError, ImportError)
             if domain.name in PATHS | {"repo_id"} or "Path" in domain.types:  # or the hub's answer
                 allowed += (OSError,)
@@ -326,6 +344,9 @@ class Harness:
             ):
                 return result("wrong", f"does not name {domain.name}: {message}")
             return result("refused", message)
+        if changed := _difference(before, self.kept(target, instance, watched)):
+            self.instances.pop((target.owner, kind), None)
+            return result("changed", f"{changed} changed by a call that gave {_shown(returned)}")
         if domain.forbids(value):
             return result("silent", f"gave {_shown(returned)}")
         # A sampler of numbers hands rows on as they are.
@@ -333,6 +354,21 @@ class Harness:
         if holds_nan(returned) and domain.name not in MAY_BE_NAN and not passed_on:
             return result("silent", f"gave NaN: {_shown(returned)}")
         return result("legal")
+
+
+def _data(arguments: dict[str, Any]) -> dict[str, Any]:
+    kinds = (np.ndarray, pd.DataFrame, pd.Series, torch.Tensor)
+    return {k: value for k, value in arguments.items() if k in ROWS or isinstance(value, kinds)}
+
+
+def _difference(before: dict[str, Any], after: dict[str, Any]) -> str:
+    """What of `after` is not as it was before, or nothing."""
+    for what, other in after.items():
+        if before[what] != other:
+            if what == "the process":
+                what += str([key for key in other if before[what][key] != other[key]])
+            return what
+    return ""
 
 
 def _is_sklearns(error: BaseException) -> bool:

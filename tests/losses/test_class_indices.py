@@ -51,7 +51,7 @@ OPTIONS = {
 
 @pytest.mark.parametrize("cpu", [True, False])
 @pytest.mark.parametrize("cls", OPTIONS)
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=15)
 @given(
     data=st.data(),
     seed=st.integers(0, 2**16),

@@ -27,7 +27,7 @@ def formula(cls, **params):
 
 seeds = st.integers(0, 2**16)
 sizes = st.tuples(st.integers(1, 7), st.integers(2, 5))
-SLOW = settings(deadline=None, max_examples=25)
+SLOW = settings(deadline=None, max_examples=12)
 
 
 def softmax(row):

@@ -215,7 +215,7 @@ def test_plain_spans_are_tokens():
 
 
 @pytest.mark.parametrize("scheme", TAGGED)
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 @given(st.data())
 def test_transitions_agree_with_the_check(scheme, data):
     classes = classes_of(scheme)

@@ -56,7 +56,7 @@ def pairs(draw, prefixes):
 
 
 @pytest.mark.parametrize("scheme", ["iob1", "iob2", "ioe1", "ioe2", "bioes"])
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=40)
 @given(st.data())
 def test_equals_seqeval(scheme, data):
     y_true, y_pred = data.draw(pairs(PREFIXES[scheme]))
@@ -215,7 +215,7 @@ def in_reach_of_seqeval(row):
 
 
 @pytest.mark.parametrize("scheme", sorted(set(NAMES) - {"ioe1"}))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(data=st.data())
 def test_strict_mode_equals_that_of_seqeval(scheme, data):
     tags = st.sampled_from(["O", *(f"{p}-{kind}" for p in PREFIXES[scheme] for kind in ("A", "C"))])

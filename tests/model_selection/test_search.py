@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import pickle
-import subprocess
+import re
 import sys
-import threading
 import time
+import warnings
 
 import numpy as np
 import optuna
@@ -40,6 +41,7 @@ from skdice.losses import (
 )
 from skdice.metrics import span_f1_scorer
 from skdice.model_selection import LossSearchCV, OneMinus, loss_space
+from skdice.model_selection.progress import SearchProgress
 from skdice.model_selection.records import TrialRecord
 from skdice.model_selection.spaces import as_spaces, check_space
 from skdice.model_selection.study import described
@@ -57,14 +59,14 @@ def search(space=None, estimator=BASE, **params):
 @pytest.mark.filterwarnings("ignore")
 @parametrize_with_checks(
     [
+        search({"C": [1.0, 10.0]}, LogisticRegression(), n_trials=2, scoring=None),
         search(
             loss_space("weighted_ce"),
             clone(BASE).set_params(max_epochs=20),
-            n_trials=2,
+            n_trials=1,
             scoring=None,
-            strategy=strategy,
-        )
-        for strategy in ("auto", "full")
+            strategy="auto",
+        ),
     ]
 )
 def test_scikit_learns_checks(estimator, check):
@@ -406,10 +408,31 @@ def test_interrupt_between_storage_writes(tmp_path, monkeypatch):
     assert sorted(states) == ["COMPLETE"] * 3 + ["FAIL"]
 
 
-def test_a_progress_bar_ends_with_the_search(capsys):
-    before = threading.active_count()
-    search({"lr": [0.1]}, n_trials=10_000, timeout=0.1, progress_bar=True).fit(X, Y)
-    assert threading.active_count() == before
+def test_a_log_file_gets_lines_of_a_search(capsys, monkeypatch):
+    search({"lr": [0.1]}, n_trials=3).fit(X, Y)
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setattr(SearchProgress, "EVERY", 0.0)
+    found = search({"lr": [0.1, 0.2]}, n_trials=3, verbose=1).fit(X, Y)
+    lines, errors = capsys.readouterr()
+    assert errors == ""
+    first, *trials, last = lines.splitlines()
+    assert first == "3 trials on 2 folds"
+    scores = found.cv_results_["mean_test_score"]
+    for i, line in enumerate(trials):
+        left = r", about \d+ s left" if i < 2 else ""
+        best = max(scores[: i + 1])
+        assert re.fullmatch(rf"trial {i + 1} of 3, best {best:.3f}{left}", line)
+    assert len(trials) == 3
+    assert last == "a fit of the best parameters on all rows"
+    search({"lr": [0.1]}, n_trials=2, verbose=2).fit(X, Y)
+    assert re.search(r"^trial 1: 0\.\d{3}, lr=0\.1$", capsys.readouterr().out, re.M)
+
+
+def test_a_terminal_gets_a_bar_of_a_search(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    pause = [lambda study, trial: time.sleep(0.12)]  # a bar is drawn ten times a second at most
+    search({"lr": [0.1]}, n_trials=3, verbose=1, callbacks=pause).fit(X, Y)
+    assert re.search(r"trials 2/3.*best 0\.\d{3}, about \d+ s left", capsys.readouterr().err)
 
 
 def test_folds_that_are_used_up_are_refused():
@@ -485,7 +508,7 @@ def test_an_interrupt_keeps_what_is_finished():
                 raise KeyboardInterrupt
 
     found = search(n_trials=20, callbacks=[Stop()])
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt, match="3 of 20 trials are kept; with storage="):
         found.fit(X, Y)
     assert len(found.cv_results_["params"]) == 3
     assert found.best_params_ in found.cv_results_["params"]
@@ -509,7 +532,7 @@ def test_interrupted_trials_are_queued_again(tmp_path, shared):
     how |= {"storage": storage, "study_name": "s", "n_trials": 4}
     ends = {"callbacks": [Stop()]} if shared else {"pruner": Boom()}
     first = search(**how, **ends)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt, match=r"\d of 4 trials are kept, run again to go on"):
         first.fit(X, Y)
     states = [trial.state.name for trial in first.study_.trials]
     assert "RUNNING" not in states
@@ -748,7 +771,7 @@ def test_trials_run_on_a_dask_cluster():
     settings = dict(n_trials=4, scoring=scoring, refit="f1", n_jobs=2)
     here = search(**settings).fit(X, Y)
     cluster = distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        n_workers=1, threads_per_worker=2, processes=True, dashboard_address=None
     )
     with cluster, distributed.Client(cluster) as client, joblib.parallel_config("dask"):
         there = search(**settings).fit(X, Y)
@@ -760,47 +783,45 @@ def test_trials_run_on_a_dask_cluster():
     )
 
 
-WORKER = """
-import sys, warnings
-from optuna.distributions import FloatDistribution
-from sklearn.datasets import make_classification
-from sklearn.linear_model import LogisticRegression
-from skdice.model_selection import LossSearchCV
-
-warnings.simplefilter("ignore")
-X, y = make_classification(60, weights=[0.8], random_state=0)
-search = LossSearchCV(
-    LogisticRegression(), {"C": FloatDistribution(1e-3, 10.0, log=True)}, n_trials=int(sys.argv[2]),
-    cv=2, storage=sys.argv[1], study_name="s", pruner=None,
-)
-search.fit(X, y)
-print(len(search.cv_results_["params"]))
-"""
+def search_in_a_study(path, n, counts):
+    """Search until the study at `path` has `n` trials, and hand over how many this process saw."""
+    warnings.simplefilter("ignore")
+    rows, labels = make_classification(60, weights=[0.8], random_state=0)
+    space = {"C": FloatDistribution(1e-3, 10.0, log=True)}
+    how = dict(n_trials=n, storage=str(path), study_name="s", pruner=None)
+    found = search(space, LogisticRegression(), scoring=None, **how).fit(rows, labels)
+    counts.put(len(found.cv_results_["params"]))
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of a fork of a process with threads
 def test_four_processes_share_a_study_and_one_is_killed(tmp_path):
-    path, n = tmp_path / "study.db", 100
-    command = [sys.executable, "-c", WORKER, str(path), str(n)]
-    doomed, *others = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(4)]
+    path, n = tmp_path / "study.db", 40
+    context = multiprocessing.get_context("fork")
+    counts = context.Queue()
+    doomed, *others = (
+        context.Process(target=search_in_a_study, args=(path, n, counts)) for _ in range(4)
+    )
+    for process in (doomed, *others):
+        process.start()
 
     def complete():
         study = optuna.load_study(study_name="s", storage=f"sqlite:///{path}")
         return [trial for trial in study.trials if trial.state.name == "COMPLETE"]
 
     deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:  # until a third is done
+    while time.monotonic() < deadline:  # until a quarter is done
         with contextlib.suppress(Exception):  # the study is not there yet
-            if len(complete()) > n // 3:
+            if len(complete()) > n // 4:
                 break
-        time.sleep(0.1)
-    assert doomed.poll() is None
+        time.sleep(0.02)
+    assert doomed.is_alive()
     doomed.kill()
-    doomed.communicate()
+    doomed.join()
     for process in others:
-        out, _ = process.communicate(timeout=120)
-        assert process.returncode == 0
-        assert int(out) >= n
+        process.join(timeout=120)
+        assert process.exitcode == 0
+        assert counts.get(timeout=10) >= n
     trials = complete()
     assert n <= len(trials) <= n + len(others) - 1  # each may have been at its last
     assert len({trial.params["C"] for trial in trials}) == len(trials)  # none twice

@@ -150,7 +150,10 @@ class Own(BaseEstimator):
     ],
 )
 def test_other_spaces_pass(estimator, space):
-    check_space(estimator, as_spaces(space, estimator))
+    spaces = as_spaces(space, estimator)
+    before = repr(spaces)
+    check_space(estimator, spaces)
+    assert repr(spaces) == before
 
 
 def test_labels_and_folds_without_a_class():

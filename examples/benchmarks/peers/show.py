@@ -13,7 +13,7 @@ sys.path.insert(0, str(ROOT / "examples" / "paper"))
 
 from pages import replaced  # noqa: E402
 
-PAGES = [ROOT / "README.md", ROOT / "docs" / "experiments.md"]
+PAGES = [ROOT / "docs" / "evidence.md", ROOT / "docs" / "experiments.md"]
 CHART = ROOT / "docs" / "images" / "peers.svg"
 SETS = {
     "wnut17": "WNUT17",

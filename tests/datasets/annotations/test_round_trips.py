@@ -112,7 +112,7 @@ def annotated(draw):
 
 
 @pytest.mark.parametrize("format", [name for name in NAMES if name not in IN_LINES])
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=annotated(), ids=st.booleans())
 def test_any_texts_and_entities(tmp_path_factory, format, data, ids):
     texts, entities = data
@@ -123,7 +123,7 @@ def test_any_texts_and_entities(tmp_path_factory, format, data, ids):
     assert not ids or back.metadata == metadata
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=annotated())
 def test_conll_names_what_it_cannot_hold(tmp_path_factory, data):
     texts, entities = data
@@ -148,7 +148,7 @@ def test_conll_names_what_it_cannot_hold(tmp_path_factory, data):
             assert text != text.strip() or any(a < end and start < b for a, b, _ in kept), label
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=annotated(), format=st.sampled_from(["doccano", "jsonl", "prodigy"]), data2=st.data())
 def test_offsets_in_other_units(tmp_path_factory, data, format, data2):
     texts, entities = data
@@ -331,7 +331,7 @@ def test_spacy_files(tmp_path):
     assert (texts, in_order(entities), metadata) == (TEXTS, in_order(ENTITIES), METADATA)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=annotated())
 def test_any_spacy_files(tmp_path_factory, data):
     pytest.importorskip("spacy")
@@ -368,7 +368,7 @@ VALUES = (
 
 
 @pytest.mark.parametrize("name", [*NAMES.values(), "a.xml"])
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=annotated(), draw=st.data())
 def test_any_metadata_come_back_and_change_no_format(tmp_path_factory, name, data, draw):
     texts, entities = data

@@ -1,0 +1,46 @@
+"""Draw the pictures of the gallery that pages show, as GitHub has no site that makes them.
+
+python docs/images/gallery.py
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import tempfile
+from pathlib import Path
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+
+IMAGES = Path(__file__).parent
+# Of a script with several figures, the first.
+SCRIPTS = (
+    "1_tasks/plot_compare_losses",
+    "1_tasks/plot_optuna_search",
+    "1_tasks/plot_tversky_search",
+    "2_data/plot_precision_recall",
+    "2_data/plot_span_errors",
+    "2_data/plot_training_history",
+    "3_losses/plot_loss_slopes",
+)
+
+
+def main() -> None:
+    """Write the pictures beside this file."""
+    mpl.use("Agg")  # plt.show() then leaves the figures open
+    for script in SCRIPTS:
+        with tempfile.TemporaryDirectory() as folder, plt.rc_context():
+            os.chdir(folder)  # where a script may write
+            runpy.run_path(str(IMAGES.parent / "gallery" / f"{script}.py"))
+            figure = plt.figure(plt.get_fignums()[0])
+            plt.rcParams.update({"svg.hashsalt": "skdice", "svg.fonttype": "none"})
+            path = IMAGES / f"{Path(script).name.removeprefix('plot_')}.svg"
+            figure.savefig(path, metadata={"Date": None}, bbox_inches="tight")
+            plt.close("all")
+            os.chdir(IMAGES)
+        print(path.name)
+
+
+if __name__ == "__main__":
+    main()
