@@ -42,6 +42,7 @@ test-lowest: ## Run the tests on the lowest versions that pyproject.toml allows
 
 faults: $(VENV)/.installed-test ## Kill fits, repeat them, feed bad input; print what was lost
 	OMP_NUM_THREADS=1 $(BIN)/python examples/benchmarks/faults.py
+	$(BIN)/python examples/benchmarks/formats.py
 	OMP_NUM_THREADS=1 $(BIN)/python examples/benchmarks/memory_of_fits.py
 	OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false $(BIN)/python examples/benchmarks/saves.py
 

@@ -133,7 +133,7 @@ def load_tokenizer(backbone: str) -> Any:
     from transformers import AutoTokenizer
 
     where = find_backbone(backbone)
-    load_config(backbone)  # the tokenizer asks an unreachable hub for two files
+    config = load_config(backbone)  # the tokenizer asks an unreachable hub for two files
     with (
         quiet_transformers(),
         explained(f"backbone={backbone!r}", where, f". If it has none, {_ADD_TOKENIZER}"),
@@ -155,6 +155,14 @@ def load_tokenizer(backbone: str) -> Any:
         raise ValueError(
             f"backbone={backbone!r} holds no tokenizer, so that every word would be unknown: "
             f"{_ADD_TOKENIZER}"
+        )
+    vocabulary, n_known = tokenizer.get_vocab(), getattr(config, "vocab_size", None)
+    last = max(vocabulary, key=vocabulary.__getitem__)
+    if isinstance(n_known, int) and vocabulary[last] >= n_known:
+        raise ValueError(
+            f"backbone={backbone!r} has a tokenizer with the id {vocabulary[last]} ({last!r}), and "
+            f"embeddings of {n_known} ids: give it its own tokenizer, or more embeddings by "
+            "resize_token_embeddings of transformers"
         )
     return tokenizer
 
@@ -200,6 +208,7 @@ def load_config(backbone: str) -> Any:
             f"backbone={backbone!r} is an encoder-decoder ({config.model_type}), and skdice needs "
             "one stack of layers: choose an encoder such as BERT, or a decoder such as GPT-2"
         )
+    config.return_dict = True  # outputs are taken by name, whatever the file says
     return config
 
 

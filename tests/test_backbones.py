@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import warnings
 
 import pytest
+import torch
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from skdice import (
@@ -14,7 +16,13 @@ from skdice import (
     DiceTokenClassifier,
     TransformerFeatures,
 )
-from skdice.backbones import find_backbone, load_encoder, load_tokenizer, max_positions
+from skdice.backbones import (
+    find_backbone,
+    load_encoder,
+    load_tokenizer,
+    load_with_head,
+    max_positions,
+)
 from skdice.engine.module import EncoderWithHead, freeze
 from skdice.estimators.planning import unfitted_copy
 from skdice.text import TruncationWarning
@@ -167,3 +175,22 @@ def test_the_tokenizers_limit_counts_too(long_backbones, tmp_path):
     tokenizer.model_max_length = 800
     tokenizer.save_pretrained(folder)
     assert max_positions(load_encoder(folder), load_tokenizer(folder)) == 800
+
+
+@pytest.mark.parametrize("value", [False, None])
+def test_outputs_are_named_whatever_the_file_says(tiny_backbone, tmp_path, value):
+    folder = shutil.copytree(tiny_backbone, tmp_path / "m")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "return_dict": value}))
+    ids = torch.tensor([[2, 5, 3]])
+    assert load_encoder(str(folder))(ids).last_hidden_state.shape[:2] == ids.shape
+    assert load_with_head(str(folder), "TokenClassification", 2)(ids).logits.shape == (1, 3, 2)
+
+
+def test_ids_beyond_the_embedding_are_refused(tiny_backbone, tmp_path):
+    folder = shutil.copytree(tiny_backbone, tmp_path / "m")
+    tokenizer = json.loads((folder / "tokenizer.json").read_text())
+    tokenizer["model"]["vocab"]["anna"] = 9999
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    with pytest.raises(ValueError, match=r"id 9999 \('anna'\), and embeddings of \d+ ids"):
+        load_tokenizer(str(folder))

@@ -13,7 +13,6 @@ import gc
 import os
 import random
 import resource
-import shutil
 import signal
 import subprocess
 import sys
@@ -139,145 +138,6 @@ def hostile() -> list[str]:
     return ["hostile values at public parameters", str(len(results)), str(lost)]
 
 
-TEXTS = ["Ann Lee lives in Rome \U0001f44d.\nShe sings.", "It rains."]
-ENTITIES = [[(0, 7, "PER"), (17, 21, "LOC")], []]
-METADATA = [{"id": "a", "source": {"n": [1, 2]}}, {"id": "b"}]
-ODD = (
-    *(None, True, -1, 3, 10**30, 0.5, float("nan"), "", "x", "half \ud83d", [], {}, [1], [None]),
-    *([["x"]], {"a": 1}, {"start": 0}, [[0, 1]], [0, 1, "X"], {"text": 5}, {"data": []}),
-)
-BY_HAND = {  # what our writers do not write, by the name of the file
-    "spacy.json": [
-        {"id": 1, "paragraphs": [{"raw": "Ann sings.", "sentences": [{"tokens": [
-            {"orth": "Ann", "ner": "U-PER", "space": " "}, {"orth": "sings."}]}]}]},
-        {"text": "Ann", "ents": [{"start": 0, "end": 3, "label": "PER"}],
-         "spans": {"sc": [{"start": 0, "end": 3, "label": "X"}]}},
-        {"annotations": [["Ann", {"entities": [[0, 3, "PER"]]}], None]}],
-    "tasks.json": [
-        {"id": 1, "data": {"text": "Ann"}, "drafts": [], "predictions": [{"result": []}],
-         "annotations": [{"id": 3, "was_cancelled": False, "completed_by": 1, "result": [
-             {"from_name": "label", "to_name": "text", "type": "labels", "id": "r",
-              "value": {"start": 0, "end": 3, "text": "Ann", "labels": ["PER"]}},
-             {"from_name": "mood", "type": "choices", "value": {"choices": ["good"]}}]}]}],
-    "min.json": [{"text": "Ann", "label": [{"start": 0, "end": 3, "labels": ["PER"]}],
-                  "annotation_id": 1, "lead_time": 2.0, "mood": {"choices": ["a"]}}],
-    "prodigy.jsonl": [
-        {"text": "Ann", "spans": [{"start": 0, "end": 3, "label": "PER", "answer": "accept"}],
-         "tokens": [{"text": "Ann", "start": 0, "end": 3, "id": 0}], "answer": "accept"},
-        {"text": "Bo", "label": "A", "answer": "reject"},
-        {"text": "Bo", "accept": ["A"], "options": [{"id": "A"}], "answer": "accept"}],
-    "relations.jsonl": [
-        {"text": "Ann", "entities": [{"id": 1, "label": "PER", "start_offset": 0, "end_offset": 3}],
-         "relations": [{"id": 1, "from_id": 1, "to_id": 1, "type": "self"}]}],
-    "tokens.jsonl": [{"tokens": ["Ann", "sings"], "tags": ["B-PER", "O"]},
-                     {"tokens": ["Ann"], "spans": [{"type": "PER", "start": 0, "end": 1}]}],
-    "cats.jsonl": [{"text": "Ann", "cats": {"A": 1.0, "B": 0.0}}],
-    "squad.json": {"data": [{"title": "t", "paragraphs": [{"context": "Ann sings.", "qas": [
-        {"id": "1", "question": "Who?", "answers": [{"text": "Ann", "answer_start": 0}],
-         "is_impossible": False}]}]}]},
-    "asked.json": [{"qas_id": "0.1", "context": "Ann sings", "query": "who", "entity_label": "PER",
-                    "start_position": [0], "end_position": [0]}],
-}  # fmt: skip
-
-
-def changed(value: object, draw: random.Random) -> object:
-    """A value of JSON with another one at one place, or without it."""
-    if isinstance(value, (list, dict)) and value and draw.random() < 0.85:
-        at = draw.choice(list(value) if isinstance(value, dict) else range(len(value)))
-        copy = value.copy()
-        if draw.random() < 0.1:
-            del copy[at]
-        else:
-            copy[at] = changed(value[at], draw)
-        return copy
-    return draw.choice(ODD)
-
-
-def changed_text(text: str, draw: random.Random) -> str:
-    """A text with some characters, cells or lines lost, doubled or replaced."""
-    for _ in range(draw.randint(1, 3)):
-        lines = text.split("\n")
-        at = draw.randrange(len(lines))
-        cells = lines[at].split("\t")
-        how = draw.choice(["cut", "line", "double", "cell", "cells", "character"])
-        if how == "cut":
-            text = text[: draw.randint(0, len(text))]
-            continue
-        if how == "line":
-            del lines[at]
-        elif how == "double":
-            lines.insert(at, lines[at])
-        elif how == "cell":
-            cells[draw.randrange(len(cells))] = draw.choice(
-                ["", "x", "-1", "9" * 40, "1-2", "[", "*"]
-            )
-            lines[at] = "\t".join(cells)
-        elif how == "cells":
-            lines[at] = "\t".join(cells[: draw.randint(0, len(cells))])
-        else:
-            i = draw.randint(0, len(lines[at]))
-            odd = draw.choice(["\x00", "\t", "|", '"', "<", "&", "\\", "]", "\u2028"])
-            lines[at] = lines[at][:i] + odd + lines[at][i + 1 :]
-        text = "\n".join(lines)
-    return text
-
-
-def contents(wanted: int) -> list[str]:
-    """Files of every format with one value or line changed: read, or refused by their name."""
-    import json
-    import warnings
-
-    from skdice._modules import TOOLS
-    from skdice.datasets import read_annotations, read_dataset, write_annotations
-
-    warnings.simplefilter("ignore")
-    draw, tried, lost = random.Random(0), 0, 0
-    with tempfile.TemporaryDirectory() as folder:
-        whole, path = Path(folder) / "whole", Path(folder) / "changed"
-        whole.mkdir()
-        names = dict(doccano="a.jsonl", jsonl="b.jsonl", prodigy="c.jsonl", bioc="d.xml")
-        names |= dict(pubtator="e.pubtator", conll="f.conll", webanno="g", brat="h")
-        for tool in TOOLS:
-            how = TEXTS, ENTITIES, tool, METADATA
-            write_annotations(whole / names.get(tool, f"{tool}.json"), *how)
-        write_annotations(whole / "bioc.json", TEXTS, ENTITIES, "bioc", METADATA)
-        for name, values in BY_HAND.items():
-            lines = map(json.dumps, values)
-            text = "\n".join(lines) if name.endswith("l") else json.dumps(values)
-            (whole / name).write_text(text)
-        for file in sorted(each for each in whole.rglob("*") if each.is_file()):
-            in_folder = file.parent != whole
-            for _ in range(wanted):
-                shutil.rmtree(path, ignore_errors=True)
-                if in_folder:
-                    shutil.copytree(file.parent, path)
-                else:
-                    path.mkdir()
-                text = file.read_text()
-                if file.suffix in (".json", ".jsonl") and draw.random() < 0.9:
-                    parts = text.split("\n") if file.suffix == ".jsonl" else [text]
-                    at = draw.randrange(len([part for part in parts if part]))
-                    parts[at] = json.dumps(changed(json.loads(parts[at]), draw))
-                    text = "\n".join(parts)
-                else:
-                    text = changed_text(text, draw)
-                (path / file.name).write_text(text)
-                source = path if in_folder else path / file.name
-                for read in (read_annotations, read_dataset):
-                    tried += 1
-                    try:
-                        read(source)
-                    except (ValueError, TypeError, OSError) as error:
-                        if str(path) in str(error):
-                            continue
-                        lost += 1
-                        print(f"{file.name}: {error!r} of {text!r:.300}", file=sys.stderr)
-                    except Exception as error:
-                        lost += 1
-                        print(f"{file.name}: {error!r} of {text!r:.300}", file=sys.stderr)
-    return ["files with one value or line changed", str(tried), str(lost)]
-
-
 def tests() -> list[str]:
     """Hostile files, bad numbers, failed trials, checkpoints: the tests of each."""
     names = (
@@ -307,7 +167,6 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--cycles", type=int, default=200)
     parser.add_argument("--threads", type=int, default=20)
-    parser.add_argument("--contents", type=int, default=1000, help="changed files of each format")
     args = parser.parse_args()
     print("| what | tried | survived | lost |\n|---|---:|---:|---:|", flush=True)
     failed = 0
@@ -315,7 +174,6 @@ def main() -> None:
         lambda: kills(args.kills),
         lambda: cycles(args.cycles),
         lambda: threads(args.threads),
-        lambda: contents(args.contents),
         hostile,
         tests,
     ):

@@ -38,7 +38,10 @@ _OPTIONS = {
 
 
 def with_options(message: str, options: dict[str, str]) -> str:
-    """A message of the library that names options where it names their parameters."""
+    """A message of the library that names options where it names their parameters.
+
+    An option that the command does not have comes with the command that has it.
+    """
     names = {**options, **{name: options[of] for name, of in _OPTIONS.items() if of in options}}
 
     def named(match: re.Match[str]) -> str:
@@ -50,11 +53,15 @@ def with_options(message: str, options: dict[str, str]) -> str:
         return option if value == "=True" else f"{option} {value[1:].strip(chr(39))}"
 
     def said_once(brackets: re.Match[str]) -> str:
-        before = message[: brackets.start()]
+        before, named = message[: brackets.start()], re.findall("--[a-z-]+", brackets[1])
+        if lacking := [option for option in named if option not in names.values()]:
+            command = "convert" if "--from" in lacking else "train"
+            return f"{brackets[0][:-1]} of skdice {command})"
         return "" if all(each in before for each in brackets[1].split(", ")) else brackets[0]
 
     known = "|".join(name for name, option in names.items() if option.startswith("--"))
     message = re.sub(rf"(?<![\w/-])({known})\b(=(?:'[^']*'|True|False|))?", named, message)
+    message = re.sub(r"(--[a-z-]+) \((\1 [^)]*)\)", r"\2", message)  # with its value
     return re.sub(r" \((--[^)]*)\)", said_once, message)
 
 

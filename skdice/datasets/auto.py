@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from skdice._checks import check_choice, checked
@@ -168,25 +169,28 @@ _READERS: dict[str, Any] = {
 }
 
 
-def find_task(path: str | Path, encoding: str = "utf-8", options: Collection[str] = ()) -> str:
+def find_task(
+    path: str | Path, encoding: str = "utf-8", options: Mapping[str, Any] = MappingProxyType({})
+) -> str:
     """The task that ``task="auto"`` finds for a file; of two, that which has the `options`."""
-    task = _task_of(Source(Path(path), encoding))
+    of_cells = {name: options[name] for name in ("separator", "quoting") if name in options}
+    task = _task_of(Source(Path(path), encoding, **of_cells))
     return "classification" if task == "entities" and OF_LABELS & set(options) else task
 
 
 def _task_of(source: Source) -> str:
     if source.path.is_dir() or suffix_of(source.path) in (".ann", ".spacy"):
         return "entities"  # without a look at what may be damaged
-    if source.is_json:
+    form = find_format(source, with_tags=False)
+    if form is not None and not source.is_json:
+        return "entities"
+    if form is None and source.is_json:
         _, first = next(iter(source.values), ("", None))
         record = first if isinstance(first, dict) else {}
         if {"query", "entity_label"} <= set(record):
             return "mrc-ner"
         if {"question", "context"} <= set(record) or isinstance(record.get("data"), list):
             return "qa"
-    form = find_format(source, with_tags=False)
-    if form is not None and not source.is_json:
-        return "entities"
     if holds_tags(source):
         return "tagging"
     return "classification" if form is None else "entities"

@@ -6,16 +6,20 @@ and JSON-MIN), and the ``cats`` of spaCy. Doccano's lists of labels are a table 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from skdice._checks import shown
+from skdice._checks import counted, shown
+from skdice._warn import warn
 from skdice.datasets.files import fault
+from skdice.datasets.multilabel import NamedRows
 from skdice.datasets.source import ANSWERS
 
 Placed = tuple[str, Any]  # a value with its place in the file
+
+
+_ENTITIES = ("spans", "ents", "entities")
 
 
 class Labelled(NamedTuple):
@@ -23,7 +27,7 @@ class Labelled(NamedTuple):
 
     records: list[Placed]
     columns: list[str]  # that hold labels
-    skipped: Counter[str]
+    told: list[str]  # what was left out
 
 
 def holds_labels(value: Any) -> bool:
@@ -35,9 +39,32 @@ def holds_labels(value: Any) -> bool:
         return len(value) > 1 and _has_cats(value[1]) and not value[1].get("entities")
     if not isinstance(value, dict):
         return False
-    if any(value.get(name) for name in ("spans", "ents", "entities")):
+    if any(value.get(name) for name in _ENTITIES):
         return False
-    return _has_cats(value) or _is_answered(value) or _is_min(value)
+    is_named = any(map(_is_label, (value.get("label"), value.get("labels"))))
+    is_named = is_named and any(value.get(name) == [] for name in _ENTITIES)
+    return is_named or _has_cats(value) or _is_answered(value) or _is_min(value)
+
+
+def without_labels(values: Sequence[Any]) -> list[Any]:
+    """Values that do not hold labels; where some do, those in which nothing is marked go, too."""
+    others = [value for value in values if not holds_labels(value)]
+    if len(others) == len(values):
+        return others
+    return [value for value in others if not _is_unmarked(value)]
+
+
+def _is_unmarked(value: Any) -> bool:
+    lists = [value[name] for name in _ENTITIES if name in value] if isinstance(value, dict) else []
+    return bool(lists) and not any(lists)
+
+
+def _is_label(value: Any) -> bool:
+    """Whether a value is a label, or a list of some."""
+    if isinstance(value, list):
+        return bool(value) and all(isinstance(each, str) for each in value)
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return is_number or (isinstance(value, str) and bool(value))
 
 
 def labelled(path: Path, values: Sequence[Placed]) -> Labelled | None:
@@ -75,11 +102,28 @@ def _is_answered(value: Any) -> bool:
     return isinstance(value.get("label"), str) or isinstance(value.get("accept"), list)
 
 
-def answers_of(values: Sequence[Any]) -> set[int]:
-    """The rows whose answer is a rejection, if all values are answers of Prodigy."""
-    if not all(value in (*ANSWERS, None) for value in values):
-        return set()
-    return {i for i, value in enumerate(values) if value == "reject"}
+def are_answers(values: Sequence[Any]) -> bool:
+    """Whether values are answers of Prodigy, which some rows may lack."""
+    return all(v in (*ANSWERS, None, "") for v in values) and any(v in ANSWERS for v in values)
+
+
+def obey(path: Path, y: list[Any], answers: Sequence[Any], n_ignored: int) -> list[Any]:
+    """Labels of rows that were not ignored; one that was rejected has none."""
+    n_rejected = answers.count("reject")
+    if told := _told(n_ignored, n_rejected):
+        warn(f"{str(path)!r}: {', '.join(told)}; {counted(len(y), 'text')} read")
+    if not n_rejected:
+        return y
+    lists = [row if isinstance(row, list) else [row] for row in y]
+    rows = [[] if answer == "reject" else row for answer, row in zip(answers, lists, strict=True)]
+    return NamedRows(y.columns, rows) if isinstance(y, NamedRows) else rows
+
+
+def _told(n_ignored: int, n_rejected: int) -> list[str]:
+    """What became of answers, in words."""
+    ignored = f"left out {counted(n_ignored, 'row')} whose answer is ignore"
+    rejected = f"{counted(n_rejected, 'row')} kept without the labels that were rejected"
+    return [text for n, text in ((n_ignored, ignored), (n_rejected, rejected)) if n]
 
 
 def _may_be_answered(value: Any) -> bool:
@@ -88,36 +132,35 @@ def _may_be_answered(value: Any) -> bool:
 
 def _answered(path: Path, values: Sequence[Placed]) -> Labelled:
     """What was accepted of each text; what was rejected is a text without that label."""
-    skipped: Counter[str] = Counter()
+    n_ignored = 0
     rows: dict[Any, tuple[str, dict[str, Any], list[str]]] = {}
     rejected: dict[Any, set[str]] = {}
     for i, (place, value) in enumerate(values):
         if not isinstance(value, dict):
             raise fault(path, place, f"{shown(value)} is not a JSON object, as each must be")
+        answer = value.get("answer")
+        if answer == "ignore":
+            n_ignored += 1
+            continue
         column = "accept" if isinstance(value.get("accept"), list) else "label"
         names: list[Any] = value[column] if column == "accept" else [value.get("label")]
         if not all(isinstance(name, str) and name.strip() for name in names):
             raise fault(path, place, f"{column!r} is {shown(value.get(column))}, not names")
-        answer = value.get("answer")
-        if answer == "ignore":
-            skipped["whose answer is ignore"] += 1
-            continue
         # A question about one label is asked once for each label of a text.
         text = value.get("text")
         name = text if column == "label" and isinstance(text, str) else i
-        _, _, kept = rows.setdefault(name, (place, {**value, "label": []}, []))
+        record = {**value, "label": []}
+        record.pop("answer", None)  # is obeyed here
+        _, _, kept = rows.setdefault(name, (place, record, []))
         if answer == "reject":
             rejected.setdefault(name, set()).update(names)
         else:
             kept += [each for each in names if each not in kept]
-    for name, labels in rejected.items():
-        both = labels.intersection(rows[name][2])
-        skipped["rejected labels that were accepted elsewhere"] += len(both)
+    told = _told(n_ignored, len(rejected))
+    if n_both := sum(len(labels.intersection(rows[name][2])) for name, labels in rejected.items()):
+        told.append(f"{counted(n_both, 'label')} accepted and rejected, which is kept")
     records = [(place, {**value, "label": kept}) for place, value, kept in rows.values()]
-    left = len(rejected)
-    if left:
-        skipped["rejected labels, whose texts are kept without them"] += left
-    return Labelled(records, ["label"], +skipped)
+    return Labelled(records, ["label"], told)
 
 
 # ---- Label Studio
@@ -168,7 +211,7 @@ def _is_region(item: Any) -> bool:
 
 
 def _tasks(path: Path, values: Sequence[Placed]) -> Labelled | None:
-    skipped: Counter[str] = Counter()
+    n_left = 0
     records: list[Placed] = []
     columns: list[str] = []
     if not any(
@@ -179,7 +222,7 @@ def _tasks(path: Path, values: Sequence[Placed]) -> Labelled | None:
         if not _is_task(task):
             raise fault(path, place, f"{shown(task)} is no task of Label Studio")
         kept = submitted(task)
-        skipped["not annotated"] += not kept
+        n_left += not kept
         for annotation in kept:
             found: dict[str, list[str]] = {}
             for item in _results(annotation):
@@ -190,7 +233,8 @@ def _tasks(path: Path, values: Sequence[Placed]) -> Labelled | None:
     for _, record in records:
         for name in columns:  # a question without an answer
             record.setdefault(name, [])
-    return Labelled(records, columns, +skipped)
+    told = [f"left out {counted(n_left, 'task')} that nobody annotated"] if n_left else []
+    return Labelled(records, columns, told)
 
 
 _OF_MIN = ("id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time")
@@ -215,7 +259,7 @@ def _minimal(path: Path, values: Sequence[Placed]) -> Labelled:
         (place, {n: _listed(r.get(n)) if n in columns else r.get(n) for n in names})
         for place, r in records
     ]
-    return Labelled(rows, columns, Counter())
+    return Labelled(rows, columns, [])
 
 
 def _listed(cell: Any) -> Any:
@@ -250,5 +294,6 @@ def _cats(path: Path, values: Sequence[Placed]) -> Labelled:
             raise fault(path, place, f"'cats' is {shown(cats)}, not a score for each category")
         text = fields.get("text") if text is None else text
         names = [name for name, score in cats.items() if score >= 0.5]
-        records.append((place, {"text": text, "cats": names}))
-    return Labelled(records, ["cats"], Counter())
+        answer = {"answer": fields["answer"]} if "answer" in fields else {}
+        records.append((place, {"text": text, "cats": names, **answer}))
+    return Labelled(records, ["cats"], [])

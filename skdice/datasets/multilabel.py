@@ -91,8 +91,8 @@ class NamedRows(list[list[str]]):
         Also of those that no row names.
     """
 
-    def __init__(self, columns: Iterable[str]) -> None:
-        super().__init__()
+    def __init__(self, columns: Iterable[str], rows: Iterable[list[str]] = ()) -> None:
+        super().__init__(rows)
         self.columns = list(columns)
 
     def to_numpy(self) -> np.ndarray:

@@ -24,6 +24,8 @@ class Source:
     encoding: str = "utf-8"
     text_column: str | None = None
     with_entities: bool = True
+    separator: str | None = None  # of the cells of a table
+    quoting: bool | None = None
     skipped: Counter[str] = field(default_factory=Counter)
 
     @cached_property
@@ -45,16 +47,20 @@ class Source:
 
     def records(self) -> Iterator[tuple[str, dict[str, Any]]]:
         """The JSON objects of a file, but what a person rejected or ignored in Prodigy."""
-        values = self.values
-        answers = [value.get("answer") for _, value in values if isinstance(value, dict)]
-        obeyed = self.with_entities and all(answer in (*ANSWERS, None) for answer in answers)
-        for place, value in values:
-            if obeyed and isinstance(value, dict) and value.get("answer") in ANSWERS[1:]:
-                self.skipped[f"whose answer is {value['answer']}"] += 1
-                continue
+        for place, value in self.kept():
             if not isinstance(value, dict):
                 raise self.fault(place, f"{shown(value)} is not a JSON object, as each must be")
             yield place, value
+
+    def kept(self) -> Iterator[tuple[str, Any]]:
+        """The JSON values of a file, but what a person rejected or ignored in Prodigy."""
+        answers = [value.get("answer") for _, value in self.values if isinstance(value, dict)]
+        obeyed = self.with_entities and all(answer in (*ANSWERS, None) for answer in answers)
+        for place, value in self.values:
+            if obeyed and isinstance(value, dict) and value.get("answer") in ANSWERS[1:]:
+                self.skipped[f"whose answer is {value['answer']}"] += 1
+            else:
+                yield place, value
 
     def left_out(self) -> str:
         """What was left out, counted; empty if nothing was."""

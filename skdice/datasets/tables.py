@@ -6,15 +6,16 @@ import math
 import operator
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from skdice._checks import KINDS, as_row_list, checked, shown
+from skdice._checks import KINDS, as_row_list, checked, counted, shown
 from skdice._warn import warn
 from skdice.datasets.cells import rows_of, separator_of
 from skdice.datasets.files import fault, first_line, is_json, json_values, read_lines, suffix_of
-from skdice.datasets.labelled import answers_of, labelled, texts_of
+from skdice.datasets.labelled import are_answers, labelled, obey, texts_of
 from skdice.datasets.multilabel import (
     WRITTEN_LIST,
     label_columns_of,
@@ -138,13 +139,19 @@ def read_table(
     if not labels:
         labels = [table.find_label([i for i in table.columns if i not in texts], bool(texts))]
     if not texts:
-        texts = table.find_texts([i for i in table.columns if i not in labels], 2)
+        left = [i for i in table.columns if i not in labels]
+        texts = table.find_texts([i for i in left if not table.is_named(i, LABEL_NAMES)] or left, 2)
     names: Sequence[Column] = table.names or range(table.width)
+    answers, n_ignored = table.answers if table.answers not in labels else None, 0
+    if answers is not None:
+        table, n_ignored = table.without_ignored(answers)
+    X = table.texts(texts)
     if label_columns is None:
-        X, y = table.texts(texts), table.labels(labels[0], label_separator)
+        y = table.labels(labels[0], label_separator)
     else:
-        X = table.texts(texts)
         y = names_of_columns(path, table.rows, {i: str(names[i]) for i in labels})
+    if answers is not None:
+        y = obey(path, y, table.values(answers), n_ignored)
     if not return_columns:
         return X, y
     of_labels = [names[i] for i in labels]
@@ -243,10 +250,24 @@ class _Table:
     @property
     def columns(self) -> list[int]:
         """Columns that may hold a text or a label."""
-        return [i for i in range(self.width) if not self.is_named(i, ID_NAMES)]
+        others = range(self.width)
+        return [i for i in others if i != self.answers and not self.is_named(i, ID_NAMES)]
+
+    @cached_property
+    def answers(self) -> int | None:
+        """The column of Prodigy's answers."""
+        named = [i for i in range(self.width) if self.is_named(i, ("answer",))]
+        return next((i for i in named if are_answers(self.values(i))), None)
 
     def values(self, i: int) -> list[Any]:
         return [cells[i] for _, cells in self.rows]
+
+    def without_ignored(self, answers: int) -> tuple[_Table, int]:
+        """The table without rows that a person ignored, and their number."""
+        rows = [(place, cells) for place, cells in self.rows if cells[answers] != "ignore"]
+        if not rows:
+            raise ValueError(f"{str(self.path)!r} holds no row whose answer is not ignore")
+        return replace(self, rows=rows), len(self.rows) - len(rows)
 
     def is_named(self, i: int, names: tuple[str, ...]) -> bool:
         return self.names is not None and self.names[i].lower() in names
@@ -331,11 +352,6 @@ class _Table:
                 raise fault(self.path, place, "the label is empty")
         if all(map(WRITTEN_LIST.fullmatch, labels)):
             raise self._refusal(self.rows[0][0], i, labels[0], "one label")
-        if self.names is not None and "answer" in self.names:
-            at = self.names.index("answer")
-            rejected = answers_of([cells[at] for _, cells in self.rows])
-            if rejected:
-                return [[] if i in rejected else [label] for i, label in enumerate(labels)]
         return split_cells(self.path, labels, separator)
 
     def _refusal(self, place: str, i: int, value: Any, wanted: str) -> ValueError:
@@ -343,9 +359,10 @@ class _Table:
         what = "missing" if value is None else f"{value!r:.60}"
         remedy = "mend the line, or name other columns with text_columns and label_column "
         remedy += "(--text-column, --label-column)"
-        if isinstance(value, (list, dict)) or wanted == "one label":
-            remedy = 'a list of labels is written as JSON, ["a", "b"]; or, texts with entities are '
-            remedy += "read with task='entities' (--task entities)"
+        if isinstance(value, list) or wanted == "one label":
+            remedy = 'a list of labels is written as JSON, ["a", "b"]'
+            if isinstance(value, list) and any(isinstance(each, (list, dict)) for each in value):
+                remedy = "texts with entities are read with task='entities' (--task entities)"
         return fault(self.path, place, f"{name!r} is {what}, not {wanted}: {remedy}")
 
 
@@ -447,9 +464,9 @@ def _load_json(path: Path, lines: list[str], with_labels: bool) -> _Table:
         records = texts_of(records)
     elif found := labelled(path, records):
         records, of_tool = found.records, found.columns
-        if found.skipped:
-            told = ", ".join(f"{n} {what}" for what, n in found.skipped.items())
-            warn(f"{str(path)!r}: {told}; {len(records):,} texts read")
+        if found.told:
+            n_read = counted(len(records), "text")
+            warn(f"{str(path)!r}: {', '.join(found.told)}; {n_read} read")
     for place, record in records:
         if not isinstance(record, dict):
             problem = f"{record!s:.60} is not a JSON object, as each line or element must be"

@@ -24,8 +24,8 @@ def holds_tags(source: Source) -> bool:
     begins = first_line(lines).startswith(("#begin document", DOCUMENT))
     if begins or is_conllu(lines) or _in_blocks(lines):
         return True
-    tables = (read(source.path, lines, with_tags=False) for read in (token_table, list_table))
-    return any(table is not None for table in tables)
+    how = source.path, lines, source.separator, source.quoting, False
+    return any(read(*how) is not None for read in (token_table, list_table))
 
 
 def read_tagged(source: Source, nested: bool = False, **options: Any) -> Tagged:
@@ -36,9 +36,10 @@ def read_tagged(source: Source, nested: bool = False, **options: Any) -> Tagged:
     if source.is_json:
         check_options(_token_lists, options)
         return *_token_lists(source, nested, **options), None
-    lines, separator = source.lines, options.get("separator")
+    lines = source.lines
+    how = {n: options[n] for n in ("separator", "quoting", "with_tags") if n in options}
     for read in (token_table, list_table):
-        table = read(source.path, lines, separator, options.get("with_tags", True))
+        table = read(source.path, lines, **how)
         if table is not None:
             check_options(read, options)
             return table

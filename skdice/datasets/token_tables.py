@@ -16,7 +16,11 @@ _SENTENCES = ("sentence", "text", "tokens", "words")
 
 
 def token_table(
-    path: Path, lines: list[str], separator: str | None = None, with_tags: bool = True
+    path: Path,
+    lines: list[str],
+    separator: str | None = None,
+    quoting: bool | None = None,
+    with_tags: bool = True,
 ) -> tuple[Any, Any, dict[str, str]] | None:
     """Tokens, tags and columns of a table that names those of token, tag and sentence.
 
@@ -31,7 +35,7 @@ def token_table(
     of_tokens, of_tags = ([n for n in known if n in names] for known in (TOKEN_NAMES, TAG_NAMES))
     if not of_tokens or not of_tags:
         return None
-    header, *rows = rows_of(path, lines, separator, None)
+    header, *rows = rows_of(path, lines, separator, quoting)
     if not of_sentences:
         gaps = any(not line.strip() for line in lines[:-1])
         if not gaps and has_entities([cells[names.index(of_tags[0])] for _, cells in rows]):
@@ -57,7 +61,11 @@ def token_table(
 
 
 def list_table(
-    path: Path, lines: list[str], separator: str | None = None, with_tags: bool = True
+    path: Path,
+    lines: list[str],
+    separator: str | None = None,
+    quoting: bool | None = None,
+    with_tags: bool = True,
 ) -> tuple[Any, Any, dict[str, str]] | None:
     """Tokens and tags of a table whose cells hold the written list of a sentence's tags.
 
@@ -71,20 +79,25 @@ def list_table(
     of_sentences = [name for name in _SENTENCES if name in names]
     if not of_sentences:
         return None
-    header, *rows = rows_of(path, lines, separator, None)
+    header, *rows = rows_of(path, lines, separator, quoting)
     lists = [name for name in of_tags if all(_listed(c[names.index(name)]) for _, c in rows)]
     if not lists or not rows:
         return None
     tag, sentence = names.index(min(lists, key=lambda name: name == "pos")), -1
     sentence = names.index(of_sentences[0])
-    X, y = [], []
+    X, y, n_wrong = [], [], 0
     for place, cells in rows:
         tokens, tags = _listed(cells[sentence]) or cells[sentence].split(), _listed(cells[tag])
         if tags is None or len(tags) != len(tokens):
             problem = f"{len(tokens)} tokens of {cells[sentence]!r:.40}, but {len(tags or [])} tags"
-            raise fault(path, place, problem)
+            if with_tags:
+                remedy = "mend the line, or read lists of labels by task='classification'"
+                raise fault(path, place, f"{problem}: {remedy} (--task classification)")
+            n_wrong += 1
         X.append(tokens)
         y.append(tags)
+    if 2 * n_wrong > len(rows):  # lists of labels of whole texts
+        return None
     return X, y, {"token": header[1][sentence].strip(), "tag": header[1][tag].strip()}
 
 

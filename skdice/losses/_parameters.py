@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from skdice._checks import KINDS, Kind, Kinds, as_numbers, shown
 
@@ -22,8 +22,11 @@ MOST = 1e18  # of any number: 64 bits hold it, and float32 its square
 LOSS_KINDS: Kinds = {
     **KINDS,
     "Number": Kind(
-        "a number, or a tensor of one",
-        lambda v: isinstance(v, Tensor) or KINDS["float"][1](v),
+        "a number, or a tensor of one (of a parameter, its detach())",
+        lambda v: (
+            (isinstance(v, Tensor) and not v.is_nested and not isinstance(v, nn.Parameter))
+            or KINDS["float"][1](v)
+        ),
     ),
     "PerClass": Kind(
         "None or hold one number for each class",
@@ -84,6 +87,8 @@ def class_vector(name: str, value: PerClass, n_classes: int, like: Tensor) -> Te
     check_per_class(name, value)
     if value is None:
         return None
+    if isinstance(value, Tensor) and (value.is_quantized or (value.is_meta and not like.is_meta)):
+        raise TypeError(f"{name} is a tensor without numbers to read: give plain ones")
     vector = torch.as_tensor(value, dtype=like.dtype, device=like.device)
     if n_classes == 1 and vector.shape == (2,):
         return vector[1:]  # one logit: factors of the negative and the positive class

@@ -34,16 +34,19 @@ def read_inputs(
     for name, tensor in (("logits", logits), ("target", target)):
         if not isinstance(tensor, Tensor):
             raise TypeError(f"{name} is a {type(tensor).__name__}: give a torch.Tensor")
-        if tensor.layout is not torch.strided:
-            raise TypeError(f"{name} is a tensor of layout {tensor.layout}: give {name}.to_dense()")
+        _check_dense(name, tensor)
+    if target.device != logits.device:
+        problem = f"target is on {target.device} and logits are on {logits.device}"
+        raise ValueError(f"{problem}: give target.to(logits.device)")
     wrong = ValueError(
         f"logits of shape {tuple(logits.shape)} and target of shape {tuple(target.shape)} and "
         f"{target.dtype} do not fit: give (N,) and 0/1 (N,); (N, C) and class indices, which "
         "are integers, (N,), or distributions, which are floats, (N, C); (N, L, C) and class "
         "indices (N, L); or with multilabel=True (N, C) and 0/1 (N, C)"
     )
-    if not logits.is_floating_point():
-        raise ValueError(f"logits have dtype {logits.dtype}: they must be floating point")
+    if not logits.is_floating_point() or logits.dtype.itemsize < 2:
+        problem = "they must be floating point of 16 bits or more"
+        raise ValueError(f"logits have dtype {logits.dtype}: {problem}, as logits.float()")
     if logits.ndim == 0 or (logits.ndim > 1 and logits.shape[-1] == 0) or target.is_complex():
         raise wrong
     shape, n_classes, is_float = tuple(target.shape), logits.shape[-1], target.is_floating_point()
@@ -88,12 +91,21 @@ def read_inputs(
     return LossInputs(kind, z, encoded, index, given_weight, shape, loss.reduction, ranks)
 
 
+def _check_dense(name: str, tensor: Tensor) -> None:
+    """Refuse tensors whose rows are not in one block of memory."""
+    if tensor.is_nested:
+        raise TypeError(f"{name} is a nested tensor: give a padded one, and a mask")
+    if tensor.layout is not torch.strided:
+        raise TypeError(f"{name} is a tensor of layout {tensor.layout}: give {name}.to_dense()")
+
+
 def _like(values: Tensor, name: str, like: Tensor, shape: tuple[int, ...]) -> Tensor:
     """A mask or weights in the shape of `like`; the target's own shape is `shape`."""
     try:
         values = torch.as_tensor(values, device=like.device)
     except (TypeError, ValueError, RuntimeError):
         raise TypeError(f"{name}={shown(values)} must be a tensor of numbers") from None
+    _check_dense(name, values)
     if values.is_complex():
         raise TypeError(f"{name} holds complex numbers: give real ones")
     # (N, 1) is taken as (N,); a transposed array is refused.

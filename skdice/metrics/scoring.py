@@ -122,7 +122,7 @@ def _n_arguments(function: Callable[..., Any]) -> int:
     return len(signature.parameters)
 
 
-class _Decided(ClassifierMixin, BaseEstimator):
+class Decided(ClassifierMixin, BaseEstimator):
     """What a scorer takes for a fitted classifier: its predictions are given."""
 
     def __init__(self, predicted: Any = None, classes: Any = None) -> None:
@@ -131,9 +131,11 @@ class _Decided(ClassifierMixin, BaseEstimator):
 
     @property
     def classes_(self) -> Any:
+        """The classes."""
         return self.classes
 
     def predict(self, X: Any) -> Any:
+        """Return the predictions that were given."""
         return self.predicted
 
 
@@ -153,7 +155,7 @@ def _of_scorer(
         with PROCESS, warnings.catch_warnings(), quick:
             # A search tries decisions without any positive too.
             warnings.simplefilter("ignore", UndefinedMetricWarning)
-            return float(scorer(_Decided(predicted, known), np.zeros((len(true), 1)), true))
+            return float(scorer(Decided(predicted, known), np.zeros((len(true), 1)), true))
 
     if kind == "spans":
         return score

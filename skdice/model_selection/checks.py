@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import check_scoring
+from sklearn.metrics import check_scoring, get_scorer
 from sklearn.model_selection import check_cv
 from sklearn.utils import indexable
 
 from skdice._checks import shown
 from skdice._compat import accepts_sample_weight
 from skdice._warn import warn
-from skdice.metrics.labels import as_labels, read_labels
-from skdice.text.inputs import check_groups
+from skdice.metrics.labels import as_labels, plain_values, read_labels
+from skdice.metrics.scoring import Decided
+from skdice.text.inputs import check_groups, holds_tags
 
 
 def scorers_of(estimator: Any, scoring: Any, refit: Any) -> tuple[dict[str, Any], str]:
@@ -33,6 +35,36 @@ def scorers_of(estimator: Any, scoring: Any, refit: Any) -> tuple[dict[str, Any]
             "dict of scorers, or refit=True"
         )
     return {"score": check_scoring(estimator, scoring)}, "score"
+
+
+def check_scores(scoring: Any, y: Any) -> None:
+    """Refuse names of scikit-learn's scorers that fail on these labels, as after every fit.
+
+    Tried are predictions that are all right. Scorers of probabilities are not tried.
+    """
+    in_lists = holds_tags(y)
+    true = plain_values(y, "y")
+    if in_lists:
+        true = np.fromiter(true, dtype=object, count=len(true))
+    true = np.asarray(true)
+    estimator = Decided(true, np.array([0, 1]) if true.ndim > 1 or in_lists else np.unique(true))
+    every = scoring.values() if isinstance(scoring, dict) else scoring
+    for scorer in every if isinstance(scoring, (list, tuple, dict)) else [scoring]:
+        if not isinstance(scorer, str):
+            continue
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                get_scorer(scorer)(estimator, np.zeros((len(true), 1)), true)
+        except AttributeError:
+            continue
+        except (ValueError, TypeError) as error:
+            remedy = "class_f1_scorer of skdice.metrics, or a name such as 'f1_macro'"
+            if in_lists:
+                remedy = "span_f1_scorer of skdice.metrics for tags, class_f1_scorer for labels"
+            raise ValueError(
+                f"scoring={scorer!r} cannot score y ({error}): leave scoring out, or give {remedy}"
+            ) from error
 
 
 def weights_of(scorers: dict[str, Any], sample_weight: Any) -> dict[str, dict[str, Any]]:

@@ -25,6 +25,7 @@ from skdice.estimators import DiceTokenClassifier
 from skdice.estimators.checks import check_rows, draw_seed
 from skdice.model_selection.checks import (
     check_classes,
+    check_scores,
     check_tags,
     folds_of,
     scorers_of,
@@ -36,6 +37,7 @@ from skdice.model_selection.records import cv_results
 from skdice.model_selection.search_run import SearchRun
 from skdice.model_selection.spaces import as_spaces, check_space
 from skdice.model_selection.study import described, open_study, quiet_optuna
+from skdice.text.inputs import holds_tags
 
 # With fewer trials, "auto" fits all in full: the comparison with heads costs as much as some.
 WORTH_A_COMPARISON = 16
@@ -289,6 +291,8 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
             check_classes(y, splits)
         elif self.scoring is None and type(self.estimator) is DiceTokenClassifier:
             check_tags(y, splits)
+        if y is not None and (classifies or holds_tags(y)):
+            check_scores(self.scoring, y)
         return splits
 
     def _choose(self, full: FullFits, reason: str | None) -> FullFits | HeadFits:

@@ -67,8 +67,10 @@ def _numbered(X: Any, y: Any) -> Any:
     if isinstance(rows, (list, tuple)):
         first = rows[0] if rows and isinstance(rows[0], (list, tuple)) else rows
         of_texts = isinstance(next(iter(first), None), str)
-    else:  # a 1-D array or column, or any table of polars
+    elif hasattr(rows, "dtype"):  # a 1-D array or column, or any table of polars
         of_texts = (rows is not X or getattr(X, "ndim", 2) == 1) and rows.dtype.kind in "OUT"
+    else:  # refused as texts
+        of_texts = True
     return np.arange(len(as_texts(X))).reshape(-1, 1) if of_texts else X
 
 

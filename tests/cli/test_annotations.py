@@ -111,6 +111,13 @@ def test_evaluate_and_the_page(folder, tmp_path):
     assert "berlin" in text
 
 
+def test_scores_refuse_what_fit_and_the_readers_refuse(folder):
+    model = DiceEntityRecognizer.from_pretrained(folder / "m")
+    for score in (model.score, model.evaluate):
+        with pytest.raises(ValueError, match=r"outside X\[0\], which has 4 characters"):
+            score(["anna"], [[(0, 9, "PER")]])
+
+
 def test_imbalance_counts_words(folder):
     (counts,) = json.loads(run("imbalance", folder / "notes.jsonl", "--json").output).values()
     assert counts["counts"] == {"O": 32, "B-PER": 8, "B-LOC": 8}

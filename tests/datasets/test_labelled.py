@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from skdice.datasets import read_annotations, read_dataset, read_table
+from skdice.datasets import read_annotations, read_dataset, read_table, read_texts
 from skdice.metrics.labels import read_labels
 
 
@@ -22,10 +22,14 @@ def asked(i, label, answer, **more):
 
 
 def test_prodigys_answers_about_one_label(tmp_path):
-    rows = [asked(0, "A", "accept"), asked(1, "A", "reject"), asked(2, "B", "ignore", spans=[]),
+    rows = [asked(0, "A", "accept"), asked(1, "A", "reject"), asked(2, None, "ignore", spans=[]),
             asked(3, "B", "accept"), asked(0, "B", "reject"), asked(3, "A", "accept")]  # fmt: skip
     path = put(tmp_path, *rows)
-    with pytest.warns(UserWarning, match=r"1 whose answer is ignore, 2 rejected labels.* 3 texts"):
+    with pytest.warns(
+        UserWarning,
+        match=r"left out 1 row whose answer is ignore, 2 rows kept "
+        r"without the labels that were rejected; 3 texts read",
+    ):
         data = read_dataset(path)
     assert data.task == "classification"
     assert (data.X, data.y) == (["text 0", "text 1", "text 3"], [["A"], [], ["B", "A"]])
@@ -41,9 +45,9 @@ def test_prodigys_choices(tmp_path):
     one = put(tmp_path, chosen(0, "A"), chosen(1, "B"))
     assert read_table(one) == (["text 0", "text 1"], ["A", "B"])
     several = put(tmp_path, chosen(0, "A", "C"), chosen(0), chosen(2, "B", answer="ignore"))
-    with pytest.warns(UserWarning, match="1 whose answer is ignore"):
+    with pytest.warns(UserWarning, match="1 row whose answer is ignore"):
         assert read_table(several) == (["text 0", "text 0"], [["A", "C"], []])
-    with pytest.warns(UserWarning, match="1 rejected labels"):
+    with pytest.warns(UserWarning, match="1 row kept without the labels"):
         found = read_table(put(tmp_path, chosen(0, "A"), chosen(1, "B", answer="reject")))
     assert found == (["text 0", "text 1"], [["A"], []])
 
@@ -51,7 +55,8 @@ def test_prodigys_choices(tmp_path):
 def test_answers_are_obeyed_beside_other_labels(tmp_path):
     rows = [{"text": f"t{i} is long", "label": i, "answer": answer}
             for i, answer in enumerate(["accept", "reject", "accept"])]  # fmt: skip
-    assert read_table(put(tmp_path, *rows))[1] == [["0"], [], ["2"]]
+    with pytest.warns(UserWarning, match="1 row kept without the labels"):
+        assert read_table(put(tmp_path, *rows))[1] == [["0"], [], ["2"]]
     tokens = [{"tokens": ["Ann"], "tags": ["B-PER"], "answer": a} for a in ("accept", "reject")]
     with pytest.warns(UserWarning, match="1 whose answer is reject"):
         assert len(read_dataset(put(tmp_path, *tokens))) == 1
@@ -60,8 +65,46 @@ def test_answers_are_obeyed_beside_other_labels(tmp_path):
     ]
     with pytest.warns(UserWarning, match="1 whose answer is ignore"):
         assert read_annotations(put(tmp_path, *lines)).entities == [[(0, 3, "PER")]]
+    span = {"start": 0, "end": 3, "label": "PER"}
+    documents = [{"text": "Ann", "ents": [span], "answer": a} for a in ("accept", "reject")]
+    with pytest.warns(UserWarning, match="1 whose answer is reject"):
+        assert read_annotations(put(tmp_path, *documents)).entities == [[(0, 3, "PER")]]
     other = [{**row, "answer": "yes"} for row in lines]  # of another question than Prodigy's
     assert len(read_annotations(put(tmp_path, *other)).texts) == 2
+
+
+ANSWERED = {
+    "a.csv": "text,label,answer\na b,x,accept\nc d,x,reject\ne f,,ignore\n",
+    "a.tsv": "text\tp\tq\tanswer\na b\t1\t0\taccept\nc d\t1\t1\treject\ne f\t1\t1\tignore\n",
+    "a.jsonl": [{"text": t, "labels": ["x"], "answer": a}
+                for t, a in (("a b", "accept"), ("c d", "reject"), ("e f", "ignore"))],
+    "b.jsonl": [{"text": t, "cats": {"x": 1.0, "y": 0.0}, "answer": a}
+                for t, a in (("a b", "accept"), ("c d", "reject"), ("e f", "ignore"))],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ANSWERED)
+def test_answers_are_obeyed_in_every_table_and_are_no_text(tmp_path, name):
+    content, several = ANSWERED[name], ["p", "q"] if name == "a.tsv" else None
+    path = tmp_path / name
+    path.write_text(content if isinstance(content, str) else "\n".join(map(json.dumps, content)))
+    with pytest.warns(UserWarning, match=r"left out 1 row whose answer is ignore, 1 row kept"):
+        X, y = read_table(path, label_columns=several)
+    assert (X, y) == (["a b", "c d"], [["p" if several else "x"], []])
+    if several:
+        assert y.columns == several
+    else:
+        assert read_texts(path) == ["a b", "c d", "e f"]
+
+
+@pytest.mark.parametrize("name", ["spans", "entities", "ents"])
+@pytest.mark.parametrize("label", ["x", 1, ["x", "y"]])
+def test_an_empty_list_of_spans_beside_a_label_holds_no_entities(tmp_path, name, label):
+    rows = [{"text": f"a b {i}", "label": label, name: []} for i in range(2)]
+    data = read_dataset(put(tmp_path, *rows))
+    assert (data.task, data.y) == ("classification", [label if label != 1 else "1"] * 2)
+    found = {**rows[0], name: [{"start": 0, "end": 1, "label": "Q"}]}
+    assert read_dataset(put(tmp_path, found, *rows)).y == [[(0, 1, "Q")], [], []]
 
 
 def test_a_span_that_was_rejected_is_no_entity(tmp_path):

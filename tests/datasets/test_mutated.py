@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from skdice.datasets import (
+    read_annotations,
     read_conll,
     read_conllu,
     read_dataset,
@@ -17,6 +18,7 @@ from skdice.datasets import (
     read_squad,
     read_table,
     read_texts,
+    write_annotations,
 )
 
 READERS = (
@@ -146,3 +148,42 @@ def test_damaged_files_are_read_or_refused(tmp_path, name, data):
     else:
         assert len(found.X) == len(found.y) > 0
     assert not message or any(word in message for word in (name, "line", "question"))
+
+
+NESTED = {
+    "a token without a word": {"paragraphs": [{"sentences": [{"tokens": [{"orth": 5}]}]}]},
+    "no sentences": {"paragraphs": [{"sentences": 5}]},
+    "no paragraph": {"paragraphs": [5]},
+    "no list of ents": {"text": "Ann", "ents": 5, "spans": {}},
+    "no ent": {"text": "Ann", "ents": [5]},
+    "no groups": {"text": "Ann", "ents": [], "spans": 5},
+    "no group": {"text": "Ann", "ents": [], "spans": {"sc": 5}},
+    "no entities of a pair": ["Ann", {"entities": 5}],
+    "no pair": {"annotations": [["Ann", {"entities": []}], 5]},
+    "no annotations": {"data": {"text": "Ann"}, "annotations": 5},
+    "an annotation that is none": {"data": {"text": "Ann"}, "annotations": [{"result": 5}]},
+    "columns of two lengths": {"text": "Ann", "entities": {"start": [0], "end": [1, 2]}},
+    "half of a surrogate": {"text": "Ann", "entities": [[0, 3, "\ud83d"]]},
+    "no passages": {"documents": [{"passages": [5]}]},
+    "no location": {"documents": [{"passages": [{"annotations": [{"locations": [5]}]}]}]},
+}
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_nested_values_of_another_kind_are_refused_by_their_file(tmp_path, name):
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps([NESTED[name]]))
+    for read in (read_annotations, lambda p: read_dataset(p, task="entities")):
+        with pytest.raises(ValueError, match=r"a\.json'"):
+            read(path)
+
+
+@pytest.mark.parametrize(
+    "value", [5, [], {}, {"file": 5}, {"file": "x"}, {"file": "x", "metadata": 5}]
+)
+@pytest.mark.parametrize("format", ["brat", "webanno"])
+def test_the_metadata_beside_documents(tmp_path, format, value):
+    path = write_annotations(tmp_path / "a", ["Ann"], [[(0, 3, "X")]], format, [{"k": 1}])
+    (path / "metadata.jsonl").write_text(json.dumps(value))
+    with pytest.raises(ValueError, match=r"metadata\.jsonl', line 1: .* 'file' and its 'metadata'"):
+        read_annotations(path)

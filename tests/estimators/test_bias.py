@@ -173,6 +173,8 @@ def test_scoring():
     named, called = (fitted(scoring=s) for s in ("balanced_accuracy", balanced_accuracy_score))
     np.testing.assert_array_equal(named.bias_, called.bias_)
     three = np.arange(600) % 3
+    with pytest.raises(ValueError, match="n_bootstraps"):
+        BiasTunedClassifier(GaussianNB(), n_bootstraps=10**30).fit(X, names)
     with pytest.raises(ValueError, match="scoring='f1' is for two classes, and y has 3"):
         BiasTunedClassifier(GaussianNB(), scoring="f1").fit(X, three)
     with pytest.raises(ValueError, match="1 sample only"):

@@ -446,7 +446,7 @@ def test_joined_questions_have_the_labels_of_their_intents(harness, monkeypatch)
         assert there == {labels[i] for i in np.flatnonzero(row)}
 
     # The head is sure of too little, alike for each label.
-    monkeypatch.setattr(several.decided, "_POOLED", 20)
+    monkeypatch.setattr(several.held_out_rows, "POOLING", 20)
     model = DiceClassifier(loss="ce", max_epochs=3, random_state=0)
     X = random.normal(size=(600, 3))
     truth = (X + random.normal(size=X.shape) / 3 > 1.5).astype(int)

@@ -316,3 +316,47 @@ def test_many_rows_of_few_classes():
     torch.testing.assert_close(got, want)
     slopes = [torch.autograd.grad(loss, z)[0] for loss in (got, want)]
     torch.testing.assert_close(*slopes)
+
+
+Z, Y = torch.zeros(4, 3), torch.tensor([0, 1, 2, 0])
+NESTED = torch.nested.nested_tensor([torch.zeros(2, 3), torch.zeros(2, 3)])
+ODD = {
+    "sparse": Z.to_sparse(),
+    "compressed": Z.to_sparse_csr(),
+    "nested": NESTED,
+    "complex": Z.to(torch.complex64),
+    "elsewhere": Z.to("meta"),
+    "of eight bits": Z.to(torch.float8_e4m3fn),
+    "quantized": torch.quantize_per_tensor(Z, 0.1, 0, torch.qint8),
+}
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor is deprecated")
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize("kind", ODD)
+def test_tensors_of_other_kinds_are_refused_by_name(name, kind):
+    loss, odd = prepared(name), ODD[kind]
+    with pytest.raises((TypeError, ValueError), match="logits"):
+        loss(odd, Y)
+    with pytest.raises((TypeError, ValueError), match="target"):
+        loss(Z, odd)
+    for part in ("sample_weight", "mask"):
+        with pytest.raises((TypeError, ValueError), match=part):
+            loss(Z, Y, **{part: odd})
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_gradients_reach_the_logits_alone(name):
+    """Targets and weights may come with gradients, as from another model."""
+    z, soft = Z.clone().requires_grad_(), torch.eye(3)[Y].requires_grad_()
+    weight = torch.ones(4, requires_grad=True)
+    prepared(name)(z, soft, sample_weight=weight).backward()
+    assert z.grad.isfinite().all()
+
+
+def test_a_parameter_of_torch_is_no_number():
+    for cls in LOSSES.values():
+        for key in cls.bounds:
+            with pytest.raises((TypeError, ValueError), match=f"{key}=.*detach"):
+                cls(**{key: torch.nn.Parameter(torch.tensor(0.5))})

@@ -199,6 +199,7 @@ def test_what_is_not_possible_is_refused(fitted):
         ({"X_new": X, "X_val": X[:9], "y_val": np.zeros(9, int)}, r"y_val has no row of \[1\]"),
         ({"X_new": X, "X_val": X, "y_val": y + 1}, "y_val holds labels that fit did not see"),
         ({"X_new": X, **held, "n_bootstraps": 0}, "n_bootstraps=0 must be 1 to 1,000,000"),
+        ({"X_new": X, **held, "n_bootstraps": 10**30}, "n_bootstraps=1000.* 1 to 1,000,000"),
     ):
         with pytest.raises(ValueError, match=message):
             adapt_prior(model, **given)

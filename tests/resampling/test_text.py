@@ -109,3 +109,11 @@ def test_other_containers_grow_into_lists():
     assert {name: len(rows) for name, (rows, _) in sets.items()} == {
         name: len(rows) for name, (rows, _) in table8_training_sets(X, y, random_state=0).items()
     }
+
+
+@pytest.mark.parametrize("odd", [memoryview(b"abc"), b"abc", "abc", {"a", "b", "c"}, iter("abc")])
+@pytest.mark.parametrize("sampler", [TextOverSampler(), TextUnderSampler(), EntityReplacement()])
+def test_rows_that_are_none_are_refused(sampler, odd):
+    for X, y in ((odd, ["a", "b", "a"]), (["x", "y", "z"], odd)):
+        with pytest.raises((TypeError, ValueError)):
+            sampler.fit_resample(X, y)

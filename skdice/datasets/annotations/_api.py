@@ -16,7 +16,7 @@ from skdice.datasets.annotations._format import Format, JsonFormat, Row, as_json
 from skdice.datasets.annotations._offsets import UNITS, resolve
 from skdice.datasets.files import write_text
 from skdice.datasets.hub import named_rows
-from skdice.datasets.labelled import holds_labels
+from skdice.datasets.labelled import without_labels
 from skdice.datasets.source import Source, warn_of_skipped
 from skdice.text.entity import check_inside, read_entity
 
@@ -157,15 +157,17 @@ _SAVED = ("state.json", "dataset_dict.json")  # files of `save_to_disk`
 
 def _unknown(source: Source) -> str:
     """What is said of a file that is in no format."""
-    if source.is_json and source.values and all(holds_labels(v) for _, v in source.values[:1000]):
+    values = [value for _, value in source.values[:1000]] if source.is_json else []
+    if values and not without_labels(values):
         remedy = "read them with read_dataset, by task='classification' (--task classification)"
         return f"holds labels of whole texts and no entities: {remedy}"
     what = f"the line {source.lines[0][:60]!r}" if not source.is_json else "no value"
-    if source.is_json and source.values:
-        value = source.values[0][1]
-        what = f"the fields {list(value)}" if isinstance(value, dict) else shown(value)
-    known = f"one of {list(TOOLS)}"
-    return f"is of no format that is known: it has {what}; name the format (--from), {known}"
+    if values:
+        first = values[0]
+        what = f"the fields {list(first)}" if isinstance(first, dict) else shown(first)
+    remedy = "read labels, tags and questions with read_dataset, by task='auto' (--task auto); "
+    remedy += f"for entities, name the format (--from), one of {list(TOOLS)}"
+    return f"is of no format that is known: it has {what}; {remedy}"
 
 
 # ---- writing

@@ -18,13 +18,15 @@ def names_of(rows: list[Row]) -> list[str]:
     """A file name for each text: its id, where that is one and no other text has it."""
     names: list[str] = []
     taken: set[str] = set()
+    numbers: dict[str, int] = {}  # the next to try behind a name, so that none is tried twice
     for i, row in enumerate(rows):
         name = str(row.metadata.get("id", ""))
         if not all(map(_PART.fullmatch, name.split("/"))) or len(name.encode()) > 200:
             name = f"text-{i:0{len(str(len(rows)))}}"
-        stem, n = name, i
+        stem, n = name, max(i, numbers.get(name.casefold(), 0))
         while name.casefold() in taken:
             name, n = f"{stem}-{n}", n + 1
+        numbers[stem.casefold()] = n
         taken.add(name.casefold())
         names.append(name)
     return names

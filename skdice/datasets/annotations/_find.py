@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Any
 
 from skdice.datasets.annotations._format import JsonFormat, formats
-from skdice.datasets.labelled import holds_labels
+from skdice.datasets.labelled import without_labels
 from skdice.datasets.source import Source
 
 APART = "skdice"  # the field in which metadata stand apart, beside the name of the format
@@ -44,7 +44,7 @@ def fitting(source: Source, with_labels: bool = False) -> list[str]:
     if marked := next(filter(None, map(mark_of, values)), None):
         return [marked]
     if not with_labels:
-        values = [value for value in values if not holds_labels(value)]
+        values = without_labels(values)
     fitting = [name for name, form in every.items() if any(map(form.fits, values))]
     empty = (name for name, form in every.items() if values and all(map(form.is_empty, values)))
     return fitting or list(empty)

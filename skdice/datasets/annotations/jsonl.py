@@ -33,7 +33,7 @@ class JsonLines(JsonFormat):
         if not isinstance(value, dict):
             return False
         named = isinstance(value.get("entities", 0), (list, dict, type(None)))
-        return named or _is_listed(value.get("annotation"))  # as UBIAI writes them
+        return named or any(_is_listed(value.get(name)) for name in _LISTS)
 
     def read(self, source: Source) -> Iterator[Record]:
         records = list(source.records())

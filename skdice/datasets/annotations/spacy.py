@@ -54,7 +54,7 @@ class Spacy(JsonFormat):
         if suffix_of(source.path) == ".spacy":
             yield from _read_binary(source)
             return
-        for place, value in source.values:
+        for place, value in source.kept():
             if isinstance(value, dict) and "paragraphs" in value:
                 for i, paragraph in enumerate(source.listed(place, value, "paragraphs"), 1):
                     yield _paragraph(source, f"{place}, paragraph {i}", paragraph, value.get("id"))

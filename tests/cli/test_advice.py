@@ -1,0 +1,152 @@
+"""The options that errors about files name: each is there, and what it promises happens."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+import skdice.datasets
+from skdice.cli._common import with_options
+from skdice.cli.app import app
+
+COMMANDS = get_command(app).commands
+READING = ("imbalance", "train", "suspects", "compare", "tune")  # which ask for the task
+
+
+def run(*args):
+    return CliRunner().invoke(app, [str(a) for a in args])
+
+
+def lines(*values):
+    return "\n".join(map(json.dumps, values))
+
+
+ANN = {"start": 0, "end": 3, "label": "PER"}
+MOVED = {**ANN, "start": 1, "end": 4, "text": "Ann"}
+PARTS = "T1\tPER 0 1;4 5\ta b\n"
+ANSWER = {"id": "a", "question": "who?", "answers": [{"text": "anna", "answer_start": 5}]}
+QUESTIONS = {"data": [{"paragraphs": [{"context": "anna went home", "qas": [ANSWER]}]}]}
+CHOICES = {"data": {"text": "a b"}, "annotations": [{"result": [
+    {"from_name": "mood", "type": "choices", "value": {"choices": ["x"]}}]}]}  # fmt: skip
+NESTED = {"tokens": ["a", "b"], "spans": [{"type": t, "start": i, "end": 2}
+                                          for i, t in enumerate("XY")]}  # fmt: skip
+
+# The file, its content, options that fail, the advice, and the options that follow it.
+ADVICE = {
+    "encoding": ("a.csv", "text,label\ncaf\u00e9 a,x\nb c,y\n", (),
+                 "--encoding latin-1", ("--encoding", "latin-1")),
+    "separator": ("a.csv", "text|label\na b|x\nc d|y\n", (),
+                  "(--separator)", ("--separator", "|")),
+    "separator of columns": ("a.conll", "a|O\nb|B-X\n\nc|O\n", ("--task", "tagging"),
+                             "(--separator)", ("--task", "tagging", "--separator", "|")),
+    "quoting": ("a.tsv", 'text\tlabel\n"a\tb"\tx\nc\ty\n', (), "--quoting", ("--quoting",)),
+    "no quoting": ("a.csv", 'text,label\n"win a,x\nb c,y\n', (), "--no-quoting", ("--no-quoting",)),
+    "label column": ("a.csv", "text,p,q\na b c,x,y\nd e f,y,y\n", (),
+                     "give --label-column", ("--label-column", "p")),
+    "label column of JSON": ("a.jsonl", lines({"text": "a", "mood": "x", "by": "y"}), (),
+                             "give --label-column", ("--label-column", "mood")),
+    "label columns": ("a.csv", "text,p,q\na b c,0,1\nd e f,1,0\n", (),
+                      "give --label-columns p,q", ("--label-columns", "p,q")),
+    "other label columns": ("a.csv", "text,p,q,r\na b,0,1,5\nc d,1,0,4\n",
+                            ("--label-columns", "p,q,r"), "check --label-columns",
+                            ("--label-columns", "p,q")),
+    "text column": ("a.csv", "a one,b two,c three,x\nd one,e two,f three,y\n",
+                    ("--label-column", "3"), "with --text-column",
+                    ("--label-column", "3", "--text-column", "0")),
+    "text column of JSON": ("a.jsonl", lines({"body": "Ann", "entities": [ANN]}), (),
+                            "with --text-column", ("--text-column", "body")),
+    "a missing label": ("a.jsonl", lines({"text": "a b", "label": None, "mood": "x"},
+                                              {"text": "c", "label": "q", "mood": "y"}), (),
+                        "name other columns", ("--label-column", "mood")),
+    "a list of labels": ("a.csv", "text,labels\na b,\"['x', 'y']\"\nc,\"['x', 'z']\"\n", (),
+                         'written as JSON, ["a", "b"]',
+                         'text,labels\na b,"[""x"", ""y""]"\nc,"[""x"", ""z""]"\n'),
+    "lists of tags": ("a.csv", "text,label\na b,\"['x', 'y']\"\nc,\"['x', 'z']\"\n", (),
+                      "--task classification", ("--task", "classification", "--label-column",
+                                                "text", "--text-column", "label")),
+    "entities in a table": ("a.jsonl", lines({"text": "Ann", "label": [[0, 3, "PER"]]}),
+                            ("--task", "classification"), "--task entities",
+                            ("--task", "entities")),
+    "tags in a table": ("a.conll", "Ann B-PER\nin O\n", (), "give --task tagging",
+                        ("--task", "tagging")),
+    "entities as tags": ("a.jsonl", lines({"text": "Ann", "entities": [ANN]}),
+                         ("--task", "tagging"), "give --task entities", ("--task", "entities")),
+    "nested": ("a.jsonl", lines(NESTED), (), "give --task mrc-ner", ("--task", "mrc-ner")),
+    "labels as entities": ("a.json", json.dumps([CHOICES]), ("--task", "entities"),
+                           "--task classification", ("--task", "classification")),
+    "a table as entities": ("a.csv", "text,label\na b,x\nc d,y\n", ("--task", "entities"),
+                            "--task auto", ("--task", "auto")),
+    "an option of labels": ("a.jsonl", lines({"text": "Ann", "entities": [ANN], "mood": "x"}),
+                            ("--task", "entities", "--label-column", "mood"),
+                            "--task classification",
+                            ("--task", "classification", "--label-column", "mood")),
+    "an option of another file": ("a.conll", "Ann B-PER\nin O\n\nit O\n", ("--header",),
+                                  "leave it out", ()),
+    "columns of tokens": ("a.conll", "1\tO\n2\tO\n3\tO\n\n1\tO\n", (), "--text-column",
+                          ("--text-column", "0", "--label-column", "1")),
+    "a column of tags": ("a.conllu", "1\tIt\tit\t_\tPRP\t_\t2\tnsubj\t_\t_\n", (),
+                         "--label-column", ("--label-column", "xpos")),
+    "moved": ("a.jsonl", lines({"text": "Ann Lee", "entities": [MOVED]}), (),
+              "--on-misaligned fix", ("--on-misaligned", "fix")),
+    "left out": ("a.jsonl", lines({"text": "Ann Lee", "entities": [{**ANN, "label": ""}]}), (),
+                 "--on-misaligned drop", ("--on-misaligned", "drop")),
+    "an answer": ("a.json", json.dumps(QUESTIONS), (), "--on-misaligned fix",
+                  ("--on-misaligned", "fix")),
+    "offsets": ("a.jsonl", lines({"text": "\U0001f44d Ann", "entities": [[3, 6, "PER"]]}), (),
+                "--offsets utf16", ("--offsets", "utf16")),
+}  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", ADVICE)
+def test_advice_is_followed(tmp_path, name):
+    file, content, failing, advice, remedy = ADVICE[name]
+    path = tmp_path / file
+    path.write_bytes(content.encode("latin-1" if name == "encoding" else "utf-8"))
+    result = run("imbalance", path, *failing)
+    output = " ".join(result.output.split())
+    assert result.exit_code == 1, output
+    assert advice in output
+    if isinstance(remedy, str):  # another content
+        path.write_text(remedy)
+        remedy = ()
+    result = run("imbalance", path, *remedy)
+    assert result.exit_code == 0, result.output
+
+
+def test_a_format_that_only_convert_takes(tmp_path):
+    path, out = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    path.write_text(lines({"text": "Ann", "label": []}, {"text": "Bo", "x": [ANN]}))
+    path.write_text(lines({"sentence": "Ann", "annotation": [[0, 3, "PER"]]}))
+    result = run("imbalance", path, "--task", "entities")
+    assert result.exit_code == 1
+    assert "(--from of skdice convert)" in " ".join(result.output.split())
+    assert run("convert", path, out, "--from", "jsonl").exit_code == 0
+    assert run("imbalance", out).exit_code == 0
+
+
+def test_a_command_without_the_option_names_one_that_has_it():
+    message = "read them by task='classification' (--task classification)"
+    known = {"task": "--task", "file": "file"}
+    assert with_options(message, known) == "read them by --task classification"
+    assert with_options(message, {"file": "file"}) == (
+        "read them by task='classification' (--task classification of skdice train)"
+    )
+
+
+def test_every_option_that_a_reader_names_is_there():
+    folder = Path(inspect.getfile(skdice.datasets)).parent
+    source = "".join(path.read_text() for path in folder.rglob("*.py"))
+    named = set(re.findall(r"\((?:--[a-z-]+[^()]*)\)", source))
+    options = {option for text in named for option in re.findall(r"--[a-z-]+", text)}
+    assert {"--task", "--label-columns", "--label-separator", "--on-misaligned"} <= options
+    for command in READING:
+        there = {name for param in COMMANDS[command].params for name in param.opts}
+        assert options - there == {"--from"} - there, command
+    assert "--from" in {name for param in COMMANDS["convert"].params for name in param.opts}

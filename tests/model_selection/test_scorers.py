@@ -1,0 +1,51 @@
+"""Scorers of scikit-learn that fail on the labels are refused before the first fit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.metrics import f1_score, make_scorer
+
+from skdice import DiceClassifier, DiceTokenClassifier
+from skdice.metrics import class_f1_scorer, span_f1_scorer
+from skdice.model_selection import LossSearchCV, loss_space
+from skdice.model_selection.checks import check_scores
+
+X = np.random.default_rng(0).normal(size=(40, 2))
+NAMES = np.where(X[:, 0] > 0, "spam", "ham")
+TAGS = [["B-PER", "O"], ["O"]]
+
+
+class Untouched(DiceClassifier):
+    """A classifier that must not be fitted."""
+
+    def fit(self, X, y, **params):
+        raise AssertionError
+
+
+@pytest.mark.parametrize("scoring", ["f1", ["accuracy", "f1"], {"a": "f1", "b": class_f1_scorer}])
+def test_f1_of_names_is_refused_and_its_remedy_works(scoring):
+    refit = "a" if isinstance(scoring, dict) else "f1" if isinstance(scoring, list) else True
+    search = LossSearchCV(Untouched(), loss_space("tversky"), scoring=scoring, refit=refit)
+    with pytest.raises(ValueError, match=r"scoring='f1' cannot score y .*class_f1_scorer"):
+        search.fit(X, NAMES)
+    model, space = DiceClassifier(max_epochs=2, random_state=0), loss_space("tversky")
+    for remedy in (class_f1_scorer, None, "f1_macro"):
+        found = LossSearchCV(model, space, n_trials=1, cv=2, scoring=remedy, random_state=0)
+        assert np.isfinite(found.fit(X, NAMES).best_score_)
+
+
+def test_scorers_of_classes_are_refused_for_tags(tiny_backbone):
+    tagger = DiceTokenClassifier(backbone=tiny_backbone, max_epochs=1)
+    search = LossSearchCV(tagger, loss_space("tversky"), n_trials=1, cv=2, scoring="f1_macro")
+    with pytest.raises(ValueError, match=r"scoring='f1_macro' cannot score y .*span_f1_scorer"):
+        search.fit([["anna", "sings"], ["it"]] * 4, TAGS * 4)
+
+
+def test_scorers_that_may_work_are_left_alone():
+    for scoring in ("roc_auc", "neg_log_loss", "f1_macro", "balanced_accuracy", span_f1_scorer):
+        check_scores(scoring, NAMES)
+    check_scores(make_scorer(f1_score, pos_label="spam"), NAMES)
+    check_scores("f1", (NAMES == "spam").astype(int))
+    check_scores("f1_micro", np.eye(3, dtype=int))
+    check_scores(None, TAGS)
