@@ -61,9 +61,8 @@ html_static_path = ["_static"]
 html_css_files = ["skdice.css"]
 html_show_sourcelink = False
 # Pages without pages beside them have no use for a sidebar that lists those.
-html_sidebars = {
-    page: [] for page in ("glossary", "index", "install", "start", "coming_from", "faq", "evidence")
-}
+SINGLE = "glossary", "index", "install", "start", "coming_from", "faq", "warnings", "evidence"
+html_sidebars = {page: [] for page in SINGLE}
 html_theme_options = {
     "header_links_before_dropdown": 7,
     "show_prev_next": True,

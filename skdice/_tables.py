@@ -1,4 +1,4 @@
-"""Tables in HTML, for notebooks and pages."""
+"""Tables as text, and in HTML for notebooks and pages."""
 
 from __future__ import annotations
 
@@ -20,6 +20,17 @@ def html_table(names: Sequence[str], lines: Sequence[Sequence[str]], caption: st
     rows = ("".join(f"<td>{escaped(cell)}</td>" for cell in line) for line in lines)
     body = "".join(f"<tr>{row}</tr>" for row in rows)
     return f"<table>{title}<tr>{head}</tr>{body}</table>"
+
+
+def text_table(names: Sequence[str], lines: Sequence[Sequence[str]], caption: str = "") -> str:
+    """A table in plain text, the first column to the left and the others to the right."""
+    rows = [names, *lines]
+    sizes = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    texts = [caption] if caption else []
+    for first, *others in rows:
+        cells = (cell.rjust(size) for cell, size in zip(others, sizes[1:], strict=True))
+        texts.append("  ".join([first.ljust(sizes[0]), *cells]).rstrip())
+    return "\n".join(texts)
 
 
 class TextTable(str):

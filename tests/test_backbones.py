@@ -25,7 +25,7 @@ from skdice.backbones import (
 )
 from skdice.engine.module import EncoderWithHead, freeze
 from skdice.estimators.planning import unfitted_copy
-from skdice.text import TruncationWarning
+from skdice.exceptions import TruncationWarning
 
 SMALL = dict(
     hidden_size=16,

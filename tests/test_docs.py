@@ -48,7 +48,8 @@ NOT_RUN = re.compile(r"^<!-- not run: [^>]+ -->\n+```.*?^```$", re.S | re.M)
 ON_SITE = [*sorted(DOCS.glob("*.md")), *sorted(DOCS.glob("guide/*.md"))]
 # All that is read in a checkout.
 WRITTEN = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("examples/**/*.md")), *ON_SITE]
-SHOWN = [*PAGES, *(DOCS / f"{name}.md" for name in ("index", "install", "coming_from", "faq"))]
+OTHERS = ("index", "install", "coming_from", "faq", "warnings")
+SHOWN = [*PAGES, *(DOCS / f"{name}.md" for name in OTHERS)]
 
 
 def listed_names():

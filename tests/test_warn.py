@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import warnings
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,7 +13,7 @@ import pytest
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 
-from skdice import DiceClassifier, DiceQuestionAnswerer, DiceTokenClassifier
+from skdice import DiceClassifier, DiceQuestionAnswerer, DiceTokenClassifier, exceptions
 from skdice.cli.app import app
 from skdice.losses import DSCLoss
 from skdice.model_selection import LossSearchCV
@@ -88,3 +90,38 @@ def test_a_warning_names_the_line_of_the_caller(call, tiny_backbone):
     for warning in ours:
         assert warning.filename == __file__
         assert first < warning.lineno <= first + 7
+
+
+CLASSES = {
+    name
+    for name, thing in vars(exceptions).items()
+    if isinstance(thing, type) and thing.__module__ == exceptions.__name__
+} - {"SkdiceWarning"}
+ROOT = Path(__file__).parents[1]
+
+
+def test_every_warning_has_its_section_on_the_page_and_one_base():
+    page = (ROOT / "docs" / "warnings.md").read_text()
+    sections = re.findall(
+        r"^### (\w+)\n\n\*\*Meaning:\*\* .+?\n\n\*\*Remedy:\*\* \S", page, re.M | re.S
+    )
+    assert set(sections) == CLASSES
+    assert len(sections) == len(CLASSES)
+    for name in CLASSES:
+        assert issubclass(getattr(exceptions, name), exceptions.SkdiceWarning)
+    assert "(warnings.md)" in (ROOT / "docs" / "faq.md").read_text()
+
+
+def test_every_warning_is_issued_with_a_class_of_its_own():
+    issued = set()
+    for path in sorted((ROOT / "skdice").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call):
+                continue
+            called = ast.unparse(node.func)
+            if called == "warnings.warn":  # in one place, which finds the user's line
+                assert path.name == "_warn.py", path
+            elif called == "warn":
+                assert len(node.args) == 2, f"{path}:{node.lineno} has no class"
+                issued.add(ast.unparse(node.args[1]))
+    assert issued == CLASSES

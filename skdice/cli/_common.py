@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import tempfile
+import warnings
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,6 +18,7 @@ import typer
 from rich.console import Console
 
 from skdice._checks import counted
+from skdice.exceptions import SkdiceWarning
 from skdice.folders import replaceable
 
 OUT = Console(markup=False, highlight=False)
@@ -67,14 +69,26 @@ def with_options(message: str, options: dict[str, str]) -> str:
 
 @contextlib.contextmanager
 def readable_errors(options: dict[str, str]) -> Iterator[None]:
-    """Exit 1 with one paragraph for bad data or a failed run, 130 for an interrupt."""
+    """Exit 1 with one paragraph for bad data or a failed run, 130 for an interrupt.
+
+    Warnings of skdice are one line, without the line of a program that the user did not write.
+    """
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    whole = warnings.formatwarning
+
+    def short(message: Warning | str, category: type[Warning], *where: Any) -> str:
+        if not issubclass(category, SkdiceWarning):
+            return whole(message, category, *where)
+        return f"{category.__name__}: {with_options(str(message), options)}\n"
+
+    warnings.formatwarning = short  # type: ignore[assignment]
     try:
         yield
     except BrokenPipeError:  # as in `skdice predict ... | head`, which typer ends quietly
         raise
-    except KeyboardInterrupt:
-        ERR.print("[bold]interrupted[/bold]: what was written before is kept", markup=True)
+    except KeyboardInterrupt as stop:
+        ERR.print("[bold]interrupted[/bold]:", end=" ", markup=True)
+        ERR.print(with_options(str(stop), options) or "what was written before is kept")
         raise typer.Exit(130) from None
     except (ValueError, TypeError, OSError, ImportError, RuntimeError) as error:
         if DEBUG:
@@ -82,6 +96,8 @@ def readable_errors(options: dict[str, str]) -> Iterator[None]:
         ERR.print("[bold red]error[/bold red]:", end=" ", markup=True)
         ERR.print(with_options(str(error), options))
         raise typer.Exit(1) from None
+    finally:
+        warnings.formatwarning = whole
 
 
 # ---- outputs, checked before the work and not after
@@ -205,7 +221,7 @@ def on_features(parts: dict[str, Any], params: dict[str, Any]) -> Any:
     for name in ("frozen", "precision", "max_question_length", "glued"):
         if name in params:
             raise typer.BadParameter(f"--{name.replace('_', '-')} has no meaning with --features")
-    names = ("backbone", "device", "max_length", "long_texts")
+    names = ("backbone", "device", "max_length", "long_texts", "pooling")
     of_encoder = {name: params[name] for name in names if name in params}
     of_head = {name: value for name, value in params.items() if name not in of_encoder}
     encoder = TransformerFeatures(**of_encoder).fit(parts["train"].X)

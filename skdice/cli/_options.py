@@ -245,6 +245,14 @@ class Fit:
         str | None,
         Option(metavar="HOW", help="Longer texts to classify: read in windows, or truncate."),
     ] = None
+    pooling: Annotated[
+        str | None,
+        Option(
+            metavar="HOW",
+            help="How texts to classify become vectors: mean, cls, max, or native, by the "
+            "architecture's own head, which plain transformers can run.",
+        ),
+    ] = None
     glued: Annotated[
         str | None,
         Option(

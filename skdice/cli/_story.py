@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from inspect import signature
 
 import numpy as np
 
@@ -49,7 +50,7 @@ def meanings(models: list[Candidate]) -> Iterator[tuple[str, str]]:
 
 
 def verdict(comparison: Comparison, task: str) -> Iterator[str]:
-    """Which rows cannot be told from the best, and what to try next."""
+    """Which rows cannot be told from the best, which loss to take, and what to try next."""
     models = [model for model in comparison.rows if model.runs]
     best, n_test = comparison.best, comparison.settings["n_test"]
     n_runs = max(len(model.runs) for model in models)
@@ -59,23 +60,47 @@ def verdict(comparison: Comparison, task: str) -> Iterator[str]:
         _, low, high = comparison.behind(model)
         if model is not best and np.isfinite(low):
             (alike if low <= 0 <= high else behind).append(model.label)
-    yield f"Best here: {best.label}."
+    default = default_loss(task)
+    stays = default in alike and not best.is_baseline
+    if len(models) > 1:
+        yield f"Best here: {best.label}{', the default' if best.label == default else ''}."
     if alike:
         yield f"Within noise of it (the interval holds 0): {', '.join(alike)}."
     if behind:
         yield f"Behind by more than noise: {', '.join(behind)}."
     chance = f"the {counted(n_test, 'test row')}"
-    if n_runs > 1:
+    if n_runs > 1 and len(models) > 1:
         yield f"Intervals hold 95 %: the chance of {chance} and of {n_runs} seeds."
     elif alike or behind:
         yield f"Intervals hold 95 % of the chance of {chance}; of one seed's luck nothing is known."
+    if stays:
+        f1 = {model.label: model.mean("f1") for model in models}
+        ahead = [label for label in f1 if f1[label] > f1[default]]
+        yield (
+            f"The default, {default}, stays the loss to take: what is ahead of it here "
+            f"({', '.join(ahead)}) is so within noise, and other rows or seeds may turn it around."
+        )
+    elif default in behind and not best.is_baseline:
+        yield f"Take {best.label}: it is ahead of the default, {default}, by more than noise."
     if alike:
-        more = "" if n_runs >= 5 else ", or --seeds 5"
-        yield f"Next: more test rows{more} to tell them apart; until then the simplest will do."
-    decided = any(model.decision for model in models)
+        more = "" if n_runs >= 5 else ", or --seeds 5,"
+        until = "" if stays or best.label == default else "; until then the simplest will do"
+        yield f"Next: more test rows{more} to tell them apart{until}."
     from skdice.tasks import TASKS
 
-    if TASKS[task].has_classes and not decided and isinstance(best.loss, str):
-        yield f'Next: --rows "{best.label}, {best.label} + tuned" adds a tuned decision.'
-    if not best.is_baseline and isinstance(best.loss, str):
-        yield f"Next: skdice train FILE --loss {best.loss} --out model"
+    loss = default if stays else best.loss
+    decided = any(model.decision for model in models)
+    if TASKS[task].has_classes and not decided and isinstance(loss, str):
+        yield f'Next: --rows "{loss}, {loss} + tuned" adds a tuned decision.'
+    if not best.is_baseline and isinstance(loss, str):
+        option = "" if loss == default else f" --loss {loss}"
+        yield f"Next: skdice train FILE{option} --out model"
+
+
+def default_loss(task: str) -> str:
+    """The loss of a task's estimator where none is given."""
+    from skdice import estimators
+    from skdice.tasks import TASKS
+
+    default = signature(getattr(estimators, TASKS[task].estimator)).parameters["loss"].default
+    return str(default)

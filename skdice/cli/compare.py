@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.box import SIMPLE_HEAD
-from rich.progress import Progress
 from rich.table import Table
 from typer import Option
 
@@ -152,7 +151,6 @@ def _run(
     output: Path,
 ) -> None:
     """Compare the models, and write the figures; of seeds there are as many as in Python."""
-    from skdice.engine.callbacks import AfterEpoch
     from skdice.engine.recipe import MOST_EPOCHS
     from skdice.model_selection.candidates import parse_model
     from skdice.model_selection.comparison import compare_losses
@@ -168,57 +166,49 @@ def _run(
         params["n_iter_no_change"] = params.get("max_epochs") or MOST_EPOCHS
         estimator = _common.estimator_for(parts["train"], early_stopping="dev" in parts, **params)
     train, test, held = parts["train"], parts["test"], parts.get("dev")
-    # A tuned model without a dev set is fitted on a part, or on folds, and then on everything.
-    again = 0 if held is not None else 5 if features else 1
-    of_losses = [model for model in models if not model.is_baseline]
-    fits = sum(1 + (again if model.decision else 0) for model in of_losses)
     sizes = ", ".join(f"{len(part)} {name}" for name, part in parts.items())
     OUT.print(f"{title}: {sizes}; {counted(len(losses), 'row')}, {counted(n_seeds, 'seed')} each")
 
     latest: Comparison | None = None
     n_made = 0
-    with Progress(console=ERR, disable=not ERR.is_terminal) as progress:
-        bar = progress.add_task("training", total=fits * n_seeds)
 
-        def advance(net: Any) -> None:
-            progress.advance(bar, 1 / net.max_epochs)
+    def on_run(comparison: Comparison, model: Candidate) -> None:
+        nonlocal latest, n_made
+        if sum(len(row.runs) for row in comparison.rows) == 1:  # none was in the file
+            _keep_another(figures)
+        latest, n_made = comparison, n_made + 1
+        comparison.to_json(figures)
 
-        def on_run(comparison: Comparison, model: Candidate) -> None:
-            nonlocal latest, n_made
-            if sum(len(row.runs) for row in comparison.rows) == 1:  # none was in the file
-                _keep_another(figures)
-            latest, n_made = comparison, n_made + 1
-            comparison.to_json(figures)
-            last = model.runs[-1]
-            score = f"F1 {100 * last['f1']:.1f}"
-            progress.update(bar, description=f"{model.label} {score}")
-            seconds = f"{last['seconds']:.0f} s"
-            ERR.print(f"  {model.label}, seed {last['seed']}: {score} in {seconds}")
-
-        estimator.set_params(callbacks=[AfterEpoch(advance)])
-        try:
-            latest = compare_losses(
-                estimator,
-                train.X,
-                train.y,
-                X_test=test.X,
-                y_test=test.y,
-                X_val=held.X if held else None,
-                y_val=held.y if held else None,
-                losses=models,
-                seeds=n_seeds,
-                title=title,
-                on_run=on_run,
-                resume_from=figures,
-            )
-            n_kept = sum(len(model.runs) for model in latest.rows) - n_made
-            if n_kept:
-                runs = counted(n_kept, "finished run")
-                OUT.print(f"{runs} from {figures}: delete it to train anew")
-        finally:
-            progress.stop()
-            if latest is not None:
-                _report(latest, output, train.task)
+    try:
+        latest = compare_losses(
+            estimator,
+            train.X,
+            train.y,
+            X_test=test.X,
+            y_test=test.y,
+            X_val=held.X if held else None,
+            y_val=held.y if held else None,
+            losses=models,
+            seeds=n_seeds,
+            title=title,
+            on_run=on_run,
+            resume_from=figures,
+            verbose=1,
+        )
+        n_kept = sum(len(model.runs) for model in latest.rows) - n_made
+        if n_kept:
+            runs = counted(n_kept, "finished run")
+            OUT.print(f"{runs} from {figures}: delete it to train anew")
+    except KeyboardInterrupt as stop:
+        if latest is not None:
+            asked = {model.label for model in models}
+            n = sum(len(row.runs) for row in latest.rows if row.label in asked)
+            runs = counted(len(asked) * n_seeds, "run")
+            stop.args = (f"{n} of {runs} are kept, run again to go on",)
+        raise
+    finally:
+        if latest is not None:
+            _report(latest, output, train.task)
 
 
 def _keep_another(figures: Path) -> None:

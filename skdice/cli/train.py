@@ -63,6 +63,12 @@ def train(
         checkpoint_dir=checkpoint,
         verbose=1,
     )
-    model.fit(data.X, data.y, X_val=held.X if held else None, y_val=held.y if held else None)
+    try:
+        model.fit(data.X, data.y, X_val=held.X if held else None, y_val=held.y if held else None)
+    except KeyboardInterrupt as stop:
+        stop.args = ("no model is written; with --checkpoint FOLDER a stopped command can go on",)
+        if checkpoint is not None:
+            stop.args = ("run again to go on from the last checkpoint",)
+        raise
     model.save_pretrained(out)
     OUT.print(f"saved {type(model).__name__} to {out}")

@@ -99,6 +99,7 @@ def _run(
 
     `params` are the estimator's, and `options` those of `LossSearchCV`.
     """
+    from skdice._progress import Pace
     from skdice.model_selection import LossSearchCV, loss_space
     from skdice.model_selection.records import cv_results
     from skdice.tasks import TASKS
@@ -117,24 +118,30 @@ def _run(
         f"{data.path.name if data.path else 'data'}: {counted(len(data), 'example')}, "
         f"{counted(n_trials, 'trial')}, {folds} folds, losses {', '.join(losses)}"
     )
+    pace: Pace | None = None
     with Live(console=ERR, refresh_per_second=4, transient=True) as live:
 
         def show(study: Any, trial: Any) -> None:
-            live.update(trials_table(cv_results(study, ["score"], folds)))
+            nonlocal pace
+            results = cv_results(study, ["score"], folds)
+            done = len(results["trial"])
+            pace = pace or Pace(done)
+            live.update(trials_table(results, n_trials, pace.left(done, n_trials)))
 
         search = LossSearchCV(
             estimator,
             spaces,
             scoring=TASKS[data.task].scorer(data.y),
             refit=not features,
-            callbacks=[show],
+            callbacks=[show] if ERR.is_terminal else None,
+            verbose=0 if ERR.is_terminal else 1,
             **options,
         )
         try:
             search.fit(data.X, data.y)
         finally:
             if hasattr(search, "cv_results_"):
-                report(search, output)
+                report(search, n_trials, output)
     if hasattr(search, "best_estimator_"):
         search.best_estimator_.save_pretrained(output / "model")
         OUT.print(f"model:   {output / 'model'}")
@@ -142,13 +149,18 @@ def _run(
         OUT.print("model:   none with --features: fit an estimator with these parameters")
 
 
-def trials_table(results: dict[str, Any], n: int = 8) -> Table:
-    """The best trials of `cv_results_`, those that were fitted in full before the others."""
+def trials_table(results: dict[str, Any], total: int, left: str = "", n: int = 8) -> Table:
+    """The best trials of `cv_results_`, those that were fitted in full before the others.
+
+    Its title has the number that are done of a `total`, and the time left.
+    """
     columns = {"F1, %": results["mean_test_score"]}
     if "mean_shared_score" in results:
         columns["shared, %"] = results["mean_shared_score"]
     counts = Counter(state.lower() for state in results["state"])
-    table = Table(title=", ".join(f"{count} {name}" for name, count in counts.items()))
+    done = f"{sum(counts.values())} of {counted(total, 'trial')}: "
+    told = [*(f"{count} {name}" for name, count in counts.items()), *filter(None, [left])]
+    table = Table(title=done + ", ".join(told))
     for heading in ("trial", *columns):
         table.add_column(heading, justify="right")
     table.add_column("parameters")
@@ -164,12 +176,12 @@ def trials_table(results: dict[str, Any], n: int = 8) -> Table:
     return table
 
 
-def report(search: Any, output: Path) -> None:
+def report(search: Any, n_trials: int, output: Path) -> None:
     """Print the best trials and write all of them."""
     from skdice.datasets.files import write_text
 
     results = search.cv_results_
-    OUT.print(trials_table(results))
+    OUT.print(trials_table(results, n_trials))
     columns = {"f1": "mean_test_score", "shared_f1": "mean_shared_score"}
     trials = []
     for i, params in enumerate(results["params"]):

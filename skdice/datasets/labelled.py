@@ -15,6 +15,7 @@ from skdice._warn import warn
 from skdice.datasets.files import fault
 from skdice.datasets.multilabel import NamedRows
 from skdice.datasets.source import ANSWERS
+from skdice.exceptions import SkippedRowsWarning
 
 Placed = tuple[str, Any]  # a value with its place in the file
 
@@ -111,7 +112,9 @@ def obey(path: Path, y: list[Any], answers: Sequence[Any], n_ignored: int) -> li
     """Labels of rows that were not ignored; one that was rejected has none."""
     n_rejected = answers.count("reject")
     if told := _told(n_ignored, n_rejected):
-        warn(f"{str(path)!r}: {', '.join(told)}; {counted(len(y), 'text')} read")
+        warn(
+            f"{str(path)!r}: {', '.join(told)}; {counted(len(y), 'text')} read", SkippedRowsWarning
+        )
     if not n_rejected:
         return y
     lists = [row if isinstance(row, list) else [row] for row in y]

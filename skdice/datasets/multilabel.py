@@ -13,6 +13,7 @@ import numpy as np
 from skdice._checks import KINDS, as_row_list, shown
 from skdice._warn import warn
 from skdice.datasets.files import fault
+from skdice.exceptions import SeveralLabelsWarning
 
 # A list that pandas wrote to a cell and reads back as a string.
 WRITTEN_LIST = re.compile(r"\[\s*([\'\"\[\d].*)?\]", re.DOTALL)
@@ -111,7 +112,8 @@ def split_cells(path: Path, labels: list[str], separator: str | None) -> list[An
         warn(
             f"{str(path)!r}: labels such as {first!r} are read as several, separated by "
             f"{separator!r}: say so by label_separator={separator!r} (--label-separator), or "
-            "label_separator='' if each cell is one label"
+            "label_separator='' if each cell is one label",
+            SeveralLabelsWarning,
         )
     if not separator:
         return labels

@@ -12,6 +12,7 @@ from typing import Any
 from skdice._checks import counted, shown
 from skdice._warn import warn
 from skdice.datasets.files import fault, is_json, json_values, read_lines
+from skdice.exceptions import SkippedRowsWarning
 
 ANSWERS = ("accept", "reject", "ignore")  # of Prodigy
 
@@ -98,4 +99,5 @@ class Source:
 def warn_of_skipped(source: Source, n_read: int) -> None:
     """Count what a reader left out."""
     if left_out := source.left_out():
-        warn(f"{str(source.path)!r}: left out {left_out}; {counted(n_read, 'text')} read")
+        read = counted(n_read, "text")
+        warn(f"{str(source.path)!r}: left out {left_out}; {read} read", SkippedRowsWarning)

@@ -23,6 +23,7 @@ from skdice.datasets.multilabel import (
     names_of_columns,
     split_cells,
 )
+from skdice.exceptions import SkippedRowsWarning
 
 Column = int | str
 
@@ -108,8 +109,9 @@ def read_table(
 
     Warns
     -----
-    UserWarning
-        If rows are left out, a label was rejected, or cells are split at a separator as found.
+    SkippedRowsWarning, SeveralLabelsWarning
+        If rows are left out or a label was rejected, and if cells are split at a separator as
+        found.
 
     Raises
     ------
@@ -466,7 +468,7 @@ def _load_json(path: Path, lines: list[str], with_labels: bool) -> _Table:
         records, of_tool = found.records, found.columns
         if found.told:
             n_read = counted(len(records), "text")
-            warn(f"{str(path)!r}: {', '.join(found.told)}; {n_read} read")
+            warn(f"{str(path)!r}: {', '.join(found.told)}; {n_read} read", SkippedRowsWarning)
     for place, record in records:
         if not isinstance(record, dict):
             problem = f"{record!s:.60} is not a JSON object, as each line or element must be"

@@ -18,6 +18,7 @@ from skorch.callbacks import (
 )
 
 from skdice._checks import counted, shown
+from skdice._progress import duration, has_bar
 from skdice.engine.schedules import SCHEDULES
 
 
@@ -47,7 +48,7 @@ class ProgressBar(Callback):
         goes_on = f", going on after update {done:,}" if done and net.n_steps_ else ""
         size = net.fit_.rows_of_one()
         print(f"lr {net.lr:g}, {_length(net)}batches of {size}{goes_on}", flush=True)
-        if sys.stderr.isatty() or "ipykernel" in sys.modules:
+        if has_bar():
             from tqdm.auto import tqdm
 
             total = net.n_steps_ or None
@@ -65,7 +66,7 @@ class ProgressBar(Callback):
             began, before = self.started_
             done, self.told_ = net.fit_.progress.total, now
             left = (now - began) / (done - before) * (net.n_steps_ - done)
-            print(f"update {done:,} of {net.n_steps_:,}, {_time(left)} left", flush=True)
+            print(f"update {done:,} of {net.n_steps_:,}, {duration(left)} left", flush=True)
 
     def _tell_time(self, net: Any) -> None:
         """Say once how long the fit takes, and a shorter one; the first update is slow."""
@@ -83,12 +84,12 @@ class ProgressBar(Callback):
         self.told_time_ = True
         of_one, shorter = (now - began) / (done - first), net.max_epochs // 3
         whole = of_one * net.n_steps_
-        text = f"the fit takes about {_time(whole)}"
+        text = f"the fit takes about {duration(whole)}"
         if before:
-            text = f"about {_time(of_one * (net.n_steps_ - done))} left"
+            text = f"about {duration(of_one * (net.n_steps_ - done))} left"
         elif shorter:
             part = whole * shorter / net.max_epochs
-            text += f"; max_epochs={shorter}, about {_time(part)}"
+            text += f"; max_epochs={shorter}, about {duration(part)}"
         if net.fit_.validation_score is not None:
             text += " (without validation)"
         if self.bar_ is not None:
@@ -156,14 +157,6 @@ def _length(net: Any) -> str:
     if not net.n_steps_:
         return ""
     return f"{counted(net.max_epochs, 'epoch')}, {counted(net.n_steps_, 'update')}, "
-
-
-def _time(seconds: float) -> str:
-    minutes, rest = divmod(max(round(seconds), 1), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes:02} min"
-    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
 
 
 def check_callbacks(

@@ -17,6 +17,7 @@ import torch
 
 from skdice._checks import checked
 from skdice._warn import warn
+from skdice.exceptions import CheckpointWarning
 from skdice.folders import sync
 
 KEPT = 2
@@ -100,6 +101,7 @@ class Checkpoints:
             warn(
                 f"no checkpoint at update {n_updates}: {self.folder} cannot be written ({error}). "
                 "Training goes on, with the earlier checkpoints kept",
+                CheckpointWarning,
             )
         else:
             for old in self._files()[:-KEPT]:
@@ -118,6 +120,7 @@ class Checkpoints:
             warn(
                 f"{path} is damaged: its checksum is another than its name says. Going on from "
                 "the checkpoint before it",
+                CheckpointWarning,
             )
         if files:
             raise ValueError(

@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator, clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 from skorch.history import History
 
@@ -33,6 +32,7 @@ from skdice.estimators.checks import (
     check_net_params,
 )
 from skdice.estimators.schedule import epochs_for, patience_of, rate_of
+from skdice.exceptions import CollapseWarning
 from skdice.losses import Loss, resolve_loss
 from skdice.tasks import check_reduction
 
@@ -230,7 +230,7 @@ class NetEstimator(BaseEstimator):
                 f"the fitted model predicts the same for every example. With lr={self.lr_} the "
                 f"encoder has lost what it knew: try lr={self.lr_ / 10:.1g}, or warmup above "
                 f"{self.warmup}",
-                ConvergenceWarning,
+                CollapseWarning,
             )
 
     def _checkpoints(self, plan: FitPlan) -> Checkpoints | None:

@@ -127,7 +127,7 @@ class BiasTunedTagger(BiasTuned):
 
         Warns
         -----
-        UserWarning
+        UnkeptBoundWarning
             If a bound cannot be promised. The warning names the best that can be, which the
             decision then keeps, and `bound_` holds it.
         """

@@ -22,6 +22,7 @@ from skdice.engine import ranks
 from skdice.engine.devices import resolve_device
 from skdice.engine.net import FineTuningNet
 from skdice.engine.schedules import SCHEDULES
+from skdice.exceptions import ValidationWarning
 from skdice.metrics import positive_class
 from skdice.metrics.labels import is_missing, read_labels
 from skdice.text.inputs import as_rows, as_texts
@@ -163,7 +164,8 @@ def split_indices(
         if counts.min() < 2 or size < len(counts) or n - size < len(counts):
             warn(
                 "the validation split is not stratified, as some class has too few examples: "
-                "give X_val and y_val to choose it yourself"
+                "give X_val and y_val to choose it yourself",
+                ValidationWarning,
             )
             strata = None
     held = train_test_split(firsts, test_size=size, random_state=seed % 2**32, stratify=strata)[1]

@@ -218,7 +218,7 @@ class DiceEntityRecognizer(DiceTokenClassifier):
 
         Warns
         -----
-        UserWarning
+        MisalignedWarning
             If entities do not fit the words or overlap; it counts them and shows the first.
         """
         return self._fit(X, y, sample_weight, X_val, y_val)

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from skdice import backbones
 from skdice._checks import naming
-from skdice.engine import adapters
+from skdice.engine import adapters, ranks
 from skdice.engine.batching import EncodedDataset
 from skdice.engine.devices import autocast_dtype, resolve_device, seeded
 from skdice.engine.features import run_encoder
@@ -28,6 +28,8 @@ from skdice.estimators.schedule import epochs_for
 from skdice.resampling.batches import check_sampler, draw_rows
 from skdice.text.encoding import Window
 from skdice.text.long_texts import Cuts
+
+MANY = 1000  # texts; fewer are tokenised at once
 
 
 def plan_fit(
@@ -64,6 +66,8 @@ def plan_fit(
     task = model.task
     model._check_params(mode)
     check_validation(X_val, y_val)
+    if model.verbose and len(X) >= MANY and ranks.rank() == 0:  # all else is said by the net
+        print(f"tokenising {len(X):,} texts", flush=True)
     if mode == "fresh":  # the words of texts are those of the new backbone
         for name in ("tokenizer_", "span_scales_", "sharpness_"):
             model.__dict__.pop(name, None)
@@ -179,7 +183,7 @@ def rows_of_epoch(model: Any, X: Any, y: Any, X_val: Any = None, y_val: Any = No
     """Rows (windows) of one epoch of a fit of a text estimator on these data."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit warns
-        plan = plan_fit(clone(model), X, y, X_val=X_val, y_val=y_val)
+        plan = plan_fit(clone(model).set_params(verbose=0), X, y, X_val=X_val, y_val=y_val)
     return len(plan.dataset if plan.rows is None else plan.rows[0])
 
 

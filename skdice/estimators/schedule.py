@@ -14,6 +14,7 @@ from skdice.engine import ranks
 from skdice.engine.batching import EncodedDataset
 from skdice.engine.plan import FitPlan
 from skdice.engine.recipe import choose_epochs, choose_rate, is_adam
+from skdice.exceptions import FewRowsWarning
 from skdice.losses import Loss
 
 
@@ -96,7 +97,8 @@ def warn_of_few_rows(plan: FitPlan) -> None:
     if what is not None:
         warn(
             f"training has {what}: the model learns little more than that by heart. It takes "
-            "some dozens to learn what they have in common"
+            "some dozens to learn what they have in common",
+            FewRowsWarning,
         )
 
 

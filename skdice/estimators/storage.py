@@ -26,6 +26,7 @@ from skdice.engine.devices import resolve_device, seeded
 from skdice.engine.module import EncoderModule, TaskModel, freeze
 from skdice.estimators.card import model_card
 from skdice.estimators.checks import check_device
+from skdice.exceptions import LostParameterWarning, ServingWarning
 from skdice.folders import replaced, unchanged
 from skdice.losses import LOSSES, Loss
 from skdice.tasks import Task
@@ -114,7 +115,7 @@ def save(estimator: Any, folder: str | Path, metrics: dict[str, float] | None = 
     }
     card = model_card(estimator, metrics or {})
     if caveat := estimator.task.pipeline_caveat(estimator):
-        warn(caveat)
+        warn(caveat, ServingWarning)
     with replaced(folder, is_model_file) as new:
         _write_model(estimator, new)
         state["files"] = {
@@ -167,7 +168,8 @@ def _params(estimator: Any) -> dict[str, Any]:
     if lost:
         warn(
             f"{', '.join(lost)} cannot be written as JSON and will be None in what from_pretrained "
-            "reads: set them there before the next fit, or pickle the estimator"
+            "reads: set them there before the next fit, or pickle the estimator",
+            LostParameterWarning,
         )
     return params
 

@@ -195,7 +195,7 @@ default="auto"
 
         Warns
         -----
-        UserWarning
+        TagSchemeWarning
             If tags break the scheme that fits `y` best; it names their number and the first.
         """
         return self._fit(X, y, sample_weight, X_val, y_val)

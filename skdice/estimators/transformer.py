@@ -365,9 +365,11 @@ class TransformerEstimator(NetEstimator):
 
         Warns
         -----
-        UserWarning
-            If one of the parameters that are not written is set, or the tags are in a scheme that
-            pipelines of transformers do not join.
+        LostParameterWarning
+            If one of the parameters that are not written is set.
+        ServingWarning
+            If plain transformers cannot run the head, as that of a classifier without
+            ``pooling="native"``, or its pipelines do not join the tags.
 
         Raises
         ------
@@ -436,7 +438,7 @@ class TransformerEstimator(NetEstimator):
 
         Warns
         -----
-        UserWarning
+        UnnamedLabelsWarning
             If the model has no names for its labels, which are then ``LABEL_0``, ``LABEL_1``...
 
         Raises

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from skdice._checks import checked, naming, shown
 from skdice._warn import warn
+from skdice.exceptions import BackgroundWarning
 from skdice.losses._base import Loss, resolve_loss
 from skdice.losses._parameters import (
     LOSS_KINDS,
@@ -123,7 +124,8 @@ class for_trainer:  # noqa: N801 - it is used as a function
             warn(
                 f"{self.loss!r} was not told which class is the background, and counts all "
                 f"{logits.shape[-1]} as positive: give for_trainer its index, as background=0, or "
-                "None if there is none"
+                "None if there is none",
+                BackgroundWarning,
             )
         self.loss.train(torch.is_grad_enabled())  # the Trainer does not say when it evaluates
         # A compound loss has no sum over examples either.

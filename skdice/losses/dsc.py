@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from skdice._warn import warn
+from skdice.exceptions import LiteralLossWarning
 from skdice.losses._parameters import INF, Number
 from skdice.losses._search_ranges import Range
 from skdice.losses._soft_counts import Formula
@@ -73,7 +74,7 @@ class DSCLoss(DiceLoss):
 
         Warns
         -----
-        UserWarning
+        LiteralLossWarning
             The loss of a positive is lowest at p = 1/2, and confident false positives are pushed
             further up, so that taggers collapse to the background.
 
@@ -89,6 +90,7 @@ class DSCLoss(DiceLoss):
         """
         warn(
             "the paper's literal DSC is best for a positive at p = 1/2 and often collapses to the "
-            "background; DSCLoss(), or loss='dsc', is the form that trains"
+            "background; DSCLoss(), or loss='dsc', is the form that trains",
+            LiteralLossWarning,
         )
         return super().literal(**params)

@@ -9,6 +9,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from skdice._warn import warn
+from skdice.exceptions import UnkeptBoundWarning
 from skdice.metrics.bounds import Bound, Promise, is_bound
 from skdice.metrics.counts import Counts
 from skdice.metrics.objectives import Objective
@@ -158,7 +159,8 @@ def _tell(rows: Rows, objective: Bound, name: str, share: float, n_true: int) ->
     )
     if objective.strict:
         raise ValueError(message)
-    warn(f"{message}. The decision {'keeps that promise' if share else 'stays as it is'}")
+    done = "keeps that promise" if share else "stays as it is"
+    warn(f"{message}. The decision {done}", UnkeptBoundWarning)
 
 
 def tune_bias(

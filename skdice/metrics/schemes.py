@@ -18,6 +18,7 @@ import numpy as np
 
 from skdice._checks import check_choice
 from skdice._warn import warn
+from skdice.exceptions import TagSchemeWarning
 
 # The prefixes of a span's first, middle and last tag, and of a span of one tag. Of schemes that
 # fit the same tags equally well, the first here is inferred.
@@ -64,7 +65,7 @@ def infer_scheme(tag_lists: Iterable[Sequence[str | None]], classes: Iterable[st
 
     Warns
     -----
-    UserWarning
+    TagSchemeWarning
         If most tags look like those of a scheme in another spelling, such as ``b-PER`` or
         ``PER-B``; they are plain tags here.
 
@@ -84,6 +85,7 @@ def infer_scheme(tag_lists: Iterable[Sequence[str | None]], classes: Iterable[st
             warn(
                 f"tags such as {misspelt[0]!r} are read as plain tags, each a type of its own: "
                 "write them as 'B-PER' if they mark spans, or name scheme='plain'",
+                TagSchemeWarning,
             )
         return "plain"
     refuse_strays(rows)
@@ -294,7 +296,7 @@ def check_tags(y: Sequence[Sequence[str | None]], scheme: str, *, refuse: bool =
 
     Warns
     -----
-    UserWarning
+    TagSchemeWarning
         The same, and the number of such tags, if `refuse` is False.
 
     Examples
@@ -316,6 +318,7 @@ def check_tags(y: Sequence[Sequence[str | None]], scheme: str, *, refuse: bool =
             f"{n} of {sum(map(len, y))} tags break the scheme that fits best. First {first}. "
             "They are read leniently, and constrained=True never predicts them: mend them, or name "
             "the scheme to refuse them",
+            TagSchemeWarning,
         )
 
 

@@ -13,6 +13,7 @@ from sklearn.utils import indexable
 from skdice._checks import shown
 from skdice._compat import accepts_sample_weight
 from skdice._warn import warn
+from skdice.exceptions import UnweightedScoreWarning
 from skdice.metrics.labels import as_labels, plain_values, read_labels
 from skdice.metrics.scoring import Decided
 from skdice.text.inputs import check_groups, holds_tags
@@ -74,7 +75,7 @@ def weights_of(scorers: dict[str, Any], sample_weight: Any) -> dict[str, dict[st
         if accepts_sample_weight(scorer):
             weights[name] = {"sample_weight": sample_weight}
         else:
-            warn(f"{scorer!r} takes no sample_weight: rows weigh alike")
+            warn(f"{scorer!r} takes no sample_weight: rows weigh alike", UnweightedScoreWarning)
     return weights
 
 

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_consistent_length, has_fit_parameter
 
 from skdice import __version__
 from skdice._checks import check_has, checked, shown
-from skdice._tables import html_table
+from skdice._tables import html_table, text_table
 from skdice.datasets.files import parse_json, write_text
 from skdice.engine.checkpoints import digest
 from skdice.estimators.checks import check_estimator, check_validation, with_pos_label
@@ -30,15 +30,16 @@ from skdice.losses import COMPARED
 from skdice.metrics.classification import OF_LABEL
 from skdice.model_selection.candidates import Candidate, model_of_label, parse_model
 from skdice.model_selection.noise import F1_WITHOUT, difference, scores_and_parts
+from skdice.model_selection.progress import ComparisonProgress, OfUpdates
 from skdice.resampling.batches import check_sampler, draw_rows
 
 MOST_SEEDS = 100_000
 
 
 @checked
-@dataclass
+@dataclass(repr=False)
 class Comparison:
-    """The result of `compare_losses`.
+    """The result of `compare_losses`, which prints as its `table`.
 
     Attributes
     ----------
@@ -61,8 +62,11 @@ class Comparison:
     >>> X, y = make_classification(200, weights=[0.9], random_state=0)
     >>> options = {"losses": ["ce", "dsc"], "seeds": 1, "X_test": X, "y_test": y}
     >>> result = compare_losses(DiceClassifier(max_epochs=1), X, y, **options)
-    >>> [row.label for row in result.rows], result.measures
-    (['ce', 'dsc'], ('precision', 'recall', 'f1', 'accuracy'))
+    >>> print(result)
+    in % (class 1)
+    row  precision  recall  accuracy    F1     to the best
+    ce ...
+    dsc ...
     """
 
     title: str
@@ -105,7 +109,10 @@ class Comparison:
         return difference(model, self.best, self.rows)
 
     def table(self) -> tuple[list[str], list[list[str]]]:
-        """The names of the columns and the cells of each row with runs, in percent."""
+        """The names of the columns and the cells of each row with runs, in percent.
+
+        A single row is compared with none.
+        """
         several = any(len(model.runs) > 1 for model in self.rows)
         averages = [name for name in self.averages if name != "f1"]
         names = [*(name.replace("_", " ").replace("f1", "F1") for name in averages), "F1"]
@@ -122,16 +129,47 @@ class Comparison:
                     *(f"{100 * model.mean(name):.1f}" for name in averages),
                     f"{100 * model.mean('f1'):.1f}{spread}",
                     "best" if model is self.best else f"{apart:+.1f}{interval}",
-                    f"{model.mean('seconds'):.1f}",
                 ]
             )
-        return ["row", *names[:-1], "F1 ± sd" if several else "F1", "to the best", "s"], lines
+        names = ["row", *names[:-1], "F1 ± sd" if several else "F1", "to the best"]
+        return (names, lines) if len(lines) > 1 else (names[:-1], [line[:-1] for line in lines])
+
+    def __repr__(self) -> str:
+        """The table, in plain text."""
+        names, lines = self.table()
+        return text_table(names, lines, self._caption())
 
     def _repr_html_(self) -> str:
         """The table, in a notebook."""
         names, lines = self.table()
+        return html_table(names, lines, self._caption())
+
+    def _caption(self) -> str:
         about = f"{self.title}: " if self.title else ""
-        return html_table(names, lines, f"{about}in % ({self.measure})")
+        return f"{about}in % ({self.measure})"
+
+    def to_frame(self) -> Any:
+        """All means as numbers between 0 and 1, for sorting, filtering and writing.
+
+        Returns
+        -------
+        pandas.DataFrame or list of dict
+            A row for each of `rows` with runs: ``row``, its label; the `measures`; ``f1_sd`` over
+            ``n_runs``; and what `behind` gives, as ``to_best``, ``low`` and ``high``. A list where
+            pandas is not installed.
+        """
+        records = []
+        for model in self.rows:
+            if model.runs:
+                scores = {name: model.mean(name) for name in self.measures}
+                apart = dict(zip(("to_best", "low", "high"), self.behind(model), strict=True))
+                spread = {"f1_sd": model.sd("f1"), "n_runs": len(model.runs)}
+                records.append({"row": model.label, **scores, **spread, **apart})
+        try:
+            import pandas as pd
+        except ImportError:
+            return records
+        return pd.DataFrame(records)
 
     @property
     def averages(self) -> tuple[str, ...]:
@@ -198,6 +236,7 @@ def compare_losses(
     title: str = "",
     on_run: Callable[[Comparison, Candidate], None] | None = None,
     resume_from: str | Path | None = None,
+    verbose: int = 0,
 ) -> Comparison:
     """Fit `estimator` once for each of `losses` and each seed, and score it on the test data.
 
@@ -228,6 +267,9 @@ def compare_losses(
         all its runs are kept, also those of other rows and seeds than these, and only the missing
         ones are made. Otherwise it is ignored. A run whose scores do not lie between 0 and 1 is
         refused.
+    verbose : int, default=0
+        Above 0 it tells the row, epoch and update that run and the time left: by a bar in a
+        terminal or notebook, elsewhere by a line for each run.
 
     Returns
     -------
@@ -261,8 +303,10 @@ def compare_losses(
     models = [parse_model(loss) for loss in losses]
     estimator = clone(with_pos_label(estimator, y))
     has_sampler = "sampler" in estimator.get_params(deep=False)
+    n_fits = {}
     for model in models:
         built = model.build(estimator, chosen[0])
+        n_fits[model.label] = _n_fits(model, built, y_val is not None)
         try:
             if model.loss == "tfidf" and np.ndim(targets) == 2:
                 raise ValueError("y has several labels a row, and a TfidfClassifier gives one")
@@ -296,11 +340,20 @@ def compare_losses(
     comparison = Comparison(title, "", models, settings, packages)
     if resume_from is not None:
         comparison.take_runs(resume_from)
-    # The loop goes seed by seed, so that an interrupted comparison has runs of all models.
-    for seed in chosen:
-        for model in sorted(models, key=lambda model: not model.is_baseline):
-            if any(run["seed"] == seed for run in model.runs):
-                continue
+    # The order is seed by seed, so that an interrupted comparison has runs of all models.
+    runs = [
+        (seed, model)
+        for seed in chosen
+        for model in sorted(models, key=lambda model: not model.is_baseline)
+        if not any(run["seed"] == seed for run in model.runs)
+    ]
+    fits_left = sum(n_fits[model.label] for _, model in runs)
+    with ComparisonProgress(verbose) as progress:
+        if verbose and estimator.checkpoint_dir is None:  # which goes with no callbacks
+            callbacks = [*(estimator.callbacks or []), OfUpdates(progress)]
+            estimator.set_params(callbacks=callbacks)
+        for seed, model in runs:
+            progress.begin(model.label, seed, fits_left)
             fitted = model.build(estimator, seed)
             held = {"X_val": X_val, "y_val": y_val} if has_fit_parameter(fitted, "X_val") else {}
             started = time.perf_counter()
@@ -311,9 +364,18 @@ def compare_losses(
             figures, without = scores_and_parts(fitted, X_test, y_test)
             comparison.measure, comparison.measures = fitted.measure_, tuple(figures)
             model.runs.append({"seed": seed, **figures, "seconds": seconds, F1_WITHOUT: without})
+            fits_left -= n_fits[model.label]
+            progress.end(figures["f1"], fits_left)
             if on_run is not None:
                 on_run(comparison, model)
     return comparison
+
+
+def _n_fits(model: Candidate, built: Any, validated: bool) -> int:
+    """The fits of nets in one run; a tuned decision without validation rows has more."""
+    if model.is_baseline:
+        return 0
+    return 1 if model.decision is None or validated else 1 + max(int(built.cv), 1)
 
 
 def _equal_updates(estimator: Any, models: list[Candidate], seed: int, data: Any) -> int:

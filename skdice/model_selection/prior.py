@@ -16,6 +16,7 @@ from skdice._warn import warn
 from skdice.estimators import BiasTunedClassifier
 from skdice.estimators.checks import check_validation
 from skdice.estimators.decision import held_out_logits, training_frequencies
+from skdice.exceptions import PriorShiftWarning
 from skdice.metrics.bounds import is_bound
 from skdice.metrics.calibration import calibrate, log, log_odds
 from skdice.metrics.labels import known_labels
@@ -108,7 +109,7 @@ def adapt_prior(
 
     Warns
     -----
-    UserWarning
+    PriorShiftWarning
         If the new rows do not look like held-out rows with other frequencies: their probabilities
         are further from the best mixture of the classes than in 99 % of draws.
 
@@ -185,7 +186,8 @@ def adapt_prior(
             warn(
                 "X_new does not look like the held-out rows with other frequencies "
                 f"(p = {found.p_value:.3f}): the texts of a class have changed too. The estimate "
-                "may be off, so check the decision on some labelled rows"
+                "may be off, so check the decision on some labelled rows",
+                PriorShiftWarning,
             )
     moved = copy.copy(model) if tuned else _wrapped(model, several, y_val)
     if not tuned:

@@ -116,7 +116,10 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         ``study.stop()`` ends the trials; the finalists are still fitted.
     error_score : "raise" or float, default=nan
         Score of a trial whose fit or scorer fails. The error is kept in ``study_``.
-    return_train_score, progress_bar : bool, default=False
+    return_train_score : bool, default=False
+    verbose : int, default=0
+        1 tells the trials done, the best score so far and the time left: by a bar in a terminal or
+        notebook, elsewhere by lines. 2 prints each trial, too.
     random_state : int, RandomState or None, default=None
 
     Attributes
@@ -177,7 +180,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         "callbacks": [list, None],
         "error_score": [StrOptions({"raise"}), float, Interval(Real, -1e300, 1e300, closed="both")],
         "return_train_score": ["boolean"],
-        "progress_bar": ["boolean"],
+        "verbose": ["verbose"],
         "random_state": ["random_state"],
     }
 
@@ -200,7 +203,7 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
     callbacks: list[Callable[[Any, Any], None]] | None = None
     error_score: Any = np.nan
     return_train_score: bool = False
-    progress_bar: bool = False
+    verbose: int = 0
     random_state: int | np.random.RandomState | None = None
 
     def __sklearn_tags__(self) -> Tags:
@@ -257,7 +260,8 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
             self.scorer_: Any = scorers if self.multimetric_ else scorers[key]
             run = SearchRun(self, study, spaces, full, strategy, seed, ends)
             try:
-                run.to_the_end()
+                with run.explained_interrupts():
+                    run.to_the_end()
             finally:
                 self._collect(run)  # also after an interrupt
         if not np.isfinite(self.cv_results_[f"mean_test_{key}"]).any():
@@ -271,7 +275,10 @@ class LossSearchCV(MetaEstimatorMixin, BaseEstimator):
         if self.refit:
             started = time.perf_counter()
             data = [X] if y is None else [X, y]
-            self.best_estimator_ = full.model(self.best_params_).fit(*data, **params)
+            if self.verbose:
+                print("a fit of the best parameters on all rows", flush=True)
+            with run.explained_interrupts():
+                self.best_estimator_ = full.model(self.best_params_).fit(*data, **params)
             self.refit_time_ = time.perf_counter() - started
             for name in ("n_features_in_", "feature_names_in_"):
                 if hasattr(self.best_estimator_, name):

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from rich.progress import Progress, TaskID
-from sklearn.exceptions import FitFailedWarning
 
+from skdice._checks import counted
 from skdice._warn import warn
+from skdice.exceptions import TrialWarning
 from skdice.model_selection.full_fits import FullFits
 from skdice.model_selection.heads import finalists
 from skdice.model_selection.heads.predictions import OtherRowsError
 from skdice.model_selection.heads.strategy import HeadFits
+from skdice.model_selection.progress import SearchProgress
 from skdice.model_selection.records import Settings, TrialRecord, TrialRow, ended_trials, has_ended
 from skdice.model_selection.spaces import import_optuna, suggest
 
@@ -38,12 +40,12 @@ class SearchRun:
     error: Exception | None = None  # of the last trial that failed
     _running: list[Any] = field(default_factory=list)  # trials of this round
     _records: list[TrialRecord] = field(default_factory=list)  # of these trials
-    _progress: Progress = field(init=False)
-    _bars: dict[str, TaskID] = field(default_factory=dict)
+    _progress: SearchProgress = field(init=False)
 
     def to_the_end(self) -> None:
         """Run the missing trials, then the finalists."""
-        with Progress(disable=not self.search.progress_bar) as self._progress:
+        with SearchProgress(self.search.verbose) as self._progress:
+            self._begin_trials()
             try:
                 self._optimize()
             except BaseException as error:
@@ -57,7 +59,34 @@ class SearchRun:
                 trial_rows = [trial_rows[i] for i in best]
             self._fit_in_full(trial_rows)
 
+    @contextlib.contextmanager
+    def explained_interrupts(self) -> Iterator[None]:
+        """Let an interrupt say what is kept, and how to go on."""
+        try:
+            yield
+        except KeyboardInterrupt as stop:
+            stop.args = (self._kept(),)
+            raise
+
+    def _kept(self) -> str:
+        n_trials = self.search.n_trials
+        kept = f"{n_trials - self._n_missing()} of {n_trials} trials are kept"
+        if self.search.storage is not None and self.search.study_name is not None:
+            return f"{kept}, run again to go on"
+        return f"{kept}; with storage='study.db' and study_name='mine' a search can go on"
+
     # ---- the trials
+
+    def _begin_trials(self) -> None:
+        """Tell how many trials there will be, and of what kind."""
+        total, known = int(self.search.n_trials), ended_trials(self.study)
+        scores = [row.shown.score(self.full.key) for row in known if not row.heads_only]
+        of = "" if self.strategy.is_exact else " of heads"
+        earlier = f"{len(known)} of them are done" if known else ""
+        folds = f"{len(self.full.splits)} folds"
+        self._progress.say(f"{counted(total, 'trial')}{of} on {folds}", earlier)
+        best = float(np.fmax.reduce(scores, initial=np.nan))
+        self._progress.begin("trial", len(known), total, best)
 
     def _optimize(self) -> None:
         """Run Optuna's loop, in which each round is one call of the strategy."""
@@ -69,7 +98,11 @@ class SearchRun:
         return int(self.search.n_trials) - sum(map(has_ended, known))
 
     def _is_late(self) -> bool:
-        return time.monotonic() >= self.ends
+        return self._rest() <= 0
+
+    def _rest(self) -> float:
+        """The seconds that are left by `timeout`."""
+        return self.ends - time.monotonic()
 
     def _round(self, first: Any) -> float:
         """Run `first`, the trial of Optuna's loop, and as many others as the strategy wants."""
@@ -123,12 +156,15 @@ class SearchRun:
                 study.tell(trial, score, None if score is not None else TrialState[record.state])
             self._note_error(trial.number, record)
             self._call_back(copy.deepcopy(study.get_trials(deepcopy=False)[trial.number]))
-            n_trials = self.search.n_trials
-            self._show("trials", n_trials - self._n_missing(), n_trials)
+            self._progress.tell(trial.number, record, self.full.key)
+        done = int(self.search.n_trials) - self._n_missing()
+        self._progress.advance(done, [r.score(self.full.key) for r in self._records], self._rest())
         self._running, self._records = [], []
         unsure = not self.strategy.is_exact and self.agreement is None
         if unsure and self.search.strategy == "auto":
             self._compare()
+            if self._progress.kind != "trial":
+                self._begin_trials()
         if self._n_missing() < 1 or self._is_late():
             study.stop()
 
@@ -153,7 +189,7 @@ class SearchRun:
         what = "failed" if record.fit_failed else "could not be scored"
         warn(
             f"trial {number} {what} and scores {self.full.score_of_error}: {record.exception!r}",
-            FitFailedWarning if record.fit_failed else UserWarning,
+            TrialWarning,
         )
 
     def _call_back(self, trial: Any) -> None:
@@ -164,12 +200,6 @@ class SearchRun:
                 # Optuna raises this error if there is nothing left to stop.
                 if "Study.stop" not in str(error):
                     raise
-
-    def _show(self, kind: str, done: int, total: int) -> None:
-        """A bar for each kind of work."""
-        if kind not in self._bars:
-            self._bars[kind] = self._progress.add_task(kind)
-        self._progress.update(self._bars[kind], completed=done, total=total)
 
     # ---- full fits after heads
 
@@ -188,8 +218,8 @@ class SearchRun:
         self.agreement = finalists.agreement([heads[i] for i in done], full)
         if self.agreement >= AGREES:
             return
-        warn(
-            f"heads on the frozen encoder rank these losses otherwise than full fits do (Spearman "
+        self._progress.say(
+            "heads on the frozen encoder rank these losses otherwise than full fits do (Spearman "
             f"{self.agreement:.2f} over {len(full)} trials): going on with full fits"
         )
         self.strategy = self.full
@@ -205,11 +235,13 @@ class SearchRun:
     def _fit_in_full(self, trial_rows: Sequence[TrialRow]) -> None:
         """Fit trials in full for which only heads were trained, and keep that in the study."""
         trial_rows, n = [row for row in trial_rows if row.heads_only], self.full.trials_at_once
+        if trial_rows:
+            self._progress.say(f"{counted(len(trial_rows), 'trial')} again, fitted in full")
+        self._progress.begin("full fit", 0, len(trial_rows))
         for start in range(0, len(trial_rows), n):
             known = ended_trials(self.study)
             if self._is_late() and any(r.full and r.full.state == "COMPLETE" for r in known):
                 return  # one full fit has a score
-            self._show("full fits", start, len(trial_rows))
             part = trial_rows[start : start + n]
             records = self.full.run([row.params(self.spaces) for row in part])
             for row, record in zip(part, records, strict=True):
@@ -217,4 +249,5 @@ class SearchRun:
                 row.full = record
                 self.study.set_user_attr(f"full:{row.trial.number}", record.to_attrs())
                 self._call_back(row.fitted_in_full(self.full.key))
-            self._show("full fits", start + len(part), len(trial_rows))
+            scores = [record.score(self.full.key) for record in records]
+            self._progress.advance(start + len(part), scores, self._rest())

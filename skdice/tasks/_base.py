@@ -313,7 +313,7 @@ model("Ann lives in Rome")"""
         return ""
 
     def pipeline_caveat(self, model: Any) -> str:
-        """Return the reason why a pipeline of transformers would predict otherwise, if one does."""
+        """Return why transformers cannot run the model, or would predict otherwise, if so."""
         return ""
 
     # ---- scores

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from skdice._warn import warn
 from skdice.engine import ranks
 from skdice.engine.plan import Mode
+from skdice.exceptions import MissingLabelWarning, UnnamedLabelsWarning
 from skdice.losses import Loss, resolve_loss
 from skdice.metrics.labels import Labels
 
@@ -60,7 +61,8 @@ def check_occurring(labels: Labels) -> None:
     if empty:
         warn(
             f"y has no row with the labels {empty[:20]}, which the model will learn never to "
-            "predict: add such rows, or leave these labels out"
+            "predict: add such rows, or leave these labels out",
+            MissingLabelWarning,
         )
 
 
@@ -84,5 +86,8 @@ def label_names(config: Any) -> list[str]:
     if len(set(names)) < len(names):
         raise ValueError(f"the model names a label twice: {names}: mend id2label in config.json")
     if any(name.startswith("LABEL_") for name in names):
-        warn(f"the model's config.json has no names for its labels: they are {names}")
+        warn(
+            f"the model's config.json has no names for its labels: they are {names}",
+            UnnamedLabelsWarning,
+        )
     return names

@@ -131,6 +131,16 @@ class Classification(Task):
         native: bool = model.pooling == "native"
         return native
 
+    def pipeline_caveat(self, model: Any) -> str:
+        """Return what can run a head that is not the architecture's own."""
+        if isinstance(model.module_, TaskModel):
+            return ""
+        return (
+            f"plain transformers cannot run the head of pooling={model.module_.pooling!r}: "
+            f"{type(model).__name__}.from_pretrained and skdice.export can, and so can "
+            "transformers after a fit with pooling='native'"
+        )
+
     def assemble(self, model: Any, encoder: Any, n_outputs: int) -> EncoderModule:
         """Return the encoder with pooling and a linear head."""
         last = encoder.config.model_type == "xlnet"

@@ -13,8 +13,9 @@ from scipy.optimize import linear_sum_assignment
 
 from skdice import backbones
 from skdice._checks import counted
-from skdice._warn import TruncationWarning, warn
+from skdice._warn import warn
 from skdice.engine.plan import Examples, Mode
+from skdice.exceptions import MisalignedWarning, TruncationWarning
 from skdice.tasks._base import Blocks, Named
 from skdice.tasks.qa import Reading
 from skdice.tasks.tagging import Tagging
@@ -69,7 +70,8 @@ class MultiSpanReading(Tagging):
         rows = as_answers(y, self.passages(pairs), model.on_misaligned)
         kept = [i for i, row in enumerate(rows) if row is not None]
         if len(kept) < len(rows):
-            warn(f"left out {counted(len(rows) - len(kept), 'question')} with misaligned answers")
+            left_out = counted(len(rows) - len(kept), "question")
+            warn(f"left out {left_out} with misaligned answers", MisalignedWarning)
         pairs, answers = [pairs[i] for i in kept], [rows[i] or [] for i in kept]
         if not any(answers):
             raise ValueError("y holds no answer at all: a reader needs some to learn from")

@@ -13,6 +13,7 @@ from skdice._checks import counted
 from skdice._warn import warn
 from skdice.datasets import read_squad
 from skdice.engine.plan import Examples, Mode
+from skdice.exceptions import MisalignedWarning
 from skdice.losses import SpanEndsLoss, resolve_loss
 from skdice.metrics import answer_exact_match_score, answer_f1_score
 from skdice.tasks._base import Blocks, Named, Task
@@ -63,7 +64,8 @@ class Reading(Task):
         if len(kept) < len(rows):
             warn(
                 f"left out {len(rows) - len(kept)} of {counted(len(rows), 'question')}, whose "
-                f"answers are not in their contexts (on_misaligned={model.on_misaligned!r})"
+                f"answers are not in their contexts (on_misaligned={model.on_misaligned!r})",
+                MisalignedWarning,
             )
         if not len(kept):
             raise ValueError("no question is left: every answer is missing from its context")

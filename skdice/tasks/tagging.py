@@ -15,6 +15,7 @@ from torch import nn
 from skdice._warn import warn
 from skdice.engine.batching import UNKNOWN
 from skdice.engine.plan import Examples, Mode
+from skdice.exceptions import ValidationWarning
 from skdice.metrics import (
     span_f1_score,
     span_precision_recall_fscore_support,
@@ -138,7 +139,7 @@ class Tagging(Task):
     ) -> None:
         """Warn of validation sentences without an entity."""
         if held is not None and not any(t not in ("O", None) for row in held.targets for t in row):
-            warn("the validation sentences hold no entity: their F1 is 0")
+            warn("the validation sentences hold no entity: their F1 is 0", ValidationWarning)
 
     def n_outputs(self, model: Any) -> int:
         """Return the number of tags."""

@@ -1,8 +1,7 @@
 """Text in, predictions out: containers, subwords, words with their characters, and decoding."""
 
-from skdice._warn import TruncationWarning
 from skdice.text.entity import Entity
 from skdice.text.long_texts import DecisiveWindow
 from skdice.text.words import pipeline_entities, plain_words
 
-__all__ = ["DecisiveWindow", "Entity", "TruncationWarning", "pipeline_entities", "plain_words"]
+__all__ = ["DecisiveWindow", "Entity", "pipeline_entities", "plain_words"]

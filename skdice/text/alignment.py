@@ -10,6 +10,7 @@ import numpy as np
 
 from skdice._checks import shown
 from skdice._warn import warn
+from skdice.exceptions import MisalignedWarning
 from skdice.metrics.labels import is_ordered, plain_values
 from skdice.text.entity import Entity, read_entities
 from skdice.text.inputs import read_texts
@@ -170,5 +171,6 @@ def warn_of(misfits: Sequence[Misfit], rows: Sequence[Sequence[Entity]]) -> None
     warn(
         f"{len({misfit[:2] for misfit in misfits})} of {sum(map(len, rows))} entities do not fit "
         f"the words of their texts, or each other: {counts}. First: {_told(misfits[0])}: "
-        f"{misfits[0].action}. skdice.inspection.alignment_report lists all"
+        f"{misfits[0].action}. skdice.inspection.alignment_report lists all",
+        MisalignedWarning,
     )

@@ -11,6 +11,7 @@ import numpy as np
 
 from skdice._checks import check_choice
 from skdice._warn import warn
+from skdice.exceptions import SwappedPairWarning
 from skdice.text.inputs import as_texts, is_whole_number, target_rows
 
 Answer = tuple[int, str]
@@ -38,7 +39,7 @@ def as_questions(X: Any) -> list[tuple[str, str]]:
         )
         if len(short) == len(pairs) > 1:
             raise ValueError(f"{message}; every row is like this, so the two are swapped")
-        warn(message)
+        warn(message, SwappedPairWarning)
     return pairs
 
 

@@ -11,7 +11,8 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
 
-from skdice._warn import TruncationWarning, warn
+from skdice._warn import warn
+from skdice.exceptions import TruncationWarning
 
 BLOCK = 1024  # texts tokenised at a time: the tokenizer's output takes much memory
 

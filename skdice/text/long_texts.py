@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skdice._warn import TruncationWarning, warn
+from skdice._warn import warn
+from skdice.exceptions import TruncationWarning
 from skdice.text.encoding import Window, compact, template
 from skdice.text.subwords import PIECE, subwords_of_texts, text_blocks
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from skdice._warn import TruncationWarning, warn
+from skdice._warn import warn
+from skdice.exceptions import TruncationWarning
 from skdice.text.encoding import (
     Window,
     _cut,

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from typer.testing import CliRunner
 from skdice import DiceSequenceClassifier, DiceTokenClassifier
 from skdice.cli.app import app
 from skdice.datasets import read_conll, write_conll
+from skdice.exceptions import ServingWarning
 from skdice.inspection import ComparisonDisplay
 from skdice.metrics import span_report
 from skdice.metrics.schemes import get_spans
@@ -454,6 +456,7 @@ def test_an_interrupt_keeps_finished_runs(files, tiny_backbone, monkeypatch):
     )  # fmt: skip
     result = run(*command, 1)
     assert result.exit_code == 130
+    assert "interrupted: 1 of 2 runs are kept, run again to go on" in flat(result.output)
     rows = json.loads((out / "comparison.json").read_text())["rows"]
     assert [row["n_runs"] for row in rows] == [1, 0]
     assert (out / "comparison.png").exists()
@@ -482,6 +485,57 @@ def test_an_interrupt_keeps_finished_runs(files, tiny_backbone, monkeypatch):
     run(*command, 2)
     assert begun == ["dice", "ce", "dice", "ce", "dice"]
     assert len(list(out.glob("comparison*.json"))) == len(list(out.glob("comparison*.png"))) == 3
+
+
+def test_an_interrupted_search_says_how_to_go_on(files, tiny_backbone, monkeypatch):
+    from skdice.model_selection.full_fits import FullFits
+
+    run_one = FullFits.run_one
+
+    def interrupted(self, params, trial=None):
+        if trial is not None and trial.number == 2:
+            raise KeyboardInterrupt
+        return run_one(self, params, trial)
+
+    monkeypatch.setattr(FullFits, "run_one", interrupted)
+    command = (
+        "tune", files / "train.conll", "--trials", 3, "--folds", 2, "--epochs", 1,
+        "--backbone", tiny_backbone, "--out", files / "t",
+    )  # fmt: skip
+    result = run(*command)
+    assert result.exit_code == 130
+    assert "trial 1 of 3" in result.output
+    told = flat(result.output)
+    assert "2 of 3 trials are kept; with --storage study.db and --study-name mine a" in told
+    result = run(*command, "--storage", files / "study.db")
+    assert result.exit_code == 130
+    assert "interrupted: 2 of 3 trials are kept, run again to go on" in flat(result.output)
+    assert "Traceback" not in result.output
+
+
+def flat(output):
+    return " ".join(output.split())
+
+
+def test_a_warning_on_the_command_line_is_one_line(files, tiny_backbone, monkeypatch):
+    def show(message, category, filename, lineno, file=None, line=None):  # as outside of pytest
+        print(warnings.formatwarning(message, category, filename, lineno, line), end="")
+
+    args = ("train", files / "sms.tsv", "--epochs", 1, "--backbone", tiny_backbone, "--out")
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", ServingWarning)
+        monkeypatch.setattr(warnings, "showwarning", show)
+        result = run(*args, files / "m")
+        served = run(*args, files / "n", "--pooling", "native")
+    assert result.exit_code == 0, result.output
+    (line,) = [line for line in result.output.splitlines() if "ServingWarning" in line]
+    assert line.startswith(
+        "ServingWarning: plain transformers cannot run the head of --pooling mean: "
+    )
+    assert line.endswith("so can transformers after a fit with --pooling native")
+    assert served.exit_code == 0, served.output
+    assert "ServingWarning" not in served.output
+    assert (files / "n" / "config.json").exists()
 
 
 def test_compare_losses_in_python(tiny_backbone, sentences):

@@ -13,8 +13,9 @@ from sklearn.base import clone
 from skorch.callbacks import Callback
 
 from skdice import DiceClassifier
+from skdice._progress import duration
 from skdice.engine import callbacks, ranks
-from skdice.engine.callbacks import AfterEpoch, ProgressBar, _time
+from skdice.engine.callbacks import AfterEpoch, ProgressBar
 from skdice.engine.net import FineTuningNet
 
 X, Y = [[0.0], [1.0], [2.0], [3.0]] * 4, [0, 0, 1, 1] * 4
@@ -96,13 +97,13 @@ def test_the_bar_goes_away_after_an_error(monkeypatch):
 
 
 def test_times():
-    assert (_time(0.2), _time(7.4), _time(59.6), _time(61), _time(3600 * 5 + 61)) == (
+    assert [duration(seconds) for seconds in (0.2, 7.4, 59.6, 61, 3600 * 5 + 61)] == [
         "1 s",
         "7 s",
         "1 min 00 s",
         "1 min 01 s",
         "5 h 01 min",
-    )
+    ]
 
 
 @pytest.fixture

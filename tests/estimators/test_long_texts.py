@@ -23,10 +23,11 @@ from skdice import (
     TransformerFeatures,
 )
 from skdice.estimators.planning import unfitted_copy
+from skdice.exceptions import TruncationWarning
 from skdice.inspection import span_probabilities
 from skdice.metrics.calibration import log
 from skdice.model_selection import LossSearchCV
-from skdice.text import DecisiveWindow, TruncationWarning
+from skdice.text import DecisiveWindow
 
 FILLER = "the old bus was near the river bank in rome today "
 SHORT = ["win money now", "see the bus", "a good lunch", "rain in oslo", "free prize", "hello bob"]

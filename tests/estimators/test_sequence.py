@@ -27,6 +27,7 @@ from skdice import (
     TransformerFeatures,
 )
 from skdice.estimators import planning
+from skdice.exceptions import ServingWarning
 from skdice.losses import CompoundLoss, CrossEntropyLoss, DiceLoss, FocalLoss
 from skdice.metrics import positive_class
 from skdice.text.inputs import object_array
@@ -478,3 +479,24 @@ def test_import_is_light():
 
     code = "import sys, skdice; assert not {'transformers', 'torch'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_saving_says_what_can_run_a_head_of_our_own(classifier, tmp_path):
+    classifier.fit(X, Y)
+    with pytest.warns(ServingWarning) as caught:
+        classifier.save_pretrained(tmp_path / "m")
+    (told,) = caught
+    assert re.fullmatch(
+        r"plain transformers cannot run the head of pooling='mean': "
+        r"DiceSequenceClassifier\.from_pretrained and skdice\.export can, .*pooling='native'",
+        str(told.message),
+    )
+    assert told.filename == __file__
+
+
+def test_a_long_fit_says_that_it_tokenises(classifier, capsys):
+    texts, labels = X * 75, np.tile(Y, 75)
+    planning.plan_fit(classifier._draft(), texts, labels)
+    assert capsys.readouterr() == ("", "")
+    planning.plan_fit(classifier.set_params(verbose=1)._draft(), texts, labels)
+    assert capsys.readouterr().out == "tokenising 1,200 texts\n"

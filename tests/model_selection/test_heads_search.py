@@ -205,7 +205,7 @@ def test_heads_of_taggers_are_scored_by_spans(tagger):
 
 
 @pytest.mark.slow
-def test_auto_compares_heads_with_full_fits(classifier, monkeypatch):
+def test_auto_compares_heads_with_full_fits(classifier, monkeypatch, capsys):
     seen = []
 
     def agreement(one, other):
@@ -227,8 +227,8 @@ def test_auto_compares_heads_with_full_fits(classifier, monkeypatch):
     assert min(table) in heads
 
     answer = 0.3
-    with pytest.warns(UserWarning, match=r"Spearman 0\.30 over 6 trials"):
-        found = search(classifier, **settings).fit(TEXTS, LABELS)
+    found = search(classifier, verbose=1, **settings).fit(TEXTS, LABELS)
+    assert "Spearman 0.30 over 6 trials" in capsys.readouterr().out
     assert (found.strategy_, found.agreement_) == ("full", 0.3)
     states = found.cv_results_["state"].tolist()
     assert states[:8] == ["COMPLETE"] * 8
@@ -344,7 +344,7 @@ def test_an_interrupt_before_a_full_fit_leaves_the_best_head(
     assert found.best_params_ == results["params"][found.best_index_]
     assert heads[found.best_index_] == heads.max()
     if refit is True:
-        report(found, tmp_path)
+        report(found, found.n_trials, tmp_path)
         assert "best (of heads: no full fit ended): {'loss'" in capsys.readouterr().out
         best = json.loads((tmp_path / "trials.json").read_text())["best"]
         assert best == {"params": found.best_params_, "shared_f1": found.best_score_}
@@ -391,9 +391,7 @@ def test_full_fits_are_seen_as_they_run(classifier, capsys):
         tables.append(cv_results(study, ["score"], 2))
         study.stop()  # no more trials; the finalists run nonetheless
 
-    how = dict(
-        n_trials=16, trials_at_once=6, callbacks=[callback], progress_bar=True, n_finalists=3
-    )
+    how = dict(n_trials=16, trials_at_once=6, callbacks=[callback], verbose=1, n_finalists=3)
     found = search(classifier, scoring=spam_f1, **how).fit(TEXTS, LABELS)
     results = found.cv_results_
     assert [number for number, *_ in seen[:6]] == list(range(6))
@@ -401,14 +399,18 @@ def test_full_fits_are_seen_as_they_run(classifier, capsys):
     assert [done for *_, done in seen] == [0] * 6 + [1, 2, 3]
     for number, state, value, _ in seen[6:]:
         assert (state, value) == ("COMPLETE", results["mean_test_score"][number])
-    bars = capsys.readouterr().out
-    assert "trials" in bars
-    assert "full fits" in bars
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "16 trials of heads on 2 folds"
+    assert lines[1].startswith("trial 6 of 16, best ")
+    assert "3 trials again, fitted in full" in lines
+    assert f"full fit 3 of 3, best {results['mean_test_score'][found.best_index_]:.3f}" in lines
     # The live table says which scores are of heads.
-    headings = [[str(column.header) for column in trials_table(t).columns] for t in tables]
+    headings = [[str(column.header) for column in trials_table(t, 16).columns] for t in tables]
     assert headings == [["trial", "F1, %", "shared, %", "parameters"]] * 9
-    assert trials_table(tables[5]).title == "6 shared"
-    assert sorted(str(trials_table(tables[6]).title).split(", ")) == ["1 complete", "5 shared"]
+    assert trials_table(tables[5], 16, "about 2 s left").title == (
+        "6 of 16 trials: 6 shared, about 2 s left"
+    )
+    assert "1 complete" in str(trials_table(tables[6], 16).title)
     assert np.isnan(tables[5]["mean_test_score"]).all()
     np.testing.assert_array_equal(tables[8]["mean_test_score"], results["mean_test_score"])
     assert tables[8]["params"] == results["params"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,9 +14,11 @@ from sklearn.metrics import f1_score
 from typer.testing import CliRunner
 
 from skdice import DiceClassifier, DiceTokenClassifier, TfidfClassifier
+from skdice.cli._story import verdict
 from skdice.model_selection import compare_losses
 from skdice.model_selection.candidates import Candidate
 from skdice.model_selection.noise import F1_WITHOUT, MOST_PARTS, difference, scores_and_parts
+from skdice.model_selection.progress import ComparisonProgress
 
 
 class Told:
@@ -114,10 +117,22 @@ def test_a_comparison_has_intervals_a_table_and_keeps_them(tmp_path):
     assert low < apart < high
     assert apart <= 0
     page = found._repr_html_()
-    cell = next(line[-2] for line in found.table()[1] if line[0] == other.label)
+    cell = next(line[-1] for line in found.table()[1] if line[0] == other.label)
     assert f"<td>{cell}</td>" in page
     assert cell == f"{100 * apart:+.1f} ({100 * low:+.1f} to {100 * high:+.1f})"
     assert "&lt;b&gt;" in page
+    printed = str(found).splitlines()
+    assert printed[0] == "<b>: in % (class 1)"
+    assert [line.split()[0] for line in printed[1:]] == ["row", "ce", "dice"]
+    assert all(
+        cell in line
+        for line, cells in zip(printed[2:], found.table()[1], strict=True)
+        for cell in cells
+    )
+    frame = found.to_frame().set_index("row")
+    assert frame.loc[other.label, ["to_best", "low", "high"]].tolist() == [apart, low, high]
+    assert frame["f1"].tolist() == [row.mean("f1") for row in found.rows]
+    assert frame["n_runs"].tolist() == [2, 2]
     path = found.to_json(tmp_path / "c.json")
     again = compare_losses(model, X[:100], y[:100], seeds=2, resume_from=path, **data)
     assert again.measures == found.measures
@@ -173,6 +188,72 @@ def test_compare_says_what_its_rows_are_and_fits_80_columns(tmp_path, tiny_backb
     # Every other row is named, as within noise or as behind.
     for label in rows.split(", "):
         assert re.search(rf"(Best here: |noise.*[:,] ){re.escape(label)}[.,]", flat), label
+
+
+class Row:
+    """A row whose F1 is `f1`, with the interval of its difference to the best."""
+
+    is_baseline = sampler = decision = None
+
+    def __init__(self, label, f1, low, high):
+        self.label = self.loss = label
+        self.runs, self.f1, self.interval = [{}], f1, (low - high, low, high)
+
+    def mean(self, name):
+        return self.f1
+
+
+def said(*rows):
+    best = max(rows, key=lambda row: row.f1)
+    found = SimpleNamespace(
+        rows=rows, best=best, settings={"n_test": 50}, behind=lambda row: row.interval
+    )
+    return " ".join(verdict(found, "tagging"))
+
+
+def test_the_verdict_says_which_loss_to_take():
+    best, near, far = Row("dsc", 0.8, 0, 0), (0.7, -0.2, 0.1), (0.5, -0.4, -0.2)
+    stays = said(best, Row("ce", *near), Row("ce_dice", *near))
+    assert "The default, ce_dice, stays the loss to take: what is ahead of it here (dsc)" in stays
+    assert "train FILE --out" in stays
+    worse = said(best, Row("ce", *near), Row("ce_dice", *far))
+    assert "Take dsc: it is ahead of the default, ce_dice, by more than noise." in worse
+    assert "train FILE --loss dsc --out" in worse
+    first = said(Row("ce_dice", 0.9, 0, 0), Row("ce", *near))
+    assert first.startswith("Best here: ce_dice, the default.")
+    assert "train FILE --out" in first
+    other = said(best, Row("ce", *near))
+    assert "until then the simplest will do" in other
+    assert "train FILE --loss dsc --out" in other
+    assert "Best here" not in said(best)
+
+
+def test_a_comparison_tells_row_epoch_update_and_the_time_left(capsys, monkeypatch):
+    X, y = make_classification(40, weights=[0.5], random_state=0)
+    data = {"X_test": X, "y_test": y, "losses": ["ce", "ce + tuned"], "seeds": 1}
+    model = DiceClassifier(max_epochs=2, batch_size=10)
+    compare_losses(model, X, y, **data)
+    assert capsys.readouterr() == ("", "")
+    found = compare_losses(model, X, y, verbose=1, **data)
+    lines, errors = capsys.readouterr()
+    assert errors == ""
+    first, last = lines.splitlines()
+    assert re.fullmatch(r"ce, seed 0: F1 \d+\.\d, about \d+ s left", first)
+    assert last == f"ce + tuned, seed 0: F1 {100 * found.rows[1].mean('f1'):.1f}"
+
+    shares = []
+
+    def show(self, what, share, *notes):
+        shares.append((what, share, *notes))
+
+    monkeypatch.setattr(ComparisonProgress, "show", show)
+    compare_losses(model, X, y, verbose=1, **data)
+    updates = [told for told in shares if len(told) > 2]
+    # One fit, and one on each of five folds and on all rows: 8 updates each, or on a fold 2 * 4.
+    assert len(updates) == 8 * 7
+    np.testing.assert_allclose([told[1] for told in updates], np.arange(1, 57) / 56)
+    assert updates[5][2:4] == ("epoch 2 of 2", "update 6 of 8")
+    assert {told[0] for told in updates} == {"ce, seed 0", "ce + tuned, seed 0"}
 
 
 def test_compare_with_one_seed_has_no_spread(tmp_path, tiny_backbone):

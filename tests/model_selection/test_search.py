@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import pickle
+import re
 import subprocess
 import sys
-import threading
 import time
 
 import numpy as np
@@ -40,6 +40,7 @@ from skdice.losses import (
 )
 from skdice.metrics import span_f1_scorer
 from skdice.model_selection import LossSearchCV, OneMinus, loss_space
+from skdice.model_selection.progress import SearchProgress
 from skdice.model_selection.records import TrialRecord
 from skdice.model_selection.spaces import as_spaces, check_space
 from skdice.model_selection.study import described
@@ -406,10 +407,31 @@ def test_interrupt_between_storage_writes(tmp_path, monkeypatch):
     assert sorted(states) == ["COMPLETE"] * 3 + ["FAIL"]
 
 
-def test_a_progress_bar_ends_with_the_search(capsys):
-    before = threading.active_count()
-    search({"lr": [0.1]}, n_trials=10_000, timeout=0.1, progress_bar=True).fit(X, Y)
-    assert threading.active_count() == before
+def test_a_log_file_gets_lines_of_a_search(capsys, monkeypatch):
+    search({"lr": [0.1]}, n_trials=3).fit(X, Y)
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setattr(SearchProgress, "EVERY", 0.0)
+    found = search({"lr": [0.1, 0.2]}, n_trials=3, verbose=1).fit(X, Y)
+    lines, errors = capsys.readouterr()
+    assert errors == ""
+    first, *trials, last = lines.splitlines()
+    assert first == "3 trials on 2 folds"
+    scores = found.cv_results_["mean_test_score"]
+    for i, line in enumerate(trials):
+        left = r", about \d+ s left" if i < 2 else ""
+        best = max(scores[: i + 1])
+        assert re.fullmatch(rf"trial {i + 1} of 3, best {best:.3f}{left}", line)
+    assert len(trials) == 3
+    assert last == "a fit of the best parameters on all rows"
+    search({"lr": [0.1]}, n_trials=2, verbose=2).fit(X, Y)
+    assert re.search(r"^trial 1: 0\.\d{3}, lr=0\.1$", capsys.readouterr().out, re.M)
+
+
+def test_a_terminal_gets_a_bar_of_a_search(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    pause = [lambda study, trial: time.sleep(0.12)]  # a bar is drawn ten times a second at most
+    search({"lr": [0.1]}, n_trials=3, verbose=1, callbacks=pause).fit(X, Y)
+    assert re.search(r"trials 2/3.*best 0\.\d{3}, about \d+ s left", capsys.readouterr().err)
 
 
 def test_folds_that_are_used_up_are_refused():
@@ -485,7 +507,7 @@ def test_an_interrupt_keeps_what_is_finished():
                 raise KeyboardInterrupt
 
     found = search(n_trials=20, callbacks=[Stop()])
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt, match="3 of 20 trials are kept; with storage="):
         found.fit(X, Y)
     assert len(found.cv_results_["params"]) == 3
     assert found.best_params_ in found.cv_results_["params"]
@@ -509,7 +531,7 @@ def test_interrupted_trials_are_queued_again(tmp_path, shared):
     how |= {"storage": storage, "study_name": "s", "n_trials": 4}
     ends = {"callbacks": [Stop()]} if shared else {"pruner": Boom()}
     first = search(**how, **ends)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt, match=r"\d of 4 trials are kept, run again to go on"):
         first.fit(X, Y)
     states = [trial.state.name for trial in first.study_.trials]
     assert "RUNNING" not in states

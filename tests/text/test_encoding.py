@@ -12,7 +12,7 @@ from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors, tra
 from transformers import PreTrainedTokenizerFast
 
 from skdice.backbones import load_tokenizer
-from skdice.text import TruncationWarning
+from skdice.exceptions import TruncationWarning
 from skdice.text.encoding import Window, Windows, _cut, encode_sentences
 from skdice.text.inputs import as_sentences, as_tags, as_texts, object_array
 from skdice.text.long_texts import encode_texts

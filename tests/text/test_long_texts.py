@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from skdice.backbones import load_tokenizer
-from skdice.text import TruncationWarning
+from skdice.exceptions import TruncationWarning
 from skdice.text.long_texts import Cuts, encode_texts
 from skdice.text.subwords import text_blocks
 from tests.conftest import WORDS

@@ -18,6 +18,7 @@ from skdice.datasets.files import write_text
 from skdice.datasets.hub import named_rows
 from skdice.datasets.labelled import without_labels
 from skdice.datasets.source import Source, warn_of_skipped
+from skdice.exceptions import UnwrittenWarning
 from skdice.text.entity import check_inside, read_entity
 
 
@@ -96,7 +97,7 @@ def read_annotations(
 
     Warns
     -----
-    UserWarning
+    SkippedRowsWarning, MisalignedWarning, OffsetsWarning
         If records are left out (those of Prodigy that were rejected, of Label Studio that were
         cancelled or are not annotated), and as described above.
 
@@ -264,7 +265,7 @@ def _warn_of_lost(path: Path, rows: list[Row], kept: frozenset[str] | None) -> N
     lost = Counter(name for row in rows for name in row.metadata if name not in kept)
     if lost:
         told = ", ".join(f"{shown(name)} of {n}" for name, n in lost.most_common())
-        warn(f"{str(path)!r} has no place for these metadata of texts: {told}")
+        warn(f"{str(path)!r} has no place for these metadata of texts: {told}", UnwrittenWarning)
 
 
 def _in_lines(form: Format) -> bool:

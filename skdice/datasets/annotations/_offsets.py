@@ -13,6 +13,7 @@ from skdice._checks import shown
 from skdice._warn import warn
 from skdice.datasets.annotations._format import Record, Span
 from skdice.datasets.files import fault
+from skdice.exceptions import MisalignedWarning, OffsetsWarning
 from skdice.text.entity import SURROGATE, fault_of_label
 
 UNITS = ("codepoints", "utf16", "bytes")
@@ -126,6 +127,7 @@ def _find_unit(path: Path, records: list[Record], tool_unit: str) -> str:
             f"{_NAMES['codepoints']}, as Python does; they are read as {_NAMES[unit]}, but some "
             "begin or end inside a word: check them, and give offsets='utf16' or 'codepoints' "
             "(--offsets)",
+            OffsetsWarning,
         )
     return unit
 
@@ -215,6 +217,7 @@ def resolve(
         warn(
             f"{str(path)!r}: {len(problems)} of {n} entities are misaligned; {n_mended} of them "
             f"were moved or joined, and the others left out. The first: {problems[0]}",
+            MisalignedWarning,
         )
     return texts, entities
 

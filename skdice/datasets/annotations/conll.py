@@ -25,6 +25,7 @@ from skdice.datasets.conll import read_conll
 from skdice.datasets.files import first_line, suffix_of, write_text
 from skdice.datasets.source import Source
 from skdice.datasets.tagged import holds_tags, read_tagged
+from skdice.exceptions import UnwrittenWarning
 
 _NAME = re.compile(r"(?!(?:text|metadata)$)[\w.-]+")  # of a comment for one of the metadata
 MARK = '# text = "'  # begins our own files
@@ -136,4 +137,5 @@ def _write(path: Path, rows: list[Row]) -> None:
             f"{len(lost)} of {sum(len(row.entities) for row in rows)} entities are not in "
             f"{str(path)!r}, as they overlap longer ones, are there twice, or begin or end with "
             f"white space, which CoNLL cannot hold: {few}{' ...' * (len(lost) > 5)}",
+            UnwrittenWarning,
         )

@@ -17,6 +17,7 @@ from skdice._warn import warn
 from skdice.datasets.annotations._format import Format, Record, Row, Span
 from skdice.datasets.files import first_line, write_text
 from skdice.datasets.source import Source
+from skdice.exceptions import UnwrittenWarning
 
 _PART = re.compile(r"([^|\t]+)\|([ta])\|(.*)", re.DOTALL)
 _BREAK = re.compile("[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029\t]")
@@ -73,7 +74,8 @@ class PubTator(Format):
             warn(
                 f"{str(path)!r}: {len(changed)} of {len(rows)} texts hold tabs, or line breaks "
                 "behind the first, which are written as blanks, as PubTator has a title and an "
-                f"abstract; the first is texts[{changed[0]}]"
+                f"abstract; the first is texts[{changed[0]}]",
+                UnwrittenWarning,
             )
 
 
