@@ -69,8 +69,8 @@ def _numbered(X: Any, y: Any) -> Any:
         of_texts = isinstance(next(iter(first), None), str)
     elif hasattr(rows, "dtype"):  # a 1-D array or column, or any table of polars
         of_texts = (rows is not X or getattr(X, "ndim", 2) == 1) and rows.dtype.kind in "OUT"
-    else:  # refused as texts
-        of_texts = True
+    else:  # a table, or what is refused as texts
+        of_texts = not hasattr(rows, "dtypes")
     return np.arange(len(as_texts(X))).reshape(-1, 1) if of_texts else X
 
 
