@@ -159,6 +159,7 @@ def small_default(tmp_path_factory, build_backbone):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*is experimental:Warning")  # Optuna's plots
+@pytest.mark.filterwarnings("ignore:The inplace keyword:DeprecationWarning")  # Dask
 @pytest.mark.parametrize(
     "page", [p for p in SHOWN if p.suffix == ".md"], ids=lambda page: page.stem
 )
