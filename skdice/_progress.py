@@ -1,4 +1,4 @@
-"""How long work takes, and where to say it."""
+"""Estimates of how long work takes, and places to say it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def duration(seconds: float) -> str:
 
 
 def has_bar() -> bool:
-    """Whether a bar can be shown: in a terminal or notebook, and not in a log file."""
+    """Return True if a bar can be shown: in a terminal or notebook, and not in a log file."""
     return sys.stderr.isatty() or "ipykernel" in sys.modules
 
 

@@ -1,4 +1,4 @@
-"""What the commands share: consoles, readable errors, checks of outputs, building estimators."""
+"""Parts that the commands share: consoles, readable errors, checks, building estimators."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Command(TyperCommand):
 
 
 def default_of(option: str | None, with_features: bool) -> str | None:
-    """What an option that is not given leaves to Python: the default there, for each task."""
+    """Return the default in Python of an option that is not given, for each task."""
     if option not in ("loss", "rows", "seeds", *(field.name for field in fields(Fit))):
         return None
     from skdice import estimators  # which takes seconds
@@ -102,7 +102,7 @@ Choice = Literal["mixed", "positives", "margin", "spread"]
 
 @dataclass
 class Columns:
-    """How a file with or without labels is read."""
+    """Options for reading a file with or without labels."""
 
     text_column: Annotated[
         list[str] | None,
@@ -183,7 +183,7 @@ class Columns:
 
 @dataclass
 class Files(Columns):
-    """How labelled files are read."""
+    """Options for reading labelled files."""
 
     on_misaligned: Annotated[
         Misaligned,
@@ -218,7 +218,7 @@ Device = Annotated[str, Option(metavar="NAME", help=DEVICES)]
 
 @dataclass
 class Fit:
-    """How a model is trained: parameters of the estimators."""
+    """Options for training a model: parameters of the estimators."""
 
     backbone: Annotated[
         str | None, Option(metavar="MODEL", help="Hub id or local folder of the encoder.")

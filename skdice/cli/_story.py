@@ -1,4 +1,4 @@
-"""What a comparison says, in words: what its rows are, what is noise, what to try next."""
+"""A comparison in words: its rows, what is noise, what to try next."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def meanings(models: list[Candidate]) -> Iterator[tuple[str, str]]:
 
 
 def verdict(comparison: Comparison, task: str) -> Iterator[str]:
-    """Which rows cannot be told from the best, which loss to take, and what to try next."""
+    """Name rows that cannot be told from the best, the loss to take, and what to try next."""
     models = [model for model in comparison.rows if model.runs]
     best, n_test = comparison.best, comparison.settings["n_test"]
     n_runs = max(len(model.runs) for model in models)

@@ -98,7 +98,7 @@ def _format_of(estimator: Any, asked: str) -> str:
 
 
 def _lines_of(estimator: Any, how: str, rows: Iterable[Row], block_size: int) -> Iterator[str]:
-    """What is written for each row, without the end of the last line."""
+    """Return the lines of each row, without the end of the last one."""
     rows, ahead = tee(rows)
     method = estimator.task.method_for(how)
     predicted = estimator.iter_predict((x for x, _ in ahead), method, block_size)

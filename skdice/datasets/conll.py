@@ -257,19 +257,19 @@ def columns_of(
 
 
 def _are_ids(cells: list[str]) -> bool:
-    """Whether cells are CoNLL-U's ids of the words of a sentence."""
+    """Return True if cells are CoNLL-U's ids of the words of a sentence."""
     return cells[0].split("-")[0] == "1" and all(map(_ID.fullmatch, cells))
 
 
 def _is_counter(cells: list[str]) -> bool:
-    """Whether cells such as 1, 2, 3 or T1, T2, T3 count the tokens of a sentence."""
+    """Return True if cells such as 1, 2, 3 or T1, T2, T3 count the tokens of a sentence."""
     parts = [re.fullmatch(r"(.*?)(\d+)", cell) for cell in cells if not _RANGE.fullmatch(cell)]
     starts = [part and (part[1], int(part[2]) - i) for i, part in enumerate(parts)]
     return len(set(starts)) == 1 and starts[0] is not None
 
 
 def _kind(sentences: list[list[str]]) -> str:
-    """What a column holds that are no tokens; empty if it may hold them."""
+    """Name what a column holds in place of tokens; empty if it may hold them."""
     cells = [cell for sentence in sentences for cell in sentence]
     if has_entities(cells):
         return "tags"
@@ -295,7 +295,7 @@ def _are_tags(cells: list[str]) -> bool:
 
 
 def has_entities(cells: list[str]) -> bool:
-    """Whether cells are tags, and not all of them O."""
+    """Return True if cells are tags, and not all of them O."""
     return _are_tags(cells) and bool(_types(cells))
 
 
@@ -332,7 +332,7 @@ CONLLU_COLUMNS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "depre
 
 
 def is_conllu(lines: list[str]) -> bool:
-    """Whether most lines have the columns of CoNLL-U, the first of them an id."""
+    """Return True if most lines have the columns of CoNLL-U, the first of them an id."""
     filled = (line for line in lines if line.strip() and not line.startswith("#"))
     rows = [line.split("\t") for line in islice(filled, 50)]
     width = len(CONLLU_COLUMNS)

@@ -91,7 +91,7 @@ def parse_json(text: str, path: str | Path, line: int = 1) -> Any:
 
 
 def is_record(line: str) -> bool:
-    """Whether a line is a JSON object."""
+    """Return True if a line is a JSON object."""
     try:
         return line.lstrip().startswith("{") and isinstance(parse_json(line, ""), dict)
     except ValueError:
@@ -111,7 +111,7 @@ def first_line(lines: list[str]) -> str:
 
 
 def is_json(path: Path, lines: list[str]) -> bool:
-    """Whether a file is JSON: by its name, or by its first line."""
+    """Return True if a file is JSON: by its name, or by its first line."""
     return suffix_of(path) in (".jsonl", ".json") or is_record(first_line(lines))
 
 

@@ -32,7 +32,7 @@ class Labelled(NamedTuple):
 
 
 def holds_labels(value: Any) -> bool:
-    """Whether a tool wrote labels of the whole text, and no entities."""
+    """Return True if a tool wrote labels of the whole text, and no entities."""
     if _is_task(value):
         results = [item for each in submitted(value) for item in _results(each)]
         return any(map(_choices, results)) and not any(map(_is_region, results))
@@ -61,7 +61,7 @@ def _is_unmarked(value: Any) -> bool:
 
 
 def _is_label(value: Any) -> bool:
-    """Whether a value is a label, or a list of some."""
+    """Return True if a value is a label, or a list of some."""
     if isinstance(value, list):
         return bool(value) and all(isinstance(each, str) for each in value)
     is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -104,7 +104,7 @@ def _is_answered(value: Any) -> bool:
 
 
 def are_answers(values: Sequence[Any]) -> bool:
-    """Whether values are answers of Prodigy, which some rows may lack."""
+    """Return True if values are answers of Prodigy, which some rows may lack."""
     return all(v in (*ANSWERS, None, "") for v in values) and any(v in ANSWERS for v in values)
 
 
@@ -123,7 +123,7 @@ def obey(path: Path, y: list[Any], answers: Sequence[Any], n_ignored: int) -> li
 
 
 def _told(n_ignored: int, n_rejected: int) -> list[str]:
-    """What became of answers, in words."""
+    """Say what became of answers."""
     ignored = f"left out {counted(n_ignored, 'row')} whose answer is ignore"
     rejected = f"{counted(n_rejected, 'row')} kept without the labels that were rejected"
     return [text for n, text in ((n_ignored, ignored), (n_rejected, rejected)) if n]
@@ -134,7 +134,7 @@ def _may_be_answered(value: Any) -> bool:
 
 
 def _answered(path: Path, values: Sequence[Placed]) -> Labelled:
-    """What was accepted of each text; what was rejected is a text without that label."""
+    """Return what was accepted of each text; a rejected label is left out."""
     n_ignored = 0
     rows: dict[Any, tuple[str, dict[str, Any], list[str]]] = {}
     rejected: dict[Any, set[str]] = {}
@@ -174,7 +174,7 @@ def _is_task(value: Any) -> bool:
 
 
 def _is_min(value: Any) -> bool:
-    """Whether a value is a record of JSON-MIN without regions."""
+    """Return True if a value is a record of JSON-MIN without regions."""
     return (
         isinstance(value, dict)
         and {"annotation_id", "lead_time"} <= set(value)

@@ -121,7 +121,7 @@ def split_cells(path: Path, labels: list[str], separator: str | None) -> list[An
 
 
 def _separator_in(labels: list[str]) -> str | None:
-    """What separates labels of a few cells that other cells hold alone."""
+    """Return what separates labels of a few cells that other cells hold alone."""
     whole = set(labels)
     for separator in ",;|#":
         several = {label for label in whole if separator in label}

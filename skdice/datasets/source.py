@@ -36,7 +36,7 @@ class Source:
 
     @cached_property
     def is_json(self) -> bool:
-        """Whether there are JSON values."""
+        """True if there are JSON values."""
         if "values" in vars(self):  # of a data set
             return True
         return not self.path.is_dir() and is_json(self.path, self.lines)
@@ -64,7 +64,7 @@ class Source:
                 yield place, value
 
     def left_out(self) -> str:
-        """What was left out, counted; empty if nothing was."""
+        """Name and count what was left out; empty if nothing was."""
         return ", ".join(f"{n} {what}" for what, n in self.skipped.items() if n)
 
     def fault(self, place: str, problem: str) -> ValueError:

@@ -373,7 +373,7 @@ def _mean_length(values: list[str]) -> float:
 
 
 def _are_texts(values: list[str], longest: float) -> bool:
-    """Whether strings are texts, beside a column of a mean length: neither numbers nor labels."""
+    """Tell if strings are texts, beside a column of a mean length: neither numbers nor labels."""
     filled = [value for value in values if any(map(str.isalpha, value))]
     if not filled or 2 * len(filled) < len(values):
         return False
@@ -383,7 +383,7 @@ def _are_texts(values: list[str], longest: float) -> bool:
 
 
 class _Format(NamedTuple):
-    """How a table is written; None is what the file looks like."""
+    """The form of a table; None is what the file looks like."""
 
     separator: str | None
     header: bool | None
@@ -430,7 +430,7 @@ def _load(
 
 
 def _names_columns(rows: list[list[str]]) -> bool:
-    """Whether the first row is a header; see `read_table`."""
+    """Return True if the first row is a header; see `read_table`."""
     first, *below = [[cell.strip() for cell in row] for row in rows]
     names = [cell.lower() for cell in first]
     if not set(names).isdisjoint(LABEL_NAMES):

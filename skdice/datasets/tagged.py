@@ -17,7 +17,7 @@ Tagged = tuple[list[Any], list[Any], dict[str, Any] | None]  # X, y and columns
 
 
 def holds_tags(source: Source) -> bool:
-    """Whether a file holds tokens with their tags."""
+    """Return True if a file holds tokens with their tags."""
     if source.is_json:
         return any(token_fields(value) for _, value in source.values)
     lines = source.lines
@@ -71,12 +71,12 @@ def _token_lists(
 
 
 def _in_blocks(lines: list[str]) -> bool:
-    """Whether blank lines stand between blocks of lines of columns."""
+    """Return True if blank lines stand between blocks of lines of columns."""
     return _has_gaps(lines) and holds_columns(lines, set("OBIES"))
 
 
 def holds_columns(lines: list[str], tags: Collection[str]) -> bool:
-    """Whether lines are columns of single words: after tabs, or with a tag at one end of each."""
+    """Tell if lines are columns of single words: after tabs, or with a tag at one end of each."""
     filled = _filled(lines)
     single = [len(line.split()) == len(line.rstrip().split("\t")) for line in filled]
     if 10 * sum(single) >= 9 * len(filled) and any("\t" in line for line in filled):
@@ -88,7 +88,7 @@ def holds_columns(lines: list[str], tags: Collection[str]) -> bool:
 
 
 def has_even_lines(lines: list[str]) -> bool:
-    """Whether blank lines separate lines that all have the same number of words, two or more."""
+    """Tell if blank lines separate lines that all have the same number of words, two or more."""
     filled = _filled(lines)
     widths = {1 if "\t" in line else len(line.split()) for line in filled}
     return _has_gaps(lines) and len(widths) == 1 and widths != {1}

@@ -55,5 +55,5 @@ def _token_span(item: Any) -> tuple[str, int, int] | None:
 
 
 def are_spans(row: list[Any]) -> bool:
-    """Whether a row of `read_tokens` holds spans."""
+    """Return True if a row of `read_tokens` holds spans."""
     return bool(row) and isinstance(row[0], tuple)

@@ -83,7 +83,7 @@ def _drawn_attention(
     dropout: float,
     scaling: float | None,
 ) -> torch.Tensor:
-    """What torch computes on a CPU where there is dropout, with `drop`."""
+    """Attention as torch computes it on a CPU where there is dropout, with `drop`."""
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     scores = (query * scale) @ key.transpose(-1, -2)
     if mask is not None:

@@ -119,7 +119,7 @@ def for_each_window(
     device: str,
     compute: Callable[[dict[str, Any]], torch.Tensor],
 ) -> list[np.ndarray]:
-    """What `compute` gives for each window, from padded inputs of similar length.
+    """Return what `compute` gives for each window, from padded inputs of similar length.
 
     It gives a row for each window, or for each position of the windows where they have some.
     """
@@ -134,7 +134,7 @@ def for_each_window(
 def by_window(
     windows: Windows[Any], batches: Sequence[np.ndarray], outputs: Sequence[np.ndarray]
 ) -> list[np.ndarray]:
-    """What a module gave for batches of windows, by number of window."""
+    """Order what a module gave for batches of windows by number of window."""
     results: list[Any] = [None] * len(windows)
     for batch, pieces in zip(batches, outputs, strict=True):
         if any(len(windows[i].positions) for i in batch):

@@ -219,6 +219,6 @@ def _monitored(callback: Any) -> str | None:
 
 
 def _records(callback: Any) -> bool:
-    """Whether a callback may make entries of its own in the history."""
+    """Return True if a callback may make entries of its own in the history."""
     kind = callback if isinstance(callback, type) else type(callback)
     return issubclass(kind, EpochScoring) or not kind.__module__.startswith("skorch.")

@@ -57,19 +57,19 @@ def _own_gpu(process: int, n_gpus: int) -> int:
 
 
 def is_gpu(device: str) -> bool:
-    """Whether it is a card, which should be told ahead what to do, in shapes that recur."""
+    """Return True if it is a card, which should be told ahead what to do, in shapes that recur."""
     return str(device).startswith("cuda")
 
 
 def has_bf16(device: str) -> bool:
-    """Whether it is a GPU that computes in bfloat16, and not by way of float32."""
+    """Return True if it is a GPU that computes in bfloat16, and not by way of float32."""
     return str(device).startswith("cuda") and torch.cuda.is_bf16_supported(
         including_emulation=False
     )
 
 
 def cpu_gains_by_bf16() -> bool:
-    """Whether the processor computes in bfloat16, and clearly faster than in float32.
+    """Return True if the processor computes in bfloat16, and clearly faster than in float32.
 
     Looked up and tried once a process, on one matrix product (some ms).
     """
@@ -122,7 +122,7 @@ class FitRandomState:
             generator.manual_seed(seed)
 
     def states(self) -> list[torch.Tensor]:
-        """Where the random numbers stand, on the CPU and on the device."""
+        """Return the states of the random generators, on the CPU and on the device."""
         return [generator.get_state() for generator in self.live]
 
     def set_states(self, states: Sequence[torch.Tensor]) -> None:
@@ -172,7 +172,7 @@ _thread = threading.local()
 
 
 def generator_of_fit() -> torch.Generator | None:
-    """What dropout on a CPU draws from in this thread; None is torch's global generator."""
+    """Return the generator of dropout on a CPU in this thread; None is torch's global one."""
     return getattr(_thread, "generator", None)
 
 

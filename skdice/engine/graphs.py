@@ -1,4 +1,4 @@
-"""What a GPU does, recorded once for each shape as a CUDA graph, and then replayed.
+"""Work of a GPU that is recorded once for each shape as a CUDA graph, and then replayed.
 
 An update is thousands of kernels of some microseconds, and to launch one takes Python longer than
 that. A graph is one launch. It reads its inputs where they were when it was recorded, so batches
@@ -71,7 +71,7 @@ class Graphs:
             self.stream = torch.cuda.Stream(torch.device(self.device))
 
     def __call__(self, given: Mapping[str, torch.Tensor]) -> Tensors:
-        """What the function gives for these inputs, wherever they are."""
+        """Return what the function gives for these inputs, wherever they are."""
         with self.lock:
             shape = self._shape(given)
             if shape is None:
@@ -227,12 +227,12 @@ def why_eager(net: Any, fit: Any) -> str | None:
 
 
 def can_be_recorded(optimizer: torch.optim.Optimizer) -> bool:
-    """Whether it keeps its steps and its rate on the device, and skips an update there."""
+    """Return True if it keeps its steps and its rate on the device, and skips an update there."""
     return "capturable" in optimizer.defaults and bool(optimizer.defaults.get("fused"))
 
 
 def looks_at_gradients(callback: Any) -> bool:
-    """Whether a callback of skorch does something between the gradients and the update."""
+    """Return True if a callback of skorch does something between the gradients and the update."""
     from skorch.callbacks import Callback
 
     return type(callback).on_grad_computed is not Callback.on_grad_computed

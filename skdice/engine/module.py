@@ -120,7 +120,7 @@ class EncoderModule(nn.Module):
         layer.out_features += len(odds)
 
     def torch_draws(self, packed: bool) -> bool:
-        """Whether other dropout than that of `skdice.engine.dropout` runs in training on a CPU.
+        """Tell if other dropout than that of `skdice.engine.dropout` runs in training on a CPU.
 
         Architectures that are not packed may have any. Layers that compute again in the backward
         pass restore the generators of torch by themselves, and none of ours.

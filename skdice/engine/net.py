@@ -262,7 +262,7 @@ class FineTuningNet(NeuralNet):
         return self
 
     def layout(self, dataset: EncodedDataset) -> Rows | int | None:
-        """How batches are laid out: as `Rows` on a GPU, where the loss leaves out what is padded.
+        """The layout of batches: `Rows` on a GPU, where the loss leaves out what is padded.
 
         Else packed, and it is the position id of a row's first subword; None where rows are padded.
         """
@@ -426,7 +426,7 @@ class FineTuningNet(NeuralNet):
         return "bf16" if gains else "fp32"
 
     def gains_by_bf16(self) -> bool:
-        """Whether training of this module on this processor is faster in bfloat16."""
+        """Return True if training of this module on this processor is faster in bfloat16."""
         config = getattr(getattr(self.module_, "encoder", None), "config", None)
         # In small models casting costs more than it saves.
         return getattr(config, "hidden_size", 0) >= 256 and cpu_gains_by_bf16()

@@ -39,7 +39,7 @@ def recurring_size(n: int) -> int:
 
 @dataclass(frozen=True)
 class Packing:
-    """Where the rows of a batch lie among its subwords.
+    """The places of a batch's rows among its subwords.
 
     Linear layers run on the subwords of all rows at once. Attention looks at one row at a time, so
     rows of similar length are padded to groups there, and only there.

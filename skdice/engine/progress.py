@@ -15,7 +15,7 @@ MOST_SKIPPED = 10
 
 @dataclass
 class Progress:
-    """How far a fit has come."""
+    """The progress of a fit."""
 
     epoch: int = 0  # epochs done
     update: int = 0  # updates done in this epoch

@@ -85,7 +85,7 @@ def choose_rate(
 
 
 def is_adam(optimizer: Any) -> bool:
-    """Whether an optimiser is one that the rates are for: Adam or one of its kin."""
+    """Return True if an optimiser is one that the rates are for: Adam or one of its kin."""
     name = getattr(getattr(optimizer, "func", optimizer), "__name__", "")
     return "adam" in name.lower()
 

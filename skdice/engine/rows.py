@@ -68,7 +68,7 @@ def pack(lengths: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
 
 @dataclass(frozen=True)
 class Rows:
-    """How sentences are laid out for an encoder.
+    """A layout of sentences for an encoder.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def with_mask(module: Any, inputs: dict[str, Any]) -> dict[str, Any]:
 
 
 def row_layout(module: Any, longest: int, *, pack: bool = True, padding: Any = 0) -> Rows:
-    """How windows of up to `longest` subwords are laid out in the module's style."""
+    """Return the layout of windows of up to `longest` subwords in the module's style."""
     style, first = module.row_style if pack else (None, None)
     config, last = module.encoder.config, LENGTHS[-1]
     length = next((n for n in LENGTHS if n >= longest), -(-longest // last) * last)
@@ -199,7 +199,7 @@ def row_layout(module: Any, longest: int, *, pack: bool = True, padding: Any = 0
 
 
 def leaves_out_padding(criterion: Any) -> bool:
-    """Whether rows of weight 0 change no loss in a criterion, as they may in a user's."""
+    """Return True if rows of weight 0 change no loss in a criterion, as they may in a user's."""
     losses = [part for part in criterion.modules() if isinstance(part, Loss)]
     return isinstance(criterion, (Loss, SpanEndsLoss, HeadsLoss)) and all(map(_in_a_trial, losses))
 
@@ -281,7 +281,7 @@ def for_each_window_in_rows(
     *,
     pack: bool = True,
 ) -> list[np.ndarray]:
-    """What `compute` gives for each window, from inputs of about `TOKENS` subwords in `Rows`.
+    """Return what `compute` gives for each window, from inputs of about `TOKENS` subwords in `Rows`.
 
     Each batch is made while the GPU computes the one before it.
     """

@@ -22,7 +22,7 @@ KINDS = (
 
 
 def has_separable_embeddings(module: Any) -> bool:
-    """Whether the encoder's word table can be trained in part."""
+    """Return True if the encoder's word table can be trained in part."""
     encoder = getattr(module, "encoder", None)
     if getattr(getattr(encoder, "config", None), "model_type", None) not in KINDS:
         return False

@@ -17,7 +17,7 @@ POOLINGS = ("max", "mean", "logsumexp")
 
 @dataclass(frozen=True)
 class WindowPooling:
-    """How the logits of a text's windows become those of the text.
+    """The rule by which the logits of a text's windows become those of the text.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class WindowPooling:
         return mean + raised * sides
 
     def evidence(self, logits: Any) -> Any:
-        """What is pooled: the log-odds of the positive class (..., 1), or all logits."""
+        """Return what is pooled: the log-odds of the positive class (..., 1), or all logits."""
         if self.positive is None:
             return logits
         i = self.positive
@@ -69,7 +69,7 @@ class WindowPooling:
 
 @dataclass(frozen=True)
 class Grouping:
-    """Which outputs of the module are the windows of one text.
+    """The outputs of the module that are the windows of one text.
 
     Parameters
     ----------

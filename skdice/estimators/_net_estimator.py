@@ -1,4 +1,4 @@
-"""What every estimator that trains a net shares: its settings, and how a plan is run."""
+"""Base of every estimator that trains a net: its settings, and the run of a plan."""
 
 from __future__ import annotations
 
@@ -295,5 +295,5 @@ class NetEstimator(BaseEstimator):
         ) | {**settings, **given}
 
     def _spread(self, plan: FitPlan) -> float:
-        """How much the net's outputs differ between examples; 0 where this is not checked."""
+        """Return how far outputs differ between examples; 0 where this is not checked."""
         return 0.0

@@ -1,4 +1,4 @@
-"""What to try before a transformer: n-grams for texts, and a random field for tags."""
+"""Baselines to try before a transformer: n-grams for texts, a random field for tags."""
 
 from __future__ import annotations
 

@@ -284,7 +284,7 @@ class BiasTunedClassifier(ClassScores, ClassifierMixin, BiasTuned):
 
     @property
     def _kind(self) -> str:
-        """What is decided, as `resolve_scoring` calls it."""
+        """Return the kind of decision, as `resolve_scoring` calls it."""
         if self.multilabel_:
             return "labels"
         return "two" if len(self.classes_) == 2 else "classes"

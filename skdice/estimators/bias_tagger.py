@@ -232,7 +232,7 @@ class BiasTunedTagger(BiasTuned):
         return decider
 
     def _decided(self, X: Any) -> tuple[Any, list[Any], list[np.ndarray]]:
-        """What the task decides on: the tagger, the rows and their tables."""
+        """Return what the task decides on: the tagger, the rows and their tables."""
         decider, inputs = self._decider(), self.task.inputs(X)
         return decider, self.task.sources(decider, inputs), self._log_tables(inputs)
 

@@ -76,7 +76,7 @@ class Head(nn.Module):
         self.of_user = of_user
 
     def torch_draws(self, packed: bool) -> bool:
-        """Whether training may draw in other ways than by `FastDropout`."""
+        """Return True if training may draw in other ways than by `FastDropout`."""
         return self.of_user
 
     def forward(self, X: torch.Tensor) -> torch.Tensor:

@@ -253,7 +253,7 @@ class DiceMRCTagger(TransformerEstimator):
         return object_array([row for block in blocks for row in self.task.spans(self, *block)])
 
     def predict_tagged(self, X: Any) -> np.ndarray:
-        """What `predict` gives, and the spans with their scores, at once.
+        """Return what `predict` gives, and the spans with their scores, at once.
 
         Parameters
         ----------

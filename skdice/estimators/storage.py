@@ -77,7 +77,7 @@ def _loss_to_json(loss: Loss) -> dict[str, Any]:
 
 
 def _loss_from_json(loss: Any) -> Any:
-    """What `_loss_to_json` wrote; other values are left as they are."""
+    """Read what `_loss_to_json` wrote; other values are left as they are."""
     if not isinstance(loss, dict):
         return loss
     params = {name: _loss_from_json(value) for name, value in loss["params"].items()}
@@ -85,7 +85,7 @@ def _loss_from_json(loss: Any) -> Any:
 
 
 def _history(estimator: Any) -> list[dict[str, Any]]:
-    """What JSON can hold of each epoch's record, to which callbacks may add anything."""
+    """Return what JSON can hold of each epoch's record, to which callbacks may add anything."""
     rows: list[dict[str, Any]] = []
     for epoch in estimator.history_:
         rows.append({})
@@ -132,7 +132,7 @@ def save(estimator: Any, folder: str | Path, metrics: dict[str, float] | None = 
 
 
 def is_model_file(name: str) -> bool:
-    """Whether this is the name of a part of a saved model, or of what a killed save left."""
+    """Return True if this is the name of a part of a saved model, or of what a killed save left."""
     return _MODEL_FILES.fullmatch(name) is not None or name.startswith(".writing-")
 
 

@@ -1,4 +1,4 @@
-"""What the text estimators share: a backbone, its net, predictions, files."""
+"""Base of the text estimators: a backbone, its net, predictions, files."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ class TransformerEstimator(NetEstimator):
             yield sources, self.task.row_outputs(self, rows)
 
     def _predict(self, inputs: list[Any]) -> list[Any]:
-        """What `predict` gives for each of the checked inputs."""
+        """Return what `predict` gives for each of the checked inputs."""
         blocks = self._row_outputs(inputs)
         return [row for block in blocks for row in self.task.decide(self, *block)]
 

@@ -1,4 +1,4 @@
-"""Which entities do not fit the words of their texts."""
+"""A report of entities that do not fit the words of their texts."""
 
 from __future__ import annotations
 

@@ -201,7 +201,7 @@ def _curves(
         others = others[:0]
 
     def place(biases: np.ndarray) -> np.ndarray:
-        """Where biases lie on the axis."""
+        """Return the places of biases on the axis."""
         over = biases[..., others].mean(axis=-1) if len(others) else 0.0
         at: np.ndarray = biases[..., together].mean(axis=-1) - over
         return at

@@ -470,7 +470,7 @@ def _curves(of_label: dict[str, tuple[np.ndarray, np.ndarray]]) -> list[str]:
 
 
 def _picture(plot: Any, size: tuple[float, float]) -> str:
-    """What `plot` draws on axes, as an image in the page; figures of pyplot stay untouched."""
+    """Return what `plot` draws on axes as an image in the page; pyplot's figures stay."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 

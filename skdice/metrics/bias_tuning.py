@@ -34,7 +34,7 @@ class Rows(Protocol):
         ...
 
     def score(self, objective: Score, decisions: np.ndarray) -> float:
-        """How good decisions are; higher is better."""
+        """Return a score of decisions; higher is better."""
         ...
 
     def counts(self, decisions: np.ndarray, together: list[int]) -> Counts:
@@ -54,7 +54,7 @@ class Rows(Protocol):
         ...
 
     def counts_by_shift(self, together: list[int], bias: np.ndarray) -> tuple[np.ndarray, Counts]:
-        """What to add to some biases, from strict to loose, and the counts with each."""
+        """Return what to add to some biases, from strict to loose, and the counts with each."""
         ...
 
 

@@ -19,7 +19,7 @@ __all__ = ["AlertBudget", "PrecisionAtRecall", "RecallAtPrecision"]
 
 
 class Promise(NamedTuple):
-    """What a tuned decision promises of a bound for new rows.
+    """The promise of a tuned decision about a bound for new rows.
 
     Attributes
     ----------

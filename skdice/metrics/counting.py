@@ -147,7 +147,7 @@ class SpanCounter:
 def running_counts(
     parts: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]], n_steps: int, n_kinds: int
 ) -> np.ndarray:
-    """How many of each kind there are at each step, of shape (n_steps, n_kinds).
+    """Count each kind at each step; of shape (n_steps, n_kinds).
 
     Each of `parts` is the steps from which on and up to which something is there, and its kind.
     """

@@ -20,7 +20,7 @@ Rows = list[list[Span]]
 
 
 def credit(true: Rows, pred: Rows, mode: str) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """What counts as found of each type and of all, and what it is divided by.
+    """Return what counts as found of each type and of all, and what it is divided by.
 
     The spans of a sentence must not overlap.
 

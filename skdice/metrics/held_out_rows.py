@@ -21,7 +21,7 @@ _GRID = np.array([-40.0, -20.0, -12.0, *np.arange(-8, 8.01, 0.25), 12.0, 20.0, 4
 
 
 def _number(value: Any) -> float:
-    """What a function of the user's gave; refuses what is no finite number."""
+    """Return what a function of the user's gave; refuse what is no finite number."""
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -60,12 +60,12 @@ class BinaryRows:
         self.n_rows, self.n_biases = self.margins.shape
 
     def decide(self, bias: np.ndarray) -> np.ndarray:
-        """Whether each label is predicted, of shape (n_rows, n_labels)."""
+        """Return True if each label is predicted, of shape (n_rows, n_labels)."""
         decisions: np.ndarray = self.margins + bias > 0
         return decisions
 
     def score(self, objective: Score, decisions: np.ndarray) -> float:
-        """How good decisions are."""
+        """Return a score of decisions."""
         if not callable(objective):
             hits, predicted = (decisions & self.truth).sum(axis=0), decisions.sum(axis=0)
             return float(objective.value(self._table(hits, predicted)))
@@ -206,7 +206,7 @@ class ClassRows:
         return (self.log_p + bias).argmax(axis=1)
 
     def score(self, objective: Score, decisions: np.ndarray) -> float:
-        """How good decisions are."""
+        """Return a score of decisions."""
         if callable(objective):
             return _number(objective(self.y_true, self.class_names[decisions]))
         return float(objective.value(self.counts(decisions, [*range(self.n_biases)])))
@@ -249,7 +249,7 @@ class ClassRows:
     def _scores(
         self, objective: Objective, k: int, rival: np.ndarray, steps: np.ndarray, n_steps: int
     ) -> np.ndarray:
-        """What `score` gives at each step, where rows become class `k` one after another."""
+        """Return the score at each step, where rows become class `k` one after another."""
         before = np.zeros_like(steps), steps, rival
         after = steps, np.full_like(steps, n_steps), np.full_like(steps, k)
         predicted = running_counts([before, after], n_steps, self.n_biases)
@@ -309,7 +309,7 @@ class SpanRows:
         return (self.log_p + bias).argmax(axis=1)
 
     def score(self, objective: Score, decisions: np.ndarray) -> float:
-        """How good decisions are."""
+        """Return a score of decisions."""
         if not callable(objective):
             return float(objective.value(self.counter.counts(decisions)))
         named = np.split(np.asarray(self.classes)[decisions], self.ends[:-1])
@@ -340,7 +340,7 @@ class SpanRows:
     def _scores(
         self, objective: Objective, k: int, rival: np.ndarray, steps: np.ndarray, n_steps: int
     ) -> np.ndarray:
-        """What `score` gives at each step, where tokens become class `k` one after another."""
+        """Return the score at each step, where tokens become class `k` one after another."""
         return objective.value(self.counter.counts_by_step(k, rival, steps, n_steps))
 
     def of_types(self, each: bool) -> dict[str, list[int]]:

@@ -46,7 +46,7 @@ def is_missing(value: Any) -> bool:
 
 
 def is_ordered(row: Any) -> bool:
-    """Whether it is a list, tuple, array or the like, and not a string, a set or a dict."""
+    """Return True if it is a list, tuple, array or the like, and not a string, a set or a dict."""
     return hasattr(row, "__len__") and not isinstance(
         row, (str, bytes, bytearray, memoryview, Mapping, Set)
     )
@@ -71,7 +71,7 @@ class Labels(NamedTuple):
 
     @property
     def multilabel(self) -> bool:
-        """Whether a row may have several labels."""
+        """True if a row may have several labels."""
         return self.given != "labels"
 
     def joined(self, more: Any) -> Labels:
@@ -243,7 +243,7 @@ def known_labels(
 
 
 def is_indicator(y: Any) -> bool:
-    """Whether `y` is a table of 0 and 1 with two columns or more, or holds sets of names."""
+    """Return True if `y` is a table of 0 and 1 with two columns or more, or holds sets of names."""
     rows = plain_values(y, "y")
     if sparse.issparse(rows) or (isinstance(rows, np.ndarray) and rows.ndim > 1):
         return bool(rows.ndim == 2 and rows.shape[1] > 1)

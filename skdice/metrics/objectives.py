@@ -148,7 +148,7 @@ class BalancedAccuracy(Objective):
 @checked
 @dataclass(frozen=True)
 class Cost(Objective):
-    """What decisions cost, to be as low as possible.
+    """The cost of decisions, to be as low as possible.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Which of two classes is the positive one."""
+"""The choice of the positive one of two classes."""
 
 from __future__ import annotations
 

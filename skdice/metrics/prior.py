@@ -1,4 +1,4 @@
-"""How frequent classes are in rows without labels, and whether only that has changed."""
+"""Frequencies of classes in rows without labels, and a test that only these have changed."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def mixture_weights(ratios: np.ndarray, counts: np.ndarray | None = None) -> np.
 
 
 def distance(scores: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """How far two distributions of the same scores are apart (Kolmogorov and Smirnov).
+    """Return the distance of two distributions of the same scores (Kolmogorov and Smirnov).
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def shift_p_value(
     n_draws: int,
     random: np.random.Generator,
 ) -> float:
-    """How often rows would be as far from the best mixture of classes, if only those had shifted.
+    """Return how often rows would be as far from the best mixture, if only that had shifted.
 
     The statistic is the largest `distance` over the classes' probabilities, between new rows and
     held-out rows of which each class counts by its weight. Its distribution is that of draws from

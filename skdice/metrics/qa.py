@@ -60,14 +60,14 @@ def normalize_answer(text: str) -> str:
 
 
 def _normalized(text: str, language: str) -> str:
-    """What exact match compares."""
+    """Return what exact match compares."""
     if language == "en":
         return normalize_answer(text)
     return text.lower().strip().translate(_CMRC_SIGNS)
 
 
 def _pieces(text: str, language: str) -> list[str]:
-    """What F1 counts: words, or Chinese characters (and whole words of other scripts)."""
+    """Return what F1 counts: words, or Chinese characters (and whole words of other scripts)."""
     text = _normalized(text, language)
     return text.split() if language == "en" else _CMRC_PIECE.findall(text)
 

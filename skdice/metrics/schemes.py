@@ -103,7 +103,7 @@ def _strays(tags: Iterable[str]) -> set[str]:
 
 
 def has_prefixes(tags: Iterable[str]) -> bool:
-    """Whether most distinct tags have prefixes, those left out that look like ``O``."""
+    """Return True if most distinct tags have prefixes, those left out that look like ``O``."""
     distinct = set(tags) - {"O"}
     others = [tag for tag in _strays(distinct) if tag.strip(_BACKGROUND_LIKE)]
     if not others:
@@ -135,7 +135,7 @@ def refuse_strays(rows: Sequence[Sequence[str | None]], name: str = "y") -> None
 
 
 def _n_usable(classes: Iterable[str], scheme: str) -> int:
-    """How many classes may come after and before another class, or at an end of a sentence."""
+    """Count the classes that may come after and before another, or at an end of a sentence."""
     start, follow, end = transitions(list(classes), scheme)
     np.fill_diagonal(follow, False)
     return int(((start | follow.any(axis=0)) & (end | follow.any(axis=1))).sum())
@@ -243,7 +243,7 @@ def to_tags(spans: Iterable[Span], n: int, scheme: str = "iob2") -> list[str]:
 
 
 def _follows(previous: str | None, tag: str | None, scheme: str) -> bool:
-    """Whether `tag` may follow `previous` (``O`` at both ends of a sentence)."""
+    """Return True if `tag` may follow `previous` (``O`` at both ends of a sentence)."""
     if previous is None or tag is None:
         return True
     (old, old_kind), (new, kind) = split_tag(previous), split_tag(tag)
@@ -323,7 +323,7 @@ def check_tags(y: Sequence[Sequence[str | None]], scheme: str, *, refuse: bool =
 
 
 def transitions(classes: Sequence[str], scheme: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Which tags may begin a sentence, follow one another, and end it.
+    """Return the tags that may begin a sentence, follow one another, and end it.
 
     Returns
     -------

@@ -108,7 +108,7 @@ def _sample(kind: str, classes: Any) -> np.ndarray:
 
 
 def _n_arguments(function: Callable[..., Any]) -> int:
-    """How many arguments it takes, 2 if it can; a scorer takes an estimator, X and y."""
+    """Count its arguments, 2 if it can; a scorer takes an estimator, X and y."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # of a builtin
@@ -123,7 +123,7 @@ def _n_arguments(function: Callable[..., Any]) -> int:
 
 
 class Decided(ClassifierMixin, BaseEstimator):
-    """What a scorer takes for a fitted classifier: its predictions are given."""
+    """A stand-in that a scorer takes for a fitted classifier: its predictions are given."""
 
     def __init__(self, predicted: Any = None, classes: Any = None) -> None:
         self.predicted = predicted

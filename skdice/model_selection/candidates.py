@@ -83,7 +83,7 @@ class Candidate:
 
     @property
     def is_baseline(self) -> bool:
-        """Whether it is no loss of the estimator, but a model of its own."""
+        """True if it is no loss of the estimator, but a model of its own."""
         return isinstance(self.loss, str) and self.loss in BASELINES
 
     def _baseline(self, estimator: Any) -> Any:

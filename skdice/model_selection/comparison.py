@@ -82,7 +82,7 @@ class Comparison:
         return max((model for model in self.rows if model.runs), key=lambda row: row.mean("f1"))
 
     def behind(self, model: Candidate) -> tuple[float, float, float]:
-        """How much lower the F1 of a row is than that of the `best`, with a 95 % interval.
+        """Return how far the F1 of a row is below that of the `best`, with a 95 % interval.
 
         The interval holds the chance of the test rows, which are the same for both, and of the
         seeds; of the seeds nothing is known if there is one. If it holds 0, the two rows cannot be
@@ -290,6 +290,8 @@ def compare_losses(
             "seeds from 0 to 2**32 - 1"
         )
     chosen = [int(seed) for seed in numbers]
+    if verbose < 0:
+        raise ValueError(f"verbose={verbose!r} must be 0 for silence, or more")
     if not len(losses):
         raise ValueError(f"losses={losses!r} must name at least one")
     for name, value in (("X", X), ("y", y), ("X_test", X_test), ("y_test", y_test)):

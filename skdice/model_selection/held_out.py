@@ -32,7 +32,7 @@ NAMED: list[Any] = [ScoredSpan, Entity]  # tuples that predictions hold
 
 
 class OutOfFold(NamedTuple):
-    """What `out_of_fold` returns, in the order of the rows.
+    """The result of `out_of_fold`, in the order of the rows.
 
     Attributes
     ----------

@@ -30,7 +30,7 @@ MOST_DRAWS = 1_000_000  # more would take days
 
 @dataclass(frozen=True)
 class PriorShift:
-    """What `adapt_prior` found; prints as a table.
+    """The result of `adapt_prior`; prints as a table.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a search or a comparison says while it runs, if its `verbose` is above 0.
+"""Lines of a search or a comparison while it runs, if its `verbose` is above 0.
 
 In a terminal or notebook that is a bar; elsewhere, as in a log file, lines.
 """

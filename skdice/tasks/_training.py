@@ -1,4 +1,4 @@
-"""What tasks share before training: losses that are ready to train, and checks of labels."""
+"""Parts that tasks share before training: losses that are ready, and checks of labels."""
 
 from __future__ import annotations
 

@@ -387,7 +387,7 @@ def positive_index(model: Any) -> int | None:
 
 
 def window_pooling(model: Any) -> WindowPooling:
-    """What makes the logits of a text of those of its windows."""
+    """Return what makes the logits of a text of those of its windows."""
     sharpness = getattr(model, "sharpness_", 1.0)
     return WindowPooling(model.window_pooling, positive_index(model), sharpness)
 

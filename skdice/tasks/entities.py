@@ -276,6 +276,6 @@ def _of_text(text: str, words: Words, spans: list[ScoredSpan]) -> Iterator[Entit
 
 
 def _is_unjudged(entity: Entity, known: list[Entity], unknown: list[Entity]) -> bool:
-    """Whether an entity lies in a region that was not annotated, and touches no known entity."""
+    """Tell if an entity lies in a region that was not annotated, and touches no known entity."""
     inside = any(e.start <= entity.start and entity.end <= e.end for e in unknown)
     return inside and all(entity.end <= e.start or e.end <= entity.start for e in known)

@@ -40,7 +40,7 @@ class TextTags(list[str | None]):
 
 
 def holds_texts(X: Any) -> bool:
-    """Whether the rows of X are texts, and not lists of tokens."""
+    """Return True if the rows of X are texts, and not lists of tokens."""
     rows = plain_values(X)
     if not is_ordered(rows) or getattr(rows, "ndim", 1) == 0 or not len(rows):
         return False

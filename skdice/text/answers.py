@@ -125,7 +125,7 @@ def _read(row: Any, where: str) -> list[Answer]:
 
 
 def _align(context: str, start: int, text: str, how: str, where: str) -> int | None:
-    """Where `context` holds `text`: `start` if it is there, else as `how` says; None to drop."""
+    """Return the place of `text`: `start` if it is there, else as `how` says; None to drop."""
     if start >= 0 and context.startswith(text, start):
         return start
     if how == "drop":

@@ -137,7 +137,7 @@ class Template:
 
     @property
     def size(self) -> int:
-        """How many special tokens there are."""
+        """The number of special tokens."""
         return sum(map(len, self.special))
 
     def build(self, *texts: list[int]) -> tuple[list[int], list[int] | None, int]:
@@ -150,7 +150,7 @@ class Template:
         return ids, segments if self.with_segments else None, start
 
     def summary_position(self, ids: list[int]) -> int:
-        """Where the summary token stands: first for BERT, last for XLNet."""
+        """The place of the summary token: first for BERT, last for XLNet."""
         return ids.index(self.summary) if self.summary in ids else 0
 
 

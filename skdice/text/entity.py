@@ -134,7 +134,7 @@ def _is_number(value: Any) -> bool:
 
 
 def fault_of_label(label: Any) -> str:
-    """What is wrong with an entity's type; empty if it is a name."""
+    """Say what is wrong with an entity's type; empty if it is a name."""
     if not isinstance(label, str):
         return ", not a string: give the entity's type as a string"
     if not label.strip() or "\x00" in label or SURROGATE.search(label):

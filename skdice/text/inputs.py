@@ -1,4 +1,4 @@
-"""What users pass as X and y, in any accepted container, as plain lists."""
+"""From any accepted container of X and y to plain lists."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _key(value: Any) -> Any:
 
 
 def holds_tags(y: Any) -> bool:
-    """Whether the rows of `y` are lists of tags, and not labels, one or several in 0/1 rows."""
+    """Tell if the rows of `y` are lists of tags, and not labels, one or several in 0/1 rows."""
     if is_indicator(y):
         return False
     rows = plain_values(y, "y")
@@ -114,7 +114,7 @@ def target_rows(y: Any, n_rows: int, wanted: str, rows_of_x: str = "rows") -> li
 
 
 def is_whole_number(value: Any) -> bool:
-    """Whether a number has no fraction, such as 3, 3.0 or numpy's."""
+    """Return True if a number has no fraction, such as 3, 3.0 or numpy's."""
     if isinstance(value, Integral):
         return True
     return isinstance(value, Real) and math.isfinite(value) and value == math.floor(value)

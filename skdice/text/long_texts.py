@@ -58,7 +58,7 @@ class DecisiveWindow(NamedTuple):
 
 @dataclass
 class Cuts:
-    """How many texts were encoded, how many of them were cut, and how much was left out."""
+    """Counts of the texts that were encoded and cut, and of what was left out."""
 
     n_texts: int = 0
     n_cut: int = 0
@@ -204,7 +204,7 @@ def _index(places: list[range], part: list[range], length: int) -> np.ndarray:
 def _parts(
     sizes: list[int], length: int, max_length: int, long_texts: str, left: bool, cuts: Cuts
 ) -> list[list[range]]:
-    """What each window reads of each text; `length` includes special tokens."""
+    """Return what each window reads of each text; `length` includes special tokens."""
     room = max_length - length + sum(sizes)
     if room < 1:
         raise ValueError(
@@ -233,7 +233,7 @@ def _overlapping(size: int, room: int) -> list[range]:
 
 
 def _longest_first(sizes: list[int], room: int) -> list[int]:
-    """How much of each text is kept, as tokenizers do it: the longer one is cut first."""
+    """Return how much of each text is kept, as tokenizers do it: the longer one is cut first."""
     if len(sizes) == 1:
         return [room]
     shorter, longer = sorted(sizes)

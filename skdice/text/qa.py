@@ -105,7 +105,7 @@ def _trimmed(context: str, offsets: np.ndarray) -> np.ndarray:
 
 
 def is_mark(character: str) -> bool:
-    """Whether a character is a combining mark or invisible, so that no word begins with it."""
+    """Tell if a character is a combining mark or invisible, so that no word begins with it."""
     return character > "\x7f" and unicodedata.category(character) in ("Mn", "Me", "Cf")
 
 

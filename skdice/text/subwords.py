@@ -87,7 +87,7 @@ def pieces(text: str, may_cut: Callable[[str, int], bool] | None) -> Iterator[tu
 
 
 def _may_cut(tokenizer: Any) -> Callable[[str, int], bool] | None:
-    """Whether a text has the same subwords when it is cut before a character; None if unknown.
+    """Tell if a text has the same subwords when it is cut before a character; None if unknown.
 
     That is known of tokenizers that see one word at a time: of BERT's kind, of byte-level BPE with
     the pattern of GPT-2, and of SentencePiece's kind with a ``▁`` in front of each word.
@@ -132,12 +132,12 @@ def _steps(component: Any, key: str) -> list[dict[str, Any]]:
 
 
 def _behind_a_word(text: str, place: int) -> bool:
-    """Whether a blank stands here that follows something else."""
+    """Return True if a blank stands here that follows something else."""
     return text[place] in " \n" and not text[place - 1].isspace()
 
 
 def _between_letters(text: str, place: int) -> bool:
-    """Whether a single blank stands here, between letters or digits that no normalizer splits."""
+    """Tell if a single blank stands here, between letters or digits that no normalizer splits."""
     return text[place] == " " and all(
         letter.isalnum() and unicodedata.normalize("NFKC", letter) == letter
         for letter in (text[place - 1], text[place + 1 : place + 2])

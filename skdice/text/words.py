@@ -59,7 +59,7 @@ def apart(entities: Iterable[Entity]) -> list[Entity]:
 
 
 def marks_subwords(tokenizer: Any) -> bool:
-    """Whether subwords inside a word are marked in the vocabulary, as BERT's ``##ing``.
+    """Return True if subwords inside a word are marked in the vocabulary, as BERT's ``##ing``.
 
     Only there a pipeline of transformers tells words apart in raw text. Otherwise (RoBERTa, XLM-R)
     it takes all between two blanks for one word, with the punctuation.
@@ -202,7 +202,7 @@ def begin_unglued(text: str, entities: Sequence[Entity]) -> list[Entity]:
 def pipeline_entities(
     pipeline: Callable[..., Any], texts: Sequence[str], *, glued: str = "tag"
 ) -> list[list[Entity]]:
-    """What a token classification pipeline of transformers finds in raw texts.
+    """Return what a token classification pipeline of transformers finds in raw texts.
 
     The same as `predict` of the `DiceEntityRecognizer` whose folder the pipeline serves. With
     BERT's kind of tokenizer that is what the pipeline gives by itself. With others (RoBERTa, XLM-R)

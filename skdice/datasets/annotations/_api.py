@@ -157,7 +157,7 @@ _SAVED = ("state.json", "dataset_dict.json")  # files of `save_to_disk`
 
 
 def _unknown(source: Source) -> str:
-    """What is said of a file that is in no format."""
+    """Return the message about a file that is in no format."""
     values = [value for _, value in source.values[:1000]] if source.is_json else []
     if values and not without_labels(values):
         remedy = "read them with read_dataset, by task='classification' (--task classification)"
@@ -279,7 +279,7 @@ def format_of_name(path: Path) -> str | None:
 
 
 def is_text(path: Path | None, format: str) -> bool:
-    """Whether a format is text that can be written row by row, as `pieces_of` gives it."""
+    """Return True if a format is text that can be written row by row, as `pieces_of` gives it."""
     form = formats()[format]
     return isinstance(form, JsonFormat) and form.is_text(path)
 

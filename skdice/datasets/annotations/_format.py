@@ -1,4 +1,4 @@
-"""What a format is: how its files are known, read and written.
+"""The protocol of a format: how its files are known, read and written.
 
 A format is one module in this folder, without an underscore, with one subclass of `Format`. Its
 name is that of the module; `skdice convert`, `predict` and the readers find it by itself.
@@ -70,15 +70,15 @@ class Format(ABC):
         return None
 
     def claims(self, source: Source) -> bool:
-        """Whether a folder, or a file that is not JSON, is in this format."""
+        """Return True if a folder, or a file that is not JSON, is in this format."""
         return False
 
     def fits(self, value: Any) -> bool:
-        """Whether a value of a JSON file is a text with entities in this format."""
+        """Return True if a value of a JSON file is a text with entities in this format."""
         return False
 
     def is_empty(self, value: Any) -> bool:
-        """Whether a value is perhaps a text of this format in which nothing is marked.
+        """Return True if a value is perhaps a text of this format in which nothing is marked.
 
         It is, if all values of the file are.
         """
@@ -107,7 +107,7 @@ class JsonFormat(Format):
         return value
 
     def is_text(self, path: Path | None) -> bool:
-        """Whether a file is text, that can be written row by row."""
+        """Return True if a file is text, that can be written row by row."""
         return True
 
     def write(self, path: Path, rows: list[Row]) -> None:

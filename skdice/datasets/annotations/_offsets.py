@@ -29,7 +29,7 @@ class _Fault(NamedTuple):
 
 
 def units_before(text: str, unit: str) -> Sequence[int]:
-    """How many units stand before each code point of a text, and before its end."""
+    """Count the units before each code point of a text, and before its end."""
     if unit == "codepoints" or text.isascii():
         return range(len(text) + 1)
     if unit == "utf16":
@@ -49,7 +49,7 @@ def _squeezed(text: str) -> str:
 
 
 def _locate(span: Span, text: str, ruler: Rulers, unit: str) -> tuple[int, int] | _Fault:
-    """Where a span begins and ends, in code points, or what is wrong with it."""
+    """Return the begin and end of a span in code points, or what is wrong with it."""
     places = []
     for part in span.parts:
         for what, offset in zip(("start", "end"), part, strict=True):
@@ -83,7 +83,7 @@ def _located(record: Record, text: str, unit: str) -> list[tuple[int, int] | _Fa
 
 
 def _ragged(text: str, start: int, end: int) -> int:
-    """How many ends of a span stand in white space or inside a word."""
+    """Count the ends of a span that stand in white space or inside a word."""
     spaces = text[start].isspace() + text[end - 1].isspace()
     cuts = sum(
         0 < i < len(text) and text[i - 1].isalnum() and text[i].isalnum() for i in (start, end)
@@ -92,7 +92,7 @@ def _ragged(text: str, start: int, end: int) -> int:
 
 
 def _find_unit(path: Path, records: list[Record], tool_unit: str) -> str:
-    """What the offsets of a file count: code points, or UTF-16 if only that can be right.
+    """Return the unit of a file's offsets: code points, or UTF-16 if only that can be right.
 
     The texts of the entities decide, where the tool writes them. Of a tool that counts UTF-16, and
     whose files programs write too, it is what cuts fewer words.
@@ -133,7 +133,7 @@ def _find_unit(path: Path, records: list[Record], tool_unit: str) -> str:
 
 
 def _hint(record: Record, unit: str) -> str:
-    """What would make the offsets of a record right, if that is easily found."""
+    """Name what would make the offsets of a record right, if that is easily found."""
 
     def fit(text: str, unit: str) -> bool:
         places = _located(record, text, unit)
@@ -151,7 +151,7 @@ def _hint(record: Record, unit: str) -> str:
 
 
 def _nearest(span: Span, text: str) -> tuple[int, int] | None:
-    """Where the text of a span stands nearest to its offsets."""
+    """Return the place of a span's text that is nearest to its offsets."""
     start = span.parts[0][0]
     if not isinstance(span.text, str) or not span.text or not isinstance(start, (int, float)):
         return None

@@ -18,7 +18,7 @@ _WORD = re.compile(
 
 
 def words_of(text: str, entities: Iterable[Entity]) -> list[tuple[int, int]]:
-    """Where each word begins and ends."""
+    """Return the begin and end of each word."""
     cuts = sorted({offset for entity in entities for offset in (entity.start, entity.end)})
     words: list[tuple[int, int]] = []
     for match in _WORD.finditer(text):
@@ -41,7 +41,7 @@ def longest(entities: list[Entity]) -> list[Entity]:
 
 
 def tags_of(text: str, entities: list[Entity]) -> tuple[list[tuple[int, int]], list[str]]:
-    """Where each word stands, and its tag, of entities that do not overlap."""
+    """Return each word's place and its tag, of entities that do not overlap."""
     words = words_of(text, entities)
     starts, ends = ({place[k]: j for j, place in enumerate(words)} for k in (0, 1))
     spans = [(str(e.label), starts[e.start], ends[e.end] + 1) for e in entities]

@@ -170,7 +170,7 @@ def _joined(source: Source, sentences: list[tuple[str, list[_Token]]]) -> str:
 
 
 def _place(sentence: str, token: _Token, before: Sequence[int], size: int) -> int:
-    """Where the first token stands in its sentence."""
+    """Return the place of the first token in its sentence."""
     first = len(sentence) - len(sentence.lstrip())
     if token.text.strip():
         return first

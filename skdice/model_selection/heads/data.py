@@ -92,7 +92,7 @@ def table_of(X: np.ndarray, y: Any, device: str) -> torch.Tensor:
 
 
 class HeadData:
-    """What linear heads are trained on and predict for.
+    """The data that linear heads are trained on and predict for.
 
     For a `DiceClassifier` that is its rows. For `DiceSequenceClassifier` and `DiceTokenClassifier`
     it is scaled vectors of texts or words from the frozen encoder, which is run once.

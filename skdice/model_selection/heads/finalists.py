@@ -1,4 +1,4 @@
-"""Which trials are fitted in full after heads, and whether heads and full fits rank alike."""
+"""The trials that are fitted in full after heads, and whether both rank alike."""
 
 from __future__ import annotations
 

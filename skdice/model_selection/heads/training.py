@@ -228,7 +228,7 @@ class _GroupOfLosses:
 
 
 def is_number(value: Any) -> bool:
-    """Whether a setting is a number, and not True or False."""
+    """Return True if a setting is a number, and not True or False."""
     return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
 
 
