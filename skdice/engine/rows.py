@@ -281,7 +281,7 @@ def for_each_window_in_rows(
     *,
     pack: bool = True,
 ) -> list[np.ndarray]:
-    """Return what `compute` gives for each window, from inputs of about `TOKENS` subwords in `Rows`.
+    """Return `compute` of each window, from inputs of about `TOKENS` subwords in `Rows`.
 
     Each batch is made while the GPU computes the one before it.
     """
