@@ -120,13 +120,13 @@ def test_a_model_on_meta_really_moves(fitted):
 
 
 def test_batch_size_acts_at_once(fitted, passes):
-    many = UNEVEN_TEXTS * 30
+    many = UNEVEN_TEXTS * 60
     model = fitted("texts")
     expected = model.predict_proba(many)
     largest = max(size for *_, size in passes)
     assert largest <= 64
     passes.clear()
-    model.set_params(batch_size=150)
+    model.set_params(batch_size=300)
     np.testing.assert_allclose(model.predict_proba(many), expected, atol=1e-6)
     assert max(size for *_, size in passes) > 64 >= largest
 

@@ -328,9 +328,11 @@ class OddError(ValueError):
 
 def test_an_error_of_another_process_can_be_read():
     record = TrialRecord()
-    for error, name in ((OddError("a", "b"), "RuntimeError"), (KeyError("a"), "KeyError")):
+    # Dask, where it has been imported, teaches pickle to read such errors.
+    odd = OddError("a", "b"), ("RuntimeError", "OddError")
+    for error, names in (odd, (KeyError("a"), ("KeyError",))):
         record.fail(error)
-        assert type(pickle.loads(pickle.dumps(record)).exception).__name__ == name
+        assert type(pickle.loads(pickle.dumps(record)).exception).__name__ in names
 
 
 def test_scorers_see_the_rows_index():

@@ -48,7 +48,9 @@ class Prodigy(JsonFormat):
             items = source.listed(place, record, "spans") if source.with_entities else []
             kept = [item for item in items if not _is_refused(item)]
             source.skipped["spans that were rejected or ignored"] += len(items) - len(kept)
-            tokens = spans_of(source, place, source.listed(place, record, "tokens"))
+            listed = source.listed(place, record, "tokens")
+            listed = listed if all(isinstance(token, dict) for token in listed) else []
+            tokens = spans_of(source, place, listed)  # other lists are no tokens of Prodigy's
             checks = tuple(Span(token.parts, None, token.text) for token in tokens)
             metadata = _without_lowest(without(record, text, "spans"), kept)
             found = Record(place, (record[text],), spans_of(source, place, kept), metadata, checks)
