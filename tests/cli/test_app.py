@@ -1100,7 +1100,7 @@ def test_the_commands_of_the_start_page_give_the_scores_of_its_blocks(files, tin
     import shlex
     from pathlib import Path
 
-    page = (Path(__file__).parents[2] / "docs" / "start.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "start.md").read_text().replace("\\\n", "")
     lines = [shlex.split(line[2:]) for line in page.splitlines() if line.startswith("$ skdice ")]
     commands = {line[1]: line[2:] for line in lines}
     (files / "dev.conll").write_text((files / "test.conll").read_text())
