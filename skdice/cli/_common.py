@@ -61,7 +61,8 @@ def with_options(message: str, options: dict[str, str]) -> str:
         return "" if all(each in before for each in brackets[1].split(", ")) else brackets[0]
 
     known = "|".join(name for name, option in names.items() if option.startswith("--"))
-    message = re.sub(rf"(?<![\w/-])({known})\b(=(?:'[^']*'|True|False|))?", named, message)
+    if known:
+        message = re.sub(rf"(?<![\w/-])({known})\b(=(?:'[^']*'|True|False|))?", named, message)
     message = re.sub(r"(--[a-z-]+) \((\1 [^)]*)\)", r"\2", message)  # with its value
     return re.sub(r" \((--[^)]*)\)", said_once, message)
 

@@ -91,7 +91,7 @@ READ = {
                               {"text": "c", "cats": {"S": 0.0, "H": 1.0}}), (), {"H": 1, "S": 1}),
     "WebAnno": ("a.tsv", WEBANNO, (), {"O": 2, "B-PER": 1, "I-PER": 1, "B-MISC": 1}),
     "WebAnno, one column": ("a.tsv", SIMPLE, (), {"O": 1, "B-PER": 1}),
-    "PubTator": ("a.txt", PUBTATOR, (), {"O": 8, "B-Chemical": 2}),
+    "PubTator": ("a.txt", PUBTATOR, (), {"O": 9, "B-Chemical": 2}),
     "BioC": ("a.json", json.dumps({"documents": [{"id": "1", "passages": PASSAGES}]}), (),
              {"O": 5, "B-Metal": 1}),
     "UBIAI": ("a.json", json.dumps([UBIAI]), (), {"O": 1, "B-PER": 1}),
