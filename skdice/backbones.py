@@ -157,7 +157,8 @@ def load_tokenizer(backbone: str) -> Any:
             f"{_ADD_TOKENIZER}"
         )
     vocabulary, n_known = tokenizer.get_vocab(), getattr(config, "vocab_size", None)
-    last = max(vocabulary, key=vocabulary.__getitem__)
+    unused = set(tokenizer.get_added_vocab()) - set(tokenizer.all_special_tokens)
+    last = max(set(vocabulary) - unused, key=vocabulary.__getitem__)
     if isinstance(n_known, int) and vocabulary[last] >= n_known:
         raise ValueError(
             f"backbone={backbone!r} has a tokenizer with the id {vocabulary[last]} ({last!r}), and "

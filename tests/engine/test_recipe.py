@@ -64,7 +64,7 @@ def test_rates_of_architectures_are_those_of_their_authors():
 
 def test_a_fit_asks_for_the_rate_of_its_architecture(tmp_path, tiny_backbone):
     config = ElectraConfig(hidden_size=520, num_attention_heads=2, num_hidden_layers=1)
-    config.vocab_size, config.intermediate_size, config.embedding_size = 100, 8, 8
+    config.vocab_size, config.intermediate_size, config.embedding_size = 1000, 8, 8
     ElectraModel(config).save_pretrained(tmp_path)
     for file in Path(tiny_backbone).glob("*token*"):
         shutil.copy(file, tmp_path)
