@@ -44,9 +44,8 @@ def read_inputs(
         "are integers, (N,), or distributions, which are floats, (N, C); (N, L, C) and class "
         "indices (N, L); or with multilabel=True (N, C) and 0/1 (N, C)"
     )
-    if not logits.is_floating_point() or logits.dtype.itemsize < 2:
-        problem = "they must be floating point of 16 bits or more"
-        raise ValueError(f"logits have dtype {logits.dtype}: {problem}, as logits.float()")
+    if not logits.is_floating_point():
+        raise ValueError(f"logits have dtype {logits.dtype}: they must be floating point")
     if logits.ndim == 0 or (logits.ndim > 1 and logits.shape[-1] == 0) or target.is_complex():
         raise wrong
     shape, n_classes, is_float = tuple(target.shape), logits.shape[-1], target.is_floating_point()
@@ -92,11 +91,14 @@ def read_inputs(
 
 
 def _check_dense(name: str, tensor: Tensor) -> None:
-    """Refuse tensors whose rows are not in one block of memory."""
+    """Refuse tensors that are not plain numbers in one block of memory."""
     if tensor.is_nested:
         raise TypeError(f"{name} is a nested tensor: give a padded one, and a mask")
     if tensor.layout is not torch.strided:
         raise TypeError(f"{name} is a tensor of layout {tensor.layout}: give {name}.to_dense()")
+    if tensor.is_quantized or (tensor.is_floating_point() and tensor.dtype.itemsize < 2):
+        way_out = "dequantize()" if tensor.is_quantized else "float()"
+        raise TypeError(f"{name} has dtype {tensor.dtype}: give {name}.{way_out}")
 
 
 def _like(values: Tensor, name: str, like: Tensor, shape: tuple[int, ...]) -> Tensor:
