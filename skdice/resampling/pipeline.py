@@ -6,7 +6,6 @@ from typing import Any, Self
 
 import numpy as np
 from imblearn.pipeline import Pipeline as _Pipeline
-from scipy.sparse import issparse
 
 from skdice._checks import KINDS, as_row_list, shown
 from skdice._compat import get_sampler_tags, name_estimators
@@ -47,9 +46,9 @@ class Pipeline(_Pipeline):
         if isinstance(self.memory, str) and not KINDS["Path"].is_satisfied_by(self.memory):
             raise ValueError(f"memory={shown(self.memory)} must be the path of a folder")
         value = plain_values(X)
-        if issparse(value):  # numbers, whose rows are tables again
-            return
-        while len(value) if isinstance(value, (list, tuple)) else np.ndim(value) and value.size:
+        while np.ndim(value) if isinstance(value, np.ndarray) else isinstance(value, (list, tuple)):
+            if not len(value):
+                return
             value = value[0]
         if not isinstance(value, str):
             return
