@@ -77,7 +77,7 @@ class Checkpoints:
         self.last_time = time.monotonic()
 
     def due(self, n_updates: int) -> bool:
-        """Return True if to write after so many updates."""
+        """Return True if a checkpoint is due after so many updates."""
         if self.updates:
             return n_updates % self.updates == 0
         return time.monotonic() - self.last_time >= self.seconds
