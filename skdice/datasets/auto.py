@@ -17,6 +17,7 @@ from skdice.datasets.source import Source, warn_of_skipped
 from skdice.datasets.squad import read_mrc_ner, read_squad
 from skdice.datasets.tables import read_table
 from skdice.datasets.tagged import has_even_lines, holds_tags, read_tagged
+from skdice.datasets.tokens import token_fields
 
 # The kinds of data sets; each is the name of a task of `skdice.tasks`.
 KINDS = ("tagging", "classification", "qa", "mrc-ner", "entities")
@@ -191,6 +192,6 @@ def _task_of(source: Source) -> str:
             return "mrc-ner"
         if {"question", "context"} <= set(record) or isinstance(record.get("data"), list):
             return "qa"
-    if holds_tags(source):
-        return "tagging"
-    return "classification" if form is None else "entities"
+    if form is not None:  # of JSON, where single texts may have tokens as metadata
+        return "tagging" if all(token_fields(value) for _, value in source.values) else "entities"
+    return "tagging" if holds_tags(source) else "classification"

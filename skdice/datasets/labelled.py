@@ -136,7 +136,7 @@ def _may_be_answered(value: Any) -> bool:
 def _answered(path: Path, values: Sequence[Placed]) -> Labelled:
     """Return what was accepted of each text; a rejected label is left out."""
     n_ignored = 0
-    rows: dict[Any, tuple[str, dict[str, Any], list[str]]] = {}
+    rows: dict[Any, tuple[str, dict[str, Any], dict[str, None]]] = {}
     rejected: dict[Any, set[str]] = {}
     for i, (place, value) in enumerate(values):
         if not isinstance(value, dict):
@@ -154,15 +154,15 @@ def _answered(path: Path, values: Sequence[Placed]) -> Labelled:
         name = text if column == "label" and isinstance(text, str) else i
         record = {**value, "label": []}
         record.pop("answer", None)  # is obeyed here
-        _, _, kept = rows.setdefault(name, (place, record, []))
+        _, _, kept = rows.setdefault(name, (place, record, {}))
         if answer == "reject":
             rejected.setdefault(name, set()).update(names)
         else:
-            kept += [each for each in names if each not in kept]
+            kept.update(dict.fromkeys(names))
     told = _told(n_ignored, len(rejected))
     if n_both := sum(len(labels.intersection(rows[name][2])) for name, labels in rejected.items()):
         told.append(f"{counted(n_both, 'label')} accepted and rejected, which is kept")
-    records = [(place, {**value, "label": kept}) for place, value, kept in rows.values()]
+    records = [(place, {**value, "label": list(kept)}) for place, value, kept in rows.values()]
     return Labelled(records, ["label"], told)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from skdice.datasets import (
@@ -78,6 +80,14 @@ def test_columns_apart_by_spaces_are_seen(tmp_path, text):
 )
 def test_texts_are_not_taken_for_columns(tmp_path, text):
     assert find_task(put(tmp_path, text, "a.txt")) == "classification"
+
+
+def test_words_beside_one_text_make_no_file_of_tags(tmp_path):
+    span = {"start": 0, "end": 3, "label": "PER"}
+    rows = [{"text": "Ann naps", "spans": [span]}, {"text": "Ann", "spans": [span], "tokens": []}]
+    path = put(tmp_path, "".join(json.dumps(row) + "\n" for row in rows), "a.jsonl")
+    data = read_dataset(path)
+    assert (data.task, data.y) == ("entities", [[(0, 3, "PER")]] * 2)
 
 
 def test_what_may_be_tagged_is_said_with_the_error(tmp_path):

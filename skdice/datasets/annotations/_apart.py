@@ -14,6 +14,7 @@ from skdice.datasets.annotations._find import APART, find_format
 from skdice.datasets.annotations._format import JsonFormat, Row, as_json, without
 from skdice.datasets.annotations._offsets import units_before
 from skdice.datasets.source import Source
+from skdice.datasets.tokens import token_fields
 
 
 def value_of(row: Row, form: JsonFormat, offsets: str) -> Any:
@@ -50,8 +51,8 @@ def _dumped(row: Row, form: JsonFormat, offsets: str) -> Any:
 
 def _reads_as(value: Any, row: Row, form: JsonFormat) -> bool:
     source = Source(Path("row"))
-    source.values = [("row", json.loads(as_json(value)))]
-    if find_format(source) != form.name:
+    source.values = [("row", read := json.loads(as_json(value)))]
+    if token_fields(read) or find_format(source) != form.name:
         return False
     try:
         records = list(form.read(source))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from skdice.datasets import read_annotations, write_annotations
+from skdice.datasets import read_annotations, read_dataset, write_annotations
 
 NAMES = {
     "doccano": "a.jsonl",
@@ -384,6 +384,8 @@ def test_any_metadata_come_back_and_change_no_format(tmp_path_factory, name, dat
         write_annotations(path, texts, entities, format, metadata)
     back = read_annotations(path)
     assert (back.texts, back.entities) == (texts, entities)
+    if format != "conll":
+        assert read_dataset(path).task == "entities"
     for given_, found in zip(metadata, back.metadata, strict=True):
         if format == "pubtator":
             lost = set(given_) - {"id", "identifiers"}
