@@ -70,7 +70,7 @@ def read_text(path: str | Path, encoding: str = "utf-8") -> str:
         name = encoding.removesuffix("-sig")
         raise ValueError(
             f"{str(path)!r}, line {line}: byte {error.start} is not {name}: give the file's "
-            "encoding, such as encoding='latin-1' (--encoding latin-1), or convert it"
+            "encoding, such as encoding='latin-1', or convert it"
         ) from error
     except (LookupError, ValueError) as error:  # a name that is no codec, or no name
         raise ValueError(f"encoding={encoding!r} is unknown: use one such as 'latin-1'") from error

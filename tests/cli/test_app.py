@@ -951,7 +951,7 @@ def test_train_says_what_it_read(files, tiny_backbone):
         (("train", "a.csv", "--label-column", "b", "--label-column", "c"), 2, "more than once"),
         (("train", "a.csv", "--text-column", "z"), 1, "--text-column z is not in"),
         (("train", "a.csv"), 1, "holds the label? It has ['a', 'b', 'c']: give --label-column by"),
-        (("train", "cut.csv", "--header"), 1, "separator and quoting (--separator, --quoting)"),
+        (("train", "cut.csv", "--header"), 1, "check --separator and --quoting"),
         (("train", "quote.csv"), 1, "read the file with --no-quoting"),
         (("train", "latin.conll"), 1, "such as --encoding latin-1, or convert it"),
         (("train", "flat.conll"), 1, "for tagged sentences, give --task tagging"),
