@@ -102,9 +102,14 @@ def flags(common: dict[str, Any]) -> str:
 
 
 def finish(
-    missing: Callable[[list[dict[str, Any]]], Iterable[dict[str, Any]]], args: argparse.Namespace
+    missing: Callable[[list[dict[str, Any]]], Iterable[dict[str, Any]]],
+    args: argparse.Namespace,
+    work: Callable[..., dict[str, Any]] | None = None,
 ) -> list[str]:
-    """Run the jobs that are missing from the records, each once; returns what failed."""
+    """Run the jobs that are missing from the records, each once; returns what failed.
+
+    `work` is what runs one, instead of `run`.
+    """
     running: dict[Future[dict[str, Any]], tuple[dict[str, Any], Executor]] = {}
     tried: set[str] = set()
     failures: list[str] = []
@@ -117,7 +122,9 @@ def finish(
                 if key(job) not in tried:
                     tried.add(key(job))
                     worker = idle.pop()
-                    started = worker.submit(run, job, args.data, args.threads, args.probabilities)
+                    started = worker.submit(
+                        work or run, job, args.data, args.threads, args.probabilities
+                    )
                     running[started] = job, worker
             if not running:
                 return failures
@@ -514,6 +521,8 @@ def title(job: dict[str, Any]) -> str:
 
 
 def line(record: dict[str, Any]) -> str:
+    if "plain" not in record:
+        return f"{title(record['job'])} ({record['seconds']:.0f} s)"
     test = " ".join(f"{name} {100 * v:.2f}" for name, v in record["plain"]["test"].items())
     more = f" | tuned {100 * record['tuned']['test']['f1']:.2f}" if "tuned" in record else ""
     dev = 100 * record["plain"]["dev"]["f1"]

@@ -243,6 +243,20 @@ def _clinc_intents(folder: Path, seed: int) -> Task:
 _PARTS = ("train", "val", "test")
 
 
+def _sentences_with(kind: str) -> Any:
+    """Tweets of WNUT17 that hold an entity of one type, or none."""
+
+    def read(folder: Path, seed: int) -> Task:
+        parts = []
+        for path in paths("wnut17", folder):
+            X, y = read_conll(path)
+            labels = ["yes" if f"B-{kind}" in tags else "no" for tags in y]
+            parts.append(([" ".join(words) for words in X], labels))
+        return Task(f"wnut17_{kind}", "labels", *parts, "yes")
+
+    return read
+
+
 # ---- answers
 
 
@@ -269,6 +283,8 @@ def _squad1(folder: Path, seed: int) -> Task:
 
 TASKS: dict[str, Any] = {
     "wnut17": _tags("wnut17"),
+    "wnut17_person": _sentences_with("person"),
+    "wnut17_product": _sentences_with("product"),
     "wnut17_all": _tags("wnut17"),  # the name of runs on all of its rows
     "bc5cdr": _bc5cdr,
     "weibo": _weibo,

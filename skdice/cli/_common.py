@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 import tempfile
 import warnings
 from collections import Counter
@@ -35,36 +36,43 @@ _OPTIONS = {
     "n_trials": "trials",
     "n_jobs": "jobs",
     "cv": "folds",
+    "X_val and y_val": "dev",
+    "format": "read_as",
+    "format of read_annotations": "read_as",
+}
+# Those that a command may lack: the option, and the command that has it.
+_ELSEWHERE = {
+    "task": ("--task", " of skdice train"),
+    "format of read_annotations": ("--from", " of skdice convert"),
 }
 
 
 def with_options(message: str, options: dict[str, str]) -> str:
     """A message of the library that names options where it names their parameters.
 
-    An option that the command does not have comes with the command that has it.
+    A name without an underscore may be an English word. It is renamed with a value, as in
+    ``task='auto'``, and after "the parameter".
     """
-    names = {**options, **{name: options[of] for name, of in _OPTIONS.items() if of in options}}
+    there = {name: (option, "") for name, option in options.items() if option.startswith("--")}
+    names = _ELSEWHERE | there | {name: there[of] for name, of in _OPTIONS.items() if of in there}
+    known = "|".join(sorted(names, key=len, reverse=True))
 
-    def named(match: re.Match[str]) -> str:
-        option, value = names[match[1]], match[2]
-        if value is None:  # without an underscore it may be English
-            return option if "_" in match[1] else match[0]
+    def marked(match: re.Match[str]) -> str:
+        return " and ".join("".join(names[name]) for name in match.groups() if name)
+
+    def renamed(match: re.Match[str]) -> str:
+        (option, command), value = names[match[1]], match[2]
+        if value is None and "_" not in match[1]:
+            return match[0]
         if value == "=False":
-            return option.replace("--", "--no-", 1)
-        return option if value == "=True" else f"{option} {value[1:].strip(chr(39))}"
+            option = option.replace("--", "--no-", 1)
+        elif value not in (None, "=True"):
+            option += " " + shlex.quote(",".join(re.findall("'([^']*)'", value)))
+        return option + command
 
-    def said_once(brackets: re.Match[str]) -> str:
-        before, named = message[: brackets.start()], re.findall("--[a-z-]+", brackets[1])
-        if lacking := [option for option in named if option not in names.values()]:
-            command = "convert" if "--from" in lacking else "train"
-            return f"{brackets[0][:-1]} of skdice {command})"
-        return "" if all(each in before for each in brackets[1].split(", ")) else brackets[0]
-
-    known = "|".join(name for name, option in names.items() if option.startswith("--"))
-    if known:
-        message = re.sub(rf"(?<![\w/-])({known})\b(=(?:'[^']*'|True|False|))?", named, message)
-    message = re.sub(r"(--[a-z-]+) \((\1 [^)]*)\)", r"\2", message)  # with its value
-    return re.sub(r" \((--[^)]*)\)", said_once, message)
+    message = re.sub(rf"\bthe parameters? ({known})\b(?: and ({known})\b)?", marked, message)
+    values = r"'[^']*'|\['[^]]*\]|True|False"
+    return re.sub(rf"(?<![\w/-])({known})\b(=(?:{values}))?", renamed, message)
 
 
 @contextlib.contextmanager

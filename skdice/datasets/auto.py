@@ -138,7 +138,7 @@ def _texts(source: Source, **options: Any) -> Dataset:
         X, y, columns = read_table(source.path, return_columns=True, **options)
     except ValueError as error:
         if suffix_of(source.path) == ".conll" or has_even_lines(source.lines):
-            remedy = "for tagged sentences, give task='tagging' (--task tagging)"
+            remedy = "for tagged sentences, give task='tagging'"
             raise ValueError(f"{error}; or, {remedy}") from error
         raise
     return Dataset(X, y, "classification", source.path, columns=columns)

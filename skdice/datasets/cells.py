@@ -46,5 +46,5 @@ def rows_of(
     for place, cells in rows:
         if len(cells) != width:
             problem = f"{len(cells)} column(s), but {width} in the first line: mend it, or check "
-            raise fault(path, place, problem + "separator and quoting (--separator, --quoting)")
+            raise fault(path, place, problem + "the parameters separator and quoting")
     return rows

@@ -222,7 +222,7 @@ def columns_of(
     width = _usual_width(rows)
     if width < 2:
         problem = "one column only, but a token and its tag are needed"
-        raise fault(path, rows[0].number, f"{problem}: check the file and separator (--separator)")
+        raise fault(path, rows[0].number, f"{problem}: check the file and the parameter separator")
     for what, column in (("token_column", token), ("tag_column", tag)):
         if column is not None and not KINDS["int"][1](column):
             raise TypeError(f"{what}={column!r} must be a number: {str(path)!r} names no columns")
@@ -249,10 +249,10 @@ def columns_of(
         if not fit:
             j = int(at == 0)
             problem = f"{kinds[j]}, not tokens: give token_column and tag_column"
-            raise fault(path, shown[j], f"{problem} (--text-column, --label-column)")
+            raise fault(path, shown[j], problem)
         token = fit[0]
     if tag is None and with_tags and (kinds[at] == "counters" or set(flat[at]) <= {"_", "-"}):
-        raise fault(path, shown[at], "no tags: give tag_column (--label-column)")
+        raise fault(path, shown[at], "no tags: give tag_column")
     return rows, token % width, at
 
 
@@ -401,7 +401,7 @@ def read_conllu(
         raise ValueError(f"{str(path)!r} holds no word: is it a CoNLL-U file?")
     for what, values, remedy in (
         ("form", X, "the treebank comes without its words: merge them into it"),
-        (tag_column, y, "give another tag_column (--label-column)"),
+        (tag_column, y, "give another tag_column"),
     ):
         if (with_tags or values is X) and all(cell == "_" for row in values for cell in row):
             raise ValueError(f"{str(path)!r} holds only _ in the column {what!r}: {remedy}")

@@ -77,7 +77,7 @@ def names_of_columns(
             flag = str(cells[i]).strip().lower().removesuffix(".0")
             if flag not in _FLAGS:
                 problem = f"{name!r} is {cells[i]!r:.60}, and a column of a label holds 0 or 1: "
-                raise fault(path, place, problem + "check label_columns (--label-columns)")
+                raise fault(path, place, problem + "check label_columns")
             if _FLAGS[flag]:
                 names[-1].append(name)
     return names
@@ -111,7 +111,7 @@ def split_cells(path: Path, labels: list[str], separator: str | None) -> list[An
         first = next(label for label in labels if separator in label)
         warn(
             f"{str(path)!r}: labels such as {first!r} are read as several, separated by "
-            f"{separator!r}: say so by label_separator={separator!r} (--label-separator), or "
+            f"{separator!r}: say so by label_separator={separator!r}, or by "
             "label_separator='' if each cell is one label",
             SeveralLabelsWarning,
         )

@@ -19,7 +19,6 @@ def check_options(reader: Callable[..., Any], options: dict[str, Any]) -> None:
         remedy = "leave it out"
         if name in _OF_TABLES:
             remedy += ", or read the file as texts with labels by task='classification'"
-            remedy += " (--task classification)"
         elif name in _OF_TAGS:
-            remedy += ", or read the file as tagged sentences by task='tagging' (--task tagging)"
+            remedy += ", or read the file as tagged sentences by task='tagging'"
         raise TypeError(f"{problem} file: {remedy}")

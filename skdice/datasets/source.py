@@ -78,7 +78,7 @@ class Source:
                 return str(name)
         wanted = self.text_column or " or ".join(names)
         problem = f"no text under {wanted!r}, but {list(record)}"
-        raise self.fault(place, f"{problem}: say where it is with text_column (--text-column)")
+        raise self.fault(place, f"{problem}: say where it is with text_column")
 
     def listed(self, place: str, record: Any, name: str, kind: type = object) -> list[Any]:
         """A list of a record, which may be null or missing, of values of a kind."""

@@ -136,7 +136,7 @@ def read_table(
     labels_in = label_columns_of(label_column, label_columns)
     table, texts, labels = _load(path, how, text_columns, labels_in)
     if table.width < 2:
-        problem = "one column only; a text and a label are needed: check separator (--separator)"
+        problem = "one column only; a text and a label are needed: check the parameter separator"
         raise fault(path, table.rows[0][0], problem)
     if not labels:
         labels = [table.find_label([i for i in table.columns if i not in texts], bool(texts))]
@@ -290,15 +290,12 @@ class _Table:
             named = columns = [self.index(name, "label_column") for name in self.of_tool]
         if len(named) == 1 or (knows_texts and len(columns) == 1):
             return (named or columns)[0]
-        remedy = "give label_column (--label-column) by index or name, or name the column in a "
+        remedy = "give label_column by index or name, or name the column in a "
         remedy += f"header: {', '.join(LABEL_NAMES)}"
         flags = [i for i in columns if all(str(v).strip() in ("0", "1") for v in self.values(i))]
         if len(flags) > 1 and self.names is not None:
-            names = ",".join(self.shown(flags))
-            remedy = (
-                f"for several labels a text, give label_columns (--label-columns {names}); or, "
-            )
-            remedy += "for one, label_column (--label-column)"
+            remedy = f"for several labels a text, give label_columns={self.shown(flags)}; or, "
+            remedy += "for one, label_column"
         raise ValueError(
             f"which column of {str(self.path)!r} holds the label? It has {self.shown(columns)}: "
             + remedy
@@ -322,8 +319,8 @@ class _Table:
             wanted = "1" if n_texts == 1 else "1 or 2"
             raise ValueError(
                 f"{str(self.path)!r} has {len(columns)} columns that may be text "
-                f"{self.shown(columns)}, not {wanted}: say which hold the text with text_columns "
-                "(--text-column), and which the label with label_column (--label-column)"
+                f"{self.shown(columns)}, not {wanted}: say which hold the text with text_columns, "
+                "and which the label with label_column"
             )
         return columns
 
@@ -359,12 +356,11 @@ class _Table:
     def _refusal(self, place: str, i: int, value: Any, wanted: str) -> ValueError:
         name = i if self.names is None else self.names[i]
         what = "missing" if value is None else f"{value!r:.60}"
-        remedy = "mend the line, or name other columns with text_columns and label_column "
-        remedy += "(--text-column, --label-column)"
+        remedy = "mend the line, or name other columns with text_columns and label_column"
         if isinstance(value, list) or wanted == "one label":
             remedy = 'a list of labels is written as JSON, ["a", "b"]'
             if isinstance(value, list) and any(isinstance(each, (list, dict)) for each in value):
-                remedy = "texts with entities are read with task='entities' (--task entities)"
+                remedy = "texts with entities are read with task='entities'"
         return fault(self.path, place, f"{name!r} is {what}, not {wanted}: {remedy}")
 
 

@@ -54,7 +54,7 @@ def _token_lists(
 ) -> tuple[list[Any], list[Any]]:
     """Lists of tokens with their tags, or with spans of tokens, from JSON."""
     if not any(token_fields(value) for _, value in source.values):
-        remedy = "for texts with entities, give task='entities' (--task entities)"
+        remedy = "for texts with entities, give task='entities'"
         raise ValueError(f"{str(source.path)!r} holds no lists of tokens and tags: {remedy}")
     rows = list(read_tokens(source, with_tags))
     y: list[Any] = [row for _, _, row in rows]
@@ -63,7 +63,7 @@ def _token_lists(
             try:
                 y[i] = to_tags(row, len(tokens))
             except ValueError as error:
-                remedy = "give task='mrc-ner' (--task mrc-ner)"
+                remedy = "give task='mrc-ner'"
                 raise source.fault(place, f"{error}; for nested spans, {remedy}") from error
         elif not row:
             y[i] = ["O"] * len(tokens)

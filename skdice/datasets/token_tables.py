@@ -92,7 +92,7 @@ def list_table(
             problem = f"{len(tokens)} tokens of {cells[sentence]!r:.40}, but {len(tags or [])} tags"
             if with_tags:
                 remedy = "mend the line, or read lists of labels by task='classification'"
-                raise fault(path, place, f"{problem}: {remedy} (--task classification)")
+                raise fault(path, place, f"{problem}: {remedy}")
             n_wrong += 1
         X.append(tokens)
         y.append(tags)

@@ -41,6 +41,12 @@ RATE_OF_HEAD = 1e-2  # of a linear head on a frozen encoder
 UPDATES = 500  # of a fit on few rows
 MOST_UPDATES = 6000  # of a fit that makes no more than `LEAST_EPOCHS`
 LEAST_EPOCHS, MOST_EPOCHS = 3, 30
+# Of texts of two classes: rows of the rarer one that all epochs see together. Those of 100 texts
+# in 1,000 are then seen three times. More passes learn wrong labels by heart, and gain nothing
+# where labels are right (`examples/paper/length.py`).
+RARE_ROWS = 200
+LEAST_UPDATES = 50  # at `RATE_OF_LEAST`, and more at a lower rate
+RATE_OF_LEAST = 1e-4
 
 
 def choose_rate(
@@ -90,11 +96,15 @@ def is_adam(optimizer: Any) -> bool:
     return "adam" in name.lower()
 
 
-def choose_epochs(n_rows: int, rows_of_update: int) -> int:
+def choose_epochs(
+    n_rows: int, rows_of_update: int, n_rare: float | None = None, rate: float = RATE_OF_LEAST
+) -> int:
     """The number of epochs for so many rows.
 
     They make about `UPDATES` updates together. No row is seen more than `MOST_EPOCHS` times, and
-    each `LEAST_EPOCHS` times unless those make more than `MOST_UPDATES` updates.
+    each `LEAST_EPOCHS` times unless those make more than `MOST_UPDATES` updates. With `n_rare`
+    they end once `RARE_ROWS` rows of the rarer class are seen, but not before `LEAST_EPOCHS`, or
+    before the updates that a fit needs at this rate.
 
     Parameters
     ----------
@@ -102,13 +112,22 @@ def choose_epochs(n_rows: int, rows_of_update: int) -> int:
         Training rows (windows), without rows held out.
     rows_of_update : int
         Rows of one update, over all processes.
+    n_rare : float or None, default=None
+        Rows of the rarer of two classes.
+    rate : float, default=1e-4
+        The peak learning rate.
 
     Examples
     --------
     >>> from skdice.engine.recipe import choose_epochs
     >>> [choose_epochs(n, 32) for n in (10, 100, 1_000, 10_000, 100_000, 1_000_000)]
     [30, 30, 16, 3, 2, 1]
+    >>> [choose_epochs(n, 32, n_rare=n / 10) for n in (10, 100, 1_000, 10_000, 100_000)]
+    [30, 20, 3, 3, 2]
     """
     updates = max(-(-n_rows // rows_of_update), 1)  # of an epoch
     few, many = UPDATES / updates, min(LEAST_EPOCHS, MOST_UPDATES / updates)
+    if n_rare is not None:
+        least = LEAST_UPDATES * max(RATE_OF_LEAST / rate, 1)
+        few = min(few, max(RARE_ROWS / max(n_rare, 1), least / updates))
     return max(round(min(max(few, many), MOST_EPOCHS)), 1)

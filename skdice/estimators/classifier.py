@@ -24,6 +24,7 @@ from skdice.engine.dropout import FastDropout
 from skdice.engine.net import Batch, FineTuningNet
 from skdice.engine.plan import FitPlan
 from skdice.estimators._net_estimator import NetEstimator
+from skdice.estimators._parameters import documented
 from skdice.estimators.checks import check_device, draw_seed, split_indices
 from skdice.estimators.scores import ClassScores, decision_scores
 from skdice.metrics import positive_class
@@ -97,64 +98,38 @@ def _mlp(sizes: list[int], dropout: float) -> nn.Module:
     return nn.Sequential(*layers[:-2])
 
 
+@documented
 @dataclass(kw_only=True, eq=False, repr=False)
 class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
     """Classify rows of numbers with the losses of this package.
 
     Parameters
     ----------
-    loss : str or Loss, default="ce_dice"
-        One of `skdice.losses.LOSS_NAMES`, such as ``"ce"``, ``"dsc"`` or ``"ce_dice"``, or a loss
-        object such as ``TverskyLoss(alpha=0.3, beta=0.7)``.
-    pos_label : label or None, default=None
-        The positive class of a binary problem, whose F1 the overlap losses optimise. None is the
-        label 1 of {0, 1} or {-1, 1}, and otherwise the rarer class. Inside a meta-estimator that
-        numbers the labels (voting, stacking, bagging, one-vs-rest) give the number.
-    hidden_layer_sizes : tuple of int, default=()
+    hidden_layer_sizes : tuple of int
         Sizes of the hidden layers of an MLP with ReLU. The default is a linear classifier.
-    module : torch.nn.Module, callable or None, default=None
+    module : torch.nn.Module, callable or None
         A module from (n_rows, n_features) to (n_rows, n_classes) logits, which is copied, or a
         callable that makes one from ``(n_features, n_classes)``; in place of the MLP.
-    max_epochs : int, default=100
+    max_epochs : int
         Number of passes over the training data.
-    lr : float, default=0.05
+    lr : float
         Peak learning rate of AdamW.
-    batch_size : int, default=256
+    batch_size : int
         Rows in a batch. The overlap losses count over these rows.
-    weight_decay : float, default=0.0
-        Weight decay of the weight matrices. Biases and normalisation weights have none.
-    schedule : {"linear", "constant", "cosine", "polynomial", "one_cycle"}, default="linear"
-        How the learning rate changes after warm-up.
-    warmup : float, default=0.0
-        Share of the updates in which the learning rate rises.
-    dropout : float, default=0.0
+    dropout : float
         Dropout after each hidden layer.
-    device : str, default="auto"
-        ``"auto"`` is CUDA, of several GPUs one for each process, else MPS, else the CPU.
-    early_stopping : bool, default=False
+    early_stopping : bool
         Stop when `score` on held-out rows stops rising, and restore the best epoch.
-    validation_fraction : float, default=0.1
-        Share of the rows held out by `early_stopping` if `fit` gets no validation data.
-    n_iter_no_change : int, default=10
+    n_iter_no_change : int
         Epochs without a better score before `early_stopping` ends the fit.
-    callbacks : list of skorch callbacks or None, default=None
+    callbacks : list of skorch callbacks or None
         Callbacks for the skorch net. `LRScheduler` is refused: use `schedule`. Callbacks that score
         are refused: `early_stopping` records ``valid_score``.
-    net_params : dict or None, default=None
+    net_params : dict or None
         Further settings of the skorch net, such as ``{"optimizer": torch.optim.SGD}``. With
         ``{"optimizer__param_groups": [("*bias", {"lr": 1e-3})]}`` the parameters of these names
         have their own settings; `schedule` scales the rate.
-    checkpoint_dir : str, Path or None, default=None
-        Folder for checkpoints. A fit that was interrupted or killed resumes from the last one when
-        `fit` is called again with the same data and parameters, and ends with the same weights.
-        Each fit has its own subfolder. Needs an int `random_state`.
-    checkpoint_every : int or str, default="60s"
-        Updates, or seconds as in ``"60s"``, between checkpoints. The last two are kept.
-    resume : {"auto", "never"}, default="auto"
-        ``"never"`` deletes the checkpoints of this fit and starts over.
-    random_state : int, RandomState or None, default=None
-        Seeds the head, dropout and batches; the caller's generators are left alone.
-    verbose : int, default=0
+    verbose : int
         Above 0, print a line for each epoch, and the time left.
 
     Attributes
@@ -165,9 +140,6 @@ class DiceClassifier(ClassScores, ClassifierMixin, NetEstimator):
     positive_ : int
         Index of the positive class of two.
     n_features_in_ : int
-    net_ : skorch net
-    history_ : list of dict
-    n_iter_ : int
 
     Notes
     -----

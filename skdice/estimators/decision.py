@@ -90,7 +90,7 @@ def check_folds(tuned: Any, X: Any, targets: Any) -> None:
             if not len(held) or (np.ndim(left) == 1 and len(set(left)) < 2):
                 raise ValueError("some rows must be held out to tune on, and too few are left")
     except ValueError as error:
-        message = f"{error}. Give X_val and y_val (--dev) to tune on, or more rows"
+        message = f"{error}. Give X_val and y_val to tune on, or more rows"
         raise ValueError(message) from error
 
 

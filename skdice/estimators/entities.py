@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from skdice._compat import StrOptions
+from skdice.estimators._parameters import documented
 from skdice.estimators.token import DiceTokenClassifier
 from skdice.metrics.schemes import split_tag
 from skdice.tasks.entities import Entities
@@ -15,6 +16,7 @@ from skdice.text.inputs import read_texts
 from skdice.text.words import split_texts
 
 
+@documented
 @dataclass(kw_only=True, eq=False, repr=False)
 class DiceEntityRecognizer(DiceTokenClassifier):
     """Find entities in raw text with a fine-tuned transformer and a loss made for rare entities.
@@ -26,103 +28,38 @@ class DiceEntityRecognizer(DiceTokenClassifier):
 
     Parameters
     ----------
-    loss : str or Loss, default="ce_dice"
+    loss : str or Loss
         One of `skdice.losses.LOSS_NAMES`, such as ``"ce"``, ``"dsc"`` or ``"ce_dice"``, or a loss
         object such as ``TverskyLoss(alpha=0.3, beta=0.7)``. Words outside entities are the
         background.
-    backbone : str, default="sentence-transformers/all-MiniLM-L6-v2"
-        An encoder or decoder that `AutoModel` loads, by hub id or local folder.
-    max_length : int or None, default=None
-        Longest window in subwords; None is what the backbone allows, 512 at most.
-    misaligned : {"expand", "error", "drop"}, default="expand"
+    misaligned : {"expand", "error", "drop"}
         What `fit` does with an entity that begins or ends inside a word, in white space or outside
         the text, or is empty: it takes all words that it touches, refuses `y`, or leaves it out.
-    unlabeled : {"negative", "unknown"}, default="negative"
+    unlabeled : {"negative", "unknown"}
         What the words outside the entities of `y` are: no entities; or not annotated, for texts in
         which only some entities were marked. Then mark some regions that hold no entity with the
         label ``"O"``: without any, a recognizer would learn to find entities everywhere.
-    overlapping : {"longest", "error"}, default="longest"
+    overlapping : {"longest", "error"}
         What `fit` does with entities that share words: it takes the longest, or refuses `y`.
-    glued : {"tag", "skip"}, default="tag"
+    glued : {"tag", "skip"}
         What to do with words that follow other characters without a blank, such as ``name`` in
         ``@name``, parts of links, and ``made`` in ``ready-made``: tag them like all others, or skip
         them. Then `fit` does not train on those that are outside entities, and `predict` finds no
         entity that begins there; brackets and quotes do not count. Better for tweets, whose
         handles look like names and are none. A pipeline of transformers does not skip.
-    stride : int or None, default=None
+    stride : int or None
         Overlap of the windows of a long text, in subwords; None is a quarter of a window.
-    label_all_subwords : bool, default=False
+    label_all_subwords : bool
         Train on every subword of a word, and average their probabilities, instead of the first. A
         pipeline of transformers does not average.
-    constrained : bool, default=False
+    constrained : bool
         Decode with Viterbi, so that an entity never begins with a tag for its inside. It finds a
         little more (see :doc:`/guide/recipe`), but a pipeline of transformers does not decode so.
-    max_epochs : int or "auto", default="auto"
-        Number of passes over the training data. ``"auto"`` takes many passes over few rows and few
-        over many: about 500 updates, in 3 to 30 passes. See :doc:`/guide/recipe`.
-    lr : float or "auto", default="auto"
-        Peak learning rate of AdamW. ``"auto"`` follows from the width of the encoder, `frozen` and
-        `adapter`. `fit` warns if it was so high that it spoiled the encoder.
-    batch_size : int, default=32
+    batch_size : int
         Texts, or windows of long texts, in a batch.
-    gradient_accumulation : int, default=1
-        Batches per update: the same update as with one batch of all rows, in less memory.
-    max_grad_norm : float or None, default=1.0
-        The gradient is clipped to this norm; None does not clip.
-    weight_decay : float, default=0.01
-        Weight decay of the weight matrices. Biases and normalisation weights have none.
-    schedule : {"linear", "constant", "cosine", "polynomial", "one_cycle"}, default="linear"
-        How the learning rate changes after warm-up.
-    warmup : float, default=0.1
-        Share of the updates in which the learning rate rises.
-    dropout : float, default=0.1
-        Dropout before the head.
-    frozen : {"none", "embeddings", "encoder"} or int, default="none"
-        Parts not to train. An int freezes the embeddings and that many of the lowest layers.
-    adapter : "lora", peft.PeftConfig or None, default=None
-        Train only the head and small matrices beside the encoder's weights, which saves memory
-        for large models. Needs the extra ``skdice[peft]``; see `merge_adapter`.
-    gradient_checkpointing : bool, default=False
-        Keep only each layer's input for the backward pass: half the memory for long texts.
-    precision : {"auto", "fp32", "fp16", "bf16"}, default="auto"
-        Number format of training and prediction. ``"auto"`` is bf16 on CUDA (fp16 on older GPUs).
-        On a CPU it trains in bf16 if the processor is faster in it, and predicts in fp32. The last
-        layer and the loss are always fp32. On a fitted estimator it acts at once, as do
-        `device`, `batch_size` and `max_length`.
-    device : str, default="auto"
-        ``"auto"`` is CUDA, of several GPUs one for each process, else MPS, else the CPU.
-    early_stopping : bool, default=False
-        Stop when `score` on validation texts stops rising, and restore the best epoch.
-    validation_fraction : float, default=0.1
-        Share of the rows held out by `early_stopping` if `fit` gets no validation data.
-    n_iter_no_change : int or "auto", default="auto"
-        Epochs without a better score before `early_stopping` ends the fit. ``"auto"``
-        is a third of the epochs, but at least 3.
-    sampler : imbalanced-learn sampler or None, default=None
+    sampler : imbalanced-learn sampler or None
         Resamples the texts before each epoch of `fit`, after the validation texts are set
         aside: `skdice.resampling.TagOverSampler` or `BackgroundUnderSampler`.
-    callbacks : list of skorch callbacks or None, default=None
-        Callbacks for the skorch net. `LRScheduler` is refused: use `schedule`. Callbacks that score
-        are refused: with ``X_val``, `fit` records ``valid_score``.
-    net_params : dict or None, default=None
-        Further settings of the skorch net, such as ``{"optimizer": torch.optim.NAdam}``. With
-        ``{"optimizer__param_groups": [("head*", {"lr": 1e-3})]}`` the parameters of these names
-        (the encoder's begin with ``encoder``) have their own settings; `schedule` scales the rate.
-    warm_start : bool, default=False
-        Start `fit` from the weights of the last fit. Rate and epochs are chosen as for a first fit.
-    checkpoint_dir : str, Path or None, default=None
-        Folder for checkpoints. A fit that was interrupted or killed resumes from the last one when
-        `fit` is called again with the same data and parameters, and ends with the same weights.
-        Each fit has its own subfolder. Needs an int `random_state`.
-    checkpoint_every : int or str, default="60s"
-        Updates, or seconds as in ``"60s"``, between checkpoints. The last two are kept.
-    resume : {"auto", "never"}, default="auto"
-        ``"never"`` deletes the checkpoints of this fit and starts over.
-    random_state : int, RandomState or None, default=None
-        Seeds the head, dropout and batches; the caller's generators are left alone.
-    verbose : int, default=0
-        Above 0, print rate and number of epochs, after the first updates how long the fit takes,
-        and a line for each epoch.
 
     Attributes
     ----------
@@ -130,17 +67,6 @@ class DiceEntityRecognizer(DiceTokenClassifier):
         The entity types.
     tags_ : ndarray of str, shape (n_tags,)
         The tags that the words have inside.
-    net_ : FineTuningNet
-        The trained skorch net.
-    tokenizer_ : transformers tokenizer
-    history_ : list of dict
-        An epoch's ``train_loss``, ``lr``, ``dur`` (seconds) and, with validation, ``valid_score``.
-    n_iter_ : int
-        Epochs trained.
-    lr_ : float
-        The peak learning rate of the last fit.
-    max_epochs_ : int
-        The number of epochs that it was to make.
 
     References
     ----------
@@ -162,7 +88,7 @@ class DiceEntityRecognizer(DiceTokenClassifier):
     task: ClassVar[Entities] = Entities()
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **{k: v for k, v in DiceTokenClassifier._parameter_constraints.items() if k != "scheme"},
+        **DiceTokenClassifier._parameter_constraints,
         "misaligned": [StrOptions({"expand", "error", "drop"})],
         "overlapping": [StrOptions({"longest", "error"})],
         "unlabeled": [StrOptions({"negative", "unknown"})],

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import expit
 
 from skdice._compat import Interval
+from skdice.estimators._parameters import documented
 from skdice.estimators.transformer import TransformerEstimator
 from skdice.losses import Loss
 from skdice.metrics import spans_f1_score
@@ -20,6 +21,7 @@ from skdice.text.inputs import object_array
 _THRESHOLDS = sorted(expit(np.linspace(-4, 4, 33)).tolist(), key=lambda p: abs(p - 0.5))
 
 
+@documented
 @dataclass(kw_only=True, eq=False, repr=False)
 class DiceMRCTagger(TransformerEstimator):
     """Tag entities by asking for each type: a query and the sentence are read together.
@@ -30,98 +32,37 @@ class DiceMRCTagger(TransformerEstimator):
 
     Parameters
     ----------
-    loss : str or Loss, default="dsc"
+    loss : str or Loss
         Loss of the start head, a binary problem over all words of a batch.
-    end_loss : str, Loss or None, default=None
-        Loss of this head; None is `loss`.
-    match_loss : str, Loss or None, default=None
-        Loss of this head; None is `loss`.
-    queries : dict or None, default=None
+    end_loss : str, Loss or None
+        Loss of the end head; None is `loss`.
+    match_loss : str, Loss or None
+        Loss of the match head; None is `loss`.
+    queries : dict or None
         Maps each entity type to the text that asks for it. None makes one from the type's name.
-    start_weight : float, default=1.0
-        Weight of this head's loss in the sum, at most 1e6.
-    end_weight : float, default=1.0
-        Weight of this head's loss in the sum, at most 1e6.
-    match_weight : float, default=1.0
-        Weight of this head's loss in the sum, at most 1e6.
-    answerable_weight : float, default=0.0
+    start_weight : float
+        Weight of the start head's loss in the sum, at most 1e6.
+    end_weight : float
+        Weight of the end head's loss in the sum, at most 1e6.
+    match_weight : float
+        Weight of the match head's loss in the sum, at most 1e6.
+    answerable_weight : float
         Weight of a head that predicts whether a sentence holds the type at all. Above 0, entities
         are only predicted where it predicts that.
-    threshold : float, default=0.5
+    threshold : float
         A span is predicted where start, end and match are each more probable than this;
         `tune_threshold` chooses it on held-out sentences.
-    max_span_length : int or None, default=None
+    max_span_length : int or None
         Longest candidate, in words. None is the longest entity in training.
-    stride : int, default=32
+    stride : int
         Overlap of the windows of a long sentence, in subwords.
-    backbone : str, default="sentence-transformers/all-MiniLM-L6-v2"
-        An encoder or decoder that `AutoModel` loads, by hub id or local folder.
-    max_length : int or None, default=None
+    max_length : int or None
         Longest input, query and sentence together, in subwords. None is what the backbone allows,
         512 at most.
-    max_epochs : int or "auto", default="auto"
-        Number of passes over the training data. ``"auto"`` takes many passes over few rows and few
-        over many: about 500 updates, in 3 to 30 passes. See :doc:`/guide/recipe`.
-    lr : float or "auto", default="auto"
-        Peak learning rate of AdamW. ``"auto"`` follows from the width of the encoder, `frozen` and
-        `adapter`. `fit` warns if it was so high that it spoiled the encoder.
-    batch_size : int, default=32
+    batch_size : int
         Pairs of query and sentence.
-    gradient_accumulation : int, default=1
-        Batches per update: the same update as with one batch of all rows, in less memory.
-    max_grad_norm : float or None, default=1.0
-        The gradient is clipped to this norm; None does not clip.
-    weight_decay : float, default=0.01
-        Weight decay of the weight matrices. Biases and normalisation weights have none.
-    schedule : {"linear", "constant", "cosine", "polynomial", "one_cycle"}, default="linear"
-        How the learning rate changes after warm-up.
-    warmup : float, default=0.1
-        Share of the updates in which the learning rate rises.
-    dropout : float, default=0.1
-        Dropout before the head.
-    frozen : {"none", "embeddings", "encoder"} or int, default="none"
-        Parts not to train. An int freezes the embeddings and that many of the lowest layers.
-    adapter : "lora", peft.PeftConfig or None, default=None
-        Train only the head and small matrices beside the encoder's weights, which saves memory
-        for large models. Needs the extra ``skdice[peft]``; see `merge_adapter`.
-    gradient_checkpointing : bool, default=False
-        Keep only each layer's input for the backward pass: half the memory for long texts.
-    precision : {"auto", "fp32", "fp16", "bf16"}, default="auto"
-        Number format of training and prediction. ``"auto"`` is bf16 on CUDA (fp16 on older GPUs).
-        On a CPU it trains in bf16 if the processor is faster in it, and predicts in fp32. The last
-        layer and the loss are always fp32. On a fitted estimator it acts at once, as do
-        `device`, `batch_size` and `max_length`.
-    device : str, default="auto"
-        ``"auto"`` is CUDA, of several GPUs one for each process, else MPS, else the CPU.
-    early_stopping : bool, default=False
+    early_stopping : bool
         Stop when span F1 on validation sentences stops rising, and restore the best epoch.
-    validation_fraction : float, default=0.1
-        Share of the rows held out by `early_stopping` if `fit` gets no validation data.
-    n_iter_no_change : int or "auto", default="auto"
-        Epochs without a better score before `early_stopping` ends the fit. ``"auto"``
-        is a third of the epochs, but at least 3.
-    callbacks : list of skorch callbacks or None, default=None
-        Callbacks for the skorch net. `LRScheduler` is refused: use `schedule`. Callbacks that score
-        are refused: with ``X_val``, `fit` records ``valid_score``.
-    net_params : dict or None, default=None
-        Further settings of the skorch net, such as ``{"optimizer": torch.optim.NAdam}``. With
-        ``{"optimizer__param_groups": [("head*", {"lr": 1e-3})]}`` the parameters of these names
-        (the encoder's begin with ``encoder``) have their own settings; `schedule` scales the rate.
-    warm_start : bool, default=False
-        Start `fit` from the weights of the last fit. Rate and epochs are chosen as for a first fit.
-    checkpoint_dir : str, Path or None, default=None
-        Folder for checkpoints. A fit that was interrupted or killed resumes from the last one when
-        `fit` is called again with the same data and parameters, and ends with the same weights.
-        Each fit has its own subfolder. Needs an int `random_state`.
-    checkpoint_every : int or str, default="60s"
-        Updates, or seconds as in ``"60s"``, between checkpoints. The last two are kept.
-    resume : {"auto", "never"}, default="auto"
-        ``"never"`` deletes the checkpoints of this fit and starts over.
-    random_state : int, RandomState or None, default=None
-        Seeds the head, dropout and batches; the caller's generators are left alone.
-    verbose : int, default=0
-        Above 0, print rate and number of epochs, after the first updates how long the fit takes,
-        and a line for each epoch.
 
     Attributes
     ----------
@@ -132,15 +73,6 @@ class DiceMRCTagger(TransformerEstimator):
     max_span_length_ : int
     threshold_ : float
         `threshold`, or what `tune_threshold` chose.
-    net_ : FineTuningNet
-    tokenizer_ : transformers tokenizer
-    history_ : list of dict
-    n_iter_ : int
-        Epochs trained.
-    lr_ : float
-        The peak learning rate of the last fit.
-    max_epochs_ : int
-        The number of epochs that it was to make.
 
     Notes
     -----

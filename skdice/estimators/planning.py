@@ -179,12 +179,16 @@ def frozen_vectors(
     )
 
 
-def rows_of_epoch(model: Any, X: Any, y: Any, X_val: Any = None, y_val: Any = None) -> int:
-    """Rows (windows) of one epoch of a fit of a text estimator on these data."""
+def length_of_fit(
+    model: Any, X: Any, y: Any, X_val: Any = None, y_val: Any = None
+) -> tuple[int, int]:
+    """Rows (windows) of an epoch, and epochs, of a fit of a text estimator on these data."""
+    draft = clone(model).set_params(verbose=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the fit warns
-        plan = plan_fit(clone(model).set_params(verbose=0), X, y, X_val=X_val, y_val=y_val)
-    return len(plan.dataset if plan.rows is None else plan.rows[0])
+        plan = plan_fit(draft, X, y, X_val=X_val, y_val=y_val)
+    n_rows = len(plan.dataset if plan.rows is None else plan.rows[0])
+    return n_rows, epochs_for(draft, n_rows, plan.criterion)
 
 
 def needs_windows(model: Any, texts: list[Any]) -> bool:

@@ -11,6 +11,7 @@ from scipy.special import softmax
 
 from skdice._checks import checked
 from skdice._compat import Interval, StrOptions
+from skdice.estimators._parameters import documented
 from skdice.estimators.transformer import TransformerEstimator
 from skdice.losses import Loss
 from skdice.tasks.qa import Reading
@@ -19,6 +20,7 @@ from skdice.text.inputs import object_array
 from skdice.text.spans import Candidate
 
 
+@documented
 @dataclass(kw_only=True, eq=False, repr=False)
 class DiceQuestionAnswerer(TransformerEstimator):
     """Extractive question answering with a fine-tuned transformer.
@@ -30,106 +32,36 @@ class DiceQuestionAnswerer(TransformerEstimator):
 
     Parameters
     ----------
-    loss : str or Loss, default="dsc"
+    loss : str or Loss
         One of `skdice.losses.LOSS_NAMES`, such as ``"ce"``, ``"dsc"`` or ``"ce_dice"``, or a loss
         object.
-    backbone : str, default="sentence-transformers/all-MiniLM-L6-v2"
-        An encoder or decoder that `AutoModel` loads, by hub id or local folder.
-    max_length : int or None, default=None
+    max_length : int or None
         Longest window, in subwords: question, part of the context, special tokens. None is 384, or
         what the backbone allows if that is less.
-    stride : int, default=128
+    stride : int
         Overlap of neighbouring windows, in subwords of the context. At most half of those that fit.
-    max_question_length : int, default=64
+    max_question_length : int
         Longest question, in subwords. The rest is cut.
-    max_answer_length : int, default=30
+    max_answer_length : int
         Longest answer that is predicted, in subwords.
-    null_threshold : "auto" or float, default="auto"
+    null_threshold : "auto" or float
         "No answer" is predicted if its score is above the best answer's by more than this.
         ``"auto"`` tunes it for F1 on the validation questions if some of them have no answer, and
         is 0 otherwise. Without unanswerable training questions every question is answered.
-    on_misaligned : {"raise", "drop", "fix"}, default="raise"
+    on_misaligned : {"raise", "drop", "fix"}
         What to do with an answer that its context does not hold at its start: an error; leave
         answer and question out; or take the nearest place that holds it.
-    language : {"en", "zh"}, default="en"
+    language : {"en", "zh"}
         How `score` compares answers: by words, or by Chinese characters.
-    max_epochs : int or "auto", default="auto"
-        Number of passes over the training data. ``"auto"`` takes many passes over few rows and few
-        over many: about 500 updates, in 3 to 30 passes. See :doc:`/guide/recipe`.
-    lr : float or "auto", default="auto"
-        Peak learning rate of AdamW. ``"auto"`` follows from the width of the encoder, `frozen` and
-        `adapter`. `fit` warns if it was so high that it spoiled the encoder.
-    batch_size : int, default=16
+    batch_size : int
         Windows in a batch; the overlap losses count over their tokens.
-    gradient_accumulation : int, default=1
-        Batches per update: the same update as with one batch of all rows, in less memory.
-    max_grad_norm : float or None, default=1.0
-        The gradient is clipped to this norm; None does not clip.
-    weight_decay : float, default=0.01
-        Weight decay of the weight matrices. Biases and normalisation weights have none.
-    schedule : {"linear", "constant", "cosine", "polynomial", "one_cycle"}, default="linear"
-        How the learning rate changes after warm-up.
-    warmup : float, default=0.1
-        Share of the updates in which the learning rate rises.
-    dropout : float, default=0.1
-        Dropout before the head.
-    frozen : {"none", "embeddings", "encoder"} or int, default="none"
-        Parts not to train. An int freezes the embeddings and that many of the lowest layers.
-    adapter : "lora", peft.PeftConfig or None, default=None
-        Train only the head and small matrices beside the encoder's weights, which saves memory
-        for large models. Needs the extra ``skdice[peft]``; see `merge_adapter`.
-    gradient_checkpointing : bool, default=False
-        Keep only each layer's input for the backward pass: half the memory for long texts.
-    precision : {"auto", "fp32", "fp16", "bf16"}, default="auto"
-        Number format of training and prediction. ``"auto"`` is bf16 on CUDA (fp16 on older GPUs).
-        On a CPU it trains in bf16 if the processor is faster in it, and predicts in fp32. The last
-        layer and the loss are always fp32. On a fitted estimator it acts at once, as do
-        `device`, `batch_size` and `max_length`.
-    device : str, default="auto"
-        ``"auto"`` is CUDA, of several GPUs one for each process, else MPS, else the CPU.
-    early_stopping : bool, default=False
+    early_stopping : bool
         Stop when F1 on validation questions stops rising, and restore the best epoch.
-    validation_fraction : float, default=0.1
-        Share of the rows held out by `early_stopping` if `fit` gets no validation data.
-    n_iter_no_change : int or "auto", default="auto"
-        Epochs without a better score before `early_stopping` ends the fit. ``"auto"``
-        is a third of the epochs, but at least 3.
-    callbacks : list of skorch callbacks or None, default=None
-        Callbacks for the skorch net. `LRScheduler` is refused: use `schedule`. Callbacks that score
-        are refused: with ``X_val``, `fit` records ``valid_score``.
-    net_params : dict or None, default=None
-        Further settings of the skorch net, such as ``{"optimizer": torch.optim.NAdam}``. With
-        ``{"optimizer__param_groups": [("head*", {"lr": 1e-3})]}`` the parameters of these names
-        (the encoder's begin with ``encoder``) have their own settings; `schedule` scales the rate.
-    warm_start : bool, default=False
-        Start `fit` from the weights of the last fit. Rate and epochs are chosen as for a first fit.
-    checkpoint_dir : str, Path or None, default=None
-        Folder for checkpoints. A fit that was interrupted or killed resumes from the last one when
-        `fit` is called again with the same data and parameters, and ends with the same weights.
-        Each fit has its own subfolder. Needs an int `random_state`.
-    checkpoint_every : int or str, default="60s"
-        Updates, or seconds as in ``"60s"``, between checkpoints. The last two are kept.
-    resume : {"auto", "never"}, default="auto"
-        ``"never"`` deletes the checkpoints of this fit and starts over.
-    random_state : int, RandomState or None, default=None
-        Seeds the head, dropout and batches; the caller's generators are left alone.
-    verbose : int, default=0
-        Above 0, print rate and number of epochs, after the first updates how long the fit takes,
-        and a line for each epoch.
 
     Attributes
     ----------
     null_threshold_ : float
         Infinite if training had no unanswerable question.
-    net_ : FineTuningNet
-    tokenizer_ : transformers tokenizer
-    history_ : list of dict
-    n_iter_ : int
-        Epochs trained.
-    lr_ : float
-        The peak learning rate of the last fit.
-    max_epochs_ : int
-        The number of epochs that it was to make.
 
     Notes
     -----

@@ -30,11 +30,40 @@ def rows_of_update(model: Any) -> int:
     return int(size) * ranks.n_processes()
 
 
-def epochs_for(model: Any, n_rows: int) -> int:
-    """Return the number of epochs of a fit on so many rows."""
+def epochs_for(model: Any, n_rows: int, criterion: Any = None) -> int:
+    """Return the number of epochs of a fit on so many rows.
+
+    Parameters
+    ----------
+    model : NetEstimator
+    n_rows : int
+    criterion : Loss or None, default=None
+        What is trained with, which counts the classes; None is a fit of a head alone.
+    """
     if (epochs := given(model, "max_epochs")) != "auto":
         return int(epochs)
-    return choose_epochs(n_rows, rows_of_update(model))
+    size = rows_of_update(model)
+    if criterion is None or not _learns_by_heart(model):
+        return choose_epochs(n_rows, size)
+    counts = criterion.class_counts_.tolist()
+    n_rare = n_rows * min(counts) / sum(counts)  # weights of rows have any scale
+    return choose_epochs(n_rows, size, n_rare, rate_of(model))
+
+
+def _learns_by_heart(model: Any) -> bool:
+    """Return True if a fit is one that, made longer, was seen to learn wrong labels by heart.
+
+    Where rows are held out, they tell when to stop.
+    """
+    module = model.module_
+    trains_all = _frozen(model, module.encoder.config) != "encoder" and not module.adapted
+    return trains_all and not model.early_stopping and model.task.has_two_classes(model)
+
+
+def _frozen(model: Any, config: Any) -> Any:
+    """Return what is not trained, where all layers are the encoder."""
+    layers = getattr(config, "num_hidden_layers", None)
+    return "encoder" if model.frozen == layers else model.frozen
 
 
 def patience_of(model: Any) -> int:
@@ -64,12 +93,9 @@ def rate_of(model: Any, *, constant: bool = False) -> float:
         config, adapted = load_config(str(given(model, "backbone"))), given(model, "adapter")
     else:
         config, adapted = module.encoder.config, module.adapted
-    frozen = model.frozen
-    if frozen == getattr(config, "num_hidden_layers", None):
-        frozen = "encoder"  # all layers are
     return choose_rate(
         getattr(config, "hidden_size", 768),
-        frozen,
+        _frozen(model, config),
         kind=config.model_type,
         two_classes=model.task.has_two_classes(model),
         adapted=bool(adapted),

@@ -13,6 +13,7 @@ from sklearn.utils import Tags
 from skdice._compat import HasMethods, StrOptions
 from skdice.engine.arrays import BLOCK, empty_table
 from skdice.engine.features import vectors_of_rows
+from skdice.estimators._parameters import documented
 from skdice.estimators.planning import frozen_vectors, unfitted_copy
 from skdice.estimators.scores import ClassScores, decision_scores
 from skdice.estimators.transformer import CHARACTERS, TransformerEstimator
@@ -22,6 +23,7 @@ from skdice.text.long_texts import Cuts
 from skdice.text.subwords import text_blocks
 
 
+@documented
 @dataclass(kw_only=True, eq=False, repr=False)
 class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator):
     """Classify texts, or pairs of texts, with a fine-tuned transformer.
@@ -30,94 +32,27 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
 
     Parameters
     ----------
-    loss : str or Loss, default="ce_dice"
-        One of `skdice.losses.LOSS_NAMES`, such as ``"ce"``, ``"dsc"`` or ``"ce_dice"``, or a loss
-        object such as ``TverskyLoss(alpha=0.3, beta=0.7)``.
-    pos_label : label or None, default=None
-        The positive class of a binary problem, whose F1 the overlap losses optimise. None is the
-        label 1 of {0, 1} or {-1, 1}, and otherwise the rarer class. Inside a meta-estimator that
-        numbers the labels (voting, stacking, bagging, one-vs-rest) give the number.
-    backbone : str, default="sentence-transformers/all-MiniLM-L6-v2"
-        An encoder or decoder that `AutoModel` loads, by hub id or local folder.
-    pooling : {"mean", "cls", "max", "native"}, default="mean"
+    pooling : {"mean", "cls", "max", "native"}
         How the encoder's hidden states become one vector. ``"native"`` is the architecture's own
         head in transformers, which can then load what `save_pretrained` writes.
-    max_length : int or None, default=None
+    max_length : int or None
         Longest input, in subwords. None is what the backbone allows, 512 at most.
-    long_texts : {"windows", "truncate"}, default="windows"
+    long_texts : {"windows", "truncate"}
         What to do with texts and pairs above `max_length`. ``"windows"`` reads them in windows that
         overlap by a quarter; of a pair the second text, each with the first (at most half of a
         window). ``"truncate"`` leaves out the rest. Shorter texts are the same under both. On a
         fitted classifier it acts at once, as does `window_pooling`.
-    window_pooling : {"max", "mean", "logsumexp"}, default="max"
+    window_pooling : {"max", "mean", "logsumexp"}
         How the logits of windows become those of their text, in training too. Of two classes the
         log-odds of the positive one are pooled, so that one positive window makes a positive text;
         otherwise the logits of each class or label. ``"logsumexp"`` adds up the odds.
-    max_epochs : int or "auto", default="auto"
+    max_epochs : int or "auto"
         Number of passes over the training data. ``"auto"`` takes many passes over few rows and few
-        over many: about 500 updates, in 3 to 30 passes. See :doc:`/guide/recipe`.
-    lr : float or "auto", default="auto"
-        Peak learning rate of AdamW. ``"auto"`` follows from the width of the encoder, `frozen` and
-        `adapter`. `fit` warns if it was so high that it spoiled the encoder.
-    batch_size : int, default=32
-    gradient_accumulation : int, default=1
-        Batches per update: the same update as with one batch of all rows, in less memory.
-    max_grad_norm : float or None, default=1.0
-        The gradient is clipped to this norm; None does not clip.
-    weight_decay : float, default=0.01
-        Weight decay of the weight matrices. Biases and normalisation weights have none.
-    schedule : {"linear", "constant", "cosine", "polynomial", "one_cycle"}, default="linear"
-        How the learning rate changes after warm-up.
-    warmup : float, default=0.1
-        Share of the updates in which the learning rate rises.
-    dropout : float, default=0.1
-        Dropout before the head.
-    frozen : {"none", "embeddings", "encoder"} or int, default="none"
-        Parts not to train. An int freezes the embeddings and that many of the lowest layers.
-    adapter : "lora", peft.PeftConfig or None, default=None
-        Train only the head and small matrices beside the encoder's weights, which saves memory
-        for large models. Needs the extra ``skdice[peft]``; see `merge_adapter`.
-    gradient_checkpointing : bool, default=False
-        Keep only each layer's input for the backward pass: half the memory for long texts.
-    precision : {"auto", "fp32", "fp16", "bf16"}, default="auto"
-        Number format of training and prediction. ``"auto"`` is bf16 on CUDA (fp16 on older GPUs).
-        On a CPU it trains in bf16 if the processor is faster in it, and predicts in fp32. The last
-        layer and the loss are always fp32. On a fitted estimator it acts at once, as do
-        `device`, `batch_size` and `max_length`.
-    device : str, default="auto"
-        ``"auto"`` is CUDA, of several GPUs one for each process, else MPS, else the CPU.
-    early_stopping : bool, default=False
-        Stop when `score` on validation texts stops rising, and restore the best epoch.
-    validation_fraction : float, default=0.1
-        Share of the rows held out by `early_stopping` if `fit` gets no validation data.
-    n_iter_no_change : int or "auto", default="auto"
-        Epochs without a better score before `early_stopping` ends the fit. ``"auto"``
-        is a third of the epochs, but at least 3.
-    sampler : imbalanced-learn sampler or None, default=None
+        over many: about 500 updates, in 3 to 30 passes. Of two classes it takes fewer, until the
+        rarer one was seen some 200 times. See :doc:`/guide/recipe`.
+    sampler : imbalanced-learn sampler or None
         Resamples the texts before each epoch of `fit`, after the validation texts are set aside:
         `RandomOverSampler`, `RandomUnderSampler` or one of `skdice.resampling`.
-    callbacks : list of skorch callbacks or None, default=None
-        Callbacks for the skorch net. `LRScheduler` is refused: use `schedule`. Callbacks that score
-        are refused: with ``X_val``, `fit` records ``valid_score``.
-    net_params : dict or None, default=None
-        Further settings of the skorch net, such as ``{"optimizer": torch.optim.NAdam}``. With
-        ``{"optimizer__param_groups": [("head*", {"lr": 1e-3})]}`` the parameters of these names
-        (the encoder's begin with ``encoder``) have their own settings; `schedule` scales the rate.
-    warm_start : bool, default=False
-        Start `fit` from the weights of the last fit. Rate and epochs are chosen as for a first fit.
-    checkpoint_dir : str, Path or None, default=None
-        Folder for checkpoints. A fit that was interrupted or killed resumes from the last one when
-        `fit` is called again with the same data and parameters, and ends with the same weights.
-        Each fit has its own subfolder. Needs an int `random_state`.
-    checkpoint_every : int or str, default="60s"
-        Updates, or seconds as in ``"60s"``, between checkpoints. The last two are kept.
-    resume : {"auto", "never"}, default="auto"
-        ``"never"`` deletes the checkpoints of this fit and starts over.
-    random_state : int, RandomState or None, default=None
-        Seeds the head, dropout and batches; the caller's generators are left alone.
-    verbose : int, default=0
-        Above 0, print rate and number of epochs, after the first updates how long the fit takes,
-        and a line for each epoch.
 
     Attributes
     ----------
@@ -127,15 +62,6 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
         Whether a text may have several labels, or none.
     n_features_in_ : int
         1 for texts, 2 for pairs.
-    net_ : FineTuningNet
-    tokenizer_ : transformers tokenizer
-    history_ : list of dict
-    n_iter_ : int
-        Epochs trained.
-    lr_ : float
-        The peak learning rate of the last fit.
-    max_epochs_ : int
-        The number of epochs that it was to make.
 
     References
     ----------

@@ -24,8 +24,8 @@ from skdice.datasets.files import parse_json, write_text
 from skdice.engine.checkpoints import digest
 from skdice.estimators.checks import check_estimator, check_validation, with_pos_label
 from skdice.estimators.decision import check_folds
-from skdice.estimators.planning import rows_of_epoch
-from skdice.estimators.schedule import epochs_for, given, rows_of_update
+from skdice.estimators.planning import length_of_fit
+from skdice.estimators.schedule import given, rows_of_update
 from skdice.losses import COMPARED
 from skdice.metrics.classification import OF_LABEL
 from skdice.model_selection.candidates import Candidate, model_of_label, parse_model
@@ -385,10 +385,10 @@ def _equal_updates(estimator: Any, models: list[Candidate], seed: int, data: Any
 
     What a fit trains on is counted in windows, without rows held out.
     """
-    size, n_rows = rows_of_update(estimator), rows_of_epoch(estimator, *data)
-    epochs = epochs_for(estimator, n_rows)
+    size = rows_of_update(estimator)
+    n_rows, epochs = length_of_fit(estimator, *data)
     for model in models:
-        drawn = rows_of_epoch(replace(model, decision=None).build(estimator, seed), *data)
+        drawn, _ = length_of_fit(replace(model, decision=None).build(estimator, seed), *data)
         model.max_epochs = max(round(epochs * -(-n_rows // size) / -(-drawn // size)), 1)
     return epochs
 

@@ -76,7 +76,7 @@ def open_study(search: Any, description: Mapping[str, str]) -> Any:
         raise ValueError(
             f"storage={storage!r} with study_name={study_name!r} cannot be used: "
             f"{type(failure).__name__}: {str(failure).splitlines()[0]}: give a new file, one that "
-            "a search wrote, the URL of a database, or an Optuna storage, as storage= or --storage"
+            "a search wrote, the URL of a database, or an Optuna storage"
         ) from failure
     if storage is not None:
         _check_same(study, description)

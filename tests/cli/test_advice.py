@@ -11,7 +11,7 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-import skdice.datasets
+import skdice
 from skdice.cli._common import with_options
 from skdice.cli.app import app
 
@@ -42,9 +42,9 @@ ADVICE = {
     "encoding": ("a.csv", "text,label\ncaf\u00e9 a,x\nb c,y\n", (),
                  "--encoding latin-1", ("--encoding", "latin-1")),
     "separator": ("a.csv", "text|label\na b|x\nc d|y\n", (),
-                  "(--separator)", ("--separator", "|")),
+                  "check --separator", ("--separator", "|")),
     "separator of columns": ("a.conll", "a|O\nb|B-X\n\nc|O\n", ("--task", "tagging"),
-                             "(--separator)", ("--task", "tagging", "--separator", "|")),
+                             "and --separator", ("--task", "tagging", "--separator", "|")),
     "quoting": ("a.tsv", 'text\tlabel\n"a\tb"\tx\nc\ty\n', (), "--quoting", ("--quoting",)),
     "no quoting": ("a.csv", 'text,label\n"win a,x\nb c,y\n', (), "--no-quoting", ("--no-quoting",)),
     "label column": ("a.csv", "text,p,q\na b c,x,y\nd e f,y,y\n", (),
@@ -126,27 +126,54 @@ def test_a_format_that_only_convert_takes(tmp_path):
     path.write_text(lines({"sentence": "Ann", "annotation": [[0, 3, "PER"]]}))
     result = run("imbalance", path, "--task", "entities")
     assert result.exit_code == 1
-    assert "(--from of skdice convert)" in " ".join(result.output.split())
+    assert "give --from of skdice convert, one of" in " ".join(result.output.split())
     assert run("convert", path, out, "--from", "jsonl").exit_code == 0
     assert run("imbalance", out).exit_code == 0
 
 
 def test_a_command_without_the_option_names_one_that_has_it():
-    message = "read them by task='classification' (--task classification)"
+    message = "read them by task='classification'"
     known = {"task": "--task", "file": "file"}
     assert with_options(message, known) == "read them by --task classification"
     assert with_options(message, {"file": "file"}) == (
-        "read them by task='classification' (--task classification of skdice train)"
+        "read them by --task classification of skdice train"
     )
 
 
-def test_every_option_that_a_reader_names_is_there():
-    folder = Path(inspect.getfile(skdice.datasets)).parent
-    source = "".join(path.read_text() for path in folder.rglob("*.py"))
-    named = set(re.findall(r"\((?:--[a-z-]+[^()]*)\)", source))
-    options = {option for text in named for option in re.findall(r"--[a-z-]+", text)}
-    assert {"--task", "--label-columns", "--label-separator", "--on-misaligned"} <= options
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("the separator is |", "the separator is |"),
+        ("check the parameter separator", "check --separator"),
+        ("the parameters separator and quoting", "--separator and --quoting"),
+        ("the parameter separator and the file", "--separator and the file"),
+        ("give label_columns=['p', 'q r']", "give --label-columns 'p,q r'"),
+        (
+            "label_separator='|' or label_separator=''",
+            "--label-separator '|' or --label-separator ''",
+        ),
+        ("quoting=False, not quoting=True", "--no-quoting, not --quoting"),
+        ("Give X_val and y_val", "Give --dev"),
+    ],
+)
+def test_parameters_become_options(message, expected):
+    names = ("separator", "quoting", "label_columns", "label_separator", "dev")
+    assert with_options(message, {n: f"--{n.replace('_', '-')}" for n in names}) == expected
+
+
+def test_messages_of_the_library_name_no_options():
+    folder = Path(inspect.getfile(skdice)).parent
+    named = {
+        path.relative_to(folder).parts[0]: found
+        for path in folder.rglob("*.py")
+        if (found := re.findall(r"(?:\(| or )--[a-z-]+", path.read_text()))
+    }
+    assert set(named) <= {"cli"}
+
+
+def test_every_command_that_reads_has_the_options_of_the_advice():
+    remedies = [remedy for *_, remedy in ADVICE.values() if isinstance(remedy, tuple)]
+    options = {word for remedy in remedies for word in remedy if word.startswith("--")}
+    assert {"--task", "--label-columns", "--separator", "--on-misaligned"} <= options
     for command in READING:
-        there = {name for param in COMMANDS[command].params for name in param.opts}
-        assert options - there == {"--from"} - there, command
-    assert "--from" in {name for param in COMMANDS["convert"].params for name in param.opts}
+        assert options <= {name for param in COMMANDS[command].params for name in param.opts}

@@ -8,13 +8,17 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from transformers import CONFIG_MAPPING, ElectraConfig, ElectraModel
 
 from skdice import DiceSequenceClassifier
 from skdice.engine.recipe import (
     LEAST_EPOCHS,
+    LEAST_UPDATES,
     MOST_EPOCHS,
     MOST_UPDATES,
+    RARE_ROWS,
     RATES_OF_KINDS,
     UPDATES,
     choose_epochs,
@@ -36,6 +40,27 @@ def test_few_rows_have_many_passes_and_many_rows_few(size):
             assert abs(epochs * updates - MOST_UPDATES) <= updates / 2
         if epochs == 1:
             assert updates >= MOST_UPDATES / 1.5
+
+
+@given(
+    n_rows=st.integers(2, 10**7),
+    share=st.floats(1e-4, 0.5),
+    size=st.sampled_from([1, 8, 32, 256]),
+    rate=st.sampled_from([1e-3, 1e-4, 5e-5, 2e-5]),
+)
+def test_a_fit_ends_once_the_rarer_class_was_seen(n_rows, share, size, rate):
+    n_rare, longest, updates = n_rows * share, choose_epochs(n_rows, size), -(-n_rows // size)
+    chosen = choose_epochs(n_rows, size, n_rare, rate)
+    assert chosen <= longest
+    if chosen < longest:
+        assert chosen >= LEAST_EPOCHS
+        assert (chosen + 0.5) * max(n_rare, 1) >= RARE_ROWS
+        assert (chosen + 0.5) * updates * min(rate, 1e-4) >= LEAST_UPDATES * 1e-4
+    if chosen > LEAST_EPOCHS:  # no longer than it takes
+        seen = (chosen - 1) * n_rare >= RARE_ROWS
+        assert not (seen and (chosen - 1) * updates * min(rate, 1e-4) >= LEAST_UPDATES * 1e-4)
+    rarer = choose_epochs(n_rows, size, n_rare / 2, rate)
+    assert rarer >= chosen
 
 
 def test_the_wider_the_encoder_the_smaller_the_rate():
@@ -76,3 +101,12 @@ def test_kin_of_adam_are_known_by_their_names():
     known = [torch.optim.Adam, torch.optim.AdamW, torch.optim.RAdam]
     assert all(map(is_adam, [*known, functools.partial(torch.optim.AdamW, eps=1e-6)]))
     assert not any(map(is_adam, [torch.optim.SGD, torch.optim.Adagrad, lambda p: None]))
+
+
+def test_the_guide_shows_the_passes_of_two_classes():
+    page = (Path(__file__).parents[2] / "docs" / "guide" / "recipe.md").read_text()
+    table = page.partition("| of the rarer class |")[2].partition("\n\n")[0].splitlines()[2:]
+    rows = [[int(cell.replace(",", "")) for cell in row.strip("| ").split("|")] for row in table]
+    assert len(rows) == 6
+    for n_rows, n_rare, by_rows, made in rows:
+        assert (choose_epochs(n_rows, 32), choose_epochs(n_rows, 32, n_rare)) == (by_rows, made)

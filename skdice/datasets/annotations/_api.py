@@ -127,7 +127,7 @@ def read_annotations(
     if with_entities and not any(record.spans for record in records):
         others = [other for other in fitting(source) if other != name]
         if others and name not in fitting(source):
-            problem = f"format={name!r} (--from {name}) finds no entity"
+            problem = f"format={name!r} finds no entity"
             raise ValueError(f"{str(source.path)!r}: {problem}; the file looks like {others[0]!r}")
     warn_of_skipped(source, len(records))
     how = offsets, on_misaligned, form.unit, form.knows_unlabelled
@@ -160,14 +160,14 @@ def _unknown(source: Source) -> str:
     """Return the message about a file that is in no format."""
     values = [value for _, value in source.values[:1000]] if source.is_json else []
     if values and not without_labels(values):
-        remedy = "read them with read_dataset, by task='classification' (--task classification)"
+        remedy = "read them with read_dataset, by task='classification'"
         return f"holds labels of whole texts and no entities: {remedy}"
     what = f"the line {source.lines[0][:60]!r}" if not source.is_json else "no value"
     if values:
         first = values[0]
         what = f"the fields {list(first)}" if isinstance(first, dict) else shown(first)
-    remedy = "read labels, tags and questions with read_dataset, by task='auto' (--task auto); "
-    remedy += f"for entities, name the format (--from), one of {list(TOOLS)}"
+    remedy = "read labels, tags and questions with read_dataset, by task='auto'; "
+    remedy += f"for entities, give the parameter format of read_annotations, one of {list(TOOLS)}"
     return f"is of no format that is known: it has {what}; {remedy}"
 
 

@@ -125,8 +125,8 @@ def _find_unit(path: Path, records: list[Record], tool_unit: str) -> str:
             f"{str(path)!r} has entities after emoji or other characters beyond U+FFFF, where it "
             f"matters whether offsets count {_NAMES['utf16']}, as the tool does, or "
             f"{_NAMES['codepoints']}, as Python does; they are read as {_NAMES[unit]}, but some "
-            "begin or end inside a word: check them, and give offsets='utf16' or 'codepoints' "
-            "(--offsets)",
+            "begin or end inside a word: check them, and give offsets='utf16' or "
+            "offsets='codepoints'",
             OffsetsWarning,
         )
     return unit
@@ -142,7 +142,7 @@ def _hint(record: Record, unit: str) -> str:
     text = record.texts[0]
     if fit(text, unit):  # so that it is a label that is wrong
         return ""
-    others = {f"offsets={other!r} (--offsets {other})": (text, other) for other in UNITS}
+    others = {f"offsets={other!r}": (text, other) for other in UNITS}
     for form in ("NFC", "NFD"):
         others[f"the text in {form}"] = (unicodedata.normalize(form, text), unit)
     others[r"the text with \n in place of \r\n"] = (text.replace("\r\n", "\n"), unit)
@@ -224,10 +224,10 @@ def resolve(
 
 def _remedy(record: Record, unit: str, wrong: _Fault) -> str:
     if wrong.hull is not None:
-        return "on_misaligned='fix' (--on-misaligned fix) reads it from its start to its end"
+        return "on_misaligned='fix' reads it from its start to its end"
     if wrong.is_of_label:
-        return "mend the file, or give on_misaligned='drop' (--on-misaligned) to leave it out"
+        return "mend the file, or give on_misaligned='drop' to leave it out"
     return _hint(record, unit) or (
-        "mend the file, or give on_misaligned='fix' to look for its text nearby, or 'drop' to "
-        "leave it out (--on-misaligned)"
+        "mend the file, or give on_misaligned='fix' to look for its text nearby, or "
+        "on_misaligned='drop' to leave it out"
     )

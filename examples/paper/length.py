@@ -1,0 +1,310 @@
+"""How many passes over clean and over noisy rows a fit should make.
+
+    python length.py run --data FOLDER --workers 2 --hours 8 --out results/length.jsonl
+    python length.py show                           # the table into the appendix
+
+A cell is a data set with 100, 400 or 2,000 training rows, of whose labels some are flipped. Each
+fit of `PASSES`, and that of the rule, trains on all of them. With `--held 0.1` one more holds a
+tenth out, and writes after each pass what held-out and test rows say. Labels are flipped in
+training and held-out rows; test rows are as they are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tasks
+from pages import replaced
+from run import HERE, add_common, common_of, core_hours, described, environment, finish, key, read
+from skorch.callbacks import Callback
+
+from skdice.engine.recipe import choose_epochs
+
+RESULTS = HERE / "results" / "length.jsonl"
+CELLS = {
+    "sms": "SMS",
+    "clinc_rare": "CLINC, one intent",
+    "mrpc": "MRPC",
+    "wnut17_person": "WNUT17, a person",
+    "wnut17_product": "WNUT17, a product",
+}
+# Shares of flipped labels; those of WNUT17 are hard as they are.
+FLIPPED = {"sms": (0.0, 0.05, 0.1), "clinc_rare": (0.0, 0.05, 0.1), "mrpc": (0.0, 0.1)}
+# The last is that of `choose_epochs` without a look at the classes.
+PASSES = {100: (3, 10, 30), 400: (3, 10, 30), 2000: (3, 8)}
+TEST_ROWS = 2000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("command", choices=["run", "list", "show"])
+    parser.add_argument("--data", type=Path, help="folder of the data sets")
+    parser.add_argument("--cells", nargs="+", choices=CELLS, default=list(CELLS))
+    parser.add_argument("--flipped", nargs="+", type=float, default=[0.0, 0.05, 0.1])
+    parser.add_argument("--sizes", nargs="+", type=int, default=list(PASSES))
+    parser.add_argument(
+        "--passes", nargs="+", type=int, help="some of the grid's only; 0: the rule"
+    )
+    parser.add_argument("--losses", nargs="+", default=["ce_dice"])
+    parser.add_argument("--held", nargs="+", type=float, default=[0.0], help="share held out")
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=1, help="runs at a time")
+    parser.add_argument("--threads", type=int, default=1, help="of torch, for each run")
+    parser.add_argument("--hours", type=float, default=float("inf"), help="of processor, in --out")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--page", type=Path, default=HERE.parent.parent / "docs" / "experiments.md")
+    add_common(parser)
+    args = parser.parse_args()
+    args.probabilities = None
+    if args.command == "show":
+        show(args)
+        return
+    if args.data is None:
+        raise SystemExit("--data is missing: the folder of the data sets")
+    if args.command == "list":
+        jobs = list(missing_jobs(args, read(args.out)))
+        print(*map(key, jobs), f"{len(jobs)} fits", sep="\n")
+        return
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    if failures := finish(partial(missing_jobs, args), args, run):
+        raise SystemExit("\n".join([f"{len(failures)} failed:", *failures]))
+
+
+# ---- what to run
+
+
+def missing_jobs(args: Any, records: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """What has not run yet, the grid before the fits that hold rows out."""
+    done = {key(record["job"]) for record in records}
+    for seed in range(args.first_seed, args.first_seed + args.seeds):
+        for held in args.held:
+            for size in args.sizes:
+                for cell in args.cells:
+                    for job in jobs_of(args, cell, size, held, seed):
+                        if key(job) not in done:
+                            yield job
+
+
+def jobs_of(args: Any, cell: str, size: int, held: float, seed: int) -> Iterator[dict[str, Any]]:
+    """The fits of a cell; that which holds rows out is as long as today's."""
+    for share in FLIPPED.get(cell, (0.0,)):
+        if share in args.flipped:
+            for loss in args.losses:
+                job = {"task": cell, "seed": seed, **common_of(vars(args)), "loss": loss}
+                job |= {"train_rows": size, "test_rows": TEST_ROWS, "flipped": share, "held": held}
+                for passes in (*PASSES[size], 0) if held == 0 else PASSES[size][-1:]:
+                    if not args.passes or passes in args.passes:
+                        yield {**job, "max_epochs": passes or of_rule(args.data, job)}
+
+
+def of_rule(folder: Path, job: dict[str, Any]) -> int:
+    """The passes that `fit` chooses."""
+    task = prepared(folder, job)
+    n_rare = min(Counter(task.train[1]).values())
+    return choose_epochs(job["train_rows"], 32, n_rare)
+
+
+# ---- one run
+
+
+class Watched(Callback):
+    """Writes after each pass what some rows say of the model.
+
+    Parameters
+    ----------
+    say : callable
+        Without arguments, to the figures of a moment.
+    most : int
+        Passes that are looked at, spread over all.
+    """
+
+    def __init__(self, say: Any, most: int = 10) -> None:
+        self.say, self.most = say, most
+        self.found: list[dict[str, Any]] = []
+
+    def __deepcopy__(self, memo: Any) -> Watched:
+        return self  # callbacks are copied by each fit
+
+    def on_epoch_end(self, net: Any, **kwargs: Any) -> None:
+        passes, last = len(net.history), net.max_epochs
+        wanted = {*range(1, 5), *np.linspace(4, last, self.most - 3).round().astype(int).tolist()}
+        if passes in wanted:
+            self.found.append({"passes": passes, **self.say()})
+
+
+def run(job: dict[str, Any], folder: Path, threads: int, _: Any = None) -> dict[str, Any]:
+    """Fit one model and say what test rows, and those held out, say of it."""
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    import torch
+    from sklearn.model_selection import train_test_split
+    from transformers.utils import logging
+
+    import skdice
+
+    logging.disable_progress_bar()
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(threads)
+    task = prepared(folder, job)
+    (X, y), parts = task.train, {"test": task.test}
+    if job["held"]:
+        X, X_held, y, y_held = train_test_split(
+            X, y, test_size=job["held"], stratify=y, random_state=job["seed"]
+        )
+        parts["held"] = X_held, y_held
+    model = skdice.DiceSequenceClassifier(
+        loss=job["loss"],
+        max_epochs=job["max_epochs"],
+        precision=job["precision"],
+        pos_label=task.pos_label,
+        random_state=job["seed"],
+    )
+
+    def say() -> dict[str, Any]:
+        return {part: figures(task, model, *rows) for part, rows in parts.items()}
+
+    watched = Watched(say)
+    if job["held"]:
+        model.set_params(callbacks=[watched])
+    started, of_cpu = time.perf_counter(), time.process_time()
+    model.fit(X, y)
+    record = {"job": job, "loss": described(job)}
+    record |= {"seconds": round(time.perf_counter() - started, 1)}
+    record |= {"cpu_seconds": round(time.process_time() - of_cpu, 1), **environment()}
+    record["history"] = [{"train_loss": epoch["train_loss"]} for epoch in model.history_]
+    record["positives"] = {
+        part: sum(label == task.pos_label for label in rows[1])
+        for part, rows in (("train", (X, y)), *parts.items())
+    }
+    return record | {"passes": watched.found} if job["held"] else record | say()
+
+
+def prepared(folder: Path, job: dict[str, Any]) -> tasks.Task:
+    """The rows of a cell, of which some have the other label."""
+    task = tasks.cell(tasks.load(job["task"], folder, job["seed"]), {**job, "dev_rows": 1})
+    return replace(task, train=flipped(task.train, job["flipped"], job["seed"]))
+
+
+def flipped(
+    part: tuple[list[Any], list[Any]], share: float, seed: int
+) -> tuple[list[Any], list[Any]]:
+    """Rows of two classes, a share of whose labels are the other one."""
+    X, y = part
+    one, other = sorted(set(y))
+    hit = np.random.default_rng([seed, 7]).random(len(y)) < share
+    swapped = {one: other, other: one}
+    return X, [swapped[label] if h else label for label, h in zip(y, hit, strict=True)]
+
+
+def figures(task: tasks.Task, model: Any, X: list[Any], y: list[Any]) -> dict[str, float]:
+    """F1 at one half and at the best threshold, average precision, and three log-losses."""
+    from sklearn.metrics import average_precision_score, f1_score, precision_recall_curve
+
+    truth = np.array([label == task.pos_label for label in y])
+    proba = model.predict_proba(X)[:, list(model.classes_).index(task.pos_label)]
+    precision, recall, _ = precision_recall_curve(truth, proba)
+    best = np.max(2 * precision * recall / np.maximum(precision + recall, 1e-12))
+    margins = np.log(np.clip(proba, 1e-7, 1)) - np.log(np.clip(1 - proba, 1e-7, 1))
+    found = {
+        "f1": f1_score(truth, proba > 0.5, zero_division=0),
+        "best_f1": best,
+        "average_precision": average_precision_score(truth, proba),
+        "log_loss": log_loss(margins, truth),
+        "calibrated_log_loss": calibrated(margins, truth),
+    }
+    return {name: round(float(value), 5) for name, value in found.items()}
+
+
+def log_loss(margins: np.ndarray, truth: np.ndarray) -> float:
+    return float(np.mean(np.logaddexp(0, np.where(truth, -margins, margins))))
+
+
+def calibrated(margins: np.ndarray, truth: np.ndarray) -> float:
+    """The log-loss with the best temperature and bias."""
+    from scipy.optimize import minimize
+
+    def of(params: np.ndarray) -> float:
+        return log_loss(np.exp(params[0]) * margins + params[1], truth)
+
+    return float(minimize(of, np.zeros(2), method="Nelder-Mead").fun)
+
+
+# ---- what they say
+
+
+def show(args: Any) -> None:
+    """Print the tables, and write them into the page."""
+    records = read(args.out)
+    page, machines = args.page.read_text(), Counter(record["device"] for record in records)
+    print(f"{len(records)} fits, {core_hours(records):.1f} core-hours: {dict(machines)}")
+    text = "\n".join(lines(records))
+    print(text)
+    args.page.write_text(replaced(page, "length of a fit", text, "length.py"))
+
+
+def lines(records: list[dict[str, Any]]) -> Iterator[str]:
+    """For each cell: F1 with the longest fit, with that of the rule, and with the best length."""
+    yield (
+        "| texts | flipped labels | rows | of the rarer class | seeds | F1, longest fit | "
+        "F1, fit by the rule | F1, best length | lost by the longest | by the rule |"
+    )
+    yield "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
+    lost: dict[bool, list[tuple[float, float]]] = {False: [], True: []}
+    for (cell, share, size), seeds in sorted(by_cell(records).items(), key=place):
+        found = [figures for figures in seeds.values() if figures.keys() >= {"today", "rule"}]
+        if not found:
+            continue
+        today, rule, best = (
+            np.mean([f[name] for f in found]) for name in ("today", "rule", "best")
+        )
+        rare = "; ".join(f"{f['rare']:.0f}" for f in found)
+        n = "; ".join(f"{f['passes']:.0f}" for f in found)
+        lost[share > 0].append((best - today, best - rule))
+        yield (
+            f"| {CELLS[cell]} | {share:.0%} | {size:,} | {rare} | {len(found)} | {today:.1f} | "
+            f"{rule:.1f} ({n} passes) | {best:.1f} | {best - today:.1f} | {best - rule:.1f} |"
+        )
+    for noisy, values in lost.items():
+        if values:
+            what = "flipped labels" if noisy else "labels as they are"
+            means = " | ".join(f"**{value:.1f}**" for value in np.mean(values, axis=0))
+            yield f"| mean, {what} | | | | | | | | {means} |"
+
+
+def by_cell(records: list[dict[str, Any]]) -> dict[Any, dict[int, dict[str, float]]]:
+    """The figures of each cell, by seed; the best of all lengths that were tried."""
+    cells: dict[Any, dict[int, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
+    for record in records:
+        job = record["job"]
+        if job["held"] or job["loss"] != "ce_dice":
+            continue
+        size, f1 = job["train_rows"], 100 * record["test"]["f1"]
+        found = cells[job["task"], job["flipped"], size][job["seed"]]
+        found["best"] = max(found.get("best", 0.0), f1)
+        found["rare"] = min(record["positives"]["train"], size - record["positives"]["train"])
+        found["passes"] = choose_epochs(size, 32, found["rare"])
+        if job["max_epochs"] == PASSES[size][-1]:
+            found["today"] = f1
+        if job["max_epochs"] == found["passes"]:
+            found["rule"] = f1
+    return cells
+
+
+def place(cell: Any) -> tuple[bool, int, float, int]:
+    """The order of the table: labels as they are first."""
+    (name, share, size), _ = cell
+    return share > 0, list(CELLS).index(name), share, size
+
+
+if __name__ == "__main__":
+    main()
