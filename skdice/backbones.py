@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import importlib.util
-import json
 import math
 import re
 from collections.abc import Iterator
@@ -14,6 +14,7 @@ from typing import Any
 
 from skdice._checks import checked
 from skdice._lock import PROCESS
+from skdice._model_files import folder_state, refuse_code, refuse_keys
 from skdice.folders import settled
 
 DEFAULT_BACKBONE = "sentence-transformers/all-MiniLM-L6-v2"
@@ -138,9 +139,10 @@ def load_tokenizer(backbone: str) -> Any:
         quiet_transformers(),
         explained(f"backbone={backbone!r}", where, f". If it has none, {_ADD_TOKENIZER}"),
     ):
-        options = {"trust_remote_code": False, "local_files_only": Path(where).is_dir()}
+        local = Path(where).is_dir()
+        options = {"config": config, "trust_remote_code": False, "local_files_only": local}
         tokenizer = AutoTokenizer.from_pretrained(where, **options)
-        if getattr(tokenizer, "add_prefix_space", None) is False:
+        if getattr(tokenizer, "add_prefix_space", None) is False and _marks_spaces(tokenizer):
             # Byte-level BPE (RoBERTa): words given one by one need the space they had in text.
             tokenizer = AutoTokenizer.from_pretrained(where, add_prefix_space=True, **options)
         _prefix_space(tokenizer)
@@ -168,6 +170,13 @@ def load_tokenizer(backbone: str) -> Any:
     return tokenizer
 
 
+def _marks_spaces(tokenizer: Any) -> bool:
+    """Return False if spaces leave no trace in the subwords, as in WordPiece."""
+    backend: Any = getattr(tokenizer, "backend_tokenizer", None)
+    steps = f"{getattr(backend, 'normalizer', '')!r} {getattr(backend, 'pre_tokenizer', '')!r}"
+    return backend is None or any(step in steps for step in ("ByteLevel", "Metaspace", "Prepend"))
+
+
 def _prefix_space(tokenizer: Any) -> None:
     """Do the same where the tokenizer has no such setting or ignores it (ModernBERT)."""
     from tokenizers import normalizers, pre_tokenizers
@@ -193,15 +202,25 @@ def _prefix_space(tokenizer: Any) -> None:
 
 
 def load_config(backbone: str) -> Any:
-    """The configuration of `backbone`; an encoder-decoder or code of its own is refused."""
+    """The configuration of `backbone`; an encoder-decoder or code of its own is refused.
+
+    A folder is read again only if one of its files has changed: a fit asks some six times.
+    """
+    where = find_backbone(backbone)
+    if not Path(where).is_dir():
+        return _read_config.__wrapped__(backbone, where)
+    return copy.deepcopy(_read_config(backbone, where, *folder_state(where)))
+
+
+@functools.lru_cache(maxsize=16)
+def _read_config(backbone: str, where: str, *state: object) -> Any:
     from transformers import AutoConfig, PreTrainedConfig
 
-    where = find_backbone(backbone)
     local = Path(where).is_dir()
-    refuse_code(where)
+    refuse_code(where, *_count_weights(Path(where)))
     with quiet_transformers(), explained(f"backbone={backbone!r}", where):
         content = {} if local else PreTrainedConfig.get_config_dict(where)[0]
-    _refuse_keys(content, "config.json", f"{where}/config.json")
+    refuse_keys(content, "config.json", f"{where}/config.json")
     with quiet_transformers(), explained(f"backbone={backbone!r}", where):
         config = AutoConfig.from_pretrained(where, trust_remote_code=False, local_files_only=local)
     if getattr(config, "is_encoder_decoder", False):
@@ -211,80 +230,6 @@ def load_config(backbone: str) -> Any:
         )
     config.return_dict = True  # outputs are taken by name, whatever the file says
     return config
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """A file that holds one JSON object."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(content, dict):
-            raise ValueError(f"it holds {type(content).__name__}, not an object")
-    except (ValueError, RecursionError) as error:
-        raise ValueError(
-            f"{str(path)!r} is damaged ({error}): get the file again, or save the model again"
-        ) from error
-    return content
-
-
-# Keys of files for which transformers or peft import, patch or fetch something, or by which a value
-# hides under another name.
-_CODE = {
-    "config.json": {
-        *("auto_map", "quantization_config", "fusion_config", "kernel_config"),
-        *("configuration_files", "attribute_map"),
-    },
-    "tokenizer_config.json": {"auto_map"},
-    "adapter_config.json": {
-        *("auto_map", "megatron_config", "tokenizer_name_or_path", "tokenizer_kwargs", "adapters"),
-    },
-}
-# What needs no kernel of the hub.
-_LOCAL_ATTENTION = {"eager", "sdpa", "flex_attention", "batched_mm", "grouped_mm"}
-_TOKENIZER = r"(?!Auto|Rag)\w*(Tokenizer(Fast)?|Backend)"
-
-
-def refuse_code(where: str) -> None:
-    """Refuse a folder for which code would be run or fetched, or whose sizes cannot be true."""
-    for name in _CODE:
-        path = Path(where) / name
-        if path.is_file():
-            content = read_json(path)
-            _refuse_keys(content, name, str(path))
-            if name == "config.json":
-                _refuse_sizes(content, path)
-
-
-def _refuse_keys(content: dict[str, Any], name: str, path: str) -> None:
-    packages = {"flash_attention_2"} if importlib.util.find_spec("flash_attn") else set()
-    for key, value in _items(content):
-        bad = key in _CODE[name] and value is not None
-        if re.fullmatch("_?(attn|experts)_implementation(_internal)?", key):
-            chosen = value.values() if isinstance(value, dict) else [value]
-            bad = not {*map(str, chosen)} <= {*_LOCAL_ATTENTION, *packages, "None"}
-        elif key == "tokenizer_class" and value is not None:
-            bad = re.fullmatch(_TOKENIZER, str(value)) is None
-        if bad:
-            raise ValueError(
-                f"{path!r} asks for code of its own or of the hub ({key}={value!r}), which skdice "
-                "never runs: give a model whose architecture transformers knows, or take that "
-                "entry out if you know that the model does without"
-            )
-
-
-def _refuse_sizes(content: dict[str, Any], path: Path) -> None:
-    """Refuse numbers of layers and sizes that the weights beside a config.json cannot have."""
-    n_tensors, n_weights = _count_weights(path.parent)
-    for key, value in _items(content):
-        limit = max(n_weights, 2**24)
-        if re.search("(layer|group|expert|block|stage|depth)s?$|group_num$", key):
-            limit = max(n_tensors // 4, 64)  # a layer has more than 4
-        elif key == "num_labels":
-            limit = 2**16
-        if isinstance(value, int) and value > limit and "theta" not in key:
-            raise ValueError(
-                f"{str(path)!r} has {key}={value}, which does not fit the {n_tensors} tensors of "
-                f"{n_weights} weights beside it: get the folder again"
-            )
 
 
 def _count_weights(folder: Path) -> tuple[int, int]:
@@ -301,18 +246,6 @@ def _count_weights(folder: Path) -> tuple[int, int]:
         size = file.stat().st_size
         n_tensors, n_weights = n_tensors + size // 64, n_weights + size
     return n_tensors, n_weights
-
-
-def _items(content: Any) -> Iterator[tuple[str, Any]]:
-    """All keys of nested JSON with their values; entries of a list have the list's key."""
-    stack = [("", content)]
-    while stack:
-        key, value = stack.pop()
-        yield key, value
-        if isinstance(value, dict):
-            stack += value.items()
-        elif isinstance(value, list):
-            stack += [(key, entry) for entry in value]
 
 
 def load_encoder(backbone: str) -> Any:
@@ -376,9 +309,7 @@ def load_weights(cls: Any, where: str, config: Any) -> tuple[Any, dict[str, list
     local = Path(where).is_dir()
     with quiet_transformers():
         if local:
-            build = getattr(cls, "from_config", cls)  # of an Auto class
-            with torch.device("meta"):
-                n_described = sum(p.numel() for p in build(copy.deepcopy(config)).parameters())
+            n_described = _count_described(cls, where, config.num_labels, *folder_state(where))
             n_weights = _count_weights(Path(where))[1]
             if n_described > 2 * n_weights + 2**20:  # a new head has few
                 raise ValueError(
@@ -398,6 +329,18 @@ def load_weights(cls: Any, where: str, config: Any) -> tuple[Any, dict[str, list
         for what in ("missing", "unexpected", "mismatched")
     }
     return model, faults
+
+
+@functools.lru_cache(maxsize=16)
+def _count_described(cls: Any, where: str, n_labels: int, *state: object) -> int:
+    """The number of weights of a model by its configuration; none of them takes memory."""
+    import torch
+
+    config = load_config(where)
+    config.num_labels = n_labels
+    with torch.device("meta"):
+        model = getattr(cls, "from_config", cls)(config)  # of an Auto class
+    return sum(p.numel() for p in model.parameters())
 
 
 def without_pooler(encoder: Any) -> Any:

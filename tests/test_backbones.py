@@ -18,6 +18,7 @@ from skdice import (
 )
 from skdice.backbones import (
     find_backbone,
+    load_config,
     load_encoder,
     load_tokenizer,
     load_with_head,
@@ -194,3 +195,18 @@ def test_ids_beyond_the_embedding_are_refused(tiny_backbone, tmp_path):
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
     with pytest.raises(ValueError, match=r"id 9999 \('anna'\), and embeddings of \d+ ids"):
         load_tokenizer(str(folder))
+
+
+def test_a_changed_folder_is_read_again(tmp_path, build_backbone):
+    folder = build_backbone(str(tmp_path / "model"))
+    first = load_config(folder)
+    first.hidden_dropout_prob = 0.9
+    assert load_config(folder).hidden_dropout_prob == 0.1  # each has its own
+    path = tmp_path / "model" / "config.json"
+    path.write_text(path.read_text().replace('dropout_prob": 0.1', 'dropout_prob": 0.2'))
+    assert load_config(folder).hidden_dropout_prob == 0.2
+    assert load_encoder(folder).config.hidden_dropout_prob == 0.2
+    weights = tmp_path / "model" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:100])
+    with pytest.raises(ValueError, match="could not be loaded"):
+        load_config(folder)

@@ -180,11 +180,19 @@ class NetEstimator(BaseEstimator):
             self.__dict__ = dict(plan.fitted)
             self._resolve_schedule(plan)
             net = self._net_for(plan)
+            spread = self._spread(net, plan)
             net.set_training(True)  # from here on, whoever predicts takes a copy of the module
             self.net_, self._applied = net, self._inference_params()
             if plan.mode == "partial":  # which trains the weights that there are
                 weights = copy.deepcopy(trained_state(before["net_"].module_))
             self._train(net, plan)
+            if spread > 0 and not self._spread(net, plan) > COLLAPSED * spread:
+                warn(
+                    f"the fitted model predicts the same for every example. With lr={self.lr_} the "
+                    f"encoder has lost what it knew: try lr={self.lr_ / 10:.1g}, or warmup above "
+                    f"{self.warmup}",
+                    CollapseWarning,
+                )
         except BaseException as error:
             if net is None or not isinstance(error, KeyboardInterrupt):
                 self.__dict__ = before
@@ -205,8 +213,7 @@ class NetEstimator(BaseEstimator):
         self.lr_ = float(rate_of(self, constant=plan.epochs is not None))
 
     def _train(self, net: FineTuningNet, plan: FitPlan) -> None:
-        checkpoints = self._checkpoints(plan)
-        spread, score = self._spread(plan), None
+        checkpoints, score = self._checkpoints(plan), None
         if plan.validation is not None:
             score = partial(self._validation_score, plan.validation)
         try:
@@ -225,13 +232,6 @@ class NetEstimator(BaseEstimator):
                 if "train_loss" in epoch  # an interrupted epoch has none
             ]
             self.n_iter_ = len(self.history_)
-        if spread > 0 and not self._spread(plan) > COLLAPSED * spread:
-            warn(
-                f"the fitted model predicts the same for every example. With lr={self.lr_} the "
-                f"encoder has lost what it knew: try lr={self.lr_ / 10:.1g}, or warmup above "
-                f"{self.warmup}",
-                CollapseWarning,
-            )
 
     def _checkpoints(self, plan: FitPlan) -> Checkpoints | None:
         """The checkpoints of this fit, found again by a fit with the same data and parameters.
@@ -264,6 +264,7 @@ class NetEstimator(BaseEstimator):
             net = self._make_net(plan.criterion, plan.seed)
             with seeded(plan.seed, net.device):
                 net.initialize()
+            net.module_.eval()  # until it is trained, predictions need no copy of it
         except (TypeError, ValueError, AttributeError) as error:
             if not self.net_params:
                 raise
@@ -294,6 +295,6 @@ class NetEstimator(BaseEstimator):
             verbose=int(self.verbose) if ranks.rank() == 0 else 0,
         ) | {**settings, **given}
 
-    def _spread(self, plan: FitPlan) -> float:
+    def _spread(self, net: FineTuningNet, plan: FitPlan) -> float:
         """Return how far outputs differ between examples; 0 where this is not checked."""
         return 0.0

@@ -20,6 +20,7 @@ import numpy as np
 import torch
 
 from skdice import backbones
+from skdice._model_files import read_json
 from skdice._warn import warn
 from skdice.engine.adapters import load_adapter
 from skdice.engine.devices import resolve_device, seeded
@@ -140,7 +141,7 @@ def _card_name(folder: Path) -> str:
     """README.md, unless the folder has one that was not written, or was changed, by others."""
     readme, ours = folder / "README.md", None
     with contextlib.suppress(OSError, ValueError):
-        ours = backbones.read_json(folder / STATE).get("card")
+        ours = read_json(folder / STATE).get("card")
     return "MODEL_CARD.md" if readme.is_file() and _checksum(readme) != ours else readme.name
 
 
@@ -212,7 +213,7 @@ def read_state(folder: Path) -> dict[str, Any]:
             f"{str(folder)!r} holds no {STATE}: give a folder that save_pretrained of an skdice "
             "estimator wrote, or use from_transformers for a model of transformers"
         )
-    state = backbones.read_json(path)
+    state = read_json(path)
     version = state.get("format")
     if version != FORMAT:
         raise ValueError(

@@ -206,11 +206,9 @@ class TransformerEstimator(NetEstimator):
     def _validation_score(self, held: Examples) -> float:
         return self.task.validation_score(self, held, self._row_outputs(held.inputs, tell=False))
 
-    def _spread(self, plan: FitPlan) -> float:
+    def _spread(self, net: FineTuningNet, plan: FitPlan) -> float:
         # partial_fit is called often, and each call is short
-        return (
-            0.0 if plan.epochs is not None else schedule.spread_of_logits(self.net_, plan.dataset)
-        )
+        return 0.0 if plan.epochs is not None else schedule.spread_of_logits(net, plan.dataset)
 
     # ---- predictions
 

@@ -474,7 +474,7 @@ def test_import_is_light():
     import sys
 
     code = "import sys, skdice; assert not {'transformers', 'torch'} & set(sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_saving_says_what_can_run_a_head_of_our_own(classifier, tmp_path):
