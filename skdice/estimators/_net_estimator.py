@@ -194,7 +194,8 @@ class NetEstimator(BaseEstimator):
                     CollapseWarning,
                 )
         except BaseException as error:
-            if net is None or not isinstance(error, KeyboardInterrupt):
+            begun = net is not None and vars(self).get("net_") is net
+            if not begun or not isinstance(error, KeyboardInterrupt):
                 self.__dict__ = before
                 if weights is not None:
                     self.net_.go_back(weights)
