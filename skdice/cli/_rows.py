@@ -15,11 +15,35 @@ Row = tuple[Any, Any]
 
 def rows_of(estimator: Any, file: Path, columns: Columns) -> Iterable[Row]:
     """Inputs of a file with or without labels, with their ids; texts with their metadata."""
+    if _is_lazy(estimator, file, columns):
+        return ((line, "") for line in _lines_of(file))
     if not estimator.task.has_words:
         return _texts_of(file, columns)
     table = columns.of_texts()
     X, ids = estimator.task.read_inputs(estimator, file, columns.encoding, **table)
     return zip(X, ids or repeat(""), strict=False)
+
+
+def _is_lazy(estimator: Any, file: Path, columns: Columns) -> bool:
+    """Return True if texts to classify stand one on each line, which nothing else can tell of."""
+    from skdice.datasets.files import is_plain, is_record, iter_lines
+
+    one_text = estimator.task.name == "classification" and estimator.n_features_in_ in (None, 1)
+    if not one_text or columns.of_texts() or columns.encoding != "utf-8" or not is_plain(file):
+        return False
+    first = next(filter(str.strip, iter_lines(file)), "")
+    return bool(first) and "\t" not in first and not is_record(first)
+
+
+def _lines_of(file: Path) -> Iterator[str]:
+    """Lines that are not blank, as they are needed, and the error of `read_texts` at a tab."""
+    from skdice.datasets import read_texts
+    from skdice.datasets.files import iter_lines
+
+    for line in filter(str.strip, iter_lines(file)):
+        if "\t" in line:
+            read_texts(file)
+        yield line
 
 
 def _texts_of(file: Path, columns: Columns) -> Iterable[Row]:

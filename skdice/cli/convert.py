@@ -48,7 +48,9 @@ def convert(
     _common.new_file(out, "OUT", force, folder=out.is_dir())
     form = write_as or format_of_name(out)
     if form is None:
-        raise typer.BadParameter(f"{out.name!r} does not show its format: give --to")
+        raise typer.BadParameter(
+            f"{out.name!r} does not show its format: give --to, one of {', '.join(TOOLS)}"
+        )
     found = read_annotations(file, read_as, **source.of_entities())
     write_annotations(out, *found[:2], form, found.metadata)
     n, texts = sum(map(len, found.entities)), counted(len(found.texts), "text")

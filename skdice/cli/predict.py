@@ -53,7 +53,8 @@ def predict(
 
     From standard input rows are read and written 64 at a time: tokens with blank lines between
     sentences, one text on each line, or JSON lines with "tokens", "text" (and "text_pair"), or
-    "question" and "context".
+    "question" and "context". A .txt file with a text to classify on each line is not read whole
+    either.
 
     For example:
 

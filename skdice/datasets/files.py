@@ -76,6 +76,25 @@ def read_text(path: str | Path, encoding: str = "utf-8") -> str:
         raise ValueError(f"encoding={encoding!r} is unknown: use one such as 'latin-1'") from error
 
 
+def is_plain(path: Path) -> bool:
+    """Return True if a file named ``.txt`` is not packed, nor UTF-16, nor another binary."""
+    if path.suffix.lower() != ".txt" or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return not file.read(8).startswith((b"\x1f\x8b", *_BOMS, *_BINARY))
+
+
+def iter_lines(path: Path) -> Iterator[str]:
+    """The lines of a plain text file in UTF-8, read as they are needed; as of `read_lines`."""
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            for line in file:
+                yield line.removesuffix("\n")
+    except UnicodeDecodeError:
+        read_lines(path)  # its error names the line
+        raise
+
+
 # ---- JSON
 
 

@@ -82,7 +82,7 @@ class SearchRun:
         total, known = int(self.search.n_trials), ended_trials(self.study)
         scores = [row.shown.score(self.full.key) for row in known if not row.heads_only]
         of = "" if self.strategy.is_exact else " of heads"
-        earlier = f"{len(known)} of them are done" if known else ""
+        earlier = f"{len(known)} done before" if known else ""
         folds = f"{len(self.full.splits)} folds"
         self._progress.say(f"{counted(total, 'trial')}{of} on {folds}", earlier)
         best = float(np.fmax.reduce(scores, initial=np.nan))

@@ -181,6 +181,7 @@ def test_convert_names_what_it_needs(folder, tmp_path):
     result = run("convert", folder / "notes.jsonl", tmp_path / "a.json")
     assert result.exit_code == 2
     assert "give --to" in result.output
+    assert "label-studio, prodigy" in " ".join(result.output.split())
     (tmp_path / "bad.jsonl").write_text('{"text": "Ann", "entities": [[0, 9, "PER"]]}')
     result = run("convert", tmp_path / "bad.jsonl", tmp_path / "b.jsonl")
     assert result.exit_code == 1

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from skdice import DiceSequenceClassifier, DiceTokenClassifier
 from skdice.cli.app import app
-from skdice.datasets import read_conll, write_conll
+from skdice.datasets import read_conll, read_texts, write_conll
 from skdice.exceptions import ServingWarning
 from skdice.inspection import ComparisonDisplay
 from skdice.metrics import span_report
@@ -1135,3 +1135,45 @@ def test_compare_holds_no_single_row_out(files, tiny_backbone):
     result = run("compare", "--train", files / "lone.tsv", "--backbone", tiny_backbone)
     assert result.exit_code == 1
     assert "has one row only: give --test" in " ".join(result.output.split())
+
+
+def test_predict_reads_a_file_of_lines_as_it_goes(trained, monkeypatch):
+    from skdice.cli import _rows, predict
+    from skdice.cli._options import Columns
+    from skdice.datasets import files as reading
+
+    model = DiceSequenceClassifier.from_pretrained(trained / "c")
+    texts, iter_lines, n_read = ["win money", 'see "you', "a, b"] * 100, reading.iter_lines, 0
+
+    def counting(path):
+        nonlocal n_read
+        for line in iter_lines(path):
+            n_read += 1
+            yield line
+
+    monkeypatch.setattr(reading, "iter_lines", counting)
+    file = trained / "lines.txt"
+    file.write_text("\ufeff\n" + "\r\n".join(texts), encoding="utf-8", newline="")
+    rows = _rows.rows_of(model, file, Columns())
+    lines = predict._lines_of(model, "tsv", rows, 8)
+    found = [next(lines)]
+    assert n_read <= 4 + 2 * 8  # the first two lines twice, and two blocks
+    found += lines
+    assert found == [f"{y}\t{x}" for x, y in zip(texts, model.predict(texts), strict=True)]
+    assert [x for x, _ in _rows.rows_of(model, file, Columns())] == read_texts(file)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"win\nsee you\nwin\tmoney\n", "line 3: 2 column(s), but 1 in the first line"),
+        (b"win\nsee you\n\xe4\n", "line 3: byte 12 is not utf-8"),
+        (b"\n \n", "is empty: give a file with at least one example"),
+    ],
+)
+def test_a_bad_line_of_a_file_is_named_and_nothing_written(trained, content, message):
+    (trained / "bad.txt").write_bytes(content)
+    result = run("predict", trained / "c", trained / "bad.txt", "--out", trained / "bad.out")
+    assert result.exit_code == 1
+    assert message in " ".join(result.output.split())
+    assert not list(trained.glob("*bad.out*"))

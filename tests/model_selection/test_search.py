@@ -430,6 +430,14 @@ def test_a_log_file_gets_lines_of_a_search(capsys, monkeypatch):
     assert re.search(r"^trial 1: 0\.\d{3}, lr=0\.1$", capsys.readouterr().out, re.M)
 
 
+def test_a_search_that_goes_on_says_how_many_trials_it_found(capsys, tmp_path):
+    how = {"storage": f"sqlite:///{tmp_path / 'study.db'}", "study_name": "s", "verbose": 1}
+    search({"lr": [0.1, 0.2]}, n_trials=1, **how).fit(X, Y)
+    capsys.readouterr()
+    search({"lr": [0.1, 0.2]}, n_trials=2, **how).fit(X, Y)
+    assert capsys.readouterr().out.startswith("2 trials on 2 folds, 1 done before\n")
+
+
 def test_a_terminal_gets_a_bar_of_a_search(capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     pause = [lambda study, trial: time.sleep(0.12)]  # a bar is drawn ten times a second at most
