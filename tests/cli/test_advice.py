@@ -176,4 +176,8 @@ def test_every_command_that_reads_has_the_options_of_the_advice():
     options = {word for remedy in remedies for word in remedy if word.startswith("--")}
     assert {"--task", "--label-columns", "--separator", "--on-misaligned"} <= options
     for command in READING:
-        assert options <= {name for param in COMMANDS[command].params for name in param.opts}
+        assert options <= {
+            name
+            for param in COMMANDS[command].params
+            for name in (*param.opts, *param.secondary_opts)
+        }

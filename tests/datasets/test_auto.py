@@ -35,7 +35,7 @@ CONLLU = """\
 def test_json_lines_are_no_tags(tmp_path):
     path = put(tmp_path, '{"text": "a", "label": 1}\n', "a.jsonl")
     for task in ("tagging", "mrc-ner"):
-        with pytest.raises(ValueError, match=r"no lists of tokens and tags: .*--task entities"):
+        with pytest.raises(ValueError, match=r"no lists of tokens and tags: .*task='entities'"):
             read_dataset(path, task=task)
     assert read_table(put(tmp_path, '[{"text": "a", "label": 1}]', "a.json")) == (["a"], ["1"])
 

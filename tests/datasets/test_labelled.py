@@ -133,7 +133,7 @@ def test_choices_of_label_studio(tmp_path):
                name="a.json")  # fmt: skip
     data = read_dataset(path)
     assert (data.task, data.X, data.y) == ("classification", ["a", "b"], ["good", "bad"])
-    with pytest.raises(ValueError, match=r"labels of whole texts and no entities: .*--task class"):
+    with pytest.raises(ValueError, match=r"labels of whole texts and no entities: .*task='class"):
         read_annotations(path)
     assert read_annotations(path, "label-studio", with_entities=False).texts == ["a", "b"]
     both = put(tmp_path, task_of("a", choice("mood", "good", "calm"), choice("topic", "x")),
@@ -180,7 +180,7 @@ def test_several_labels_in_a_cell(tmp_path, sign):
     path.write_text(f"text\tlabel\nwin it\tspam{sign} ad\nhi you\tham\nbuy it\tad\n")
     split = (["win it", "hi you", "buy it"], [["spam", "ad"], ["ham"], ["ad"]])
     assert read_table(path, label_separator=sign) == split
-    with pytest.warns(UserWarning, match=r"'spam.* ad' are read as several.*--label-separator"):
+    with pytest.warns(UserWarning, match=r"'spam.* ad' are read as several.*label_separator="):
         assert read_table(path) == split
     assert read_table(path, label_separator="")[1] == [f"spam{sign} ad", "ham", "ad"]
     path.write_text(f"text\tlabel\nAlbany is old\tNew York{sign} NY\nRome is\tItaly\n")
@@ -197,7 +197,7 @@ def test_written_lists_are_refused_by_fit(labels):
 def test_a_column_without_a_positive_stays_a_class(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("text,toxic,threat,insult\nhate you,1,0,0\nnice one,0,0,0\nbad one,0,0,1\n")
-    with pytest.raises(ValueError, match=r"--label-columns toxic,threat,insult"):
+    with pytest.raises(ValueError, match=r"label_columns=\['toxic', 'threat', 'insult'\]"):
         read_table(path)
     y = read_table(path, label_columns=["toxic", "threat", "insult"])[1]
     assert y == [["toxic"], [], ["insult"]]
@@ -211,14 +211,14 @@ def test_options_are_obeyed_or_refused(tmp_path):
     assert read_dataset(path).task == "entities"
     assert read_dataset(path, label_column="mood").y == ["good"]
     with pytest.raises(TypeError, match=r"label_column='mood' is no option of read_annotations.*"
-                                        r"--task classification"):  # fmt: skip
+                                        r"task='classification'"):  # fmt: skip
         read_dataset(path, task="entities", label_column="mood")
     tokens = put(tmp_path, {"tokens": ["Ann"], "tags": ["O"]})
-    with pytest.raises(TypeError, match=r"header=True is no option .*--task classification"):
+    with pytest.raises(TypeError, match=r"header=True is no option .*task='classification'"):
         read_dataset(tokens, header=True)
     table = tmp_path / "a.csv"
     table.write_text("text,label\na b,x\nc d,y\n")
-    with pytest.raises(TypeError, match=r"scheme='iob2' is no option .*--task tagging"):
+    with pytest.raises(TypeError, match=r"scheme='iob2' is no option .*task='tagging'"):
         read_dataset(table, scheme="iob2")
 
 

@@ -80,7 +80,7 @@ def test_packed_marked_and_windows_files_are_read(tmp_path, name):
         path.parent.mkdir()
         path.write_bytes(FILES[name].encode("latin-1"))
         if "ë" in FILES[name]:
-            with pytest.raises(ValueError, match="--encoding latin-1"):
+            with pytest.raises(ValueError, match="encoding='latin-1'"):
                 read_dataset(path)
         assert rows_of(path, encoding="latin-1") == expected
 

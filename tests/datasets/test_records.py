@@ -185,7 +185,7 @@ def test_texts_without_labels(tmp_path, name, text, options, expected):
     ("name", "text", "options", "message"),
     [
         ("a.csv", "one,two\na,b\n", {}, r"2 columns .* text \['0: one', '1: two'\], not 1:"),
-        ("a.csv", "text,title\na,b\n", {}, r"\['text', 'title'\], not 1: .*--text-column"),
+        ("a.csv", "text,title\na,b\n", {}, r"\['text', 'title'\], not 1: .*text_columns"),
         ("a.csv", "1,0\n0,1\n", {"classes": [0, 1]}, "2 columns that may be text"),
         ("a.csv", "id,text,title,body\n1,a,b,c\n", {"n_texts": 2}, r"'body'\], not 1 or 2"),
         ("a.csv", "id,label\n1,a\n", {}, "has 0 columns"),

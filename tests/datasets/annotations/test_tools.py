@@ -206,7 +206,7 @@ def test_label_studio_takes_the_text_from_the_tag_of_the_regions(tmp_path):
     assert of({"note": "Ann sings.", "n": 3}).texts == ["Ann sings."]
     assert of({"note": "Ann sings.", "n": "3"}, text_column="note").texts == ["Ann sings."]
     with pytest.raises(
-        ValueError, match=r"no text under 'text', but \['note', 'n'\]: .*--text-column"
+        ValueError, match=r"no text under 'text', but \['note', 'n'\]: .*text_column"
     ):
         of({"note": "Ann sings.", "n": "3"})
 
@@ -285,7 +285,7 @@ def test_a_text_that_contradicts_its_offsets(tmp_path, format):
         assert read_annotations(path, on_misaligned="drop").entities == [[]]
     with pytest.warns(UserWarning, match=r"1 of 1 entities are misaligned; 1 of them were moved"):
         assert read_annotations(path, on_misaligned="fix").entities == [[(3, 6, "PER")]]
-    with pytest.raises(ValueError, match=r"the offsets fit offsets='bytes' "):
+    with pytest.raises(ValueError, match=r"the offsets fit offsets='bytes'"):
         read_annotations(write(EMOJI, 9, 12))
     decomposed = "Zu\u0308rich, Ann"
     with pytest.raises(ValueError, match=r"the offsets fit .*the text in NFC"):
@@ -647,7 +647,9 @@ def test_lines_of_texts_and_entities(tmp_path, entity):
     ],
 )
 def test_what_is_no_annotation(tmp_path, record):
-    with pytest.raises(ValueError, match=r"of no format that is known: it has .*--from"):
+    with pytest.raises(
+        ValueError, match=r"of no format that is known: it has .*format of read_annotations"
+    ):
         read_annotations(put(tmp_path, "a.jsonl", record, record))
 
 
@@ -685,7 +687,7 @@ def test_a_format_that_would_lose_the_entities(tmp_path):
     path = put(tmp_path, "a.jsonl", {"text": "Ann", "entities": [[0, 3, "PER"]]})
     for format in ("label-studio", "prodigy"):
         with pytest.raises(
-            ValueError, match=rf"--from {format}\) finds no entity; .* like 'jsonl'"
+            ValueError, match=rf"format='{format}' finds no entity; .* like 'jsonl'"
         ):
             read_annotations(path, format)
 
