@@ -220,5 +220,5 @@ def test_our_own_tags_can_be_read_back(tmp_path):
     assert read_dataset(path, task="mrc-ner").y == [[("PER", 0, 1)]]
     path.write_text(json.dumps({**spans, "spans": [["A", 0, 2], ["B", 0, 1]]}))
     assert read_dataset(path, task="mrc-ner").y == [[("A", 0, 2), ("B", 0, 1)]]
-    with pytest.raises(ValueError, match=r"line 1: .*--task mrc-ner"):
+    with pytest.raises(ValueError, match=r"line 1: .*task='mrc-ner'"):
         read_dataset(path)
