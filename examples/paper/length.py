@@ -43,6 +43,11 @@ FLIPPED = {"sms": (0.0, 0.05, 0.1), "clinc_rare": (0.0, 0.05, 0.1), "mrpc": (0.0
 # The last is that of `choose_epochs` without a look at the classes.
 PASSES = {100: (3, 10, 30), 400: (3, 10, 30), 2000: (3, 8)}
 TEST_ROWS = 2000
+# What a job of the grid of `recipe.py` says; others have further ingredients.
+OF_RECIPE = {
+    *("task", "seed", "precision", "train_rows", "dev_rows", "test_rows", "batch_size", "keep"),
+    *("loss", "start", "lr", "max_epochs"),
+}
 
 
 def main() -> None:
@@ -247,57 +252,87 @@ def show(args: Any) -> None:
     records = read(args.out)
     page, machines = args.page.read_text(), Counter(record["device"] for record in records)
     print(f"{len(records)} fits, {core_hours(records):.1f} core-hours: {dict(machines)}")
-    text = "\n".join(lines(records))
-    print(text)
-    args.page.write_text(replaced(page, "length of a fit", text, "length.py"))
+    of_recipe = read(HERE / "results" / "recipe.jsonl")
+    for name, made in (("length", lines(records)), ("clean labels", clean_lines(of_recipe))):
+        text = "\n".join(made)
+        print(text, end="\n\n")
+        page = replaced(page, f"{name} of fits", text, "length.py")
+    args.page.write_text(page)
 
 
 def lines(records: list[dict[str, Any]]) -> Iterator[str]:
-    """For each cell: F1 with the longest fit, with that of the rule, and with the best length."""
+    """For each cell: the figures of the longest fit, of that of the rule, and of the best."""
     yield (
-        "| texts | flipped labels | rows | of the rarer class | seeds | F1, longest fit | "
-        "F1, fit by the rule | F1, best length | lost by the longest | by the rule |"
+        "| texts | flipped labels | rows | of the rarer class | seeds | passes: longest, rule | "
+        "F1: longest | rule | best length | average precision: longest | rule | best length |"
     )
-    yield "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
-    lost: dict[bool, list[tuple[float, float]]] = {False: [], True: []}
+    yield "|---|---:|---:|---:|---:|---:" + "|---:" * 6 + "|"
+    rows: dict[bool, list[np.ndarray]] = {False: [], True: []}
     for (cell, share, size), seeds in sorted(by_cell(records).items(), key=place):
-        found = [figures for figures in seeds.values() if figures.keys() >= {"today", "rule"}]
+        found = [each for each in seeds.values() if each.keys() >= {"longest", "rule"}]
         if not found:
             continue
-        today, rule, best = (
-            np.mean([f[name] for f in found]) for name in ("today", "rule", "best")
-        )
-        rare = "; ".join(f"{f['rare']:.0f}" for f in found)
-        n = "; ".join(f"{f['passes']:.0f}" for f in found)
-        lost[share > 0].append((best - today, best - rule))
+        rare, passes = ({each[name] for each in found} for name in ("rare", "passes"))
+        table = np.mean([[each[n] for n in ("longest", "rule", "best")] for each in found], axis=0)
+        rows[share > 0].append(table.T.ravel())
         yield (
-            f"| {CELLS[cell]} | {share:.0%} | {size:,} | {rare} | {len(found)} | {today:.1f} | "
-            f"{rule:.1f} ({n} passes) | {best:.1f} | {best - today:.1f} | {best - rule:.1f} |"
+            f"| {CELLS[cell]} | {share:.0%} | {size:,} | {joined(rare)} | {len(found)} | "
+            f"{PASSES[size][-1]}, {joined(passes)} | {numbers(table.T.ravel())} |"
         )
-    for noisy, values in lost.items():
-        if values:
+    for noisy, tables in rows.items():
+        if tables:
             what = "flipped labels" if noisy else "labels as they are"
-            means = " | ".join(f"**{value:.1f}**" for value in np.mean(values, axis=0))
-            yield f"| mean, {what} | | | | | | | | {means} |"
+            yield f"| mean, {what} | | | | | | {numbers(np.mean(tables, axis=0))} |"
 
 
-def by_cell(records: list[dict[str, Any]]) -> dict[Any, dict[int, dict[str, float]]]:
-    """The figures of each cell, by seed; the best of all lengths that were tried."""
-    cells: dict[Any, dict[int, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
+def clean_lines(records: list[dict[str, Any]]) -> Iterator[str]:
+    """Test F1 by the number of passes, of the grid of `recipe.py`."""
+    found: dict[Any, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for record in records:
+        job = record["job"]
+        wanted = {"loss": "ce_dice", "lr": 1e-4, "batch_size": 32, "start": "zero"}
+        if job["task"] in FLIPPED and wanted.items() <= job.items() and set(job) == OF_RECIPE:
+            passes = 10 if job["max_epochs"] == 8 else job["max_epochs"]
+            f1 = 100 * record["plain"]["test"]["f1"]
+            found[job["task"], job["train_rows"]][passes].append(f1)
+    yield "| texts | rows | 3 passes | 8 or 10 | 30 |"
+    yield "|---|---:|---:|---:|---:|"
+    for (cell, size), by_passes in sorted(found.items(), key=by_name):
+        cells = [f"{np.mean(by_passes[n]):.1f}" if n in by_passes else "" for n in (3, 10, 30)]
+        yield f"| {CELLS[cell]} | {size:,} | {' | '.join(cells)} |"
+
+
+def joined(values: set[Any]) -> str:
+    return " or ".join(f"{value:.0f}" for value in sorted(values))
+
+
+def numbers(values: Any) -> str:
+    return " | ".join(f"{value:.1f}" for value in values)
+
+
+def by_cell(records: list[dict[str, Any]]) -> dict[Any, dict[int, dict[str, Any]]]:
+    """The figures of each cell, by seed; the best is that of all lengths that were tried."""
+    cells: dict[Any, dict[int, dict[str, Any]]] = defaultdict(lambda: defaultdict(dict))
     for record in records:
         job = record["job"]
         if job["held"] or job["loss"] != "ce_dice":
             continue
-        size, f1 = job["train_rows"], 100 * record["test"]["f1"]
+        size, test = job["train_rows"], record["test"]
+        values = np.array([100 * test["f1"], 100 * test["average_precision"]])
         found = cells[job["task"], job["flipped"], size][job["seed"]]
-        found["best"] = max(found.get("best", 0.0), f1)
+        found["best"] = np.maximum(found.get("best", 0.0), values)
         found["rare"] = min(record["positives"]["train"], size - record["positives"]["train"])
         found["passes"] = choose_epochs(size, 32, found["rare"])
         if job["max_epochs"] == PASSES[size][-1]:
-            found["today"] = f1
+            found["longest"] = values
         if job["max_epochs"] == found["passes"]:
-            found["rule"] = f1
+            found["rule"] = values
     return cells
+
+
+def by_name(cell: Any) -> tuple[int, int]:
+    (name, size), _ = cell
+    return list(CELLS).index(name), size
 
 
 def place(cell: Any) -> tuple[bool, int, float, int]:
