@@ -43,10 +43,18 @@ def read_json(path: Path) -> dict[str, Any]:
 def folder_state(where: str) -> tuple[Any, ...]:
     """What tells whether a folder has changed: its small files, and the dates of its weights."""
     folder = Path(where)
-    small = [file.read_bytes() for name in _CODE if (file := folder / name).is_file()]
+    small = [(name, f.read_bytes()) for name in _CODE if (f := folder / name).is_file()]
     weights = (file for pattern in _WEIGHTS for file in sorted(folder.glob(pattern)))
-    stats = [(file.name, file.stat()) for file in weights]
-    return (*small, *((name, s.st_size, s.st_mtime_ns, s.st_ino) for name, s in stats))
+    return (*small, *((file.name, *_dated(file)) for file in weights))
+
+
+def _dated(file: Path) -> tuple[int, ...]:
+    """Size, date and number of a file; nothing of a link that leads nowhere."""
+    try:
+        found = file.stat()
+    except OSError:
+        return ()
+    return found.st_size, found.st_mtime_ns, found.st_ino
 
 
 def refuse_code(where: str, n_tensors: int, n_weights: int) -> None:

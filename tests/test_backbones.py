@@ -206,6 +206,20 @@ def test_a_changed_folder_is_read_again(tmp_path, build_backbone):
     path.write_text(path.read_text().replace('dropout_prob": 0.1', 'dropout_prob": 0.2'))
     assert load_config(folder).hidden_dropout_prob == 0.2
     assert load_encoder(folder).config.hidden_dropout_prob == 0.2
+    tokenizer, adapter = (
+        path.with_name(f"{name}_config.json") for name in ("tokenizer", "adapter")
+    )
+    tokenizer.write_text('{"tokenizer_name_or_path": "x"}')
+    load_config(folder)
+    tokenizer.rename(adapter)  # where the same bytes ask for code
+    with pytest.raises(ValueError, match="asks for code"):
+        load_config(folder)
+    adapter.unlink()
+    link = tmp_path / "model" / "model-2.safetensors"
+    link.symlink_to("nowhere")
+    with pytest.raises(ValueError, match="could not be loaded"):
+        load_config(folder)
+    link.unlink()
     weights = tmp_path / "model" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:100])
     with pytest.raises(ValueError, match="could not be loaded"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import os
 import re
@@ -51,7 +52,7 @@ def with_options(message: str, options: dict[str, str]) -> str:
     """A message of the library that names options where it names their parameters.
 
     A name without an underscore may be an English word. It is renamed with a value, as in
-    ``task='auto'``, and after "the parameter".
+    ``task='auto'``, and after "the parameter". What stands in quotes is the user's own.
     """
     there = {name: (option, "") for name, option in options.items() if option.startswith("--")}
     names = _ELSEWHERE | there | {name: there[of] for name, of in _OPTIONS.items() if of in there}
@@ -61,18 +62,26 @@ def with_options(message: str, options: dict[str, str]) -> str:
         return " and ".join("".join(names[name]) for name in match.groups() if name)
 
     def renamed(match: re.Match[str]) -> str:
-        (option, command), value = names[match[1]], match[2]
-        if value is None and "_" not in match[1]:
+        name, value = match.groups()
+        if name is None or (value is None and "_" not in name):
             return match[0]
-        if value == "=False":
+        option, command = names[name]
+        try:
+            given = True if value is None else ast.literal_eval(value[1:])
+        except (ValueError, SyntaxError):  # a value that was cut
+            return match[0]
+        if given is False:
             option = option.replace("--", "--no-", 1)
-        elif value not in (None, "=True"):
-            option += " " + shlex.quote(",".join(re.findall("'([^']*)'", value)))
+        elif given is not True:
+            each = given if isinstance(given, list) else [given]
+            option += " " + shlex.quote(",".join(map(str, each)))
         return option + command
 
     message = re.sub(rf"\bthe parameters? ({known})\b(?: and ({known})\b)?", marked, message)
-    values = r"'[^']*'|\['[^]]*\]|True|False"
-    return re.sub(rf"(?<![\w/-])({known})\b(=(?:{values}))?", renamed, message)
+    quoted = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
+    values = rf"{quoted}|\[(?:(?:{quoted})(?:, )?)+\]|\d+(?:\.\d+)?(?:e-?\d+)?|True|False"
+    named = rf"(?<![\w/-])({known})\b(=(?:{values}))?|(?<!\w)(?:{quoted})"
+    return re.sub(named, renamed, message)
 
 
 @contextlib.contextmanager

@@ -208,7 +208,7 @@ class NetEstimator(BaseEstimator):
     def _resolve_schedule(self, plan: FitPlan) -> None:
         """Settle the rate and the number of epochs of a fit."""
         n_rows = len(plan.dataset if plan.rows is None else plan.rows[0])
-        self.max_epochs_ = plan.epochs or epochs_for(self, n_rows, plan.criterion)
+        self.max_epochs_ = plan.epochs or epochs_for(self, n_rows, plan)
         if plan.rows is not None:
             self.max_epochs_ = min(self.max_epochs_, len(plan.rows))
         self.lr_ = float(rate_of(self, constant=plan.epochs is not None))

@@ -188,7 +188,7 @@ def length_of_fit(
         warnings.simplefilter("ignore")  # the fit warns
         plan = plan_fit(draft, X, y, X_val=X_val, y_val=y_val)
     n_rows = len(plan.dataset if plan.rows is None else plan.rows[0])
-    return n_rows, epochs_for(draft, n_rows, plan.criterion)
+    return n_rows, epochs_for(draft, n_rows, plan)
 
 
 def needs_windows(model: Any, texts: list[Any]) -> bool:

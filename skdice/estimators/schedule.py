@@ -30,24 +30,29 @@ def rows_of_update(model: Any) -> int:
     return int(size) * ranks.n_processes()
 
 
-def epochs_for(model: Any, n_rows: int, criterion: Any = None) -> int:
+def epochs_for(model: Any, n_rows: int, plan: FitPlan | None = None) -> int:
     """Return the number of epochs of a fit on so many rows.
 
     Parameters
     ----------
     model : NetEstimator
     n_rows : int
-    criterion : Loss or None, default=None
-        What is trained with, which counts the classes; None is a fit of a head alone.
+    plan : FitPlan or None, default=None
+        The fit; None is one of a head alone.
     """
     if (epochs := given(model, "max_epochs")) != "auto":
         return int(epochs)
     size = rows_of_update(model)
-    if criterion is None or not _learns_by_heart(model):
+    if plan is None or not _learns_by_heart(model):
         return choose_epochs(n_rows, size)
-    counts = criterion.class_counts_.tolist()
-    n_rare = n_rows * min(counts) / sum(counts)  # weights of rows have any scale
-    return choose_epochs(n_rows, size, n_rare, rate_of(model))
+    return choose_epochs(n_rows, size, _n_rare(plan), rate_of(model))
+
+
+def _n_rare(plan: FitPlan) -> int:
+    """Return the rows of the rarer of two classes in an epoch; weights of 0 leave rows out."""
+    rows = slice(None) if plan.rows is None else plan.rows[0]
+    trained = plan.dataset.shares[rows] > 0
+    return int(np.bincount(plan.dataset.targets[rows][trained], minlength=2).min())
 
 
 def _learns_by_heart(model: Any) -> bool:

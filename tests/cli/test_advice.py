@@ -154,11 +154,19 @@ def test_a_command_without_the_option_names_one_that_has_it():
         ),
         ("quoting=False, not quoting=True", "--no-quoting, not --quoting"),
         ("Give X_val and y_val", "Give --dev"),
+        ("'label_columns' of 'my label_columns/a.csv'", None),  # the user's own names
+        (
+            """label_separator="it's" or label_columns=["it's", 'b']""",
+            """--label-separator 'it'"'"'s' or --label-columns 'it'"'"'s,b'""",
+        ),
+        ("dev=100. And dev=1e-3, dev=None", "--dev 100. And --dev 0.001, dev=None"),
+        ("the labels' label_columns", "the labels' --label-columns"),
     ],
 )
 def test_parameters_become_options(message, expected):
     names = ("separator", "quoting", "label_columns", "label_separator", "dev")
-    assert with_options(message, {n: f"--{n.replace('_', '-')}" for n in names}) == expected
+    options = {n: f"--{n.replace('_', '-')}" for n in names}
+    assert with_options(message, options) == (expected or message)
 
 
 def test_messages_of_the_library_name_no_options():

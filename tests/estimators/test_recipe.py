@@ -149,6 +149,8 @@ def test_texts_of_two_classes_are_seen_until_the_rarer_was_seen_often(tiny_backb
     assert epochs(TEXTS[::-1], LABELS[::-1]) == 4
     assert epochs(y=[{"spam": "ham", "ham": "spam"}[label] for label in LABELS]) == 4
     assert epochs(weights=np.full(20, 2.0)) == 4
+    assert epochs(weights=[4.0] * 4 + [1.0] * 16) == 4  # as "balanced" weighs them
+    assert epochs(weights=[0.0] * 3 + [1.0] * 17) == 16  # as without those three
     assert epochs(TEXTS[3:], LABELS[3:]) == 16  # one of 17 is spam
     assert epochs(TEXTS * 2, LABELS * 2) == 3  # twice as many are seen in a pass, but 3 are made
     assert epochs(sampler=TextOverSampler(random_state=0)) == 3  # 16 of each
