@@ -78,6 +78,8 @@ def with_options(message: str, options: dict[str, str]) -> str:
         return option + command
 
     message = re.sub(rf"\bthe parameters? ({known})\b(?: and ({known})\b)?", marked, message)
+    # As scikit-learn says it.
+    message = re.sub(rf"'({known})'(?= parameter of )", marked, message)
     quoted = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
     values = rf"{quoted}|\[(?:(?:{quoted})(?:, )?)+\]|\d+(?:\.\d+)?(?:e-?\d+)?|True|False"
     named = rf"(?<![\w/-])({known})\b(=(?:{values}))?|(?<!\w)(?:{quoted})"

@@ -154,6 +154,7 @@ def test_a_command_without_the_option_names_one_that_has_it():
         ),
         ("quoting=False, not quoting=True", "--no-quoting, not --quoting"),
         ("Give X_val and y_val", "Give --dev"),
+        ("The 'dev' parameter of X must be", "The --dev parameter of X must be"),
         ("'label_columns' of 'my label_columns/a.csv'", None),  # the user's own names
         (
             """label_separator="it's" or label_columns=["it's", 'b']""",
