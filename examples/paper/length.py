@@ -4,9 +4,7 @@
     python length.py show                           # the table into the appendix
 
 A cell is a data set with 100, 400 or 2,000 training rows, of whose labels some are flipped. Each
-fit of `PASSES`, and that of the rule, trains on all of them. With `--held 0.1` one more holds a
-tenth out, and writes after each pass what held-out and test rows say. Labels are flipped in
-training and held-out rows; test rows are as they are.
+fit of `PASSES`, and that of the rule, trains on all of them. Test rows are as they are.
 """
 
 from __future__ import annotations
@@ -25,8 +23,18 @@ from typing import Any
 import numpy as np
 import tasks
 from pages import replaced
-from run import HERE, add_common, common_of, core_hours, described, environment, finish, key, read
-from skorch.callbacks import Callback
+from run import (
+    HERE,
+    add_common,
+    add_runs,
+    common_of,
+    core_hours,
+    described,
+    environment,
+    finish_or_exit,
+    key,
+    read,
+)
 
 from skdice.engine.recipe import choose_epochs
 
@@ -61,12 +69,8 @@ def main() -> None:
         "--passes", nargs="+", type=int, help="some of the grid's only; 0: the rule"
     )
     parser.add_argument("--losses", nargs="+", default=["ce_dice"])
-    parser.add_argument("--held", nargs="+", type=float, default=[0.0], help="share held out")
-    parser.add_argument("--seeds", type=int, default=2)
+    add_runs(parser, seeds=2)
     parser.add_argument("--first-seed", type=int, default=0)
-    parser.add_argument("--workers", type=int, default=1, help="runs at a time")
-    parser.add_argument("--threads", type=int, default=1, help="of torch, for each run")
-    parser.add_argument("--hours", type=float, default=float("inf"), help="of processor, in --out")
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--page", type=Path, default=HERE.parent.parent / "docs" / "experiments.md")
     add_common(parser)
@@ -75,40 +79,35 @@ def main() -> None:
     if args.command == "show":
         show(args)
         return
-    if args.data is None:
-        raise SystemExit("--data is missing: the folder of the data sets")
     if args.command == "list":
         jobs = list(missing_jobs(args, read(args.out)))
         print(*map(key, jobs), f"{len(jobs)} fits", sep="\n")
         return
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    if failures := finish(partial(missing_jobs, args), args, run):
-        raise SystemExit("\n".join([f"{len(failures)} failed:", *failures]))
+    finish_or_exit(partial(missing_jobs, args), args, run)
 
 
 # ---- what to run
 
 
 def missing_jobs(args: Any, records: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """What has not run yet, the grid before the fits that hold rows out."""
+    """What has not run yet, seed by seed."""
     done = {key(record["job"]) for record in records}
     for seed in range(args.first_seed, args.first_seed + args.seeds):
-        for held in args.held:
-            for size in args.sizes:
-                for cell in args.cells:
-                    for job in jobs_of(args, cell, size, held, seed):
-                        if key(job) not in done:
-                            yield job
+        for size in args.sizes:
+            for cell in args.cells:
+                for job in jobs_of(args, cell, size, seed):
+                    if key(job) not in done:
+                        yield job
 
 
-def jobs_of(args: Any, cell: str, size: int, held: float, seed: int) -> Iterator[dict[str, Any]]:
-    """The fits of a cell; that which holds rows out is as long as today's."""
+def jobs_of(args: Any, cell: str, size: int, seed: int) -> Iterator[dict[str, Any]]:
+    """The fits of a cell."""
     for share in FLIPPED.get(cell, (0.0,)):
         if share in args.flipped:
             for loss in args.losses:
                 job = {"task": cell, "seed": seed, **common_of(vars(args)), "loss": loss}
-                job |= {"train_rows": size, "test_rows": TEST_ROWS, "flipped": share, "held": held}
-                for passes in (*PASSES[size], 0) if held == 0 else PASSES[size][-1:]:
+                job |= {"train_rows": size, "test_rows": TEST_ROWS, "flipped": share}
+                for passes in (*PASSES[size], 0):
                     if not args.passes or passes in args.passes:
                         yield {**job, "max_epochs": passes or of_rule(args.data, job)}
 
@@ -123,36 +122,10 @@ def of_rule(folder: Path, job: dict[str, Any]) -> int:
 # ---- one run
 
 
-class Watched(Callback):
-    """Writes after each pass what some rows say of the model.
-
-    Parameters
-    ----------
-    say : callable
-        Without arguments, to the figures of a moment.
-    most : int
-        Passes that are looked at, spread over all.
-    """
-
-    def __init__(self, say: Any, most: int = 10) -> None:
-        self.say, self.most = say, most
-        self.found: list[dict[str, Any]] = []
-
-    def __deepcopy__(self, memo: Any) -> Watched:
-        return self  # callbacks are copied by each fit
-
-    def on_epoch_end(self, net: Any, **kwargs: Any) -> None:
-        passes, last = len(net.history), net.max_epochs
-        wanted = {*range(1, 5), *np.linspace(4, last, self.most - 3).round().astype(int).tolist()}
-        if passes in wanted:
-            self.found.append({"passes": passes, **self.say()})
-
-
 def run(job: dict[str, Any], folder: Path, threads: int, _: Any = None) -> dict[str, Any]:
-    """Fit one model and say what test rows, and those held out, say of it."""
+    """Fit one model and say what test rows say of it."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     import torch
-    from sklearn.model_selection import train_test_split
     from transformers.utils import logging
 
     import skdice
@@ -161,12 +134,6 @@ def run(job: dict[str, Any], folder: Path, threads: int, _: Any = None) -> dict[
     warnings.simplefilter("ignore")
     torch.set_num_threads(threads)
     task = prepared(folder, job)
-    (X, y), parts = task.train, {"test": task.test}
-    if job["held"]:
-        X, X_held, y, y_held = train_test_split(
-            X, y, test_size=job["held"], stratify=y, random_state=job["seed"]
-        )
-        parts["held"] = X_held, y_held
     model = skdice.DiceSequenceClassifier(
         loss=job["loss"],
         max_epochs=job["max_epochs"],
@@ -174,24 +141,16 @@ def run(job: dict[str, Any], folder: Path, threads: int, _: Any = None) -> dict[
         pos_label=task.pos_label,
         random_state=job["seed"],
     )
-
-    def say() -> dict[str, Any]:
-        return {part: figures(task, model, *rows) for part, rows in parts.items()}
-
-    watched = Watched(say)
-    if job["held"]:
-        model.set_params(callbacks=[watched])
     started, of_cpu = time.perf_counter(), time.process_time()
-    model.fit(X, y)
+    model.fit(*task.train)
     record = {"job": job, "loss": described(job)}
     record |= {"seconds": round(time.perf_counter() - started, 1)}
     record |= {"cpu_seconds": round(time.process_time() - of_cpu, 1), **environment()}
     record["history"] = [{"train_loss": epoch["train_loss"]} for epoch in model.history_]
     record["positives"] = {
-        part: sum(label == task.pos_label for label in rows[1])
-        for part, rows in (("train", (X, y)), *parts.items())
+        part: getattr(task, part)[1].count(task.pos_label) for part in ("train", "test")
     }
-    return record | {"passes": watched.found} if job["held"] else record | say()
+    return record | {"test": figures(task, model, *task.test)}
 
 
 def prepared(folder: Path, job: dict[str, Any]) -> tasks.Task:
@@ -315,7 +274,7 @@ def by_cell(records: list[dict[str, Any]]) -> dict[Any, dict[int, dict[str, Any]
     cells: dict[Any, dict[int, dict[str, Any]]] = defaultdict(lambda: defaultdict(dict))
     for record in records:
         job = record["job"]
-        if job["held"] or job["loss"] != "ce_dice":
+        if job["loss"] != "ce_dice":
             continue
         size, test = job["train_rows"], record["test"]
         values = np.array([100 * test["f1"], 100 * test["average_precision"]])

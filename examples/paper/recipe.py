@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from ingredients import INGREDIENTS, TAGS
 from pages import replaced
-from run import HERE, add_common, common_of, core_hours, finish, key, read
+from run import HERE, add_common, add_runs, common_of, core_hours, finish_or_exit, key, read
 from starts import STARTS
 
 from skdice.engine.recipe import choose_epochs, choose_rate
@@ -78,11 +78,8 @@ def main() -> None:
     parser.add_argument("--start", choices=STARTS, help="of all losses alike")
     parser.add_argument("--dev-rows", type=int, default=300)
     parser.add_argument("--test-rows", type=int, default=2000)
-    parser.add_argument("--seeds", type=int, default=1)
+    add_runs(parser, seeds=1)
     parser.add_argument("--first-seed", type=int, default=0)
-    parser.add_argument("--workers", type=int, default=1, help="runs at a time")
-    parser.add_argument("--threads", type=int, default=1, help="of torch, for each run")
-    parser.add_argument("--hours", type=float, default=float("inf"), help="of processor, in --out")
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--page", type=Path, default=DOCS / "experiments.md")
     parser.add_argument("--picture", type=Path, default=DOCS / "images" / "recipe.svg")
@@ -98,11 +95,7 @@ def main() -> None:
         work = sum(job["train_rows"] * job["max_epochs"] for job in jobs)
         print("\n".join(map(key, jobs)), f"{len(jobs)} fits, {work:,} row-epochs", sep="\n")
         return
-    if args.data is None:
-        raise SystemExit("--data is missing: the folder of the data sets")
-    args.out.parent.mkdir(parents=True, exist_ok=True)
-    if failures := finish(missing, args):
-        raise SystemExit("\n".join([f"{len(failures)} failed:", *failures]))
+    finish_or_exit(missing, args)
 
 
 # ---- what to run

@@ -55,12 +55,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder of the data sets")
     parser.add_argument("--tasks", nargs="+", help="some of the table's data sets only")
     parser.add_argument("--rows", nargs="+", help="some of the table's rows only, by label")
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--workers", type=int, default=1, help="runs at a time")
-    parser.add_argument("--threads", type=int, default=1, help="of torch, for each run")
-    parser.add_argument(
-        "--hours", type=float, default=float("inf"), help="begin no run past these hours in --out"
-    )
+    add_runs(parser, seeds=5)
     parser.add_argument(
         "--probabilities", type=Path, help="folder that keeps them for decisions.py"
     )
@@ -80,6 +75,16 @@ def main() -> None:
     if failures := finish(missing, args):
         print(f"\n{len(failures)} failed; runs that wait for their figures were not begun:")
         raise SystemExit("\n".join(failures))
+
+
+def add_runs(parser: argparse.ArgumentParser, seeds: int) -> None:
+    """The options that say how many runs are made, and how."""
+    parser.add_argument("--seeds", type=int, default=seeds)
+    parser.add_argument("--workers", type=int, default=1, help="runs at a time")
+    parser.add_argument("--threads", type=int, default=1, help="of torch, for each run")
+    parser.add_argument(
+        "--hours", type=float, default=float("inf"), help="begin no run past these hours in --out"
+    )
 
 
 def add_common(parser: argparse.ArgumentParser) -> None:
@@ -141,6 +146,15 @@ def finish(
                     failures.append(f"{title(job)}: {type(error).__name__}: {error}")
                     traceback.print_exception(error)
                     print(f"failed: {failures[-1]}", flush=True)
+
+
+def finish_or_exit(missing: Any, args: argparse.Namespace, work: Any = None) -> None:
+    """Do what `finish` does, and end the command with what failed."""
+    if args.data is None:
+        raise SystemExit("--data is missing: the folder of the data sets")
+    args.out.parent.mkdir(parents=True, exist_ok=True)
+    if failures := finish(missing, args, work):
+        raise SystemExit("\n".join([f"{len(failures)} failed:", *failures]))
 
 
 def core_hours(records: list[dict[str, Any]]) -> float:
