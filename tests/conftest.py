@@ -228,6 +228,63 @@ def sentences() -> tuple[list[list[str]], list[list[str]]]:
     return tagged_sentences()
 
 
+class FakeGPU(list):
+    """Stands for a GPU while `on`; holds the shapes of the inputs of each graph."""
+
+    on = True
+
+    def record(self, function, inputs, pool, stream):
+        """Replay by calling the function on the inputs that stay."""
+        self.append({name: tuple(values.shape) for name, values in inputs.items()})
+        return lambda: function(inputs)
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> FakeGPU:
+    """Let the CPU be given what a GPU is given; it notes what is recorded."""
+    from skdice.engine import devices, graphs
+
+    fake = FakeGPU()
+    monkeypatch.setattr(devices, "is_gpu", lambda device: fake.on)
+    monkeypatch.setattr("skdice.losses._inputs.on_cpu", lambda values: False)
+    monkeypatch.setattr(graphs, "record", fake.record)
+    return fake
+
+
+@pytest.fixture
+def without(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Lets libraries be missing."""
+
+    def hide(*names: str) -> None:
+        for name in names:
+            monkeypatch.setitem(sys.modules, name, None)
+
+    return hide
+
+
+@pytest.fixture
+def set_recipe(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Sets numbers of the recipe, so that fits by it are short."""
+    from skdice.engine import recipe
+
+    def change(**numbers: float) -> None:
+        for name, number in numbers.items():
+            monkeypatch.setattr(recipe, name, number)
+
+    return change
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Lets both streams, which a test cannot see before it begins, say that they are a terminal."""
+
+    def begin() -> None:
+        for stream in (sys.stdout, sys.stderr):
+            monkeypatch.setattr(stream, "isatty", lambda: True)
+
+    return begin
+
+
 @pytest.fixture(autouse=True)
 def _figures_are_closed() -> Iterator[None]:
     """pyplot keeps every figure until it is told otherwise, and warns at the twentieth."""

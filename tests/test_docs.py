@@ -163,7 +163,9 @@ def small_default(tmp_path_factory, build_backbone):
 @pytest.mark.parametrize(
     "page", [p for p in SHOWN if p.suffix == ".md"], ids=lambda page: page.stem
 )
-def test_the_code_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch, small_default):
+def test_the_code_of_a_page_runs_from_top_to_bottom(
+    page, tmp_path, monkeypatch, set_recipe, small_default
+):
     pytest.importorskip("matplotlib").use("Agg")
     monkeypatch.setattr(
         "skdice.backbones._cached_snapshot",
@@ -171,7 +173,7 @@ def test_the_code_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch,
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr("skdice.estimators.schedule.choose_epochs", lambda *rows: 1)
+    set_recipe(MOST_EPOCHS=1)
     space: dict[str, object] = {}
     for kind, code in blocks(page):
         if kind == "python":

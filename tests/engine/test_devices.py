@@ -78,9 +78,9 @@ def test_each_process_has_a_gpu_of_its_own(gpus):
         finish()
 
 
-def test_without_locks_the_number_of_the_process_decides(gpus, monkeypatch):
+def test_without_locks_the_number_of_the_process_decides(gpus, without, monkeypatch):
     gpus(3)
-    monkeypatch.setitem(sys.modules, "fcntl", None)
+    without("fcntl")
     for process in (7, 8):
         monkeypatch.setattr(devices.os, "getpid", lambda process=process: process)
         assert resolve_device("auto") == f"cuda:{process % 3}"
