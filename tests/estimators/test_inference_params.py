@@ -203,20 +203,16 @@ def test_net_params_come_first(tiny_backbone):
     model = DiceTokenClassifier(
         backbone=tiny_backbone, random_state=0, max_epochs=1, net_params={"precision": "fp32"}
     ).fit(UNEVEN, UNEVEN_TAGS)
-    before = numbers_of(model, data_of("tagger"))
-    np.testing.assert_array_equal(
-        numbers_of(model.set_params(precision="bf16"), data_of("tagger")), before
-    )
+    before = numbers_of(model, UNEVEN)
+    np.testing.assert_array_equal(numbers_of(model.set_params(precision="bf16"), UNEVEN), before)
 
 
 def test_a_model_from_files_obeys(fitted, tmp_path):
     model = fitted("texts")
-    half = numbers_of(copy.deepcopy(model).set_params(precision="bf16"), data_of("texts"))
+    half = numbers_of(copy.deepcopy(model).set_params(precision="bf16"), UNEVEN_TEXTS)
     read = DiceSequenceClassifier.from_pretrained(model.save_pretrained(tmp_path / "m"))
-    np.testing.assert_array_equal(numbers_of(read, "texts"), numbers_of(model, data_of("texts")))
-    np.testing.assert_array_equal(
-        numbers_of(read.set_params(precision="bf16"), data_of("texts")), half
-    )
+    np.testing.assert_array_equal(numbers_of(read, UNEVEN_TEXTS), numbers_of(model, UNEVEN_TEXTS))
+    np.testing.assert_array_equal(numbers_of(read.set_params(precision="bf16"), UNEVEN_TEXTS), half)
 
 
 def test_features_obey_or_refuse(tiny_backbone):
