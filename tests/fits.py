@@ -16,20 +16,22 @@ from skdice.engine.net import FineTuningNet
 from skdice.estimators.planning import encode
 
 
+def nothing(net: Any, value: Any) -> None:
+    """Do nothing."""
+
+
 class Tells(Callback):
     """Call functions as a fit and its updates begin and end; its copies call the same ones."""
 
     def __init__(
         self,
-        begin: Callable[[Any, Any], Any] = lambda net, data: None,
-        before: Callable[[Any, Any], Any] = lambda net, batch: None,
-        after: Callable[[Any, Any], Any] = lambda net, loss: None,
-        end: Callable[[Any], Any] = lambda net: None,
+        begin: Callable[[Any, Any], Any] = nothing,
+        before: Callable[[Any, Any], Any] = nothing,
+        after: Callable[[Any, Any], Any] = nothing,
     ) -> None:
         self.begin = begin
         self.before = before
         self.after = after
-        self.end = end
 
     def on_train_begin(self, net: Any, X: Any = None, **kwargs: Any) -> None:
         """Tell the net and the encoded data."""
@@ -42,10 +44,6 @@ class Tells(Callback):
     def on_batch_end(self, net: Any, loss: Any = None, **kwargs: Any) -> None:
         """Tell the net and the loss of the last update."""
         self.after(net, loss)
-
-    def on_train_end(self, net: Any, **kwargs: Any) -> None:
-        """Tell the net."""
-        self.end(net)
 
 
 def lengths_in(made: list[tuple[int, int]]) -> Tells:
