@@ -299,18 +299,18 @@ def test_a_scaler_is_recorded(gpu, tiny_backbone):
     assert_graphs_change_nothing(gpu, "tagger", tiny_backbone, max_grad_norm=None, **params)
 
 
-KINDS = set()  # of the rate in each update
+kinds_of_rate = set()  # in each update
 
 
 def note_kind(net, loss):
-    KINDS.add(type(net.optimizer_.param_groups[0]["lr"]))
+    kinds_of_rate.add(type(net.optimizer_.param_groups[0]["lr"]))
 
 
 def test_the_rate_is_a_tensor_only_while_a_fit_runs(gpu, tiny_backbone):
-    KINDS.clear()
+    kinds_of_rate.clear()
     params = {"callbacks": [Tells(after=note_kind)], "net_params": {"keep_optimizer": True}}
     model = fitted("tagger", tiny_backbone, **params)
-    assert KINDS == {torch.Tensor}
+    assert kinds_of_rate == {torch.Tensor}
     assert type(model.net_.optimizer_.param_groups[0]["lr"]) is float
     pickle.loads(pickle.dumps(model)).partial_fit(UNEVEN, UNEVEN_TAGS)
 
