@@ -35,12 +35,13 @@ from skdice.metrics import span_f1_scorer
 from skdice.metrics.schemes import get_spans
 from skdice.model_selection import compare_losses
 from skdice.resampling import TagOverSampler
-from tests.data import KINDS_OF_MESSAGES
-from tests.data import MESSAGES as X
 
+# Twelve of 30 texts are spam, which a few words tell.
+X = ["win money now", "free prize, call!", "win a prize", "lunch today?", "see you there"] * 4
+X += ["the bus was old", "rain again", "meet me at noon", "how are you", "money for lunch"] * 2
+y = np.array(["spam", "spam", "spam", "ham", "ham"] * 4 + ["ham"] * 10)
 PAIRS = [("how old is rome", "how old is oslo"), ("rain today", "rain now"), ("a bus", "a cat")] * 5
 PAIRS += [("is rome old", "rome is old"), ("rain today", "today rain")] * 3
-y = KINDS_OF_MESSAGES
 SAME = [0] * 15 + [1] * 6
 
 
@@ -102,7 +103,7 @@ def test_pairs_have_what_they_share_and_how_they_differ():
         ({}, X, ["ham"] * len(X), r"one class only \('ham'\)"),
         ({}, [" ", "\n"] * 2, [0, 1] * 2, r"no text of X has n-grams of word_ngrams=\(1, 2\)"),
         ({"sampler": TagOverSampler()}, X, y, "TagOverSampler.* draws by the tags of a sentence"),
-        ({}, X, np.eye(2, dtype=int)[[0, 1] * 8], "one label a row"),
+        ({}, X, np.eye(2, dtype=int)[[0, 1] * 15], "one label a row"),
         ({}, [], [], "0 samples"),
     ],
 )
@@ -123,7 +124,7 @@ def test_words_that_no_other_text_has_are_left_out():
 
 
 def test_a_row_of_weight_0_is_one_that_is_not_there():
-    weights = np.array([0.0] * 5 + [1.0] * 11)
+    weights = np.array([0.0] * 5 + [1.0] * 25)
     model = TfidfClassifier(random_state=0)
     without = model.fit(X[5:], y[5:]).predict_proba(X)
     with config_context(enable_metadata_routing=True):

@@ -90,7 +90,7 @@ def encoded(features, texts):
 
 def test_the_cache_goes_by_content(features, tiny_backbones, tmp_path):
     plain, n_texts = encoded(features, TEXTS)
-    assert n_texts == 5
+    assert n_texts == 4  # equal ones once
     cached = features.set_params(cache=tmp_path / "made")
     table, n_texts = encoded(cached, TEXTS[:3])
     np.testing.assert_array_equal(table, plain[:3])
