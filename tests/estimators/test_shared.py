@@ -133,7 +133,8 @@ def test_gradient_checkpointing_changes_no_weight(tiny_backbone, sentences, froz
         layer = encoder_layers(net.module_.encoder)[-1]
         passes[:] = [0, 0]
         for i, part in enumerate((net.module_, layer)):
-            part.register_forward_hook(lambda part, *_, i=i: add(i, part.training))
+            # Before a pass: one for gradients ends as soon as it has what they need.
+            part.register_forward_pre_hook(lambda part, _, i=i: add(i, part.training))
 
     def add(i, training):
         passes[i] += training
