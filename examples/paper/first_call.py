@@ -3,7 +3,7 @@
     python first_call.py run losses --data FOLDER --workers 2
     python first_call.py fetch --data FOLDER        # all-mpnet-base-v2, 400 MB, into FOLDER
     python first_call.py run base --data FOLDER --workers 2
-    python first_call.py show                       # the tables into the appendix
+    python first_call.py show                       # the tables into the pages
 
 `losses` fits cross-entropy and the default on two classes, on many, and on tags, with all else as
 `fit` chooses it. `base` fits 400 rows with an encoder of width 768 at three rates, each for as many
@@ -32,6 +32,7 @@ from run import HERE, add_common, add_runs, common_of, core_hours, finish_or_exi
 from skdice.engine.recipe import choose_epochs, choose_rate
 
 RESULTS = HERE / "results" / "first_call.jsonl"
+PAGES = [HERE.parent.parent / "docs" / f"{page}.md" for page in ("experiments", "evidence")]
 CELLS: dict[str, tuple[str, tuple[int, ...]]] = {  # and training rows
     "clinc_20": ("CLINC, 20 intents", (400,)),
     "clinc_20_tail": ("CLINC, 20 intents of 60 to 4 rows", (400,)),
@@ -55,7 +56,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="folder of the data sets")
     add_runs(parser, seeds=3)
     parser.add_argument("--out", type=Path, default=RESULTS)
-    parser.add_argument("--page", type=Path, default=HERE.parent.parent / "docs" / "experiments.md")
+    parser.add_argument("--pages", type=Path, nargs="+", default=PAGES)
     add_common(parser)
     args = parser.parse_args()
     args.probabilities = None
@@ -143,12 +144,11 @@ def show(args: Any) -> None:
     records = [r for r in read(args.out) if r["job"]["precision"] == args.precision]
     machines = Counter(record["device"] for record in records)
     print(f"{len(records)} fits, {core_hours(records):.1f} core-hours: {dict(machines)}")
-    page = args.page.read_text()
     for name, made in (("loss by task", loss_lines(records)), ("base size", base_lines(records))):
         text = "\n".join(made)
         print(text, end="\n\n")
-        page = replaced(page, name, text, "first_call.py")
-    args.page.write_text(page)
+        for page in args.pages:
+            page.write_text(replaced(page.read_text(), name, text, "first_call.py"))
 
 
 def loss_lines(records: list[dict[str, Any]]) -> Iterator[str]:
