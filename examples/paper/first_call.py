@@ -154,28 +154,36 @@ def show(args: Any) -> None:
 def loss_lines(records: list[dict[str, Any]]) -> Iterator[str]:
     """For each cell: F1 with both losses, and the difference of each seed."""
     yield (
-        "| data | rows | seeds | F1: `ce` | `ce_dice` | difference | of each seed | "
-        "accuracy: `ce` | `ce_dice` |"
+        "| data | rows | seeds | passes | F1: `ce` | `ce_dice` | difference of each seed | "
+        "accuracy: `ce` | `ce_dice` | F1 at the best threshold: `ce` | `ce_dice` | "
+        "average precision: `ce` | `ce_dice` |"
     )
-    yield "|---|---:|---:|---:|---:|---:|---|---:|---:|"
+    yield "|---|---:|---:|---:|---:|---:|---" + "|---:" * 6 + "|"
     found: dict[Any, dict[int, dict[str, Any]]] = defaultdict(lambda: defaultdict(dict))
     for record in records:
         job = record["job"]
         if "backbone" not in job:
-            found[job["task"], job["train_rows"]][job["seed"]][job["loss"]] = record["test"]
+            of_cell = found[job["task"], job["train_rows"]]
+            of_cell[job["seed"]][job["loss"]] = record["test"] | {"n": len(record["history"])}
     for cell, (title, sizes) in CELLS.items():
         for size in sizes:
             pairs = [each for each in found[cell, size].values() if each.keys() >= set(LOSSES)]
             if not pairs:
                 continue
-            f1 = 100 * np.array([[each[loss]["f1"] for loss in LOSSES] for each in pairs])
-            gains = f1[:, 1] - f1[:, 0]
-            row = [title, f"{size:,}", f"{len(pairs)}", *(f"{v:.1f}" for v in f1.mean(axis=0))]
-            row += [f"{gains.mean():+z.1f}", ", ".join(f"{gain:+z.1f}" for gain in gains)]
-            for loss in LOSSES:
-                exact = [each[loss].get("accuracy", np.nan) for each in pairs]
-                row.append("" if np.isnan(exact).any() else f"{100 * np.mean(exact):.1f}")
+            row = [title, f"{size:,}", f"{len(pairs)}"]
+            row += [length.joined({each["ce"]["n"] for each in pairs}), *figures(pairs, "f1")]
+            gains = [100 * (each["ce_dice"]["f1"] - each["ce"]["f1"]) for each in pairs]
+            row += [", ".join(f"{gain:+z.1f}" for gain in gains)]
+            for name in ("accuracy", "best_f1", "average_precision"):
+                row += figures(pairs, name)
             yield "| " + " | ".join(row) + " |"
+
+
+def figures(pairs: list[dict[str, Any]], name: str) -> list[str]:
+    """The mean of a figure with both losses; nothing where a task has none of this name."""
+    if name not in pairs[0]["ce"]:
+        return ["", ""]
+    return [f"{100 * np.mean([each[loss][name] for each in pairs]):.1f}" for loss in LOSSES]
 
 
 def base_lines(records: list[dict[str, Any]]) -> Iterator[str]:

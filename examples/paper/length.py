@@ -280,7 +280,7 @@ def lines(records: list[dict[str, Any]]) -> Iterator[str]:
     for (cell, share, size), seeds in sorted(by_cell(records).items(), key=place):
         grid = PASSES[size]
         rules = {
-            seed: rule for seed, (rule, _, fits) in seeds.items() if {rule, grid[-1]} <= {*fits}
+            seed: rule for seed, (rule, _, fits, _) in seeds.items() if {rule, grid[-1]} <= {*fits}
         }
         if not rules:
             continue
@@ -292,11 +292,15 @@ def lines(records: list[dict[str, Any]]) -> Iterator[str]:
             if all(passes in fits[seed] for seed in rules)
         ]
         of_rule = np.mean([fits[seed][rule] for seed, rule in rules.items()], axis=0)
+        mixed = {
+            seeds[seed][3][passes] for seed, rule in rules.items() for passes in (rule, grid[-1])
+        }
         table = np.array([means[-1], of_rule, np.max([*means, of_rule], axis=0)])
         if cell not in TAGS:
             rows[share > 0].append(table)
+        title = CELLS[cell] + " *" * (len(mixed) > 1)  # two machines
         yield (
-            f"| {CELLS[cell]} | {share:.0%} | {size:,} | {joined(rare)} | {len(rules)} | "
+            f"| {title} | {share:.0%} | {size:,} | {joined(rare)} | {len(rules)} | "
             f"{grid[-1]}, {joined(set(rules.values()))} | {numbers(table.T.ravel())} |"
         )
     for noisy, tables in rows.items():
@@ -342,7 +346,7 @@ def numbers(values: Any) -> str:
 
 
 def by_cell(records: list[dict[str, Any]]) -> dict[Any, dict[int, Any]]:
-    """By cell and seed: the passes of the rule, rows of the rarer class, and figures by passes.
+    """By cell and seed: passes of the rule, rows of the rarer class; by passes figures, precision.
 
     Where the same fit was made in fp32 on a CPU and in bf16 on a GPU, it is the latter's.
     """
@@ -356,8 +360,9 @@ def by_cell(records: list[dict[str, Any]]) -> dict[Any, dict[int, Any]]:
             rare = min(record["positives"]["train"], size - record["positives"]["train"])
         values = [100 * test[name] for name in ("f1", "average_precision") if name in test]
         seeds = cells[job["task"], job["flipped"], size]
-        found = seeds.setdefault(job["seed"], (choose_epochs(size, 32, rare), rare, {}))
+        found = seeds.setdefault(job["seed"], (choose_epochs(size, 32, rare), rare, {}, {}))
         found[2][job["max_epochs"]] = np.array(values)
+        found[3][job["max_epochs"]] = job["precision"]
     return cells
 
 

@@ -66,6 +66,7 @@ class Fit:
         self.layout = net.layout(self.dataset)
         self.graphs = graphs_of_updates(net, self) if devices.is_gpu(net.device) else None
         self.embeddings: UsedEmbeddings | None = None
+        self.recorded = False  # whether there were graphs
 
     def run(self) -> None:
         """Train all epochs; also after an interrupt, the net has the best weights there were."""
@@ -98,6 +99,7 @@ class Fit:
                         self.progress, epoch=self.progress.epoch + 1, update=0, losses=[], lr=None
                     )
         finally:
+            self.recorded = self.graphs is not None and self.graphs.recorded
             self.graphs = None  # which hold memory of the GPU
             with net.changing:
                 net.fit_ = None

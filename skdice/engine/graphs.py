@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -70,6 +70,11 @@ class Graphs:
             self.pool = torch.cuda.graph_pool_handle()
             self.stream = torch.cuda.Stream(torch.device(self.device))
 
+    @property
+    def recorded(self) -> bool:
+        """Whether there is a recording."""
+        return any(shape.replay is not None for shape in self.shapes.values())
+
     def __call__(self, given: Mapping[str, torch.Tensor]) -> Tensors:
         """Return what the function gives for these inputs, wherever they are."""
         with self.lock:
@@ -117,8 +122,7 @@ class Graphs:
             with PROCESS:  # nobody else may set the GPU's random numbers meanwhile
                 shape.replay = record(self.function, shape.inputs, self.pool, self.stream)
         except RuntimeError as error:
-            first = error.__context__ or error  # the other one tells that there was one
-            self.reason = f"no graph could be recorded ({str(first).partition(chr(10))[0]})"
+            self.reason = f"no graph could be recorded ({str(error).partition(chr(10))[0]})"
             if take_back is not None:
                 take_back()
 
@@ -141,8 +145,11 @@ def record(
             graph.capture_begin(pool=pool, capture_error_mode="thread_local")
             try:
                 found = function(inputs)
-            finally:
-                graph.capture_end()
+            except BaseException:
+                with suppress(RuntimeError):  # the first error says more
+                    graph.capture_end()
+                raise
+            graph.capture_end()
     except BaseException:
         # What torch leaves as inside a recording, where nothing else can be drawn or kept.
         draws.graphsafe_set_state(before)

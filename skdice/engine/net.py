@@ -17,6 +17,7 @@ from skorch.callbacks import EpochTimer
 from skorch.history import History
 from torch import nn
 
+from skdice._lock import PROCESS
 from skdice.engine import devices, ranks
 from skdice.engine.accumulation import accumulate
 from skdice.engine.attention import settle_attention
@@ -253,15 +254,18 @@ class FineTuningNet(NeuralNet):
         if not self.initialized_:
             self.initialize()
         self.notify("on_train_begin", X=X, y=y)
+        fit: Fit | None = None
         try:
-            Fit(self, X, **fit_params).run()
+            fit = Fit(self, X, **fit_params)
+            fit.run()
         finally:
             self.notify("on_train_end", X=X, y=y)
             self.optimizer_.zero_grad(set_to_none=True)  # only an update needs them
             if fit_params.get("epochs") is None and not self.keep_optimizer:
                 self.optimizer_.state.clear()
-            if devices.is_gpu(self.device):
-                torch.cuda.empty_cache()  # of what was recorded, which no other fit can use
+            if fit is not None and fit.recorded:
+                with PROCESS:  # not while another thread records
+                    torch.cuda.empty_cache()  # of memory that no other fit can use
         return self
 
     def layout(self, dataset: EncodedDataset) -> Rows | int | None:

@@ -100,7 +100,10 @@ class Rows:
     n_windows: int = 0
 
     def of_batches(self, lengths: np.ndarray, batch_size: int) -> Rows:
-        """The layout in which nearly all batches of windows of these lengths have one shape."""
+        """The layout in which nearly all batches of windows of these lengths have one shape.
+
+        Readers and `DiceMRCTagger` predict at other numbers of places, so their last batch differs.
+        """
         n_windows = min(batch_size, len(lengths))
         filled = n_windows * lengths.mean() / self.length if len(lengths) else 0
         n_rows = n_windows if self.style is None else few(math.ceil(1.05 * filled))

@@ -49,7 +49,7 @@ class DiceSequenceClassifier(ClassScores, ClassifierMixin, TransformerEstimator)
     max_epochs : int or "auto"
         Number of passes over the training data. ``"auto"`` takes many passes over few rows and few
         over many: about 500 updates, in 3 to 30 passes. Of two classes it takes fewer, until the
-        rarer one was seen some 200 times. See :doc:`/guide/recipe`.
+        rarer one was seen some 100 times. See :doc:`/guide/recipe`.
     sampler : imbalanced-learn sampler or None
         Resamples the texts before each epoch of `fit`, after the validation texts are set aside:
         `RandomOverSampler`, `RandomUnderSampler` or one of `skdice.resampling`.
