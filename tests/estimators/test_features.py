@@ -27,6 +27,12 @@ PAIRS = [("free money", "money is free"), ("lunch", "the bus"), ("rome", "rome i
 
 
 @pytest.fixture
+def tiny_backbone(tiny_backbones):
+    """One of two layers, of which a user may take the first."""
+    return tiny_backbones["bert"]
+
+
+@pytest.fixture
 def features(tiny_backbone):
     return TransformerFeatures(backbone=tiny_backbone)
 
