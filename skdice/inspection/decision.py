@@ -117,8 +117,7 @@ class DecisionDisplay:
         >>> from skdice import BiasTunedClassifier, DiceClassifier
         >>> from skdice.inspection import DecisionDisplay
         >>> X, y = make_classification(600, weights=[0.9], random_state=0)
-        >>> model = DiceClassifier(max_epochs=20, random_state=0)
-        >>> tuned = BiasTunedClassifier(model, random_state=0)
+        >>> tuned = BiasTunedClassifier(DiceClassifier(random_state=0), random_state=0)
         >>> tuned.fit(X[:400], y[:400])
         BiasTunedClassifier(estimator=DiceClassifier(random_state=0), random_state=0)
         >>> display = DecisionDisplay.from_estimator(tuned, X[400:], y[400:])
