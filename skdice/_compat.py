@@ -4,6 +4,7 @@ No other module imports a name with a leading underscore from another library. S
 moves one, only this file changes.
 """
 
+from contextlib import suppress
 from inspect import signature
 from typing import Any
 
@@ -36,6 +37,7 @@ __all__ = [
     "check_feature_names",
     "check_method_params",
     "dispatch_mode",
+    "end_allocating",
     "expect_eager_steps",
     "get_sampler_tags",
     "name_estimators",
@@ -54,6 +56,14 @@ def dispatch_mode() -> Any:
     from torch.utils._python_dispatch import TorchDispatchMode
 
     return TorchDispatchMode
+
+
+def end_allocating(device: int, pool: Any) -> None:
+    """Let a GPU's memory go on as before a recording that failed, which torch does not."""
+    import torch
+
+    with suppress(RuntimeError, AttributeError):  # it did
+        torch._C._cuda_endAllocateToPool(device, pool)
 
 
 def expect_eager_steps(optimizer: Any) -> None:

@@ -3,8 +3,9 @@
     python length.py run --data FOLDER --workers 2 --hours 8 --out results/length.jsonl
     python length.py show                           # the table into the appendix
 
-A cell is a data set with 100, 400 or 2,000 training rows, of whose labels some are flipped. Each
-fit of `PASSES`, and that of the rule, trains on all of them. Test rows are as they are.
+A cell is a data set with 100, 400 or 2,000 training rows. Of texts some labels are flipped, and of
+tagged sentences some entities are not labelled. Each fit of `PASSES`, and that of the rule, trains
+on all of them. Test rows are as they are.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,7 @@ from run import (
 )
 
 from skdice.engine.recipe import choose_epochs
+from skdice.metrics.schemes import get_spans
 
 RESULTS = HERE / "results" / "length.jsonl"
 CELLS = {
@@ -45,9 +48,13 @@ CELLS = {
     "mrpc": "MRPC",
     "wnut17_person": "WNUT17, a person",
     "wnut17_product": "WNUT17, a product",
+    "wnut17": "WNUT17, tags",
+    "bc5cdr": "BC5CDR, tags",
 }
-# Shares of flipped labels; those of WNUT17 are hard as they are.
+TAGS = ("wnut17", "bc5cdr")
+# Shares of flipped labels, or of entities without one; those of WNUT17 are hard as they are.
 FLIPPED = {"sms": (0.0, 0.05, 0.1), "clinc_rare": (0.0, 0.05, 0.1), "mrpc": (0.0, 0.1)}
+FLIPPED |= dict.fromkeys(TAGS, (0.0, 0.05))
 # The last is that of `choose_epochs` without a look at the classes.
 PASSES = {100: (3, 10, 30), 400: (3, 10, 30), 2000: (3, 8)}
 TEST_ROWS = 2000
@@ -114,6 +121,8 @@ def jobs_of(args: Any, cell: str, size: int, seed: int) -> Iterator[dict[str, An
 
 def of_rule(folder: Path, job: dict[str, Any]) -> int:
     """The passes that `fit` chooses."""
+    if job["task"] in TAGS:
+        return choose_epochs(job["train_rows"], 32)
     task = prepared(folder, job)
     n_rare = min(Counter(task.train[1]).values())
     return choose_epochs(job["train_rows"], 32, n_rare)
@@ -134,29 +143,35 @@ def run(job: dict[str, Any], folder: Path, threads: int, _: Any = None) -> dict[
     warnings.simplefilter("ignore")
     torch.set_num_threads(threads)
     task = prepared(folder, job)
-    model = skdice.DiceSequenceClassifier(
-        loss=job["loss"],
-        max_epochs=job["max_epochs"],
-        precision=job["precision"],
-        pos_label=task.pos_label,
-        random_state=job["seed"],
-    )
+    of_fit = ("loss", "lr", "max_epochs", "precision", "backbone")
+    params = {name: job[name] for name in of_fit if name in job}
+    model: Any
+    if task.kind == "tags":
+        model = skdice.DiceTokenClassifier(random_state=job["seed"], **params)
+    else:
+        params["pos_label"] = task.pos_label
+        model = skdice.DiceSequenceClassifier(random_state=job["seed"], **params)
     started, of_cpu = time.perf_counter(), time.process_time()
     model.fit(*task.train)
     record = {"job": job, "loss": described(job)}
     record |= {"seconds": round(time.perf_counter() - started, 1)}
     record |= {"cpu_seconds": round(time.process_time() - of_cpu, 1), **environment()}
     record["history"] = [{"train_loss": epoch["train_loss"]} for epoch in model.history_]
-    record["positives"] = {
-        part: getattr(task, part)[1].count(task.pos_label) for part in ("train", "test")
-    }
+    record["lr"] = model.history_[-1]["peak_lr"]
+    if task.pos_label is not None:
+        record["positives"] = {
+            part: getattr(task, part)[1].count(task.pos_label) for part in ("train", "test")
+        }
     return record | {"test": figures(task, model, *task.test)}
 
 
 def prepared(folder: Path, job: dict[str, Any]) -> tasks.Task:
-    """The rows of a cell, of which some have the other label."""
-    task = tasks.cell(tasks.load(job["task"], folder, job["seed"]), {**job, "dev_rows": 1})
-    return replace(task, train=flipped(task.train, job["flipped"], job["seed"]))
+    """The rows of a cell, of which some have another label."""
+    loaded = tasks.load(job["task"], folder, job["seed"])
+    task = tasks.cell(loaded, {**job, "dev_rows": 1})
+    share = job.get("flipped", 0.0)
+    change = unlabelled if task.kind == "tags" else flipped
+    return replace(task, train=change(task.train, share, job["seed"]) if share else task.train)
 
 
 def flipped(
@@ -170,7 +185,43 @@ def flipped(
     return X, [swapped[label] if h else label for label, h in zip(y, hit, strict=True)]
 
 
+def unlabelled(
+    part: tuple[list[Any], list[Any]], share: float, seed: int
+) -> tuple[list[Any], list[Any]]:
+    """Tagged sentences, a share of whose entities are background."""
+    draw = np.random.default_rng([seed, 7])
+    X, y = part
+    tags = [list(row) for row in y]
+    for row in tags:
+        for _, start, end in get_spans(row):
+            if draw.random() < share:
+                row[start:end] = ["O"] * (end - start)
+    return X, tags
+
+
 def figures(task: tasks.Task, model: Any, X: list[Any], y: list[Any]) -> dict[str, float]:
+    """What is measured of a task's test rows, between 0 and 1 but for losses."""
+    if task.pos_label is not None:
+        found = of_two_classes(task, model, X, y)
+    elif any(tag[:2] == "B-" for row in y for tag in row):
+        found = {"f1": model.score(X, y)}
+    else:
+        found = of_many_classes(model, X, y)
+    return {name: round(float(value), 5) for name, value in found.items()}
+
+
+def of_many_classes(model: Any, X: list[Any], y: list[Any]) -> dict[str, float]:
+    """Accuracy and macro F1, of texts or of words."""
+    from sklearn.metrics import accuracy_score, f1_score
+
+    predicted = model.predict(X)
+    if isinstance(y[0], list):
+        y, predicted = (list(chain.from_iterable(rows)) for rows in (y, predicted))
+    macro = f1_score(y, predicted, average="macro", zero_division=0)
+    return {"accuracy": accuracy_score(y, predicted), "f1": macro}
+
+
+def of_two_classes(task: tasks.Task, model: Any, X: list[Any], y: list[Any]) -> dict[str, float]:
     """F1 at one half and at the best threshold, average precision, and three log-losses."""
     from sklearn.metrics import average_precision_score, f1_score, precision_recall_curve
 
@@ -179,14 +230,13 @@ def figures(task: tasks.Task, model: Any, X: list[Any], y: list[Any]) -> dict[st
     precision, recall, _ = precision_recall_curve(truth, proba)
     best = np.max(2 * precision * recall / np.maximum(precision + recall, 1e-12))
     margins = np.log(np.clip(proba, 1e-7, 1)) - np.log(np.clip(1 - proba, 1e-7, 1))
-    found = {
+    return {
         "f1": f1_score(truth, proba > 0.5, zero_division=0),
         "best_f1": best,
         "average_precision": average_precision_score(truth, proba),
         "log_loss": log_loss(margins, truth),
         "calibrated_log_loss": calibrated(margins, truth),
     }
-    return {name: round(float(value), 5) for name, value in found.items()}
 
 
 def log_loss(margins: np.ndarray, truth: np.ndarray) -> float:
@@ -222,26 +272,44 @@ def show(args: Any) -> None:
 def lines(records: list[dict[str, Any]]) -> Iterator[str]:
     """For each cell: the figures of the longest fit, of that of the rule, and of the best."""
     yield (
-        "| texts | flipped labels | rows | of the rarer class | seeds | passes: longest, rule | "
+        "| data | noise | rows | of the rarer class | seeds | passes: longest, rule | "
         "F1: longest | rule | best length | average precision: longest | rule | best length |"
     )
     yield "|---|---:|---:|---:|---:|---:" + "|---:" * 6 + "|"
     rows: dict[bool, list[np.ndarray]] = {False: [], True: []}
     for (cell, share, size), seeds in sorted(by_cell(records).items(), key=place):
-        found = [each for each in seeds.values() if each.keys() >= {"longest", "rule"}]
-        if not found:
+        grid = PASSES[size]
+        rules = {
+            seed: rule for seed, (rule, _, fits) in seeds.items() if {rule, grid[-1]} <= {*fits}
+        }
+        if not rules:
             continue
-        rare, passes = ({each[name] for each in found} for name in ("rare", "passes"))
-        table = np.mean([[each[n] for n in ("longest", "rule", "best")] for each in found], axis=0)
-        rows[share > 0].append(table.T.ravel())
+        rare = {seeds[seed][1] for seed in rules}
+        fits = {seed: seeds[seed][2] for seed in rules}
+        means = [
+            np.mean([fits[seed][passes] for seed in rules], axis=0)
+            for passes in grid
+            if all(passes in fits[seed] for seed in rules)
+        ]
+        of_rule = np.mean([fits[seed][rule] for seed, rule in rules.items()], axis=0)
+        table = np.array([means[-1], of_rule, np.max([*means, of_rule], axis=0)])
+        if cell not in TAGS:
+            rows[share > 0].append(table)
         yield (
-            f"| {CELLS[cell]} | {share:.0%} | {size:,} | {joined(rare)} | {len(found)} | "
-            f"{PASSES[size][-1]}, {joined(passes)} | {numbers(table.T.ravel())} |"
+            f"| {CELLS[cell]} | {share:.0%} | {size:,} | {joined(rare)} | {len(rules)} | "
+            f"{grid[-1]}, {joined(set(rules.values()))} | {numbers(table.T.ravel())} |"
         )
     for noisy, tables in rows.items():
         if tables:
             what = "flipped labels" if noisy else "labels as they are"
-            yield f"| mean, {what} | | | | | | {numbers(np.mean(tables, axis=0))} |"
+            means = numbers(np.mean(tables, axis=0).T.ravel())
+            yield f"| mean of texts, {what} | | | | | | {means} |"
+    lost = np.array([table[2] - table[:2] for tables in rows.values() for table in tables])
+    if len(lost):
+        for what, of in (("mean", np.mean), ("most", np.max)):
+            values = [f"{value:.1f}" for value in of(lost, axis=0).T.ravel()]
+            cells = " | ".join([*values[:2], "", *values[2:], ""])
+            yield f"| {what} behind the best, texts | | | | | | {cells} |"
 
 
 def clean_lines(records: list[dict[str, Any]]) -> Iterator[str]:
@@ -250,7 +318,11 @@ def clean_lines(records: list[dict[str, Any]]) -> Iterator[str]:
     for record in records:
         job = record["job"]
         wanted = {"loss": "ce_dice", "lr": 1e-4, "batch_size": 32, "start": "zero"}
-        if job["task"] in FLIPPED and wanted.items() <= job.items() and set(job) == OF_RECIPE:
+        if (
+            job["task"] in set(FLIPPED) - {*TAGS}
+            and wanted.items() <= job.items()
+            and set(job) == OF_RECIPE
+        ):
             passes = 10 if job["max_epochs"] == 8 else job["max_epochs"]
             f1 = 100 * record["plain"]["test"]["f1"]
             found[job["task"], job["train_rows"]][passes].append(f1)
@@ -262,30 +334,30 @@ def clean_lines(records: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def joined(values: set[Any]) -> str:
-    return " or ".join(f"{value:.0f}" for value in sorted(values))
+    return " or ".join(f"{value:.0f}" for value in sorted(values - {None}))
 
 
 def numbers(values: Any) -> str:
-    return " | ".join(f"{value:.1f}" for value in values)
+    return " | ".join([*(f"{value:.1f}" for value in values), "", "", ""][:6])
 
 
-def by_cell(records: list[dict[str, Any]]) -> dict[Any, dict[int, dict[str, Any]]]:
-    """The figures of each cell, by seed; the best is that of all lengths that were tried."""
-    cells: dict[Any, dict[int, dict[str, Any]]] = defaultdict(lambda: defaultdict(dict))
-    for record in records:
-        job = record["job"]
+def by_cell(records: list[dict[str, Any]]) -> dict[Any, dict[int, Any]]:
+    """By cell and seed: the passes of the rule, rows of the rarer class, and figures by passes.
+
+    Where the same fit was made in fp32 on a CPU and in bf16 on a GPU, it is the latter's.
+    """
+    cells: dict[Any, dict[int, Any]] = defaultdict(dict)
+    for record in sorted(records, key=lambda record: record["job"]["precision"] == "bf16"):
+        job, test = record["job"], record["test"]
         if job["loss"] != "ce_dice":
             continue
-        size, test = job["train_rows"], record["test"]
-        values = np.array([100 * test["f1"], 100 * test["average_precision"]])
-        found = cells[job["task"], job["flipped"], size][job["seed"]]
-        found["best"] = np.maximum(found.get("best", 0.0), values)
-        found["rare"] = min(record["positives"]["train"], size - record["positives"]["train"])
-        found["passes"] = choose_epochs(size, 32, found["rare"])
-        if job["max_epochs"] == PASSES[size][-1]:
-            found["longest"] = values
-        if job["max_epochs"] == found["passes"]:
-            found["rule"] = values
+        size, rare = job["train_rows"], None
+        if "positives" in record:
+            rare = min(record["positives"]["train"], size - record["positives"]["train"])
+        values = [100 * test[name] for name in ("f1", "average_precision") if name in test]
+        seeds = cells[job["task"], job["flipped"], size]
+        found = seeds.setdefault(job["seed"], (choose_epochs(size, 32, rare), rare, {}))
+        found[2][job["max_epochs"]] = np.array(values)
     return cells
 
 

@@ -16,14 +16,14 @@ from typing import Any
 
 import torch
 
-from skdice._compat import dispatch_mode, expect_eager_steps
+from skdice._compat import dispatch_mode, end_allocating, expect_eager_steps
 from skdice._lock import PROCESS
 from skdice.engine.batching import Batch
 from skdice.engine.devices import to_device
 from skdice.engine.progress import set_buffer
 from skdice.engine.rows import Rows
 
-EAGER_RUNS = 3  # of a shape before it is recorded
+EAGER_RUNS = 2  # of a shape before it is recorded
 MOST = 32  # shapes that are recorded; others are rare
 Tensors = tuple[torch.Tensor, ...]
 Replay = Callable[[], Tensors]
@@ -130,19 +130,23 @@ def record(
     stream: Any,
 ) -> Replay:
     """Record what a function does with inputs that stay where they are."""
-    graph, here = torch.cuda.CUDAGraph(), torch.cuda.current_stream(stream.device)
-    draws = torch.cuda.default_generators[stream.device.index]
+    graph, device = torch.cuda.CUDAGraph(), stream.device
+    draws = torch.cuda.default_generators[device.index]
     before = draws.clone_state()
-    mode = "thread_local"  # other threads may do as they like
+    torch.cuda.synchronize(device)
     try:
-        with (
-            torch.cuda.stream(here),
-            torch.cuda.graph(graph, pool=pool, stream=stream, capture_error_mode=mode),
-        ):
-            found = function(inputs)
+        # Not `torch.cuda.graph`, which gives all free memory back first: to get it again takes as
+        # long as many updates. Other threads may do as they like meanwhile.
+        with torch.cuda.stream(stream):
+            graph.capture_begin(pool=pool, capture_error_mode="thread_local")
+            try:
+                found = function(inputs)
+            finally:
+                graph.capture_end()
     except BaseException:
-        # Which is left as inside a recording, where nothing else can be drawn.
+        # What torch leaves as inside a recording, where nothing else can be drawn or kept.
         draws.graphsafe_set_state(before)
+        end_allocating(device.index, pool)
         raise
 
     def replay() -> Tensors:

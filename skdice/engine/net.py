@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -259,6 +260,8 @@ class FineTuningNet(NeuralNet):
             self.optimizer_.zero_grad(set_to_none=True)  # only an update needs them
             if fit_params.get("epochs") is None and not self.keep_optimizer:
                 self.optimizer_.state.clear()
+            if devices.is_gpu(self.device):
+                torch.cuda.empty_cache()  # of what was recorded, which no other fit can use
         return self
 
     def layout(self, dataset: EncodedDataset) -> Rows | int | None:
@@ -271,7 +274,8 @@ class FineTuningNet(NeuralNet):
             padding = getattr(self.criterion_, "padding_target", 0)
             module, longest = self.module_to_predict(), int(dataset.lengths.max(initial=1))
             self._find_row_style(module, dataset.windows)
-            return row_layout(module, longest, pack=self.pack, padding=padding)
+            rows = row_layout(module, longest, pack=self.pack, padding=padding)
+            return rows.of_batches(dataset.lengths, self.batch_size)
         return first_position_id(self.module_) if self.pack else None
 
     def _find_row_style(self, module: Any, windows: Any) -> None:
@@ -475,9 +479,10 @@ class FineTuningNet(NeuralNet):
         lies = [tensor.data_ptr() for tensor in (*module.parameters(), *module.buffers())]
         settings = self.device, self.precision, getattr(module, "row_style", None), *lies
         if self._predicting is None or self._predicting[0] != settings:
+            net = weakref.proxy(self)  # so that a net that is dropped gives its memory back at once
 
             def forward(inputs: dict[str, torch.Tensor]) -> tuple[torch.Tensor]:
-                return (self.outputs(module, [inputs]).float(),)
+                return (net.outputs(module, [inputs]).float(),)
 
             reason = None if self.cuda_graphs else "cuda_graphs is False"
             self._predicting = settings, Graphs(forward, self.device, reason)

@@ -41,11 +41,10 @@ RATE_OF_HEAD = 1e-2  # of a linear head on a frozen encoder
 UPDATES = 500  # of a fit on few rows
 MOST_UPDATES = 6000  # of a fit that makes no more than `LEAST_EPOCHS`
 LEAST_EPOCHS, MOST_EPOCHS = 3, 30
-# Of texts of two classes: rows of the rarer one that all epochs see together. Those of 100 texts
-# in 1,000 are then seen three times. More passes learn wrong labels by heart, and gain nothing
-# where labels are right (`examples/paper/length.py`).
-RARE_ROWS = 200
-LEAST_UPDATES = 50  # at `RATE_OF_LEAST`, and more at a lower rate
+# Of texts of two classes: rows of the rarer one that all epochs see together. More passes learn
+# wrong labels by heart, and gain little where labels are right (`examples/paper/length.py`).
+RARE_ROWS = 100
+LEAST_UPDATES = 40  # at `RATE_OF_LEAST`, and more at a lower rate
 RATE_OF_LEAST = 1e-4
 
 
@@ -123,7 +122,7 @@ def choose_epochs(
     >>> [choose_epochs(n, 32) for n in (10, 100, 1_000, 10_000, 100_000, 1_000_000)]
     [30, 30, 16, 3, 2, 1]
     >>> [choose_epochs(n, 32, n_rare=n / 10) for n in (10, 100, 1_000, 10_000, 100_000)]
-    [30, 20, 3, 3, 2]
+    [30, 10, 3, 3, 2]
     """
     updates = max(-(-n_rows // rows_of_update), 1)  # of an epoch
     few, many = UPDATES / updates, min(LEAST_EPOCHS, MOST_UPDATES / updates)

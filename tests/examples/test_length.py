@@ -1,0 +1,93 @@
+"""What a first call chooses, beside other lengths and losses: examples/paper/length.py."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+
+from skdice.engine.recipe import choose_epochs
+
+FOLDER = Path(__file__).parents[2] / "examples" / "paper"
+NAMES = ("tasks", "experiments", "run", "length", "first_call")
+
+
+@pytest.fixture(scope="module")
+def harness():
+    sys.path.insert(0, str(FOLDER))
+    try:
+        yield {name: importlib.import_module(name) for name in NAMES}
+    finally:
+        sys.path.remove(str(FOLDER))
+        for name in NAMES:
+            sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def data(tmp_path):
+    """Forty messages, one in four of them spam."""
+    rows = [f"{'spam' if i % 4 == 0 else 'ham'}\tmessage {i} of many" for i in range(40)]
+    (tmp_path / "sms_spam").mkdir()
+    (tmp_path / "sms_spam" / "SMSSpamCollection").write_text("\n".join(rows))
+    return tmp_path
+
+
+def test_noise_flips_labels_and_leaves_entities_out(harness):
+    X, y = ["text"] * 1000, ["a", "b"] * 500
+    _, noisy = harness["length"].flipped((X, y), 0.1, seed=0)
+    assert 60 < sum(one != other for one, other in zip(y, noisy, strict=True)) < 140
+    assert set(noisy) == {"a", "b"}
+    tags = [["B-PER", "I-PER", "O", "B-LOC"]] * 500
+    _, noisy = harness["length"].unlabelled((X[:500], tags), 0.1, seed=0)
+    assert {tuple(row[:2]) for row in noisy} == {("B-PER", "I-PER"), ("O", "O")}
+    assert 60 < sum((row[0] == "O") + (row[3] == "O") for row in noisy) < 140
+    assert tags[0] == ["B-PER", "I-PER", "O", "B-LOC"]
+
+
+def test_the_table_compares_means_over_seeds(harness):
+    length, records = harness["length"], []
+    rule = choose_epochs(2000, 32, 500)
+    assert rule == length.PASSES[2000][0]
+    scores = {(0, 3): (0.5, 0.6), (0, 8): (0.7, 0.6), (1, 3): (0.8, 0.8), (1, 8): (0.4, 0.9)}
+    for (seed, passes), (f1, precision) in scores.items():
+        job = {"task": "sms", "flipped": 0.1, "train_rows": 2000, "loss": "ce_dice"}
+        job |= {"seed": seed, "max_epochs": passes, "precision": "fp32"}
+        test = {"f1": f1, "average_precision": precision}
+        records.append({"job": job, "test": test, "positives": {"train": 500, "test": 9}})
+    row = "| SMS | 10% | 2,000 | 500 | 2 | 8, 3 | 55.0 | 65.0 | 65.0 | 75.0 | 70.0 | 75.0 |"
+    table = list(length.lines(records))
+    assert table[2] == row
+    assert table[-2] == "| mean behind the best, texts | | | | | | 10.0 | 0.0 |  | 0.0 | 5.0 |  |"
+    # The same fit on a GPU, in bf16, counts in place of the other.
+    again = {**records[0], "job": records[0]["job"] | {"precision": "bf16"}}
+    again["test"] = {"f1": 0.6, "average_precision": 0.6}
+    assert "| 55.0 | 70.0 | 70.0 |" in list(length.lines([again, *records]))[2]
+
+
+def test_a_fit_is_made_as_fit_chooses_it(harness, data, tiny_backbone):
+    first_call = harness["first_call"]
+    options = {"data": data, "seeds": 1, "precision": "fp32", "backbone": None, "limit": None}
+    args = argparse.Namespace(**options, tables=["losses"])
+    jobs = {job["task"]: job for job in first_call.missing_jobs(args, [])}
+    job = jobs["sms"] | {"train_rows": 12, "backbone": tiny_backbone}
+    found = first_call.run(job, data, threads=1)
+    assert found["job"] == job
+    assert len(found["history"]) == choose_epochs(12, 32, found["positives"]["train"])
+    assert 0 <= found["test"]["f1"] <= found["test"]["best_f1"] <= 1
+    assert found["lr"] == 1e-4
+
+
+def test_intents_with_a_long_tail(harness, monkeypatch):
+    tasks = harness["tasks"]
+    X = [f"text {i}" for i in range(300)]
+    part = X, [f"intent {i % 3}" for i in range(300)]
+    whole = tasks.Task("clinc_intents", "labels", part, part, part)
+    monkeypatch.setattr(tasks, "_clinc_intents", lambda folder, seed: whole)
+    found = tasks._some_intents(2, 40, 10)(None, 0)
+    counts = [found.train[1].count(name) for name in set(found.train[1])]
+    assert sorted(counts) == [10, 40]
+    assert set(found.train[1]) == set(found.test[1])
+    assert len(found.test[1]) == 200
