@@ -258,23 +258,20 @@ class Harness:
 
     def mark_of(self, target: Target, instance: Any, kind: str) -> Any:
         """The mark of an object of a method before a call, taken once for many calls."""
-        if instance is None:
-            return None
-        key = (target.owner, kind, self.trained is not None)  # all copies have the same
-        if key not in self.marks:
-            self.marks[key] = mark(instance)
-        return self.marks[key]
+        if instance is None or self.trained is not None:  # a copy for this call only
+            return mark(instance)
+        if (target.owner, kind) not in self.marks:
+            self.marks[target.owner, kind] = mark(instance)
+        return self.marks[target.owner, kind]
 
     def may_have_changed(self, target: Target, kind: str) -> None:
-        """Take the mark of an object anew, unless what was called was its copy."""
-        if self.trained is None:
-            self.marks.pop((target.owner, kind, False), None)
+        """Take the mark of an object anew."""
+        self.marks.pop((target.owner, kind), None)
 
     def forget(self, target: Target, kind: str) -> None:
         """Make the object of a method anew."""
         self.instances.pop((target.owner, kind), None)
-        for trained in (False, True):
-            self.marks.pop((target.owner, kind, trained), None)
+        self.may_have_changed(target, kind)
 
     def kind_of(self, target: Target) -> str:
         """The kind of data with which a valid call succeeds; the error of each if there is none."""

@@ -129,8 +129,10 @@ def test_a_text_classifier_and_early_stopping_use_the_same_score(tiny_backbone):
 def fitted():
     X, y = rare(80, 20)
     return {
-        "dice": DiceClassifier(max_epochs=20, random_state=0).fit(X, y),
-        "tuned": BiasTunedClassifier(DiceClassifier(max_epochs=20, random_state=0), cv=2).fit(X, y),
+        "dice": DiceClassifier(max_epochs=100, random_state=0).fit(X, y),
+        "tuned": BiasTunedClassifier(DiceClassifier(max_epochs=100, random_state=0), cv=2).fit(
+            X, y
+        ),
     }, (X, y)
 
 
